@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/dim.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace rlx {
+
+// Sizes beyond 2^62 mean nothing: arithmetic saturates there, and shape checks refuse what is that large.
+static constexpr int64_t kLimit = Interval::kUnbounded;
+
+static int64_t saturate(__int128 value) {
+  return static_cast<int64_t>(std::clamp<__int128>(value, -kLimit, kLimit));
+}
+static int64_t add(int64_t a, int64_t b) {
+  return saturate(__int128{a} + b);
+}
+static int64_t multiply(int64_t a, int64_t b) {
+  return saturate(__int128{a} * b);
+}
+static int64_t divide_down(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+// ---- canonical order ----
+
+static int compare(const Atom& a, const Atom& b) {
+  if (&a == &b) return 0;
+  if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
+  if (a.kind == Atom::kSymbol) return a.name.compare(b.name);
+  int first = Dim::compare(a.a, b.a);
+  return first ? first : Dim::compare(a.b, b.b);
+}
+
+// Higher degree first, then by atoms: a monomial order, as polynomial division needs one.
+static int compare_atoms(const std::vector<AtomPtr>& a, const std::vector<AtomPtr>& b) {
+  if (a.size() != b.size()) return a.size() > b.size() ? -1 : 1;
+  for (size_t i = 0; i < a.size(); i++)
+    if (int order = compare(*a[i], *b[i])) return order;
+  return 0;
+}
+
+int Dim::compare(const Dim& a, const Dim& b) {
+  if (a.terms_ == b.terms_ && !a.terms_) return a.literal_ < b.literal_ ? -1 : a.literal_ > b.literal_;
+  if (a.terms_ == b.terms_) return 0;
+  if (!a.terms_ || !b.terms_) return a.terms_ ? 1 : -1;
+  const auto &x = a.terms_->terms, &y = b.terms_->terms;
+  for (size_t i = 0; i < std::min(x.size(), y.size()); i++) {
+    if (int order = compare_atoms(x[i].atoms, y[i].atoms)) return order;
+    if (x[i].coefficient != y[i].coefficient) return x[i].coefficient < y[i].coefficient ? -1 : 1;
+  }
+  return x.size() < y.size() ? -1 : x.size() > y.size();
+}
+
+static std::vector<Term> terms_of(const Dim& dim) {
+  if (const Polynomial* polynomial = dim.polynomial()) return polynomial->terms;
+  if (dim.literal() == 0) return {};
+  return {Term{dim.literal(), {}}};
+}
+
+Dim Dim::from(Polynomial polynomial) {
+  auto& terms = polynomial.terms;
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return compare_atoms(a.atoms, b.atoms) < 0; });
+  std::vector<Term> merged;
+  for (Term& term : terms) {
+    if (!merged.empty() && compare_atoms(merged.back().atoms, term.atoms) == 0)
+      merged.back().coefficient = add(merged.back().coefficient, term.coefficient);
+    else
+      merged.push_back(std::move(term));
+  }
+  std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  if (merged.empty()) return Dim(0);
+  if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
+  Dim dim;
+  dim.terms_ = std::make_shared<const Polynomial>(Polynomial{std::move(merged)});
+  return dim;
+}
+
+static Dim from_atom(Atom atom) {
+  return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
+}
+
+Dim Dim::symbol(std::string_view name) {
+  return from_atom({Atom::kSymbol, std::string(name), {}, {}});
+}
+
+const std::string* Dim::symbol_name() const {
+  if (!terms_ || terms_->terms.size() != 1) return nullptr;
+  const Term& term = terms_->terms[0];
+  if (term.coefficient != 1 || term.atoms.size() != 1 || term.atoms[0]->kind != Atom::kSymbol) return nullptr;
+  return &term.atoms[0]->name;
+}
+
+// ---- arithmetic ----
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (!a.terms_ && !b.terms_) return Dim(add(a.literal_, b.literal_));
+  std::vector<Term> terms = terms_of(a), more = terms_of(b);
+  terms.insert(terms.end(), more.begin(), more.end());
+  return Dim::from({std::move(terms)});
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + Dim(-1) * b;
+}
+
+static Term multiply(const Term& a, const Term& b) {
+  Term product{multiply(a.coefficient, b.coefficient), a.atoms};
+  product.atoms.insert(product.atoms.end(), b.atoms.begin(), b.atoms.end());
+  std::sort(product.atoms.begin(), product.atoms.end(),
+            [](const AtomPtr& x, const AtomPtr& y) { return compare(*x, *y) < 0; });
+  return product;
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (!a.terms_ && !b.terms_) return Dim(multiply(a.literal_, b.literal_));
+  std::vector<Term> product;
+  for (const Term& x : terms_of(a))
+    for (const Term& y : terms_of(b)) product.push_back(multiply(x, y));
+  return Dim::from({std::move(product)});
+}
+
+// x / y as monomials, if y divides x.
+static std::optional<Term> divide(const Term& x, const Term& y) {
+  if (x.coefficient % y.coefficient) return std::nullopt;
+  Term quotient{x.coefficient / y.coefficient, {}};
+  size_t next = 0;
+  for (const AtomPtr& atom : x.atoms) {
+    if (next < y.atoms.size() && compare(*atom, *y.atoms[next]) == 0)
+      next++;
+    else
+      quotient.atoms.push_back(atom);
+  }
+  if (next != y.atoms.size()) return std::nullopt;
+  return quotient;
+}
+
+std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
+  if (b.is(0)) return std::nullopt;
+  std::vector<Term> divisor = terms_of(b);
+  Dim rest = a, quotient = 0;
+  for (int steps = 0; !rest.is(0); steps++) {
+    if (steps == 64) return std::nullopt;  // saturated coefficients never cancel
+    auto step = divide(terms_of(rest).front(), divisor.front());
+    if (!step) return std::nullopt;
+    Dim factor = Dim::from({{*step}});
+    quotient = quotient + factor;
+    rest = rest - factor * b;
+  }
+  return quotient;
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+  if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(a.literal_, b.literal_));
+  if (auto exact = exact_div(a, b)) return *exact;
+  return from_atom({Atom::kFloorDiv, "", a, b});
+}
+
+static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b) {
+  bool keep_larger = kind == Atom::kMax;
+  Dim difference = a - b;
+  if (difference.is_literal()) return (difference.literal() > 0) == keep_larger ? a : b;
+  return Dim::compare(a, b) < 0 ? from_atom({kind, "", a, b}) : from_atom({kind, "", b, a});
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  return extreme(Atom::kMax, a, b);
+}
+Dim min(const Dim& a, const Dim& b) {
+  return extreme(Atom::kMin, a, b);
+}
+
+// ---- walks ----
+
+static size_t mix(size_t seed, size_t value) {
+  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
+}
+
+size_t Dim::hash() const {
+  if (!terms_) return std::hash<int64_t>()(literal_);
+  size_t seed = 1;
+  for (const Term& term : terms_->terms) {
+    seed = mix(seed, std::hash<int64_t>()(term.coefficient));
+    for (const AtomPtr& atom : term.atoms)
+      seed = atom->kind == Atom::kSymbol ? mix(seed, std::hash<std::string>()(atom->name))
+                                         : mix(mix(mix(seed, atom->kind), atom->a.hash()), atom->b.hash());
+  }
+  return seed;
+}
+
+static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
+  if (atom.kind == Atom::kSymbol) {
+    if (auto size = sizes(atom.name)) return *size;
+    return Status(Code::kShape, "the size of '" + atom.name + "' is not known").with("value", atom.name);
+  }
+  int64_t a = RLX_TRY(evaluate(atom.a, sizes)), b = RLX_TRY(evaluate(atom.b, sizes));
+  if (atom.kind == Atom::kMax) return std::max(a, b);
+  if (atom.kind == Atom::kMin) return std::min(a, b);
+  if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
+  return divide_down(a, b);
+}
+
+Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
+  if (dim.is_literal()) return dim.literal();
+  int64_t sum = 0;
+  for (const Term& term : dim.polynomial()->terms) {
+    int64_t product = term.coefficient;
+    for (const AtomPtr& atom : term.atoms) product = multiply(product, RLX_TRY(evaluate(*atom, sizes)));
+    sum = add(sum, product);
+  }
+  return sum;
+}
+
+static Interval range_of(const Atom& atom, const RangeLookup& ranges) {
+  if (atom.kind == Atom::kSymbol) return ranges(atom.name);
+  Interval a = range_of(atom.a, ranges), b = range_of(atom.b, ranges);
+  if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
+  if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+  if (b.lo <= 0) return {-kLimit, kLimit};
+  auto corner = [](int64_t x, int64_t y) { return x >= kLimit || x <= -kLimit ? x : divide_down(x, y); };
+  return {std::min(corner(a.lo, b.lo), corner(a.lo, b.hi)), std::max(corner(a.hi, b.lo), corner(a.hi, b.hi))};
+}
+
+static Interval multiply(Interval a, Interval b) {
+  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+
+Interval range_of(const Dim& dim, const RangeLookup& ranges) {
+  if (dim.is_literal()) return {dim.literal(), dim.literal()};
+  Interval sum{0, 0};
+  for (const Term& term : dim.polynomial()->terms) {
+    Interval product{term.coefficient, term.coefficient};
+    for (const AtomPtr& atom : term.atoms) product = multiply(product, range_of(*atom, ranges));
+    sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
+  }
+  return sum;
+}
+
+Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement) {
+  if (dim.is_literal()) return dim;
+  Dim sum = 0;
+  for (const Term& term : dim.polynomial()->terms) {
+    Dim product = term.coefficient;
+    for (const AtomPtr& atom : term.atoms) {
+      if (atom->kind == Atom::kSymbol) {
+        auto other = replacement(atom->name);
+        product *= other ? *other : Dim::symbol(atom->name);
+        continue;
+      }
+      Dim a = substitute(atom->a, replacement), b = substitute(atom->b, replacement);
+      product *= atom->kind == Atom::kFloorDiv ? floor_div(a, b) : atom->kind == Atom::kMax ? max(a, b) : min(a, b);
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body) {
+  if (dim.is_literal()) return;
+  for (const Term& term : dim.polynomial()->terms)
+    for (const AtomPtr& atom : term.atoms) {
+      if (atom->kind == Atom::kSymbol) {
+        body(atom->name);
+        continue;
+      }
+      visit_symbols(atom->a, body);
+      visit_symbols(atom->b, body);
+    }
+}
+
+}  // namespace rlx

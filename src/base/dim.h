@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dim: a size, as a number or an integer expression over named symbols (OPS.md D1). Kept canonical: a polynomial whose
+// atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace rlx {
+
+struct Polynomial;
+
+class Dim {
+ public:
+  Dim(int64_t literal = 0) : literal_(literal) {}  // NOLINT: a number is a dim
+  static Dim symbol(std::string_view name);
+
+  bool is_literal() const { return !terms_; }
+  bool is(int64_t value) const { return !terms_ && literal_ == value; }
+  int64_t literal() const { return literal_; }  // of a literal
+  const std::string* symbol_name() const;       // of a lone symbol, else null
+
+  friend Dim operator+(const Dim& a, const Dim& b);
+  friend Dim operator-(const Dim& a, const Dim& b);
+  friend Dim operator*(const Dim& a, const Dim& b);
+  friend Dim floor_div(const Dim& a, const Dim& b);  // by a literal 0: stays a term, an error when evaluated
+  friend Dim max(const Dim& a, const Dim& b);
+  friend Dim min(const Dim& a, const Dim& b);
+  Dim& operator*=(const Dim& b) { return *this = *this * b; }
+  Dim& operator+=(const Dim& b) { return *this = *this + b; }
+
+  bool operator==(const Dim& other) const { return compare(*this, other) == 0; }
+  static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
+  size_t hash() const;
+  std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
+
+  // a / b where b divides a for every value of the symbols (polynomial division), else nullopt.
+  friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
+
+  const Polynomial* polynomial() const { return terms_.get(); }  // null for a literal
+  static Dim from(Polynomial polynomial);                        // canonical form of any polynomial
+
+ private:
+  int64_t literal_ = 0;
+  std::shared_ptr<const Polynomial> terms_;
+};
+
+// A symbol, or floor(a/b), max(a,b), min(a,b) of dims that did not simplify.
+struct Atom {
+  enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin } kind;
+  std::string name;  // of a symbol
+  Dim a, b;          // operands of the others
+};
+using AtomPtr = std::shared_ptr<const Atom>;
+
+struct Term {
+  int64_t coefficient;
+  std::vector<AtomPtr> atoms;  // sorted; an atom to the power n stands n times
+};
+
+struct Polynomial {
+  std::vector<Term> terms;  // sorted, highest degree first; coefficients are not 0
+};
+
+// Sizes of symbols in a run, or nullopt for one that is not known.
+using SymbolLookup = std::function<std::optional<int64_t>(std::string_view)>;
+Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes);
+
+// The values that a dim can take, given those of its symbols. `hi` kUnbounded: no maximum.
+struct Interval {
+  static constexpr int64_t kUnbounded = int64_t{1} << 62;
+  int64_t lo = 0, hi = kUnbounded;
+};
+using RangeLookup = std::function<Interval(std::string_view)>;
+Interval range_of(const Dim& dim, const RangeLookup& ranges);
+
+Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
+void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body);
+
+// "+ - *", "/" rounding down, "min(a,b)", "max(a,b)", parentheses, integers, symbols. A symbol is a C identifier that
+// may also hold dots, or any text in single quotes. Errors name the column.
+Result<Dim> parse_dim(std::string_view text);
+
+std::string text_of(const std::vector<Dim>& dims);  // "[batch,past + seq,64]"
+
+}  // namespace rlx

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/dtype.h"
+
+#include <array>
+
+namespace rlx {
+
+static constexpr std::array<DTypeInfo, 79> kInfos = [] {
+  std::array<DTypeInfo, 79> infos{};
+#define RLX_DTYPE(id, Enum, name, block, bytes) infos[id] = {#name, block, bytes};
+#include "base/dtype.def"
+#undef RLX_DTYPE
+  return infos;
+}();
+
+const DTypeInfo& info(DType dtype) {
+  return kInfos[static_cast<size_t>(dtype)];
+}
+
+std::optional<DType> find_dtype(std::string_view name) {
+  for (size_t id = 1; id < kInfos.size(); id++)
+    if (!name.empty() && kInfos[id].name == name) return static_cast<DType>(id);
+  return std::nullopt;
+}
+
+std::optional<int64_t> byte_size(DType dtype, int64_t elements) {
+  const DTypeInfo& type = info(dtype);
+  int64_t bytes;
+  if (!type.block || elements < 0 || elements % type.block) return std::nullopt;
+  if (__builtin_mul_overflow(elements / type.block, int64_t{type.bytes}, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace rlx

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element types (OPS.md 1.1, 1.6) and the sets of them that op signatures speak of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace rlx {
+
+enum class DType : uint8_t {
+  kNone = 0,
+#define RLX_DTYPE(id, Enum, name, block, bytes) k##Enum = id,
+#include "base/dtype.def"
+#undef RLX_DTYPE
+};
+
+struct DTypeInfo {
+  std::string_view name;
+  uint16_t block;  // elements that are stored together: 1 but for block-quantised types
+  uint16_t bytes;  // of one block
+};
+
+const DTypeInfo& info(DType dtype);
+std::optional<DType> find_dtype(std::string_view name);
+inline std::string_view name(DType dtype) {
+  return info(dtype).name;
+}
+
+// Bytes of `elements` in a row; nullopt if that is no whole number of blocks or does not fit 63 bits.
+std::optional<int64_t> byte_size(DType dtype, int64_t elements);
+inline int64_t element_bytes(DType dtype) {
+  return info(dtype).bytes;
+}  // of a type that has no blocks
+
+// A set of dtypes: bit i stands for the dtype with id i (block types, 64..78, share the upper half).
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  constexpr DTypeSet(std::initializer_list<DType> members) {
+    for (DType member : members) bits_ |= bit(member);
+  }
+  constexpr bool has(DType dtype) const { return (bits_ & bit(dtype)) != 0; }
+  constexpr DTypeSet operator|(DTypeSet other) const { return DTypeSet(bits_ | other.bits_); }
+  constexpr bool operator==(const DTypeSet&) const = default;
+
+ private:
+  constexpr explicit DTypeSet(uint64_t members) : bits_(members) {}
+  static constexpr uint64_t bit(DType dtype) {
+    auto id = static_cast<unsigned>(dtype);
+    return uint64_t{1} << (id < 64 ? id : id - 32);
+  }
+
+ public:
+  uint64_t bits_ = 0;  // public, as a template argument must be; not for use
+};
+
+namespace dtypes {  // OPS.md 0
+inline constexpr DTypeSet F{DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+inline constexpr DTypeSet S{DType::kI8, DType::kI16, DType::kI32, DType::kI64};
+inline constexpr DTypeSet U{DType::kU8, DType::kU16, DType::kU32, DType::kU64};
+inline constexpr DTypeSet I = S | U;
+inline constexpr DTypeSet N = F | I;
+inline constexpr DTypeSet B{DType::kBool};
+inline constexpr DTypeSet Z{DType::kC64, DType::kC128};
+inline constexpr DTypeSet D = N | B | Z;
+inline constexpr DTypeSet E{DType::kF8E4M3, DType::kF8E5M2};
+inline constexpr DTypeSet A = D | E;
+inline constexpr DTypeSet X{DType::kI32, DType::kI64};
+inline constexpr DTypeSet Q{DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,   DType::kQ5_1,  DType::kQ8_0,
+                            DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,  DType::kQ6_K,
+                            DType::kQ8_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4, DType::kNVFP4};
+}  // namespace dtypes
+
+inline bool is_float(DType dtype) {
+  return dtypes::F.has(dtype);
+}
+inline bool is_half(DType dtype) {
+  return dtype == DType::kF16 || dtype == DType::kBF16;
+}
+inline bool is_complex(DType dtype) {
+  return dtypes::Z.has(dtype);
+}
+inline bool is_integer(DType dtype) {
+  return dtypes::I.has(dtype);
+}
+inline bool is_block(DType dtype) {
+  return info(dtype).block > 1;
+}
+
+}  // namespace rlx

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/tensor.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/visit.h"
+
+namespace rlx {
+
+std::optional<int64_t> element_count(std::span<const int64_t> dims) {
+  int64_t count = 1;
+  bool empty = false;
+  for (int64_t dim : dims) {
+    if (dim < 0) return std::nullopt;
+    if (dim == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(count, dim, &count))
+      return std::nullopt;
+  }
+  return empty ? 0 : count;
+}
+
+static Result<size_t> checked_bytes(DType dtype, std::span<const int64_t> dims) {
+  if (dims.size() > kMaxRank)
+    return Status(Code::kShape, format("rank %zu is above the limit of %zu", dims.size(), kMaxRank));
+  auto count = element_count(dims);
+  auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (is_block(dtype) && (dims.empty() || dims.back() % info(dtype).block)) bytes = std::nullopt;
+  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " has no valid size in bytes");
+  return static_cast<size_t>(*bytes);
+}
+
+Result<Tensor> Tensor::create(DType dtype, std::span<const int64_t> dims) {
+  size_t bytes = RLX_TRY(checked_bytes(dtype, dims));
+  constexpr std::align_val_t kAlign{64};
+  auto* memory = static_cast<std::byte*>(::operator new(bytes ? bytes : 1, kAlign, std::nothrow));
+  if (!memory) return Status::no_memory();
+  std::memset(memory, 0, bytes);
+  return adopt(dtype, dims, {memory, [](std::byte* data) { ::operator delete(data, kAlign); }}, bytes);
+}
+
+Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data,
+                             size_t bytes) {
+  size_t expected = RLX_TRY(checked_bytes(dtype, dims));
+  if (bytes != expected)
+    return Status(Code::kInvalidArgument,
+                  format("%s has %zu bytes, not %zu", type_text(dtype, dims).c_str(), expected, bytes))
+        .with("expected", std::to_string(expected))
+        .with("got", std::to_string(bytes));
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.dims_ = Dims(dims);
+  tensor.data_ = std::move(data);
+  tensor.bytes_ = bytes;
+  return tensor;
+}
+
+Result<Tensor> Tensor::reshaped(std::span<const int64_t> dims) const {
+  return adopt(dtype_, dims, data_, bytes_);
+}
+
+bool Tensor::same_bytes(const Tensor& other) const {
+  return dtype_ == other.dtype_ && dims_ == other.dims_ &&
+         (data_ == other.data_ || bytes_ == 0 || std::memcmp(data(), other.data(), bytes_) == 0);
+}
+
+std::string type_text(DType dtype, std::span<const int64_t> dims) {
+  std::string text(name(dtype));
+  text += '[';
+  for (size_t i = 0; i < dims.size(); i++) text += (i ? "," : "") + std::to_string(dims[i]);
+  return text + ']';
+}
+
+double element_as_f64(const Tensor& tensor, int64_t i) {
+  return visit<dtypes::N | dtypes::B | dtypes::E>(
+      tensor.dtype(), [&]<class T>() { return static_cast<double>(static_cast<Compute<T>>(tensor.as<T>()[i])); });
+}
+
+int64_t element_as_i64(const Tensor& tensor, int64_t i) {
+  return visit<dtypes::I | dtypes::B>(tensor.dtype(),
+                                      [&]<class T>() { return static_cast<int64_t>(tensor.as<T>()[i]); });
+}
+
+Result<Tensor> scalar_tensor(DType dtype, double value) {
+  Tensor tensor = RLX_TRY(Tensor::create(dtype, {}));
+  visit<dtypes::A>(dtype, [&]<class T>() {
+    if constexpr (is_complex_type<T>)
+      *tensor.as<T>() = T(static_cast<typename T::value_type>(value), 0);
+    else if constexpr (is_small_float<T>)
+      *tensor.as<T>() = T(static_cast<float>(value));
+    else
+      *tensor.as<T>() = static_cast<T>(value);
+  });
+  return tensor;
+}
+
+}  // namespace rlx

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor: dtype, literal dims and dense row-major bytes in host memory. Copying a Tensor shares its bytes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/small_vector.h"
+#include "base/status.h"
+
+namespace rlx {
+
+// Product of the dims; nullopt where that overflows 63 bits.
+std::optional<int64_t> element_count(std::span<const int64_t> dims);
+
+class Tensor {
+ public:
+  Tensor() = default;  // no tensor
+  // Zero-filled memory of its own, aligned to 64 bytes.
+  static Result<Tensor> create(DType dtype, std::span<const int64_t> dims);
+  // Bytes that are kept alive by `data`: mapped, wrapped, or from a host allocator.
+  static Result<Tensor> adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data,
+                              size_t bytes);
+
+  explicit operator bool() const { return dtype_ != DType::kNone; }
+  DType dtype() const { return dtype_; }
+  std::span<const int64_t> dims() const { return dims_; }
+  size_t rank() const { return dims_.size(); }
+  int64_t count() const { return *element_count(dims_); }
+  size_t bytes() const { return bytes_; }
+  std::byte* data() const { return data_.get(); }
+  const std::shared_ptr<std::byte>& share() const { return data_; }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_.get());
+  }
+  Result<Tensor> reshaped(std::span<const int64_t> dims) const;  // shares the bytes
+  bool same_bytes(const Tensor& other) const;                    // dtype, dims and contents
+
+ private:
+  DType dtype_ = DType::kNone;
+  Dims dims_;
+  std::shared_ptr<std::byte> data_;
+  size_t bytes_ = 0;
+};
+
+// "f32[2,3]", for messages.
+std::string type_text(DType dtype, std::span<const int64_t> dims);
+
+// Reads element i of a tensor of a real or bool dtype as a double (i64 and u64 beyond 2^53 round), for constants.
+double element_as_f64(const Tensor& tensor, int64_t i);
+int64_t element_as_i64(const Tensor& tensor, int64_t i);  // of an integer or bool tensor
+// A rank-0 constant of any real or bool dtype; complex gets an imaginary part of 0.
+Result<Tensor> scalar_tensor(DType dtype, double value);
+
+}  // namespace rlx

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a dtype at run time to a C++ type: visit(dtype, set, [&]<class T>() { ... }). The set is a template argument, so
+// a body is only instantiated for the types that it can meet; any other dtype is our bug.
+#pragma once
+
+#include <cassert>
+#include <complex>
+#include <cstdlib>
+#include <type_traits>
+
+#include "base/dtype.h"
+#include "base/half.h"
+
+namespace rlx {
+
+using c64 = std::complex<float>;
+using c128 = std::complex<double>;
+
+// The storage type of each dense dtype. bool is one byte; a non-zero byte is true (OPS.md 1.1).
+template <DType kType>
+struct Storage;
+#define RLX_STORAGE(Enum, Type)    \
+  template <>                      \
+  struct Storage<DType::k##Enum> { \
+    using type = Type;             \
+  };
+RLX_STORAGE(F32, float)
+RLX_STORAGE(F16, f16)
+RLX_STORAGE(BF16, bf16)
+RLX_STORAGE(F64, double)
+RLX_STORAGE(I8, int8_t)
+RLX_STORAGE(I16, int16_t)
+RLX_STORAGE(I32, int32_t)
+RLX_STORAGE(I64, int64_t)
+RLX_STORAGE(U8, uint8_t)
+RLX_STORAGE(U16, uint16_t)
+RLX_STORAGE(U32, uint32_t)
+RLX_STORAGE(U64, uint64_t)
+RLX_STORAGE(Bool, bool)
+RLX_STORAGE(C64, c64)
+RLX_STORAGE(C128, c128)
+RLX_STORAGE(F8E4M3, f8e4m3)
+RLX_STORAGE(F8E5M2, f8e5m2)
+#undef RLX_STORAGE
+
+template <class T>
+inline constexpr bool is_small_float =
+    std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2>;
+template <class T>
+inline constexpr bool is_complex_type = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
+
+// What arithmetic on a storage type is done in: halves in float (OPS.md 1.5), all others in themselves.
+template <class T>
+using Compute = std::conditional_t<is_small_float<T>, float, T>;
+
+template <DTypeSet kSet, class Body>
+decltype(auto) visit(DType dtype, Body&& body) {
+  switch (dtype) {
+#define RLX_CASE(Enum)                                                                                                 \
+  case DType::k##Enum:                                                                                                 \
+    if constexpr (kSet.has(DType::k##Enum)) return body.template operator()<typename Storage<DType::k##Enum>::type>(); \
+    break;
+    RLX_CASE(F32)
+    RLX_CASE(F16)
+    RLX_CASE(BF16)
+    RLX_CASE(F64)
+    RLX_CASE(I8)
+    RLX_CASE(I16)
+    RLX_CASE(I32)
+    RLX_CASE(I64)
+    RLX_CASE(U8)
+    RLX_CASE(U16)
+    RLX_CASE(U32)
+    RLX_CASE(U64)
+    RLX_CASE(Bool)
+    RLX_CASE(C64)
+    RLX_CASE(C128)
+    RLX_CASE(F8E4M3)
+    RLX_CASE(F8E5M2)
+#undef RLX_CASE
+    default: break;
+  }
+  std::abort();  // unreachable: signatures were checked before
+}
+
+}  // namespace rlx
