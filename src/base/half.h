@@ -31,6 +31,14 @@ constexpr uint32_t round_to_small_float(float value) {
   return sign | (magnitude == 0x7f800000u || result > kMax ? kOverflow : result);
 }
 
+// A stored bool: any non-zero byte is true (OPS.md 1.1), which reading a C++ bool would not allow.
+struct bool8 {
+  uint8_t byte = 0;
+  constexpr bool8() = default;
+  constexpr bool8(bool value) : byte(value) {}
+  constexpr operator bool() const { return byte != 0; }
+};
+
 struct f16 {
   uint16_t bits = 0;
   constexpr f16() = default;

@@ -16,7 +16,7 @@ namespace rlx {
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
-// The storage type of each dense dtype. bool is one byte; a non-zero byte is true (OPS.md 1.1).
+// The storage type of each dense dtype.
 template <DType kType>
 struct Storage;
 #define RLX_STORAGE(Enum, Type)    \
@@ -36,7 +36,7 @@ RLX_STORAGE(U8, uint8_t)
 RLX_STORAGE(U16, uint16_t)
 RLX_STORAGE(U32, uint32_t)
 RLX_STORAGE(U64, uint64_t)
-RLX_STORAGE(Bool, bool)
+RLX_STORAGE(Bool, bool8)
 RLX_STORAGE(C64, c64)
 RLX_STORAGE(C128, c128)
 RLX_STORAGE(F8E4M3, f8e4m3)
@@ -51,7 +51,7 @@ inline constexpr bool is_complex_type = std::is_same_v<T, c64> || std::is_same_v
 
 // What arithmetic on a storage type is done in: halves in float (OPS.md 1.5), all others in themselves.
 template <class T>
-using Compute = std::conditional_t<is_small_float<T>, float, T>;
+using Compute = std::conditional_t<is_small_float<T>, float, std::conditional_t<std::is_same_v<T, bool8>, bool, T>>;
 
 template <DTypeSet kSet, class Body>
 decltype(auto) visit(DType dtype, Body&& body) {

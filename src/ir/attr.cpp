@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/attr.h"
+
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+std::string_view name(AttrKind kind) {
+  static constexpr std::string_view kNames[] = {"i64",  "i64s",  "f64", "f64s", "bool",  "enum",  "str",
+                                                "strs", "dtype", "dim", "dims", "graph", "tensor"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+const AttrValue& Attrs::get(std::string_view name) const {
+  for (size_t i = 0; i < values_.size(); i++)
+    if (info_->attrs[i].name == name) return values_[i];
+  assert(!"no such attribute in the row");
+  static const AttrValue kNothing;
+  return kNothing;
+}
+
+Attrs Attrs::with(std::string_view name, AttrValue value) const {
+  Attrs changed = *this;
+  for (size_t i = 0; i < values_.size(); i++)
+    if (info_->attrs[i].name == name) changed.values_[i] = std::move(value);
+  return changed;
+}
+
+NamedAttrs Attrs::named() const {
+  NamedAttrs list;
+  for (size_t i = 0; i < values_.size(); i++) {
+    bool absent = std::holds_alternative<std::monostate>(values_[i]);
+    const AttrDef& def = info_->attrs[i];
+    if (!absent && (def.required || !equal(values_[i], def.fallback))) list.emplace_back(def.name, values_[i]);
+  }
+  return list;
+}
+
+bool Attrs::operator==(const Attrs& other) const {
+  if (info_ != other.info_ || values_.size() != other.values_.size()) return false;
+  for (size_t i = 0; i < values_.size(); i++)
+    if (!equal(values_[i], other.values_[i])) return false;
+  return true;
+}
+
+// ---- equality and hash of one value ----
+
+static bool same_structure(const Graph& a, const Graph& b) {
+  if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) return false;
+  for (size_t i = 0; i < a.nodes().size(); i++) {
+    const Node &x = a.nodes()[i], &y = b.nodes()[i];
+    if (x.op != y.op || x.in != y.in || x.out != y.out || !(x.attrs == y.attrs)) return false;
+  }
+  for (size_t i = 0; i < a.outputs().size(); i++)
+    if (a.outputs()[i].name != b.outputs()[i].name || a.outputs()[i].value != b.outputs()[i].value) return false;
+  return true;
+}
+
+bool equal(const AttrValue& a, const AttrValue& b) {
+  if (a.index() != b.index()) return false;
+  if (auto* x = std::get_if<Tensor>(&a)) return x->same_bytes(std::get<Tensor>(b));
+  if (auto* x = std::get_if<double>(&a))
+    return std::bit_cast<int64_t>(*x) == std::bit_cast<int64_t>(std::get<double>(b));
+  if (auto* x = std::get_if<std::shared_ptr<const Graph>>(&a)) {
+    const auto& y = std::get<std::shared_ptr<const Graph>>(b);
+    return *x == y || same_structure(**x, *y);
+  }
+  return std::visit(
+      [&]<class T>(const T& x) {
+        if constexpr (std::is_same_v<T, Tensor>)
+          return false;
+        else
+          return x == std::get<T>(b);
+      },
+      a);
+}
+
+static size_t mix(size_t seed, size_t value) {
+  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 31);
+}
+
+static size_t hash_of(const AttrValue& value) {
+  return std::visit(
+      []<class T>(const T& x) -> size_t {
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return 0;
+        else if constexpr (std::is_same_v<T, Dim>)
+          return x.hash();
+        else if constexpr (std::is_same_v<T, DType>)
+          return static_cast<size_t>(x);
+        else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>)
+          return x->nodes().size();
+        else if constexpr (std::is_same_v<T, Tensor>) {
+          // A prefix is enough: large constants that agree in it are told apart by ==.
+          std::string_view bytes(reinterpret_cast<const char*>(x.data()), std::min<size_t>(x.bytes(), 1024));
+          return mix(x.bytes(), std::hash<std::string_view>()(bytes));
+        } else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) {
+          size_t seed = x.size();
+          for (const auto& item : x) seed = mix(seed, hash_of(AttrValue(item)));
+          return seed;
+        } else {
+          return std::hash<T>()(x);
+        }
+      },
+      value);
+}
+
+size_t Attrs::hash() const {
+  size_t seed = values_.size();
+  for (const AttrValue& value : values_) seed = mix(seed, hash_of(value));
+  return seed;
+}
+
+// ---- coercion ----
+
+namespace {
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+// Every conversion that text or C setters need, to one element type; nullopt where the value is of another kind.
+std::optional<int64_t> to_i64(const AttrValue& value) {
+  if (auto* number = std::get_if<int64_t>(&value)) return *number;
+  if (auto* dim = std::get_if<Dim>(&value); dim && dim->is_literal()) return dim->literal();
+  if (auto* number = std::get_if<double>(&value);
+      number && *number == std::floor(*number) && std::abs(*number) < 0x1p62)
+    return static_cast<int64_t>(*number);
+  return std::nullopt;
+}
+
+std::optional<double> to_f64(const AttrValue& value) {
+  if (auto* number = std::get_if<double>(&value)) return *number;
+  if (auto* number = std::get_if<int64_t>(&value)) return static_cast<double>(*number);
+  if (auto* word = std::get_if<std::string>(&value)) {
+    if (*word == "inf") return std::numeric_limits<double>::infinity();
+    if (*word == "-inf") return -std::numeric_limits<double>::infinity();
+    if (*word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  }
+  return std::nullopt;
+}
+
+std::optional<Dim> to_dim(const AttrValue& value) {
+  if (auto* dim = std::get_if<Dim>(&value)) return *dim;
+  if (auto* number = std::get_if<int64_t>(&value)) return Dim(*number);
+  if (auto* text = std::get_if<std::string>(&value))
+    if (auto dim = parse_dim(*text); dim.ok()) return *dim;
+  return std::nullopt;
+}
+
+std::optional<std::string> to_str(const AttrValue& value) {
+  if (auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::nullopt;
+}
+
+// A list of T from a list of anything that converts, or from one such value.
+template <class T, class Convert>
+std::optional<std::vector<T>> to_list(const AttrValue& value, Convert convert) {
+  std::vector<T> list;
+  bool fits = std::visit(
+      [&]<class V>(const V& x) {
+        if constexpr (IsVector<V>::value) {
+          for (const auto& item : x) {
+            auto converted = convert(AttrValue(item));
+            if (!converted) return false;
+            list.push_back(*converted);
+          }
+          return true;
+        } else if constexpr (std::is_same_v<V, std::monostate>) {
+          return false;
+        } else {
+          auto converted = convert(AttrValue(x));
+          if (converted) list.push_back(*converted);
+          return converted.has_value();
+        }
+      },
+      value);
+  if (!fits) return std::nullopt;
+  return list;
+}
+
+template <class T>
+AttrValue or_nothing(std::optional<T> value) {
+  return value ? AttrValue(std::move(*value)) : AttrValue();
+}
+
+AttrValue to_bool(const AttrValue& value) {
+  if (auto* word = std::get_if<std::string>(&value))
+    return *word == "true" ? AttrValue(int64_t{1}) : *word == "false" ? AttrValue(int64_t{0}) : AttrValue();
+  auto number = to_i64(value);
+  return number && (*number == 0 || *number == 1) ? AttrValue(*number) : AttrValue();
+}
+
+AttrValue to_dtype(const AttrValue& value) {
+  if (std::holds_alternative<DType>(value)) return value;
+  auto* word = std::get_if<std::string>(&value);
+  return or_nothing(word ? find_dtype(*word) : std::nullopt);
+}
+
+AttrValue convert(const AttrDef& def, const AttrValue& value) {
+  switch (def.kind) {
+    case AttrKind::kI64: return or_nothing(to_i64(value));
+    case AttrKind::kI64s: return or_nothing(to_list<int64_t>(value, to_i64));
+    case AttrKind::kF64: return or_nothing(to_f64(value));
+    case AttrKind::kF64s: return or_nothing(to_list<double>(value, to_f64));
+    case AttrKind::kBool: return to_bool(value);
+    case AttrKind::kEnum:
+    case AttrKind::kStr: return or_nothing(to_str(value));
+    case AttrKind::kStrs: return or_nothing(to_list<std::string>(value, to_str));
+    case AttrKind::kDtype: return to_dtype(value);
+    case AttrKind::kDim: return or_nothing(to_dim(value));
+    case AttrKind::kDims: return or_nothing(to_list<Dim>(value, to_dim));
+    case AttrKind::kGraph: return std::holds_alternative<std::shared_ptr<const Graph>>(value) ? value : AttrValue();
+    case AttrKind::kTensor: return std::holds_alternative<Tensor>(value) ? value : AttrValue();
+  }
+  return {};
+}
+
+bool in_range(const AttrDef& def, const AttrValue& value) {
+  auto legal = [&](double number) { return !(number < def.lo || number > def.hi); };
+  if (auto* number = std::get_if<int64_t>(&value)) return legal(static_cast<double>(*number));
+  if (auto* number = std::get_if<double>(&value)) return legal(*number);
+  if (auto* list = std::get_if<std::vector<int64_t>>(&value))
+    return std::all_of(list->begin(), list->end(), [&](int64_t item) { return legal(static_cast<double>(item)); });
+  if (auto* dim = std::get_if<Dim>(&value)) return !dim->is_literal() || legal(static_cast<double>(dim->literal()));
+  if (auto* list = std::get_if<std::vector<Dim>>(&value))
+    return std::all_of(list->begin(), list->end(),
+                       [&](const Dim& dim) { return !dim.is_literal() || legal(static_cast<double>(dim.literal())); });
+  return true;
+}
+
+bool is_choice(std::string_view choices, std::string_view word) {
+  while (!choices.empty()) {
+    size_t end = std::min(choices.find('|'), choices.size());
+    if (choices.substr(0, end) == word) return true;
+    choices.remove_prefix(std::min(end + 1, choices.size()));
+  }
+  return false;
+}
+
+Status illegal(const AttrDef& def, std::string expected) {
+  return Status(Code::kOption, format("'%s' must be %s", std::string(def.name).c_str(), expected.c_str()))
+      .with("value", def.name)
+      .with("expected", expected);
+}
+
+}  // namespace
+
+Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
+  AttrValue converted = convert(def, value);
+  if (std::holds_alternative<std::monostate>(converted))
+    return illegal(def, def.kind == AttrKind::kEnum ? "one of " + std::string(def.choices)
+                                                    : "of kind " + std::string(name(def.kind)));
+  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(converted)))
+    return illegal(def, "one of " + std::string(def.choices) + ", not '" + std::get<std::string>(converted) + "'");
+  if (!in_range(def, converted)) return illegal(def, format("from %g to %g", def.lo, def.hi));
+  if (def.kind == AttrKind::kDtype && !def.choices.empty()) {
+    Signature set = RLX_TRY(parse_signature("x:" + std::string(def.choices) + " -> y"));
+    if (!set.in[0].set.has(std::get<DType>(converted)))
+      return Status(Code::kDtype, format("'%s' may not be %s", std::string(def.name).c_str(),
+                                         std::string(rlx::name(std::get<DType>(converted))).c_str()))
+          .with("expected", def.choices);
+  }
+  return converted;
+}
+
+Result<Attrs> bind_attrs(const OpInfo& info, NamedAttrs given) {
+  std::vector<AttrValue> values(info.attrs.size());
+  std::vector<bool> seen(info.attrs.size(), false);
+  for (auto& [key, value] : given) {
+    size_t i = 0;
+    while (i < info.attrs.size() && info.attrs[i].name != key) i++;
+    if (i == info.attrs.size()) return Status(Code::kOption, "unknown attribute '" + key + "'").with("value", key);
+    if (seen[i]) return Status(Code::kOption, "attribute '" + key + "' is given twice").with("value", key);
+    seen[i] = true;
+    values[i] = RLX_TRY(coerce(info.attrs[i], std::move(value)));
+  }
+  for (size_t i = 0; i < info.attrs.size(); i++) {
+    const AttrDef& def = info.attrs[i];
+    if (seen[i]) continue;
+    if (def.required)
+      return Status(Code::kOption, format("attribute '%s' (%s) is missing", std::string(def.name).c_str(),
+                                          std::string(name(def.kind)).c_str()))
+          .with("value", def.name);
+    values[i] = def.fallback;
+  }
+  return Attrs(&info, std::move(values));
+}
+
+}  // namespace rlx

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the IR knows of an op: a row of a table. The IR, the builder, the verifier, printer and parser work from rows
+// alone and name no op; the rows stand in ops/ops.def, their functions beside them in src/ops.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "ir/attr.h"
+
+namespace rlx {
+
+// Ids are ABI. An op of a table other than the library's own has an id that is no enumerator.
+enum class Op : uint16_t {
+  kNone = 0,
+#define RLX_PRIMITIVE(id, Enum, name, infer, ...) k##Enum = id,
+#define RLX_COMPOSITE(id, Enum, name, ...) k##Enum = id,
+#include "ops/ops.def"
+#undef RLX_PRIMITIVE
+#undef RLX_COMPOSITE
+};
+
+enum Trait : uint32_t {
+  kPure = 1,         // same inputs, same outputs, no effects: may be merged, folded, dropped
+  kCommutative = 2,  // of its first two inputs
+  kElementwise = 4,  // output i depends on broadcast inputs i only
+  kWide = 8,         // a composite whose half inputs arrive as f32 (OPS.md 0, W)
+  kView = 16,        // moves no value: every output element is an input element at the same or another index
+  kInternal = 32,    // made by passes, refused from users
+  kLeaf = 64,        // input, param, constant
+};
+
+// OPS.md 3.7. kNone_ marks ops whose outputs are exact copies or that have no numbers.
+enum class Tol : uint8_t { kE0, kU1, kU4, kU16, kSUM, kACT, kNRM, kATT, kLIN, kQNT, kRNG };
+
+// How a composite is found again in a graph: not at all, by a pattern derived from its decomposition, by written rules.
+enum class Fuse : uint8_t { kNever, kDerived, kWritten };
+
+struct InferArgs;
+struct EvalArgs;
+class Expr;
+class Inputs;
+using InferFn = Status (*)(InferArgs&);
+using EvalFn = Status (*)(EvalArgs&);
+using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
+
+// One input or output of a signature. Inputs whose `letter` is the same text have the same dtype.
+struct Port {
+  std::string name;
+  std::string letter;  // "F", "NZ", "X'"; an output's may be empty: its dtype is inferred
+  DTypeSet set;        // what the letter stands for
+  bool optional = false;
+  bool variadic = false;  // the last input only: one or more
+};
+
+struct Signature {
+  std::vector<Port> in, out;
+  bool variadic_out = false;  // "y...": as many outputs as the attributes or sub-graphs say
+};
+
+struct OpInfo {
+  uint16_t id = 0;
+  std::string_view name;
+  std::string_view summary;
+  std::string_view sig;
+  std::vector<AttrDef> attrs = {};
+  uint32_t traits = kPure;
+  Tol tol = Tol::kE0;
+  Fuse fuse = Fuse::kNever;
+  InferFn infer = nullptr;
+  EvalFn eval = nullptr;            // set for a primitive
+  DecomposeFn decompose = nullptr;  // set for a composite
+  Signature signature = {};         // parsed from `sig` by the table
+
+  Op op() const { return static_cast<Op>(id); }
+  bool is(Trait trait) const { return (traits & trait) != 0; }
+  bool primitive() const { return decompose == nullptr; }
+};
+
+// "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;
+// a prime (F') makes it independent of the plain letter.
+Result<Signature> parse_signature(std::string_view text);
+
+class OpTable {
+ public:
+  explicit OpTable(std::vector<OpInfo> rows);  // a malformed row or a doubled id or name is our bug
+  const OpInfo& info(Op op) const { return rows_[index_[static_cast<size_t>(op)]]; }
+  bool has(Op op) const { return static_cast<size_t>(op) < index_.size() && index_[static_cast<size_t>(op)] != kNoRow; }
+  const OpInfo* find(std::string_view name) const;  // null: no such op
+  std::span<const OpInfo> rows() const { return rows_; }
+
+ private:
+  static constexpr uint16_t kNoRow = UINT16_MAX;
+  std::vector<OpInfo> rows_;
+  std::vector<uint16_t> index_;  // by id
+  std::unordered_map<std::string_view, size_t> by_name_;
+};
+
+const OpTable& op_table();  // the library's own, defined in ops/table.cpp
+
+}  // namespace rlx

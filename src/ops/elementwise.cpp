@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise primitives (OPS.md 4.2): one line of meaning each, over every dtype of the row. Integers wrap and never
+// fault (1.4); floats are IEEE, NaN wins in max and min.
+#include <cmath>
+
+#include "ops/eval.h"
+
+namespace rlx {
+
+// ---- inference ----
+
+Status infer_elementwise(InferArgs& args) {
+  std::vector<Dim> dims;
+  for (const ValueType* in : args.in) dims = RLX_TRY(args.broadcast(dims, in->dims));
+  args.out[0].dims = std::move(dims);
+  return {};
+}
+
+Status infer_abs(InferArgs& args) {
+  DType from = args.in[0]->dtype;
+  args.out[0] = {from == DType::kC64 ? DType::kF32 : from == DType::kC128 ? DType::kF64 : from, args.dims()};
+  return {};
+}
+
+Status infer_cast(InferArgs& args) {
+  DType from = args.in[0]->dtype, to = args.attrs.dtype("to");
+  if (is_complex(from) && !is_complex(to))
+    return args.fail(Code::kDtype, "a complex value casts to no real type; use real or abs").with("got", name(to));
+  args.out[0] = {to, args.dims()};
+  return {};
+}
+
+// ---- element arithmetic ----
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+// Wrapping integer arithmetic: in the unsigned type of at least int's width, where overflow is defined.
+template <class T, class Body>
+static T wrapped(T a, T b, Body body) {
+  using Wide = std::common_type_t<Unsigned<T>, unsigned>;
+  return static_cast<T>(body(static_cast<Wide>(a), static_cast<Wide>(b)));
+}
+
+template <class T>
+static T quotient(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) return static_cast<T>(~T(0));
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return wrapped(T(0), a, [](auto x, auto y) { return x - y; });
+    return static_cast<T>(a / b);
+  } else {
+    return a / b;
+  }
+}
+
+template <class T>
+static T remainder_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) return a;
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+    return static_cast<T>(a % b);
+  } else {
+    return std::fmod(a, b);
+  }
+}
+
+template <class T>
+static T power(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if constexpr (std::is_signed_v<T>)
+      if (b < 0) return a == 1 ? T(1) : a == T(-1) ? (b & 1 ? T(-1) : T(1)) : a == 0 ? static_cast<T>(-1) : T(0);
+    T result = 1;
+    for (auto exponent = static_cast<Unsigned<T>>(b); exponent; exponent >>= 1) {
+      if (exponent & 1) result = wrapped(result, a, [](auto x, auto y) { return x * y; });
+      a = wrapped(a, a, [](auto x, auto y) { return x * y; });
+    }
+    return result;
+  } else {
+    return std::pow(a, b);
+  }
+}
+
+template <class T>
+static T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  return a < b ? b : a;
+}
+
+template <class T>
+static T smaller(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  return b < a ? b : a;
+}
+
+// ---- from a body on elements to an eval ----
+
+template <DTypeSet kSet, class Body>
+static Status unary(EvalArgs& args, Body body) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map1<T, T>(args.out[0], args.in[0], body); });
+  return {};
+}
+
+template <DTypeSet kSet, class Body>
+static Status binary(EvalArgs& args, Body body) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<T, T, T>(args.out[0], args.in[0], args.in[1], body); });
+  return {};
+}
+
+template <DTypeSet kSet, class Body>
+static Status compare(EvalArgs& args, Body body) {
+  visit<kSet>(args.in[0].dtype, [&]<class T>() { map2<bool8, T, T>(args.out[0], args.in[0], args.in[1], body); });
+  return {};
+}
+
+using namespace dtypes;
+
+Status eval_neg(EvalArgs& args) {
+  return unary<N | Z>(args, []<class T>(T x) {
+    if constexpr (std::is_integral_v<T>)
+      return wrapped(T(0), x, [](auto a, auto b) { return a - b; });
+    else
+      return -x;
+  });
+}
+
+Status eval_abs(EvalArgs& args) {
+  visit<N | Z>(args.in[0].dtype, [&]<class T>() {
+    if constexpr (is_complex_type<T>)
+      map1<typename T::value_type, T>(args.out[0], args.in[0], [](T x) { return std::hypot(x.real(), x.imag()); });
+    else
+      map1<T, T>(args.out[0], args.in[0], []<class C>(C x) {
+        if constexpr (std::is_floating_point_v<C>)
+          return std::fabs(x);
+        else if constexpr (std::is_signed_v<C>)
+          return x < 0 ? wrapped(C(0), x, [](auto a, auto b) { return a - b; }) : x;
+        else
+          return x;
+      });
+  });
+  return {};
+}
+
+Status eval_floor(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::floor(x); });
+}
+Status eval_round(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::nearbyint(x); });
+}
+Status eval_exp(EvalArgs& args) {
+  return unary<F | Z>(args, [](auto x) { return std::exp(x); });
+}
+Status eval_expm1(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::expm1(x); });
+}
+Status eval_log(EvalArgs& args) {
+  return unary<F | Z>(args, [](auto x) { return std::log(x); });
+}
+Status eval_log1p(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::log1p(x); });
+}
+Status eval_sqrt(EvalArgs& args) {
+  return unary<F | Z>(args, [](auto x) { return std::sqrt(x); });
+}
+Status eval_sin(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::sin(x); });
+}
+Status eval_cos(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::cos(x); });
+}
+Status eval_tanh(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::tanh(x); });
+}
+Status eval_erf(EvalArgs& args) {
+  return unary<F>(args, [](auto x) { return std::erf(x); });
+}
+Status eval_stop_gradient(EvalArgs& args) {
+  visit<A>(args.in[0].dtype, [&]<class T>() { map1<T, T>(args.out[0], args.in[0], [](auto x) { return x; }); });
+  return {};
+}
+
+Status eval_add(EvalArgs& args) {
+  return binary<N | Z>(args, []<class T>(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return wrapped(a, b, [](auto x, auto y) { return x + y; });
+    else
+      return a + b;
+  });
+}
+
+Status eval_sub(EvalArgs& args) {
+  return binary<N | Z>(args, []<class T>(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return wrapped(a, b, [](auto x, auto y) { return x - y; });
+    else
+      return a - b;
+  });
+}
+
+Status eval_mul(EvalArgs& args) {
+  return binary<N | Z>(args, []<class T>(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return wrapped(a, b, [](auto x, auto y) { return x * y; });
+    else
+      return a * b;
+  });
+}
+
+Status eval_div(EvalArgs& args) {
+  return binary<N | Z>(args, [](auto a, auto b) { return quotient(a, b); });
+}
+Status eval_rem(EvalArgs& args) {
+  return binary<N>(args, [](auto a, auto b) { return remainder_of(a, b); });
+}
+Status eval_pow(EvalArgs& args) {
+  return binary<N>(args, [](auto a, auto b) { return power(a, b); });
+}
+Status eval_max(EvalArgs& args) {
+  return binary<N | B>(args, [](auto a, auto b) { return larger(a, b); });
+}
+Status eval_min(EvalArgs& args) {
+  return binary<N | B>(args, [](auto a, auto b) { return smaller(a, b); });
+}
+Status eval_atan2(EvalArgs& args) {
+  return binary<F>(args, [](auto a, auto b) { return std::atan2(a, b); });
+}
+Status eval_bit_and(EvalArgs& args) {
+  return binary<I | B>(args, []<class T>(T a, T b) { return static_cast<T>(a & b); });
+}
+Status eval_bit_or(EvalArgs& args) {
+  return binary<I | B>(args, []<class T>(T a, T b) { return static_cast<T>(a | b); });
+}
+Status eval_bit_xor(EvalArgs& args) {
+  return binary<I | B>(args, []<class T>(T a, T b) { return static_cast<T>(a ^ b); });
+}
+
+Status eval_shl(EvalArgs& args) {
+  return binary<I>(args, []<class T>(T a, T b) {
+    auto by = static_cast<Unsigned<T>>(b);
+    return by >= sizeof(T) * 8 ? T(0) : wrapped(a, b, [](auto x, auto y) { return x << y; });
+  });
+}
+
+Status eval_shr(EvalArgs& args) {
+  return binary<I>(args, []<class T>(T a, T b) {
+    auto by = static_cast<Unsigned<T>>(b);
+    constexpr auto kBits = sizeof(T) * 8;
+    if (by >= kBits) return std::is_signed_v<T> && a < 0 ? static_cast<T>(~T(0)) : T(0);
+    return static_cast<T>(a >> by);
+  });
+}
+
+Status eval_eq(EvalArgs& args) {
+  return compare<D>(args, [](auto a, auto b) { return a == b; });
+}
+Status eval_lt(EvalArgs& args) {
+  return compare<N | B>(args, [](auto a, auto b) { return a < b; });
+}
+Status eval_le(EvalArgs& args) {
+  return compare<N | B>(args, [](auto a, auto b) { return a <= b; });
+}
+
+Status eval_where(EvalArgs& args) {
+  const Operand &cond = args.in[0], &a = args.in[1], &b = args.in[2], &out = args.out[0];
+  visit<A>(a.dtype, [&]<class T>() {
+    Odometer<3> at(out.dims, {broadcast_strides(cond.dims, out.dims), broadcast_strides(a.dims, out.dims),
+                              broadcast_strides(b.dims, out.dims)});
+    int64_t count = out.count();
+    for (int64_t i = 0; i < count; i++, at.next())
+      out.as<T>()[i] = cond.as<bool8>()[at.offset(0)] ? a.as<T>()[at.offset(1)] : b.as<T>()[at.offset(2)];
+  });
+  return {};
+}
+
+// ---- cast (OPS.md 1.3) ----
+
+template <class To, class From>
+static To float_to_integer(From x) {
+  if (std::isnan(x)) return 0;
+  // 2^digits is exact in every float type, max() is not: compare against it.
+  const From end = std::ldexp(From(1), std::numeric_limits<To>::digits);
+  if (x >= end) return std::numeric_limits<To>::max();
+  if (x <= (std::is_signed_v<To> ? -end : From(0))) return std::numeric_limits<To>::min();
+  return static_cast<To>(x);
+}
+
+// f64 to a narrow float passes through float: rounding to odd there keeps the second rounding correct.
+static float round_to_odd(double x) {
+  auto y = static_cast<float>(x);
+  if (std::isnan(x) || std::isinf(x) || static_cast<double>(y) == x) return y;
+  uint32_t bits = std::bit_cast<uint32_t>(y);
+  if (std::fabs(static_cast<double>(y)) > std::fabs(x)) bits--;  // back to the value toward zero
+  return std::bit_cast<float>(bits | 1);
+}
+
+template <class To, class From>
+static To cast_element(From x, [[maybe_unused]] bool saturate) {
+  if constexpr (std::is_same_v<To, bool8>) {
+    return x != From(0);
+  } else if constexpr (is_complex_type<From>) {
+    if constexpr (is_complex_type<To>)
+      return To(x);
+    else
+      return To();  // refused by inference
+  } else if constexpr (is_complex_type<To>) {
+    return To(static_cast<typename To::value_type>(x), 0);
+  } else if constexpr (is_small_float<To>) {
+    float narrow = std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) > 2)
+                       ? round_to_odd(static_cast<double>(x))
+                       : static_cast<float>(x);
+    if constexpr (requires { To::saturating(narrow); })
+      if (saturate) return To::saturating(narrow);
+    return To(narrow);
+  } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    return float_to_integer<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+Status eval_cast(EvalArgs& args) {
+  bool saturate = args.attrs.flag("saturate");
+  visit<A>(args.in[0].dtype, [&]<class From>() {
+    visit<A>(args.out[0].dtype, [&]<class To>() {
+      map1<To, From>(args.out[0], args.in[0], [=](auto x) { return cast_element<To>(x, saturate); });
+    });
+  });
+  return {};
+}
+
+}  // namespace rlx

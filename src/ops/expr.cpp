@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/expr.h"
+
+#include <cassert>
+
+#include "base/visit.h"
+
+namespace rlx {
+
+const ValueType& Expr::type() const {
+  static const ValueType kNothing;  // of an invalid Expr: whoever asks builds something that is invalid too
+  return valid() ? builder_->graph().type(value_) : kNothing;
+}
+
+const Dim& Expr::dim(int64_t axis) const {
+  static const Dim kZero = 0;
+  size_t i = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank()) : axis);
+  return i < rank() ? dims()[i] : kZero;
+}
+
+Expr Builder::fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+  return Expr(this, kInvalid);
+}
+
+Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name) {
+  std::vector<Value> values;
+  for (const Expr& input : in) {
+    if (input.value() == kInvalid) {
+      if (status_.ok()) status_ = Status(Code::kInternal, std::string(info.name) + ": an input was never built");
+      return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+    }
+    values.push_back(input.value());
+  }
+  auto added = add_ ? add_(user_, info, values, std::move(attrs), std::move(name))
+                    : graph_->add(info, values, std::move(attrs), std::move(name));
+  if (!added.ok()) {
+    fail(std::move(added).status());
+    return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+  }
+  Outputs outputs;
+  size_t count = graph_->node(*added).out.size();
+  // A rewriting constructor may answer with one output of another node; then it is the only one.
+  if (added->output != 0 || graph_->node(*added).op != info.op()) count = added->output + 1;
+  for (size_t i = added->output; i < count; i++)
+    outputs.push_back(Expr(this, Value{added->node, static_cast<uint32_t>(i)}));
+  return outputs;
+}
+
+Outputs Builder::ops(Op op, std::span<const Expr> in, NamedAttrs attrs, std::string name) {
+  const OpInfo& info = graph_->info(op);
+  auto bound = bind_attrs(info, std::move(attrs));
+  if (!bound.ok()) {
+    fail(std::move(bound).status().prefixed(std::string(info.name) + ": ").with("op", info.name));
+    return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+  }
+  return add(info, in, std::move(*bound), std::move(name));
+}
+
+Expr Builder::op(Op op, std::initializer_list<Expr> in, NamedAttrs attrs) {
+  return ops(op, std::span<const Expr>(in.begin(), in.size()), std::move(attrs))[0];
+}
+
+Expr Builder::constant(Tensor value) {
+  return op(Op::kConstant, {}, {{"value", std::move(value)}});
+}
+
+Expr Builder::scalar(DType dtype, double value) {
+  if (dtype == DType::kNone) return Expr(this, kInvalid);
+  auto tensor = scalar_tensor(dtype, value);
+  return tensor.ok() ? constant(*tensor) : fail(std::move(tensor).status());
+}
+
+Expr Builder::size(const Dim& dim, DType dtype) {
+  if (dim.is_literal() && dtype != DType::kNone) {
+    auto tensor = Tensor::create(DType::kI64, {});
+    if (!tensor.ok()) return fail(std::move(tensor).status());
+    *tensor->as<int64_t>() = dim.literal();
+    return cast(constant(*tensor), dtype);
+  }
+  // Any expression is the length of some tensor; nothing is stored for this one.
+  Expr carrier = broadcast_to(scalar(DType::kBool, 0), {dim});
+  return cast(op(Op::kDimSize, {carrier}, {{"axis", int64_t{0}}}), dtype);
+}
+
+// ---- decomposition ----
+
+Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs) {
+  std::vector<Expr> inputs(in.begin(), in.end());
+  inputs.resize(std::max(inputs.size(), info.signature.in.size()));
+  bool wide = info.is(kWide);
+  DType first = DType::kNone;
+  for (Expr& input : inputs) {
+    if (!input || !input.valid()) continue;
+    if (first == DType::kNone && is_float(input.dtype())) first = input.dtype();
+    if (wide && is_half(input.dtype())) input = cast(input, DType::kF32);
+  }
+  Outputs outputs = info.decompose(Inputs(builder, inputs), attrs);
+  for (size_t i = 0; i < outputs.size(); i++) {
+    const auto& ports = info.signature.out;
+    bool keeps_f32 = ports[std::min(i, ports.size() - 1)].letter.empty();  // a statistic
+    if (wide && is_half(first) && !keeps_f32 && outputs[i].dtype() == DType::kF32) outputs[i] = cast(outputs[i], first);
+  }
+  return outputs;
+}
+
+Status infer_composite(InferArgs& args) {
+  Graph aside("", &args.graph.table());
+  for (const auto& [symbol, range] : args.graph.symbols()) RLX_TRY(aside.declare_symbol(symbol, range));
+  Builder builder(aside);
+  std::vector<Expr> in;
+  for (size_t i = 0; i < args.in.size(); i++) {
+    if (!args.in[i]) {
+      in.push_back(Expr(&builder, kAbsent));
+      continue;
+    }
+    auto leaf = is_block(args.in[i]->dtype)
+                    ? aside.add_param("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims)
+                    : aside.add_input("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims);
+    in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
+  }
+  Outputs outputs = decompose(builder, args.info, in, args.attrs);
+  RLX_TRY(Status(builder.status()));
+  args.out.clear();
+  for (const Expr& output : outputs) args.out.push_back(output.type());
+  for (const Guard& guard : aside.guards())
+    RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where}));
+  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
+  return {};
+}
+
+// ---- arithmetic ----
+
+Expr unary(Op op, Expr x) {
+  return x.builder().op(op, {x});
+}
+Expr binary(Op op, Expr a, Expr b) {
+  return a.builder().op(op, {a, b});
+}
+Expr scalar_like(Expr x, double value) {
+  return x.builder().scalar(x.dtype(), value);
+}
+Expr where(Expr condition, Expr a, Expr b) {
+  return a.builder().op(Op::kWhere, {condition, a, b});
+}
+
+Expr operator+(Expr a, Expr b) {
+  return binary(Op::kAdd, a, b);
+}
+Expr operator-(Expr a, Expr b) {
+  return binary(Op::kSub, a, b);
+}
+Expr operator*(Expr a, Expr b) {
+  return binary(Op::kMul, a, b);
+}
+Expr operator/(Expr a, Expr b) {
+  return binary(Op::kDiv, a, b);
+}
+Expr operator-(Expr x) {
+  return unary(Op::kNeg, x);
+}
+Expr operator+(Expr a, double b) {
+  return a + scalar_like(a, b);
+}
+Expr operator-(Expr a, double b) {
+  return a - scalar_like(a, b);
+}
+Expr operator*(Expr a, double b) {
+  return a * scalar_like(a, b);
+}
+Expr operator/(Expr a, double b) {
+  return a / scalar_like(a, b);
+}
+Expr operator+(double a, Expr b) {
+  return scalar_like(b, a) + b;
+}
+Expr operator-(double a, Expr b) {
+  return scalar_like(b, a) - b;
+}
+Expr operator*(double a, Expr b) {
+  return scalar_like(b, a) * b;
+}
+Expr operator/(double a, Expr b) {
+  return scalar_like(b, a) / b;
+}
+
+// ---- shapes and reductions ----
+
+Expr cast(Expr x, DType to) {
+  return x.dtype() == to ? x : x.builder().op(Op::kCast, {x}, {{"to", to}});
+}
+Expr reshape(Expr x, std::vector<Dim> dims) {
+  return x.builder().op(Op::kReshape, {x}, {{"shape", std::move(dims)}});
+}
+Expr transpose(Expr x, Axes perm) {
+  return x.builder().op(Op::kTranspose, {x}, {{"perm", std::move(perm)}});
+}
+Expr broadcast_to(Expr x, std::vector<Dim> dims) {
+  return x.builder().op(Op::kBroadcastTo, {x}, {{"shape", std::move(dims)}});
+}
+Expr concat(std::span<const Expr> parts, int64_t axis) {
+  return parts[0].builder().ops(Op::kConcat, parts, {{"axis", axis}})[0];
+}
+Expr slice(Expr x, int64_t axis, Dim start, Dim end, int64_t step) {
+  return x.builder().op(Op::kSlice, {x},
+                        {{"starts", std::vector<Dim>{start}},
+                         {"ends", std::vector<Dim>{end}},
+                         {"axes", Axes{axis}},
+                         {"steps", Axes{step}}});
+}
+Expr unsqueeze(Expr x, int64_t axis) {
+  std::vector<Dim> dims = x.dims();
+  int64_t at = axis < 0 ? axis + static_cast<int64_t>(dims.size()) + 1 : axis;
+  if (at < 0 || at > static_cast<int64_t>(dims.size()))
+    return x.builder().fail(
+        Status(Code::kRange, format("axis %lld is outside the rank", static_cast<long long>(axis))));
+  dims.insert(dims.begin() + at, Dim(1));
+  return reshape(x, dims);
+}
+Expr gather(Expr x, Expr indices, int64_t axis) {
+  return x.builder().op(Op::kGather, {x, indices}, {{"axis", axis}});
+}
+Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype) {
+  return builder.op(Op::kIota, {}, {{"shape", std::move(dims)}, {"axis", axis}, {"dtype", dtype}});
+}
+Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims) {
+  return x.builder().op(Op::kReduce, {x}, {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}});
+}
+Expr mean(Expr x, Axes axes) {
+  return x.builder().op(Op::kMean, {x}, {{"axes", std::move(axes)}, {"keep_dims", int64_t{1}}});
+}
+Expr matmul(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+  return a.builder().op(Op::kMatmul, {a, b},
+                        {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
+}
+Expr stop_gradient(Expr x) {
+  return unary(Op::kStopGradient, x);
+}
+
+Axes trailing_axes(int64_t axis, size_t rank) {
+  Axes axes;
+  for (int64_t i = axis < 0 ? axis + static_cast<int64_t>(rank) : axis; i < static_cast<int64_t>(rank); i++)
+    axes.push_back(i);
+  return axes;
+}
+
+}  // namespace rlx

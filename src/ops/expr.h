@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expr: a value under construction, with operators; what decompositions, importers and rewrite rules are written in.
+// Errors are sticky: a failed op gives an invalid Expr, everything built on it is invalid too, and the Builder keeps
+// the first cause.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+class Builder;
+using Axes = std::vector<int64_t>;
+using Outputs = std::vector<Expr>;
+
+class Expr {
+ public:
+  Expr() = default;  // absent
+  Expr(Builder* builder, Value value) : builder_(builder), value_(value) {}
+  explicit operator bool() const { return value_ != kAbsent; }  // false: an optional input that is not there
+  bool valid() const { return present(value_); }
+
+  Builder& builder() const { return *builder_; }
+  Value value() const { return value_; }
+  const ValueType& type() const;
+  DType dtype() const { return type().dtype; }
+  size_t rank() const { return type().rank(); }
+  const std::vector<Dim>& dims() const { return type().dims; }
+  const Dim& dim(int64_t axis) const;  // negative: from the end
+
+ private:
+  Builder* builder_ = nullptr;
+  Value value_ = kAbsent;
+};
+
+// What a decomposition is given: one Expr per port (absent ones test false), then further variadic ones.
+class Inputs {
+ public:
+  Inputs(Builder& builder, std::span<const Expr> items) : builder_(&builder), items_(items) {}
+  Expr operator[](size_t i) const { return items_[i]; }
+  size_t size() const { return items_.size(); }
+  std::span<const Expr> all() const { return items_; }
+  Builder& builder() const { return *builder_; }
+
+ private:
+  Builder* builder_;
+  std::span<const Expr> items_;
+};
+
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(&graph) {}
+
+  // How a node gets into the graph: Graph::add, unless a rewriter puts a hash-consing, normalising constructor here.
+  using AddFn = Result<Value> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                  std::string name);
+  void set_add(AddFn add, void* user) { add_ = add, user_ = user; }
+
+  Expr op(Op op, std::initializer_list<Expr> in, NamedAttrs attrs = {});
+  Outputs ops(Op op, std::span<const Expr> in, NamedAttrs attrs = {}, std::string name = {});
+  Outputs ops(Op op, std::initializer_list<Expr> in, NamedAttrs attrs = {}) {
+    return ops(op, std::span<const Expr>(in.begin(), in.size()), std::move(attrs));
+  }
+  Outputs add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name = {});
+  Expr constant(Tensor value);
+  Expr scalar(DType dtype, double value);  // rank 0
+  Expr size(const Dim& dim, DType dtype);  // a size as a value of rank 0: a constant, or what it is in a run
+  Expr wrap(Value value) { return Expr(this, value); }
+
+  Expr fail(Status status);  // keeps the first; returns an invalid Expr
+  const Status& status() const { return status_; }
+  Graph& graph() { return *graph_; }
+
+ private:
+  Graph* graph_;
+  AddFn add_ = nullptr;
+  void* user_ = nullptr;
+  Status status_;
+};
+
+// The composite's decomposition in `builder`'s graph, the W rule (OPS.md 0) applied around it.
+Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
+
+// Inference of every composite: its decomposition, built aside on inputs of the same types.
+Status infer_composite(InferArgs& args);
+
+// ---- arithmetic; a number is a constant of the other operand's dtype ----
+Expr operator+(Expr a, Expr b);
+Expr operator-(Expr a, Expr b);
+Expr operator*(Expr a, Expr b);
+Expr operator/(Expr a, Expr b);
+Expr operator-(Expr x);
+Expr operator+(Expr a, double b);
+Expr operator-(Expr a, double b);
+Expr operator*(Expr a, double b);
+Expr operator/(Expr a, double b);
+Expr operator+(double a, Expr b);
+Expr operator-(double a, Expr b);
+Expr operator*(double a, Expr b);
+Expr operator/(double a, Expr b);
+
+Expr unary(Op op, Expr x);
+Expr binary(Op op, Expr a, Expr b);
+inline Expr exp(Expr x) {
+  return unary(Op::kExp, x);
+}
+inline Expr sqrt(Expr x) {
+  return unary(Op::kSqrt, x);
+}
+inline Expr tanh(Expr x) {
+  return unary(Op::kTanh, x);
+}
+inline Expr erf(Expr x) {
+  return unary(Op::kErf, x);
+}
+inline Expr abs(Expr x) {
+  return unary(Op::kAbs, x);
+}
+inline Expr floor(Expr x) {
+  return unary(Op::kFloor, x);
+}
+inline Expr log(Expr x) {
+  return unary(Op::kLog, x);
+}
+inline Expr maximum(Expr a, Expr b) {
+  return binary(Op::kMax, a, b);
+}
+inline Expr minimum(Expr a, Expr b) {
+  return binary(Op::kMin, a, b);
+}
+inline Expr equal(Expr a, Expr b) {
+  return binary(Op::kEq, a, b);
+}
+inline Expr less(Expr a, Expr b) {
+  return binary(Op::kLt, a, b);
+}
+inline Expr less_equal(Expr a, Expr b) {
+  return binary(Op::kLe, a, b);
+}
+inline Expr logical_and(Expr a, Expr b) {
+  return binary(Op::kBitAnd, a, b);
+}
+inline Expr logical_or(Expr a, Expr b) {
+  return binary(Op::kBitOr, a, b);
+}
+Expr where(Expr condition, Expr a, Expr b);
+Expr scalar_like(Expr x, double value);  // rank 0, x's dtype
+
+// ---- shapes and reductions ----
+Expr cast(Expr x, DType to);  // x itself if it has that dtype
+Expr reshape(Expr x, std::vector<Dim> dims);
+Expr transpose(Expr x, Axes perm);
+Expr broadcast_to(Expr x, std::vector<Dim> dims);
+Expr concat(std::span<const Expr> parts, int64_t axis);
+Expr slice(Expr x, int64_t axis, Dim start, Dim end, int64_t step = 1);
+Expr unsqueeze(Expr x, int64_t axis);  // axis of the result
+Expr gather(Expr x, Expr indices, int64_t axis);
+Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype);
+Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims = true);
+inline Expr sum(Expr x, Axes axes) {
+  return reduce(x, "sum", std::move(axes));
+}
+Expr mean(Expr x, Axes axes);  // keeps the axes as 1
+Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
+Expr stop_gradient(Expr x);
+Axes trailing_axes(int64_t axis, size_t rank);  // axis..rank-1; a negative axis counts from the end
+
+}  // namespace rlx

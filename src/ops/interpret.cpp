@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/interpret.h"
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+namespace {
+
+using Sizes = std::map<std::string, int64_t, std::less<>>;
+
+DType storage_of(DType declared, EvalMode mode) {
+  if (mode == EvalMode::kTyped) return declared;
+  if (is_float(declared)) return DType::kF64;
+  return is_complex(declared) ? DType::kC128 : declared;
+}
+
+// One walk over a graph: values by node, sizes by symbol.
+class Walk {
+ public:
+  Walk(const Graph& graph, const std::map<std::string, Tensor>& params, EvalOptions options, Sizes sizes)
+      : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
+
+  Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); i++) set_leaf(graph_.inputs()[i], inputs[i]);
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++) RLX_TRY(visit_node(node));
+    std::vector<Tensor> results;
+    for (const GraphOutput& output : graph_.outputs()) results.push_back(value(output.value));
+    return results;
+  }
+
+ private:
+  const Tensor& value(Value v) const { return values_[v.node][v.output]; }
+  SymbolLookup lookup() const {
+    return [this](std::string_view name) -> std::optional<int64_t> {
+      auto found = sizes_.find(name);
+      return found == sizes_.end() ? std::nullopt : std::optional(found->second);
+    };
+  }
+  void set_leaf(uint32_t node, const Tensor& tensor) {
+    values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
+  }
+
+  Status visit_node(uint32_t index) {
+    const Node& node = graph_.node(index);
+    if (node.op == Op::kInput) return {};
+    if (node.op == Op::kConstant) return set_leaf(index, node.attrs.tensor("value")), Status();
+    if (node.op == Op::kParam) {
+      auto found = params_.find(graph_.leaf_name(index));
+      if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
+      return set_leaf(index, found->second), Status();
+    }
+    return graph_.info(node).primitive() ? run_primitive(index, node) : run_composite(index, node);
+  }
+
+  Status run_primitive(uint32_t index, const Node& node) {
+    std::vector<Operand> in(std::max(node.in.size(), graph_.info(node).signature.in.size()));
+    for (size_t i = 0; i < node.in.size(); i++)
+      if (present(node.in[i])) in[i] = Operand::of(value(node.in[i]));
+    std::vector<Operand> out;
+    for (const ValueType& type : node.out) {
+      Dims dims;
+      for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
+      values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
+      out.push_back(Operand::of(values_[index].back()));
+    }
+    return eval_node(graph_, node, in, out, lookup(), options_);
+  }
+
+  // A composite runs as the graph of its decomposition.
+  Status run_composite(uint32_t index, const Node& node) {
+    Graph body("", &graph_.table());
+    Builder builder(body);
+    std::vector<Expr> in;
+    std::vector<Tensor> given;
+    for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(body.declare_symbol(symbol, range));
+    for (size_t i = 0; i < node.in.size(); i++) {
+      if (!present(node.in[i])) {
+        in.push_back(Expr());
+        continue;
+      }
+      const ValueType& type = graph_.type(node.in[i]);
+      in.push_back(builder.wrap(RLX_TRY(body.add_input("in" + std::to_string(i), type.dtype, type.dims))));
+      given.push_back(value(node.in[i]));
+    }
+    Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
+    RLX_TRY(Status(builder.status()));
+    for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
+    values_[index] = RLX_TRY(Walk(body, params_, options_, sizes_).run(given));
+    return {};
+  }
+
+  const Graph& graph_;
+  const std::map<std::string, Tensor>& params_;
+  EvalOptions options_;
+  Sizes sizes_;
+  std::vector<std::vector<Tensor>> values_;
+};
+
+}  // namespace
+
+Tensor convert(const Tensor& tensor, DType to) {
+  if (tensor.dtype() == to) return tensor;
+  auto result = Tensor::create(to, tensor.dims());
+  if (!result.ok()) return {};
+  int64_t count = tensor.count();
+  visit<dtypes::F | dtypes::Z>(tensor.dtype(), [&]<class From>() {
+    visit<dtypes::F | dtypes::Z>(to, [&]<class To>() {
+      if constexpr (is_complex_type<From> == is_complex_type<To>)
+        for (int64_t i = 0; i < count; i++)
+          result->as<To>()[i] = To(static_cast<Compute<To>>(static_cast<Compute<From>>(tensor.as<From>()[i])));
+    });
+  });
+  return *result;
+}
+
+Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
+                 const SymbolLookup& sizes, EvalOptions options) {
+  SmallVector<DType, 64> declared_in, declared_out;
+  for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
+    declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
+  for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
+  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, node.name};
+  return args.info.eval(args);
+}
+
+Result<Sizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
+  if (inputs.size() != graph.inputs().size())
+    return Status(Code::kInvalidArgument,
+                  format("%zu inputs are needed, not %zu", graph.inputs().size(), inputs.size()));
+  Sizes sizes;
+  auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
+    auto found = sizes.find(name);
+    return found == sizes.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (bool check : {false, true}) {
+    for (size_t i = 0; i < inputs.size(); i++) {
+      const Node& node = graph.node(graph.inputs()[i]);
+      const std::string& name = graph.leaf_name(graph.inputs()[i]);
+      if (inputs[i].dtype() != node.out[0].dtype)
+        return Status(Code::kDtype, format("input '%s' is %s, not %s", name.c_str(),
+                                           std::string(rlx::name(node.out[0].dtype)).c_str(),
+                                           std::string(rlx::name(inputs[i].dtype())).c_str()));
+      if (inputs[i].rank() != node.out[0].rank())
+        return Status(Code::kShape,
+                      format("input '%s' has rank %zu, not %zu", name.c_str(), node.out[0].rank(), inputs[i].rank()));
+      for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
+        const Dim& dim = node.out[0].dims[axis];
+        int64_t given = inputs[i].dims()[axis];
+        if (!check) {
+          if (auto* symbol = dim.symbol_name()) sizes.emplace(*symbol, given);
+        } else if (int64_t expected = RLX_TRY(evaluate(dim, lookup)); expected != given) {
+          return Status(Code::kShape,
+                        format("input '%s', axis %zu: %s is %lld, not %lld", name.c_str(), axis, dim.text().c_str(),
+                               static_cast<long long>(expected), static_cast<long long>(given)));
+        }
+      }
+    }
+  }
+  return sizes;
+}
+
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
+                                      const std::map<std::string, Tensor>& params, EvalOptions options) {
+  Sizes sizes = RLX_TRY(bind_sizes(graph, inputs));
+  return Walk(graph, params, options, std::move(sizes)).run(inputs);
+}
+
+}  // namespace rlx

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference interpreter: runs a graph by the `eval` of its primitives, composites by their decomposition. It is the
+// oracle of every test and the CPU's last resort; it allocates every value and makes no attempt at speed.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "ops/eval.h"
+
+namespace rlx {
+
+enum class EvalMode : uint8_t {
+  kTyped,   // the declared dtypes: class E0
+  kOracle,  // F in f64, Z in c128
+};
+
+struct EvalOptions {
+  EvalMode mode = EvalMode::kTyped;
+  Bounds bounds = Bounds::kError;
+};
+
+// Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode.
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
+                                      const std::map<std::string, Tensor>& params = {}, EvalOptions options = {});
+
+// One node on operands whose outputs are allocated (a kernel's last row calls it for primitives).
+Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
+                 const SymbolLookup& sizes, EvalOptions options);
+
+// The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
+Result<std::map<std::string, int64_t, std::less<>>> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
+
+Tensor convert(const Tensor& tensor, DType to);  // between F dtypes (and Z), by rounding: f64 for the oracle and back
+
+}  // namespace rlx

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op table: every row of ops.def with its functions, which stand in the family files.
+#include "ir/op.h"
+#include "ops/attr_defs.h"
+#include "ops/expr.h"
+
+namespace rlx {
+
+// Declarations, from the rows themselves. Several rows may share an infer function.
+#define RLX_PRIMITIVE(id, Enum, name, infer, ...) \
+  Status infer_##infer(InferArgs& args);          \
+  Status eval_##name(EvalArgs& args);
+#define RLX_COMPOSITE(id, Enum, name, ...) Outputs decompose_##name(const Inputs& in, const Attrs& attrs);
+#include "ops/ops.def"
+#undef RLX_PRIMITIVE
+#undef RLX_COMPOSITE
+
+static std::vector<OpInfo> make_rows() {
+  using namespace attr_defs;
+  // NOLINTBEGIN: `name` of the macro is the op, `infer` the rule
+#define RLX_PRIMITIVE(number, Enum, op_name, rule, ...) \
+  OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_##rule, .eval = eval_##op_name},
+#define RLX_COMPOSITE(number, Enum, op_name, ...) \
+  OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_composite, .decompose = decompose_##op_name},
+  return {
+#include "ops/ops.def"
+  };
+#undef RLX_PRIMITIVE
+#undef RLX_COMPOSITE
+  // NOLINTEND
+}
+
+const OpTable& op_table() {
+  static const OpTable kTable(make_rows());  // built on first use: loading the library does nothing
+  return kTable;
+}
+
+}  // namespace rlx

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph building: inference, symbolic sizes, guards, and what errors say.
+#include "ir/graph.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/expr.h"
+#include "ops/interpret.h"
+
+namespace rlx {
+
+static const Dim kBatch = Dim::symbol("batch"), kSeq = Dim::symbol("seq");
+
+TEST(graph, infers_symbolic_shapes_through_products_and_reshapes) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {kBatch, kSeq, 12}));
+  Expr w = b.wrap(*graph.add_param("w", DType::kF32, {12, 8}));
+  Expr y = reshape(matmul(x, w), {kBatch, kSeq, 2, -1});
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_EQ(text_of(y.type()), "f32[batch,seq,2,4]");
+  EXPECT_EQ(text_of(reshape(y, {-1, 8}).type()), "f32[batch*seq,8]");
+  EXPECT_EQ(text_of(slice(x, 1, 1, 100, 1).type()), "f32[batch,max(0,min(100,seq) - 1),12]");
+}
+
+TEST(graph, an_unproved_equality_becomes_a_guard_and_a_refuted_one_an_error) {
+  Graph graph;
+  Value a = *graph.add_input("a", DType::kF32, {kBatch}), b = *graph.add_input("b", DType::kF32, {kSeq});
+  ASSERT_TRUE(graph.add(Op::kAdd, std::array{a, b}).ok());
+  ASSERT_EQ(graph.guards().size(), 1u);
+  Value c = *graph.add_input("c", DType::kF32, {Dim(3)}), d = *graph.add_input("d", DType::kF32, {Dim(4)});
+  auto failed = graph.add(Op::kAdd, std::array{c, d}, {}, "sum");
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.status().code(), Code::kShape);
+  EXPECT_EQ(failed.status().message(), "add 'sum': axis 0 from the right does not broadcast: 4 is not 3");
+}
+
+TEST(graph, messages_name_op_input_expected_and_got) {
+  Graph graph;
+  Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});
+  auto mixed = graph.add(Op::kMul, std::array{x, i});
+  EXPECT_EQ(mixed.status().message(),
+            "mul: input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
+  EXPECT_EQ(*mixed.status().detail("op"), "mul");
+  EXPECT_EQ(graph.add(Op::kGelu, std::array{x}, {{"approx", "erf"}}).status().message(),
+            "gelu: 'approx' must be one of none|tanh, not 'erf'");
+  EXPECT_EQ(graph.add(Op::kGelu, std::array{x}, {{"eps", 1.0}}).status().message(), "gelu: unknown attribute 'eps'");
+  EXPECT_EQ(graph.add(Op::kExp, std::array{x, x}).status().message(), "exp: takes 1 input, not 2");
+}
+
+TEST(graph, the_interpreter_runs_composites_by_their_decomposition) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {kBatch, 4}));
+  Outputs norm = b.ops(Op::kLayerNorm, {x});
+  ASSERT_TRUE(graph.add_output("y", norm[0].value()).ok());
+  ASSERT_TRUE(graph.add_output("mean", norm[1].value()).ok());
+  Tensor in = *Tensor::create(DType::kF32, std::array<int64_t, 2>{1, 4});
+  for (int i = 0; i < 4; i++) in.as<float>()[i] = static_cast<float>(i + 1);
+  auto out = interpret(graph, std::array{in}, {}, {.mode = EvalMode::kOracle});
+  ASSERT_TRUE(out.ok()) << out.status().message();
+  EXPECT_NEAR((*out)[0].as<double>()[0], -1.34163542, 1e-8);
+  EXPECT_EQ((*out)[1].as<double>()[0], 2.5);
+}
+
+}  // namespace rlx
