@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -93,21 +94,22 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 Result<std::string> read_file(const std::string& path, size_t limit) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return failed("open", path, errno);
-  size_t size = RLX_TRY(size_of(file, path));
-  if (size > limit) {
-    return Status(Code::kRange, format("\"%s\" has %zu bytes, more than the %zu expected", path.c_str(), size, limit));
-  }
-  std::string text(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    ssize_t n = ::read(file.get(), text.data() + done, size - done);
+  size_t expected = RLX_TRY(size_of(file, path));  // 0 for the files of /proc, whatever they hold
+  auto too_long = [&] { return Status(Code::kRange, format("\"%s\" has more than %zu bytes", path.c_str(), limit)); };
+  if (expected > limit) return too_long();
+  std::string text;
+  for (size_t done = 0;;) {
+    text.resize(std::max(expected, done) + 4096);
+    ssize_t n = ::read(file.get(), text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failed("read", path, errno);
-    if (n == 0) break;  // shortened since fstat
     done += static_cast<size_t>(n);
+    if (done > limit) return too_long();
+    if (n == 0) {
+      text.resize(done);
+      return text;
+    }
   }
-  text.resize(done);
-  return text;
 }
 
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {

@@ -30,7 +30,7 @@ class MappedFile {
   size_t size_;
 };
 
-// The whole file; a file of more than `limit` bytes is kRange, and nothing of it is read.
+// The whole file, also one of /proc; a file of more than `limit` bytes is kRange.
 Result<std::string> read_file(const std::string& path, size_t limit = size_t{1} << 30);
 
 // Writes a temporary file beside `path` and renames it: readers see the old file or the new one, never a part.
