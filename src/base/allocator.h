@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host of the library may own: the log sink, large memory and threads (rlx_host_t). One Host belongs to one
+// env. Invariant: every service of a made Host can be called; where the caller gave none stands the library's own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "base/status.h"
+
+namespace rlx {
+
+// The values are the RLX_LOG_* constants of rlx.h.
+enum class LogLevel : int32_t { kTrace = 0, kDebug = 1, kInfo = 2, kWarn = 3, kError = 4, kOff = 5 };
+
+// The values are the RLX_MEM_* constants of rlx.h. Small objects use operator new.
+enum class MemoryKind : uint32_t { kTensor = 1, kArena = 2, kPrepared = 3, kScratch = 4 };
+
+// The members of rlx_host_t, in its order. A null function means the library's own.
+struct HostServices {
+  int32_t log_level = static_cast<int32_t>(LogLevel::kTrace);  // least severe level passed to `log`
+  void* user = nullptr;
+  void (*log)(void* user, int32_t level, const char* category, const char* message) = nullptr;
+  void* (*alloc)(void* user, size_t size, size_t align, uint32_t kind) = nullptr;
+  void (*dealloc)(void* user, void* data, size_t size, size_t align, uint32_t kind) = nullptr;
+  uint32_t (*thread_count)(void* user) = nullptr;
+  uint32_t (*thread_index)(void* user) = nullptr;  // UINT32_MAX outside the pool
+  void (*parallel_for)(void* user, size_t n, void (*fn)(void* arg, size_t i), void* arg) = nullptr;
+};
+
+// Counters of one kind of memory, for rlx_env_stat and for tests that a run allocates nothing.
+struct MemoryCounts {
+  std::atomic<int64_t> bytes{0};  // allocated now
+  std::atomic<int64_t> peak{0};
+  std::atomic<int64_t> allocations{0};  // ever
+};
+
+class Host {
+ public:
+  // alloc without dealloc, or parallel_for without thread_count (and the other way around), is kInvalidArgument.
+  static Result<std::shared_ptr<Host>> make(const HostServices& services);
+  static std::shared_ptr<Host> library();  // a new Host with the library's own services
+
+  const HostServices& services() const { return services_; }
+  bool has_own_threads() const { return services_.parallel_for == nullptr; }  // own: the library's
+  const MemoryCounts& counts(MemoryKind kind) const { return counts_[static_cast<size_t>(kind) - 1]; }
+
+  bool logs(LogLevel level) const {
+    return services_.log != nullptr && static_cast<int32_t>(level) >= services_.log_level;
+  }
+  void log(LogLevel level, const char* category, const char* message) const;  // nothing where no sink is set
+
+ private:
+  friend class HostMemory;
+  explicit Host(const HostServices& services) : services_(services) {}
+  void count_taken(MemoryKind kind, size_t bytes);
+
+  HostServices services_;
+  MemoryCounts counts_[4];
+};
+
+constexpr size_t kMemoryAlignment = 64;  // a cache line, and the widest vector
+
+// Bytes from the host's allocator, given back by the destructor. Never null, also for no bytes; not cleared.
+class HostMemory {
+ public:
+  HostMemory() = default;
+  static Result<HostMemory> allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind,
+                                     size_t align = kMemoryAlignment);
+  HostMemory(HostMemory&& other) noexcept { swap(other); }
+  HostMemory& operator=(HostMemory other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~HostMemory();
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::span<std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  void swap(HostMemory& other) noexcept;
+
+  std::shared_ptr<Host> host_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  size_t align_ = 0;
+  MemoryKind kind_ = MemoryKind::kTensor;
+};
+
+}  // namespace rlx

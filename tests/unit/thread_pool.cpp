@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/file.h"
+
+namespace rlx {
+namespace {
+
+std::multiset<std::string> threads_of_this_process() {
+  std::multiset<std::string> names;
+  DIR* folder = opendir("/proc/self/task");
+  while (dirent* entry = readdir(folder)) {
+    Result<std::string> name = read_file(std::string("/proc/self/task/") + entry->d_name + "/comm");
+    if (entry->d_name[0] != '.' && name.ok()) names.insert(name->substr(0, name->find('\n')));
+  }
+  closedir(folder);
+  return names;
+}
+
+int own_threads() {
+  int count = 0;
+  for (const std::string& name : threads_of_this_process()) count += name.starts_with("rlx-");
+  return count;
+}
+
+// A joined thread stays listed until the kernel has cleared it away.
+bool all_threads_are_gone() {
+  for (int i = 0; i < 2000 && own_threads() > 0; i++) usleep(1000);
+  return own_threads() == 0;
+}
+
+TEST(thread_pool, every_chunk_runs_once_with_borders_that_threads_do_not_move) {
+  for (int threads : {0, 1, 2, 3, 7}) {
+    ThreadPool pool(Host::library(), {.threads = threads});
+    for (auto [n, grain] :
+         std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {1, 4}, {4, 4}, {5, 4}, {1000, 7}, {64, 1}}) {
+      std::vector<std::atomic<int>> touched(static_cast<size_t>(n));
+      pool.parallel_for(n, grain, [&](int64_t begin, int64_t end, int worker) {
+        EXPECT_EQ(begin % grain, 0);
+        EXPECT_EQ(end, std::min(n, begin + grain));
+        EXPECT_LT(worker, pool.workers());
+        for (int64_t i = begin; i < end; i++) touched[static_cast<size_t>(i)]++;
+      });
+      for (auto& count : touched) EXPECT_EQ(count, 1);
+    }
+  }
+}
+
+TEST(thread_pool, a_team_sees_at_each_step_what_all_wrote_before) {
+  constexpr int kSteps = 2000, kParts = 24;
+  ThreadPool pool(Host::library(), {.threads = 3});
+  std::vector<int64_t> now(kParts, 1), next(kParts);  // plain memory: TSan watches the barrier
+  pool.run_team(3, [&](Team& team) {
+    for (int step = 0; step < kSteps; step++) {
+      team.chunks(kParts, 1, [&](int64_t i, int64_t, int) { next[i] = now[i] + now[(i + 1) % kParts] % 2; });
+      team.serial([&] { std::swap(now, next); });
+    }
+  });
+  std::vector<int64_t> expected(kParts, 1), other(kParts);
+  for (int step = 0; step < kSteps; step++) {
+    for (int i = 0; i < kParts; i++) other[i] = expected[i] + expected[(i + 1) % kParts] % 2;
+    std::swap(expected, other);
+  }
+  EXPECT_EQ(now, expected);
+}
+
+TEST(thread_pool, makes_no_thread_before_it_is_needed_and_joins_all) {
+  ASSERT_TRUE(all_threads_are_gone());  // of the tests before
+  {
+    ThreadPool pool(Host::library(), {.threads = 3});
+    EXPECT_EQ(pool.workers(), 3);
+    pool.parallel_for(10, 10, [](int64_t, int64_t, int) {});  // one chunk
+    EXPECT_EQ(own_threads(), 0);
+    pool.run_team(2, [](Team& team) { EXPECT_EQ(team.workers(), 2); });
+    EXPECT_EQ(own_threads(), 1);
+    pool.run_team(9, [](Team& team) { EXPECT_EQ(team.workers(), 3); });
+    auto names = threads_of_this_process();
+    EXPECT_EQ(names.count("rlx-1") + names.count("rlx-2"), 2u);
+  }
+  EXPECT_TRUE(all_threads_are_gone());
+}
+
+TEST(thread_pool, zero_and_one_make_no_thread) {
+  ASSERT_TRUE(all_threads_are_gone());
+  for (int threads : {0, 1}) {
+    ThreadPool pool(Host::library(), {.threads = threads});
+    pool.run_team(4, [](Team& team) {
+      EXPECT_EQ(team.workers(), 1);
+      team.barrier();
+      EXPECT_EQ(own_threads(), 0);
+    });
+  }
+}
+
+TEST(thread_pool, without_options_there_is_a_worker_for_each_core) {
+  ThreadPool pool(Host::library(), {});
+  EXPECT_GE(pool.workers(), 1);
+  EXPECT_LE(pool.workers(), static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TEST(thread_pool, threads_block_all_signals_and_round_to_nearest) {
+  ThreadPool pool(Host::library(), {.threads = 2, .pin = true});
+  int rounding = fegetround();
+  fesetround(FE_UPWARD);
+  pool.run_team(2, [](Team& team) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    EXPECT_EQ(sigismember(&blocked, SIGTERM), team.worker() > 0);
+    EXPECT_EQ(sigismember(&blocked, SIGPROF), team.worker() > 0);
+    EXPECT_EQ(fegetround(), team.worker() > 0 ? FE_TONEAREST : FE_UPWARD);
+  });
+  EXPECT_EQ(fegetround(), FE_UPWARD);
+  fesetround(rounding);
+}
+
+TEST(thread_pool, pin_leaves_the_mask_of_the_caller) {
+  cpu_set_t before, after;
+  sched_getaffinity(0, sizeof before, &before);
+  ThreadPool pool(Host::library(), {.pin = true});
+  pool.run_team(64, [](Team& team) {
+    if (team.worker() == 0) return;
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    EXPECT_EQ(CPU_COUNT(&mine), 1);
+  });
+  sched_getaffinity(0, sizeof after, &after);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+TEST(thread_pool, a_busy_pool_lets_others_run_alone) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  pool.run_team(2, [&](Team& team) {
+    pool.run_team(2, [&](Team& inner) { EXPECT_EQ(inner.workers(), 1); });  // from its own job
+    team.barrier();
+    team.serial(
+        [&] { std::thread([&] { pool.run_team(2, [](Team& other) { EXPECT_EQ(other.workers(), 1); }); }).join(); });
+  });
+}
+
+TEST(thread_pool, many_callers_at_once) {
+  ThreadPool pool(Host::library(), {.threads = 3});
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; i++) {
+    callers.emplace_back([&] {
+      for (int run = 0; run < 300; run++) {
+        pool.parallel_for(100, 3, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(sum, 4 * 300 * 100);
+}
+
+TEST(thread_pool, wakes_after_sleeping) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  for (int i = 0; i < 5; i++) {
+    usleep(5000);  // far beyond the spinning: the worker sleeps in the kernel
+    std::atomic<int> workers{0};
+    pool.run_team(2, [&](Team& team) {
+      if (team.worker() == 1) usleep(2000);  // and now the caller does
+      team.barrier();
+      workers++;
+    });
+    EXPECT_EQ(workers, 2);
+  }
+}
+
+TEST(thread_pool, may_end_inside_its_own_job_on_any_worker) {
+  for (int ender : {0, 1}) {
+    auto pool = std::make_unique<ThreadPool>(Host::library(), PoolOptions{.threads = 2});
+    ThreadPool& running = *pool;
+    running.run_team(2, [&](Team& team) {
+      team.barrier();
+      if (team.worker() == ender) pool.reset();
+      team.barrier();
+    });
+    EXPECT_TRUE(all_threads_are_gone());
+  }
+}
+
+TEST(thread_pool, a_forked_child_may_end_it) {
+  auto pool = std::make_unique<ThreadPool>(Host::library(), PoolOptions{.threads = 2});
+  pool->run_team(2, [](Team&) {});
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    pool.reset();
+    _exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// A host that has no second thread: it runs the calls one after another, in reverse, and leaves the first out.
+TEST(thread_pool, a_host_pool_may_run_calls_in_any_order) {
+  ASSERT_TRUE(all_threads_are_gone());
+  int calls = 0;
+  HostServices services = {.user = &calls};
+  services.thread_count = [](void*) { return 4u; };
+  services.parallel_for = [](void* user, size_t n, void (*fn)(void*, size_t), void* arg) {
+    for (size_t i = n; i-- > 1;) {
+      ++*static_cast<int*>(user);
+      fn(arg, i);
+    }
+  };
+  ThreadPool pool(Host::make(services).value(), {});
+  EXPECT_EQ(pool.workers(), 4);
+  EXPECT_FALSE(pool.has_teams());
+  std::vector<int> touched(10);
+  pool.parallel_for(10, 3, [&](int64_t begin, int64_t end, int worker) {
+    EXPECT_LT(worker, 4);
+    for (int64_t i = begin; i < end; i++) touched[i]++;
+  });
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(touched, std::vector<int>(10, 1));
+  pool.run_team(4, [](Team& team) { EXPECT_EQ(team.workers(), 1); });
+  EXPECT_EQ(own_threads(), 0);
+}
+
+}  // namespace
+}  // namespace rlx

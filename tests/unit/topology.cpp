@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/topology.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace rlx {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A root folder whose /proc and /sys say what the test wants.
+class quota : public testing::Test {
+ protected:
+  quota() {
+    std::string name = (fs::temp_directory_path() / "rlx-quota-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+  }
+  ~quota() override { fs::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ + path).substr(0, (root_ + path).rfind('/')));
+    std::ofstream(root_ + path) << text;
+  }
+  std::string root_;
+};
+
+TEST_F(quota, no_file_is_no_limit) {
+  EXPECT_EQ(cpu_quota(root_), 0);
+}
+
+TEST_F(quota, the_least_limit_on_the_way_up_counts) {
+  put("/proc/self/cgroup", "0::/a/b\n");
+  put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpu_quota(root_), 0);
+  put("/sys/fs/cgroup/a/b/cpu.max", "850000 100000\n");
+  EXPECT_EQ(cpu_quota(root_), 8);
+  put("/sys/fs/cgroup/a/cpu.max", "350000 100000\n");
+  EXPECT_EQ(cpu_quota(root_), 3);
+  put("/sys/fs/cgroup/cpu.max", "20000 100000\n");
+  EXPECT_EQ(cpu_quota(root_), 1);  // a fifth of a processor is still one thread
+}
+
+TEST_F(quota, a_group_that_the_container_hides_leaves_the_limits_above_it) {
+  put("/proc/self/cgroup", "0::/not/visible\n");
+  put("/sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_EQ(cpu_quota(root_), 2);
+}
+
+TEST_F(quota, version_one) {
+  put("/proc/self/cgroup", "9:name=systemd:/x\n4:cpu,cpuacct:/x\n0::/\n");
+  put("/sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+  put("/sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(cpu_quota(root_), 0);
+  put("/sys/fs/cgroup/cpu,cpuacct/x/cpu.cfs_quota_us", "400000\n");
+  EXPECT_EQ(cpu_quota(root_), 4);
+}
+
+TEST(topology, every_core_is_one_processor_of_the_affinity_mask) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  std::vector<int> cores = usable_cores();
+  std::set<int> distinct(cores.begin(), cores.end());
+  EXPECT_EQ(distinct.size(), cores.size());
+  EXPECT_LE(static_cast<int>(cores.size()), CPU_COUNT(&before));
+  for (int cpu : cores) EXPECT_TRUE(CPU_ISSET(static_cast<size_t>(cpu), &before));
+
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<size_t>(cores.back()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(usable_cores(), std::vector<int>{cores.back()});
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+}  // namespace
+}  // namespace rlx
