@@ -499,15 +499,14 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  * format: "onnx", "safetensors", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
 
 /* Reads a file. Initialisers of floats, 8-bit and block-quantised elements, more than 64 of them, become params
-     * with their tensors in *weights; all others become constants, and with weights NULL everything does. With graph
-     * NULL the weights alone are read. External data must lie in the folder of the file. Sizes that the file leaves
-     * open become symbols; one without a name becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may
-     * be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged),
-     * RLX_E_UNSUPPORTED (an op, format or version that is not known, with its node; safetensors hold no graph), and
-     * what building a graph may give. */
-    RLX_MUST rlx_status_t *
-    rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
-                    rlx_graph_t **graph, rlx_weights_t **weights);
+ * with their tensors in *weights; all others become constants, and with weights NULL everything does. With graph
+ * NULL the weights alone are read. External data must lie in the folder of the file. Sizes that the file leaves
+ * open become symbols; one without a name becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may
+ * be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged),
+ * RLX_E_UNSUPPORTED (an op, format or version that is not known, with its node; safetensors hold no graph), and
+ * what building a graph may give. */
+RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
+                                       rlx_graph_t **graph, rlx_weights_t **weights);
 
 /* As rlx_import_file, from memory. It is borrowed until done(user, data) is called, once, at the latest with the
  * last release of what was made from it; with done NULL it must live until the graph and the weights, and all that
@@ -542,8 +541,8 @@ RLX_API const char *rlx_weights_name(const rlx_weights_t *weights, size_t index)
  * forms). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const char *what, rlx_blob_t **json);
 
-/* ---- compiled graphs: planned at upper sizes, run at any sizes up to them. Inputs, outputs and params are "slots",
- * numbered from 0 in the order of declaration ---- */
+/* ---- compiled graphs: planned at upper sizes, run at any sizes up to them ----
+ * Inputs, outputs and params are "slots", numbered from 0 in the order of declaration. */
 
 /* Compiles a graph (copied) for a device, NULL: as rlx_env_find_device(NULL). The tensors that the weights
  * (retained, may be NULL) hold now become its params; names that the graph lacks are no error. options:
