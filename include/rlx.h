@@ -228,7 +228,7 @@ typedef struct rlx_host {
 } rlx_host_t;
 
 /* Zeroes the first struct_size bytes of *host and sets the member struct_size: rlx_host_init(&host, sizeof host).
- * NULL, or a size too small to hold that member: nothing. */
+ * NULL, or a size that cannot be right (below 4 or above 4096): nothing. */
 RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
 
 /* ---- environment and devices; two environments in one process never see each other ---- */
