@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * rlx.h - build, import, compile and run tensor graphs.
+ *
+ * Rules that hold for every function
+ *  - A function that can fail returns rlx_status_t *: NULL is success, anything else is owned by the caller
+ *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
+ *    failure.
+ *  - Strings are UTF-8 and NUL-terminated. A pointer argument is used before the call returns and never kept, unless
+ *    its comment says "retained" (a reference is taken) or "borrowed" (must outlive the handle).
+ *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or
+ *    "". An array of length 0 may be NULL. A length whose bytes exceed PTRDIFF_MAX is RLX_E_INVALID_ARGUMENT, and
+ *    nothing is touched.
+ *  - Shared handles and graphs are reference counted: X_retain returns its argument. attrs and exec have one owner.
+ *    X_release(NULL) does nothing, and any order of release is right: a child holds its parents.
+ *  - A handle belongs to the environment that it was made in. Mixing two environments is RLX_E_INVALID_ARGUMENT.
+ *  - Any function that allocates may return RLX_E_NO_MEMORY, and one whose handle was made before fork()
+ *    RLX_E_FORKED; the comments below name the other errors. The message of a status says what was expected and what
+ *    came.
+ *  - Nothing prints, exits, aborts, throws, changes a floating-point mode, installs a signal handler, or starts a
+ *    thread at load.
+ *  - A new op, option, format, device or statistic is a new string, never a new function. Numbers are never reused.
+ */
+#ifndef RLX_H
+#define RLX_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* RLX_API exports a function. RLX_MUST also makes the compiler warn about a result that nobody looks at. */
+#if defined(_WIN32) && defined(RLX_BUILD)
+#define RLX_API __declspec(dllexport)
+#elif defined(_WIN32)
+#define RLX_API __declspec(dllimport)
+#elif defined(__GNUC__)
+#define RLX_API __attribute__((visibility("default")))
+#else
+#define RLX_API
+#endif
+#if defined(__GNUC__)
+#define RLX_MUST RLX_API __attribute__((warn_unused_result))
+#else
+#define RLX_MUST RLX_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- handles: "shared" ones may be used from any thread at once, "single" ones by one thread at a time ---- */
+
+typedef struct rlx_status rlx_status_t;     /* shared: an error: code, message, details                           */
+typedef struct rlx_env rlx_env_t;           /* shared: devices, threads, memory and log of one user               */
+typedef struct rlx_device rlx_device_t;     /* shared: borrowed from its env, never released                      */
+typedef struct rlx_attrs rlx_attrs_t;       /* single: named values: attributes of an op, options of a call       */
+typedef struct rlx_tensor rlx_tensor_t;     /* shared: dtype, shape and dense row-major bytes                     */
+typedef struct rlx_graph rlx_graph_t;       /* single while it is built; shared once nobody changes it            */
+typedef struct rlx_weights rlx_weights_t;   /* shared: name -> tensor, and what was prepared from them            */
+typedef struct rlx_compiled rlx_compiled_t; /* shared: an immutable program for one device; params aside          */
+typedef struct rlx_exec rlx_exec_t;         /* single: one execution context of a program: arena, bindings, sizes */
+typedef struct rlx_model rlx_model_t;       /* shared: graph + weights + policy; compiled on demand               */
+typedef struct rlx_blob rlx_blob_t;         /* shared: bytes owned by the library, followed by a 0 byte           */
+
+typedef uint64_t rlx_value_t; /* a value of a graph; 0 is "invalid" and poisons what is built on it */
+typedef int32_t rlx_code_t;   /* RLX_OK or one of RLX_E_* */
+typedef int32_t rlx_dtype_t;  /* RLX_F32 ... */
+
+/* Gives memory back to its owner. Called once, from any thread, with no lock of the library held. */
+typedef void (*rlx_free_fn)(void *user, void *data);
+
+/* An optional input that is not there: passed in place of a value. Real values start at 2. */
+#define RLX_ABSENT 1
+
+/* ---- version and features ---- */
+
+/* The version of this header: major * 1000000 + minor * 1000 + patch. It is 0.x until the ABI is frozen as 1.0. */
+#define RLX_VERSION 1000
+
+/* The version of the library that runs, coded as RLX_VERSION is. */
+RLX_API uint32_t rlx_version(void);
+
+/* The version as text, "0.1.0". Never NULL; static. */
+RLX_API const char *rlx_version_string(void);
+
+/* What this build of the library contains: "backend.cpu", "format.onnx", "op.softmax". 0: absent or no such name; >=
+ * 1: the level at which it is there. A NULL name is 0. */
+RLX_API int32_t rlx_feature(const char *name);
+
+/* ---- status ---- */
+
+#define RLX_OK 0
+#define RLX_E_CANCELLED 1        /* stopped on request                                              */
+#define RLX_E_UNKNOWN 2          /* a driver or library failed without saying why                   */
+#define RLX_E_INVALID_ARGUMENT 3 /* NULL, a bad length, a handle of another environment             */
+#define RLX_E_TIMEOUT 4          /* the time that the caller allowed is over                        */
+#define RLX_E_NOT_FOUND 5        /* no such name, file, symbol or device                            */
+#define RLX_E_EXISTS 6           /* the name is taken                                               */
+#define RLX_E_DENIED 7           /* by policy or by the system                                      */
+#define RLX_E_NO_MEMORY 8        /* an allocation failed, or a plan is above its limit              */
+#define RLX_E_STATE 9            /* not now: an unset param, a tensor that is frozen                */
+#define RLX_E_ABORTED 10         /* work that depended on something that failed                     */
+#define RLX_E_RANGE 11           /* an index, size or number outside its range                      */
+#define RLX_E_UNSUPPORTED 12     /* known and refused; the message says by whom and why             */
+#define RLX_E_INTERNAL 13        /* our bug                                                         */
+#define RLX_E_UNAVAILABLE 14     /* a device that is absent, lost or denied                         */
+#define RLX_E_DATA 15            /* a damaged file or message                                       */
+#define RLX_E_VERSION 16         /* made by another version, or for one                             */
+#define RLX_E_IO 17              /* the system could not read a file                                */
+#define RLX_E_SHAPE 18           /* a rank, dim or number of bytes that does not fit                */
+#define RLX_E_DTYPE 19           /* a dtype that does not fit                                       */
+#define RLX_E_OPTION 20          /* an unknown, missing, repeated or illegal attribute or option    */
+#define RLX_E_FORKED 21          /* a handle that was made before fork()                            */
+#define RLX_E_CALLBACK 22        /* a callback of the host failed                                   */
+
+/* Copies "RLX_E_SHAPE: ..." into text, cut to capacity bytes with its NUL, releases the status and returns its code.
+ * For a NULL status the text is "" and the code RLX_OK. text may be NULL if capacity is 0. */
+RLX_API rlx_code_t rlx_status_take(rlx_status_t *status, char *text, size_t capacity);
+
+/* The code of a status; RLX_OK for NULL. */
+RLX_API rlx_code_t rlx_status_code(const rlx_status_t *status);
+
+/* What went wrong, in words that a person can act on. Lives as long as the status; never NULL, "" for a NULL status. */
+RLX_API const char *rlx_status_message(const rlx_status_t *status);
+
+/* One detail, for programs: "op" "value" "input" "device" "expected" "got" "line" "column". NULL if the status has
+ * no such detail, else text that lives as long as the status. */
+RLX_API const char *rlx_status_detail(const rlx_status_t *status, const char *key);
+
+/* The name of a code, "RLX_E_SHAPE". Static; never NULL: "RLX_E_UNKNOWN" for a number that is no code. */
+RLX_API const char *rlx_code_name(rlx_code_t code);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_status_t *rlx_status_retain(rlx_status_t *status);
+
+/* Gives one reference back; the last frees the status. NULL: nothing. */
+RLX_API void rlx_status_release(rlx_status_t *status);
+
+/* ---- named values: op attributes and options alike ----
+ * Text, op strings and the textual IR share one syntax: `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu
+ * shape=[batch,past+seq,64]`; strings with spaces or commas stand in double quotes, a bool is true, false, 0 or 1.
+ * Setting a key again replaces its value. Setters return nothing: the first failure is kept and returned by the call
+ * that the attrs are given to. */
+
+/* New attrs from text; NULL or "": empty. The caller owns them. Errors: RLX_E_OPTION for a syntax error (detail
+ * "column") or a key that stands there twice. */
+RLX_MUST rlx_status_t *rlx_attrs_create(const char *text, rlx_attrs_t **out);
+
+/* Frees the attrs. NULL: nothing. */
+RLX_API void rlx_attrs_release(rlx_attrs_t *attrs);
+
+/* Sets an integer. A bool is 0 or 1; a dim may be a token of rlx_graph_dim. */
+RLX_API void rlx_attrs_set_i64(rlx_attrs_t *attrs, const char *key, int64_t value);
+
+/* Sets a number. Where an f64 is expected an integer is taken too. */
+RLX_API void rlx_attrs_set_f64(rlx_attrs_t *attrs, const char *key, double value);
+
+/* Sets a string, an enum, a dtype by its name, or a dim as text. Copied. */
+RLX_API void rlx_attrs_set_str(rlx_attrs_t *attrs, const char *key, const char *value);
+
+/* Sets a list of n integers, or of dims with tokens. Copied. */
+RLX_API void rlx_attrs_set_i64s(rlx_attrs_t *attrs, const char *key, const int64_t *values, size_t n);
+
+/* Sets a list of n numbers. Copied. */
+RLX_API void rlx_attrs_set_f64s(rlx_attrs_t *attrs, const char *key, const double *values, size_t n);
+
+/* Sets a list of n strings, none of them NULL. Copied. */
+RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char *const *values, size_t n);
+
+/* Sets a sub-graph: a branch of if, the body of while or scan. Copied, with the failure that it may hold. */
+RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
+
+/* Sets a tensor. Retained; it must not be written any more once a graph has it. */
+RLX_API void rlx_attrs_set_tensor(rlx_attrs_t *attrs, const char *key, rlx_tensor_t *tensor);
+
+/* Reads integers: n receives how many there are, values the first `capacity` of them. A single integer is a list of
+ * one, and a bool is 0 or 1. Errors: RLX_E_NOT_FOUND, RLX_E_OPTION for a value of another kind. */
+RLX_MUST rlx_status_t *rlx_attrs_get_i64s(const rlx_attrs_t *attrs, const char *key, int64_t *values, size_t capacity,
+                                          size_t *n);
+
+/* Reads numbers, as rlx_attrs_get_i64s does; integers are converted. */
+RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *key, double *values, size_t capacity,
+                                          size_t *n);
+
+/* Reads a string; value lives until the key is set again or the attrs are released. Errors: RLX_E_NOT_FOUND,
+ * RLX_E_OPTION for a value of another kind. */
+RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
+
+/* The strings that the library understands, as JSON: "ops" (all), "op.softmax" (one: inputs, outputs, attributes
+ * with kinds and defaults), "options.env", "options.compile", "options.import", "options.model". Errors:
+ * RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
+
+/* ---- what the host may own ---- */
+
+#define RLX_LOG_TRACE 0 /* severities, least first */
+#define RLX_LOG_DEBUG 1
+#define RLX_LOG_INFO 2
+#define RLX_LOG_WARN 3
+#define RLX_LOG_ERROR 4
+#define RLX_LOG_OFF 5
+
+#define RLX_MEM_TENSOR 1   /* what alloc is asked for: the bytes of a tensor   */
+#define RLX_MEM_ARENA 2    /* intermediate values of an execution context      */
+#define RLX_MEM_PREPARED 3 /* packed weights                                   */
+#define RLX_MEM_SCRATCH 4  /* working memory of kernels                        */
+
+/* The only transparent struct. It grows at the end only; struct_size says which members there are, and a longer one
+ * must have zeros in what this library does not know (else RLX_E_VERSION). A zero member means the library's own.
+ * Callbacks may come from any thread, with no lock of the library held, until the last handle of the environment is
+ * released.
+ *   log_level     the least severe level that is passed to log
+ *   alloc         size bytes, aligned to align (a power of two); NULL fails the call with RLX_E_NO_MEMORY. Set
+ *                 together with dealloc. Small objects use operator new.
+ *   dealloc       gives back what alloc gave, with the same size, align and kind
+ *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no
+ *                 threads.
+ *   thread_index  which of them calls, from 0; UINT32_MAX on a thread that is none of them. May be zero.
+ *   parallel_for  calls fn(arg, i) once for each i below n, in any order, even one by one, and returns when all are
+ *                 done */
+typedef struct rlx_host {
+  uint32_t struct_size;
+  int32_t log_level;
+  void *user;
+  void (*log)(void *user, int32_t level, const char *category, const char *message);
+  void *(*alloc)(void *user, size_t size, size_t align, uint32_t kind);
+  void (*dealloc)(void *user, void *data, size_t size, size_t align, uint32_t kind);
+  uint32_t (*thread_count)(void *user);
+  uint32_t (*thread_index)(void *user);
+  void (*parallel_for)(void *user, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+} rlx_host_t;
+
+/* Zeroes the first struct_size bytes of *host and sets the member struct_size: rlx_host_init(&host, sizeof host).
+ * NULL, or a size that cannot be right (below 4 or above 4096): nothing. */
+RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
+
+/* ---- environment and devices; two environments in one process never see each other ---- */
+
+/* A new environment. options: "threads" (the most threads of a run; 0: none but the caller's; default: one per
+ * physical core that the process may use), "threads.pin" (0), "env.prefix" (the prefix of environment variables,
+ * "RLX"); NULL: all defaults. host: copied, its callbacks and user pointer borrowed; NULL: the library's own
+ * services. The environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
+ * options win over them. Errors: RLX_E_OPTION, RLX_E_VERSION (struct_size), RLX_E_INVALID_ARGUMENT (half a pair of
+ * callbacks). */
+RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host_t *host, rlx_env_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_env_t *rlx_env_retain(rlx_env_t *env);
+
+/* Gives one reference back. The last one, and everything made in the environment being released, joins every thread
+ * that the library made. NULL: nothing. */
+RLX_API void rlx_env_release(rlx_env_t *env);
+
+/* The number of devices. The first call looks for drivers. */
+RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
+
+/* A device by its number, the default one first; NULL past the end. Borrowed: lives as long as the environment. */
+RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
+
+/* A device by its name, "cpu"; NULL spec: what the environment variable RLX_DEVICE says, else "cpu". Errors:
+ * RLX_E_UNAVAILABLE, listing the devices that there are. */
+RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
+
+/* A report as JSON: "devices" (each with what it can do), "threads" (the pool and why it has its size),
+ * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
+
+/* One counter: "memory.host.now" and "memory.host.peak" (bytes allocated for tensors, arenas, prepared weights and
+ * scratch), "threads" (those of a run). Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64_t *out);
+
+/* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
+RLX_API const char *rlx_device_name(const rlx_device_t *device);
+
+/* One number: "memory" (bytes), "threads", "f64" (1: it computes in f64). Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char *key, int64_t *out);
+
+/* One text: "kind" ("cpu"), "vendor", "model", "isa" ("avx512"). Lives as long as the environment. Errors:
+ * RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char *key, const char **out);
+
+/* What rlx_compile would report as "dispatch": for each kind of op and each node the path that it takes on this
+ * device, and why kernels refused it. A graph with unsupported nodes is no error here. options: as in rlx_compile,
+ * may be NULL. */
+RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
+                                           const rlx_attrs_t *options, rlx_blob_t **json);
+
+/* ---- tensors: dense, row-major, little-endian; at most 8 dims, each >= 0; rank 0 is a scalar ---- */
+
+#define RLX_F32 1
+#define RLX_F16 2
+#define RLX_BF16 3
+#define RLX_F64 4
+#define RLX_I8 5
+#define RLX_I16 6
+#define RLX_I32 7
+#define RLX_I64 8
+#define RLX_U8 9
+#define RLX_U16 10
+#define RLX_U32 11
+#define RLX_U64 12
+#define RLX_BOOL 13 /* one byte, 0 or 1                       */
+#define RLX_C64 14  /* two f32: real and imaginary part       */
+#define RLX_C128 15 /* two f64                                */
+#define RLX_F8E4M3 16
+#define RLX_F8E5M2 17 /* block-quantised types follow from 64 */
+
+/* The name of a dtype, "bf16"; static. NULL: no such dtype. */
+RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
+
+/* The dtype of a name; 0: no such dtype. */
+RLX_API rlx_dtype_t rlx_dtype_find(const char *name);
+
+/* The bytes of that many elements in a row. 0: no such dtype, a number of elements that is no whole block of a
+ * block-quantised dtype, or more bytes than a size_t holds. */
+RLX_API size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements);
+
+/* A new tensor of zeros, on a device, or on the host if device is NULL. Errors: RLX_E_DTYPE, RLX_E_SHAPE (rank, a
+ * negative dim, too many bytes), RLX_E_UNAVAILABLE. */
+RLX_MUST rlx_status_t *rlx_tensor_create(rlx_env_t *env, const rlx_device_t *device, rlx_dtype_t dtype,
+                                         const int64_t *dims, size_t rank, rlx_tensor_t **out);
+
+/* A new host tensor with a copy of the data; bytes must be exactly what dtype and dims need. Errors: as
+ * rlx_tensor_create; RLX_E_SHAPE for a wrong number of bytes. */
+RLX_MUST rlx_status_t *rlx_tensor_copy_from(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
+                                            const void *data, size_t bytes, rlx_tensor_t **out);
+
+/* A tensor over the caller's memory, any alignment, borrowed until done(user, data) is called, which may be later
+ * than the last release. With done NULL the memory must outlive the tensor and all that retains it. On failure done
+ * is not called. Errors: as rlx_tensor_copy_from. */
+RLX_MUST rlx_status_t *rlx_tensor_wrap(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank, void *data,
+                                       size_t bytes, rlx_free_fn done, void *user, rlx_tensor_t **out);
+
+/* A read-only tensor over a part of a file, from a byte offset on. It is mapped: pages are read when they are used,
+ * and the file must not be changed while the tensor lives. Errors: RLX_E_NOT_FOUND, RLX_E_DENIED, RLX_E_IO,
+ * RLX_E_RANGE (the file ends before the tensor does), RLX_E_DTYPE, RLX_E_SHAPE. */
+RLX_MUST rlx_status_t *rlx_tensor_map_file(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
+                                           const char *path, uint64_t offset, rlx_tensor_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_tensor_t *rlx_tensor_retain(rlx_tensor_t *tensor);
+
+/* Gives one reference back; the last frees the memory or calls done. NULL: nothing. */
+RLX_API void rlx_tensor_release(rlx_tensor_t *tensor);
+
+/* RLX_F32 ...; 0 for NULL. */
+RLX_API rlx_dtype_t rlx_tensor_dtype(const rlx_tensor_t *tensor);
+
+/* Returns the rank and writes the first `capacity` dims. dims may be NULL if capacity is 0. */
+RLX_API size_t rlx_tensor_shape(const rlx_tensor_t *tensor, int64_t *dims, size_t capacity);
+
+/* The bytes of the data. */
+RLX_API size_t rlx_tensor_bytes(const rlx_tensor_t *tensor);
+
+/* The device that holds the data; NULL: the host. */
+RLX_API const rlx_device_t *rlx_tensor_device(const rlx_tensor_t *tensor);
+
+/* The bytes themselves, NULL when the host cannot see them or there are none. Live as long as the tensor. Who writes
+ * here while a run or another thread reads, or into a tensor that is frozen or mapped, has a race or a fault of his
+ * own making. */
+RLX_API void *rlx_tensor_data(const rlx_tensor_t *tensor);
+
+/* Overwrites `bytes` bytes from a byte offset on. Errors: RLX_E_RANGE (nothing is written), RLX_E_STATE for a tensor
+ * that is read-only, or frozen because it is a param or a constant. */
+RLX_MUST rlx_status_t *rlx_tensor_write(rlx_tensor_t *tensor, uint64_t offset, const void *data, size_t bytes);
+
+/* Copies `bytes` bytes from a byte offset on to data. Errors: RLX_E_RANGE; nothing is written then. */
+RLX_MUST rlx_status_t *rlx_tensor_read(const rlx_tensor_t *tensor, uint64_t offset, void *data, size_t bytes);
+
+/* Copies bytes between two tensors, on any two devices; the parts may overlap. Offsets and lengths in bytes. Errors:
+ * RLX_E_RANGE, RLX_E_STATE as in rlx_tensor_write. */
+RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, const rlx_tensor_t *from,
+                                       uint64_t from_offset, uint64_t bytes);
+
+/* A new host tensor with the elements converted as the op `cast` does: to a narrower float by rounding to nearest
+ * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (complex to real, to a
+ * block-quantised dtype). */
+RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
+
+/* dtype, shape and at most max_elements elements as text for people; its form may change. */
+RLX_MUST rlx_status_t *rlx_tensor_print(const rlx_tensor_t *tensor, size_t max_elements, rlx_blob_t **text);
+
+/* ---- graphs ----
+ * An op call returns 0 on error, 0 as an input gives 0, and the graph keeps the first cause: check once, at the end,
+ * by rlx_graph_status; rlx_compile and rlx_model_create return it too. A dim is a number or a token of
+ * rlx_graph_dim. */
+
+#define RLX_INPUT 1  /* given at every run                                        */
+#define RLX_OUTPUT 2 /* what a run makes                                          */
+#define RLX_PARAM 3  /* given once: by weights at compile, or by set_param        */
+#define RLX_SYMBOL 4 /* a size that is open until a run                           */
+
+/* A new, empty graph. name: for prints and messages, may be NULL. */
+RLX_MUST rlx_status_t *rlx_graph_create(rlx_env_t *env, const char *name, rlx_graph_t **out);
+
+/* Takes one more reference to the same graph (no copy) and returns its argument. */
+RLX_API rlx_graph_t *rlx_graph_retain(rlx_graph_t *graph);
+
+/* Gives one reference back. NULL: nothing. */
+RLX_API void rlx_graph_release(rlx_graph_t *graph);
+
+/* The first error that building met, as a new reference, or NULL. Its details name the op and the value. */
+RLX_MUST rlx_status_t *rlx_graph_status(const rlx_graph_t *graph);
+
+/* A token for an open size: a symbol "seq", whose range [min, max] is declared for this graph (max 0: no maximum),
+ * or an expression "past + seq" with + - * / (rounding down), min, max and parentheses, for which min and max are 0.
+ * The same text is the same token in every graph of an environment. A token is below -2^48; INT64_MIN on error,
+ * which the graph keeps: RLX_E_INVALID_ARGUMENT for a syntax error, RLX_E_RANGE for min > max, RLX_E_EXISTS for
+ * another range than declared before. */
+RLX_API int64_t rlx_graph_dim(rlx_graph_t *graph, const char *text, int64_t min, int64_t max);
+
+/* Prints a dim, a number or a token, as text cut to capacity bytes with its NUL. Returns the length that the whole
+ * text has, 0 (and "") for what is no dim. */
+RLX_API size_t rlx_graph_dim_text(const rlx_graph_t *graph, int64_t dim, char *text, size_t capacity);
+
+/* Declares an input. Errors, kept: RLX_E_EXISTS for a name that an input or param has, RLX_E_DTYPE, RLX_E_SHAPE. */
+RLX_API rlx_value_t rlx_graph_input(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
+                                    size_t rank);
+
+/* Declares a param, whose tensor comes from weights or rlx_compiled_set_param. Its dims are numbers. Errors as for
+ * an input. */
+RLX_API rlx_value_t rlx_graph_param(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
+                                    size_t rank);
+
+/* A constant with a copy of the data; bytes must be exactly what dtype and dims need. Errors, kept: RLX_E_DTYPE,
+ * RLX_E_SHAPE. */
+RLX_API rlx_value_t rlx_graph_constant(rlx_graph_t *graph, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
+                                       const void *data, size_t bytes);
+
+/* A constant without a copy: the tensor is retained and frozen; rlx_tensor_write to it is RLX_E_STATE from now on. */
+RLX_API rlx_value_t rlx_graph_tensor(rlx_graph_t *graph, rlx_tensor_t *tensor);
+
+/* A constant of rank 0, converted from f64 as `cast` does. Errors, kept: RLX_E_DTYPE for a block-quantised dtype. */
+RLX_API rlx_value_t rlx_graph_scalar(rlx_graph_t *graph, rlx_dtype_t dtype, double value);
+
+/* Any op of rlx_schema(env, "ops"): its name, or name and attributes, "layer_norm eps=1e-5". attrs adds more
+ * attributes and may be NULL; a key in both is an error. in: n_in values, RLX_ABSENT for an optional one that is
+ * left out; trailing absent ones may be dropped. Returns the first output, whose shape and dtype follow from the
+ * inputs. Errors, kept: RLX_E_NOT_FOUND (no such op), RLX_E_OPTION, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (an axis),
+ * RLX_E_INVALID_ARGUMENT (number of inputs). */
+RLX_API rlx_value_t rlx_graph_op(rlx_graph_t *graph, const char *op, const rlx_value_t *in, size_t n_in,
+                                 const rlx_attrs_t *attrs);
+
+/* As rlx_graph_op, for several outputs: out receives the first n_out of them. Returns out[0]. More outputs than the
+ * op has are RLX_E_INVALID_ARGUMENT, kept. */
+RLX_API rlx_value_t rlx_graph_op_n(rlx_graph_t *graph, const char *op, const rlx_value_t *in, size_t n_in,
+                                   const rlx_attrs_t *attrs, rlx_value_t *out, size_t n_out);
+
+/* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS for a name that an output has. */
+RLX_API void rlx_graph_output(rlx_graph_t *graph, const char *name, rlx_value_t value);
+
+/* Names a value for messages and prints. Of a name that is taken, a variant is used. */
+RLX_API void rlx_graph_set_name(rlx_graph_t *graph, rlx_value_t value, const char *name);
+
+/* An elementwise op of one input: "relu" "exp" "neg" ... */
+RLX_API rlx_value_t rlx_graph_unary(rlx_graph_t *graph, const char *op, rlx_value_t x);
+
+/* An elementwise op of two inputs of one dtype: "add" "mul" "lt" ...; literal dims of 1 stretch, shapes aligned at
+ * the right. */
+RLX_API rlx_value_t rlx_graph_binary(rlx_graph_t *graph, const char *op, rlx_value_t a, rlx_value_t b);
+
+/* The matrix product over the last two dims; the leading ones broadcast. */
+RLX_API rlx_value_t rlx_graph_matmul(rlx_graph_t *graph, rlx_value_t a, rlx_value_t b);
+
+/* The elements converted to another dtype, as by rlx_tensor_cast. */
+RLX_API rlx_value_t rlx_graph_cast(rlx_graph_t *graph, rlx_value_t x, rlx_dtype_t dtype);
+
+/* The same elements in other dims; one of them may be -1, for what is left. */
+RLX_API rlx_value_t rlx_graph_reshape(rlx_graph_t *graph, rlx_value_t x, const int64_t *dims, size_t rank);
+
+/* Axes in another order: dim i of the result is dim perm[i] of x; perm has the rank of x. */
+RLX_API rlx_value_t rlx_graph_transpose(rlx_graph_t *graph, rlx_value_t x, const int64_t *perm, size_t rank);
+
+/* Reduces over n axes, negative ones counting from the end, NULL and 0 for all: "sum" "prod" "max" "min" "mean"
+ * "any" "all". keep_dims (0 or 1): a reduced dim stays, as 1. */
+RLX_API rlx_value_t rlx_graph_reduce(rlx_graph_t *graph, const char *op, rlx_value_t x, const int64_t *axes, size_t n,
+                                     int32_t keep_dims);
+
+/* exp(x - max) / sum of these, along one axis. */
+RLX_API rlx_value_t rlx_graph_softmax(rlx_graph_t *graph, rlx_value_t x, int64_t axis);
+
+/* How many inputs, outputs, params or symbols (kind: RLX_INPUT ...) the graph has; 0 for another kind. */
+RLX_API size_t rlx_graph_count(const rlx_graph_t *graph, int32_t kind);
+
+/* The name of one of them, in the order of declaration; NULL past the end. Lives as long as the graph. */
+RLX_API const char *rlx_graph_name(const rlx_graph_t *graph, int32_t kind, size_t index);
+
+/* The value of an input, output or param by its name; 0: no such value, and for RLX_SYMBOL. */
+RLX_API rlx_value_t rlx_graph_find(const rlx_graph_t *graph, int32_t kind, const char *name);
+
+/* dtype, rank and the first `capacity` dims of a value; open dims are tokens, for rlx_graph_dim_text. dims may be
+ * NULL if capacity is 0; dtype and rank may be NULL. Errors: RLX_E_INVALID_ARGUMENT for what is no value of the
+ * graph. */
+RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_t value, rlx_dtype_t *dtype,
+                                            int64_t *dims, size_t capacity, size_t *rank);
+
+/* The graph as text. format: "rlx", which rlx_import_memory reads back. Errors: RLX_E_NOT_FOUND for another format,
+ * and the error that the graph holds. */
+RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *format, rlx_blob_t **out);
+
+/* ---- files ----
+ * format: "onnx", "safetensors", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
+
+/* Reads a file. Initialisers of floats, 8-bit and block-quantised elements, more than 64 of them, become params
+ * with their tensors in *weights; all others become constants, and with weights NULL everything does. With graph
+ * NULL the weights alone are read. External data must lie in the folder of the file. Sizes that the file leaves
+ * open become symbols; one without a name becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may
+ * be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged),
+ * RLX_E_UNSUPPORTED (an op, format or version that is not known, with its node; safetensors hold no graph), and
+ * what building a graph may give. */
+RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
+                                       rlx_graph_t **graph, rlx_weights_t **weights);
+
+/* As rlx_import_file, from memory. It is borrowed until done(user, data) is called, once, at the latest with the
+ * last release of what was made from it; with done NULL it must live until the graph and the weights, and all that
+ * retains them, are released. On failure done is not called. External data is RLX_E_DENIED. */
+RLX_MUST rlx_status_t *rlx_import_memory(rlx_env_t *env, const char *format, const void *data, size_t bytes,
+                                         rlx_free_fn done, void *user, const rlx_attrs_t *options, rlx_graph_t **graph,
+                                         rlx_weights_t **weights);
+
+/* New, empty weights. */
+RLX_MUST rlx_status_t *rlx_weights_create(rlx_env_t *env, rlx_weights_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_weights_t *rlx_weights_retain(rlx_weights_t *weights);
+
+/* Gives one reference back. NULL: nothing. */
+RLX_API void rlx_weights_release(rlx_weights_t *weights);
+
+/* Adds a tensor or replaces the one of that name. Retained. A program that is already compiled sees it after
+ * rlx_compiled_set_params. */
+RLX_MUST rlx_status_t *rlx_weights_put(rlx_weights_t *weights, const char *name, rlx_tensor_t *tensor);
+
+/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_weights_get(const rlx_weights_t *weights, const char *name, rlx_tensor_t **out);
+
+/* The number of names. */
+RLX_API size_t rlx_weights_count(const rlx_weights_t *weights);
+
+/* A name, in the order of the first put; NULL past the end. Lives as long as the weights. */
+RLX_API const char *rlx_weights_name(const rlx_weights_t *weights, size_t index);
+
+/* A report as JSON: "metadata" (what the file says about itself), "memory" (bytes of originals and of prepared
+ * forms). Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const char *what, rlx_blob_t **json);
+
+/* ---- compiled graphs: planned at upper sizes, run at any sizes up to them ----
+ * Inputs, outputs and params are "slots", numbered from 0 in the order of declaration. */
+
+/* Compiles a graph (copied) for a device, NULL: as rlx_env_find_device(NULL). The tensors that the weights
+ * (retained, may be NULL) hold now become its params; names that the graph lacks are no error. options:
+ * rlx_schema(env, "options.compile"), such as dims.<symbol> (the upper size, needed where the graph declares no
+ * maximum), threads, math, io.convert; may be NULL. Errors: the one that the graph holds; RLX_E_SHAPE naming all
+ * sizes that are open; RLX_E_UNSUPPORTED with the dispatch report of the nodes that have no kernel; RLX_E_OPTION;
+ * RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the memory report for a plan above memory.limit. */
+RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
+                                   const rlx_attrs_t *options, rlx_compiled_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_compiled_t *rlx_compiled_retain(rlx_compiled_t *compiled);
+
+/* Gives one reference back. NULL: nothing. */
+RLX_API void rlx_compiled_release(rlx_compiled_t *compiled);
+
+/* The device that it runs on; lives as long as the environment. */
+RLX_API const rlx_device_t *rlx_compiled_device(const rlx_compiled_t *compiled);
+
+/* How many inputs, outputs, params or symbols (kind: RLX_INPUT ...) there are; 0 for another kind. */
+RLX_API size_t rlx_compiled_count(const rlx_compiled_t *compiled, int32_t kind);
+
+/* The name of a slot or symbol; NULL past the end. Lives as long as the program. */
+RLX_API const char *rlx_compiled_name(const rlx_compiled_t *compiled, int32_t kind, size_t slot);
+
+/* The slot of a name, or -1. */
+RLX_API int64_t rlx_compiled_find(const rlx_compiled_t *compiled, int32_t kind, const char *name);
+
+/* The dtype of a slot; 0 past the end and for RLX_SYMBOL. */
+RLX_API rlx_dtype_t rlx_compiled_dtype(const rlx_compiled_t *compiled, int32_t kind, size_t slot);
+
+/* Returns the rank of a slot and writes its first `capacity` dims, at the upper sizes. A symbol has rank 1: its
+ * upper size. */
+RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, size_t slot, int64_t *dims,
+                                  size_t capacity);
+
+/* Sets one param; the tensor is retained and frozen. What depends on it is computed here, on the caller's thread.
+ * Runs in flight finish with the old values, later ones see the new. Errors: RLX_E_NOT_FOUND, RLX_E_DTYPE,
+ * RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing changes then. */
+RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
+
+/* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. */
+RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_weights_t *weights);
+
+/* One run, from any number of threads. in: all inputs, by in_names, or in the order of their slots if that is NULL.
+ * out: n_out new host tensors for the outputs in out_names, or for the first n_out. On failure every out[i] is NULL.
+ * Errors: RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; n_out above the number of outputs),
+ * RLX_E_NOT_FOUND (a name), RLX_E_DTYPE, RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a
+ * size above the plan, an index out of bounds), RLX_E_STATE (a param that is not set). */
+RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
+                                        size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
+
+/* A report: as JSON "dispatch" (the path of every op and node, with the reasons of kernels that refused), "passes"
+ * (rules that fired, and near misses), "memory" (arena, buffers with lifetime and offset, params, prepared forms),
+ * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx". Errors:
+ * RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
+
+/* ---- execution contexts: bind once, run many times. A run allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
+
+/* A new context with an arena and memory of its own for every slot. options: may be NULL; no run option exists yet. */
+RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
+
+/* Frees the context. Tensors got from it live on. NULL: nothing. */
+RLX_API void rlx_exec_release(rlx_exec_t *exec);
+
+/* Reads an input from, or writes an output to, this tensor from the next run on. Retained until bound again; NULL:
+ * the slot's own memory again. An input's dims give the sizes of the run; an output's bytes must suffice for them.
+ * Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE (an output that is read-only or frozen). */
+RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
+
+/* As rlx_exec_bind, over the caller's memory, borrowed until the slot is bound again or the context is released;
+ * NULL: the slot's own memory again. The sizes come from other inputs or rlx_exec_set_dim; bytes must be exact, or
+ * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_SHAPE (bytes). */
+RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
+
+/* The memory of a slot, own or bound, as a tensor (a new reference) with the shape that it has now: an input to be
+ * written before a run, an output to be read after it. It keeps the memory alive past the context; ask again when a
+ * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
+RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
+
+/* Sets a size that no bound input gives. The initial size is the planned one. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE
+ * (below the declared minimum or above the planned size). */
+RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
+
+/* At the start of every run but the first, an output slot and an input slot exchange their memory and the input
+ * takes the output's sizes: state that is carried from run to run without a copy. Until then the output reads as the
+ * last run made it. Both slots must be the context's own, or both bound. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE,
+ * RLX_E_SHAPE, RLX_E_STATE. */
+RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
+
+/* Only these n output slots are read back by the next runs; NULL and 0: all. Errors: RLX_E_RANGE. */
+RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
+
+/* Runs and waits. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in rlx_compiled_run; the contents of the
+ * outputs are unspecified then, and the context can be used again. */
+RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
+
+/* ---- models: one graph at all sizes, compiled on demand ---- */
+
+/* A model of a graph (copied) and its weights (retained, may be NULL). policy: any option of rlx_compile for the
+ * plans, and those of rlx_schema(env, "options.model"); may be NULL. Nothing is compiled yet. Errors: the one that
+ * the graph holds, RLX_E_OPTION. */
+RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
+                                        rlx_model_t **out);
+
+/* rlx_import_file and rlx_model_create in one. Errors: theirs. */
+RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_model_t *rlx_model_retain(rlx_model_t *model);
+
+/* Gives one reference back. NULL: nothing. */
+RLX_API void rlx_model_release(rlx_model_t *model);
+
+/* The graph, to ask for names, dtypes and shapes. Borrowed: lives as long as the model; it must not be changed. */
+RLX_API const rlx_graph_t *rlx_model_graph(const rlx_model_t *model);
+
+/* Sets one param in every plan, now and later; otherwise as rlx_compiled_set_param. */
+RLX_MUST rlx_status_t *rlx_model_set_param(rlx_model_t *model, const char *name, rlx_tensor_t *tensor);
+
+/* A program planned for at least these n sizes, as a new reference: the smallest that fits, or a new one. device: as
+ * in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_RANGE (size), RLX_E_SHAPE for a symbol without a size,
+ * and those of rlx_compile. */
+RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
+                                     const int64_t *sizes, size_t n, rlx_compiled_t **out);
+
+/* One run, from any number of threads, at the sizes that the inputs have; compiles if no plan fits. device: a name,
+ * or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run. ran_on: the device that did it, may be
+ * NULL. Errors: those of rlx_compiled_run and rlx_compile; no size is above the plan. */
+RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
+                                     rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
+                                     rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);
+
+/* A report: as JSON "policy", "cache" (the plans that there are, with their sizes), "bindings" (names, dtypes,
+ * shapes with their symbols); "text": the graph in the format "rlx". Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
+
+/* ---- bytes ---- */
+
+/* The bytes. Live as long as the blob; never NULL, "" for a NULL blob. */
+RLX_API const void *rlx_blob_data(const rlx_blob_t *blob);
+
+/* How many, without the final 0. */
+RLX_API size_t rlx_blob_size(const rlx_blob_t *blob);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_blob_t *rlx_blob_retain(rlx_blob_t *blob);
+
+/* Gives one reference back. NULL: nothing. */
+RLX_API void rlx_blob_release(rlx_blob_t *blob);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/guard.h"
+
+#include <exception>
+#include <new>
+
+namespace rlx::capi {
+
+Status check(const char* function, std::initializer_list<Argument> arguments) {
+  for (const Argument& argument : arguments) {
+    if (!is_possible(argument.count, argument.element_bytes))
+      return Status(Code::kInvalidArgument, format("%s: %s cannot have %zu elements of %zu bytes", function,
+                                                   argument.name, argument.count, argument.element_bytes))
+          .with("input", argument.name)
+          .with("got", std::to_string(argument.count));
+    if (!argument.pointer && argument.count != 0)
+      return Status(Code::kInvalidArgument, format("%s: %s is NULL", function, argument.name))
+          .with("input", argument.name)
+          .with("got", "NULL");
+  }
+  return {};
+}
+
+static Status rethrown(const char* function) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status::no_memory();
+  } catch (const std::exception& exception) {
+    return Status(Code::kInternal, format("%s: unexpected exception: %s", function, exception.what()));
+  } catch (...) {
+    return Status(Code::kInternal, format("%s: unexpected exception of an unknown type", function));
+  }
+}
+
+Status from_exception(const char* function) noexcept {
+  try {
+    return rethrown(function);
+  } catch (...) {  // the words about the first exception found no memory
+    return Status::no_memory();
+  }
+}
+
+}  // namespace rlx::capi

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// guard: how every function of rlx.h is written. It clears the outputs, refuses NULL and lengths that no memory has,
+// calls the body, and turns whatever the body returns or throws into a status: nothing is ever thrown across C.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+#include "base/status.h"
+#include "rlx.h"
+
+namespace rlx::capi {
+
+// A pointer that must not be NULL, with its name in rlx.h; an array of none may be.
+struct Argument {
+  const void* pointer;
+  const char* name;
+  size_t count = 1;
+  size_t element_bytes = 1;
+};
+
+template <class T>
+constexpr size_t kBytesOf = sizeof(T);
+template <>
+inline constexpr size_t kBytesOf<const void> = 1;
+template <>
+inline constexpr size_t kBytesOf<void> = 1;
+
+constexpr bool is_possible(size_t count, size_t element_bytes) {
+  return count <= static_cast<size_t>(PTRDIFF_MAX) / element_bytes;
+}
+
+template <class T>
+Argument array(T* pointer, size_t count, const char* name) {
+  return {pointer, name, count, kBytesOf<T>};
+}
+
+// An output: NULL or 0 from here on, so that a failure leaves no stale value behind.
+template <class T>
+Argument cleared(T* pointer, const char* name) {
+  if (pointer) *pointer = T{};
+  return {pointer, name};
+}
+
+template <class T>
+Argument cleared(T* pointer, size_t count, const char* name) {
+  if (pointer && is_possible(count, sizeof(T))) std::fill_n(pointer, count, T{});
+  return array(pointer, count, name);
+}
+
+Status check(const char* function, std::initializer_list<Argument> arguments);
+Status from_exception(const char* function) noexcept;  // of the one being handled
+
+#ifdef RLX_TEST_HOOKS
+void test_hook();  // throws when a test asks for it
+#else
+inline void test_hook() {}
+#endif
+
+template <class Body>
+Status contained(const char* function, std::initializer_list<Argument> arguments, Body&& body) noexcept {
+  try {
+    test_hook();
+    RLX_TRY(check(function, arguments));
+    return body();
+  } catch (...) {
+    return from_exception(function);
+  }
+}
+
+// A status crosses the boundary as the pointer that it is.
+inline rlx_status_t* to_c(Status status) {
+  return reinterpret_cast<rlx_status_t*>(const_cast<Failure*>(std::move(status).take()));
+}
+inline const Failure* from_c(const rlx_status_t* status) {
+  return reinterpret_cast<const Failure*>(status);
+}
+
+// For functions that return a status. Body: () -> Status.
+template <class Body>
+[[nodiscard]] rlx_status_t* guard(std::initializer_list<Argument> arguments, Body&& body,
+                                  const char* function = __builtin_FUNCTION()) noexcept {
+  return to_c(contained(function, arguments, body));
+}
+
+// For functions that return a value and cannot say why there is none. Body: () -> T.
+template <class Body, class T = std::invoke_result_t<Body>>
+T value_or(std::type_identity_t<T> none, std::initializer_list<Argument> arguments, Body&& body,
+           const char* function = __builtin_FUNCTION()) noexcept {
+  T value = none;
+  Status status = contained(function, arguments, [&] {
+    value = body();
+    return Status();
+  });
+  return status.ok() ? value : none;
+}
+
+// For setters and builders: the first failure stays in `kept`, to be returned later. Body: () -> Status.
+template <class Body>
+bool keep(Status& kept, std::initializer_list<Argument> arguments, Body&& body,
+          const char* function = __builtin_FUNCTION()) noexcept {
+  Status status = contained(function, arguments, body);
+  bool ok = status.ok();
+  if (kept.ok()) kept = std::move(status);
+  return ok;
+}
+
+}  // namespace rlx::capi
