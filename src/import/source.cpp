@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/source.h"
+
+#include <cstring>
+
+#include "base/file.h"
+
+namespace rlx {
+
+Result<Source> Source::open(const std::string& path) {
+  auto file = std::make_shared<const MappedFile>(RLX_TRY(MappedFile::open(path)));
+  return Source{file->bytes(), file, path};
+}
+
+Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
+                           std::span<const int64_t> dims) {
+  if (dims.size() > kMaxRank)
+    return Status(Code::kUnsupported, format("a tensor of rank %zu; at most %zu", dims.size(), kMaxRank));
+  auto count = element_count(dims);
+  auto size = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!size || static_cast<uint64_t>(*size) != bytes.size())
+    return Status(Code::kData, format("%zu bytes for a %s", bytes.size(), type_text(dtype, dims).c_str()))
+        .with("expected", size ? std::to_string(*size) : "a size")
+        .with("got", std::to_string(bytes.size()));
+  auto* data = const_cast<std::byte*>(bytes.data());  // a constant's or param's bytes are frozen: nobody writes to them
+  auto alignment = static_cast<uintptr_t>(is_block(dtype) ? 1 : element_bytes(dtype));
+  if (reinterpret_cast<uintptr_t>(data) % alignment == 0)
+    return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::const_pointer_cast<void>(source.owner), data),
+                         bytes.size());
+  Tensor copy = RLX_TRY(Tensor::create(dtype, dims));
+  std::memcpy(copy.data(), bytes.data(), bytes.size());
+  return copy;
+}
+
+}  // namespace rlx

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that an importer reads: a mapped file or the caller's memory, kept alive by every tensor that views them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/tensor.h"
+
+namespace rlx {
+
+struct Source {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // releases the bytes
+  std::string path;                   // empty: from memory
+
+  static Result<Source> open(const std::string& path);
+};
+
+// A tensor over part of a source, shared where the bytes are aligned for their elements and copied where a file placed
+// them askew (ONNX files do). RLX_E_DATA if the sizes disagree or a dim is negative.
+Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
+                           std::span<const int64_t> dims);
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+}  // namespace rlx
