@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// librlx beside ONNX Runtime on all-MiniLM-L6-v2: time per run, time to compile, time for a new size, and the cost of
+// one small op. Equal outputs are asserted for every row; a row whose outputs differ ends the program.
+//
+//   bench_minilm MODEL.onnx libonnxruntime.so [TURNS]
+#include <rlx.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "measure.h"
+#include "ort.h"
+
+namespace bench {
+namespace {
+
+constexpr double kTolerance = 1e-4;  // of the largest value
+constexpr int kVocabulary = 30522;
+constexpr const char* kIds = "input_ids";
+constexpr const char* kMask = "attention_mask";
+constexpr const char* kTypes = "token_type_ids";
+
+void check(rlx_status_t* status) {
+  char text[1024];
+  if (rlx_status_take(status, text, sizeof text) == RLX_OK) return;
+  std::fprintf(stderr, "rlx: %s\n", text);
+  std::exit(1);
+}
+
+struct Batch {
+  int64_t rows, length;
+  std::vector<int64_t> ids, mask, types;
+  std::string name() const { return std::to_string(rows) + " x " + std::to_string(length); }
+};
+
+// Tokens at random; every row but the first is padded to half its length.
+Batch make_batch(int64_t rows, int64_t length) {
+  Batch batch{rows, length, {}, {}, {}};
+  uint32_t state = 12345;
+  for (int64_t i = 0; i < rows * length; ++i) {
+    state = state * 1664525u + 1013904223u;
+    bool real = i < length || i % length < (length + 1) / 2;
+    batch.ids.push_back(real ? (state >> 8) % kVocabulary : 0);
+    batch.mask.push_back(real);
+    batch.types.push_back(0);
+  }
+  return batch;
+}
+
+struct EnvRelease {
+  void operator()(rlx_env_t* env) const { rlx_env_release(env); }
+};
+using Env = std::unique_ptr<rlx_env_t, EnvRelease>;
+
+Env make_env(int threads) {
+  rlx_attrs_t* options = nullptr;
+  rlx_env_t* env = nullptr;
+  check(rlx_attrs_create(("threads=" + std::to_string(threads) + " threads.pin=1").c_str(), &options));
+  check(rlx_env_create(options, nullptr, &env));
+  rlx_attrs_release(options);
+  return Env(env);
+}
+
+std::vector<float> output(rlx_exec_t* exec) {
+  rlx_tensor_t* tensor = nullptr;
+  check(rlx_exec_tensor(exec, RLX_OUTPUT, 0, &tensor));
+  const float* data = static_cast<const float*>(rlx_tensor_data(tensor));
+  std::vector<float> values(data, data + rlx_tensor_bytes(tensor) / sizeof(float));
+  rlx_tensor_release(tensor);
+  return values;
+}
+
+// A program planned for sizes up to rows x length, and one exec of it.
+class Program {
+ public:
+  Program(rlx_env_t* env, const char* path, int64_t rows, int64_t length) {
+    const char* symbols[] = {"batch_size", "sequence_length"};
+    const int64_t sizes[] = {rows, length};
+    rlx_model_t* model = nullptr;
+    check(rlx_model_open(env, path, nullptr, &model));
+    check(rlx_model_get(model, "cpu", symbols, sizes, 2, &compiled_));
+    rlx_model_release(model);
+    check(rlx_exec_create(compiled_, nullptr, &exec_));
+  }
+  ~Program() {
+    rlx_exec_release(exec_);
+    rlx_compiled_release(compiled_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void bind(Batch& batch) {
+    check(rlx_exec_set_dim(exec_, "batch_size", batch.rows));
+    check(rlx_exec_set_dim(exec_, "sequence_length", batch.length));
+    bind(kIds, batch.ids);
+    bind(kMask, batch.mask);
+    bind(kTypes, batch.types);
+  }
+  void run() { check(rlx_exec_run(exec_)); }
+  std::vector<float> output() { return bench::output(exec_); }
+
+ private:
+  void bind(const char* name, std::vector<int64_t>& values) {
+    int64_t slot = rlx_compiled_find(compiled_, RLX_INPUT, name);
+    if (slot < 0) {
+      std::fprintf(stderr, "the model has no input %s\n", name);
+      std::exit(1);
+    }
+    check(rlx_exec_bind_ptr(exec_, RLX_INPUT, slot, values.data(), values.size() * sizeof values[0]));
+  }
+  rlx_compiled_t* compiled_ = nullptr;
+  rlx_exec_t* exec_ = nullptr;
+};
+
+void bind(Ort& ort, const Batch& batch) {
+  const std::vector<int64_t> dims = {batch.rows, batch.length};
+  ort.bind(kIds, Ort::Type::kI64, dims, batch.ids.data());
+  ort.bind(kMask, Ort::Type::kI64, dims, batch.mask.data());
+  ort.bind(kTypes, Ort::Type::kI64, dims, batch.types.data());
+}
+
+void assert_equal(const std::string& what, const std::vector<float>& ours, std::span<const float> peer) {
+  double largest = 0, worst = 0;
+  bool same = ours.size() == peer.size();
+  for (size_t i = 0; same && i < peer.size(); ++i) {
+    largest = std::max(largest, std::abs(double{peer[i]}));
+    worst = std::max(worst, std::abs(double{ours[i]} - peer[i]));
+    same = std::isfinite(ours[i]);
+  }
+  if (same && worst <= kTolerance * largest) return;
+  std::fprintf(stderr, "%s: outputs differ: %zu and %zu values, %g away where the largest is %g\n", what.c_str(),
+               ours.size(), peer.size(), worst, largest);
+  std::exit(1);
+}
+
+void print_heading(const char* title) {
+  std::printf("\n%-22s  %-27s  %-27s  unit ratio\n", title, "librlx [quartiles]", "ONNX Runtime [quartiles]");
+}
+
+void bench_runs(const char* path, int threads, int turns) {
+  Env env = make_env(threads);
+  Ort ort(path, threads);
+  print_heading(threads == 1 ? "run, 1 thread" : "run, 2 threads");
+  for (auto [rows, length] : {std::pair<int64_t, int64_t>{1, 128}, {8, 128}, {1, 16}}) {
+    Batch batch = make_batch(rows, length);
+    Program program(env.get(), path, rows, length);
+    program.bind(batch);
+    bind(ort, batch);
+    Duel times = duel(
+        turns, 5, [&] { program.run(); }, [&] { ort.run(); });
+    assert_equal(batch.name(), program.output(), ort.output(0));
+    print_duel(batch.name(), times, "ms");
+  }
+}
+
+// From the file to a bound exec or session, weights prepared: the first run is part of it.
+void bench_compile(const char* path, int turns) {
+  Env env = make_env(1);
+  Batch batch = make_batch(1, 128);
+  auto ours = [&] {
+    Program program(env.get(), path, 1, 128);
+    program.bind(batch);
+    program.run();
+  };
+  auto peer = [&] {
+    Ort ort(path, 1);
+    bind(ort, batch);
+    ort.run();
+  };
+  print_heading("compile");
+  print_duel("open, compile, run", duel(turns, 1, ours, peer), "ms");
+}
+
+// What a run at a size not seen before costs beyond a second run at that size.
+void bench_new_size(const char* path, int turns) {
+  Env env = make_env(1);
+  Program program(env.get(), path, 8, 128);
+  Ort ort(path, 1);
+  std::vector<double> ours, peer;
+  for (int turn = 0; turn < 4 * turns; ++turn) {
+    Batch batch = make_batch(1, 4 + turn);
+    double first = time_ms([&] { program.bind(batch), program.run(); });
+    ours.push_back(first - time_ms([&] { program.run(); }));
+    first = time_ms([&] { bind(ort, batch), ort.run(); });
+    peer.push_back(first - time_ms([&] { ort.run(); }));
+    assert_equal(batch.name(), program.output(), ort.output(0));
+  }
+  print_heading("new size");
+  print_duel("first run - second", {spread(ours), spread(peer)}, "ms");
+}
+
+// The bytes of an ONNX model with one node, y = Add(x, x) on f32[16]; fields and wire types are those of onnx.proto.
+std::vector<uint8_t> one_op_model() {
+  auto field = [](int number, const std::string& bytes) {
+    return std::string{char(number << 3 | 2), char(bytes.size())} + bytes;
+  };
+  auto number = [](int field_number, int value) { return std::string{char(field_number << 3), char(value)}; };
+  std::string shape = field(1, number(1, 16));
+  std::string type = field(1, number(1, 1) + field(2, shape));
+  std::string node = field(1, "x") + field(1, "x") + field(2, "y") + field(4, "Add");
+  std::string graph = field(1, node) + field(2, "one") + field(11, field(1, "x") + field(2, type)) +
+                      field(12, field(1, "y") + field(2, type));
+  std::string model = number(1, 8) + field(7, graph) + field(8, number(2, 17));
+  return {model.begin(), model.end()};
+}
+
+void bench_one_op(int turns) {
+  constexpr int kRuns = 2000;  // in one sample
+  std::vector<uint8_t> model = one_op_model();
+  std::vector<float> x(16, 1.5f);
+  Env env = make_env(1);
+  rlx_graph_t* graph = nullptr;
+  rlx_compiled_t* compiled = nullptr;
+  rlx_exec_t* exec = nullptr;
+  check(rlx_import_memory(env.get(), "onnx", model.data(), model.size(), nullptr, nullptr, nullptr, &graph, nullptr));
+  check(rlx_compile(graph, nullptr, nullptr, nullptr, &compiled));
+  check(rlx_exec_create(compiled, nullptr, &exec));
+  check(rlx_exec_bind_ptr(exec, RLX_INPUT, 0, x.data(), x.size() * sizeof x[0]));
+  Ort ort(model, 1);
+  ort.bind("x", Ort::Type::kF32, {16}, x.data());
+  Duel times = duel(
+      turns, 10,
+      [&] {
+        for (int i = 0; i < kRuns; ++i) check(rlx_exec_run(exec));
+      },
+      [&] {
+        for (int i = 0; i < kRuns; ++i) ort.run();
+      });
+  assert_equal("one op", output(exec), ort.output(0));
+  print_heading("one op through C");
+  print_duel("add of 16 floats", times, "ns", 1e6 / kRuns);
+  rlx_exec_release(exec);
+  rlx_compiled_release(compiled);
+  rlx_graph_release(graph);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS]\n", argv[0]);
+    return 2;
+  }
+  const char* model = argv[1];
+  int turns = argc > 3 ? std::max(1, std::atoi(argv[3])) : 8;
+  bench::Ort::load(argv[2]);
+  std::printf(
+      "%s; librlx %s, ONNX Runtime %s\nall-MiniLM-L6-v2, f32; %d turns each, in alternation; ratio above 1: librlx is "
+      "faster\n",
+      bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), turns);
+  for (int threads : {1, 2}) bench::bench_runs(model, threads, turns);
+  bench::bench_compile(model, turns);
+  bench::bench_new_size(model, turns);
+  bench::bench_one_op(turns);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX Runtime through its C API, found by dlopen: the peer that stands beside librlx in a bench.
+// Any failure ends the program with the peer's own message: a comparison without the peer has no result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+class Ort {
+ public:
+  enum class Type : int { kF32 = 1, kI64 = 7 };  // as ONNX numbers them
+
+  static void load(const std::string& library);  // the path of libonnxruntime.so.*; once, before anything else
+  static std::string version();
+
+  Ort(const std::string& path, int threads);
+  Ort(std::span<const uint8_t> model, int threads);
+  ~Ort();
+  Ort(const Ort&) = delete;
+  Ort& operator=(const Ort&) = delete;
+
+  // `data` is read by every run until the input is bound again. Outputs keep their memory while no input is bound.
+  void bind(const std::string& input, Type type, const std::vector<int64_t>& dims, const void* data);
+  void run();
+  std::vector<int64_t> output_dims(size_t output) const;
+  std::span<const float> output(size_t output) const;  // of the last run; f32 outputs only
+
+ private:
+  void find_names();
+  void drop_outputs();
+
+  struct Input {
+    std::string name;
+    void* value = nullptr;
+  };
+  void* session_ = nullptr;
+  std::vector<Input> inputs_;
+  std::vector<std::string> output_names_;
+  std::vector<void*> output_values_;
+  std::vector<const char*> input_c_names_, output_c_names_;
+};
+
+}  // namespace bench

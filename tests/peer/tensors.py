@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named tensors in one file, in a form that any language reads in a dozen lines.
+
+A file is a run of tensors. Each is one text line, `name dtype d0 d1 ...`, and then the little-endian row-major bytes,
+whose number follows from the line. dtype is the name that the library uses (f32, i64, bool, ...); rank 0 has no dims.
+"""
+import math
+
+import numpy as np
+
+DTYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4", "i64": "<i8", "u8": "|u1", "bool": "|b1"}
+NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
+
+
+def write_tensors(path, tensors):
+    """tensors: name -> array, written in the order of the dict."""
+    with open(path, "wb") as file:
+        for name, array in tensors.items():
+            array = np.asarray(array)
+            header = " ".join([name, NAMES[array.dtype], *map(str, array.shape)])
+            file.write(header.encode() + b"\n" + array.astype(array.dtype.newbyteorder("<")).tobytes())
+
+
+def read_tensors(path):
+    tensors = {}
+    with open(path, "rb") as file:
+        while header := file.readline():
+            name, dtype, *dims = header.decode().split()
+            dims = [int(d) for d in dims]
+            dtype = np.dtype(DTYPES[dtype])
+            tensors[name] = np.frombuffer(file.read(math.prod(dims) * dtype.itemsize), dtype).reshape(dims)
+    return tensors
