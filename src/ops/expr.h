@@ -73,6 +73,7 @@ class Builder {
 
   Expr fail(Status status);  // keeps the first; returns an invalid Expr
   const Status& status() const { return status_; }
+  Status take_status() { return std::exchange(status_, Status()); }  // and starts anew
   Graph& graph() { return *graph_; }
 
  private:
