@@ -19,8 +19,8 @@ Rewriter::Rewriter(const Graph& from, const RuleSet& rules, const RewriteOptions
   builder_.set_add(add_hook, this);
 }
 
-Result<Value> Rewriter::add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                 std::string name) {
+Result<std::vector<Value>> Rewriter::add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                              std::string name) {
   return static_cast<Rewriter*>(self)->add(info, in, std::move(attrs), std::move(name));
 }
 
@@ -98,8 +98,28 @@ Result<Value> Rewriter::append(const OpInfo& info, std::span<const Value> in, At
   return value;
 }
 
-Result<Value> Rewriter::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
-  return apply_rules(RLX_TRY(append(info, in, std::move(attrs), std::move(name))));
+// Rules replace the first output; the others stay with the node as it was built.
+Result<std::vector<Value>> Rewriter::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
+  Value built = RLX_TRY(append(info, in, std::move(attrs), std::move(name)));
+  Value value = apply_rules(built);
+  if (value == built && !info.primitive() && options_.expands && options_.expands(to_, built)) return expand(built);
+  std::vector<Value> outputs{value};
+  for (uint32_t i = 1; i < to_.node(built).out.size(); i++) outputs.push_back({built.node, i});
+  return outputs;
+}
+
+Result<std::vector<Value>> Rewriter::expand(Value value) {
+  Node node = to_.node(value);  // a copy: the graph grows
+  std::vector<Expr> in;
+  for (Value input : node.in) in.push_back(present(input) ? builder_.wrap(input) : Expr());
+  Outputs outputs = decompose(builder_, to_.info(node), in, node.attrs);
+  RLX_TRY(builder_.take_status());
+  std::vector<Value> values;
+  for (size_t i = 0; i < outputs.size(); i++) {
+    values.push_back(outputs[i].value());
+    if (i == 0 && to_.node(values[0]).name.empty()) to_.set_name(values[0], node.name);
+  }
+  return values;
 }
 
 Expr Rewriter::try_rule(const Rule& rule, Value value) {
@@ -126,6 +146,13 @@ Value Rewriter::apply_rules(Value value) {
     if (!(replacement.type() == to_.type(value))) {
       note(*rule, value, "the replacement is " + text_of(replacement.type()) + ", not " + text_of(to_.type(value)));
       continue;
+    }
+    const Node& formed = to_.node(replacement.value());
+    if (options_.refuses && !to_.info(formed).primitive() && !to_.info(formed).is(kInternal)) {
+      if (std::string why = options_.refuses(to_, replacement.value()); !why.empty()) {
+        note(*rule, value, why);
+        continue;
+      }
     }
     if (to_.node(replacement.value()).name.empty() && !to_.node(value).name.empty())
       to_.set_name(replacement.value(), to_.node(value).name);
@@ -164,23 +191,18 @@ Status Rewriter::rebuild(uint32_t index) {
   // The old node's uses end here; those of the new one begin when it is known.
   for (Value value : in)
     if (present(value)) release(value);
-  Value built, value;
   if (old.op == Op::kInput) {
-    built = value = RLX_TRY(to_.add_input(from_.leaf_name(index), old.out[0].dtype, old.out[0].dims));
+    map_[index] = {RLX_TRY(to_.add_input(from_.leaf_name(index), old.out[0].dtype, old.out[0].dims))};
   } else if (old.op == Op::kParam) {
-    built = value = RLX_TRY(to_.add_param(from_.leaf_name(index), old.out[0].dtype, old.out[0].dims));
+    map_[index] = {RLX_TRY(to_.add_param(from_.leaf_name(index), old.out[0].dtype, old.out[0].dims))};
   } else {
     Attrs attrs = RLX_TRY(rewrite_subgraphs(old.attrs));
-    built = RLX_TRY(append(from_.info(old), in, std::move(attrs), old.name));
-    value = apply_rules(built);
+    map_[index] = RLX_TRY(add(from_.info(old), in, std::move(attrs), old.name));
   }
   while (flags_.size() < to_.nodes().size()) {  // a leaf, which bypasses append
     flags_.push_back(old.op == Op::kParam ? kStatic : 0);
     refs_.emplace_back(1, 0);
   }
-  map_[index].push_back(value);
-  // Rules replace the first output; the others stay with the node as it was built.
-  for (uint32_t output = 1; output < old.out.size(); output++) map_[index].push_back({built.node, output});
   return {};
 }
 

@@ -83,11 +83,12 @@ class Rewriter {
 
  private:
   enum Flag : uint8_t { kStatic = 1, kSizeOnly = 2 };
-  static Result<Value> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                std::string name);
-  Result<Value> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
+  static Result<std::vector<Value>> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                             std::string name);
+  Result<std::vector<Value>> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
   Result<Value> append(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
   Value apply_rules(Value value);
+  Result<std::vector<Value>> expand(Value value);
   Expr try_rule(const Rule& rule, Value value);
   Result<Attrs> rewrite_subgraphs(const Attrs& attrs);
   Status rebuild(uint32_t node);
