@@ -53,8 +53,10 @@ struct RewriteReport {
 struct RewriteOptions {
   Grade math = Grade::kClose;     // the loosest grade allowed
   std::vector<std::string> skip;  // rules left out by name
-  std::function<bool(const OpInfo&, const Graph&, Value)> accepts =
-      nullptr;  // whether the device has a kernel for a node
+  // Whether a composite that a rule formed may stand; why not, if not. Null: any may.
+  std::function<std::string(const Graph&, Value)> refuses = nullptr;
+  // Whether a composite is to be replaced by its decomposition as it is built. Null: none.
+  std::function<bool(const Graph&, Value)> expands = nullptr;
   RewriteReport* report = nullptr;
   std::string_view pass;
 };
