@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 // Loops over registers must vanish, or the registers go to memory.
 #if defined(__clang__)

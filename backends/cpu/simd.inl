@@ -199,3 +199,24 @@ inline float reduce_max(Vec v) {
   }
   return largest;
 }
+
+// Swaps the blocks of Width lanes that lie across the diagonal of each 2 x 2 group of blocks.
+template <int Width, int... I>
+inline void swap_blocks(Vec& top, Vec& bottom, std::integer_sequence<int, I...>) {
+  Vec above = __builtin_shufflevector(top, bottom, ((I & Width) ? I - Width + kLanes : I)...);
+  bottom = __builtin_shufflevector(top, bottom, ((I & Width) ? I + kLanes : I + Width)...);
+  top = above;
+}
+template <int Width>
+inline void transpose_blocks(Vec (&rows)[kLanes]) {
+  RLX_UNROLL for (int r = 0; r < kLanes; ++r) {
+    if ((r & Width) == 0) swap_blocks<Width>(rows[r], rows[r + Width], std::make_integer_sequence<int, kLanes>());
+  }
+}
+// rows[i][j] becomes rows[j][i].
+inline void transpose(Vec (&rows)[kLanes]) {
+  transpose_blocks<1>(rows);
+  transpose_blocks<2>(rows);
+  if constexpr (kLanes > 4) transpose_blocks<4>(rows);
+  if constexpr (kLanes > 8) transpose_blocks<8>(rows);
+}

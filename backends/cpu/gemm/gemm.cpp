@@ -2,7 +2,7 @@
 // The product kernels of every instruction set, and the table that chooses among them.
 #include "backends/cpu/gemm/gemm.h"
 
-#define RLX_KERNELS "backends/cpu/gemm/kernels.inl"
+#define RLX_KERNELS "backends/cpu/gemm/gemm.inl"
 #include "backends/cpu/each_isa.inl"
 
 namespace rlx::cpu {

@@ -2,8 +2,11 @@
 // Packing and the products above the register tile. A part is one panel of columns against one block of rows: its tile
 // is summed on the stack and leaves through the epilogue.
 
+#include "backends/cpu/gemm/tile.inl"
+
 inline constexpr int64_t kRowBlock = 128;
 inline constexpr int kGemvRows = 3;
+inline constexpr int64_t kTileStride = 48;  // of a tile on its way to the epilogue: the widest panel
 
 // Vectors per register tile for a panel, which is a whole number of such tiles wide.
 constexpr int vecs_for(int64_t width) {
@@ -108,7 +111,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
     int64_t columns = p.n - column - c < vecs * kLanes ? p.n - column - c : vecs * kLanes;
     auto tile = [&](int64_t r, int64_t count, TileFn fn) {
       const float* ahead = next ? next + r * (p.k * width / rows) : panel;
-      fn({p.a + (row + r) * p.a_row, p.a_row, 1, panel + c, width, p.k, ahead}, out, false);
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, panel + c, width, p.k, out, kTileStride, ahead}, false);
       finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
     };
     if (p.m <= kGemvRows) {
@@ -173,8 +176,9 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
     int64_t b_row = in_place ? p.b_row : kMatmulWidth;
     for (int64_t c = 0; c < block.columns; c += 2 * kLanes) {
       for_each_tile(block.rows, 2, [&](int64_t r, int64_t, TileFn fn) {
-        fn({block.a + r * p.a_row + k * p.a_col, p.a_row, p.a_col, (in_place ? b : panel) + c, b_row, terms, b},
-           sums + r * kTileStride + c, k > 0);
+        fn({block.a + r * p.a_row + k * p.a_col, p.a_row, p.a_col, (in_place ? b : panel) + c, b_row, terms,
+            sums + r * kTileStride + c, kTileStride, b},
+           k > 0);
       });
     }
     k += kMatmulTerms;

@@ -3,7 +3,6 @@
 // each term. Invariant: a sum is folded into the tile after at most kFold terms.
 
 inline constexpr int64_t kFold = 512;
-inline constexpr int kTileStride = 48;  // of the tile in memory: the widest panel
 
 struct Tile {
   const float* a;  // element (row, term) at a[row * a_row + term * a_col]
@@ -11,7 +10,9 @@ struct Tile {
   const float* b;  // vectors of term t begin at b[t * b_row]
   int64_t b_row;
   int64_t k;
-  const float* next = nullptr;  // brought near while this runs: 16 bytes for every term
+  float* out;  // rows of Vecs vectors, out_row apart
+  int64_t out_row;
+  const float* next;  // memory brought near while this runs: 16 bytes for every term
 };
 
 // Terms [0, k) into sums. Chains accumulators take turns where there are too few rows to hide the latency of an
@@ -50,9 +51,9 @@ inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, 
   }
 }
 
-// out[row][...] = (add ? out : 0) + the products of this tile; out has rows of kTileStride.
+// out = (add ? out : 0) + the products of this tile
 template <int Rows, int Vecs, int Chains>
-void tile_product(const Tile& t, float* out, bool add) {
+void tile_product(const Tile& t, bool add) {
   int64_t begin = 0;
   do {
     int64_t count = t.k - begin < kFold ? t.k - begin : kFold;
@@ -61,7 +62,7 @@ void tile_product(const Tile& t, float* out, bool add) {
     sum_terms<Rows, Vecs, Chains>(t, t.a + begin * t.a_col, t.b + begin * t.b_row, count, next, sums);
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {
       RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
-        float* p = out + r * kTileStride + v * kLanes;
+        float* p = t.out + r * t.out_row + v * kLanes;
         store(p, add ? load(p) + sums[r][v] : sums[r][v]);
       }
     }
@@ -70,7 +71,7 @@ void tile_product(const Tile& t, float* out, bool add) {
   } while (begin < t.k);
 }
 
-using TileFn = void (*)(const Tile&, float* out, bool add);
+using TileFn = void (*)(const Tile&, bool add);
 
 #if RLX_ISA == 2
 inline constexpr int kMaxVecs = 3, kMaxRows = 14;
