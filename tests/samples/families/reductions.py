@@ -123,7 +123,7 @@ def windowed(x, fn, *geometry):
     y = np.full(out, identity(fn, x.dtype), a.dtype)
     for at in np.ndindex(*out):
         for place in inside(at):
-            y[at] = FOLD[fn](y[at], a[place])
+            y[at] = FOLD[fn](np.array(y[at], a.dtype), np.array(a[place], a.dtype))
     return result(x.dtype, y)
 
 
