@@ -108,7 +108,7 @@ def tensor_text(t):
         words = [number(v, 9 if exact else 17) for v in t.a.ravel()]
     elif t.dtype in PART:
         parts = np.stack([t.a.real, t.a.imag], -1)
-        words = tensor_text(Tensor(PART[t.dtype], parts)).split(" : ", 1)[1].split()
+        words = tensor_text(Tensor(PART[t.dtype], parts)).split(" :", 1)[1].split()
     else:
         words = [str(int(v)) for v in t.a.ravel()]
     return f"{t.dtype} [{','.join(map(str, t.shape))}] : {' '.join(words)}".rstrip()
