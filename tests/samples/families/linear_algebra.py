@@ -22,7 +22,7 @@ def each(function, *arrays):
     batch = arrays[0].shape[:-2]
     flat = [a.reshape(-1, *a.shape[-2:]) for a in arrays]
     results = [function(*items) for items in zip(*flat, strict=True)]
-    return [np.stack(parts).reshape(*batch, *parts[0].shape) for parts in zip(*results, strict=True)]
+    return [np.stack(parts).reshape((*batch, *parts[0].shape)) for parts in zip(*results, strict=True)]
 
 
 def lu(a):
