@@ -10,7 +10,8 @@ it is given to the dtype, so that every input is representable. A file is a run 
 
 `option bounds=clamp` may follow the case line (a compile option), `error RLX_E_RANGE` stands in place of the outputs.
 An input that is left out is `in absent`. Complex elements are two numbers, block dtypes are their bytes, bools 0 or 1.
-Float outputs are the oracle's: float64 results of the rounded inputs, not rounded to the dtype of the output.
+Float outputs are the oracle's: float64 results of the rounded inputs, not rounded to the dtype of the output. f64 is
+written with 17 digits, the narrower floats with 9 where they are representable, and with 12 where they are not.
 """
 import dataclasses
 import math
@@ -98,14 +99,14 @@ def number(x, digits):
     x = float(x)
     if math.isnan(x):
         return "nan"
-    text = f"{x:.9g}" if digits == 9 else repr(x)
+    text = repr(x) if digits == 17 else f"{x:.{digits}g}"
     return text.removesuffix(".0")
 
 
 def tensor_text(t):
     if t.dtype in FLOATS:
-        exact = t.dtype != "f64" and np.array_equal(round_float(t.a, t.dtype), t.a, equal_nan=True)
-        words = [number(v, 9 if exact else 17) for v in t.a.ravel()]
+        exact = np.array_equal(round_float(t.a, t.dtype), t.a, equal_nan=True)
+        words = [number(v, 17 if t.dtype == "f64" else 9 if exact else 12) for v in t.a.ravel()]
     elif t.dtype in PART:
         parts = np.stack([t.a.real, t.a.imag], -1)
         words = tensor_text(Tensor(PART[t.dtype], parts)).split(" :", 1)[1].split()
