@@ -11,7 +11,8 @@ it is given to the dtype, so that every input is representable. A file is a run 
 `option bounds=clamp` may follow the case line (a compile option), `error RLX_E_RANGE` stands in place of the outputs.
 An input that is left out is `in absent`. Complex elements are two numbers, block dtypes are their bytes, bools 0 or 1.
 Float outputs are the oracle's: float64 results of the rounded inputs, not rounded to the dtype of the output. f64 is
-written with 17 digits, the narrower floats with 9 where they are representable, and with 12 where they are not.
+written with 17 digits, the narrower floats as the shortest text that reads back as their f32 where they are
+representable, and with 12 digits where they are not.
 """
 import dataclasses
 import math
@@ -96,17 +97,18 @@ def tensor(dtype, values, shape=None):
 
 
 def number(x, digits):
+    """0 digits: the shortest text that reads back as the same f32."""
     x = float(x)
     if math.isnan(x):
         return "nan"
-    text = repr(x) if digits == 17 else f"{x:.{digits}g}"
+    text = str(np.float32(x)) if digits == 0 else repr(x) if digits == 17 else f"{x:.{digits}g}"
     return text.removesuffix(".0")
 
 
 def tensor_text(t):
     if t.dtype in FLOATS:
         exact = np.array_equal(round_float(t.a, t.dtype), t.a, equal_nan=True)
-        words = [number(v, 17 if t.dtype == "f64" else 9 if exact else 12) for v in t.a.ravel()]
+        words = [number(v, 17 if t.dtype == "f64" else 0 if exact else 12) for v in t.a.ravel()]
     elif t.dtype in PART:
         parts = np.stack([t.a.real, t.a.imag], -1)
         words = tensor_text(Tensor(PART[t.dtype], parts)).split(" :", 1)[1].split()
