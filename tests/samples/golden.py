@@ -14,6 +14,7 @@ Float outputs are the oracle's: float64 results of the rounded inputs, not round
 written with 17 digits, the narrower floats as the shortest text that reads back as their f32 where they are
 representable, and with 12 digits where they are not.
 """
+
 import dataclasses
 import math
 

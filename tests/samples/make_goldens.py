@@ -6,6 +6,7 @@
 Each family is one module; golden.py describes the text. The op set's own list of golden values is asserted where these
 modules compute the same thing, so that one misreading cannot pass both.
 """
+
 import importlib
 import pathlib
 import sys
@@ -14,8 +15,20 @@ import numpy as np
 
 from golden import Family
 
-FAMILIES = ["elementwise", "casts", "movement", "indexing", "reductions", "contractions", "blocks", "spectral",
-            "linear_algebra", "random_bits", "composites", "attention"]
+FAMILIES = [
+    "elementwise",
+    "casts",
+    "movement",
+    "indexing",
+    "reductions",
+    "contractions",
+    "blocks",
+    "spectral",
+    "linear_algebra",
+    "random_bits",
+    "composites",
+    "attention",
+]
 
 
 def main(names):

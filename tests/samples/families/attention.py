@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """attention, written query by query from the steps of the op set, and rope."""
+
 import numpy as np
 
 from golden import F, Tensor, numbers, oracle, tensor
@@ -26,8 +27,11 @@ def one_query(q, k, v, position, keys, scale, softcap, slope, bias, mask, sink, 
     e = np.exp(s - most)
     total = e.sum() + (0.0 if sink is None else np.exp(sink - most))
     if not allowed.any() and sink is None:
-        empty = {"zero": np.zeros(v.shape[1]), "mean": v[:keys].mean(0) if keys else np.zeros(v.shape[1]),
-                 "nan": np.full(v.shape[1], np.nan)}
+        empty = {
+            "zero": np.zeros(v.shape[1]),
+            "mean": v[:keys].mean(0) if keys else np.zeros(v.shape[1]),
+            "nan": np.full(v.shape[1], np.nan),
+        }
         return empty[rule["empty_row"]], -np.inf
     return (e[:, None] * v).sum(0) / (total if total else 1.0), most + np.log(total)
 
@@ -48,8 +52,19 @@ def attention(q, k, v, mask=None, bias=None, kv_len=None, alibi=None, sinks=None
         position = i + (0 if rule["align"] == "upper_left" else counted - rows)
         group = h // (heads // k.shape[1])
         y[b, h, i], lse[b, h, i] = one_query(
-            q[b, h, i], k[b, group], v[b, group], position, counted, width**-0.5 if scale is None else scale, softcap,
-            0.0 if alibi is None else alibi[h], bias[b, h, i], mask[b, h, i], None if sinks is None else sinks[h], rule)
+            q[b, h, i],
+            k[b, group],
+            v[b, group],
+            position,
+            counted,
+            width**-0.5 if scale is None else scale,
+            softcap,
+            0.0 if alibi is None else alibi[h],
+            bias[b, h, i],
+            mask[b, h, i],
+            None if sinks is None else sinks[h],
+            rule,
+        )
     return y, lse
 
 
@@ -78,21 +93,34 @@ def case(family, dtype, q, k, v, extras=None, layout="bhsd", **attributes):
 
 
 def small(dtype, batch=2, heads=4, kv_heads=2, rows=3, keys=5, width=4, value_width=3, seed=0):
-    return (numbers(dtype, (batch, heads, rows, width), seed, 1.0), numbers(dtype, (batch, kv_heads, keys, width), seed + 1, 1.0),
-            numbers(dtype, (batch, kv_heads, keys, value_width), seed + 2, 1.0))
+    return (
+        numbers(dtype, (batch, heads, rows, width), seed, 1.0),
+        numbers(dtype, (batch, kv_heads, keys, width), seed + 1, 1.0),
+        numbers(dtype, (batch, kv_heads, keys, value_width), seed + 2, 1.0),
+    )
 
 
 def check(family):
     """The op set's own example, each of its variants."""
-    q, k, v = (tensor("f64", first + step * np.arange(n), shape) for first, step, n, shape in
-               ((-0.7, 0.1, 16, (1, 4, 2, 2)), (-0.8, 0.15, 12, (1, 2, 3, 2)), (-1, 0.2, 12, (1, 2, 3, 2))))
+    q, k, v = (
+        tensor("f64", first + step * np.arange(n), shape)
+        for first, step, n, shape in (
+            (-0.7, 0.1, 16, (1, 4, 2, 2)),
+            (-0.8, 0.15, 12, (1, 2, 3, 2)),
+            (-1, 0.2, 12, (1, 2, 3, 2)),
+        )
+    )
     y, lse = case(family, "f64", q, k, v, causal=True)
     assert np.allclose(y.ravel()[:4], [-0.827403713, -0.627403713, -0.650604822, -0.450604822], atol=1e-9)
     assert np.allclose(lse.ravel()[:3], [1.23648908, 1.38649722, 0.903149272], atol=1e-8)
     y, _ = case(family, "f64", q, k, v, causal=True, align="upper_left")
     assert np.allclose(y.ravel()[:4], [-1, -0.8, -0.819034102, -0.619034102], atol=1e-9)
     y, lse = case(family, "f64", q, k, v, dict(kv_len=tensor("i64", [1])), causal=True)
-    assert np.allclose(y.ravel()[:4], [0, 0, -1, -0.8]) and lse.ravel()[0] == -np.inf and abs(lse.ravel()[1] - 0.466690476) < 1e-9
+    assert (
+        np.allclose(y.ravel()[:4], [0, 0, -1, -0.8])
+        and lse.ravel()[0] == -np.inf
+        and abs(lse.ravel()[1] - 0.466690476) < 1e-9
+    )
     y, _ = case(family, "f64", q, k, v, dict(mask=tensor("bool", [False, True, False])))
     assert np.allclose(y[0, :2], [-0.6, -0.4])
     extras = dict(alibi=tensor("f32", [0.5, 0.25, 0.125, 0.0625]), sinks=tensor("f64", [0, 0.5, -1, 2]))
@@ -129,11 +157,19 @@ def attentions(family):
     bad = Tensor("f32", q.a.copy())
     bad.a[0, 1, 2, 0] = np.nan
     case(family, "f32", bad, k, v)
-    for sizes in (dict(rows=1, keys=1), dict(rows=1, keys=7, heads=1, kv_heads=1), dict(rows=6, keys=2, heads=2, kv_heads=1),
-                  dict(batch=0), dict(rows=0), dict(batch=1, rows=20, keys=70, heads=1, kv_heads=1, width=8)):
+    for sizes in (
+        dict(rows=1, keys=1),
+        dict(rows=1, keys=7, heads=1, kv_heads=1),
+        dict(rows=6, keys=2, heads=2, kv_heads=1),
+        dict(batch=0),
+        dict(rows=0),
+        dict(batch=1, rows=20, keys=70, heads=1, kv_heads=1, width=8),
+    ):
         case(family, "f32", *small("f32", **sizes, seed=7), causal=True)
     none = small("f32", batch=1, heads=1, kv_heads=1, rows=2, keys=0)
-    family.case("attention", [*none], [oracle("f32", np.zeros((1, 1, 2, 3))), oracle("f32", np.full((1, 1, 2), -np.inf))])
+    family.case(
+        "attention", [*none], [oracle("f32", np.zeros((1, 1, 2, 3))), oracle("f32", np.full((1, 1, 2), -np.inf))]
+    )
 
 
 def rope(x, cos, sin, style, inverse):
@@ -141,7 +177,9 @@ def rope(x, cos, sin, style, inverse):
     half = cos.shape[-1]
     sin = -sin if inverse else sin
     y = x.copy()
-    a, b = (slice(0, half), slice(half, 2 * half)) if style == "half" else (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+    a, b = (
+        (slice(0, half), slice(half, 2 * half)) if style == "half" else (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+    )
     y[..., a] = x[..., a] * cos - x[..., b] * sin
     y[..., b] = x[..., b] * cos + x[..., a] * sin
     return y
@@ -166,7 +204,9 @@ def table(dtype, positions, rotary):
 def ropes(family):
     x = tensor("f64", np.arange(1, 9), (1, 1, 1, 8))
     y = rope_case(family, x, table("f64", [3], 6))
-    assert np.allclose(y.ravel(), [-1.55447253, 1.28665089, 2.96115778, -3.81884998, 5.2291997, 6.01926445, 7, 8], atol=1e-8)
+    assert np.allclose(
+        y.ravel(), [-1.55447253, 1.28665089, 2.96115778, -3.81884998, 5.2291997, 6.01926445, 7, 8], atol=1e-8
+    )
     y = rope_case(family, x, table("f64", [3], 6), style="interleaved")
     assert np.allclose(y.ravel()[:3], [-1.27223251, -1.83886499, 2.41576969], atol=1e-8)
     for dtype in F:
@@ -181,7 +221,9 @@ def ropes(family):
         rope_case(family, x, table("f32", range(4), 6), layout=layout)
         rope_case(family, x, table("f32", [[0, 1, 2, 3], [7, 5, 3, 1]], 6), layout=layout)
         rope_case(family, x, table("f32", range(9), 4), tensor("i64", [8, 0, -1, 2]), layout)
-        rope_case(family, x, table("f32", range(9), 6), tensor("i32", [[8, 0, 1, 2], [3, 3, 4, 5]]), layout, "interleaved")
+        rope_case(
+            family, x, table("f32", range(9), 6), tensor("i32", [[8, 0, 1, 2], [3, 3, 4, 5]]), layout, "interleaved"
+        )
     for shape in ((1, 1, 1, 2), (0, 2, 3, 4), (2, 1, 0, 4)):
         rope_case(family, numbers("f32", shape, 3), table("f32", range(shape[2]), 2))
 

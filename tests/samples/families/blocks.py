@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitive 59: the fifteen block dtypes, decoded by the formulas of the op set, element by element."""
+
 import numpy as np
 
 from golden import F, Tensor, tensor
@@ -69,7 +70,10 @@ def q3_k(b, i):
 def scale_min(b, at, s):
     if s < 4:
         return b.u8(at + s) & 63, b.u8(at + s + 4) & 63
-    return (b.nibble(at + s + 4, False) + 16 * (b.u8(at + s - 4) >> 6), b.nibble(at + s + 4, True) + 16 * (b.u8(at + s) >> 6))
+    return (
+        b.nibble(at + s + 4, False) + 16 * (b.u8(at + s - 4) >> 6),
+        b.nibble(at + s + 4, True) + 16 * (b.u8(at + s) >> 6),
+    )
 
 
 def q4_k(b, i):

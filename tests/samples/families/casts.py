@@ -1,20 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives 35 and 36: cast between any two dtypes, bitcast between those of related sizes."""
+
 import ml_dtypes
 import numpy as np
 
-from golden import (A, B, E8, F, FLOATS, I, N, PART, Z, Tensor, int_range, numpy_int, round_float, specials, tensor,
-                    wrap)
+from golden import E8, FLOATS, PART, A, F, Tensor, int_range, numpy_int, round_float, specials, tensor, wrap
 
-NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
-         "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2, "c64": np.complex64, "c128": np.complex128}
+NUMPY = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f8e4m3": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
 
 # Ties, and the neighbours of the largest values, of one dtype or another.
 EDGES = {
-    "f64": [1 + 2.0**-24, 1 + 3 * 2.0**-24, 1e300, -1e-300, 3.4028235677973366e38, 255.9, -128.5, 2.0**31, 2.0**63, -2.0**63],
-    "f32": [65504, 65519.996, 65520, 2.0**-25, 1.5 * 2.0**-25, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-8, 1 + 3 * 2.0**-8,
-            448, 464, 465, 2.0**-9, 2.0**-10, 1.5 * 2.0**-10, 0.3, 1.0625, 1.1875, 57344, 61439, 61440, 1.125, 2.0**-16,
-            2.0**-17, 127.6, 300, -129.5, 255.9, -0.9, 2.0**31, 2.0**63, -2.0**63, 2.0**64],
+    "f64": [
+        1 + 2.0**-24,
+        1 + 3 * 2.0**-24,
+        1e300,
+        -1e-300,
+        3.4028235677973366e38,
+        255.9,
+        -128.5,
+        2.0**31,
+        2.0**63,
+        -(2.0**63),
+    ],
+    "f32": [
+        65504,
+        65519.996,
+        65520,
+        2.0**-25,
+        1.5 * 2.0**-25,
+        1 + 2.0**-11,
+        1 + 3 * 2.0**-11,
+        1 + 2.0**-8,
+        1 + 3 * 2.0**-8,
+        448,
+        464,
+        465,
+        2.0**-9,
+        2.0**-10,
+        1.5 * 2.0**-10,
+        0.3,
+        1.0625,
+        1.1875,
+        57344,
+        61439,
+        61440,
+        1.125,
+        2.0**-16,
+        2.0**-17,
+        127.6,
+        300,
+        -129.5,
+        255.9,
+        -0.9,
+        2.0**31,
+        2.0**63,
+        -(2.0**63),
+        2.0**64,
+    ],
     "i64": [16777217, 16777219, 2**53 + 1, 2**63 - 1, 200, 65519, 65520, 464, 465],
     "i32": [16777217, 16777219, 200, -200, 65520, 464, 465],
     "u64": [2**64 - 1, 2**53 + 1, 16777217],
@@ -102,17 +153,37 @@ def reinterpret(x, to):
     return Tensor(to, y.astype(np.complex128 if to in PART else np.float64) if to in NUMPY else y)
 
 
-BITCASTS = [("f32", "i32", (2, 3)), ("f32", "u8", (2,)), ("f32", "u16", (2, 2)), ("f64", "i64", (3,)), ("f64", "f32", (2,)),
-            ("f64", "u32", ()), ("f16", "i16", (3,)), ("bf16", "u16", (3,)), ("bf16", "u8", (2, 0)), ("c64", "f32", (2, 2)),
-            ("c128", "f64", (2,)), ("c64", "u64", (2,)), ("i16", "u8", ()), ("f8e4m3", "u8", (4,)), ("f8e5m2", "i8", (4,)),
-            ("i64", "i32", (0, 2)), ("u8", "i8", (5,)), ("i32", "u32", (3,))]
+BITCASTS = [
+    ("f32", "i32", (2, 3)),
+    ("f32", "u8", (2,)),
+    ("f32", "u16", (2, 2)),
+    ("f64", "i64", (3,)),
+    ("f64", "f32", (2,)),
+    ("f64", "u32", ()),
+    ("f16", "i16", (3,)),
+    ("bf16", "u16", (3,)),
+    ("bf16", "u8", (2, 0)),
+    ("c64", "f32", (2, 2)),
+    ("c128", "f64", (2,)),
+    ("c64", "u64", (2,)),
+    ("i16", "u8", ()),
+    ("f8e4m3", "u8", (4,)),
+    ("f8e5m2", "i8", (4,)),
+    ("i64", "i32", (0, 2)),
+    ("u8", "i8", (5,)),
+    ("i32", "u32", (3,)),
+]
 
 
 def bitcasts(family):
     for source, to, shape in BITCASTS:
         rng = np.random.default_rng([len(shape), len(source)])
-        x = tensor(source, np.round(rng.normal(0, 40, shape), 2) if source in FLOATS or source in PART
-                   else rng.integers(0, 100, shape))
+        x = tensor(
+            source,
+            np.round(rng.normal(0, 40, shape), 2)
+            if source in FLOATS or source in PART
+            else rng.integers(0, 100, shape),
+        )
         y = reinterpret(x, to)
         family.case("bitcast", [x], y, to=to)
         family.case("bitcast", [y], x, to=source)

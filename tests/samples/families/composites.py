@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Composites of the elementwise, norm and fused families, by their formulas in float64."""
+
 import numpy as np
 from scipy import special
 
-from golden import D, F, I, N, WIDE, Z, Tensor, int_range, numbers, numpy_int, oracle, pairs, specials, tensor, wrap
 from families.contractions import ACTIVATIONS
 from families.elementwise import int_div, int_rem
 from families.movement import like
+from golden import WIDE, D, F, I, N, Tensor, Z, numbers, numpy_int, oracle, pairs, specials, tensor, wrap
 
 
 def sigmoid(x):
@@ -42,7 +43,9 @@ def unary(family):
     assert np.allclose(check, [-0.00404969409, -0.154268769, 0.345731231, 1.3997892], rtol=1e-8)
     for dtype in N:
         x = specials(dtype)
-        family.case("relu", [x], like(x, np.where(np.isnan(x.a), x.a, np.maximum(x.a, 0)) if dtype in F else np.maximum(x.a, 0)))
+        family.case(
+            "relu", [x], like(x, np.where(np.isnan(x.a), x.a, np.maximum(x.a, 0)) if dtype in F else np.maximum(x.a, 0))
+        )
         signs = np.where(np.isnan(x.a), np.nan, np.sign(x.a)) if dtype in F else [int(v > 0) - int(v < 0) for v in x.a]
         family.case("sign", [x], tensor(dtype, signs))
     for dtype in I:
@@ -102,7 +105,10 @@ def softmaxes(family):
         x = numbers(dtype, (3, 5), 1)
         family.case("softmax", [x], oracle(dtype, softmax(x.a, -1)))
         inf = np.inf
-        rows = tensor(dtype, [[1, 2, 3], [-inf, 0, -inf], [1000, 1000, -inf], [-inf] * 3, [inf, 0, 1], [np.nan, 1, 2], [-88, 88, 0]])
+        rows = tensor(
+            dtype,
+            [[1, 2, 3], [-inf, 0, -inf], [1000, 1000, -inf], [-inf] * 3, [inf, 0, 1], [np.nan, 1, 2], [-88, 88, 0]],
+        )
         family.case("softmax", [rows], oracle(dtype, softmax(rows.a, -1)))
     for shape, axis in (((2, 3, 4), 1), ((2, 3, 4), 0), ((4,), 0), ((3, 1), -1), ((0, 3), 1), ((2, 130), -1)):
         x = numbers("f32", shape, 2)
@@ -154,7 +160,9 @@ def norms(family):
             family.case(op, given(x, *affine), [oracle(dtype, y), *(oracle("f32", s) for s in statistics)])
         for shape in ((1, 1), (2, 3, 7), (0, 4), (33,)):
             x, affine = norm_inputs("f32", shape, (True, True), 3)
-            family.case(op, given(x, *affine), [oracle("f32", a) for a in function(x.a, *applied(affine), -1, 0.5)], eps=0.5)
+            family.case(
+                op, given(x, *affine), [oracle("f32", a) for a in function(x.a, *applied(affine), -1, 0.5)], eps=0.5
+            )
         x, gamma = numbers("f32", (2, 3, 4), 4), numbers("f32", (3, 4), 5)
         family.case(op, [x, gamma], [oracle("f32", a) for a in function(x.a, gamma.a, 0.0, (1, 2), eps)], axis=1)
         bad = tensor("f32", [[1, np.nan, 2], [np.inf, 1, 2], [3, 3, 3], [0, 0, 0]])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives 57 and 58 (matmul, conv), and linear."""
+
 import numpy as np
 from scipy import special
 
@@ -52,8 +53,18 @@ def matmuls(family):
     big = tensor("i32", [[2**31 - 1, 2**30]])
     matmul_case(family, big, tensor("i32", [[3], [5]]), "i32")
     matmul_case(family, tensor("u8", np.full((1, 3), 255)), tensor("i8", np.full((3, 1), -128)), "i32")
-    shapes = [((1, 1), (1, 1)), ((1, 7), (7, 1)), ((2, 0), (0, 3)), ((0, 4), (4, 2)), ((4, 2), (2, 0)), ((2, 1, 3, 4), (5, 4, 2)),
-              ((2, 3), (4, 3, 2)), ((3, 2, 5), (1, 5, 3)), ((0, 2, 3), (3, 2)), ((17, 33), (33, 19))]
+    shapes = [
+        ((1, 1), (1, 1)),
+        ((1, 7), (7, 1)),
+        ((2, 0), (0, 3)),
+        ((0, 4), (4, 2)),
+        ((4, 2), (2, 0)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+        ((2, 3), (4, 3, 2)),
+        ((3, 2, 5), (1, 5, 3)),
+        ((0, 2, 3), (3, 2)),
+        ((17, 33), (33, 19)),
+    ]
     for a_shape, b_shape in shapes:
         matmul_case(family, *two("f32", "f32", a_shape, b_shape), "f32")
     for dtype in ("f32", "i16", "c64", "bf16"):
@@ -72,8 +83,10 @@ def convolved(x, w, strides, lo, hi, spread, dilation, groups):
     wide_dims = tuple((s - 1) * l + 1 if s > 0 else 0 for s, l in zip(spatial, spread, strict=True))
     apart = np.zeros((*x.shape[:2], *wide_dims), x.dtype)
     apart[(..., *(slice(None, None, l) for l in spread))] = x
-    out = tuple(max(0, (d + a + b - r * (k - 1) - 1) // s + 1)
-                for d, a, b, r, k, s in zip(wide_dims, lo, hi, dilation, w.shape[2:], strides, strict=True))
+    out = tuple(
+        max(0, (d + a + b - r * (k - 1) - 1) // s + 1)
+        for d, a, b, r, k, s in zip(wide_dims, lo, hi, dilation, w.shape[2:], strides, strict=True)
+    )
     channels, per_group = w.shape[1], w.shape[0] // groups
     y = np.zeros((x.shape[0], w.shape[0], *out), x.dtype)
     for at in np.ndindex(*out):
@@ -83,7 +96,9 @@ def convolved(x, w, strides, lo, hi, spread, dilation, groups):
                 continue
             for o in range(w.shape[0]):
                 g = o // per_group
-                terms = apart[(slice(None), slice(g * channels, (g + 1) * channels), *place)] * w[(o, slice(None), *step)]
+                terms = (
+                    apart[(slice(None), slice(g * channels, (g + 1) * channels), *place)] * w[(o, slice(None), *step)]
+                )
                 y[(slice(None), o, *at)] += terms.sum(1) if channels else 0
     assert len(out) == n
     return y
@@ -106,12 +121,30 @@ def convs(family):
     for left in EIGHT:
         for right in EIGHT:
             conv_case(family, numbers(left, (1, 2, 4), 3), numbers(right, (2, 2, 3), 4), "i32", pad_lo=[1], pad_hi=[1])
-    y = conv_case(family, tensor("f32", [[[1, 2, 3, 4]]]), tensor("f32", [[[1, 2, 3]]]), "f32", lhs_dilation=[2], pad_lo=[1], pad_hi=[2])
+    y = conv_case(
+        family,
+        tensor("f32", [[[1, 2, 3, 4]]]),
+        tensor("f32", [[[1, 2, 3]]]),
+        "f32",
+        lhs_dilation=[2],
+        pad_lo=[1],
+        pad_hi=[2],
+    )
     assert y.ravel().tolist() == [2, 7, 4, 11, 6, 15, 8, 4]
-    y = conv_case(family, tensor("f32", np.arange(16), (1, 1, 4, 4)), tensor("f32", [[[[1, 0], [0, -1]]]]), "f32", strides=[2, 1],
-                  pad_lo=[1, 0], pad_hi=[0, 1], rhs_dilation=[1, 2])
+    y = conv_case(
+        family,
+        tensor("f32", np.arange(16), (1, 1, 4, 4)),
+        tensor("f32", [[[[1, 0], [0, -1]]]]),
+        "f32",
+        strides=[2, 1],
+        pad_lo=[1, 0],
+        pad_hi=[0, 1],
+        rhs_dilation=[1, 2],
+    )
     assert y.ravel().tolist() == [-2, -3, 0, -6, -6, 6]
-    y = conv_case(family, tensor("f32", np.arange(8), (1, 4, 2)), tensor("f32", np.arange(8), (4, 2, 1)), "f32", groups=2)
+    y = conv_case(
+        family, tensor("f32", np.arange(8), (1, 4, 2)), tensor("f32", np.arange(8), (4, 2, 1)), "f32", groups=2
+    )
     assert y.ravel().tolist() == [2, 3, 6, 11, 46, 55, 66, 79]
     for x_shape, w_shape, attributes in (
         ((2, 3, 6, 5), (4, 3, 3, 3), dict(pad_lo=[1, 1], pad_hi=[1, 1])),

@@ -1,17 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives 4-34: one value, or two, or a choice, at each position."""
+
 import numpy as np
 from scipy import special
 
-from golden import B, D, E8, F, I, N, Z, Tensor, int_range, numbers, numpy_int, oracle, pairs, specials, tensor, wrap
+from golden import E8, B, D, F, I, N, Tensor, Z, int_range, numbers, numpy_int, oracle, pairs, specials, tensor, wrap
 
 EXACT_FLOAT = {"neg": np.negative, "abs": np.abs, "floor": np.floor, "round": np.rint}
-FLOAT = {"exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin,
-         "cos": np.cos, "tanh": np.tanh, "erf": special.erf}
+FLOAT = {
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "erf": special.erf,
+}
 COMPLEX = {"neg": np.negative, "exp": np.exp, "log": np.log, "sqrt": np.sqrt}
-MORE = {"exp": [88.5, 89.5, -87, 20, -20], "expm1": [1e-5, -1e-5, 88.5, -40], "log": [1e-30, 1e30, 0.999],
-        "log1p": [1e-6, -0.999, 1e6], "sqrt": [4, 2, 1e-20, 1e20], "sin": [1e4, 3.1415927, 1e6], "cos": [1e4, 1.5707964],
-        "tanh": [1e-5, 9, -20], "erf": [1e-5, 2, -3.5, 4]}
+MORE = {
+    "exp": [88.5, 89.5, -87, 20, -20],
+    "expm1": [1e-5, -1e-5, 88.5, -40],
+    "log": [1e-30, 1e30, 0.999],
+    "log1p": [1e-6, -0.999, 1e6],
+    "sqrt": [4, 2, 1e-20, 1e20],
+    "sin": [1e4, 3.1415927, 1e6],
+    "cos": [1e4, 1.5707964],
+    "tanh": [1e-5, 9, -20],
+    "erf": [1e-5, 2, -3.5, 4],
+}
 
 
 def unary(family):
@@ -70,15 +88,40 @@ def int_shr(a, b, dtype):
     return a >> min(b % 2**bits, bits)  # Python shifts negative numbers arithmetically
 
 
-INT = {"add": lambda a, b, d: a + b, "sub": lambda a, b, d: a - b, "mul": lambda a, b, d: a * b, "div": int_div,
-       "rem": int_rem, "pow": int_pow, "max": lambda a, b, d: max(a, b), "min": lambda a, b, d: min(a, b),
-       "bit_and": lambda a, b, d: a & b, "bit_or": lambda a, b, d: a | b, "bit_xor": lambda a, b, d: a ^ b,
-       "shl": int_shl, "shr": int_shr}
-FLOAT2 = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod, "pow": np.power,
-          "max": np.maximum, "min": np.minimum, "atan2": np.arctan2}
+INT = {
+    "add": lambda a, b, d: a + b,
+    "sub": lambda a, b, d: a - b,
+    "mul": lambda a, b, d: a * b,
+    "div": int_div,
+    "rem": int_rem,
+    "pow": int_pow,
+    "max": lambda a, b, d: max(a, b),
+    "min": lambda a, b, d: min(a, b),
+    "bit_and": lambda a, b, d: a & b,
+    "bit_or": lambda a, b, d: a | b,
+    "bit_xor": lambda a, b, d: a ^ b,
+    "shl": int_shl,
+    "shr": int_shr,
+}
+FLOAT2 = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "rem": np.fmod,
+    "pow": np.power,
+    "max": np.maximum,
+    "min": np.minimum,
+    "atan2": np.arctan2,
+}
 COMPLEX2 = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
-BOOL2 = {"max": np.logical_or, "min": np.logical_and, "bit_and": np.logical_and, "bit_or": np.logical_or,
-         "bit_xor": np.logical_xor}
+BOOL2 = {
+    "max": np.logical_or,
+    "min": np.logical_and,
+    "bit_and": np.logical_and,
+    "bit_or": np.logical_or,
+    "bit_xor": np.logical_xor,
+}
 COMPARE = {"eq": np.equal, "lt": np.less, "le": np.less_equal}
 
 
@@ -115,7 +158,14 @@ def binary(family):
     for op, function in BOOL2.items():
         family.case(op, [a, b], tensor("bool", function(a.a, b.a)))
     for op, function in FLOAT2.items():
-        for left, right in (((), ()), ((3, 1), (1, 5)), ((2, 1, 3), (3,)), ((0, 3), (1, 3)), ((1,), (0,)), ((), (2, 3))):
+        for left, right in (
+            ((), ()),
+            ((3, 1), (1, 5)),
+            ((2, 1, 3), (3,)),
+            ((0, 3), (1, 3)),
+            ((1,), (0,)),
+            ((), (2, 3)),
+        ):
             a, b = numbers("f32", left, 2), numbers("f32", right, 3)
             a.a = np.abs(a.a) if op == "pow" else a.a
             family.case(op, [a, b], oracle("f32", function(a.a, b.a)))

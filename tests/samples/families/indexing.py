@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives 43-51: indices in, indices out, and what happens to those that are out of range."""
+
 import numpy as np
 
-from golden import A, B, E8, N, X, Z, Tensor, numbers, tensor
 from families.movement import like, source
+from golden import E8, A, B, N, Tensor, X, Z, numbers, tensor
 
 FOLD = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -104,14 +105,28 @@ def gathers(family):
         v = tensor("i64", [[2, 1], [0, 0], [-1, -2]])
         family.case("gather_nd", [x, v], like(x, gather_nd(x.a, v.a, 0)))
     x = numbers("f32", (2, 3, 4))
-    for values, axis in ((1, 1), ([[1, 0]], 1), ([0, 3, -1], -1), (np.zeros((0,)), 0), ([[0], [1]], 0), (np.zeros((2, 0)), 1)):
+    for values, axis in (
+        (1, 1),
+        ([[1, 0]], 1),
+        ([0, 3, -1], -1),
+        (np.zeros((0,)), 0),
+        ([[0], [1]], 0),
+        (np.zeros((2, 0)), 1),
+    ):
         i = tensor("i32", values)
         family.case("gather", [x, i], like(x, gather(x.a, i.a, axis % 3)), axis=axis)
     for shape, axis in (((2, 3, 1), 2), ((1, 3, 4), 0), ((2, 5, 4), 1), ((2, 0, 4), 1), ((1, 1, 2), -1)):
         i = tensor("i64", np.arange(int(np.prod(shape))).reshape(shape) % x.a.shape[axis])
         family.case("gather_elements", [x, i], like(x, gather_elements(x.a, i.a, axis % 3)), axis=axis)
-    for values, batch in (([[[1], [2]], [[0], [-1]]], 1), ([[[1, 3]], [[0, 0]]], 1), ([1, 2, 3], 0), ([[0], [1], [-2]], 0),
-                          (np.zeros((2, 0)), 0), (np.zeros((2, 0)), 1), (np.zeros((0, 3)), 0)):
+    for values, batch in (
+        ([[[1], [2]], [[0], [-1]]], 1),
+        ([[[1, 3]], [[0, 0]]], 1),
+        ([1, 2, 3], 0),
+        ([[0], [1], [-2]], 0),
+        (np.zeros((2, 0)), 0),
+        (np.zeros((2, 0)), 1),
+        (np.zeros((0, 3)), 0),
+    ):
         i = tensor("i64", values)
         family.case("gather_nd", [x, i], like(x, gather_nd(x.a, i.a, batch)), batch_dims=batch)
 
@@ -124,13 +139,17 @@ def scatter_case(family, op, function, x, i, place, reduction, seed, **attribute
     if op == "scatter_nd":
         shape = i.a.shape[:-1] + x.a.shape[place + i.a.shape[-1] :]
     u = source(x.dtype, shape, seed)
-    family.case(op, [x, i, u], Tensor(x.dtype, function(x.a, i.a, u.a, place, reduction)), reduction=reduction, **attributes)
+    family.case(
+        op, [x, i, u], Tensor(x.dtype, function(x.a, i.a, u.a, place, reduction)), reduction=reduction, **attributes
+    )
 
 
 def scatters(family):
     flat, element, vector = tensor("i64", [2, -3]), tensor("i32", [[0, -1], [2, 1]]), tensor("i64", [[2, 1], [0, 0]])
     for dtype in A:
-        reductions = ["none"] + (["max", "min"] if dtype in B else [] if dtype in E8 else ["add", "mul"] if dtype in Z else list(FOLD))
+        reductions = ["none"] + (
+            ["max", "min"] if dtype in B else [] if dtype in E8 else ["add", "mul"] if dtype in Z else list(FOLD)
+        )
         for reduction in reductions:
             x = source(dtype, (3, 2), 3)
             scatter_case(family, "scatter", scatter, x, flat, 0, reduction, 1)
@@ -141,8 +160,20 @@ def scatters(family):
     for reduction in ("none", *FOLD):  # duplicates: the last one stays, or all are folded
         scatter_case(family, "scatter", scatter, x, twice, 1, reduction, 2, axis=1)
         scatter_case(family, "scatter", scatter, x, tensor("i64", 1), 2, reduction, 2, axis=-1)
-        scatter_case(family, "scatter_elements", scatter_elements, x, tensor("i64", [[[1, 1, 0]] * 2] * 2), 2, reduction, 2, axis=-1)
-        scatter_case(family, "scatter_nd", scatter_nd, x, tensor("i64", [[[1], [1]], [[0], [-1]]]), 1, reduction, 2, batch_dims=1)
+        scatter_case(
+            family,
+            "scatter_elements",
+            scatter_elements,
+            x,
+            tensor("i64", [[[1, 1, 0]] * 2] * 2),
+            2,
+            reduction,
+            2,
+            axis=-1,
+        )
+        scatter_case(
+            family, "scatter_nd", scatter_nd, x, tensor("i64", [[[1], [1]], [[0], [-1]]]), 1, reduction, 2, batch_dims=1
+        )
         scatter_case(family, "scatter_nd", scatter_nd, x, tensor("i64", np.zeros((3, 0))), 0, reduction, 2)
         scatter_case(family, "scatter", scatter, x, tensor("i64", np.zeros((0,))), 0, reduction, 2)
 
@@ -168,9 +199,21 @@ def bounds(family):
         u = source("i32", (3, 2), 20)
         family.case("scatter", [x, i, u], like(x, scatter(x.a, i.a, u.a, 0, "add", rule)), option, reduction="add")
         u = source("i32", (2, 2), 20)
-        family.case("scatter_elements", [x, element, u], like(x, scatter_elements(x.a, element.a, u.a, 0, "add", rule)), option, reduction="add")
+        family.case(
+            "scatter_elements",
+            [x, element, u],
+            like(x, scatter_elements(x.a, element.a, u.a, 0, "add", rule)),
+            option,
+            reduction="add",
+        )
         u = source("i32", (3,), 20)
-        family.case("scatter_nd", [x, vector, u], like(x, scatter_nd(x.a, vector.a, u.a, 0, "add", rule)), option, reduction="add")
+        family.case(
+            "scatter_nd",
+            [x, vector, u],
+            like(x, scatter_nd(x.a, vector.a, u.a, 0, "add", rule)),
+            option,
+            reduction="add",
+        )
 
 
 def check():
@@ -182,7 +225,9 @@ def check():
     indices, updates = np.array([1, 1, -1]), np.array([10, 20, 30])
     assert scatter(np.zeros(3, int), indices, updates, 0, "add").tolist() == [0, 30, 30]
     assert scatter(np.full(3, 15), indices, updates, 0, "max").tolist() == [15, 20, 30]
-    assert gather(x, np.array([3]), 0, "clamp").tolist() == [[5, 6]] and gather(x, np.array([3]), 0, "drop").tolist() == [[0, 0]]
+    assert gather(x, np.array([3]), 0, "clamp").tolist() == [[5, 6]] and gather(
+        x, np.array([3]), 0, "drop"
+    ).tolist() == [[0, 0]]
 
 
 def add(family):

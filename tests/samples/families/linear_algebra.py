@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Primitives 61-66 by LAPACK in float64, with the signs that the op set fixes. The matrices are well conditioned and their
-eigenvalues and singular values apart, so that the factors themselves can be compared."""
+"""Primitives 61-66 by LAPACK in float64, with the signs that the op set fixes. The matrices are well conditioned and
+their eigenvalues and singular values apart, so that the factors themselves can be compared.
+"""
+
 import numpy as np
 from scipy import linalg
 
@@ -74,7 +76,9 @@ def factors(family, dtype):
         a.a = a.a[..., ::-1, :].copy()  # so that rows must be exchanged
         packed, order, sign = each(lu, a.a)
         for index in ("i32", "i64"):
-            family.case("lu", [a], [oracle(dtype, packed), tensor(index, order), oracle(dtype, sign)], index_dtype=index)
+            family.case(
+                "lu", [a], [oracle(dtype, packed), tensor(index, order), oracle(dtype, sign)], index_dtype=index
+            )
         spd = tensor(dtype, np.round(a.a @ np.swapaxes(a.a, -1, -2), 2))
         lower = np.linalg.cholesky(spd.a)
         spd.a = spd.a + np.triu(np.full((n, n), 7.0), 1)  # the upper triangle is not read
@@ -82,11 +86,19 @@ def factors(family, dtype):
     bad = tensor(dtype, [[[4, 0], [2, 5]], [[1, 0], [2, 1]]])
     family.case("cholesky", [bad], oracle(dtype, [[[2, 0], [1, 2]], [[np.nan] * 2] * 2]))
     singular = tensor(dtype, [[1, 2], [2, 4]])
-    family.case("lu", [singular], [oracle(dtype, [[2, 4], [0.5, 0]]), tensor("i64", [1, 0]), oracle(dtype, np.array(-1.0))])
+    family.case(
+        "lu", [singular], [oracle(dtype, [[2, 4], [0.5, 0]]), tensor("i64", [1, 0]), oracle(dtype, np.array(-1.0))]
+    )
 
 
 def solves(family, dtype):
-    for batch, b_batch, n, k in (((), (), 3, 2), ((2,), (2,), 2, 1), ((2, 1), (3,), 2, 2), ((), (), 1, 1), ((), (), 2, 0)):
+    for batch, b_batch, n, k in (
+        ((), (), 3, 2),
+        ((2,), (2,), 2, 1),
+        ((2, 1), (3,), 2, 2),
+        ((), (), 1, 1),
+        ((), (), 2, 0),
+    ):
         a, b = matrices(dtype, batch, n, n, 2), matrices(dtype, b_batch, n, k, 3)
         for lower in (True, False):
             for transpose in (True, False):
@@ -94,7 +106,14 @@ def solves(family, dtype):
                     t = np.tril(a.a) if lower else np.triu(a.a)
                     t = t - np.eye(n) * t + np.eye(n) if unit else t
                     x = np.linalg.solve(np.swapaxes(t, -1, -2) if transpose else t, b.a)
-                    family.case("triangular_solve", [a, b], oracle(dtype, x), lower=lower, transpose=transpose, unit_diagonal=unit)
+                    family.case(
+                        "triangular_solve",
+                        [a, b],
+                        oracle(dtype, x),
+                        lower=lower,
+                        transpose=transpose,
+                        unit_diagonal=unit,
+                    )
 
 
 def decompositions(family, dtype):

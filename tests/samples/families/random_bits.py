@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitive 67: Philox4x32-10, in Python's integers."""
+
 import numpy as np
 
 from golden import tensor
@@ -47,4 +48,10 @@ def add(family):
                 family.case("rng_bits", inputs, [tensor("u32", words, shape), tensor("u32", after)], shape=list(shape))
                 words, after = bits(key, counter, 2 * count)
                 pairs = [low + (high << 32) for low, high in zip(words[::2], words[1::2], strict=True)]
-                family.case("rng_bits", inputs, [tensor("u64", pairs, shape), tensor("u32", after)], shape=list(shape), dtype="u64")
+                family.case(
+                    "rng_bits",
+                    inputs,
+                    [tensor("u64", pairs, shape), tensor("u32", after)],
+                    shape=list(shape),
+                    dtype="u64",
+                )

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitives 52-56, and the composites built on them: mean, any, all, top_k, arg_max, arg_min."""
+
 import itertools
 
 import numpy as np
 
-from golden import B, F, I, N, Z, Tensor, int_range, numbers, oracle, specials, tensor
+from golden import B, F, I, N, Tensor, Z, int_range, numbers, oracle, specials, tensor
 
 FOLD = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
@@ -73,7 +74,9 @@ def reduces(family):
         scalar = values("f32", ())
         family.case("reduce", [scalar], scalar, fn=fn)
         for dtype in F:
-            rows = tensor(dtype, [[1, np.nan, 3], [np.inf, 1, 2], [np.inf, -np.inf, 1], [-0.0, -0.0, -0.0], [1.5, -2, 0]])
+            rows = tensor(
+                dtype, [[1, np.nan, 3], [np.inf, 1, 2], [np.inf, -np.inf, 1], [-0.0, -0.0, -0.0], [1.5, -2, 0]]
+            )
             family.case("reduce", [rows], reduced(rows, fn, [1], False), fn=fn, axes=[-1])
     long = values("f32", (1500,), 3)  # long enough that accumulators are folded
     family.case("reduce", [long], reduced(long, "sum", None, False), fn="sum")
@@ -95,18 +98,33 @@ def cumulatives(family):
             x = values(dtype, (2, 4), 1)
             family.case("cumulative", [x], accumulated(x, fn, 1, False, False), fn=fn, axis=1)
         for exclusive, reverse in itertools.product((False, True), repeat=2):
-            for dtype, shape, axis in (("f32", (3, 2, 4), 1), ("i32", (5,), -1), ("f32", (0, 2), 0), ("f32", (2, 0), 0), ("i8", (1,), 0)):
+            for dtype, shape, axis in (
+                ("f32", (3, 2, 4), 1),
+                ("i32", (5,), -1),
+                ("f32", (0, 2), 0),
+                ("f32", (2, 0), 0),
+                ("i8", (1,), 0),
+            ):
                 x = values(dtype, shape, 2)
-                family.case("cumulative", [x], accumulated(x, fn, axis, exclusive, reverse), fn=fn, axis=axis,
-                            exclusive=exclusive, reverse=reverse)
+                family.case(
+                    "cumulative",
+                    [x],
+                    accumulated(x, fn, axis, exclusive, reverse),
+                    fn=fn,
+                    axis=axis,
+                    exclusive=exclusive,
+                    reverse=reverse,
+                )
         x = tensor("f32", [1, 2, np.nan, 3, np.inf])
         family.case("cumulative", [x], accumulated(x, fn, 0, False, False), fn=fn, axis=0)
 
 
 def windows(shape, window, strides, lo, hi, dilation):
     """(output shape, output position -> the positions of x in its window, in row-major order)."""
-    out = tuple(max(0, (n + a + b - d * (w - 1) - 1) // s + 1)
-                for n, w, s, a, b, d in zip(shape, window, strides, lo, hi, dilation, strict=True))
+    out = tuple(
+        max(0, (n + a + b - d * (w - 1) - 1) // s + 1)
+        for n, w, s, a, b, d in zip(shape, window, strides, lo, hi, dilation, strict=True)
+    )
 
     def inside(at):
         for step in np.ndindex(*window):
@@ -127,9 +145,16 @@ def windowed(x, fn, *geometry):
     return result(x.dtype, y)
 
 
-GEOMETRIES = [((6,), [3], [1], [0], [0], [1]), ((7,), [2], [3], [1], [2], [2]), ((4, 5), [2, 3], [2, 1], [0, 1], [1, 1], [1, 1]),
-              ((1, 2, 4, 4), [1, 1, 2, 2], [1, 1, 2, 2], [0, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]), ((3,), [2], [1], [4], [0], [1]),
-              ((0, 3), [1, 2], [1, 1], [0, 0], [0, 0], [1, 1]), ((2,), [4], [1], [0], [0], [1]), ((0,), [2], [1], [2], [2], [1])]
+GEOMETRIES = [
+    ((6,), [3], [1], [0], [0], [1]),
+    ((7,), [2], [3], [1], [2], [2]),
+    ((4, 5), [2, 3], [2, 1], [0, 1], [1, 1], [1, 1]),
+    ((1, 2, 4, 4), [1, 1, 2, 2], [1, 1, 2, 2], [0, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]),
+    ((3,), [2], [1], [4], [0], [1]),
+    ((0, 3), [1, 2], [1, 1], [0, 0], [0, 0], [1, 1]),
+    ((2,), [4], [1], [0], [0], [1]),
+    ((0,), [2], [1], [2], [2], [1]),
+]
 NAMES = ("window", "strides", "pad_lo", "pad_hi", "dilation")
 
 
@@ -141,7 +166,9 @@ def reduce_windows(family):
             family.case("reduce_window", [x], windowed(x, fn, *geometry), fn=fn, window=[2], pad_lo=[1])
         for shape, *geometry in GEOMETRIES:
             x = values("f32", shape, 5)
-            family.case("reduce_window", [x], windowed(x, fn, *geometry), fn=fn, **dict(zip(NAMES, geometry, strict=True)))
+            family.case(
+                "reduce_window", [x], windowed(x, fn, *geometry), fn=fn, **dict(zip(NAMES, geometry, strict=True))
+            )
     x = tensor("f32", [1, np.nan, 3, -np.inf, 2])
     for fn in ("sum", "max", "min"):
         family.case("reduce_window", [x], windowed(x, fn, [2], [1], [0], [0], [1]), fn=fn, window=[2])
@@ -164,20 +191,44 @@ def select_and_scatters(family):
     for fn in ("max", "min"):
         for dtype in F:
             x, u = tensor(dtype, [2, 2, 1, 3, 3]), tensor(dtype, [10, 20, 30])
-            family.case("select_and_scatter", [x, u], selected(x, u, fn, [3], [1], [0], [0], [1]), fn=fn, window=[3],
-                        strides=[1], pad_lo=[0], pad_hi=[0], dilation=[1])
+            family.case(
+                "select_and_scatter",
+                [x, u],
+                selected(x, u, fn, [3], [1], [0], [0], [1]),
+                fn=fn,
+                window=[3],
+                strides=[1],
+                pad_lo=[0],
+                pad_hi=[0],
+                dilation=[1],
+            )
         for shape, *geometry in GEOMETRIES:
             x = values("f32", shape, 6)
             u = values("f32", windows(shape, *geometry)[0], 7)
-            family.case("select_and_scatter", [x, u], selected(x, u, fn, *geometry), fn=fn, **dict(zip(NAMES, geometry, strict=True)))
+            family.case(
+                "select_and_scatter",
+                [x, u],
+                selected(x, u, fn, *geometry),
+                fn=fn,
+                **dict(zip(NAMES, geometry, strict=True)),
+            )
         x, u = tensor("f32", [1, np.nan, 3, np.nan, np.inf]), tensor("f32", [1, 2, 4, 8])
         geometry = ([2], [1], [0], [0], [1])
-        family.case("select_and_scatter", [x, u], selected(x, u, fn, *geometry), fn=fn, **dict(zip(NAMES, geometry, strict=True)))
+        family.case(
+            "select_and_scatter",
+            [x, u],
+            selected(x, u, fn, *geometry),
+            fn=fn,
+            **dict(zip(NAMES, geometry, strict=True)),
+        )
 
 
 def sort_order(a, descending):
     """Stable both ways, NaN above everything: the positions of one row in order."""
-    ranks = [(np.isnan(v) if isinstance(v, float) else False, 0.0 if isinstance(v, float) and np.isnan(v) else v) for v in a.tolist()]
+    ranks = [
+        (np.isnan(v) if isinstance(v, float) else False, 0.0 if isinstance(v, float) and np.isnan(v) else v)
+        for v in a.tolist()
+    ]
     if not descending:
         return sorted(range(len(ranks)), key=lambda i: ranks[i])
     return sorted(range(len(ranks) - 1, -1, -1), key=lambda i: ranks[i])[::-1]
@@ -185,7 +236,9 @@ def sort_order(a, descending):
 
 def order(x, axis, descending):
     rows = np.moveaxis(x.a, axis, -1)
-    flat = np.array([sort_order(r, descending) for r in rows.reshape(-1, rows.shape[-1])] if rows.size else [], np.int64)
+    flat = np.array(
+        [sort_order(r, descending) for r in rows.reshape(-1, rows.shape[-1])] if rows.size else [], np.int64
+    )
     return np.moveaxis(flat.reshape(rows.shape), -1, axis)
 
 

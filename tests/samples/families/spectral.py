@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Primitive 60: the Fourier transform, as the sum that defines it."""
+
 import numpy as np
 
 from golden import Z, numbers, oracle, tensor
 
-FACTOR = {("backward", False): 0, ("backward", True): -1, ("ortho", False): -0.5, ("ortho", True): -0.5,
-          ("forward", False): -1, ("forward", True): 0}
+FACTOR = {
+    ("backward", False): 0,
+    ("backward", True): -1,
+    ("ortho", False): -0.5,
+    ("ortho", True): -0.5,
+    ("forward", False): -1,
+    ("forward", True): 0,
+}
 
 
 def transformed(a, axes, inverse, norm):
