@@ -144,6 +144,9 @@ Expr binary(Op op, Expr a, Expr b) {
 Expr scalar_like(Expr x, double value) {
   return x.builder().scalar(x.dtype(), value);
 }
+Expr logical_not(Expr x) {
+  return binary(Op::kBitXor, x, x.builder().scalar(DType::kBool, 1));
+}
 Expr where(Expr condition, Expr a, Expr b) {
   return a.builder().op(Op::kWhere, {condition, a, b});
 }
