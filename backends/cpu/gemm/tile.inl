@@ -19,7 +19,7 @@ struct Tile {
 // addition.
 template <int Rows, int Vecs, int Chains>
 [[gnu::always_inline]] inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
-                      Vec (&sums)[Rows][Vecs]) {
+                                             Vec (&sums)[Rows][Vecs]) {
   // One row streams B from memory, many rows read it again from the second level.
   constexpr int64_t kAhead = Rows <= 3 ? 4096 / 4 : 16 * Vecs * kLanes;
   Vec acc[Chains][Rows][Vecs] = {};

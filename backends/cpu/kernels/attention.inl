@@ -11,12 +11,12 @@ inline constexpr int64_t kMaxDepth = 256;  // elements of a head handled at a ti
 
 struct QueryBlock {
   const AttentionArgs& p;
-  const float *q, *k, *v;   // of this batch and head, q at the block's first query
+  const float *q, *k, *v;  // of this batch and head, q at the block's first query
   int64_t batch, head;
-  int64_t first, count;     // queries
-  int64_t keys;             // valid ones
-  int64_t offset;           // query i stands at key position i + offset
-  int vecs;                 // per row of lanes
+  int64_t first, count;  // queries
+  int64_t keys;          // valid ones
+  int64_t offset;        // query i stands at key position i + offset
+  int vecs;              // per row of lanes
   int64_t width() const { return vecs * kLanes; }
 };
 
@@ -141,8 +141,8 @@ inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t 
   return s;
 }
 
-// Where nothing depends on both query and key, a score is scale * (q k) + addend[key]. A masked key's NaN stays NaN here,
-// and sends the block to the careful form.
+// Where nothing depends on both query and key, a score is scale * (q k) + addend[key]. A masked key's NaN stays NaN
+// here, and sends the block to the careful form.
 inline bool has_addends(const AttentionArgs& p) {
   return p.softcap == 0 && !p.alibi && (!p.bias || p.bias_strides.query == 0) && (!p.mask || p.mask_strides.query == 0);
 }
