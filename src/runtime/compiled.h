@@ -22,9 +22,9 @@ enum class SlotKind : int32_t { kInput = 1, kOutput = 2, kParam = 3 };  // the v
 
 struct Slot {
   std::string name;
-  ValueType type;      // symbolic
-  Dims upper;          // at the upper sizes
-  int64_t bytes = 0;   // at the upper sizes
+  ValueType type;     // symbolic
+  Dims upper;         // at the upper sizes
+  int64_t bytes = 0;  // at the upper sizes
 };
 
 class Exec;

@@ -44,13 +44,13 @@ class Exec {
 
  private:
   friend class Compiled;
-  struct Port {  // the state of one input or output slot
-    Tensor bound;              // what bind gave
+  struct Port {                    // the state of one input or output slot
+    Tensor bound;                  // what bind gave
     std::byte* pointer = nullptr;  // what bind_ptr gave
     size_t pointer_bytes = 0;
-    Tensor own;                // memory of the slot's own, at upper size; made when first needed
-    Dims dims;                 // now
-    bool linked = false;       // an input that takes its dims from `dims` of the last exchange
+    Tensor own;           // memory of the slot's own, at upper size; made when first needed
+    Dims dims;            // now
+    bool linked = false;  // an input that takes its dims from `dims` of the last exchange
     bool is_given() const { return bound || pointer; }
     std::byte* data() const { return bound ? bound.data() : pointer ? pointer : own.data(); }
   };

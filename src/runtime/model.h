@@ -44,8 +44,8 @@ class Model {
     std::vector<std::shared_ptr<Compiled>> plans;  // oldest first
   };
   struct Policy {
-    NamedAttrs options;              // of compilation
-    std::vector<std::string> chain;  // device specs in order
+    NamedAttrs options;                                                 // of compilation
+    std::vector<std::string> chain;                                     // device specs in order
     std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // empty list: powers of two
     size_t capacity = 8;
   };

@@ -17,8 +17,8 @@
 namespace rlx {
 
 struct ParamSet {
-  std::vector<Tensor> params;     // in the order of declaration; an unset one tests false
-  std::vector<Tensor> residents;  // bytes of Template::residents; false where a param is missing
+  std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
+  std::vector<Tensor> residents;      // bytes of Template::residents; false where a param is missing
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
 
@@ -44,8 +44,8 @@ class Params {
   std::shared_ptr<Env> env_;
   std::shared_ptr<const Template> source_;
   std::shared_ptr<Weights> weights_;
-  std::mutex setter_;           // one publication at a time
-  mutable std::mutex mutex_;    // guards current_
+  std::mutex setter_;         // one publication at a time
+  mutable std::mutex mutex_;  // guards current_
   std::shared_ptr<const ParamSet> current_;
   std::atomic<uint64_t> version_{1};
 };

@@ -29,8 +29,8 @@ class SizeState {
   // lists the entries that moved. On failure the sizes are as before.
   Status resolve(const Plan& plan, std::span<const GivenDims> given);
 
-  std::span<const int64_t> values() const { return values_; }      // by SizeId
-  std::span<const int64_t> symbols() const { return symbols_; }    // by symbol
+  std::span<const int64_t> values() const { return values_; }    // by SizeId
+  std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
   std::span<const SizeId> changed() const { return changed_; }
   void forget_changes() { changed_.clear(); }
   Status set_fresh(const Plan& plan, uint32_t symbol, int64_t size);  // a size that a step has computed

@@ -18,7 +18,7 @@ namespace rlx {
 
 // What makes two prepared forms the same one: the expression over params that they hold, its packing, and the device.
 struct FormKey {
-  std::string packing;                // of the kernel that reads it; empty: dense
+  std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
   std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`
   std::vector<Tensor> sources;        // compared by identity of their bytes
@@ -28,11 +28,11 @@ struct FormKey {
 
 class Weights {
  public:
-  Status put(std::string_view name, Tensor tensor);     // replaces; forms of the replaced tensor are forgotten
-  Result<Tensor> get(std::string_view name) const;      // RLX_E_NOT_FOUND
-  Tensor find(std::string_view name) const;             // no tensor: a Tensor that tests false
+  Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
+  Result<Tensor> get(std::string_view name) const;   // RLX_E_NOT_FOUND
+  Tensor find(std::string_view name) const;          // no tensor: a Tensor that tests false
   size_t count() const;
-  const char* name(size_t index) const;                 // null past the end; lives as long as the object
+  const char* name(size_t index) const;  // null past the end; lives as long as the object
 
   void set_metadata(std::string_view key, std::string_view value);
   Result<std::string> report(std::string_view what) const;  // JSON: "metadata" "memory"
