@@ -22,7 +22,7 @@ class NullDevice : public Device {
     return {&kNothing, {}};
   }
   Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan>) override {
-    return std::make_unique<NullProgram>();
+    return std::unique_ptr<Program>(new NullProgram);
   }
 
  private:

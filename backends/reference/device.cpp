@@ -70,7 +70,7 @@ class ReferenceDevice : public Device {
     return {&kEval, {}};
   }
   Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {
-    return std::make_unique<ReferenceProgram>(std::move(plan));
+    return std::unique_ptr<Program>(new ReferenceProgram(std::move(plan)));
   }
 
  private:

@@ -6,26 +6,10 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace rlx {
 namespace {
-
-// The length of the well-formed UTF-8 sequence that `text` begins with, 0 if there is none (Unicode 15, table 3-7).
-size_t utf8_length(std::string_view text) {
-  auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  auto continues = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  unsigned lead = byte(0), second = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    bool legal = !(lead == 0xE0 && second < 0xA0) && !(lead == 0xED && second > 0x9F);  // overlong, surrogate
-    return legal && continues(1) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    bool legal = !(lead == 0xF0 && second < 0x90) && !(lead == 0xF4 && second > 0x8F);  // overlong, above U+10FFFF
-    return legal && continues(1) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 template <class T>
 void append_number(std::string& text, T number) {

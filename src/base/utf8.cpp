@@ -5,8 +5,7 @@
 
 namespace rlx {
 
-// The length of the sequence at the front of a non-empty text; 0 if it is not UTF-8.
-static size_t sequence_length(std::string_view text) {
+size_t utf8_length(std::string_view text) {
   static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smaller ones have a shorter spelling
   auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;
@@ -24,7 +23,7 @@ static size_t sequence_length(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
-    size_t length = sequence_length(text);
+    size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }

@@ -2,9 +2,13 @@
 // Whether bytes are UTF-8 (Unicode 15, table 3-7): names out of files go into messages, reports and C strings.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace rlx {
+
+// The length of the sequence at the front of a non-empty text; 0 if it is not UTF-8.
+size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view text);
 

@@ -17,6 +17,9 @@ Status check(const char* function, std::initializer_list<Argument> arguments) {
       return Status(Code::kInvalidArgument, format("%s: %s is NULL", function, argument.name))
           .with("input", argument.name)
           .with("got", "NULL");
+    if (argument.alive && *argument.alive == 0)
+      return Status(Code::kForked, format("%s: %s was made before this process was forked", function, argument.name))
+          .with("input", argument.name);
   }
   return {};
 }

@@ -20,7 +20,14 @@ struct Argument {
   const char* name;
   size_t count = 1;
   size_t element_bytes = 1;
+  const uint32_t* alive = nullptr;  // of a handle that a forked child may not use
 };
+
+// A handle that belongs to an environment.
+template <class Handle>
+Argument handle(Handle* pointer, const char* name) {
+  return {pointer, name, 1, 1, pointer ? pointer->alive() : nullptr};
+}
 
 template <class T>
 constexpr size_t kBytesOf = sizeof(T);

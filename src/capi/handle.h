@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference count of shared handles. A handle is deleted by its last release, on whatever thread that is.
+// Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
+// release, on whatever thread that is, and gives its parents' references back then.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace rlx::capi {
 
@@ -21,5 +23,27 @@ template <class Handle>
 void release(Handle* handle) {
   if (handle && handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;
 }
+
+// A reference that is held as long as this lives.
+template <class Handle>
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(Handle* handle) : handle_(retain(handle)) {}
+  Ref(const Ref& other) : Ref(other.handle_) {}
+  Ref(Ref&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Ref() { release(handle_); }
+
+  Handle* get() const { return handle_; }
+  Handle* operator->() const { return handle_; }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ private:
+  Handle* handle_ = nullptr;
+};
 
 }  // namespace rlx::capi

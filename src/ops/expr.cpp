@@ -23,6 +23,14 @@ Expr Builder::fail(Status status) {
   return Expr(this, kInvalid);
 }
 
+static Result<std::vector<Value>> add_plainly(Graph& graph, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                              std::string name) {
+  Value value = RLX_TRY(graph.add(info, in, std::move(attrs), std::move(name)));
+  std::vector<Value> outputs;
+  for (uint32_t i = 0; i < graph.node(value).out.size(); i++) outputs.push_back({value.node, i});
+  return outputs;
+}
+
 Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name) {
   std::vector<Value> values;
   for (const Expr& input : in) {
@@ -33,17 +41,13 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     values.push_back(input.value());
   }
   auto added = add_ ? add_(user_, info, values, std::move(attrs), std::move(name))
-                    : graph_->add(info, values, std::move(attrs), std::move(name));
+                    : add_plainly(*graph_, info, values, std::move(attrs), std::move(name));
   if (!added.ok()) {
     fail(std::move(added).status());
     return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
   }
   Outputs outputs;
-  size_t count = graph_->node(*added).out.size();
-  // A rewriting constructor may answer with one output of another node; then it is the only one.
-  if (added->output != 0 || graph_->node(*added).op != info.op()) count = added->output + 1;
-  for (size_t i = added->output; i < count; i++)
-    outputs.push_back(Expr(this, Value{added->node, static_cast<uint32_t>(i)}));
+  for (Value value : *added) outputs.push_back(wrap(value));
   return outputs;
 }
 

@@ -55,9 +55,10 @@ class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(&graph) {}
 
-  // How a node gets into the graph: Graph::add, unless a rewriter puts a hash-consing, normalising constructor here.
-  using AddFn = Result<Value> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                  std::string name);
+  // How a node gets into the graph, and what its outputs are: Graph::add, unless a rewriter puts a hash-consing,
+  // normalising constructor here.
+  using AddFn = Result<std::vector<Value>> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                               std::string name);
   void set_add(AddFn add, void* user) { add_ = add, user_ = user; }
 
   Expr op(Op op, std::initializer_list<Expr> in, NamedAttrs attrs = {});
@@ -73,6 +74,7 @@ class Builder {
 
   Expr fail(Status status);  // keeps the first; returns an invalid Expr
   const Status& status() const { return status_; }
+  Status take_status() { return std::exchange(status_, Status()); }  // and starts anew
   Graph& graph() { return *graph_; }
 
  private:

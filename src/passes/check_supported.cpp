@@ -11,15 +11,14 @@ Result<Graph> check_supported(const Graph& graph, PassContext& context) {
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);
     if (graph.info(node).is(kLeaf) || is_resident(graph, {i, 0})) continue;
-    Found found = context.find(graph, i);
-    if (found.kernel) continue;
-    refused += "\n  " + graph.describe(i) + ": " + found.why_not;
+    std::string why = context.refuses ? context.refuses(graph, {i, 0}) : "no device";
+    if (why.empty()) continue;
+    refused += "\n  " + graph.describe(i) + ": " + why;
     count++;
   }
   if (count == 0) return graph;
   return Status(Code::kUnsupported,
-                format("%zu node%s cannot run on %s:%s", count, &"s"[count == 1],
-                       context.device ? context.device->info().name.c_str() : "no device", refused.c_str()));
+                format("%zu node%s without a kernel:%s", count, count == 1 ? "" : "s", refused.c_str()));
 }
 
 }  // namespace rlx

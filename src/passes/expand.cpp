@@ -10,7 +10,7 @@ namespace rlx {
 
 static bool wants_expansion(const Graph& graph, uint32_t index, const PassContext& context) {
   const Node& node = graph.node(index);
-  return !graph.info(node).primitive() && !context.find(graph, index).kernel && !is_resident(graph, {index, 0});
+  return !graph.info(node).primitive() && !context.supports(graph, {index, 0}) && !is_resident(graph, {index, 0});
 }
 
 static Status expand_node(const Graph& graph, uint32_t index, Builder& builder, Rebuild& rebuild) {
@@ -38,7 +38,8 @@ Result<Graph> expand_composites(const Graph& given, PassContext& context) {
     Builder builder(rebuild.graph());
     for (uint32_t i = 0; i < graph.nodes().size(); i++) {
       if (rebuild.is_done(i)) continue;
-      if (expands[i]) context.fired(graph.info(graph.node(i)).name, graph.describe(i));
+      if (expands[i] && context.report)
+        context.report->lines.push_back({"expand", std::string(graph.info(graph.node(i)).name), graph.describe(i), {}});
       RLX_TRY(expands[i] ? expand_node(graph, i, builder, rebuild) : rebuild.copy(i));
     }
     graph = RLX_TRY(rebuild.finish());

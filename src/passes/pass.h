@@ -1,50 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass: graph in, graph out. What it may ask of the compilation stands in the context, and what it did is noted
-// there for the report. Invariant: a pass keeps inputs, params, outputs and their order.
+// A pass: a graph in, an equal graph out. What it may ask of the device and the options stands in its context; passes
+// hold no state. Order and verification are compile/compile.cpp's business.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "backend/device.h"
 #include "ir/graph.h"
+#include "rewrite/rules.h"
 
 namespace rlx {
 
-struct PassEvent {
-  std::string pass, rule, where;
-  std::string missed;  // why a near miss did not fire; empty: it fired
-};
-
 struct PassContext {
-  const Device* device = nullptr;  // null where a graph is optimised for no device in particular
-  KernelOptions options;           // dispatch: of ops that dispatch_of does not name
-  std::vector<std::pair<std::string, Dispatch>> dispatch_of;  // by op name
-  std::vector<std::string> skip;                              // passes and rules to leave out
-  std::string pass;                                           // the one that runs now
-  std::vector<PassEvent> events;
+  Grade math = Grade::kClose;
+  std::vector<std::string> skip;  // passes and rules to leave out
+  // Why the device has no kernel for a node as it stands; empty: it has one. Null: a device that has none for
+  // composites.
+  std::function<std::string(const Graph&, Value)> refuses = nullptr;
+  RewriteReport* report = nullptr;
 
-  KernelOptions options_of(const OpInfo& info) const;
-  // The device's kernel for a node of this graph; without a device composites have none.
-  Found find(const Graph& graph, uint32_t node) const;
-  bool skips(std::string_view rule) const;
-  void fired(std::string_view rule, std::string where) {
-    events.push_back({pass, std::string(rule), std::move(where), {}});
-  }
-  void missed(std::string_view rule, std::string where, std::string why) {
-    events.push_back({pass, std::string(rule), std::move(where), std::move(why)});
-  }
+  bool supports(const Graph& graph, Value value) const { return refuses && refuses(graph, value).empty(); }
+  RewriteOptions rewrite_options(std::string_view pass) const;
 };
 
-struct Pass {
-  std::string_view name;
-  Result<Graph> (*run)(const Graph&, PassContext&);
-};
+using PassFn = Result<Graph> (*)(const Graph&, PassContext&);
 
-Result<Graph> expand_composites(const Graph&, PassContext&);
-Result<Graph> drop_dead(const Graph&, PassContext&);
-Result<Graph> check_supported(const Graph&, PassContext&);
+// The passes; compile.cpp lists them in order. One file each.
+Result<Graph> canonicalize(const Graph& graph, PassContext& context);
+Result<Graph> fold_constants(const Graph& graph, PassContext& context);
+Result<Graph> fuse_composites(const Graph& graph, PassContext& context);
+Result<Graph> merge_siblings(const Graph& graph, PassContext& context);
+Result<Graph> expand_composites(const Graph& graph, PassContext& context);
+Result<Graph> simplify(const Graph& graph, PassContext& context);
+Result<Graph> group_elementwise(const Graph& graph, PassContext& context);
+Result<Graph> drop_dead_nodes(const Graph& graph, PassContext& context);
+Result<Graph> check_supported(const Graph& graph, PassContext& context);
 
 }  // namespace rlx

@@ -18,6 +18,7 @@ namespace rlx {
 
 struct ParamSet {
   std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
+  std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
   std::vector<Tensor> residents;      // bytes of Template::residents; false where a param is missing
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
@@ -39,7 +40,11 @@ class Params {
   Weights& weights() const { return *weights_; }
 
  private:
-  Status publish(ParamSet next, const std::vector<bool>& changed, Weights& owner);
+  Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
+  Result<Tensor> prepare(size_t resident, const ParamSet& set, Weights& owner) const;
+  Status publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner);
+  void note_hole(ParamSet& set) const;
+  void drop_originals(ParamSet& set) const;
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const Template> source_;

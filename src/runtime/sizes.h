@@ -23,7 +23,7 @@ class SizeState {
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
-  Status set_dim(std::string_view symbol, int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
+  Status set_dim(const Plan& plan, std::string_view symbol, int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
 
   // Gives every symbol its size (API.md 5), checks dims, ranges and guards, and evaluates the table. `changed` then
   // lists the entries that moved. On failure the sizes are as before.
@@ -33,15 +33,17 @@ class SizeState {
   std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
   std::span<const SizeId> changed() const { return changed_; }
   void forget_changes() { changed_.clear(); }
-  Status set_fresh(const Plan& plan, uint32_t symbol, int64_t size);  // a size that a step has computed
 
  private:
-  std::vector<int64_t> symbols_, wished_, values_, next_;  // wished: by set_dim, or -1
+  void commit();  // the next values become those of now
+
+  std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1
+  std::vector<int64_t> next_, next_symbols_;        // while they are being resolved
   std::vector<SizeId> changed_;
 };
 
 // The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.
-Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
-                                                          std::span<const GivenDims> given);
+std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,
+                                                  std::span<const GivenDims> given);
 
 }  // namespace rlx

@@ -5,10 +5,11 @@
 
 Writes beside itself
     digits.onnx               image f32[batch,1,16,16] -> probabilities f32[batch,10], opset 17
-    digits_expected.tensors   8 images and what ONNX Runtime answers (the format of ../peer/tensors.py); the 7th is the sample
+    digits_expected.tensors   8 images, the 7th of which is the sample, and ONNX Runtime's answers (see ../peer/tensors.py)
     digits_sample.txt         one image as 16 lines of 16 characters, ten levels of ink " .:-=+*#%@"
 and fails when the net reads fewer than 97 % of digits that it has not seen.
 """
+
 import pathlib
 import sys
 
@@ -149,8 +150,16 @@ def main():
         sys.exit("not good enough to be kept")
 
     path = HERE / "digits.onnx"
-    torch.onnx.export(net, (images[:2],), path, dynamo=False, opset_version=17, input_names=["image"],
-                      output_names=["probabilities"], dynamic_axes={"image": {0: "batch"}, "probabilities": {0: "batch"}})
+    torch.onnx.export(
+        net,
+        (images[:2],),
+        path,
+        dynamo=False,
+        opset_version=17,
+        input_names=["image"],
+        output_names=["probabilities"],
+        dynamic_axes={"image": {0: "batch"}, "probabilities": {0: "batch"}},
+    )
     onnx.checker.check_model(onnx.load(path))
     one_each = np.stack([draw(rng, digit) for digit in (0, 1, 2, 3, 4, 5, 8, 9)])[:, None].astype(np.float32)
     one_each[6, 0] = write_sample(HERE / "digits_sample.txt", one_each[6, 0])

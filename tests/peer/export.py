@@ -5,10 +5,11 @@
 
 Writes into OUT, for an encoder, a decoder with a KV cache and a vision transformer:
     NET.traced.onnx, NET.scripted.onnx    the exporters that torch calls dynamo=True and dynamo=False
-    NET.0.tensors, .1., .2.               at three sizes: every graph input and torch's output (tensors.py has the format)
+    NET.0.tensors, .1., .2.               at three sizes: every graph input and torch's output (see tensors.py)
     cases.txt                             one line a case: MODEL.onnx NET.i.tensors
 Every case is run by ONNX Runtime as well, so that a wrong export is not taken for a fault of ours.
 """
+
 import dataclasses
 import logging
 import pathlib
@@ -49,13 +50,22 @@ def padded(generator, batch, length):
 class Encoder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = transformers.BertModel(transformers.BertConfig(
-            vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-            intermediate_size=INNER, max_position_embeddings=64), add_pooling_layer=False)
+        self.net = transformers.BertModel(
+            transformers.BertConfig(
+                vocab_size=VOCAB,
+                hidden_size=HIDDEN,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=HEADS,
+                intermediate_size=INNER,
+                max_position_embeddings=64,
+            ),
+            add_pooling_layer=False,
+        )
 
     def forward(self, input_ids, attention_mask, token_type_ids):
-        return self.net(input_ids=input_ids, attention_mask=attention_mask,
-                        token_type_ids=token_type_ids).last_hidden_state
+        return self.net(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        ).last_hidden_state
 
 
 def encoder():
@@ -65,10 +75,14 @@ def encoder():
         return ids, padded(generator, batch, sequence), types
 
     axes = {0: "batch", 1: "sequence"}
-    return Net(Encoder(), {"input_ids": axes, "attention_mask": axes, "token_type_ids": axes},
-               {"last_hidden_state": axes}, make,
-               [dict(batch=1, sequence=1), dict(batch=2, sequence=9), dict(batch=3, sequence=40)],
-               dict(batch=2, sequence=6))
+    return Net(
+        Encoder(),
+        {"input_ids": axes, "attention_mask": axes, "token_type_ids": axes},
+        {"last_hidden_state": axes},
+        make,
+        [dict(batch=1, sequence=1), dict(batch=2, sequence=9), dict(batch=3, sequence=40)],
+        dict(batch=2, sequence=6),
+    )
 
 
 class Decoder(nn.Module):
@@ -76,16 +90,29 @@ class Decoder(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.net = transformers.LlamaForCausalLM(transformers.LlamaConfig(
-            vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-            num_key_value_heads=KV_HEADS, intermediate_size=INNER, max_position_embeddings=128))
+        self.net = transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(
+                vocab_size=VOCAB,
+                hidden_size=HIDDEN,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=HEADS,
+                num_key_value_heads=KV_HEADS,
+                intermediate_size=INNER,
+                max_position_embeddings=128,
+            )
+        )
 
     def forward(self, input_ids, attention_mask, position_ids, *past):
         cache = transformers.DynamicCache()
         for layer in range(LAYERS):
             cache.update(past[2 * layer], past[2 * layer + 1], layer)
-        result = self.net(input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids,
-                          past_key_values=cache, use_cache=True)
+        result = self.net(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=cache,
+            use_cache=True,
+        )
         return (result.logits, *(t for layer in result.past_key_values.layers for t in (layer.keys, layer.values)))
 
 
@@ -100,21 +127,37 @@ def decoder():
         return ids, mask, positions, *cache
 
     slots = [f"{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
-    inputs = {"input_ids": {0: "batch", 1: "sequence"}, "attention_mask": {0: "batch", 1: "total"},
-              "position_ids": {0: "batch", 1: "sequence"}}
+    inputs = {
+        "input_ids": {0: "batch", 1: "sequence"},
+        "attention_mask": {0: "batch", 1: "total"},
+        "position_ids": {0: "batch", 1: "sequence"},
+    }
     inputs |= {f"past.{slot}": {0: "batch", 2: "past"} for slot in slots}
     outputs = {"logits": {0: "batch", 1: "sequence"}} | {f"present.{slot}": {0: "batch", 2: "total"} for slot in slots}
-    return Net(Decoder(), inputs, outputs, make,
-               [dict(batch=1, sequence=5, past=0), dict(batch=2, sequence=1, past=9), dict(batch=3, sequence=4, past=20)],
-               dict(batch=2, sequence=3, past=5))
+    return Net(
+        Decoder(),
+        inputs,
+        outputs,
+        make,
+        [dict(batch=1, sequence=5, past=0), dict(batch=2, sequence=1, past=9), dict(batch=3, sequence=4, past=20)],
+        dict(batch=2, sequence=3, past=5),
+    )
 
 
 class Vision(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = transformers.ViTForImageClassification(transformers.ViTConfig(
-            hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS, intermediate_size=INNER,
-            image_size=32, patch_size=8, num_labels=10))
+        self.net = transformers.ViTForImageClassification(
+            transformers.ViTConfig(
+                hidden_size=HIDDEN,
+                num_hidden_layers=LAYERS,
+                num_attention_heads=HEADS,
+                intermediate_size=INNER,
+                image_size=32,
+                patch_size=8,
+                num_labels=10,
+            )
+        )
 
     def forward(self, pixel_values):
         return self.net(pixel_values=pixel_values).logits
@@ -124,8 +167,14 @@ def vision():
     def make(generator, batch):
         return (torch.randn(batch, 3, 32, 32, generator=generator),)
 
-    return Net(Vision(), {"pixel_values": {0: "batch"}}, {"logits": {0: "batch"}}, make,
-               [dict(batch=1), dict(batch=2), dict(batch=5)], dict(batch=3))
+    return Net(
+        Vision(),
+        {"pixel_values": {0: "batch"}},
+        {"logits": {0: "batch"}},
+        make,
+        [dict(batch=1), dict(batch=2), dict(batch=5)],
+        dict(batch=3),
+    )
 
 
 def randomise(module, generator):
@@ -138,15 +187,25 @@ def randomise(module, generator):
 def export(net, example, path, traced):
     names = dict(input_names=list(net.inputs), output_names=list(net.outputs))
     if not traced:
-        torch.onnx.export(net.module, example, path, dynamo=False, opset_version=17,
-                          dynamic_axes=net.inputs | net.outputs, **names)
+        torch.onnx.export(
+            net.module, example, path, dynamo=False, opset_version=17, dynamic_axes=net.inputs | net.outputs, **names
+        )
         return
     symbols = {name: torch.export.Dim(name) for axes in net.inputs.values() for name in axes.values()}
     shapes = [{axis: symbols[name] for axis, name in axes.items()} for axes in net.inputs.values()]
     if isinstance(net.module, Decoder):
         shapes = [*shapes[:3], tuple(shapes[3:])]  # *past is one argument
-    torch.onnx.export(net.module, example, path, dynamo=True, opset_version=18, external_data=False, verbose=False,
-                      dynamic_shapes=tuple(shapes), **names)
+    torch.onnx.export(
+        net.module,
+        example,
+        path,
+        dynamo=True,
+        opset_version=18,
+        external_data=False,
+        verbose=False,
+        dynamic_shapes=tuple(shapes),
+        **names,
+    )
 
 
 def check(path, tensors, outputs):

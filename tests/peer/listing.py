@@ -7,6 +7,7 @@
 
 Values are numbered in order; small constants stand where they are used, large ones as `name f32[64,64]`.
 """
+
 import argparse
 import pathlib
 import sys
@@ -15,8 +16,15 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-SHORT = {"float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32", "int8": "i8",
-         "uint8": "u8"}
+SHORT = {
+    "float32": "f32",
+    "float64": "f64",
+    "float16": "f16",
+    "int64": "i64",
+    "int32": "i32",
+    "int8": "i8",
+    "uint8": "u8",
+}
 
 
 def dtype_name(elem_type):

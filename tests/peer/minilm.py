@@ -6,6 +6,7 @@
 The first folder holds model.onnx and vocab.txt; the sentences use whole words of the vocabulary only, so no tokenizer
 is needed. The stored names are a.* (batch 1 x 16) and b.* (batch 2 x 9).
 """
+
 import hashlib
 import pathlib
 import sys

@@ -4,6 +4,7 @@
 A file is a run of tensors. Each is one text line, `name dtype d0 d1 ...`, and then the little-endian row-major bytes,
 whose number follows from the line. dtype is the name that the library uses (f32, i64, bool, ...); rank 0 has no dims.
 """
+
 import math
 
 import numpy as np

@@ -1,0 +1,3 @@
+module rlx.test/client
+
+go 1.19

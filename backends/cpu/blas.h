@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products by OpenBLAS, for what our own kernels do not do: f64, complex, and products of two variable sides
+// (CPU.md 2). Single-threaded and callable from any thread; whoever wants threads cuts the result into tiles. The BLAS
+// is linked in and hidden: no other BLAS of the process is ever called, and nobody else calls this one.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace rlx::cpu {
+
+enum class Transpose { kNone, kTranspose, kConjugate };  // kConjugate: transposed and conjugated
+
+// Row-major C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, a row `ld*` elements after the one before. With beta 0
+// C is not read; with k 0 the result is beta * C.
+struct Gemm {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+  Transpose a = Transpose::kNone;
+  Transpose b = Transpose::kNone;
+};
+
+// A size or stride that BLAS cannot take (negative, above 2^31 - 1, a row stride below the row) is kRange.
+Status gemm_f32(const Gemm& shape, float alpha, const float* a, const float* b, float beta, float* c);
+Status gemm_f64(const Gemm& shape, double alpha, const double* a, const double* b, double beta, double* c);
+Status gemm_c64(const Gemm& shape, std::complex<float> alpha, const std::complex<float>* a,
+                const std::complex<float>* b, std::complex<float> beta, std::complex<float>* c);
+Status gemm_c128(const Gemm& shape, std::complex<double> alpha, const std::complex<double>* a,
+                 const std::complex<double>* b, std::complex<double> beta, std::complex<double>* c);
+
+std::string_view blas_core();  // the kernels that OpenBLAS has chosen: "SkylakeX", "Haswell" ...
+
+// What decides them, as cpuid tells it.
+struct CpuIdentity {
+  bool amd;
+  int family;      // with the extended family added
+  bool avx2, fma;  // also enabled by the system
+  bool avx512;     // F, CD, BW, DQ and VL
+  bool avx512_bf16;
+};
+CpuIdentity this_cpu();
+
+// The core that OpenBLAS should be told to use, or null where it finds one as good by itself.
+const char* better_blas_core(const CpuIdentity& cpu);
+
+}  // namespace rlx::cpu

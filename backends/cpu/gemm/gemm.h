@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of f32 matrices: with a constant right side packed into panels, and of two operands computed at run time.
+// Strides count elements. Sums are of class SUM: at most 512 terms run in one accumulator.
+#pragma once
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/loop.h"
+
+namespace rlx::cpu {
+
+enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh };
+
+// What happens to an element on its way to memory: y = act(alpha * sum + bias[column] + residual[row, column]).
+struct Epilogue {
+  float alpha = 1;
+  Activation act = Activation::kNone;
+  const float* bias = nullptr;      // [n], or null
+  const float* residual = nullptr;  // [m, n], or null; may be y itself, but overlap it in no other way
+  int64_t residual_row = 0;
+};
+
+// The packed form of a [k, n] matrix: panels of panel_width(n) columns, one after another, each row-major [k, width];
+// the columns beyond n are zero. It is the same for every Isa.
+constexpr int64_t panel_width(int64_t n) {
+  return n % 48 == 0 ? 48 : 32;
+}
+constexpr int64_t panel_count(int64_t n) {
+  return (n + panel_width(n) - 1) / panel_width(n);
+}
+constexpr int64_t packed_size(int64_t k, int64_t n) {  // in elements; alignment 64
+  return panel_count(n) * panel_width(n) * k;
+}
+
+// Packs matrices that share k, side by side: merged siblings are one packed matrix. One part is one panel.
+inline constexpr int kMaxPieces = 8;
+struct PackPiece {
+  const float* data = nullptr;
+  int64_t n = 0;                       // columns of this piece
+  int64_t k_stride = 0, n_stride = 0;  // [k, n] row-major: n, 1; transposed [n, k]: 1, k
+};
+struct PackArgs {
+  PackPiece pieces[kMaxPieces];
+  int32_t piece_count = 0;
+  int64_t k = 0, n = 0;  // n: the sum over the pieces
+  float* packed = nullptr;
+};
+
+// y[m, n] = epilogue(a[m, k] * packed). k = 0 gives sums of zero.
+struct ProductArgs {
+  const float* a = nullptr;
+  int64_t a_row = 0;
+  const float* packed = nullptr;
+  float* y = nullptr;
+  int64_t y_row = 0;
+  int64_t m = 0, n = 0, k = 0;
+  Epilogue epilogue;
+};
+
+// y[..., m, n] = epilogue(a[..., m, k] * b[..., k, n]): any strides, 0 where an operand is broadcast. A transposed
+// operand is one whose strides are swapped. The residual has the batch strides of y.
+inline constexpr int kMaxBatchRank = 6;
+struct MatmulArgs {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* y = nullptr;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1, y_row = 0;
+  int32_t batch_rank = 0;
+  int64_t batch[kMaxBatchRank] = {};
+  int64_t a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {}, y_batch[kMaxBatchRank] = {};
+  Epilogue epilogue;
+};
+
+struct GemmFns {
+  Loop<PackArgs> pack;
+  Loop<ProductArgs> product;
+  Loop<MatmulArgs> matmul;
+};
+const GemmFns& gemm_fns(Isa isa);
+
+}  // namespace rlx::cpu

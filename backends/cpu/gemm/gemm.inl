@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing and the products above the register tile. A part is one panel of columns against one block of rows: its tile
+// is summed on the stack and leaves through the epilogue.
+
+#include "backends/cpu/gemm/tile.inl"
+
+inline constexpr int64_t kRowBlock = 128;
+inline constexpr int kGemvRows = 3;
+inline constexpr int64_t kTileStride = 48;  // of a tile on its way to the epilogue: the widest panel
+
+// Vectors per register tile for a panel, which is a whole number of such tiles wide.
+constexpr int vecs_for(int64_t width) {
+  return RLX_ISA == 2 && width % 48 == 0 ? 3 : 2;
+}
+
+struct Blocks {
+  int64_t count, size;
+};
+// Blocks of at most kRowBlock rows and nearly equal size, whole tiles high but for the last.
+inline Blocks row_blocks(int64_t m) {
+  int64_t count = (m + kRowBlock - 1) / kRowBlock;
+  return {count, count == 0 ? 0 : ((m + count - 1) / count + 7) / 8 * 8};
+}
+
+inline Vec identity(Vec v) {
+  return v;
+}
+
+// A block's corner in what the epilogue reads and writes; null where it reads nothing.
+struct Corner {
+  const float *bias, *residual;
+  float* y;
+  int64_t y_row;
+};
+inline Corner corner(const Epilogue& e, int64_t row, int64_t column, float* y, int64_t y_row) {
+  return {e.bias ? e.bias + column : nullptr, e.residual ? e.residual + row * e.residual_row + column : nullptr,
+          y + row * y_row + column, y_row};
+}
+
+template <Vec (*act)(Vec)>
+void finish_rows(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      Vec v = load(tile + r * kTileStride + c) * e.alpha;
+      if (to.bias) v += load_some(to.bias + c, columns - c);
+      if (to.residual) v += load_some(to.residual + r * e.residual_row + c, columns - c);
+      store_some(to.y + r * to.y_row + c, act(v), columns - c);
+    }
+  }
+}
+
+inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
+  using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
+  constexpr Finish kFinish[] = {finish_rows<identity>, finish_rows<relu>,    finish_rows<gelu>, finish_rows<gelu_tanh>,
+                                finish_rows<silu>,     finish_rows<sigmoid>, finish_rows<tanh>};
+  kFinish[static_cast<int>(e.act)](e, tile, rows, columns, to);
+}
+
+// ---- packing
+
+inline int64_t pack_parts(const PackArgs& p) {
+  return panel_count(p.n);
+}
+
+// Columns [begin, end) of a piece to column `to` of a panel.
+inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
+  for (int64_t t = 0; t < k; ++t) {
+    const float* row = piece.data + t * piece.k_stride;
+    for (int64_t c = begin; c < end; ++c) to[t * width + c - begin] = row[c * piece.n_stride];
+  }
+}
+
+inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
+  int64_t width = panel_width(p.n);
+  for (int64_t panel = begin; panel < end; ++panel) {
+    float* to = p.packed + panel * width * p.k;
+    int64_t lo = panel * width, hi = lo + width, first_of_piece = 0;
+    if (hi > p.n) {
+      for (int64_t i = 0; i < width * p.k; ++i) to[i] = 0;
+    }
+    for (int i = 0; i < p.piece_count; ++i) {
+      const PackPiece& piece = p.pieces[i];
+      int64_t from = lo > first_of_piece ? lo - first_of_piece : 0;
+      int64_t until = hi - first_of_piece < piece.n ? hi - first_of_piece : piece.n;
+      if (from < until) pack_columns(piece, p.k, from, until, to + first_of_piece + from - lo, width);
+      first_of_piece += piece.n;
+    }
+  }
+}
+
+// ---- product with a packed right side
+
+inline int64_t product_parts(const ProductArgs& p) {
+  return row_blocks(p.m).count * panel_count(p.n);
+}
+
+template <int Vecs>
+constexpr TileFn gemv_fn(int64_t rows) {
+  constexpr TileFn kFns[] = {tile_product<1, Vecs, 4>, tile_product < 2, Vecs, RLX_ISA == 2 ? 4 : 2 >,
+                             tile_product<3, Vecs, 2>};
+  return kFns[rows - 1];
+}
+
+// One panel against rows [row, row + rows) of A. `next` is the panel to come, or null.
+inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64_t column, const float* panel,
+                          const float* next) {
+  alignas(64) float out[kMaxRows * kTileStride];
+  int64_t width = panel_width(p.n);
+  int vecs = vecs_for(width);
+  for (int64_t c = 0; c < width && column + c < p.n; c += vecs * kLanes) {
+    int64_t columns = p.n - column - c < vecs * kLanes ? p.n - column - c : vecs * kLanes;
+    auto tile = [&](int64_t r, int64_t count, TileFn fn) {
+      const float* ahead = next ? next + r * (p.k * width / rows) : panel;
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, panel + c, width, p.k, out, kTileStride, ahead}, false);
+      finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
+    };
+    if (p.m <= kGemvRows) {
+      tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
+    } else {
+      for_each_tile(rows, vecs, tile);
+    }
+  }
+}
+
+inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
+  int64_t width = panel_width(p.n), panels = panel_count(p.n);
+  Blocks blocks = row_blocks(p.m);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t row = part / panels * blocks.size, panel = part % panels;
+    int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
+    const float* here = p.packed + panel * width * p.k;
+    bool more = part + 1 < end && panel + 1 < panels;
+    product_panel(p, row, rows, panel * width, here, more ? here + width * p.k : nullptr);
+  }
+}
+
+// ---- product of two run-time operands
+
+inline constexpr int64_t kMatmulWidth = 32;
+inline constexpr int64_t kMatmulTerms = 256;  // of the stack's copy of B
+inline constexpr int64_t kInPlaceRows = 16;   // too few rows to repay a copy
+
+inline int64_t matmul_parts(const MatmulArgs& p) {
+  int64_t parts = row_blocks(p.m).count * ((p.n + kMatmulWidth - 1) / kMatmulWidth);
+  for (int i = 0; i < p.batch_rank; ++i) parts *= p.batch[i];
+  return parts;
+}
+
+// Terms [0, terms) of a panel into rows of kMatmulWidth, zeros behind its columns.
+inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
+    if (b_col == 1 && columns == kMatmulWidth) {
+      for (int64_t c = 0; c < kMatmulWidth; c += kLanes) store(to + c, load(b + c));
+      continue;
+    }
+    for (int64_t c = 0; c < columns; ++c) to[c] = b[c * b_col];
+    for (int64_t c = columns; c < kMatmulWidth; ++c) to[c] = 0;
+  }
+}
+
+struct MatmulBlock {
+  const float *a, *b;
+  Corner to;
+  int64_t rows, columns;
+};
+
+inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
+  alignas(64) float panel[kMatmulTerms * kMatmulWidth];
+  alignas(64) float sums[kRowBlock * kTileStride];
+  bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
+  int64_t k = 0;
+  do {
+    int64_t terms = p.k - k < kMatmulTerms ? p.k - k : kMatmulTerms;
+    const float* b = block.b + k * p.b_row;
+    if (!in_place) copy_panel(b, p.b_row, p.b_col, terms, block.columns, panel);
+    int64_t b_row = in_place ? p.b_row : kMatmulWidth;
+    for (int64_t c = 0; c < block.columns; c += 2 * kLanes) {
+      for_each_tile(block.rows, 2, [&](int64_t r, int64_t, TileFn fn) {
+        fn({block.a + r * p.a_row + k * p.a_col, p.a_row, p.a_col, (in_place ? b : panel) + c, b_row, terms,
+            sums + r * kTileStride + c, kTileStride, b},
+           k > 0);
+      });
+    }
+    k += kMatmulTerms;
+  } while (k < p.k);
+  finish(p.epilogue, sums, block.rows, block.columns, block.to);
+}
+
+inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
+  int64_t panels = (p.n + kMatmulWidth - 1) / kMatmulWidth;
+  Blocks blocks = row_blocks(p.m);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t column = part % panels * kMatmulWidth, row = part / panels % blocks.count * blocks.size;
+    int64_t index = part / panels / blocks.count, a = 0, b = 0, y = 0;
+    for (int i = p.batch_rank - 1; i >= 0; --i) {
+      int64_t at = index % p.batch[i];
+      index /= p.batch[i];
+      a += at * p.a_batch[i];
+      b += at * p.b_batch[i];
+      y += at * p.y_batch[i];
+    }
+    Epilogue e = p.epilogue;
+    if (e.residual) e.residual += y;
+    int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
+    int64_t columns = p.n - column < kMatmulWidth ? p.n - column : kMatmulWidth;
+    matmul_block(p, {p.a + a + row * p.a_row, p.b + b + column * p.b_col, corner(e, row, column, p.y + y, p.y_row),
+                     rows, columns});
+  }
+}
+
+inline constexpr GemmFns kGemm = {{pack_parts, pack_run}, {product_parts, product_run}, {matmul_parts, matmul_run}};

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The register tile under every product: Rows x Vecs accumulators, one broadcast of A against Vecs vectors of B for
+// each term. Invariant: a sum is folded into the tile after at most kFold terms.
+
+inline constexpr int64_t kFold = 512;
+
+struct Tile {
+  const float* a;  // element (row, term) at a[row * a_row + term * a_col]
+  int64_t a_row, a_col;
+  const float* b;  // vectors of term t begin at b[t * b_row]
+  int64_t b_row;
+  int64_t k;
+  float* out;  // rows of Vecs vectors, out_row apart
+  int64_t out_row;
+  const float* next;  // memory brought near while this runs: 16 bytes for every term
+};
+
+// Terms [0, k) into sums. Chains accumulators take turns where there are too few rows to hide the latency of an
+// addition.
+template <int Rows, int Vecs, int Chains>
+inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
+                      Vec (&sums)[Rows][Vecs]) {
+  // One row streams B from memory, many rows read it again from the second level.
+  constexpr int64_t kAhead = Rows <= 3 ? 4096 / 4 : 16 * Vecs * kLanes;
+  Vec acc[Chains][Rows][Vecs] = {};
+  int64_t term = 0;
+  auto add_term = [&](int chain) __attribute__((always_inline)) {
+    Vec right[Vecs];
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      right[v] = load(b + v * kLanes);
+      __builtin_prefetch(b + v * kLanes + kAhead);
+    }
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      Vec left = splat(a[r * t.a_row]);
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[chain][r][v] = fma(left, right[v], acc[chain][r][v]);
+    }
+    a += t.a_col;
+    b += t.b_row;
+  };
+  for (; term + Chains <= k; term += Chains) {
+    __builtin_prefetch(next, 0, 2);
+    next += 16 * Chains;
+    RLX_UNROLL for (int i = 0; i < Chains; ++i) add_term(i);
+  }
+  for (; term < k; ++term) add_term(0);
+  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      sums[r][v] = acc[0][r][v];
+      RLX_UNROLL for (int chain = 1; chain < Chains; ++chain) sums[r][v] += acc[chain][r][v];
+    }
+  }
+}
+
+// out = (add ? out : 0) + the products of this tile
+template <int Rows, int Vecs, int Chains>
+void tile_product(const Tile& t, bool add) {
+  int64_t begin = 0;
+  do {
+    int64_t count = t.k - begin < kFold ? t.k - begin : kFold;
+    Vec sums[Rows][Vecs];
+    const char* next = reinterpret_cast<const char*>(t.next) + 16 * begin;
+    sum_terms<Rows, Vecs, Chains>(t, t.a + begin * t.a_col, t.b + begin * t.b_row, count, next, sums);
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+        float* p = t.out + r * t.out_row + v * kLanes;
+        store(p, add ? load(p) + sums[r][v] : sums[r][v]);
+      }
+    }
+    add = true;
+    begin += count;
+  } while (begin < t.k);
+}
+
+using TileFn = void (*)(const Tile&, bool add);
+
+#if RLX_ISA == 2
+inline constexpr int kMaxVecs = 3, kMaxRows = 14;
+constexpr int tile_rows(int vecs) {
+  return vecs == 3 ? 8 : 14;
+}
+#else
+inline constexpr int kMaxVecs = 2, kMaxRows = 6;
+constexpr int tile_rows(int) {
+  return 6;
+}
+#endif
+
+struct TileTable {
+  TileFn fns[kMaxVecs + 1][kMaxRows + 1];
+};
+template <int Vecs, int Rows>
+constexpr void fill_tiles(TileTable& table) {
+  if constexpr (Rows > 0) {
+    table.fns[Vecs][Rows] = tile_product<Rows, Vecs, 1>;
+    fill_tiles<Vecs, Rows - 1>(table);
+  }
+}
+constexpr TileTable make_tiles() {
+  TileTable table{};
+  fill_tiles<1, tile_rows(1)>(table);
+  fill_tiles<2, tile_rows(2)>(table);
+#if RLX_ISA == 2
+  fill_tiles<3, tile_rows(3)>(table);
+#endif
+  return table;
+}
+inline constexpr TileTable kTiles = make_tiles();
+
+// Rows [0, rows) of a block, in tiles of nearly equal height: calls each(first row, its rows, tile function).
+template <class Each>
+inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
+  int64_t count = (rows + tile_rows(vecs) - 1) / tile_rows(vecs);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t begin = rows * i / count, end = rows * (i + 1) / count;
+    each(begin, end - begin, kTiles.fns[vecs][end - begin]);
+  }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instruction sets that the CPU kernels are compiled for, and what this machine offers. An Isa is a promise: code
+// of that namespace runs only after cpuid and the operating system (XCR0) have both said yes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace rlx::cpu {
+
+enum class Isa : int32_t { kBaseline, kAvx2, kAvx512 };
+inline constexpr int kIsaCount = 3;
+
+std::string_view isa_name(Isa isa);  // "baseline", "avx2", "avx512"
+
+// Bytes per core for level 1 (data) and 2, per package for level 3; 0 where cpuid does not say.
+struct Caches {
+  size_t l1d = 0, l2 = 0, l3 = 0;
+};
+
+struct CpuInfo {
+  char vendor[13] = {};  // "GenuineIntel", "AuthenticAMD"
+  int family = 0, model = 0;
+  Isa highest = Isa::kBaseline;  // what may run
+  Isa chosen = Isa::kBaseline;   // what does, by the table of choices
+  Caches caches;
+};
+
+// Asks cpuid anew at each call (tens of microseconds on some virtual machines): a device asks once and keeps the
+// answer.
+CpuInfo detect_cpu();
+
+// Every Isa that may run here, in ascending order.
+struct IsaList {
+  Isa items[kIsaCount];
+  int count = 0;
+  const Isa* begin() const { return items; }
+  const Isa* end() const { return items + count; }
+};
+IsaList available_isas();
+
+}  // namespace rlx::cpu

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// All f32 loops of one instruction set, in one place: a device asks once and keeps the pointers.
+#pragma once
+
+#include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/region.h"
+#include "backends/cpu/kernels/rows.h"
+
+namespace rlx::cpu {
+
+struct KernelFns {
+  GemmFns gemm;
+  AttentionFns attention;
+  RowFns rows;
+  RegionFns region;
+};
+
+inline KernelFns kernel_fns(Isa isa) {
+  return {gemm_fns(isa), attention_fns(isa), row_fns(isa), region_fns(isa)};
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise regions: a small program over registers that hold a tile of elements each. Registers carry f32, or masks
+// for truth values; integers are cast to f32 as they are loaded. Invariant: one element's result depends on no other
+// element.
+#pragma once
+
+#include <span>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/loop.h"
+
+namespace rlx::cpu {
+
+enum class RegionCode : uint8_t {
+#define RLX_REGION(name, operands, value) k##name,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+};
+
+// dst = code(a, b, c). Operands are register numbers.
+struct RegionOp {
+  RegionCode code;
+  uint8_t dst, a, b, c;
+};
+
+enum class RegionType : uint8_t { kF32, kBool, kI32, kI64, kU8 };
+
+inline constexpr int kMaxRegionRank = 8;
+inline constexpr int kMaxRegionInputs = 32;
+inline constexpr int kMaxRegionOutputs = 8;
+inline constexpr int kMaxRegionConstants = 32;
+inline constexpr int kMaxRegionRegisters = 64;
+
+// A bool becomes a mask, any other type f32. Strides count elements, 0 where the input is broadcast.
+struct RegionInput {
+  const void* data = nullptr;
+  RegionType type = RegionType::kF32;
+  uint8_t reg = 0;
+  int64_t strides[kMaxRegionRank] = {};
+};
+// Dense row-major in the dims of the region. kF32 or kBool (from a mask). May be an input of the same dtype and layout.
+struct RegionOutput {
+  void* data = nullptr;
+  RegionType type = RegionType::kF32;
+  uint8_t reg = 0;
+};
+struct RegionConstant {
+  float value = 0;
+  uint8_t reg = 0;
+};
+
+struct RegionArgs {
+  int32_t rank = 0;
+  int64_t dims[kMaxRegionRank] = {};
+  int32_t input_count = 0, output_count = 0, constant_count = 0, op_count = 0, register_count = 0;
+  RegionInput inputs[kMaxRegionInputs];
+  RegionOutput outputs[kMaxRegionOutputs];
+  RegionConstant constants[kMaxRegionConstants];
+  const RegionOp* ops = nullptr;  // op_count of them, in order
+};
+
+int region_operands(RegionCode code);  // 1 to 3
+
+// Takes a program in which every input, constant and op has a register of its own, numbered in that order (from 0), and
+// renumbers it so that registers are reused once their last reader has run; sets register_count. The outputs' registers
+// follow. False, with nothing changed, where more than kMaxRegionRegisters would be live at once, or 256 be named.
+bool assign_registers(RegionArgs& args, std::span<RegionOp> ops);
+
+// Joins neighbouring dims that all operands walk as one, and drops those of size 1: fewer, longer rows. The meaning
+// stays.
+void collapse_dims(RegionArgs& args);
+
+struct RegionFns {
+  Loop<RegionArgs> region;
+};
+const RegionFns& region_fns(Isa isa);
+
+}  // namespace rlx::cpu

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and norms over the last axis of [rows, n], f32, class NRM. Elements of a row are adjacent; strides count
+// elements.
+#pragma once
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/loop.h"
+
+namespace rlx::cpu {
+
+struct SoftmaxArgs {
+  const float* x = nullptr;
+  float* y = nullptr;  // may be x
+  int64_t rows = 0, n = 0, x_row = 0, y_row = 0;
+};
+
+// sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. Whatever is null is absent, outputs included; y and sum
+// may be x or residual. layer_norm: mean and inv = 1 / std; rms_norm: inv = 1 / rms, and no mean.
+struct NormArgs {
+  const float* x = nullptr;
+  const float* residual = nullptr;
+  const float* bias = nullptr;   // [n]
+  const float* gamma = nullptr;  // [n]
+  const float* beta = nullptr;   // [n]
+  float* y = nullptr;
+  float* sum = nullptr;
+  float* mean = nullptr;  // [rows]
+  float* inv = nullptr;   // [rows]
+  int64_t rows = 0, n = 0;
+  int64_t x_row = 0, residual_row = 0, y_row = 0, sum_row = 0;
+  float eps = 1e-5f;
+};
+
+struct RowFns {
+  Loop<SoftmaxArgs> softmax;
+  Loop<NormArgs> layer_norm, rms_norm;  // with residual: the residual_ forms
+};
+const RowFns& row_fns(Isa isa);
+
+}  // namespace rlx::cpu

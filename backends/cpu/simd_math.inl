@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions and activations on a Vec. Classes of OPS.md 3.7: functions U4 (within 4 ulp of every f32),
+// activations ACT. NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by the error that counts) on
+// the interval that stands beside each; the accuracy test walks all exponents.
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr float kLog2E = 1.44269504f;
+// ln 2 in two parts; the first has 15 bits, so that n * kLn2Hi is exact for |n| < 2^9 without a fused multiply.
+inline constexpr float kLn2Hi = 0.693145752f, kLn2Lo = 1.42860677e-06f;
+
+// Horner's rule; the first coefficient belongs to the highest power.
+template <class... Rest>
+inline Vec polynomial(Vec x, float highest, Rest... rest) {
+  Vec y = splat(highest);
+  ((y = fma(y, x, static_cast<float>(rest))), ...);
+  return y;
+}
+
+struct ExpParts {
+  Vec n, r;  // x = n ln 2 + r, n whole, |r| <= ln 2 / 2
+};
+inline ExpParts split_exp(Vec x) {
+  Vec n = round(x * kLog2E);
+  Vec r = fma(n, -kLn2Hi, x);
+  return {n, fma(n, -kLn2Lo, r)};
+}
+
+inline Vec exp(Vec x) {
+  auto [n, r] = split_exp(clamp(x, -110.0f, 89.0f));  // beyond: 0 and inf all the same
+  Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
+  return scale_by_power(fma(r * r, q, r) + 1.0f, n);
+}
+
+inline Vec expm1(Vec x) {
+  auto [n, r] = split_exp(clamp(x, -30.0f, 89.0f));  // below: -1 all the same
+  Vec q = polynomial(r, 0.00019845886f, 0.00139407197f, 0.00833338965f, 0.0416663587f, 0.166666657f, 0.5f);
+  Vec p = fma(r * r, q, r);
+  // 2^n p + (2^n - 1), doubled last: 2^128 is no f32. At n = 0 this is p itself, with all its bits.
+  Vec half = scale_by_power(splat(0.5f), n);
+  Vec y = fma(p, half, half - 0.5f);
+  return select(n == splat(0.0f), select(r == splat(0.0f), x, p), y + y);
+}
+
+struct LogParts {
+  Vec e, f;  // x = 2^e (1 + f), 1 + f in [sqrt 1/2, sqrt 2)
+};
+inline LogParts split_log(Vec x) {  // x normal and positive
+  Int offset = splat(0x3f3504f3);   // sqrt 1/2
+  Int shifted = bits(x) - offset;
+  Int e = shifted >> 23;
+  return {to_float(e), from_bits((shifted & splat(0x007fffff)) + offset) - 1.0f};
+}
+// log(1 + f) - f, for 1 + f in [sqrt 1/2, sqrt 2)
+inline Vec log1p_rest(Vec f) {
+  Vec q = polynomial(f, 0.0674664974f, -0.116756544f, 0.118881591f, -0.124055885f, 0.142195523f, -0.166679963f,
+                     0.200021192f, -0.250000089f, 0.333333135f);
+  return f * f * fma(f, q, -0.5f);
+}
+inline Vec log_specials(Vec x, Vec y) {
+  y = select(x == splat(kInf), x, y);
+  y = select(x == splat(0.0f), splat(-kInf), y);
+  return select(x >= splat(0.0f), y, splat(kNan));
+}
+
+inline Vec log(Vec x) {
+  Int tiny = x < splat(std::numeric_limits<float>::min());
+  auto [e, f] = split_log(select(tiny, x * 8388608.0f, x));
+  e = select(tiny, e - 23.0f, e);
+  Vec y = fma(e, kLn2Hi, f + fma(e, kLn2Lo, log1p_rest(f)));
+  return log_specials(x, y);
+}
+
+// With u = 1 + x rounded: log(u) plus what the rounding lost, over u.
+inline Vec log1p(Vec x) {
+  Vec u = x + 1.0f;
+  Vec lost = select(x > splat(1.0f), x - (u - 1.0f), 1.0f - (u - x)) / u;
+  auto [e, f] = split_log(u);
+  Vec rest = fma(e, kLn2Lo, lost + log1p_rest(f));
+  Vec y = log_specials(u, fma(e, kLn2Hi, f + rest));
+  return select(abs(x) < splat(1e-7f), x, select(u == splat(kInf), x, y));
+}
+
+// t / (t + 2) for t = e^2|x| - 1; at 10 it has long been 1.
+inline Vec tanh(Vec x) {
+  Vec t = expm1(2.0f * clamp(abs(x), 0.0f, 10.0f));
+  return copysign(t / (t + 2.0f), x);
+}
+
+// Near 0 x (1 + P(x^2)); beyond, 1 - e^-t(1 + P(t)), fitted to log erfc on [0.92, 4]; at 4 it has become 1.
+inline Vec erf(Vec x) {
+  Vec t = abs(x), s = x * x;
+  Vec near = polynomial(s, 8.26362302e-05f, -0.000811713806f, 0.00519874459f, -0.026858462f, 0.112836786f,
+                        -0.376126319f, 0.128379166f);
+  Vec u = clamp(t, 0.0f, 4.0f);
+  Vec far = polynomial(u, 1.15223311e-05f, -0.000325653062f, 0.00365376519f, -0.023785349f, 0.106263146f, 0.635135889f,
+                       0.128652155f);
+  far = 1.0f - exp(-fma(u, far, u));
+  return select(t < splat(0.93f), fma(x, near, x), copysign(far, x));
+}
+
+// Sine and cosine in quadrants: x = n pi/2 + r. The reduction runs in f64 with pi/2 in two parts, the first of 33 bits,
+// so that n times it is exact for n < 2^20; beyond 10^5 the C library's reduction takes the lane.
+inline constexpr int kHalf = kLanes / 2;
+typedef float HalfVec __attribute__((vector_size(4 * kHalf)));
+typedef double HalfDouble __attribute__((vector_size(8 * kHalf)));
+
+inline Vec reduce_quadrant(Vec x, Vec n) {
+  HalfVec xs[2], ns[2], rs[2];
+  __builtin_memcpy(xs, &x, sizeof x);
+  __builtin_memcpy(ns, &n, sizeof n);
+  for (int i = 0; i < 2; ++i) {
+    HalfDouble xd = __builtin_convertvector(xs[i], HalfDouble), nd = __builtin_convertvector(ns[i], HalfDouble);
+    rs[i] = __builtin_convertvector(xd - nd * 1.5707963267341256 - nd * 6.0771005065061922e-11, HalfVec);
+  }
+  Vec r;
+  __builtin_memcpy(&r, rs, sizeof r);
+  return r;
+}
+
+// sin(x + quarter pi/2), quarter 0 or 1
+inline Vec sin_quarter(Vec x, int quarter) {
+  Int large = ~(abs(x) < splat(1e5f));  // and NaN
+  Vec small = select(large, splat(0.0f), x);
+  Vec n = round(small * 0.636619772f);
+  Vec r = reduce_quadrant(small, n), s = r * r;
+  Int quadrant = to_int(n) + splat(quarter);
+  Vec sine = fma(r * s, polynomial(s, 2.71830254e-06f, -0.000198393333f, 0.00833332911f, -0.166666672f), r);
+  Vec cosine = fma(s * s, polynomial(s, 2.44383646e-05f, -0.00138873665f, 0.0416666456f), fma(s, -0.5f, splat(1.0f)));
+  Vec y = select((quadrant & splat(1)) != splat(0), cosine, sine);
+  y = from_bits(bits(y) ^ ((quadrant & splat(2)) << 30));
+  for (int i = 0; i < kLanes; ++i) {
+    if (large[i]) y[i] = quarter ? std::cos(x[i]) : std::sin(x[i]);
+  }
+  return y;
+}
+inline Vec sin(Vec x) {
+  return select(x == splat(0.0f), x, sin_quarter(x, 0));  // -0 stays
+}
+inline Vec cos(Vec x) {
+  return sin_quarter(x, 1);
+}
+
+inline Vec relu(Vec x) {
+  return raw_max(splat(0.0f), x);
+}
+inline Vec sigmoid(Vec x) {
+  return 1.0f / (exp(-x) + 1.0f);
+}
+inline Vec silu(Vec x) {
+  return x / (exp(-x) + 1.0f);
+}
+// x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN as the definition
+// does. log erfc(a / sqrt 2) is fitted on [0, 6], weighted by a^2 erfc, and goes on falling to 14, where its exp has
+// vanished.
+inline Vec gelu(Vec x) {
+  Vec h = x * 0.5f, a = clamp(abs(x), 0.0f, 14.0f);
+  Vec p = polynomial(a, 2.07417961e-05f, -0.000512840983f, 0.00552955316f, -0.036901895f, -0.318096131f, -0.797914326f);
+  return fma(a * -0.5f, exp(a * p), h + abs(h));
+}
+// x (1 + tanh u) / 2 = x / (1 + e^-2u)
+inline Vec gelu_tanh(Vec x) {
+  Vec minus_2u = x * fma(x * x, splat(-0.0713548163f), splat(-1.59576912f));
+  return x / (exp(minus_2u) + 1.0f);
+}
+inline Vec softplus(Vec x) {
+  return max(x, splat(0.0f)) + log1p(exp(-abs(x)));
+}

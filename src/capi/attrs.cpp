@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/attrs.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/graph.h"
+#include "capi/guard.h"
+#include "capi/tensor.h"
+#include "ir/parse.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+static Result<AttrValue> resolved(const AttrValue& value, const DimTokens& tokens) {
+  auto is_token = [](int64_t number) { return DimTokens::is_token(number); };
+  if (auto* number = std::get_if<int64_t>(&value); number && is_token(*number))
+    return AttrValue(RLX_TRY(tokens.dim(*number)));
+  if (auto* list = std::get_if<std::vector<int64_t>>(&value); list && std::any_of(list->begin(), list->end(), is_token))
+    return AttrValue(RLX_TRY(tokens.dims(*list)));
+  return value;
+}
+
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const DimTokens& tokens) {
+  NamedAttrs values;
+  if (!attrs) return values;
+  if (!attrs->failure.ok()) return attrs->failure;
+  for (const auto& [key, value] : attrs->values) values.emplace_back(key, RLX_TRY(resolved(value, tokens)));
+  return values;
+}
+
+static const AttrValue* find(const rlx_attrs_t* attrs, std::string_view key) {
+  for (const auto& [name, value] : attrs->values)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+// All setters: `make` gives the value. Without attrs there is nowhere to keep a failure.
+template <class Make>
+static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argument> arguments, Make&& make,
+                const char* function = __builtin_FUNCTION()) {
+  if (!attrs) return;
+  auto body = [&]() -> Status {
+    RLX_TRY(check(function, arguments));
+    AttrValue value = RLX_TRY(make());
+    auto same = [&](const auto& pair) { return pair.first == key; };
+    auto known = std::find_if(attrs->values.begin(), attrs->values.end(), same);
+    if (known != attrs->values.end())
+      known->second = std::move(value);
+    else
+      attrs->values.emplace_back(key, std::move(value));
+    return {};
+  };
+  keep(attrs->failure, {{key, "key"}}, body, function);
+}
+
+// All list getters: the value as a list of T, its length, and as much of it as fits.
+template <class T>
+static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKind kind, T* values, size_t capacity,
+                              size_t* n, const char* function = __builtin_FUNCTION()) {
+  return guard(
+      {{attrs, "attrs"}, {key, "key"}, cleared(n, "n"), array(values, capacity, "values")},
+      [&]() -> Status {
+        if (!attrs->failure.ok()) return attrs->failure;
+        const AttrValue* value = find(attrs, key);
+        if (!value) return Status(Code::kNotFound, format("no attribute '%s'", key)).with("value", key);
+        AttrValue converted = RLX_TRY(coerce({.name = key, .kind = kind}, *value));
+        const auto& list = std::get<std::vector<T>>(converted);
+        std::copy_n(list.begin(), std::min(capacity, list.size()), values);
+        *n = list.size();
+        return {};
+      },
+      function);
+}
+
+}  // namespace rlx::capi
+
+rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
+  return guard({cleared(out, "out")}, [&]() -> Status {
+    auto attrs = std::make_unique<rlx_attrs>();
+    if (text) attrs->values = RLX_TRY(parse_attrs(text));
+    *out = attrs.release();
+    return {};
+  });
+}
+
+void rlx_attrs_release(rlx_attrs_t* attrs) {
+  delete attrs;
+}
+
+void rlx_attrs_set_i64(rlx_attrs_t* attrs, const char* key, int64_t value) {
+  set(attrs, key, {}, [&]() -> Result<AttrValue> { return AttrValue(value); });
+}
+
+void rlx_attrs_set_f64(rlx_attrs_t* attrs, const char* key, double value) {
+  set(attrs, key, {}, [&]() -> Result<AttrValue> { return AttrValue(value); });
+}
+
+void rlx_attrs_set_str(rlx_attrs_t* attrs, const char* key, const char* value) {
+  set(attrs, key, {{value, "value"}}, [&]() -> Result<AttrValue> { return AttrValue(std::string(value)); });
+}
+
+void rlx_attrs_set_i64s(rlx_attrs_t* attrs, const char* key, const int64_t* values, size_t n) {
+  set(attrs, key, {array(values, n, "values")},
+      [&]() -> Result<AttrValue> { return AttrValue(std::vector<int64_t>(values, values + n)); });
+}
+
+void rlx_attrs_set_f64s(rlx_attrs_t* attrs, const char* key, const double* values, size_t n) {
+  set(attrs, key, {array(values, n, "values")},
+      [&]() -> Result<AttrValue> { return AttrValue(std::vector<double>(values, values + n)); });
+}
+
+void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* values, size_t n) {
+  set(attrs, key, {array(values, n, "values")}, [&]() -> Result<AttrValue> {
+    std::vector<std::string> list;
+    for (size_t i = 0; i < n; i++) {
+      if (!values[i]) return Status(Code::kInvalidArgument, format("'%s': values[%zu] is NULL", key, i));
+      list.emplace_back(values[i]);
+    }
+    return AttrValue(std::move(list));
+  });
+}
+
+void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t* graph) {
+  set(attrs, key, {handle(graph, "graph")}, [&]() -> Result<AttrValue> {
+    if (!graph->status.ok()) return graph->status;
+    return AttrValue(std::make_shared<const Graph>(graph->graph));
+  });
+}
+
+void rlx_attrs_set_tensor(rlx_attrs_t* attrs, const char* key, rlx_tensor_t* tensor) {
+  set(attrs, key, {handle(tensor, "tensor")}, [&]() -> Result<AttrValue> { return AttrValue(frozen(*tensor)); });
+}
+
+rlx_status_t* rlx_attrs_get_i64s(const rlx_attrs_t* attrs, const char* key, int64_t* values, size_t capacity,
+                                 size_t* n) {
+  return get_list(attrs, key, AttrKind::kI64s, values, capacity, n);
+}
+
+rlx_status_t* rlx_attrs_get_f64s(const rlx_attrs_t* attrs, const char* key, double* values, size_t capacity,
+                                 size_t* n) {
+  return get_list(attrs, key, AttrKind::kF64s, values, capacity, n);
+}
+
+rlx_status_t* rlx_attrs_get_str(const rlx_attrs_t* attrs, const char* key, const char** value) {
+  return guard({{attrs, "attrs"}, {key, "key"}, cleared(value, "value")}, [&]() -> Status {
+    if (!attrs->failure.ok()) return attrs->failure;
+    const AttrValue* found = find(attrs, key);
+    if (!found) return Status(Code::kNotFound, format("no attribute '%s'", key)).with("value", key);
+    auto* text = std::get_if<std::string>(found);
+    if (!text) return Status(Code::kOption, format("'%s' is no string", key)).with("value", key);
+    *value = text->c_str();
+    return {};
+  });
+}

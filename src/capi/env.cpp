@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/env.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "base/json.h"
+#include "capi/attrs.h"
+#include "capi/blob.h"
+#include "capi/guard.h"
+#include "ops/attr_defs.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+ForkMark::ForkMark() : page_(nullptr) {
+  void* page = mmap(nullptr, sizeof *page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return;
+  if (madvise(page, sizeof *page_, MADV_WIPEONFORK) != 0) {  // Linux before 4.14
+    munmap(page, sizeof *page_);
+    return;
+  }
+  page_ = static_cast<uint32_t*>(page);
+  *page_ = 1;
+}
+
+ForkMark::~ForkMark() {
+  if (page_) munmap(page_, sizeof *page_);
+}
+
+static constexpr double kMostThreads = 1024;
+
+std::span<const AttrDef> env_options() {
+  using namespace attr_defs;
+  static const AttrDef kOptions[] = {
+      make("threads", AttrKind::kI64, false, {}, {}, 0, kMostThreads),
+      flag("threads.pin", false),
+      make("env.prefix", AttrKind::kStr, false, std::string("RLX")),
+  };
+  return kOptions;
+}
+
+// The options given, each checked against its definition; absent ones have their default.
+static Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, NamedAttrs given) {
+  OpInfo row{.attrs = {defs.begin(), defs.end()}};
+  return RLX_TRY(bind_attrs(row, std::move(given))).values();
+}
+
+// The first release's struct, and anything longer whose tail this library does not know but is zero.
+static Result<HostServices> services_of(const rlx_host_t* host) {
+  HostServices services;
+  if (!host) return services;
+  constexpr size_t kLongest = 4096;
+  if (host->struct_size < sizeof(rlx_host_t) || host->struct_size > kLongest)
+    return Status(Code::kVersion, format("rlx_host_t: struct_size is %u, expected %zu: use rlx_host_init",
+                                         host->struct_size, sizeof(rlx_host_t)))
+        .with("got", std::to_string(host->struct_size));
+  auto* tail = reinterpret_cast<const unsigned char*>(host) + sizeof(rlx_host_t);
+  size_t length = host->struct_size - sizeof(rlx_host_t);
+  if (std::any_of(tail, tail + length, [](unsigned char byte) { return byte != 0; }))
+    return Status(Code::kVersion,
+                  "rlx_host_t: it uses members that librlx " + std::string(rlx_version_string()) + " does not know");
+  services = {host->log_level, host->user,         host->log,          host->alloc,
+              host->dealloc,   host->thread_count, host->thread_index, host->parallel_for};
+  return services;
+}
+
+static Result<int> thread_count(const AttrValue& option, const Environment& environment) {
+  if (auto* count = std::get_if<int64_t>(&option)) return static_cast<int>(*count);
+  const std::optional<std::string>& text = environment["THREADS"];
+  if (!text) return PoolOptions::kAllCores;
+  int count = -1;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
+  if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMostThreads) return count;
+  return Status(Code::kOption, format("%s=%s: must be a number from 0 to %g", environment.name("THREADS").c_str(),
+                                      text->c_str(), kMostThreads))
+      .with("got", *text);
+}
+
+static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* host) {
+  DimTokens no_tokens;
+  auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, no_tokens))));
+  Environment environment(std::get<std::string>(values[2]));
+  PoolOptions pool{RLX_TRY(thread_count(values[0], environment)), std::get<int64_t>(values[1]) != 0};
+  auto services = RLX_TRY(Host::make(RLX_TRY(services_of(host))));
+  return new rlx_env(std::move(services), pool, std::move(environment));
+}
+
+static std::string environment_report(const Environment& environment) {
+  JsonWriter json;
+  json.begin_object().key("environment").begin_array();
+  for (const Variable& variable : environment.variables()) {
+    json.begin_object().member("name", variable.name).member("summary", variable.summary);
+    variable.value ? json.member("value", *variable.value) : json.key("value").null();
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+static std::string threads_report(const rlx_env& env) {
+  JsonWriter json;
+  json.begin_object().member("threads", env.pool.workers());
+  json.member("owner", env.host->has_own_threads() ? "library" : "host").end_object();
+  return std::move(json).take();
+}
+
+struct Stat {
+  std::string_view key;
+  int64_t (*read)(const rlx_env& env);
+};
+
+template <std::atomic<int64_t> MemoryCounts::*counter>
+static int64_t of_all_memory(const rlx_env& env) {
+  int64_t sum = 0;
+  for (auto kind : {MemoryKind::kTensor, MemoryKind::kArena, MemoryKind::kPrepared, MemoryKind::kScratch})
+    sum += env.host->counts(kind).*counter;
+  return sum;
+}
+
+static constexpr Stat kStats[] = {
+    {"memory.host.now", of_all_memory<&MemoryCounts::bytes>},
+    {"memory.host.peak", of_all_memory<&MemoryCounts::peak>},
+    {"memory.host.allocations", of_all_memory<&MemoryCounts::allocations>},
+    {"threads", [](const rlx_env& env) { return int64_t{env.pool.workers()}; }},
+};
+
+}  // namespace rlx::capi
+
+rlx_status_t* rlx_env_create(const rlx_attrs_t* options, const rlx_host_t* host, rlx_env_t** out) {
+  return guard({cleared(out, "out")}, [&]() -> Status {
+    *out = RLX_TRY(new_env(options, host));
+    return {};
+  });
+}
+
+rlx_env_t* rlx_env_retain(rlx_env_t* env) {
+  return retain(env);
+}
+
+void rlx_env_release(rlx_env_t* env) {
+  release(env);
+}
+
+rlx_status_t* rlx_env_report(const rlx_env_t* env, const char* what, rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(env, "env"), {what, "what"}}, [&]() -> Status {
+    std::string_view name = what;
+    if (name == "environment")
+      *json = new rlx_blob(environment_report(env->environment));
+    else if (name == "threads")
+      *json = new rlx_blob(threads_report(*env));
+    else
+      return Status(Code::kNotFound, format("an environment has no report '%s'", what)).with("value", what);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_env_stat(const rlx_env_t* env, const char* key, int64_t* out) {
+  return guard({cleared(out, "out"), handle(env, "env"), {key, "key"}}, [&]() -> Status {
+    for (const Stat& stat : kStats)
+      if (stat.key == key) {
+        *out = stat.read(*env);
+        return {};
+      }
+    return Status(Code::kNotFound, format("no counter '%s'", key)).with("value", key);
+  });
+}

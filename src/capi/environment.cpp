@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/environment.h"
+
+#include <cassert>
+#include <cstdlib>
+
+namespace rlx::capi {
+
+struct Known {
+  std::string_view suffix, summary;
+};
+static constexpr Known kKnown[] = {
+    {"DEVICE", "the device where none is named"},
+    {"THREADS", "the most threads of a run, as the option threads"},
+};
+
+Environment::Environment(std::string_view prefix) {
+  for (const Known& known : kKnown) {
+    Variable variable{known.suffix, known.summary, std::string(prefix) + "_" + std::string(known.suffix), std::nullopt};
+    if (const char* value = std::getenv(variable.name.c_str())) variable.value = value;
+    variables_.push_back(std::move(variable));
+  }
+}
+
+const Variable& Environment::find(std::string_view suffix) const {
+  size_t i = 0;
+  while (variables_[i].suffix != suffix) i++;
+  assert(i < variables_.size());
+  return variables_[i];
+}
+
+const std::optional<std::string>& Environment::operator[](std::string_view suffix) const {
+  return find(suffix).value;
+}
+
+const std::string& Environment::name(std::string_view suffix) const {
+  return find(suffix).name;
+}
+
+}  // namespace rlx::capi

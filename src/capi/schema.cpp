@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/schema.h"
+
+#include "base/json.h"
+#include "capi/blob.h"
+#include "capi/env.h"
+#include "capi/guard.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+// Defaults as JSON has them; what it has no form for as text.
+static void write_value(JsonWriter& json, const AttrValue& value) {
+  if (auto* number = std::get_if<int64_t>(&value))
+    json.value(*number);
+  else if (auto* real = std::get_if<double>(&value))
+    json.value(*real);
+  else if (auto* text = std::get_if<std::string>(&value))
+    json.value(*text);
+  else if (auto* list = std::get_if<std::vector<int64_t>>(&value))
+    json.value(std::span<const int64_t>(*list));
+  else if (auto* dtype = std::get_if<DType>(&value))
+    json.value(name(*dtype));
+  else if (auto* dim = std::get_if<Dim>(&value))
+    json.value(dim->text());
+  else
+    json.null();
+}
+
+static void write_attr(JsonWriter& json, const AttrDef& def) {
+  json.begin_object().member("name", def.name).member("kind", name(def.kind)).member("required", def.required);
+  if (!def.required) write_value(json.key("default"), def.fallback);
+  if (!def.choices.empty()) json.member("choices", def.choices);
+  if (def.lo != -std::numeric_limits<double>::infinity()) json.member("min", def.lo);
+  if (def.hi != std::numeric_limits<double>::infinity()) json.member("max", def.hi);
+  json.end_object();
+}
+
+static void write_attrs(JsonWriter& json, std::string_view key, std::span<const AttrDef> defs) {
+  json.key(key).begin_array();
+  for (const AttrDef& def : defs) write_attr(json, def);
+  json.end_array();
+}
+
+static void write_ports(JsonWriter& json, std::string_view key, std::span<const Port> ports) {
+  json.key(key).begin_array();
+  for (const Port& port : ports) {
+    json.begin_object().member("name", port.name).member("dtypes", port.letter);
+    json.member("optional", port.optional).member("variadic", port.variadic).end_object();
+  }
+  json.end_array();
+}
+
+static bool is_for_users(const OpInfo& info) {
+  return !info.is(kInternal) && !info.is(kLeaf);
+}
+
+std::string schema_of_ops(const OpTable& table) {
+  JsonWriter json;
+  json.begin_object().key("ops").begin_array();
+  for (const OpInfo& info : table.rows())
+    if (is_for_users(info)) json.begin_object().member("name", info.name).member("summary", info.summary).end_object();
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string schema_of_op(const OpInfo& info) {
+  JsonWriter json;
+  json.begin_object().member("name", info.name).member("id", int{info.id}).member("summary", info.summary);
+  json.member("composite", !info.primitive());
+  write_ports(json, "inputs", info.signature.in);
+  write_ports(json, "outputs", info.signature.out);
+  write_attrs(json, "attributes", info.attrs);
+  json.end_object();
+  return std::move(json).take();
+}
+
+std::string schema_of_options(std::span<const AttrDef> options) {
+  JsonWriter json;
+  json.begin_object();
+  write_attrs(json, "options", options);
+  json.end_object();
+  return std::move(json).take();
+}
+
+struct Options {
+  std::string_view name;
+  std::span<const AttrDef> (*list)();
+};
+static constexpr Options kOptions[] = {{"options.env", env_options}};
+
+static Result<std::string> schema(std::string_view what) {
+  if (what == "ops") return schema_of_ops(op_table());
+  if (what.starts_with("op."))
+    if (const OpInfo* info = op_table().find(what.substr(3)); info && is_for_users(*info)) return schema_of_op(*info);
+  for (const Options& options : kOptions)
+    if (options.name == what) return schema_of_options(options.list());
+  return Status(Code::kNotFound, "no schema '" + std::string(what) + "'").with("value", what);
+}
+
+}  // namespace rlx::capi
+
+rlx_status_t* rlx_schema(const rlx_env_t* env, const char* what, rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(env, "env"), {what, "what"}}, [&]() -> Status {
+    *json = new rlx_blob(RLX_TRY(schema(what)));
+    return {};
+  });
+}

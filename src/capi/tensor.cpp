@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/tensor.h"
+
+#include <cstring>
+#include <string>
+
+#include "base/file.h"
+#include "capi/blob.h"
+#include "capi/guard.h"
+#include "ops/interpret.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+Tensor frozen(const rlx_tensor& handle) {
+  const Tensor& tensor = handle.tensor;
+  handle.access->freezers++;
+  auto thaw = [access = handle.access, bytes = tensor.share()](std::byte*) { access->freezers--; };
+  return *Tensor::adopt(tensor.dtype(), tensor.dims(), std::shared_ptr<std::byte>(tensor.data(), thaw), tensor.bytes());
+}
+
+// The rank is checked before the dims are read: it may be absurd.
+static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t rank) {
+  if (rank <= kMaxRank) return std::span(dims, rank);
+  return Status(Code::kShape, format("rank %zu is above the limit of %zu", rank, kMaxRank))
+      .with("got", std::to_string(rank));
+}
+
+static Result<size_t> bytes_of(DType dtype, std::span<const int64_t> dims) {
+  auto count = element_count(dims);
+  auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (bytes) return static_cast<size_t>(*bytes);
+  return Status(Code::kShape, type_text(dtype, dims) + " has no valid size in bytes");
+}
+
+Result<Tensor> new_tensor(const rlx_env& env, DType dtype, std::span<const int64_t> dims) {
+  size_t bytes = RLX_TRY(bytes_of(dtype, dims));
+  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(env.host, bytes, MemoryKind::kTensor)));
+  std::memset(memory->data(), 0, bytes);
+  return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(memory, memory->data()), bytes);
+}
+
+// By the op itself, so that there is one table of conversions.
+Result<Tensor> cast(const Tensor& tensor, DType to) {
+  Graph graph("cast");
+  Value x = RLX_TRY(graph.add_input("x", tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}));
+  Value in[] = {x};
+  RLX_TRY(graph.add_output("y", RLX_TRY(graph.add(Op::kCast, in, {{"to", to}}))));
+  Tensor inputs[] = {tensor};
+  return std::move(RLX_TRY(interpret(graph, inputs))[0]);
+}
+
+static std::string element_text(const Tensor& tensor, size_t i) {
+  if (is_complex(tensor.dtype())) {
+    bool wide = tensor.dtype() == DType::kC128;
+    double re = wide ? tensor.as<double>()[2 * i] : tensor.as<float>()[2 * i];
+    double im = wide ? tensor.as<double>()[2 * i + 1] : tensor.as<float>()[2 * i + 1];
+    return format("%g%+gi", re, im);
+  }
+  if (tensor.dtype() == DType::kU64) return std::to_string(tensor.as<uint64_t>()[i]);
+  auto index = static_cast<int64_t>(i);
+  if (is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool)
+    return std::to_string(element_as_i64(tensor, index));
+  return format("%g", element_as_f64(tensor, index));
+}
+
+// "f32[2,3]", then a line for each row of the last axis.
+std::string to_text(const Tensor& tensor, size_t max_elements) {
+  std::string text = type_text(tensor.dtype(), tensor.dims()) + "\n";
+  if (is_block(tensor.dtype())) return text + format("%zu bytes in blocks\n", tensor.bytes());
+  auto count = static_cast<size_t>(tensor.count());
+  size_t row = tensor.rank() ? static_cast<size_t>(tensor.dims().back()) : 1;
+  for (size_t i = 0; i < std::min(count, max_elements); i++)
+    text += element_text(tensor, i) + (i % row == row - 1 ? "\n" : " ");
+  if (max_elements < count) text += format("... %zu elements in all\n", count);
+  return text;
+}
+
+static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
+  if (offset <= size && bytes <= size - offset) return {};
+  return Status(Code::kRange,
+                format("%s: %llu bytes at offset %llu of a tensor of %zu bytes", what,
+                       static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset), size))
+      .with("expected", std::to_string(size))
+      .with("got", std::to_string(offset));
+}
+
+static Status check_writable(const rlx_tensor& tensor) {
+  if (tensor.is_writable()) return {};
+  const char* why = tensor.access->read_only ? "it is mapped read-only" : "it is frozen: a param or a constant";
+  return Status(Code::kState,
+                "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
+}
+
+static void copy_bytes(void* to, const void* from, size_t bytes) {
+  if (bytes) std::memmove(to, from, bytes);
+}
+
+Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
+                             size_t bytes) {
+  DType type = RLX_TRY(checked_dtype(dtype));
+  auto shape = RLX_TRY(checked_dims(dims, rank));
+  RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));  // the number of bytes is right
+  Tensor tensor = RLX_TRY(new_tensor(env, type, shape));
+  copy_bytes(tensor.data(), data, bytes);
+  return tensor;
+}
+
+}  // namespace rlx::capi
+
+rlx_status_t* rlx_tensor_create(rlx_env_t* env, const rlx_device_t* device, rlx_dtype_t dtype, const int64_t* dims,
+                                size_t rank, rlx_tensor_t** out) {
+  return guard({cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims")}, [&]() -> Status {
+    DType type = RLX_TRY(checked_dtype(dtype));
+    auto shape = RLX_TRY(checked_dims(dims, rank));
+    *out = new rlx_tensor(env, RLX_TRY(new_tensor(*env, type, shape)), device);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_copy_from(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* dims, size_t rank,
+                                   const void* data, size_t bytes, rlx_tensor_t** out) {
+  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), array(data, bytes, "data")};
+  return guard(arguments, [&]() -> Status {
+    *out = new rlx_tensor(env, RLX_TRY(copied_tensor(*env, dtype, dims, rank, data, bytes)));
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, void* data,
+                              size_t bytes, rlx_free_fn done, void* user, rlx_tensor_t** out) {
+  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), array(data, bytes, "data")};
+  return guard(arguments, [&]() -> Status {
+    DType type = RLX_TRY(checked_dtype(dtype));
+    auto shape = RLX_TRY(checked_dims(dims, rank));
+    RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));
+    // The owner learns of the end only once nothing can fail any more.
+    auto armed = std::make_shared<bool>(false);
+    std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
+      if (done && *armed) done(user, bytes_of_user);
+    });
+    *out = new rlx_tensor(env, RLX_TRY(Tensor::adopt(type, shape, std::move(borrowed), bytes)));
+    *armed = true;
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const char* path,
+                                  uint64_t offset, rlx_tensor_t** out) {
+  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), Argument{path, "path"}};
+  return guard(arguments, [&]() -> Status {
+    DType type = RLX_TRY(checked_dtype(dtype));
+    auto shape = RLX_TRY(checked_dims(dims, rank));
+    size_t bytes = RLX_TRY(bytes_of(type, shape));
+    auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
+    RLX_TRY(check_part(path, offset, bytes, file->bytes().size()));
+    // Read-only by `access`; the const_cast meets nobody who writes.
+    auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
+    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes));
+    *out = new rlx_tensor(env, std::move(tensor), nullptr, true);
+    return {};
+  });
+}
+
+rlx_tensor_t* rlx_tensor_retain(rlx_tensor_t* tensor) {
+  return retain(tensor);
+}
+
+void rlx_tensor_release(rlx_tensor_t* tensor) {
+  release(tensor);
+}
+
+rlx_dtype_t rlx_tensor_dtype(const rlx_tensor_t* tensor) {
+  return tensor ? static_cast<rlx_dtype_t>(tensor->tensor.dtype()) : 0;
+}
+
+size_t rlx_tensor_shape(const rlx_tensor_t* tensor, int64_t* dims, size_t capacity) {
+  if (!tensor) return 0;
+  auto shape = tensor->tensor.dims();
+  if (dims) std::copy_n(shape.begin(), std::min(capacity, shape.size()), dims);
+  return shape.size();
+}
+
+size_t rlx_tensor_bytes(const rlx_tensor_t* tensor) {
+  return tensor ? tensor->tensor.bytes() : 0;
+}
+
+const rlx_device_t* rlx_tensor_device(const rlx_tensor_t* tensor) {
+  return tensor ? tensor->device : nullptr;
+}
+
+void* rlx_tensor_data(const rlx_tensor_t* tensor) {
+  return tensor && tensor->tensor.bytes() ? tensor->tensor.data() : nullptr;
+}
+
+rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void* data, size_t bytes) {
+  return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
+    RLX_TRY(check_part("write", offset, bytes, tensor->tensor.bytes()));
+    RLX_TRY(check_writable(*tensor));
+    copy_bytes(tensor->tensor.data() + offset, data, bytes);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void* data, size_t bytes) {
+  return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
+    RLX_TRY(check_part("read", offset, bytes, tensor->tensor.bytes()));
+    copy_bytes(data, tensor->tensor.data() + offset, bytes);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_tensor_t* from, uint64_t from_offset,
+                              uint64_t bytes) {
+  return guard({handle(to, "to"), handle(from, "from")}, [&]() -> Status {
+    RLX_TRY(check_part("copy to", to_offset, bytes, to->tensor.bytes()));
+    RLX_TRY(check_part("copy from", from_offset, bytes, from->tensor.bytes()));
+    RLX_TRY(check_writable(*to));
+    copy_bytes(to->tensor.data() + to_offset, from->tensor.data() + from_offset, bytes);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx_tensor_t** out) {
+  return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
+    DType type = RLX_TRY(checked_dtype(dtype));
+    *out = new rlx_tensor(tensor->env.get(), RLX_TRY(cast(tensor->tensor, type)));
+    return {};
+  });
+}
+
+rlx_status_t* rlx_tensor_print(const rlx_tensor_t* tensor, size_t max_elements, rlx_blob_t** text) {
+  return guard({cleared(text, "text"), handle(tensor, "tensor")}, [&]() -> Status {
+    *text = new rlx_blob(to_text(tensor->tensor, max_elements));
+    return {};
+  });
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be known of a value by looking at how it is made: constants of equal elements, and whatever rules ask for.
+#pragma once
+
+#include <optional>
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+// The number that all elements of a constant equal, seen through reshape, broadcast and cast; nullopt if there is none.
+std::optional<double> splat_value(const Graph& graph, Value value);
+
+}  // namespace rlx

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns: what a rule looks for, written as algebra over wildcards. Matching is exhaustive: commutative operands, the
+// factors of a product and alternatives are tried in every way, and a wildcard that occurs twice must be the same value
+// (an id comparison, because the builder hash-conses).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+class Match;
+struct PatternNode;
+
+class Pattern {
+ public:
+  Pattern() = default;
+  explicit Pattern(std::shared_ptr<const PatternNode> node) : node_(std::move(node)) {}
+  Pattern(double number);  // NOLINT: in a pattern a number stands for a constant close to it, of any shape
+
+  // The same pattern, but the value must also satisfy `holds`; `why` names the condition in the report of near misses.
+  Pattern where(std::string_view why, std::function<bool(const Match&, Expr)> holds) const;
+  // Only where the attribute has this value.
+  Pattern with(std::string_view attr, AttrValue value) const;
+
+  const PatternNode* get() const { return node_.get(); }
+  const std::shared_ptr<const PatternNode>& share() const { return node_; }
+
+ private:
+  std::shared_ptr<const PatternNode> node_;
+};
+
+struct PatternNode {
+  enum Kind : uint8_t {
+    kAny,      // a wildcard
+    kNumber,   // a constant whose elements are all near `number`
+    kOp,       // a node of `op` on `in`; commutative ops in either order
+    kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left binds `rest`
+    kEither,   // the first of `in` that leads to a match
+  } kind;
+  Op op = Op::kNone;
+  double number = 0;
+  std::vector<Pattern> in;
+  Pattern rest;  // of a product: bound to what is left; absent: nothing may be left but `scalar`
+  std::function<bool(const Match&, Expr)> holds = nullptr;
+  std::string why;
+  std::vector<std::pair<std::string, AttrValue>> attrs;
+};
+
+namespace patterns {
+
+Pattern any();       // anything
+Pattern constant();  // a constant, a param, or what is computed from these alone
+Pattern scalar();    // a constant whose elements are all equal: Match::number gives the value
+Pattern op(Op op, std::vector<Pattern> in);
+Pattern either(std::vector<Pattern> alternatives);
+// `factors` in any order; all other factors must be one scalar constant near `scalar`, or go to `rest` if that is
+// given.
+Pattern product(std::vector<Pattern> factors, double scalar = 1);
+Pattern product_and_rest(std::vector<Pattern> factors, Pattern rest);
+Pattern maybe_cast(Pattern x);  // x or cast(x)
+Pattern mean(Pattern x);        // `mean` keeping its axes; the axes are asked for afterwards
+Pattern sum(Pattern x);
+
+Pattern operator+(Pattern a, Pattern b);
+Pattern operator-(Pattern a, Pattern b);
+Pattern operator*(Pattern a, Pattern b);
+Pattern operator/(Pattern a, Pattern b);
+inline Pattern exp(Pattern x) {
+  return op(Op::kExp, {x});
+}
+inline Pattern sqrt(Pattern x) {
+  return op(Op::kSqrt, {x});
+}
+inline Pattern tanh(Pattern x) {
+  return op(Op::kTanh, {x});
+}
+inline Pattern erf(Pattern x) {
+  return op(Op::kErf, {x});
+}
+inline Pattern neg(Pattern x) {
+  return op(Op::kNeg, {x});
+}
+
+}  // namespace patterns
+
+// The outcome of a match: what every pattern node is bound to.
+class Rewriter;
+class Match {
+ public:
+  Match(Rewriter& rewriter, Expr anchor) : rewriter_(&rewriter), anchor_(anchor) {}
+  Expr operator[](const Pattern& pattern) const;  // what it is bound to; an absent Expr if nothing
+  double number(const Pattern& scalar) const;     // the value of a bound scalar constant
+  Expr anchor() const { return anchor_; }
+  Rewriter& rewriter() const { return *rewriter_; }
+  Builder& builder() const { return anchor_.builder(); }
+  const Graph& graph() const { return anchor_.builder().graph(); }
+  const Node& node(Expr x) const { return graph().node(x.value()); }
+  const Attrs& attrs(const Pattern& pattern) const { return node((*this)[pattern]).attrs; }
+  const Attrs& attrs() const { return node(anchor_).attrs; }
+  Expr in(size_t i) const;  // input i of the anchor; absent if it is not there
+
+  // "No" with a reason, for the report of near misses. Returns an absent Expr, which a rule returns when it declines.
+  Expr miss(std::string_view why) const {
+    if (reason_.empty()) reason_ = why;
+    return Expr();
+  }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  friend class Matcher;
+  Rewriter* rewriter_;
+  Expr anchor_;
+  std::vector<std::pair<const PatternNode*, Value>> bound_;
+  mutable std::string reason_;
+};
+
+// Whether `pattern` matches at the match's anchor; fills in the bindings.
+bool find_match(const Pattern& pattern, Match& match);
+
+}  // namespace rlx

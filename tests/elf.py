@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What librlx.so needs and how it is linked (API 2).
+
+usage: elf.py READELF librlx.so
+"""
+import re
+import subprocess
+import sys
+
+# No Fortran, no second BLAS, no libquadmath: OpenBLAS and xxHash are inside.
+MAY_NEED = re.compile(r"^(libc|libm|libstdc\+\+|libgcc_s|libhwloc|ld-linux-x86-64)\.so\.\d+$")
+
+
+def main(readelf, library):
+    def read(*options):
+        return subprocess.run([readelf, "-W", *options, library], check=True, capture_output=True, text=True).stdout
+
+    dynamic, symbols = read("-d"), read("--dyn-syms")
+    faults = [f"needs {name}" for name in re.findall(r"NEEDED\).*\[(.*)\]", dynamic) if not MAY_NEED.match(name)]
+    if not re.search(r"SONAME\).*\[librlx\.so\.\d+\]", dynamic):
+        faults.append("has no SONAME librlx.so.N")
+    faults += [f"has no {flag}" for flag in ("SYMBOLIC", "BIND_NOW") if flag not in dynamic]
+    faults += [f"has {word}" for word in ("TEXTREL", "RPATH", "RUNPATH") if word in dynamic]
+    if "UNIQUE" in symbols:
+        faults.append("exports a GNU_UNIQUE symbol, so that it could never be unloaded")
+    for line in symbols.splitlines():
+        word = line.split()
+        defined = len(word) >= 8 and word[6] not in ("UND", "Ndx", "ABS") and word[4] in ("GLOBAL", "WEAK")
+        if defined and not word[7].startswith("rlx_"):
+            faults.append(f"exports {word[7]}")
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the house that a script can see: who includes whom, how long a file is, the licence line.
+
+usage: house.py            checks all tracked and new files of this repository
+       house.py self-test  checks that each rule can fail
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Layer -> the layers that it may include, besides itself (src/README.md draws this).
+BASE, IR, OPS = {"base"}, {"base", "ir"}, {"base", "ir", "ops"}
+REWRITE = OPS | {"rewrite"}
+BACKEND = IR | {"plan", "backend"}
+PASSES = REWRITE | BACKEND | {"passes"}
+RUNTIME = PASSES | {"compile", "runtime", "transform", "import"}
+MAY_INCLUDE = {
+    "src/base": BASE,
+    "src/ir": IR,
+    "src/ops": OPS,
+    "src/rewrite": REWRITE,
+    "src/transform": REWRITE,
+    "src/plan": IR,
+    "src/backend": BACKEND,
+    "src/passes": PASSES,
+    "src/compile": PASSES | {"compile"},
+    "src/import": OPS,
+    "src/runtime": RUNTIME,
+    "src/capi": RUNTIME | {"rlx.h"},
+    "backends/reference": BACKEND | {"ops"},
+    "backends/cpu": BACKEND | {"ops"},
+    "backends/null": BACKEND,
+    "examples": {"rlx.h"},
+    "bench": {"rlx.h"},
+}
+# Single files that may include one thing more: the table of ops, and the one list of backends.
+EXCEPTIONS = {
+    ("src/ir/op.h", "ops/ops.def"),
+    ("src/ir/op.cpp", "ops/ops.def"),
+    ("src/backend/registry.cpp", "backends/"),
+}
+
+LONGEST = 600
+TABLES = re.compile(r"(\.def|\.map|/rlx\.h)$|(^|/)generated")
+CODE = re.compile(r"\.(c|h|cpp|inl|def|py|sh|cmake)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def layer_of(path):
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] in ("src", "backends") else parts[0]
+
+
+def target_of(include, path):
+    """The layer that an include names: "ir/graph.h" -> "ir"; a bare name is the neighbour or the public header."""
+    parts = include.split("/")
+    if parts[0] == "backends":
+        return "/".join(parts[:2])
+    if len(parts) > 1:
+        return parts[0]
+    return include if include == "rlx.h" else layer_of(path)
+
+
+def include_faults(path, text):
+    layer = layer_of(path)
+    if layer not in MAY_INCLUDE:
+        if path.startswith(("src/", "backends/")):
+            yield f"{path}: the folder {layer} has no row in tests/house.py"
+        return
+    for include in INCLUDE.findall(text):
+        target = target_of(include, path)
+        own = target in (layer, layer.removeprefix("src/"))
+        excepted = any(path == file and include.startswith(what) for file, what in EXCEPTIONS)
+        if not own and not excepted and target not in MAY_INCLUDE[layer]:
+            yield f'{path}: {layer} may not include "{include}"'
+
+
+def faults(path, text):
+    yield from include_faults(path, text)
+    lines = text.count("\n")
+    if CODE.search(path) and not TABLES.search(path) and lines > LONGEST:
+        yield f"{path}: {lines} lines, more than {LONGEST}"
+    if CODE.search(path) and "SPDX-License-Identifier: Apache-2.0" not in text[:300]:
+        yield f"{path}: no SPDX line"
+
+
+def self_test():
+    spdx = "// SPDX-License-Identifier: Apache-2.0\n"
+    for path, text, expected in [
+        ("src/ir/a.cpp", spdx + '#include "base/status.h"\n#include "ir/graph.h"\n', 0),
+        ("src/ir/a.cpp", spdx + '#include "ops/eval.h"\n', 1),
+        ("src/ir/op.h", spdx + '#include "ops/ops.def"\n', 0),
+        ("src/base/a.h", spdx + '  # include "ir/graph.h"\n', 1),
+        ("src/runtime/a.cpp", spdx + '#include "backends/cpu/blas.h"\n', 1),
+        ("src/backend/registry.cpp", spdx + '#include "backends/cpu/device.h"\n', 0),
+        ("src/compile/a.cpp", spdx + '#include "capi/guard.h"\n', 1),
+        ("backends/cpu/a.cpp", spdx + '#include "backends/cpu/isa.h"\n#include "ops/eval.h"\n', 0),
+        ("backends/null/a.cpp", spdx + '#include "backends/cpu/isa.h"\n', 1),
+        ("bench/a.cpp", spdx + '#include "base/status.h"\n', 1),
+        ("src/new/a.cpp", spdx, 1),
+        ("src/ir/a.cpp", spdx + "\n" * 600, 1),
+        ("src/ops/ops.def", spdx + "\n" * 600, 0),
+        ("src/ir/a.cpp", "int x;\n", 1),
+    ]:
+        found = list(faults(path, text))
+        if len(found) != expected:
+            sys.exit(f"self-test: expected {expected} faults, found {found}")
+
+
+def main():
+    if sys.argv[1:] == ["self-test"]:
+        return self_test()
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    found = []
+    for path in filter(None, listed.split("\0")):
+        if (ROOT / path).is_file() and CODE.search(path):
+            found += faults(path, (ROOT / path).read_text(encoding="utf-8"))
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

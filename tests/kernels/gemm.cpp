@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products against a plain f64 loop: every Isa, sizes around every border, poisoned tails, strides, one part and many.
+#include "backends/cpu/gemm/gemm.h"
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+double activate(Activation act, double x) {
+  switch (act) {
+    case Activation::kNone: return x;
+    case Activation::kRelu: return x < 0 ? 0 : x;
+    case Activation::kGelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::kGeluTanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kSilu: return x / (1 + std::exp(-x));
+    case Activation::kSigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::kTanh: return std::tanh(x);
+  }
+  return x;
+}
+
+// The sum's bound (class SUM) plus the activation's (class ACT).
+double tolerance(int64_t k, double terms, double y) {
+  return std::ldexp(1.0, -24) * (16 + 2 * std::sqrt(double(k))) * terms + 1e-6 * std::fmax(1, terms) +
+         4e-6 * std::fabs(y);
+}
+
+struct Element {
+  double sum = 0, size = 0;
+};
+
+struct Size {
+  int64_t m, n, k;
+};
+const Size kSizes[] = {{0, 5, 3},     {3, 0, 3},    {2, 5, 0},     {1, 1, 1},      {1, 33, 7},   {2, 48, 65},
+                       {3, 96, 513},  {4, 31, 17},  {5, 144, 20},  {14, 64, 100},  {15, 65, 31}, {29, 47, 64},
+                       {128, 96, 40}, {131, 50, 9}, {7, 32, 1025}, {130, 33, 1030}};
+
+void check_product(Isa isa, const Size& s, Activation act, bool bias, bool residual, std::mt19937& rng) {
+  const GemmFns& fns = gemm_fns(isa);
+  int64_t a_row = s.k + 3, y_row = s.n + 2;
+  Guarded a = Guarded::random(s.m * a_row, rng), b = Guarded::random(s.k * s.n, rng, -1, 1, 3);
+  Guarded bias_values = Guarded::random(s.n, rng), residuals = Guarded::random(s.m * s.n, rng, -1, 1, 5);
+  Guarded packed(packed_size(s.k, s.n), 0), y(s.m * y_row, 2), again(s.m * y_row, 2);
+
+  PackArgs pack;
+  pack.pieces[0] = {b.data(), s.n, s.n, 1};
+  pack.piece_count = 1;
+  pack.k = s.k;
+  pack.n = s.n;
+  pack.packed = packed.data();
+  run_whole(fns.pack, pack);
+  ASSERT_TRUE(packed.guards_intact());
+
+  ProductArgs args;
+  args.a = a.data();
+  args.a_row = a_row;
+  args.packed = packed.data();
+  args.y = y.data();
+  args.y_row = y_row;
+  args.m = s.m;
+  args.n = s.n;
+  args.k = s.k;
+  args.epilogue = {0.5f, act, bias ? bias_values.data() : nullptr, residual ? residuals.data() : nullptr, s.n};
+  run_whole(fns.product, args);
+  args.y = again.data();
+  run_backwards(fns.product, args);
+  ASSERT_TRUE(y.same_bits(again));
+  ASSERT_TRUE(y.guards_intact());
+
+  for (int64_t i = 0; i < s.m; ++i) {
+    for (int64_t j = 0; j < s.n; ++j) {
+      Element e;
+      for (int64_t t = 0; t < s.k; ++t) {
+        double term = 0.5 * a[i * a_row + t] * b[t * s.n + j];
+        e.sum += term;
+        e.size += std::fabs(term);
+      }
+      if (bias) e.sum += bias_values[j], e.size += std::fabs(bias_values[j]);
+      if (residual) e.sum += residuals[i * s.n + j], e.size += std::fabs(residuals[i * s.n + j]);
+      double want = activate(act, e.sum);
+      ASSERT_NEAR(y[i * y_row + j], want, tolerance(s.k, e.size, want)) << i << ' ' << j << " act " << int(act);
+    }
+    for (int64_t j = s.n; j < y_row; ++j) ASSERT_EQ(std::memcmp(&y[i * y_row + j], &kPoison, 4), 0);
+  }
+}
+
+TEST(gemm, product_is_the_sum_at_every_size) {
+  std::mt19937 rng(1);
+  for (Isa isa : available_isas()) {
+    for (const Size& s : kSizes) {
+      SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << s.m << 'x' << s.n << 'x' << s.k);
+      ASSERT_NO_FATAL_FAILURE(check_product(isa, s, Activation::kNone, false, false, rng));
+      ASSERT_NO_FATAL_FAILURE(check_product(isa, s, Activation::kGelu, true, true, rng));
+    }
+  }
+}
+
+TEST(gemm, every_activation) {
+  std::mt19937 rng(2);
+  for (Isa isa : available_isas()) {
+    for (int act = 0; act <= static_cast<int>(Activation::kTanh); ++act) {
+      ASSERT_NO_FATAL_FAILURE(check_product(isa, {9, 37, 70}, static_cast<Activation>(act), true, false, rng));
+    }
+  }
+}
+
+TEST(gemm, residual_may_be_the_output) {
+  std::mt19937 rng(3);
+  const int64_t m = 20, n = 70, k = 600;
+  Guarded a = Guarded::random(m * k, rng), packed(packed_size(k, n), 0), start = Guarded::random(m * n, rng);
+  Guarded b = Guarded::random(k * n, rng);
+  for (Isa isa : available_isas()) {
+    PackArgs pack;
+    pack.pieces[0] = {b.data(), n, n, 1};
+    pack.piece_count = 1;
+    pack.k = k;
+    pack.n = n;
+    pack.packed = packed.data();
+    run_whole(gemm_fns(isa).pack, pack);
+    Guarded apart(m * n), in_place = start;
+    ProductArgs args;
+    args.a = a.data();
+    args.a_row = k;
+    args.packed = packed.data();
+    args.y = apart.data();
+    args.y_row = n;
+    args.m = m;
+    args.n = n;
+    args.k = k;
+    args.epilogue.residual = start.data();
+    args.epilogue.residual_row = n;
+    run_whole(gemm_fns(isa).product, args);
+    args.y = in_place.data();
+    args.epilogue.residual = in_place.data();
+    run_whole(gemm_fns(isa).product, args);
+    EXPECT_TRUE(in_place.same_bits(apart));
+  }
+}
+
+TEST(gemm, packs_pieces_side_by_side) {
+  std::mt19937 rng(4);
+  for (Isa isa : available_isas()) {
+    const int64_t k = 11, widths[] = {20, 7, 50};
+    const int64_t n = 77;
+    Guarded row_major = Guarded::random(k * 20, rng), transposed = Guarded::random(7 * k, rng);
+    Guarded strided = Guarded::random(k * 150, rng), packed(packed_size(k, n), 0);
+    PackArgs pack;
+    pack.pieces[0] = {row_major.data(), widths[0], widths[0], 1};
+    pack.pieces[1] = {transposed.data(), widths[1], 1, k};
+    pack.pieces[2] = {strided.data(), widths[2], 150, 3};
+    pack.piece_count = 3;
+    pack.k = k;
+    pack.n = n;
+    pack.packed = packed.data();
+    run_backwards(gemm_fns(isa).pack, pack);
+    ASSERT_TRUE(packed.guards_intact());
+    int64_t width = panel_width(n);
+    for (int64_t c = 0; c < panel_count(n) * width; ++c) {
+      for (int64_t t = 0; t < k; ++t) {
+        float want = c < 20   ? row_major[t * 20 + c]
+                     : c < 27 ? transposed[(c - 20) * k + t]
+                     : c < 77 ? strided[t * 150 + (c - 27) * 3]
+                              : 0;
+        ASSERT_EQ(packed[(c / width * k + t) * width + c % width], want);
+      }
+    }
+  }
+}
+
+struct Layout {
+  bool a_transposed, b_transposed, broadcast_a;
+};
+
+void check_matmul(Isa isa, const Size& s, const Layout& layout, std::mt19937& rng) {
+  const Loop<MatmulArgs>& loop = gemm_fns(isa).matmul;
+  const int64_t outer = 2, inner = 3;
+  Guarded a = Guarded::random((layout.broadcast_a ? inner : outer * inner) * s.m * s.k, rng);
+  Guarded b = Guarded::random(outer * s.k * s.n, rng, -1, 1, 3);  // broadcast over `inner`
+  Guarded y(outer * inner * s.m * s.n), again(outer * inner * s.m * s.n);
+  MatmulArgs args;
+  args.a = a.data();
+  args.b = b.data();
+  args.y = y.data();
+  args.m = s.m;
+  args.n = s.n;
+  args.k = s.k;
+  args.a_row = layout.a_transposed ? 1 : s.k;
+  args.a_col = layout.a_transposed ? s.m : 1;
+  args.b_row = layout.b_transposed ? 1 : s.n;
+  args.b_col = layout.b_transposed ? s.k : 1;
+  args.y_row = s.n;
+  args.batch_rank = 2;
+  args.batch[0] = outer;
+  args.batch[1] = inner;
+  args.a_batch[0] = layout.broadcast_a ? 0 : inner * s.m * s.k;
+  args.a_batch[1] = s.m * s.k;
+  args.b_batch[0] = s.k * s.n;
+  args.y_batch[0] = inner * s.m * s.n;
+  args.y_batch[1] = s.m * s.n;
+  args.epilogue.alpha = 2;
+  run_whole(loop, args);
+  args.y = again.data();
+  run_backwards(loop, args);
+  ASSERT_TRUE(y.same_bits(again));
+  ASSERT_TRUE(y.guards_intact());
+  for (int64_t index = 0; index < outer * inner * s.m * s.n; ++index) {
+    int64_t j = index % s.n, i = index / s.n % s.m, in = index / s.n / s.m % inner, out = index / s.n / s.m / inner;
+    double sum = 0, size = 0;
+    for (int64_t t = 0; t < s.k; ++t) {
+      double term = 2.0 * a[out * args.a_batch[0] + in * args.a_batch[1] + i * args.a_row + t * args.a_col] *
+                    b[out * args.b_batch[0] + t * args.b_row + j * args.b_col];
+      sum += term;
+      size += std::fabs(term);
+    }
+    ASSERT_NEAR(y[index], sum, tolerance(s.k, size, sum)) << i << ' ' << j;
+  }
+}
+
+TEST(gemm, matmul_of_any_layout) {
+  std::mt19937 rng(5);
+  for (Isa isa : available_isas()) {
+    for (const Size& s : kSizes) {
+      for (const Layout& layout :
+           {Layout{false, false, true}, {false, true, false}, {true, false, false}, {true, true, true}}) {
+        SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << s.m << 'x' << s.n << 'x' << s.k << " transposed "
+                                        << layout.a_transposed << layout.b_transposed);
+        ASSERT_NO_FATAL_FAILURE(check_matmul(isa, s, layout, rng));
+      }
+    }
+  }
+}
+
+TEST(gemm, nan_reaches_its_row_and_column_only) {
+  std::mt19937 rng(6);
+  const int64_t m = 5, n = 40, k = 30;
+  for (Isa isa : available_isas()) {
+    Guarded a = Guarded::random(m * k, rng), b = Guarded::random(k * n, rng), y(m * n);
+    a[2 * k + 7] = NAN;
+    b[3 * n + 39] = NAN;
+    MatmulArgs args;
+    args.a = a.data();
+    args.b = b.data();
+    args.y = y.data();
+    args.m = m, args.n = n, args.k = k;
+    args.a_row = k, args.b_row = n, args.y_row = n;
+    args.epilogue.act = Activation::kRelu;
+    run_whole(gemm_fns(isa).matmul, args);
+    for (int64_t i = 0; i < m * n; ++i) EXPECT_EQ(std::isnan(y[i]), i / n == 2 || i % n == 39) << i;
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu
