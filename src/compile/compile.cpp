@@ -50,7 +50,8 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   context.math = static_cast<Grade>(options.kernels.math);
   context.skip = options.skip;
   context.refuses = [&](const Graph& graph, Value value) {
-    return find_kernel(device, options, graph, value.node).why_not;
+    Found found = find_kernel(device, options, graph, value.node);
+    return found.kernel ? std::string() : found.why_not;
   };
   context.report = &report;
   Graph graph = given;

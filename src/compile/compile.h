@@ -21,7 +21,7 @@ struct Template {
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
   std::vector<Piece> pieces;      // of the prologue, one per resident value
-  std::vector<PassEvent> events;  // what the passes did
+  RewriteReport report;       // what the passes did
 
   const Graph& graph() const { return lowered->graph; }
 };

@@ -38,6 +38,8 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
   // Another plan of the same template that shares its params: what models do.
   static Result<std::shared_ptr<Compiled>> plan(std::shared_ptr<Params> params, const UpperSizes& upper);
 
+  ~Compiled();
+
   const std::shared_ptr<Env>& env() const { return env_; }
   Device& device() const { return *template_->device; }
   std::span<const Slot> slots(SlotKind kind) const { return slots_[static_cast<size_t>(kind) - 1]; }
@@ -60,11 +62,11 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
  private:
   friend class Exec;
   Compiled() = default;
-  Status make_slots();
+  static Result<std::shared_ptr<Compiled>> finish(std::shared_ptr<Params> params, std::shared_ptr<const Plan> plan);
+  void make_slots();
+  Result<std::vector<size_t>> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
   void give_exec(std::unique_ptr<Exec> exec);
-  Result<std::vector<Tensor>> run_on(Exec& exec, std::span<const size_t> in_slots, std::span<const Tensor> in,
-                                     std::span<const size_t> out_slots);
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const Template> template_;

@@ -26,8 +26,7 @@ Result<Device*> Env::find_device(std::string_view spec) const {
   if (spec.empty()) spec = options_.default_device;
   std::string first = std::string(spec) + ":0";
   for (const auto& device : devices_)
-    if (device->info().name == spec || device->info().name == first ||
-        (device->info().name + ":0" == spec))
+    if (device->info().name == spec || device->info().name == first || (device->info().name + ":0" == spec))
       return device.get();
   return Status(Code::kUnavailable, "there is no device '" + std::string(spec) + "'").with("device", spec);
 }
@@ -36,8 +35,7 @@ Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Memo
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
   if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " is too large or no whole number of blocks");
-  auto memory = std::make_shared<HostMemory>(
-      RLX_TRY(HostMemory::allocate(host_, static_cast<size_t>(*bytes), kind)));
+  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(host_, static_cast<size_t>(*bytes), kind)));
   if (*bytes) std::memset(memory->data(), 0, static_cast<size_t>(*bytes));
   std::byte* data = memory->data();
   return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::move(memory), data), static_cast<size_t>(*bytes));

@@ -21,11 +21,10 @@ namespace rlx {
 class Exec {
  public:
   static Result<std::unique_ptr<Exec>> create(std::shared_ptr<Compiled> program, const NamedAttrs& options = {});
-  ~Exec();
 
   // Keeps the tensor; its dims determine symbols. A tensor that tests false unbinds: the slot has memory of its own.
   Status bind(SlotKind kind, size_t slot, Tensor tensor);
-  // The caller's memory, until rebound. Its dims come from the other inputs and set_dim.
+  // The caller's memory, until rebound; null unbinds. Its dims come from the other inputs and set_dim.
   Status bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes);
   // The slot's memory, own or bound, in the shape that it has now. It outlives the exec.
   Result<Tensor> tensor(SlotKind kind, size_t slot);
@@ -40,48 +39,67 @@ class Exec {
   void cancel() { cancel_.store(true, std::memory_order_relaxed); }  // async-signal-safe; acts between steps
 
   Result<std::string> report(std::string_view what) const;  // "sizes"
-  const Compiled& program() const { return *program_; }
+  const std::shared_ptr<Compiled>& program() const { return program_; }
+
+  // A whole run with bindings for this call only; results are new host tensors.
+  Result<std::vector<Tensor>> run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
+                                       std::span<const size_t> out_slots);
 
  private:
   friend class Compiled;
-  struct Port {                    // the state of one input or output slot
-    Tensor bound;                  // what bind gave
-    std::byte* pointer = nullptr;  // what bind_ptr gave
+  // Where the bytes of one input or output slot are. At most one of `bound` and `pointer` is set; else `own` is used.
+  struct Port {
+    Tensor bound;
+    std::byte* pointer = nullptr;
     size_t pointer_bytes = 0;
-    Tensor own;           // memory of the slot's own, at upper size; made when first needed
-    Dims dims;            // now
-    bool linked = false;  // an input that takes its dims from `dims` of the last exchange
+    std::shared_ptr<std::byte> own;  // at upper size; made when first needed
+    Dims linked;                     // an input that received an output: its dims
+    bool is_linked = false;
+    bool is_staged = false;  // the bytes pass through `own`: another dtype, or unaligned memory
     bool is_given() const { return bound || pointer; }
-    std::byte* data() const { return bound ? bound.data() : pointer ? pointer : own.data(); }
+    std::byte* given() const { return bound ? bound.data() : pointer; }
   };
 
   Exec() = default;
-  Status make_bases();
+  std::vector<Port>& ports(SlotKind kind) { return kind == SlotKind::kInput ? inputs_ : outputs_; }
+  const Slot& slot_of(SlotKind kind, size_t slot) const { return program_->slots(kind)[slot]; }
+  const PlanSlot& planned(SlotKind kind, size_t slot) const;
+  uint32_t base_of(SlotKind kind, size_t slot) const;
+  Dims dims_now(SlotKind kind, size_t slot) const;
+  Status check_slot(SlotKind kind, size_t slot) const;
+  Status check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const;
+  void set_staged(SlotKind kind, size_t slot);
+  void forget_bindings();
+
   Status adopt_params();
   Status exchange_links();
   Status resolve_sizes();
-  Status bind_memory();
-  Status check_bytes(SlotKind kind, size_t slot) const;
+  Status place_slots();
+  Status place_slot(SlotKind kind, size_t slot);
+  Status check_memory(SlotKind kind, size_t slot) const;
   Status own_memory(SlotKind kind, size_t slot);
+  void place_base(uint32_t base, std::byte* data);
   Status prepare();
-  void mark_base(uint32_t base, std::byte* data);
-  std::vector<Port>& ports(SlotKind kind) { return kind == SlotKind::kInput ? inputs_ : outputs_; }
-  Result<Port*> port(SlotKind kind, size_t slot);
-  uint32_t base_of(SlotKind kind, size_t slot) const;
-  Dims dims_now(std::span<const SizeId> ids) const;
+  Status stage_inputs();
+  Status stage_outputs();
 
   std::shared_ptr<Compiled> program_;
   std::vector<Port> inputs_, outputs_;
-  std::vector<std::pair<size_t, size_t>> links_;  // output, input
-  std::vector<uint8_t> wanted_;
+  struct Link {
+    size_t output, input;
+    bool is_armed = false;  // a run has made the output since
+  };
+  std::vector<Link> links_;
+  std::vector<bool> wanted_;  // by output
   HostMemory arena_, sized_;
   SizeState sizes_;
+  std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
   std::shared_ptr<const ParamSet> params_;
   uint64_t params_version_ = 0;
-  bool sizes_dirty_ = true, memory_dirty_ = true, has_run_ = false;
+  bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false;
 
   std::vector<Binding> bases_;
-  std::vector<uint32_t> changed_bases_;  // since the last submit; capacity for all
+  std::vector<uint32_t> changed_bases_;  // since the last run; capacity for all
   std::unique_ptr<ProgramState> state_;
   std::atomic<bool> cancel_{false};
 };

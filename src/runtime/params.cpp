@@ -126,8 +126,10 @@ Status Params::publish(ParamSet next, const std::vector<bool>& changed, bool all
   auto work = [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
         auto made = prepare(stale[i], next, owner);
-        if (made.ok()) next.residents[stale[i]] = std::move(*made);
-        else results[i] = std::move(made).status();
+        if (made.ok())
+          next.residents[stale[i]] = std::move(*made);
+        else
+          results[i] = std::move(made).status();
       } catch (const std::bad_alloc&) {
         results[i] = Status::no_memory();
       }

@@ -92,8 +92,9 @@ Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
 Status check_range(const PlanSymbol& symbol, int64_t size) {
   if (size >= symbol.range.lo && size <= symbol.upper) return {};
   const char* what = size > symbol.upper ? "is above the planned" : "is below the smallest";
-  return Status(Code::kRange, format("the size '%s' = %lld %s %lld", symbol.name.c_str(), static_cast<long long>(size),
-                                     what, static_cast<long long>(size > symbol.upper ? symbol.upper : symbol.range.lo)))
+  return Status(Code::kRange,
+                format("the size '%s' = %lld %s %lld", symbol.name.c_str(), static_cast<long long>(size), what,
+                       static_cast<long long>(size > symbol.upper ? symbol.upper : symbol.range.lo)))
       .with("value", symbol.name)
       .with("got", std::to_string(size));
 }

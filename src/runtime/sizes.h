@@ -23,7 +23,8 @@ class SizeState {
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
-  Status set_dim(const Plan& plan, std::string_view symbol, int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
+  Status set_dim(const Plan& plan, std::string_view symbol,
+                 int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
 
   // Gives every symbol its size (API.md 5), checks dims, ranges and guards, and evaluates the table. `changed` then
   // lists the entries that moved. On failure the sizes are as before.

@@ -18,9 +18,9 @@ namespace rlx {
 
 // What makes two prepared forms the same one: the expression over params that they hold, its packing, and the device.
 struct FormKey {
-  std::string packing;                          // of the kernel that reads it; empty: dense
+  std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
-  std::shared_ptr<const Graph> body;            // compared by structure; its params stand for `sources`
+  std::shared_ptr<const Graph> body;              // compared by structure; its params stand for `sources`
   std::vector<std::weak_ptr<std::byte>> sources;  // compared by identity
   size_t hash() const;
   bool operator==(const FormKey& other) const;
