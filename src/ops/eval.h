@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bounds.h"
 #include "base/dim.h"
 #include "base/small_vector.h"
 #include "base/tensor.h"
@@ -17,8 +18,6 @@
 #include "ir/graph.h"
 
 namespace rlx {
-
-enum class Bounds : uint8_t { kError, kClamp, kDrop };  // what an index out of range does (OPS.md 3.1)
 
 struct Operand {
   DType dtype = DType::kNone;  // of the storage; kNone: an absent input

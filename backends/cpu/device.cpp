@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device "cpu".
+#include "backend/registry.h"
+#include "backends/cpu/caps.h"
+#include "backends/cpu/program.h"
+#include "backends/cpu/table.h"
+
+namespace rlx {
+
+namespace cpu {
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const DeviceContext& context) : context_(context), table_(op_table()) {
+    info_.name = info_.kind = "cpu";
+  }
+  const DeviceInfo& info() const override { return info_; }
+  Found find(const Query& query) const override { return table_.find(query); }
+  Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {
+    return std::unique_ptr<Program>(new CpuProgram(std::move(plan), caps_, context_));
+  }
+
+ private:
+  DeviceContext context_;
+  Table table_;
+  Caps caps_;
+  DeviceInfo info_;
+};
+
+}  // namespace cpu
+
+Result<Devices> open_cpu(const DeviceContext& context) {
+  Devices devices;
+  devices.push_back(std::make_unique<cpu::CpuDevice>(context));
+  return devices;
+}
+
+}  // namespace rlx

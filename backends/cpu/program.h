@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan on the CPU: its steps are encoded into argument blocks, which hold pointers and sizes of now, and walked by a
+// team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has changed.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backend/device.h"
+#include "backends/cpu/caps.h"
+#include "backends/cpu/table.h"
+
+namespace rlx::cpu {
+
+class CpuState;
+
+class CpuProgram : public Program {
+ public:
+  CpuProgram(std::shared_ptr<const Plan> plan, const Caps& caps, const DeviceContext& context);
+  Result<std::unique_ptr<ProgramState>> make_state() const override;
+  Result<Fence> submit(const RunArgs&) const override;
+  Status run(const RunArgs&) const override;
+
+ private:
+  friend class CpuState;
+  const CpuKernel& kernel(uint32_t step) const {
+    const Kernel* row = plan_->steps[step].kernel;
+    return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
+  }
+  void mark_changes(const RunArgs&, CpuState&) const;
+  void encode_dirty(const RunArgs&, CpuState&) const;
+  void encode(uint32_t step, const RunArgs&, CpuState&) const;
+
+  std::shared_ptr<const Plan> plan_;
+  const Caps& caps_;
+  DeviceContext context_;
+  std::vector<size_t> args_at_;  // by step, offsets of argument blocks
+  size_t args_bytes_ = 0;
+  std::vector<std::vector<uint32_t>> by_size_, by_base_;  // the steps that use a size, a base
+};
+
+}  // namespace rlx::cpu

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/table.h"
+
+namespace rlx::cpu {
+
+Table::Table(const OpTable& ops) {
+  size_t last = 0;
+  for (const OpInfo& info : ops.rows()) last = std::max<size_t>(last, info.id);
+  by_op_.resize(last + 1);
+  add_native_kernels(by_op_);
+  for (const OpInfo& info : ops.rows())
+    if (info.primitive() && info.eval && !info.is(kLeaf)) by_op_[info.id].push_back(eval_kernel(info));
+}
+
+std::span<const CpuKernel> Table::rows(Op op) const {
+  auto id = static_cast<size_t>(op);
+  return id < by_op_.size() ? std::span<const CpuKernel>(by_op_[id]) : std::span<const CpuKernel>();
+}
+
+Found Table::find(const Query& query) const {
+  Found found;
+  for (const CpuKernel& row : rows(query.node.op)) {
+    std::string_view reason = row.refuse ? row.refuse(query) : std::string_view();
+    if (query.options.dispatch == Dispatch::kReference && row.path != Path::kReference) reason = "dispatch=reference";
+    if (reason.empty()) {
+      found.kernel = &row;
+      return found;
+    }
+    found.why_not += (found.why_not.empty() ? "" : "; ") + std::string(row.name) + ": " + std::string(reason);
+  }
+  if (found.why_not.empty()) found.why_not = "no kernel";
+  return found;
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU's kernel table: per op an ordered list of rows, the best first; the last row of every primitive is its
+// typed `eval`, so every op runs and kernels only make it fast.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/plan.h"
+
+namespace rlx::cpu {
+
+struct Caps;  // what rows are told of this machine: caps.h
+
+// One step at the sizes and places of now. Absent operands test false.
+struct StepView {
+  const Plan& plan;
+  const Step& step;
+  const Node& node;
+  std::span<const View> in, out;
+  std::byte* scratch = nullptr;
+  const int64_t* symbols = nullptr;  // sizes of now by symbol of the plan; stays where it is
+};
+
+// How a step is launched: its work falls into parts that depend on sizes only and may run in any order, anywhere.
+struct Launch {
+  int64_t parts = 1;
+  double nanoseconds = 0;  // of all parts on one thread, about
+};
+
+struct CpuKernel : Kernel {
+  size_t (*args_bytes)(const Step&) = nullptr;
+  // Fills the argument block, which is trivially destructible and aligned to 16. Allocates nothing.
+  void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
+  Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
+  bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
+};
+
+class Table {
+ public:
+  explicit Table(const OpTable& ops);
+  std::span<const CpuKernel> rows(Op op) const;
+  Found find(const Query&) const;
+
+ private:
+  std::vector<std::vector<CpuKernel>> by_op_;
+};
+
+extern const CpuKernel kCopyKernel;         // of steps without a kernel
+CpuKernel eval_kernel(const OpInfo& info);  // the reference row of a primitive
+void add_native_kernels(std::vector<std::vector<CpuKernel>>& by_op);
+
+}  // namespace rlx::cpu

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/walk.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <mutex>
+
+namespace rlx::cpu {
+
+namespace {
+
+constexpr double kWorthSharing = 2000;  // nanoseconds: less than that stays on one worker (CPU.md 3.8)
+
+// FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.
+class DenormalMode {
+ public:
+#if defined(__x86_64__)
+  DenormalMode() : found_(_mm_getcsr()), now_(found_) {}
+  ~DenormalMode() {
+    set(found_);
+  }
+  void keep(bool keeps) {
+    set(keeps ? found_ & ~kFlush : found_ | kFlush);
+  }
+
+ private:
+  static constexpr unsigned kFlush = 0x8040;  // FTZ is bit 15, DAZ bit 6 of MXCSR
+  void set(unsigned wanted) {
+    if (now_ != wanted) _mm_setcsr(now_ = wanted);
+  }
+  unsigned found_, now_;
+#else
+  void keep(bool) {}
+#endif
+};
+
+bool is_cancelled(const std::atomic<bool>* cancel) {
+  return cancel && cancel->load(std::memory_order_relaxed);
+}
+
+Status cancelled() {
+  return Status(Code::kCancelled, "the run was cancelled");
+}
+
+// The first failure of a run that several threads share; whoever sees it does nothing more.
+class FirstFailure {
+ public:
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  void set(Status status) {
+    std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = std::move(status);
+    failed_.store(true, std::memory_order_relaxed);
+  }
+  Status take() { return std::move(status_); }
+
+ private:
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  Status status_;
+};
+
+void run_part(const EncodedStep& step, int64_t begin, int64_t end, DenormalMode& mode, FirstFailure& failure,
+              const std::atomic<bool>* cancel) {
+  if (failure.failed()) return;
+  if (is_cancelled(cancel)) return failure.set(cancelled());
+  mode.keep(step.keeps_denormals);
+  Status status = step.run(step.args, begin, end);
+  if (!status.ok()) failure.set(std::move(status));
+}
+
+}  // namespace
+
+void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups) {
+  groups.clear();
+  for (uint32_t i = 0; i < steps.size(); i++) {
+    const Launch& launch = steps[i].launch;
+    bool shared = launch.parts > 1 && launch.nanoseconds >= kWorthSharing;
+    if (shared) {
+      double part = launch.nanoseconds / static_cast<double>(launch.parts);
+      groups.push_back({i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part))});
+    } else if (groups.empty() || groups.back().grain) {
+      groups.push_back({i, 1, 0});
+    } else {
+      groups.back().count++;
+    }
+  }
+}
+
+Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* cancel) {
+  DenormalMode mode;
+  for (const EncodedStep& step : steps) {
+    if (is_cancelled(cancel)) return cancelled();
+    mode.keep(step.keeps_denormals);
+    Status status = step.run(step.args, 0, step.launch.parts);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
+                           FirstFailure& failure, const std::atomic<bool>* cancel) {
+  DenormalMode mode;
+  for (const StepGroup& group : groups) {
+    if (group.grain) {
+      const EncodedStep& step = steps[group.first];
+      team.chunks(step.launch.parts, group.grain,
+                  [&](int64_t begin, int64_t end, int) { run_part(step, begin, end, mode, failure, cancel); });
+    } else {
+      team.serial([&] {
+        for (const EncodedStep& step : steps.subspan(group.first, group.count))
+          run_part(step, 0, step.launch.parts, mode, failure, cancel);
+      });
+    }
+  }
+}
+
+Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
+            const std::atomic<bool>* cancel) {
+  bool shares = false;
+  for (const StepGroup& group : groups) shares |= group.grain != 0;
+  int workers = threads <= 1 || !shares ? 1 : std::min(threads, pool.workers());
+  if (workers <= 1) return walk_alone(steps, cancel);
+  FirstFailure failure;
+  if (pool.has_teams()) {
+    pool.run_team(workers, [&](Team& team) { walk_with_team(team, steps, groups, failure, cancel); });
+    return failure.take();
+  }
+  for (const StepGroup& group : groups) {
+    if (!group.grain) {
+      RLX_TRY(walk_alone(steps.subspan(group.first, group.count), cancel));
+      continue;
+    }
+    const EncodedStep& step = steps[group.first];
+    auto part = [&](int64_t begin, int64_t end, int) {
+      DenormalMode mode;
+      run_part(step, begin, end, mode, failure, cancel);
+    };
+    pool.parallel_for(step.launch.parts, group.grain, part, workers);
+    if (failure.failed()) break;
+  }
+  return failure.take();
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running encoded steps in order: alone, by a team that walks the list together, or step by step on a host's threads.
+// Invariant: results do not depend on which.
+#pragma once
+
+#include <atomic>
+#include <span>
+#include <vector>
+
+#include "backends/cpu/table.h"
+#include "base/thread_pool.h"
+
+namespace rlx::cpu {
+
+struct EncodedStep {
+  const void* args = nullptr;
+  Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
+  Launch launch;
+  bool keeps_denormals = true;
+};
+
+// Neighbours that run together: short steps one after another on one worker, or one step in chunks over the team.
+struct StepGroup {
+  uint32_t first, count;
+  int64_t grain;  // parts in a chunk; 0: a serial group
+};
+
+void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups);
+
+Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* cancel);
+Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
+            const std::atomic<bool>* cancel);
+
+}  // namespace rlx::cpu

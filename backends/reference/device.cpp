@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device "reference": the oracle. It keeps the whole graph, interprets it with F in f64 and rounds at the outputs;
+// offsets of the plan mean nothing to it, and no speed is attempted.
+#include <cstring>
+
+#include "backend/registry.h"
+#include "ops/interpret.h"
+
+namespace rlx {
+
+namespace {
+
+class ReferenceProgram : public Program {
+ public:
+  explicit ReferenceProgram(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  Result<std::unique_ptr<ProgramState>> make_state() const override { return std::make_unique<ProgramState>(); }
+
+  Result<Fence> submit(const RunArgs& args) const override { return Fence::finished(evaluate(args)); }
+
+ private:
+  // Bytes of a base as a tensor that does not own them.
+  Result<Tensor> borrow(const ValueType& type, std::span<const SizeId> dims, uint32_t base, const RunArgs& args) const {
+    Dims now;
+    for (SizeId id : dims) now.push_back(args.sizes[id]);
+    auto bytes = byte_size(type.dtype, element_count(std::span<const int64_t>(now)).value_or(0));
+    return Tensor::adopt(type.dtype, now, std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases[base].host),
+                         static_cast<size_t>(bytes.value_or(0)));
+  }
+
+  Status evaluate(const RunArgs& args) const {
+    const Graph& graph = plan_->graph();
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < plan_->inputs.size(); i++)
+      inputs.push_back(
+          RLX_TRY(borrow(graph.node(graph.inputs()[i]).out[0], plan_->inputs[i].dims, plan_->input_base(i), args)));
+    std::map<std::string, Tensor> params;
+    const std::vector<Resident>& residents = plan_->lowered->residents;
+    for (size_t i = 0; i < residents.size(); i++) {
+      const Node& node = graph.node(residents[i].value);
+      if (node.op != Op::kParam) continue;
+      Dims dims;
+      for (const Dim& dim : node.out[0].dims) dims.push_back(dim.literal());
+      std::shared_ptr<std::byte> data(std::shared_ptr<void>(), args.bases[plan_->resident_base(i)].host);
+      auto bytes = byte_size(node.out[0].dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
+      params.emplace(graph.leaf_name(residents[i].value.node),
+                     RLX_TRY(Tensor::adopt(node.out[0].dtype, dims, data, static_cast<size_t>(bytes.value_or(0)))));
+    }
+    EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
+    std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options));
+    for (size_t i = 0; i < results.size(); i++) {
+      DType declared = graph.type(graph.outputs()[i].value).dtype;
+      Tensor result = convert(results[i], declared);
+      if (result.bytes()) std::memcpy(args.bases[plan_->output_base(i)].host, result.data(), result.bytes());
+    }
+    return {};
+  }
+
+  std::shared_ptr<const Plan> plan_;
+};
+
+class ReferenceDevice : public Device {
+ public:
+  ReferenceDevice() {
+    info_.name = info_.kind = "reference";
+    info_.prologue = false;
+  }
+  const DeviceInfo& info() const override { return info_; }
+  Found find(const Query&) const override {
+    static constexpr Kernel kEval{.op = Op::kNone, .name = "eval", .path = Path::kReference};
+    return {&kEval, {}};
+  }
+  Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {
+    return std::unique_ptr<Program>(new ReferenceProgram(std::move(plan)));
+  }
+
+ private:
+  DeviceInfo info_;
+};
+
+}  // namespace
+
+Result<Devices> open_reference(const DeviceContext&) {
+  Devices devices;
+  devices.push_back(std::make_unique<ReferenceDevice>());
+  return devices;
+}
+
+}  // namespace rlx

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace rlx {
+
+enum class Bounds : uint8_t { kError, kClamp, kDrop };  // what an index out of range does (OPS.md 3.1)
+
+}  // namespace rlx

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/compile.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace rlx {
+
+// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of it works on symbolic
+// sizes.
+static constexpr struct {
+  std::string_view name;
+  PassFn run;
+} kPasses[] = {
+    {"expand", expand_composites},         // composites that the device has no kernel for
+    {"dce", drop_dead_nodes},              // what no output depends on
+    {"check-supported", check_supported},  // names every node left without a kernel, and why
+};
+
+static KernelOptions options_of(const CompileOptions& options, const OpInfo& info) {
+  KernelOptions own = options.kernels;
+  for (const auto& [op, dispatch] : options.dispatch_of)
+    if (op == info.name) own.dispatch = dispatch;
+  return own;
+}
+
+Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node) {
+  const OpInfo& info = graph.info(graph.node(node));
+  KernelOptions own = options_of(options, info);
+  if (!info.primitive() && own.dispatch != Dispatch::kNative)
+    return {nullptr, own.dispatch == Dispatch::kCommon ? "dispatch=common" : "dispatch=reference"};
+  return device.find(Query{graph, graph.node(node), own});
+}
+
+static Status check_expected(const CompileOptions& options, const RewriteReport& report) {
+  for (const std::string& rule : options.expect) {
+    auto fired = [&](const RewriteReport::Line& line) {
+      return line.reason.empty() && (line.rule == rule || line.pass == rule);
+    };
+    if (std::none_of(report.lines.begin(), report.lines.end(), fired))
+      return Status(Code::kNotFound, "passes.expect: the rule '" + rule + "' did not fire").with("value", rule);
+  }
+  return {};
+}
+
+static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
+                                RewriteReport& report) {
+  PassContext context;
+  context.math = static_cast<Grade>(options.kernels.math);
+  context.skip = options.skip;
+  context.refuses = [&](const Graph& graph, Value value) {
+    Found found = find_kernel(device, options, graph, value.node);
+    return found.kernel ? std::string() : found.why_not;
+  };
+  context.report = &report;
+  Graph graph = given;
+  for (const auto& pass : kPasses) {
+    if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
+    graph = RLX_TRY(pass.run(graph, context));
+  }
+  RLX_TRY(check_expected(options, report));
+  return graph;
+}
+
+Result<std::shared_ptr<const Template>> compile(const Graph& given, Device& device, CompileOptions options) {
+  auto source = std::make_shared<Template>();
+  Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
+  std::vector<const Kernel*> kernels(graph.nodes().size(), nullptr);
+  for (uint32_t i = 0; i < kernels.size(); i++)
+    if (!graph.info(graph.node(i)).is(kLeaf) && !is_resident(graph, {i, 0}))
+      kernels[i] = find_kernel(device, options, graph, i).kernel;
+  source->device = &device;
+  source->lowered = std::make_shared<const Lowered>(
+      lower(std::move(graph), options.kernels, std::move(kernels), device.info().prologue));
+  source->pieces = RLX_TRY(split_prologue(*source->lowered));
+  source->options = std::move(options);
+  return std::shared_ptr<const Template>(std::move(source));
+}
+
+Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const UpperSizes& upper) {
+  std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper));
+  int64_t bytes = plan->arena_bytes + plan->sized_bytes;
+  for (const Resident& resident : source.lowered->residents) bytes += static_cast<int64_t>(resident.bytes);
+  if (bytes > source.options.memory_limit)
+    return Status(Code::kNoMemory,
+                  format("the plan takes %lld bytes, memory.limit is %lld:\n%s", static_cast<long long>(bytes),
+                         static_cast<long long>(source.options.memory_limit), memory_json(*plan).c_str()));
+  return plan;
+}
+
+// ---- reports ----
+
+static std::string_view path_text(const Lowered& lowered, uint32_t node) {
+  if (lowered.phases[node] == Phase::kResident) return "prologue";
+  if (!lowered.kernels[node]) return "unsupported";
+  switch (lowered.kernels[node]->path) {
+    case Path::kNative: return "native";
+    case Path::kRegion: return "region";
+    case Path::kReference: return "reference";
+  }
+  return "unsupported";
+}
+
+static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std::string_view path, const Found& found) {
+  json.begin_object()
+      .member("op", graph.info(graph.node(node)).name)
+      .member("node", std::string_view(graph.describe(node)))
+      .member("path", path);
+  if (found.kernel) json.member("kernel", found.kernel->name);
+  if (!found.why_not.empty()) json.member("refused", std::string_view(found.why_not));
+  json.end_object();
+}
+
+std::string dispatch_report(const Template& source) {
+  const Graph& graph = source.graph();
+  JsonWriter json;
+  json.begin_object().key("nodes").begin_array();
+  for (uint32_t i = 0; i < graph.nodes().size(); i++)
+    if (!graph.info(graph.node(i)).is(kLeaf)) {
+      Found found = source.lowered->kernels[i] ? find_kernel(*source.device, source.options, graph, i) : Found();
+      write_node(json, graph, i, path_text(*source.lowered, i), found);
+    }
+  json.end_array().key("expanded").begin_array();
+  for (const RewriteReport::Line& line : source.report.lines)
+    if (line.pass == "expand" && line.reason.empty()) json.value(std::string_view(line.where));
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options) {
+  JsonWriter json;
+  json.begin_object().key("nodes").begin_array();
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const OpInfo& info = graph.info(graph.node(i));
+    if (info.is(kLeaf)) continue;
+    Found found = find_kernel(device, options, graph, i);
+    std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
+                                         : (info.primitive() ? "unsupported" : "expanded");
+    write_node(json, graph, i, path, found);
+  }
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string passes_report(const Template& source) {
+  JsonWriter json;
+  json.begin_array();
+  for (const RewriteReport::Line& line : source.report.lines) {
+    json.begin_object()
+        .member("pass", std::string_view(line.pass))
+        .member("rule", std::string_view(line.rule))
+        .member("node", std::string_view(line.where));
+    if (!line.reason.empty()) json.member("missed", std::string_view(line.reason));
+    json.end_object();
+  }
+  json.end_array();
+  return std::move(json).take();
+}
+
+}  // namespace rlx

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler: a graph becomes a template (all passes, on symbolic sizes, once), a template and upper sizes become a
+// plan. Invariant: a template is immutable, and no symbol's value entered it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/device.h"
+#include "compile/options.h"
+#include "ir/graph.h"
+#include "passes/pass.h"
+#include "passes/prologue.h"
+#include "plan/plan.h"
+
+namespace rlx {
+
+struct Template {
+  Device* device = nullptr;  // of the env
+  CompileOptions options;
+  std::shared_ptr<const Lowered> lowered;
+  std::vector<Piece> pieces;      // of the prologue, one per resident value
+  RewriteReport report;       // what the passes did
+
+  const Graph& graph() const { return lowered->graph; }
+};
+
+Result<std::shared_ptr<const Template>> compile(const Graph& graph, Device& device, CompileOptions options);
+Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const UpperSizes& upper);
+
+// What the device says of one node under these options; composites have no kernel where dispatch is not native.
+Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node);
+
+// Reports, as JSON.
+std::string dispatch_report(const Template& source);  // for every node the path taken, and why kernels refused
+std::string passes_report(const Template& source);
+// The dispatch report of a graph that is not compiled: what would happen on this device.
+std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options);
+
+}  // namespace rlx

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/options.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace rlx {
+
+namespace {
+
+struct OptionRow {
+  AttrDef def;  // a name that ends in '.': a family, completed by a symbol or an op
+  std::string_view summary;
+  void (*set)(CompileOptions&, std::string_view rest, const AttrValue&);
+};
+
+template <class Enum>
+Enum choice(const AttrValue& value, std::string_view choices) {
+  const auto& text = std::get<std::string>(value);
+  int index = 0;
+  while (!choices.starts_with(text) || (choices.size() > text.size() && choices[text.size()] != '|')) {
+    choices.remove_prefix(choices.find('|') + 1);
+    index++;
+  }
+  return static_cast<Enum>(index);
+}
+
+constexpr std::string_view kBoundsNames = "error|clamp|drop", kMathNames = "strict|close|fast",
+                           kDispatchNames = "native|common|reference";
+
+const std::vector<OptionRow>& rows() {
+  using Options = CompileOptions;
+  using Text = std::string_view;
+  static const std::vector<OptionRow> kRows = {
+      {{"dims.", AttrKind::kI64, true, {}, {}, 0},
+       "upper size to plan for",
+       [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
+      {{"math", AttrKind::kEnum, false, "close", kMathNames},
+       "which rewrites are allowed",
+       [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Math>(v, kMathNames); }},
+      {{"bounds", AttrKind::kEnum, false, "error", kBoundsNames},
+       "what an index out of range does",
+       [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v, kBoundsNames); }},
+      {{"dispatch", AttrKind::kEnum, false, "native", kDispatchNames},
+       "native kernels, primitives only, or reference",
+       [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v, kDispatchNames); }},
+      {{"dispatch.", AttrKind::kEnum, true, {}, kDispatchNames},
+       "the same for one op",
+       [](Options& o, Text rest, const AttrValue& v) {
+         o.dispatch_of.emplace_back(rest, choice<Dispatch>(v, kDispatchNames));
+       }},
+      {{"passes.skip", AttrKind::kStrs, false, std::vector<std::string>()},
+       "passes and rules to leave out",
+       [](Options& o, Text, const AttrValue& v) { o.skip = std::get<std::vector<std::string>>(v); }},
+      {{"passes.expect", AttrKind::kStrs, false, std::vector<std::string>()},
+       "rules that must fire",
+       [](Options& o, Text, const AttrValue& v) { o.expect = std::get<std::vector<std::string>>(v); }},
+      {{"io.convert", AttrKind::kBool, false, int64_t{0}},
+       "inputs of other dtypes are converted",
+       [](Options& o, Text, const AttrValue& v) { o.io_convert = std::get<int64_t>(v) != 0; }},
+      {{"weights.drop", AttrKind::kBool, false, int64_t{0}},
+       "release original bytes that a prepared form replaces",
+       [](Options& o, Text, const AttrValue& v) { o.drop_weights = std::get<int64_t>(v) != 0; }},
+      {{"threads", AttrKind::kI64, false, {}, {}, 1, INT_MAX},
+       "most threads of one run",
+       [](Options& o, Text, const AttrValue& v) { o.threads = static_cast<int>(std::get<int64_t>(v)); }},
+      {{"memory.limit", AttrKind::kI64, false, {}, {}, 0},
+       "bytes that a plan may take",
+       [](Options& o, Text, const AttrValue& v) { o.memory_limit = std::get<int64_t>(v); }},
+      {{"dump", AttrKind::kStr, false, {}},
+       "folder for the graph after each pass",
+       [](Options& o, Text, const AttrValue& v) { o.dump = std::get<std::string>(v); }},
+  };
+  return kRows;
+}
+
+const OptionRow* find_row(std::string_view key) {
+  for (const OptionRow& row : rows())
+    if (row.def.name == key || (row.def.name.ends_with('.') && key.starts_with(row.def.name) && key != row.def.name))
+      return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<CompileOptions> parse_compile_options(const NamedAttrs& given) {
+  CompileOptions options;
+  for (size_t i = 0; i < given.size(); i++) {
+    const std::string& key = given[i].first;
+    const OptionRow* row = find_row(key);
+    if (!row) return Status(Code::kOption, "unknown compile option '" + key + "'").with("value", key);
+    for (size_t k = 0; k < i; k++)
+      if (given[k].first == key)
+        return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
+    std::string_view rest = row->def.name.ends_with('.') ? std::string_view(key).substr(row->def.name.size()) : key;
+    if (row->def.name == "dispatch." && !op_table().find(rest))
+      return Status(Code::kOption, "the option '" + key + "' names no op").with("value", key);
+    AttrDef def = row->def;
+    def.name = key;
+    AttrValue value = RLX_TRY(coerce(def, given[i].second));
+    row->set(options, rest, value);
+  }
+  return options;
+}
+
+std::string compile_options_schema() {
+  JsonWriter json;
+  json.begin_array();
+  for (const OptionRow& row : rows()) {
+    json.begin_object();
+    std::string key(row.def.name);
+    if (key.ends_with('.')) key += key == "dims." ? "<symbol>" : "<op>";
+    json.member("name", std::string_view(key)).member("kind", name(row.def.kind));
+    if (!row.def.choices.empty()) json.member("choices", row.def.choices);
+    if (auto* text = std::get_if<std::string>(&row.def.fallback)) json.member("default", std::string_view(*text));
+    if (auto* number = std::get_if<int64_t>(&row.def.fallback)) json.member("default", *number);
+    json.member("meaning", row.summary).end_object();
+  }
+  json.end_array();
+  return std::move(json).take();
+}
+
+}  // namespace rlx

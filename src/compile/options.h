@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compile options: one table gives names, kinds, defaults and the schema; an option that it does not list is refused.
+#pragma once
+
+#include <climits>
+#include <string>
+#include <vector>
+
+#include "ir/attr.h"
+#include "plan/plan.h"
+
+namespace rlx {
+
+struct CompileOptions {
+  UpperSizes dims;
+  KernelOptions kernels;
+  std::vector<std::pair<std::string, Dispatch>> dispatch_of;  // by op name
+  std::vector<std::string> skip, expect;
+  bool io_convert = false;
+  bool drop_weights = false;
+  int threads = INT_MAX;
+  int64_t memory_limit = INT64_MAX;  // bytes of arena, sized region and prepared forms
+  std::string dump;                  // folder for the graph after each pass; empty: none
+};
+
+Result<CompileOptions> parse_compile_options(const NamedAttrs& given);
+std::string compile_options_schema();  // JSON
+
+}  // namespace rlx

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes nothing: fails when a node is left without a kernel, naming every such node and why each kernel refused.
+#include "passes/pass.h"
+#include "plan/phase.h"
+
+namespace rlx {
+
+Result<Graph> check_supported(const Graph& graph, PassContext& context) {
+  std::string refused;
+  size_t count = 0;
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const Node& node = graph.node(i);
+    if (graph.info(node).is(kLeaf) || is_resident(graph, {i, 0})) continue;
+    std::string why = context.refuses ? context.refuses(graph, {i, 0}) : "no device";
+    if (why.empty()) continue;
+    refused += "\n  " + graph.describe(i) + ": " + why;
+    count++;
+  }
+  if (count == 0) return graph;
+  return Status(Code::kUnsupported,
+                format("%zu node%s without a kernel:%s", count, count == 1 ? "" : "s", refused.c_str()));
+}
+
+}  // namespace rlx

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drops what no output depends on. Inputs and params stay, as they are part of the interface.
+#include "passes/pass.h"
+
+namespace rlx {
+
+Result<Graph> drop_dead_nodes(const Graph& graph, PassContext&) {
+  return drop_dead(graph);
+}
+
+}  // namespace rlx

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/rebuild.h"
+
+namespace rlx {
+
+Rebuild::Rebuild(const Graph& from) : from_(from), to_(from.name(), &from.table()), map_(from.nodes().size()) {
+  auto leaves = [&]() -> Status {
+    for (const auto& [name, range] : from.symbols()) RLX_TRY(to_.declare_symbol(name, range));
+    for (uint32_t node : from.inputs())
+      set(node,
+          {RLX_TRY(to_.add_input(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
+    for (uint32_t node : from.params())
+      set(node,
+          {RLX_TRY(to_.add_param(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
+    return {};
+  };
+  status_ = leaves();
+}
+
+Status Rebuild::copy(uint32_t index) {
+  const Node& node = from_.node(index);
+  std::vector<Value> in;
+  for (Value value : node.in) in.push_back(mapped(value));
+  Value first = RLX_TRY(to_.add(from_.info(node), in, node.attrs, node.name));
+  std::vector<Value> values;
+  for (uint32_t i = 0; i < node.out.size(); i++) values.push_back({first.node, i});
+  set(index, std::move(values));
+  return {};
+}
+
+Result<Graph> Rebuild::finish() {
+  for (const GraphOutput& output : from_.outputs()) RLX_TRY(to_.add_output(output.name, mapped(output.value)));
+  for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
+  return std::move(to_);
+}
+
+}  // namespace rlx

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel row: what the compiler and the planner ask of a kernel. Rows stand in an ordered table per device, the
+// best first; how a row is encoded and launched is its backend's own business, in a struct derived from this one.
+// Invariant: everything here is pure, so reports and tests ask it without a device.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/bounds.h"
+#include "ir/graph.h"
+
+namespace rlx {
+
+enum class Math : uint8_t { kStrict, kClose, kFast };
+enum class Dispatch : uint8_t { kNative, kCommon, kReference };
+
+// The compile options that choose kernels.
+struct KernelOptions {
+  Math math = Math::kClose;
+  Bounds bounds = Bounds::kError;
+  Dispatch dispatch = Dispatch::kNative;  // of the op in question
+};
+
+// One node that wants a kernel. Rows may look at op, dtypes, ranks, attributes, literal dims and which inputs are
+// resident (depend on params and constants only); never at the values of symbols.
+struct Query {
+  const Graph& graph;
+  const Node& node;
+  const KernelOptions& options;
+
+  const ValueType& type(size_t input) const { return graph.type(node.in[input]); }
+  bool has(size_t input) const { return input < node.in.size() && present(node.in[input]); }
+  bool resident(size_t input) const;
+};
+
+// The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. Made
+// once when params are set; `packing` tells different forms of one tensor apart.
+struct Form {
+  std::string (*packing)(const Query&);
+  size_t (*bytes)(const Query&);
+  // Writes the form of `source` (dense, literal dims); rows of other devices leave it null and make forms by kernels.
+  void (*make)(const Query&, const std::byte* source, std::byte* form);
+};
+
+enum class Path : uint8_t { kNative, kRegion, kReference };  // for the dispatch report
+
+// Where one operand of a step lies and how, in a run. Strides count elements.
+struct View {
+  DType dtype = DType::kNone;  // kNone: absent
+  Dims dims, strides;
+  std::byte* data = nullptr;
+  explicit operator bool() const { return dtype != DType::kNone; }
+  int64_t count() const { return *element_count(std::span<const int64_t>(dims)); }
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
+};
+
+struct Kernel {
+  Op op;
+  std::string_view name;
+  Path path = Path::kNative;
+  std::string_view (*refuse)(const Query&) = nullptr;  // empty: accepted; null: accepts all
+  uint32_t strided = 0;                                // bit i: input i may be a view with any strides
+  uint32_t optional_outputs = 0;                       // bit i: output i is left out where nobody reads it
+  int form_input = -1;                                 // the input that is read in a form, if any
+  Form form = {};
+  // Bytes of scratch, enough for every size up to these: the dims of the inputs, then of the outputs.
+  size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;
+
+  bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
+};
+
+struct Found {
+  const Kernel* kernel = nullptr;
+  std::string why_not;  // of every row that refused
+};
+
+}  // namespace rlx

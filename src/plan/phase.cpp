@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/phase.h"
+
+#include <algorithm>
+
+#include "plan/kernel.h"
+
+namespace rlx {
+
+static bool is_literal(const AttrValue& value) {
+  if (auto* dim = std::get_if<Dim>(&value)) return dim->is_literal();
+  if (auto* dims = std::get_if<std::vector<Dim>>(&value)) return all_literal(*dims);
+  if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value))
+    return std::all_of((*graph)->nodes().begin(), (*graph)->nodes().end(), is_size_free);
+  return true;
+}
+
+bool is_size_free(const Node& node) {
+  if (node.op == Op::kDimSize) return false;  // its input may be one of the run
+  return std::all_of(node.out.begin(), node.out.end(), [](const ValueType& type) { return all_literal(type.dims); }) &&
+         std::all_of(node.attrs.values().begin(), node.attrs.values().end(), is_literal);
+}
+
+// A size does not depend on the contents of what it measures; nothing that has effects is computed ahead of a run.
+static Phase own_phase(const Graph& graph, const Node& node) {
+  if (node.op == Op::kInput) return Phase::kRun;
+  if (node.op == Op::kParam || node.op == Op::kConstant) return Phase::kResident;
+  if (!graph.info(node).is(kPure)) return Phase::kRun;
+  return is_size_free(node) ? Phase::kResident : Phase::kSized;
+}
+
+std::vector<Phase> phases_of(const Graph& graph) {
+  std::vector<Phase> phases;
+  for (const Node& node : graph.nodes()) {
+    Phase phase = own_phase(graph, node);
+    if (node.op != Op::kDimSize)
+      for (Value value : node.in)
+        if (present(value)) phase = std::max(phase, phases[value.node]);
+    phases.push_back(phase);
+  }
+  return phases;
+}
+
+bool is_resident(const Graph& graph, Value value) {
+  if (!present(value)) return false;
+  const Node& node = graph.node(value);
+  if (own_phase(graph, node) != Phase::kResident) return false;
+  return std::all_of(node.in.begin(), node.in.end(),
+                     [&](Value input) { return !present(input) || is_resident(graph, input); });
+}
+
+bool Query::resident(size_t input) const {
+  return has(input) && is_resident(graph, node.in[input]);
+}
+
+}  // namespace rlx

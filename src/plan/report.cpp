@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as text and as the memory report.
+#include "base/json.h"
+#include "plan/plan.h"
+
+namespace rlx {
+
+static std::string base_text(const Plan& plan, uint32_t base) {
+  if (base == kArenaBase) return "arena";
+  if (base == kSizedBase) return "sized";
+  if (base < plan.output_base(0)) return "input." + std::to_string(base - plan.input_base(0));
+  if (base < plan.resident_base(0)) return "output." + std::to_string(base - plan.output_base(0));
+  return "resident." + std::to_string(base - plan.resident_base(0));
+}
+
+static std::string access_text(const Plan& plan, const Access& access) {
+  if (access.dtype == DType::kNone) return "-";
+  auto dims = [&](std::span<const SizeId> ids) {
+    std::vector<Dim> list;
+    for (SizeId id : ids) list.push_back(plan.sizes[id]);
+    return text_of(list);
+  };
+  std::string text = base_text(plan, access.base);
+  if (access.offset) text += "+" + std::to_string(access.offset);
+  text += ":" + std::string(name(access.dtype)) + dims(access.dims);
+  if (!access.dense) text += " strides " + dims(access.strides);
+  if (!plan.sizes[access.shift].is(0)) text += " shift " + plan.sizes[access.shift].text();
+  return text;
+}
+
+std::string plan_text(const Plan& plan) {
+  std::string text;
+  for (const PlanSymbol& symbol : plan.symbols)
+    text += "size " + symbol.name + " <= " + std::to_string(symbol.upper) + "\n";
+  text += format("arena %lld, sized %lld\n", static_cast<long long>(plan.arena_bytes),
+                 static_cast<long long>(plan.sized_bytes));
+  for (size_t i = 0; i < plan.steps.size(); i++) {
+    const Step& step = plan.steps[i];
+    text += std::to_string(i) + (i < plan.first_run_step ? " sized " : " ");
+    text += step.kernel ? std::string(step.kernel->name) : "copy";
+    for (const Access& out : step.out) text += " " + access_text(plan, out);
+    text += " <-";
+    for (const Access& in : step.in) text += " " + access_text(plan, in);
+    if (step.scratch_bytes) text += format(" scratch %zu", step.scratch_bytes);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string memory_json(const Plan& plan) {
+  JsonWriter json;
+  int64_t prepared = 0;
+  for (const Resident& resident : plan.lowered->residents) prepared += static_cast<int64_t>(resident.bytes);
+  json.begin_object()
+      .member("arena", plan.arena_bytes)
+      .member("sized", plan.sized_bytes)
+      .member("prepared", prepared)
+      .member("steps", static_cast<uint64_t>(plan.steps.size()));
+  json.key("buffers").begin_array();
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.base != kArenaBase && buffer.base != kSizedBase) continue;
+    json.begin_object()
+        .member("value", std::string_view(buffer.name))
+        .member("region", std::string_view(base_text(plan, buffer.base)))
+        .member("offset", buffer.offset)
+        .member("bytes", buffer.bytes)
+        .member("first", static_cast<int64_t>(buffer.first))
+        .member("last", static_cast<int64_t>(buffer.last))
+        .end_object();
+  }
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+}  // namespace rlx

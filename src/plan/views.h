@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which values are only another way to look at the bytes of a buffer: reshapes, transposes, slices and broadcasts that
+// nobody needs as a dense value of their own. Invariant: a layout that is not dense reaches only kernels that take it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace rlx {
+
+// A value as a view of a root value's buffer. Strides and shift count elements.
+struct Layout {
+  Value root;
+  Dim shift = 0;
+  std::vector<Dim> strides;
+  bool dense = true;
+  bool is_root(Value value) const { return root == value; }
+};
+
+std::vector<Dim> dense_strides(std::span<const Dim> dims);
+
+// The layout of a view node's result, given that of its input; nullopt where it has to be computed.
+std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input);
+
+// [node][output], for every node that is not resident; a resident value is its own root.
+std::vector<std::vector<Layout>> choose_layouts(const Lowered& lowered);
+
+}  // namespace rlx

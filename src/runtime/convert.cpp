@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/convert.h"
+
+#include <cstring>
+
+#include "base/visit.h"
+
+namespace rlx {
+
+bool may_convert(DType from, DType to) {
+  if (is_float(from) && is_float(to)) return true;
+  if (!is_integer(from) || !is_integer(to)) return false;
+  bool from_signed = dtypes::S.has(from), to_signed = dtypes::S.has(to);
+  if (from_signed && !to_signed) return false;
+  return element_bytes(to) > element_bytes(from) || (from == to);
+}
+
+template <class From, class To>
+static void convert_each(const std::byte* source, std::byte* target, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    From value;
+    std::memcpy(&value, source + static_cast<size_t>(i) * sizeof(From), sizeof(From));
+    reinterpret_cast<To*>(target)[i] = To(static_cast<Compute<To>>(static_cast<Compute<From>>(value)));
+  }
+}
+
+void convert_elements(DType from, const std::byte* source, DType to, std::byte* target, int64_t count) {
+  if (from == to) {
+    if (int64_t bytes = byte_size(to, count).value_or(0)) std::memcpy(target, source, static_cast<size_t>(bytes));
+  } else if (is_float(from)) {
+    visit<dtypes::F>(from, [&]<class From>() {
+      visit<dtypes::F>(to, [&]<class To>() { convert_each<From, To>(source, target, count); });
+    });
+  } else {
+    visit<dtypes::I>(from, [&]<class From>() {
+      visit<dtypes::I>(to, [&]<class To>() { convert_each<From, To>(source, target, count); });
+    });
+  }
+}
+
+}  // namespace rlx

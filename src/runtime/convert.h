@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions at the boundary (io.convert): floats among each other, integers widened exactly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace rlx {
+
+bool may_convert(DType from, DType to);
+// `to` is aligned; `from` need not be. Equal dtypes are copied.
+void convert_elements(DType from, const std::byte* source, DType to, std::byte* target, int64_t count);
+
+}  // namespace rlx

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/env.h"
+
+#include <cstring>
+
+#include "backend/registry.h"
+
+namespace rlx {
+
+Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
+    : host_(std::move(host)),
+      options_(options),
+      pool_(std::make_unique<ThreadPool>(host_, PoolOptions{options.threads, options.pin})) {}
+
+Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
+  auto env = std::make_shared<Env>(RLX_TRY(Host::make(services)), options);
+  DeviceContext context{env->host_, env->pool_.get()};
+  for (const BackendEntry& backend : kBackends) {
+    Devices devices = RLX_TRY(backend.open(context));
+    for (auto& device : devices) env->devices_.push_back(std::move(device));
+  }
+  return env;
+}
+
+Result<Device*> Env::find_device(std::string_view spec) const {
+  if (spec.empty()) spec = options_.default_device;
+  std::string first = std::string(spec) + ":0";
+  for (const auto& device : devices_)
+    if (device->info().name == spec || device->info().name == first || (device->info().name + ":0" == spec))
+      return device.get();
+  return Status(Code::kUnavailable, "there is no device '" + std::string(spec) + "'").with("device", spec);
+}
+
+Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
+  auto count = element_count(dims);
+  auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " is too large or no whole number of blocks");
+  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(host_, static_cast<size_t>(*bytes), kind)));
+  if (*bytes) std::memset(memory->data(), 0, static_cast<size_t>(*bytes));
+  std::byte* data = memory->data();
+  return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::move(memory), data), static_cast<size_t>(*bytes));
+}
+
+}  // namespace rlx

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Env: the devices, threads and memory of one user of the library. Everything made from it holds it; two environments
+// never meet. Invariant: a made Env has the device "cpu".
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/device.h"
+#include "base/allocator.h"
+#include "base/tensor.h"
+#include "base/thread_pool.h"
+
+namespace rlx {
+
+struct EnvOptions {
+  int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
+  bool pin = false;
+  std::string default_device = "cpu";  // what an empty device spec means
+};
+
+class Env {
+ public:
+  static Result<std::shared_ptr<Env>> create(const EnvOptions& options = {}, const HostServices& services = {});
+
+  const std::shared_ptr<Host>& host() const { return host_; }
+  ThreadPool& pool() const { return *pool_; }
+  std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
+
+  // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
+  Result<Device*> find_device(std::string_view spec) const;
+
+  // Zero-filled host memory from the host's allocator.
+  Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
+
+  Env(std::shared_ptr<Host> host, const EnvOptions& options);
+
+ private:
+  std::shared_ptr<Host> host_;
+  EnvOptions options_;
+  std::unique_ptr<ThreadPool> pool_;  // outlives the devices, which run on it
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace rlx

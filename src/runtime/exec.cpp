@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/exec.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/json.h"
+#include "runtime/convert.h"
+
+namespace rlx {
+
+Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Compiled> program, const NamedAttrs& options) {
+  std::unique_ptr<Exec> exec(new Exec);
+  const Plan& plan = program->plan();
+  const std::shared_ptr<Host>& host = program->env()->host();
+  exec->inputs_.resize(plan.inputs.size());
+  exec->outputs_.resize(plan.outputs.size());
+  exec->wanted_.assign(plan.outputs.size(), true);
+  exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
+  exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
+  exec->sizes_ = SizeState(plan);
+  exec->given_.reserve(plan.inputs.size());
+  exec->bases_.resize(plan.base_count());
+  exec->changed_bases_.reserve(plan.base_count());
+  exec->state_ = RLX_TRY(program->program().make_state());
+  exec->program_ = std::move(program);
+  exec->place_base(kArenaBase, exec->arena_.data());
+  exec->place_base(kSizedBase, exec->sized_.data());
+  RLX_TRY(exec->set(options));
+  return exec;
+}
+
+// ---- what is asked of slots ----
+
+static const char* kind_text(SlotKind kind) {
+  return kind == SlotKind::kInput ? "input" : "output";
+}
+
+Status Exec::check_slot(SlotKind kind, size_t slot) const {
+  if (kind != SlotKind::kInput && kind != SlotKind::kOutput)
+    return Status(Code::kInvalidArgument, "only inputs and outputs are bound");
+  size_t count = program_->slots(kind).size();
+  if (slot < count) return {};
+  return Status(Code::kNotFound, format("there is no %s slot %zu; the program has %zu", kind_text(kind), slot, count));
+}
+
+const PlanSlot& Exec::planned(SlotKind kind, size_t slot) const {
+  const Plan& plan = program_->plan();
+  return kind == SlotKind::kInput ? plan.inputs[slot] : plan.outputs[slot];
+}
+
+uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
+  const Plan& plan = program_->plan();
+  return kind == SlotKind::kInput ? plan.input_base(slot) : plan.output_base(slot);
+}
+
+Dims Exec::dims_now(SlotKind kind, size_t slot) const {
+  Dims dims;
+  for (SizeId id : planned(kind, slot).dims) dims.push_back(sizes_.values()[id]);
+  return dims;
+}
+
+Status Exec::check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const {
+  const Slot& it = slot_of(kind, slot);
+  DType wanted = it.type.dtype;
+  bool converts = kind == SlotKind::kInput && program_->source().options.io_convert;
+  if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
+    return Status(Code::kDtype, format("the %s '%s' is %s, not %s", kind_text(kind), it.name.c_str(),
+                                       std::string(name(wanted)).c_str(), std::string(name(tensor.dtype())).c_str()))
+        .with("value", it.name)
+        .with("expected", name(wanted))
+        .with("got", name(tensor.dtype()));
+  if (tensor.rank() != it.type.rank())
+    return Status(Code::kShape, format("the %s '%s' is %s, not %s", kind_text(kind), it.name.c_str(),
+                                       text_of(it.type).c_str(), type_text(tensor.dtype(), tensor.dims()).c_str()))
+        .with("value", it.name);
+  return {};
+}
+
+Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
+  RLX_TRY(check_slot(kind, slot));
+  if (tensor) RLX_TRY(check_dtype(kind, slot, tensor));
+  Port& port = ports(kind)[slot];
+  bool same_dims =
+      kind == SlotKind::kOutput || (port.bound && tensor && port.bound.dims().size() == tensor.dims().size() &&
+                                    std::equal(tensor.dims().begin(), tensor.dims().end(), port.bound.dims().begin()));
+  sizes_dirty_ |= !same_dims;
+  port.bound = std::move(tensor);
+  port.pointer = nullptr;
+  port.is_linked = false;
+  set_staged(kind, slot);
+  return {};
+}
+
+Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
+  RLX_TRY(check_slot(kind, slot));
+  const Slot& it = slot_of(kind, slot);
+  bool exact = all_literal(it.type.dims);
+  if (data && exact && bytes != static_cast<size_t>(it.bytes))
+    return Status(Code::kInvalidArgument, format("the %s '%s' has %lld bytes, not %zu", kind_text(kind),
+                                                 it.name.c_str(), static_cast<long long>(it.bytes), bytes))
+        .with("value", it.name)
+        .with("expected", std::to_string(it.bytes))
+        .with("got", std::to_string(bytes));
+  Port& port = ports(kind)[slot];
+  sizes_dirty_ |= kind == SlotKind::kInput && (port.bound || port.is_linked);
+  port.bound = {};
+  port.pointer = static_cast<std::byte*>(data);
+  port.pointer_bytes = bytes;
+  port.is_linked = false;
+  set_staged(kind, slot);
+  return {};
+}
+
+// Memory of another dtype or alignment is not read in place.
+void Exec::set_staged(SlotKind kind, size_t slot) {
+  Port& port = ports(kind)[slot];
+  DType dtype = slot_of(kind, slot).type.dtype;
+  size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
+  port.is_staged = port.is_given() && ((port.bound && port.bound.dtype() != dtype) ||
+                                       reinterpret_cast<uintptr_t>(port.given()) % unit != 0);
+  places_dirty_ = true;
+}
+
+void Exec::forget_bindings() {
+  for (auto* list : {&inputs_, &outputs_})
+    for (Port& port : *list) {
+      port.bound = {};
+      port.pointer = nullptr;
+      port.is_staged = false;
+    }
+  sizes_dirty_ = places_dirty_ = true;
+}
+
+Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
+  RLX_TRY(check_slot(kind, slot));
+  Port& port = ports(kind)[slot];
+  if (port.bound) return port.bound;
+  if (sizes_dirty_) RLX_TRY(resolve_sizes());
+  if (!port.pointer) RLX_TRY(own_memory(kind, slot));
+  Dims dims = dims_now(kind, slot);
+  DType dtype = slot_of(kind, slot).type.dtype;
+  auto bytes = byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
+  std::shared_ptr<std::byte> data =
+      port.pointer ? std::shared_ptr<std::byte>(std::shared_ptr<void>(), port.pointer) : port.own;
+  return Tensor::adopt(dtype, dims, std::move(data), static_cast<size_t>(bytes.value_or(0)));
+}
+
+Status Exec::set_dim(std::string_view symbol, int64_t size) {
+  sizes_dirty_ = true;
+  return sizes_.set_dim(program_->plan(), symbol, size);
+}
+
+Status Exec::link(size_t output, size_t input) {
+  RLX_TRY(check_slot(SlotKind::kOutput, output));
+  RLX_TRY(check_slot(SlotKind::kInput, input));
+  const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
+  if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
+    return Status(Code::kShape, "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name +
+                                    "' " + text_of(to.type) + ": they cannot be linked");
+  for (const Link& link : links_)
+    if (link.output == output || link.input == input)
+      return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
+  links_.push_back({output, input});
+  return {};
+}
+
+Status Exec::want(std::span<const size_t> outputs) {
+  for (size_t slot : outputs) RLX_TRY(check_slot(SlotKind::kOutput, slot));
+  std::fill(wanted_.begin(), wanted_.end(), outputs.empty());
+  for (size_t slot : outputs) wanted_[slot] = true;
+  return {};
+}
+
+Status Exec::set(const NamedAttrs& options) {
+  if (options.empty()) return {};
+  return Status(Code::kOption, "unknown run option '" + options[0].first + "'").with("value", options[0].first);
+}
+
+// ---- before a run ----
+
+Status Exec::adopt_params() {
+  params_version_ = program_->params()->version();
+  std::shared_ptr<const ParamSet> next = program_->params()->current();
+  const Plan& plan = program_->plan();
+  for (size_t i = 0; i < next->residents.size(); i++) place_base(plan.resident_base(i), next->residents[i].data());
+  params_ = std::move(next);
+  return {};
+}
+
+Status Exec::exchange_links() {
+  for (Link& link : links_) {
+    if (!link.is_armed) continue;
+    Port &from = outputs_[link.output], &to = inputs_[link.input];
+    if (from.is_given() != to.is_given())
+      return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
+          .with("value", slot_of(SlotKind::kInput, link.input).name);
+    Dims made = dims_now(SlotKind::kOutput, link.output);
+    std::swap(from.bound, to.bound);
+    std::swap(from.pointer, to.pointer);
+    std::swap(from.pointer_bytes, to.pointer_bytes);
+    std::swap(from.own, to.own);
+    sizes_dirty_ |= !to.is_linked || !(to.linked == made);
+    to.linked = made;
+    to.is_linked = true;
+    link.is_armed = false;
+    set_staged(SlotKind::kInput, link.input);
+    set_staged(SlotKind::kOutput, link.output);
+  }
+  return {};
+}
+
+Status Exec::resolve_sizes() {
+  given_.clear();
+  for (size_t i = 0; i < inputs_.size(); i++) {
+    const Port& port = inputs_[i];
+    const Slot& slot = slot_of(SlotKind::kInput, i);
+    if (port.is_linked)
+      given_.push_back({&slot.type, port.linked, slot.name});
+    else if (port.bound)
+      given_.push_back({&slot.type, port.bound.dims(), slot.name});
+  }
+  RLX_TRY(sizes_.resolve(program_->plan(), given_));
+  sizes_dirty_ = false;
+  places_dirty_ = true;  // bytes are to be checked against the new sizes
+  return {};
+}
+
+// Linked slots reserve the larger of the two, so that they can exchange.
+Status Exec::own_memory(SlotKind kind, size_t slot) {
+  Port& port = ports(kind)[slot];
+  if (port.own) return {};
+  int64_t bytes = slot_of(kind, slot).bytes;
+  for (const Link& link : links_)
+    if ((kind == SlotKind::kInput ? link.input : link.output) == slot)
+      bytes = std::max(slot_of(SlotKind::kInput, link.input).bytes, slot_of(SlotKind::kOutput, link.output).bytes);
+  Tensor memory = RLX_TRY(program_->env()->make_tensor(DType::kU8, {&bytes, 1}));
+  port.own = memory.share();
+  return {};
+}
+
+Status Exec::check_memory(SlotKind kind, size_t slot) const {
+  const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
+  const Slot& it = slot_of(kind, slot);
+  Dims dims = dims_now(kind, slot);
+  if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
+    return Status(Code::kShape, format("the output '%s' is %s in this run, not %s", it.name.c_str(),
+                                       type_text(it.type.dtype, dims).c_str(),
+                                       type_text(port.bound.dtype(), port.bound.dims()).c_str()))
+        .with("value", it.name);
+  auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
+  if (port.pointer && static_cast<int64_t>(port.pointer_bytes) < needed.value_or(0))
+    return Status(Code::kInvalidArgument,
+                  format("the %s '%s' needs %lld bytes in this run, %zu are bound", kind_text(kind), it.name.c_str(),
+                         static_cast<long long>(needed.value_or(0)), port.pointer_bytes))
+        .with("value", it.name);
+  return {};
+}
+
+Status Exec::place_slot(SlotKind kind, size_t slot) {
+  Port& port = ports(kind)[slot];
+  RLX_TRY(check_memory(kind, slot));
+  if (!port.is_given() || port.is_staged) RLX_TRY(own_memory(kind, slot));
+  has_staging_ |= port.is_staged;
+  place_base(base_of(kind, slot), port.is_given() && !port.is_staged ? port.given() : port.own.get());
+  return {};
+}
+
+Status Exec::place_slots() {
+  has_staging_ = false;
+  for (size_t i = 0; i < inputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kInput, i));
+  for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kOutput, i));
+  places_dirty_ = false;
+  return {};
+}
+
+void Exec::place_base(uint32_t base, std::byte* data) {
+  if (bases_[base].host == data) return;
+  bases_[base].host = data;
+  if (std::find(changed_bases_.begin(), changed_bases_.end(), base) == changed_bases_.end())
+    changed_bases_.push_back(base);
+}
+
+Status Exec::prepare() {
+  if (params_version_ != program_->params()->version()) RLX_TRY(adopt_params());
+  if (params_->hole)
+    return Status(Code::kState, "the param '" + *params_->hole + "' is not set").with("value", *params_->hole);
+  if (!links_.empty()) RLX_TRY(exchange_links());
+  if (sizes_dirty_) RLX_TRY(resolve_sizes());
+  if (places_dirty_) RLX_TRY(place_slots());
+  return {};
+}
+
+// ---- a run ----
+
+Status Exec::stage_inputs() {
+  for (size_t i = 0; i < inputs_.size(); i++) {
+    const Port& port = inputs_[i];
+    if (!port.is_staged) continue;
+    DType to = slot_of(SlotKind::kInput, i).type.dtype;
+    DType from = port.bound ? port.bound.dtype() : to;
+    int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kInput, i))).value_or(0);
+    convert_elements(from, port.given(), to, port.own.get(), count);
+  }
+  return {};
+}
+
+Status Exec::stage_outputs() {
+  for (size_t i = 0; i < outputs_.size(); i++) {
+    const Port& port = outputs_[i];
+    if (!port.is_staged || !wanted_[i]) continue;
+    DType dtype = slot_of(SlotKind::kOutput, i).type.dtype;
+    int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kOutput, i))).value_or(0);
+    convert_elements(dtype, port.own.get(), dtype, port.given(), count);
+  }
+  return {};
+}
+
+Status Exec::run() {
+  cancel_.store(false, std::memory_order_relaxed);
+  RLX_TRY(prepare());
+  if (has_staging_) RLX_TRY(stage_inputs());
+  RunArgs args;
+  args.bases = bases_;
+  args.sizes = sizes_.values();
+  args.symbols = sizes_.symbols();
+  args.changed_bases = changed_bases_;
+  args.changed_sizes = sizes_.changed();
+  args.state = state_.get();
+  args.cancel = &cancel_;
+  args.threads = program_->source().options.threads;
+  Status status = program_->program().run(args);
+  changed_bases_.clear();
+  sizes_.forget_changes();
+  if (!status.ok()) return status;
+  if (has_staging_) RLX_TRY(stage_outputs());
+  for (Link& link : links_) link.is_armed = true;
+  return {};
+}
+
+Result<Fence> Exec::submit(std::span<const Fence> wait) {
+  RLX_TRY(Fence::wait(wait, true, Fence::kForever, nullptr));
+  for (const Fence& fence : wait)
+    if (Status before = fence.result(); !before.ok())
+      return Fence::finished(
+          Status(Code::kAborted, "work that this run waited for has failed: " + std::string(before.message())));
+  return Fence::finished(run());
+}
+
+Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
+                                           std::span<const size_t> out_slots) {
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i]) return Status(Code::kInvalidArgument, format("input %zu is no tensor", i));
+    RLX_TRY(bind(SlotKind::kInput, in_slots[i], in[i]));
+  }
+  RLX_TRY(resolve_sizes());
+  std::vector<Tensor> results;
+  for (size_t slot : out_slots) {
+    results.push_back(RLX_TRY(
+        program_->env()->make_tensor(slot_of(SlotKind::kOutput, slot).type.dtype, dims_now(SlotKind::kOutput, slot))));
+    RLX_TRY(bind(SlotKind::kOutput, slot, results.back()));
+  }
+  RLX_TRY(run());
+  return results;
+}
+
+Result<std::string> Exec::report(std::string_view what) const {
+  if (what != "sizes") return Status(Code::kNotFound, "an exec has no report '" + std::string(what) + "'");
+  JsonWriter json;
+  json.begin_object();
+  const Plan& plan = program_->plan();
+  for (size_t i = 0; i < plan.symbols.size(); i++) {
+    json.key(plan.symbols[i].name).begin_object();
+    if (sizes_.symbols()[i] >= 0) json.member("size", sizes_.symbols()[i]);
+    json.member("upper", plan.symbols[i].upper).end_object();
+  }
+  json.end_object();
+  return std::move(json).take();
+}
+
+}  // namespace rlx

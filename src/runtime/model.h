@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model: a graph, its weights and a policy; compiled on demand, with a plan per range of sizes. Thread-safe.
+// Invariant: all plans on one device share one template and one param set.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/compiled.h"
+
+namespace rlx {
+
+class Model {
+ public:
+  static Result<std::shared_ptr<Model>> create(std::shared_ptr<Env> env, const Graph& graph,
+                                               std::shared_ptr<Weights> weights, const NamedAttrs& policy);
+
+  const Graph& graph() const { return graph_; }
+  const std::shared_ptr<Env>& env() const { return env_; }
+  Status set_policy(const NamedAttrs* policy);  // forgets plans; null: keeps the policy too
+  Status set_param(std::string_view name, Tensor tensor);
+
+  // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
+  Result<Device*> resolve(std::string_view device);
+  // A plan for at least these sizes.
+  Result<std::shared_ptr<Compiled>> get(std::string_view device,
+                                        std::span<const std::pair<std::string_view, int64_t>> sizes);
+  struct Ran {
+    std::vector<Tensor> outputs;
+    Device* device;
+  };
+  Result<Ran> run(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                  std::span<const std::string_view> out_names, size_t n_out);
+  Result<std::string> benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs);
+  Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "text"
+
+ private:
+  struct OnDevice {  // made when a device is first used
+    Device* device;
+    std::shared_ptr<Params> params;
+    std::vector<std::shared_ptr<Compiled>> plans;  // oldest first
+  };
+  struct Policy {
+    NamedAttrs options;                                                 // of compilation
+    std::vector<std::string> chain;                                     // device specs in order
+    std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // empty list: powers of two
+    size_t capacity = 8;
+  };
+
+  Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
+      : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
+  static Result<Policy> parse_policy(const NamedAttrs& attrs);
+  Result<std::vector<Device*>> candidates(std::string_view device) const;
+  Result<OnDevice*> on_device(Device* device);
+  Result<std::shared_ptr<Compiled>> plan_for_sizes(Device* device, std::span<const int64_t> sizes);
+  UpperSizes upper_sizes(const OnDevice& on, std::span<const int64_t> sizes) const;
+
+  std::shared_ptr<Env> env_;
+  Graph graph_;
+  std::shared_ptr<Weights> weights_;
+  mutable std::mutex mutex_;
+  Policy policy_;
+  std::vector<OnDevice> devices_;
+  std::vector<std::pair<std::string, Tensor>> set_;  // params given through the model, for devices that come later
+};
+
+}  // namespace rlx

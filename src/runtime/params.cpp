@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/params.h"
+
+#include <algorithm>
+#include <new>
+
+#include "ops/interpret.h"
+
+namespace rlx {
+
+static Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
+  const ValueType& type = graph.node(node).out[0];
+  const std::string& name = graph.leaf_name(node);
+  auto refuse = [&](Code code) {
+    std::string got = type_text(tensor.dtype(), tensor.dims());
+    return Status(code, "the param '" + name + "' is " + text_of(type) + ", not " + got)
+        .with("value", name)
+        .with("expected", text_of(type))
+        .with("got", got);
+  };
+  if (tensor.dtype() != type.dtype) return refuse(Code::kDtype);
+  bool fits = tensor.rank() == type.rank();
+  for (size_t i = 0; fits && i < type.rank(); i++) fits = type.dims[i].is(tensor.dims()[i]);
+  return fits ? Status() : refuse(Code::kShape);
+}
+
+Result<std::shared_ptr<Params>> Params::make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+                                             std::shared_ptr<Weights> weights) {
+  auto params = std::make_shared<Params>();
+  params->env_ = std::move(env);
+  params->source_ = std::move(source);
+  params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
+  const Graph& graph = params->source_->graph();
+  ParamSet first;
+  for (uint32_t node : graph.params()) {
+    Tensor tensor = params->weights_->find(graph.leaf_name(node));
+    if (tensor) RLX_TRY(check_param(graph, node, tensor));
+    first.params.push_back(std::move(tensor));
+  }
+  first.dropped.resize(first.params.size(), false);
+  first.residents.resize(params->source_->pieces.size());
+  RLX_TRY(params->publish(std::move(first), std::vector<bool>(graph.params().size(), true), true, *params->weights_));
+  return params;
+}
+
+std::shared_ptr<const ParamSet> Params::current() const {
+  std::lock_guard lock(mutex_);
+  return current_;
+}
+
+Status Params::set(std::span<const std::pair<std::string_view, Tensor>> changes) {
+  return set_from(changes, *weights_);
+}
+
+Status Params::set_all(Weights& weights) {
+  std::vector<std::pair<std::string_view, Tensor>> changes;
+  const Graph& graph = source_->graph();
+  for (uint32_t node : graph.params())
+    if (Tensor tensor = weights.find(graph.leaf_name(node))) changes.emplace_back(graph.leaf_name(node), tensor);
+  return set_from(changes, weights);
+}
+
+Status Params::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
+  std::lock_guard lock(setter_);
+  const Graph& graph = source_->graph();
+  ParamSet next = *current();
+  std::vector<bool> changed(next.params.size(), false);
+  for (const auto& [name, tensor] : changes) {
+    auto found = std::find_if(graph.params().begin(), graph.params().end(),
+                              [&, &name = name](uint32_t node) { return graph.leaf_name(node) == name; });
+    if (found == graph.params().end())
+      return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
+    RLX_TRY(check_param(graph, *found, tensor));
+    size_t index = static_cast<size_t>(found - graph.params().begin());
+    changed[index] = !next.params[index] || next.params[index].share() != tensor.share();
+    next.params[index] = tensor;
+    next.dropped[index] = false;
+  }
+  return publish(std::move(next), changed, false, owner);
+}
+
+// ---- preparing ----
+
+// The value of one resident, computed from the params of a set. False where one of them is missing.
+Result<Tensor> Params::prepare(size_t index, const ParamSet& set, Weights& owner) const {
+  const Piece& piece = source_->pieces[index];
+  const Graph& graph = source_->graph();
+  std::map<std::string, Tensor> params;
+  FormKey key{source_->lowered->residents[index].packing, source_->device->info().name, piece.body, {}};
+  bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
+  for (uint32_t param : piece.params) {
+    const std::string& name = graph.leaf_name(graph.params()[param]);
+    if (set.dropped[param])
+      return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
+    if (!set.params[param]) return Tensor();
+    params.emplace(name, set.params[param]);
+    key.sources.push_back(set.params[param].share());
+    is_owned &= owner.find(name).share() == set.params[param].share();
+  }
+  const Resident& resident = source_->lowered->residents[index];
+  auto dense = [&]() -> Result<Tensor> {
+    if (piece.is_leaf && piece.params.empty()) return *graph.constant(resident.value);
+    if (piece.is_leaf) return params.begin()->second;
+    std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, Bounds::kError}));
+    return values[0];
+  };
+  auto make = [&]() -> Result<Tensor> {
+    Tensor value = RLX_TRY(dense());
+    if (!resident.kernel) return value;
+    int64_t bytes = static_cast<int64_t>(resident.bytes);
+    Tensor form = RLX_TRY(env_->make_tensor(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
+    resident.kernel->form.make(source_->lowered->query(resident.reader), value.data(), form.data());
+    return form;
+  };
+  if (piece.is_leaf && !resident.kernel) return dense();
+  return is_owned ? owner.form(key, make) : make();
+}
+
+Status Params::publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner) {
+  const std::vector<Piece>& pieces = source_->pieces;
+  std::vector<size_t> stale;
+  for (size_t i = 0; i < pieces.size(); i++)
+    if (all || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
+      stale.push_back(i);
+  std::vector<Status> results(stale.size());
+  auto work = [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
+        auto made = prepare(stale[i], next, owner);
+        if (made.ok())
+          next.residents[stale[i]] = std::move(*made);
+        else
+          results[i] = std::move(made).status();
+      } catch (const std::bad_alloc&) {
+        results[i] = Status::no_memory();
+      }
+  };
+  env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
+  for (Status& result : results) RLX_TRY(std::move(result));
+  note_hole(next);
+  if (source_->options.drop_weights) drop_originals(next);
+  auto shared = std::make_shared<const ParamSet>(std::move(next));
+  {
+    std::lock_guard lock(mutex_);
+    current_ = std::move(shared);
+  }
+  version_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+void Params::note_hole(ParamSet& set) const {
+  const Graph& graph = source_->graph();
+  set.hole = nullptr;
+  for (const Piece& piece : source_->pieces)
+    for (uint32_t param : piece.params)
+      if (!set.hole && !set.params[param] && !set.dropped[param]) set.hole = &graph.leaf_name(graph.params()[param]);
+}
+
+// Gives up the originals of params that are read in prepared forms only.
+void Params::drop_originals(ParamSet& set) const {
+  const Graph& graph = source_->graph();
+  std::vector<bool> needed(set.params.size(), false);
+  for (size_t i = 0; i < source_->pieces.size(); i++)
+    if (source_->pieces[i].is_leaf && !source_->lowered->residents[i].kernel)
+      for (uint32_t param : source_->pieces[i].params) needed[param] = true;
+  for (size_t i = 0; i < set.params.size(); i++) {
+    if (needed[i] || !set.params[i]) continue;
+    weights_->drop(graph.leaf_name(graph.params()[i]));
+    set.params[i] = {};
+    set.dropped[i] = true;
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Params: the current tensors of a template's params and what the prologue made of them, as one immutable set that is
+// replaced whole. Shared by every plan of the template. Invariant: a set that is published is complete for its
+// tensors: every resident value whose params are all set has its bytes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "compile/compile.h"
+#include "runtime/env.h"
+#include "runtime/weights.h"
+
+namespace rlx {
+
+struct ParamSet {
+  std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
+  std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
+  std::vector<Tensor> residents;      // bytes of Template::residents; false where a param is missing
+  const std::string* hole = nullptr;  // the first param that is unset and needed, or null
+};
+
+class Params {
+ public:
+  static Result<std::shared_ptr<Params>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+                                              std::shared_ptr<Weights> weights);
+
+  // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
+  Status set(std::span<const std::pair<std::string_view, Tensor>> changes);
+  Status set_all(Weights& weights);
+
+  std::shared_ptr<const ParamSet> current() const;
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }  // moves with every publication
+
+  const std::shared_ptr<Env>& env() const { return env_; }
+  const std::shared_ptr<const Template>& source() const { return source_; }
+  Weights& weights() const { return *weights_; }
+
+ private:
+  Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
+  Result<Tensor> prepare(size_t resident, const ParamSet& set, Weights& owner) const;
+  Status publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner);
+  void note_hole(ParamSet& set) const;
+  void drop_originals(ParamSet& set) const;
+
+  std::shared_ptr<Env> env_;
+  std::shared_ptr<const Template> source_;
+  std::shared_ptr<Weights> weights_;
+  std::mutex setter_;         // one publication at a time
+  mutable std::mutex mutex_;  // guards current_
+  std::shared_ptr<const ParamSet> current_;
+  std::atomic<uint64_t> version_{1};
+};
+
+}  // namespace rlx

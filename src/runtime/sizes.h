@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SizeState: the sizes of one exec: a number per symbol, a number per entry of the plan's size table. Evaluated when a
+// symbol has changed and at no other time. Invariant: every symbol lies within its range and the plan's upper size.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace rlx {
+
+// Dims that an input has in this run: they determine symbols and are checked.
+struct GivenDims {
+  const ValueType* type;
+  std::span<const int64_t> dims;
+  std::string_view name;
+};
+
+class SizeState {
+ public:
+  SizeState() = default;
+  explicit SizeState(const Plan& plan);
+
+  Status set_dim(const Plan& plan, std::string_view symbol,
+                 int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
+
+  // Gives every symbol its size (API.md 5), checks dims, ranges and guards, and evaluates the table. `changed` then
+  // lists the entries that moved. On failure the sizes are as before.
+  Status resolve(const Plan& plan, std::span<const GivenDims> given);
+
+  std::span<const int64_t> values() const { return values_; }    // by SizeId
+  std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
+  std::span<const SizeId> changed() const { return changed_; }
+  void forget_changes() { changed_.clear(); }
+
+ private:
+  void commit();  // the next values become those of now
+
+  std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1
+  std::vector<int64_t> next_, next_symbols_;        // while they are being resolved
+  std::vector<SizeId> changed_;
+};
+
+// The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.
+std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,
+                                                  std::span<const GivenDims> given);
+
+}  // namespace rlx

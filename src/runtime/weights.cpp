@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/weights.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/json.h"
+
+namespace rlx {
+
+static bool same_owner(const std::weak_ptr<std::byte>& a, const std::weak_ptr<std::byte>& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
+size_t FormKey::hash() const {
+  uint64_t hash = hash_combine(hash64(packing), hash64(device));
+  for (const auto& source : sources) hash = hash_combine(hash, reinterpret_cast<uintptr_t>(source.lock().get()));
+  for (const Node& node : body->nodes()) hash = hash_combine(hash, static_cast<uint64_t>(node.op));
+  return hash;
+}
+
+bool FormKey::operator==(const FormKey& other) const {
+  return packing == other.packing && device == other.device &&
+         std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
+         equal(AttrValue(body), AttrValue(other.body));
+}
+
+bool FormKey::reads(const std::shared_ptr<std::byte>& bytes) const {
+  return std::any_of(sources.begin(), sources.end(), [&](const auto& source) { return same_owner(source, bytes); });
+}
+
+Status Weights::put(std::string_view name, Tensor tensor) {
+  if (name.empty() || !tensor) return Status(Code::kInvalidArgument, "a weight needs a name and a tensor");
+  std::lock_guard lock(mutex_);
+  auto [found, is_new] = by_name_.emplace(name, entries_.size());
+  if (is_new) {
+    entries_.push_back({std::string(name), std::move(tensor)});
+    return {};
+  }
+  Entry& entry = entries_[found->second];
+  std::erase_if(forms_, [&](const auto& item) { return entry.tensor && item.second.key.reads(entry.tensor.share()); });
+  entry.tensor = std::move(tensor);
+  entry.dropped = false;
+  return {};
+}
+
+Result<Tensor> Weights::get(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  auto found = by_name_.find(name);
+  if (found == by_name_.end())
+    return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
+  const Entry& entry = entries_[found->second];
+  if (entry.dropped)
+    return Status(Code::kState, "the bytes of '" + entry.name + "' were released by weights.drop").with("value", name);
+  return entry.tensor;
+}
+
+Tensor Weights::find(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  auto found = by_name_.find(name);
+  return found == by_name_.end() ? Tensor() : entries_[found->second].tensor;
+}
+
+size_t Weights::count() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+const char* Weights::name(size_t index) const {
+  std::lock_guard lock(mutex_);
+  return index < entries_.size() ? entries_[index].name.c_str() : nullptr;
+}
+
+void Weights::set_metadata(std::string_view key, std::string_view value) {
+  std::lock_guard lock(mutex_);
+  for (auto& [known, text] : metadata_)
+    if (known == key) return void(text = value);
+  metadata_.emplace_back(key, value);
+}
+
+Result<std::string> Weights::report(std::string_view what) const {
+  std::lock_guard lock(mutex_);
+  JsonWriter json;
+  json.begin_object();
+  if (what == "metadata") {
+    for (const auto& [key, value] : metadata_) json.member(key, std::string_view(value));
+  } else if (what == "memory") {
+    uint64_t originals = 0, forms = 0;
+    for (const Entry& entry : entries_) originals += entry.tensor.bytes();
+    for (const auto& [hash, form] : forms_) forms += form.tensor.bytes();
+    json.member("originals", originals).member("forms", forms).member("form_count", uint64_t{forms_.size()});
+  } else {
+    return Status(Code::kNotFound, "weights have no report '" + std::string(what) + "'");
+  }
+  json.end_object();
+  return std::move(json).take();
+}
+
+Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tensor>()>& make) {
+  size_t hash = key.hash();
+  auto find = [&]() -> const Tensor* {
+    auto [first, last] = forms_.equal_range(hash);
+    for (auto it = first; it != last; ++it)
+      if (it->second.key == key) return &it->second.tensor;
+    return nullptr;
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (const Tensor* known = find()) return *known;
+  }
+  Tensor made = RLX_TRY(make());
+  std::lock_guard lock(mutex_);
+  if (const Tensor* known = find()) return *known;  // another thread was faster: one form for all
+  forms_.emplace(hash, Form{key, made});
+  return made;
+}
+
+void Weights::drop(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  auto found = by_name_.find(name);
+  if (found == by_name_.end()) return;
+  entries_[found->second].tensor = {};
+  entries_[found->second].dropped = true;
+}
+
+}  // namespace rlx

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights: named tensors in the order of their first put, the metadata of the file they came from, and the forms that
+// programs prepared of them, so that every program, plan and exec shares one. Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+#include "ir/graph.h"
+
+namespace rlx {
+
+// What makes two prepared forms the same one: the expression over params that they hold, its packing, and the device.
+struct FormKey {
+  std::string packing;  // of the kernel that reads it; empty: dense
+  std::string device;
+  std::shared_ptr<const Graph> body;              // compared by structure; its params stand for `sources`
+  std::vector<std::weak_ptr<std::byte>> sources;  // compared by identity
+  size_t hash() const;
+  bool operator==(const FormKey& other) const;
+  bool reads(const std::shared_ptr<std::byte>& bytes) const;
+};
+
+class Weights {
+ public:
+  Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
+  Result<Tensor> get(std::string_view name) const;   // RLX_E_NOT_FOUND
+  Tensor find(std::string_view name) const;          // no tensor: a Tensor that tests false
+  size_t count() const;
+  const char* name(size_t index) const;  // null past the end; lives as long as the object
+
+  void set_metadata(std::string_view key, std::string_view value);
+  Result<std::string> report(std::string_view what) const;  // JSON: "metadata" "memory"
+
+  // The form of this key, made by `make` where there is none yet. `make` runs without the lock.
+  Result<Tensor> form(const FormKey& key, const std::function<Result<Tensor>()>& make);
+  // Originals that forms replace and nobody needs any more (weights.drop); a later get of one is RLX_E_STATE.
+  void drop(std::string_view name);
+
+ private:
+  struct Entry {
+    std::string name;
+    Tensor tensor;
+    bool dropped = false;
+  };
+  struct Form {
+    FormKey key;
+    Tensor tensor;
+  };
+  mutable std::mutex mutex_;
+  std::deque<Entry> entries_;  // a deque: names stay where they are
+  std::map<std::string, size_t, std::less<>> by_name_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
+  std::multimap<size_t, Form> forms_;  // by hash of the key
+};
+
+}  // namespace rlx
