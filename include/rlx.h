@@ -104,7 +104,7 @@ RLX_API int32_t rlx_feature(const char *name);
 #define RLX_E_DATA 15            /* a damaged file or message                                       */
 #define RLX_E_VERSION 16         /* made by another version, or for one                             */
 #define RLX_E_IO 17              /* the system could not read a file                                */
-#define RLX_E_SHAPE 18           /* a rank, dim or number of bytes that does not fit                */
+#define RLX_E_SHAPE 18           /* a rank or dim that does not fit                                 */
 #define RLX_E_DTYPE 19           /* a dtype that does not fit                                       */
 #define RLX_E_OPTION 20          /* an unknown, missing, repeated or illegal attribute or option    */
 #define RLX_E_FORKED 21          /* a handle that was made before fork()                            */
@@ -262,8 +262,8 @@ RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spe
  * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
-/* One counter: "memory.host.now" and "memory.host.peak" (bytes allocated for tensors, arenas, prepared weights and
- * scratch), "threads" (those of a run). Errors: RLX_E_NOT_FOUND. */
+/* One counter: "threads" (those of a run), "memory.<kind>.now" and "memory.<kind>.peak" (bytes), and
+ * "memory.<kind>.allocations" (ever), where kind is tensor, arena, prepared or scratch. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64_t *out);
 
 /* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
@@ -318,7 +318,7 @@ RLX_MUST rlx_status_t *rlx_tensor_create(rlx_env_t *env, const rlx_device_t *dev
                                          const int64_t *dims, size_t rank, rlx_tensor_t **out);
 
 /* A new host tensor with a copy of the data; bytes must be exactly what dtype and dims need. Errors: as
- * rlx_tensor_create; RLX_E_SHAPE for a wrong number of bytes. */
+ * rlx_tensor_create; RLX_E_INVALID_ARGUMENT for a wrong number of bytes. */
 RLX_MUST rlx_status_t *rlx_tensor_copy_from(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                             const void *data, size_t bytes, rlx_tensor_t **out);
 
@@ -402,8 +402,8 @@ RLX_MUST rlx_status_t *rlx_graph_status(const rlx_graph_t *graph);
 /* A token for an open size: a symbol "seq", whose range [min, max] is declared for this graph (max 0: no maximum),
  * or an expression "past + seq" with + - * / (rounding down), min, max and parentheses, for which min and max are 0.
  * The same text is the same token in every graph of an environment. A token is below -2^48; INT64_MIN on error,
- * which the graph keeps: RLX_E_INVALID_ARGUMENT for a syntax error, RLX_E_RANGE for min > max, RLX_E_EXISTS for
- * another range than declared before. */
+ * which the graph keeps: RLX_E_INVALID_ARGUMENT for a syntax error, RLX_E_RANGE for a range that is empty. Declaring a
+ * symbol again narrows its range. */
 RLX_API int64_t rlx_graph_dim(rlx_graph_t *graph, const char *text, int64_t min, int64_t max);
 
 /* Prints a dim, a number or a token, as text cut to capacity bytes with its NUL. Returns the length that the whole
@@ -446,7 +446,7 @@ RLX_API rlx_value_t rlx_graph_op_n(rlx_graph_t *graph, const char *op, const rlx
 /* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS for a name that an output has. */
 RLX_API void rlx_graph_output(rlx_graph_t *graph, const char *name, rlx_value_t value);
 
-/* Names a value for messages and prints. Of a name that is taken, a variant is used. */
+/* Names a value for messages and prints. Names need not differ. */
 RLX_API void rlx_graph_set_name(rlx_graph_t *graph, rlx_value_t value, const char *name);
 
 /* An elementwise op of one input: "relu" "exp" "neg" ... */
@@ -479,7 +479,8 @@ RLX_API rlx_value_t rlx_graph_softmax(rlx_graph_t *graph, rlx_value_t x, int64_t
 /* How many inputs, outputs, params or symbols (kind: RLX_INPUT ...) the graph has; 0 for another kind. */
 RLX_API size_t rlx_graph_count(const rlx_graph_t *graph, int32_t kind);
 
-/* The name of one of them, in the order of declaration; NULL past the end. Lives as long as the graph. */
+/* The name of one of them, in the order of declaration; NULL past the end. Lives until the graph is released or
+ * added to. */
 RLX_API const char *rlx_graph_name(const rlx_graph_t *graph, int32_t kind, size_t index);
 
 /* The value of an input, output or param by its name; 0: no such value, and for RLX_SYMBOL. */
@@ -616,7 +617,7 @@ RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot
 
 /* As rlx_exec_bind, over the caller's memory, borrowed until the slot is bound again or the context is released;
  * NULL: the slot's own memory again. The sizes come from other inputs or rlx_exec_set_dim; bytes must be exact, or
- * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_SHAPE (bytes). */
+ * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (bytes). */
 RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
 
 /* The memory of a slot, own or bound, as a tensor (a new reference) with the shape that it has now: an input to be

@@ -29,7 +29,8 @@ def main(readelf, library):
         defined = len(word) >= 8 and word[6] not in ("UND", "Ndx", "ABS") and word[4] in ("GLOBAL", "WEAK")
         if defined and not word[7].startswith("rlx_"):
             faults.append(f"exports {word[7]}")
-    print("\n".join(faults))
+    for fault in faults:
+        print(fault)
     return 1 if faults else 0
 
 

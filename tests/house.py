@@ -120,7 +120,8 @@ def main():
     for path in filter(None, listed.split("\0")):
         if (ROOT / path).is_file() and CODE.search(path):
             found += faults(path, (ROOT / path).read_text(encoding="utf-8"))
-    print("\n".join(found))
+    for fault in found:
+        print(fault)
     return 1 if found else 0
 
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backends/cpu/isa.h"
 #include "base/status.h"
 
 namespace rlx::cpu {
@@ -33,17 +34,7 @@ Status gemm_c128(const Gemm& shape, std::complex<double> alpha, const std::compl
 
 std::string_view blas_core();  // the kernels that OpenBLAS has chosen: "SkylakeX", "Haswell" ...
 
-// What decides them, as cpuid tells it.
-struct CpuIdentity {
-  bool amd;
-  int family;      // with the extended family added
-  bool avx2, fma;  // also enabled by the system
-  bool avx512;     // F, CD, BW, DQ and VL
-  bool avx512_bf16;
-};
-CpuIdentity this_cpu();
-
 // The core that OpenBLAS should be told to use, or null where it finds one as good by itself.
-const char* better_blas_core(const CpuIdentity& cpu);
+const char* better_blas_core(const CpuInfo& cpu);
 
 }  // namespace rlx::cpu

@@ -9,7 +9,13 @@ typedef float Vec __attribute__((vector_size(4 * kLanes)));
 typedef int32_t Int __attribute__((vector_size(4 * kLanes)));  // a mask: all ones or 0 in each lane
 
 inline Vec splat(float value) {
-  return value - Vec{};
+#if RLX_ISA == 2
+  return _mm512_set1_ps(value);
+#elif RLX_ISA == 1
+  return _mm256_set1_ps(value);
+#else
+  return _mm_set1_ps(value);
+#endif
 }
 inline Int splat(int32_t value) {
   return value - Int{};

@@ -74,7 +74,7 @@ inline Vec log(Vec x) {
 // With u = 1 + x rounded: log(u) plus what the rounding lost, over u.
 inline Vec log1p(Vec x) {
   Vec u = x + 1.0f;
-  Vec lost = select(x > splat(1.0f), x - (u - 1.0f), 1.0f - (u - x)) / u;
+  Vec lost = select(x > splat(1.0f), 1.0f - (u - x), x - (u - 1.0f)) / u;
   auto [e, f] = split_log(u);
   Vec rest = fma(e, kLn2Lo, lost + log1p_rest(f));
   Vec y = log_specials(u, fma(e, kLn2Hi, f + rest));

@@ -9,7 +9,7 @@ namespace rlx {
 
 static bool is_plain_symbol(std::string_view name) {
   if (name.empty() || !(std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_')) return false;
-  if (name == "min" || name == "max") return false;
+  if (name == "min" || name == "max" || name == "inf" || name == "nan") return false;  // words of the text form
   for (unsigned char c : name)
     if (!std::isalnum(c) && c != '_' && c != '.') return false;
   return true;
@@ -110,6 +110,7 @@ class DimParser {
         result = floor_div(result, RLX_TRY(factor()));
       else
         return result;
+      if (!result.is_literal() && result.polynomial()->terms.size() > kMaxTerms) return error("fewer terms");
     }
   }
 

@@ -11,6 +11,7 @@
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
+#include "ir/op.h"
 #include "ops/attr_defs.h"
 
 using namespace rlx;
@@ -115,18 +116,24 @@ struct Stat {
   int64_t (*read)(const rlx_env& env);
 };
 
-template <std::atomic<int64_t> MemoryCounts::*counter>
-static int64_t of_all_memory(const rlx_env& env) {
-  int64_t sum = 0;
-  for (auto kind : {MemoryKind::kTensor, MemoryKind::kArena, MemoryKind::kPrepared, MemoryKind::kScratch})
-    sum += env.host->counts(kind).*counter;
-  return sum;
+template <MemoryKind kind, std::atomic<int64_t> MemoryCounts::*counter>
+static int64_t memory(const rlx_env& env) {
+  return env.host->counts(kind).*counter;
 }
 
 static constexpr Stat kStats[] = {
-    {"memory.host.now", of_all_memory<&MemoryCounts::bytes>},
-    {"memory.host.peak", of_all_memory<&MemoryCounts::peak>},
-    {"memory.host.allocations", of_all_memory<&MemoryCounts::allocations>},
+    {"memory.tensor.now", memory<MemoryKind::kTensor, &MemoryCounts::bytes>},
+    {"memory.tensor.peak", memory<MemoryKind::kTensor, &MemoryCounts::peak>},
+    {"memory.tensor.allocations", memory<MemoryKind::kTensor, &MemoryCounts::allocations>},
+    {"memory.arena.now", memory<MemoryKind::kArena, &MemoryCounts::bytes>},
+    {"memory.arena.peak", memory<MemoryKind::kArena, &MemoryCounts::peak>},
+    {"memory.arena.allocations", memory<MemoryKind::kArena, &MemoryCounts::allocations>},
+    {"memory.prepared.now", memory<MemoryKind::kPrepared, &MemoryCounts::bytes>},
+    {"memory.prepared.peak", memory<MemoryKind::kPrepared, &MemoryCounts::peak>},
+    {"memory.prepared.allocations", memory<MemoryKind::kPrepared, &MemoryCounts::allocations>},
+    {"memory.scratch.now", memory<MemoryKind::kScratch, &MemoryCounts::bytes>},
+    {"memory.scratch.peak", memory<MemoryKind::kScratch, &MemoryCounts::peak>},
+    {"memory.scratch.allocations", memory<MemoryKind::kScratch, &MemoryCounts::allocations>},
     {"threads", [](const rlx_env& env) { return int64_t{env.pool.workers()}; }},
 };
 

@@ -84,7 +84,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   return graph.graph.add(info->op(), values, std::move(all));
 }
 
-static Result<Value> add_op(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,
+static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,
                             NamedAttrs attrs) {
   rlx_attrs given{std::move(attrs), {}};
   return add_op(graph, op, std::span(in.begin(), in.size()), &given);
@@ -97,7 +97,7 @@ static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::in
   if (info && (!info->is(kElementwise) || info->signature.in.size() != in.size()))
     return Status(Code::kInvalidArgument, format("%s is no elementwise op of %zu inputs", op, in.size()))
         .with("op", op);
-  return add_op(graph, name, in, {});
+  return add_typed(graph, name, in, {});
 }
 
 static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double value) {
@@ -108,7 +108,7 @@ static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double va
 
 // "any" and "all" are the largest and smallest of bools, "mean" is an op of its own; the others are `reduce`.
 static Result<Value> add_reduce(rlx_graph_t& graph, std::string_view fn, rlx_value_t x, NamedAttrs attrs) {
-  if (fn == "mean") return add_op(graph, "mean", {x}, std::move(attrs));
+  if (fn == "mean") return add_typed(graph, "mean", {x}, std::move(attrs));
   bool on_bools = fn == "any" || fn == "all";
   Value value = RLX_TRY(from_c(graph.graph, x));
   if (on_bools && present(value) && graph.graph.type(value).dtype != DType::kBool)
@@ -119,7 +119,7 @@ static Result<Value> add_reduce(rlx_graph_t& graph, std::string_view fn, rlx_val
   if (fn != "sum" && fn != "prod" && fn != "max" && fn != "min" && !on_bools)
     return Status(Code::kNotFound, "no reduction '" + std::string(fn) + "'").with("op", fn);
   attrs.emplace_back("fn", std::string(fn == "any" ? "max" : fn == "all" ? "min" : fn));
-  return add_op(graph, "reduce", {x}, std::move(attrs));
+  return add_typed(graph, "reduce", {x}, std::move(attrs));
 }
 
 static Result<int64_t> declare_dim(rlx_graph_t& graph, const char* text, int64_t min, int64_t max) {
@@ -257,25 +257,25 @@ rlx_value_t rlx_graph_binary(rlx_graph_t* graph, const char* op, rlx_value_t a, 
 }
 
 rlx_value_t rlx_graph_matmul(rlx_graph_t* graph, rlx_value_t a, rlx_value_t b) {
-  return built(graph, {}, [&] { return add_op(*graph, "matmul", {a, b}, {}); });
+  return built(graph, {}, [&] { return add_typed(*graph, "matmul", {a, b}, {}); });
 }
 
 rlx_value_t rlx_graph_cast(rlx_graph_t* graph, rlx_value_t x, rlx_dtype_t dtype) {
   return built(graph, {}, [&]() -> Result<Value> {
-    return add_op(*graph, "cast", {x}, {{"to", RLX_TRY(checked_dtype(dtype))}});
+    return add_typed(*graph, "cast", {x}, {{"to", RLX_TRY(checked_dtype(dtype))}});
   });
 }
 
 rlx_value_t rlx_graph_reshape(rlx_graph_t* graph, rlx_value_t x, const int64_t* dims, size_t rank) {
   return built(graph, {array(dims, rank, "dims")}, [&]() -> Result<Value> {
-    return add_op(*graph, "reshape", {x}, {{"shape", RLX_TRY(from_c(*graph, dims, rank))}});
+    return add_typed(*graph, "reshape", {x}, {{"shape", RLX_TRY(from_c(*graph, dims, rank))}});
   });
 }
 
 rlx_value_t rlx_graph_transpose(rlx_graph_t* graph, rlx_value_t x, const int64_t* perm, size_t rank) {
   return built(graph, {array(perm, rank, "perm")}, [&]() -> Result<Value> {
     if (rank > kMaxRank) return Status(Code::kShape, format("transpose: rank %zu is above the limit", rank));
-    return add_op(*graph, "transpose", {x}, {{"perm", std::vector<int64_t>(perm, perm + rank)}});
+    return add_typed(*graph, "transpose", {x}, {{"perm", std::vector<int64_t>(perm, perm + rank)}});
   });
 }
 
@@ -290,5 +290,5 @@ rlx_value_t rlx_graph_reduce(rlx_graph_t* graph, const char* op, rlx_value_t x, 
 }
 
 rlx_value_t rlx_graph_softmax(rlx_graph_t* graph, rlx_value_t x, int64_t axis) {
-  return built(graph, {}, [&] { return add_op(*graph, "softmax", {x}, {{"axis", axis}}); });
+  return built(graph, {}, [&] { return add_typed(*graph, "softmax", {x}, {{"axis", axis}}); });
 }

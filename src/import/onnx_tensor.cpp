@@ -146,8 +146,7 @@ Result<Source> TensorReader::open_external(std::string_view location) {
   fs::path file = fs::weakly_canonical(folder / name, failure);
   fs::path inside = file.lexically_relative(folder);
   if (failure || inside.empty() || *inside.begin() == "..") return denied("is outside the model's folder");
-  Result<Source> opened = Source::open(file.string());
-  return opened.ok() ? std::move(opened) : std::move(opened).status();
+  return Source::open(file.string());
 }
 
 }  // namespace rlx::onnx

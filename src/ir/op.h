@@ -33,6 +33,7 @@ enum Trait : uint32_t {
   kView = 16,        // moves no value: every output element is an input element at the same or another index
   kInternal = 32,    // made by passes, refused from users
   kLeaf = 64,        // input, param, constant
+  kSpelling = 128,   // a composite that says no more than its decomposition: canonicalize writes that instead
 };
 
 // OPS.md 3.7. kNone_ marks ops whose outputs are exact copies or that have no numbers.

@@ -144,6 +144,9 @@ Expr binary(Op op, Expr a, Expr b) {
 Expr scalar_like(Expr x, double value) {
   return x.builder().scalar(x.dtype(), value);
 }
+Expr logical_not(Expr x) {
+  return binary(Op::kBitXor, x, x.builder().scalar(DType::kBool, 1));
+}
 Expr where(Expr condition, Expr a, Expr b) {
   return a.builder().op(Op::kWhere, {condition, a, b});
 }
@@ -242,9 +245,10 @@ Expr stop_gradient(Expr x) {
 }
 
 Axes trailing_axes(int64_t axis, size_t rank) {
+  auto end = static_cast<int64_t>(rank);
+  if (axis < -end || axis > end) return {axis};  // no such axis: the op that takes it says so
   Axes axes;
-  for (int64_t i = axis < 0 ? axis + static_cast<int64_t>(rank) : axis; i < static_cast<int64_t>(rank); i++)
-    axes.push_back(i);
+  for (int64_t i = axis < 0 ? axis + end : axis; i < end; i++) axes.push_back(i);
   return axes;
 }
 

@@ -149,6 +149,7 @@ inline Expr logical_and(Expr a, Expr b) {
 inline Expr logical_or(Expr a, Expr b) {
   return binary(Op::kBitOr, a, b);
 }
+Expr logical_not(Expr x);
 Expr where(Expr condition, Expr a, Expr b);
 Expr scalar_like(Expr x, double value);  // rank 0, x's dtype
 

@@ -27,4 +27,28 @@ Outputs decompose_layer_norm(const Inputs& in, const Attrs& attrs) {
   return {y, mu, inv_std};
 }
 
+Outputs decompose_rms_norm(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], gamma = in[1], beta = in[2];
+  Axes axes = trailing_axes(attrs.i64("axis"), x.rank());
+  Expr inv_rms = 1.0 / sqrt(mean(x * x, axes) + attrs.f64("eps"));
+  Expr y = x * inv_rms;
+  if (gamma) y = y * like(x, gamma);
+  if (beta) y = y + like(x, beta);
+  return {y, inv_rms};
+}
+
+// x + res + bias, normalised before the sum is rounded.
+static Outputs residual_norm(Op norm, const Inputs& in, const Attrs& attrs) {
+  Expr total = in[0] + in[1];
+  if (in[2]) total = total + in[2];
+  return {total.builder().op(norm, {total, in[3], in[4]}, {{"eps", attrs.f64("eps")}}), total};
+}
+
+Outputs decompose_residual_layer_norm(const Inputs& in, const Attrs& attrs) {
+  return residual_norm(Op::kLayerNorm, in, attrs);
+}
+Outputs decompose_residual_rms_norm(const Inputs& in, const Attrs& attrs) {
+  return residual_norm(Op::kRmsNorm, in, attrs);
+}
+
 }  // namespace rlx

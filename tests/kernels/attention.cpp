@@ -35,7 +35,8 @@ double score(const AttentionArgs& p, int64_t b, int64_t h, int64_t i, int64_t j)
   s *= p.scale;
   if (p.softcap > 0) s = p.softcap * std::tanh(s / p.softcap);
   if (p.alibi) s -= p.alibi[h] * std::fabs(double(at_key - j));
-  if (p.bias) s = static_cast<float>(s) + p.bias[score_offset(p.bias_strides, b, h, i, j)];  // f32: a fill must swallow s
+  if (p.bias)
+    s = static_cast<float>(s) + p.bias[score_offset(p.bias_strides, b, h, i, j)];  // f32: a fill must swallow s
   if (p.bias) s = static_cast<float>(s);
   bool allowed = j < n && !(p.causal && j > at_key) && !(p.window_left >= 0 && j < at_key - p.window_left) &&
                  !(p.window_right >= 0 && j > at_key + p.window_right) &&
@@ -109,7 +110,8 @@ struct Case {
 
   void check() {
     for (Isa isa : available_isas()) {
-      SCOPED_TRACE(testing::Message() << isa_name(isa) << " q " << q_len << " k " << k_len << " d " << d << " dv " << dv);
+      SCOPED_TRACE(testing::Message() << isa_name(isa) << " q " << q_len << " k " << k_len << " d " << d << " dv "
+                                      << dv);
       const Loop<AttentionArgs>& loop = attention_fns(isa).attention;
       args.y = again.data();
       run_backwards(loop, args);
@@ -149,8 +151,16 @@ TEST(attention, plain_at_every_size) {
   struct Size {
     int64_t q, k, d, dv;
   };
-  for (const Size& s : {Size{0, 3, 4, 4}, {3, 0, 4, 4}, {1, 1, 1, 1}, {5, 7, 3, 9}, {17, 40, 32, 32}, {33, 257, 64, 20},
-                        {40, 700, 16, 48}, {2, 9, 300, 270}, {3, 4, 0, 2}, {3, 4, 2, 0}}) {
+  for (const Size& s : {Size{0, 3, 4, 4},
+                        {3, 0, 4, 4},
+                        {1, 1, 1, 1},
+                        {5, 7, 3, 9},
+                        {17, 40, 32, 32},
+                        {33, 257, 64, 20},
+                        {40, 700, 16, 48},
+                        {2, 9, 300, 270},
+                        {3, 4, 0, 2},
+                        {3, 4, 2, 0}}) {
     Case c;
     c.q_len = s.q, c.k_len = s.k, c.d = s.d, c.dv = s.dv;
     c.batch = 2, c.q_heads = 4, c.kv_heads = 2;
@@ -285,9 +295,9 @@ TEST(attention, golden_values) {
   a.q_strides = a.y_strides = {16, 2, 4};
   a.k_strides = a.v_strides = {12, 2, 6};
   a.softcap = .5f, a.window_left = 0, a.window_right = 1, a.alibi = alibi, a.sinks = sinks;
-  const double want[] = {-0.324222509, -0.186490609, -0.105880601, 0,           -0.243669506, -0.132468543,
-                         -0.0764499216, 0,           0.683915549,  0.85591624,  0.802223479,  0.962668175,
-                         0.23044993,   0.287964642,  0.181058317,  0.21726998};
+  const double want[] = {
+      -0.324222509, -0.186490609, -0.105880601, 0,           -0.243669506, -0.132468543, -0.0764499216, 0,
+      0.683915549,  0.85591624,   0.802223479,  0.962668175, 0.23044993,   0.287964642,  0.181058317,   0.21726998};
   const double want_lse[] = {1.16686812,  0.753753188, 1.31194156, 0.9816708,
                              0.966137525, 0.620617568, 2.33907861, 2.1997424};
   for (Isa isa : available_isas()) {

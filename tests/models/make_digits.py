@@ -5,7 +5,7 @@
 
 Writes beside itself
     digits.onnx               image f32[batch,1,16,16] -> probabilities f32[batch,10], opset 17
-    digits_expected.tensors   8 images, the 7th of which is the sample, and ONNX Runtime's answers (see ../peer/tensors.py)
+    digits_expected.tensors   8 images, the 7th is the sample, and ONNX Runtime's answers (see ../peer/tensors.py)
     digits_sample.txt         one image as 16 lines of 16 characters, ten levels of ink " .:-=+*#%@"
 and fails when the net reads fewer than 97 % of digits that it has not seen.
 """

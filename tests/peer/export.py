@@ -246,6 +246,7 @@ def main(out):
     logging.disable(logging.WARNING)
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(7)
     with torch.no_grad():
         nets = {"encoder": encoder(), "decoder": decoder(), "vision": vision()}
         lines = [line for name, net in nets.items() for line in build(out, name, net)]

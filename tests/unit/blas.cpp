@@ -122,21 +122,23 @@ TEST(blas_calls, may_come_from_many_threads_at_once) {
 }
 
 TEST(blas_core, is_named_only_where_openblas_would_take_an_older_one) {
-  CpuIdentity emerald_rapids{false, 6, true, true, true, true}, tiger_lake{false, 6, true, true, true, false};
-  CpuIdentity alder_lake{false, 6, true, true, false, false};
-  EXPECT_STREQ(better_blas_core(emerald_rapids), "Cooperlake");
-  EXPECT_STREQ(better_blas_core(tiger_lake), "SkylakeX");
+  CpuInfo emerald_rapids{.vendor = "GenuineIntel", .family = 6, .highest = Isa::kAvx512};
+  CpuInfo alder_lake{.vendor = "GenuineIntel", .family = 6, .highest = Isa::kAvx2};
+  CpuInfo zen4{.vendor = "AuthenticAMD", .family = 0x19, .highest = Isa::kAvx512};
+  CpuInfo zen5{.vendor = "AuthenticAMD", .family = 0x1a, .highest = Isa::kAvx512};
+  EXPECT_STREQ(better_blas_core(emerald_rapids), "SkylakeX");
   EXPECT_STREQ(better_blas_core(alder_lake), "Haswell");
-  EXPECT_EQ(better_blas_core({false, 6, false, false, false, false}), nullptr);
-  EXPECT_EQ(better_blas_core({true, 0x19, true, true, true, true}), nullptr);          // Zen 4: Cooperlake by itself
-  EXPECT_STREQ(better_blas_core({true, 0x1A, true, true, true, true}), "Cooperlake");  // Zen 5
+  EXPECT_STREQ(better_blas_core(zen4), nullptr);
+  EXPECT_STREQ(better_blas_core(zen5), "SkylakeX");
+  EXPECT_STREQ(better_blas_core({}), nullptr);
 }
 
 TEST(blas_core, is_the_best_for_this_processor) {
   if (__real_getenv("OPENBLAS_CORETYPE")) GTEST_SKIP() << "OPENBLAS_CORETYPE is set by the user";
-  if (this_cpu().avx512) {
+  Isa highest = detect_cpu().highest;
+  if (highest == Isa::kAvx512) {
     EXPECT_TRUE(blas_core() == "SkylakeX" || blas_core() == "Cooperlake") << blas_core();
-  } else if (this_cpu().avx2) {
+  } else if (highest == Isa::kAvx2) {
     EXPECT_TRUE(blas_core() == "Haswell" || blas_core() == "Zen") << blas_core();
   }
 }

@@ -18,8 +18,8 @@ struct Tile {
 // Terms [0, k) into sums. Chains accumulators take turns where there are too few rows to hide the latency of an
 // addition.
 template <int Rows, int Vecs, int Chains>
-inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
-                      Vec (&sums)[Rows][Vecs]) {
+[[gnu::always_inline]] inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
+                                             Vec (&sums)[Rows][Vecs]) {
   // One row streams B from memory, many rows read it again from the second level.
   constexpr int64_t kAhead = Rows <= 3 ? 4096 / 4 : 16 * Vecs * kLanes;
   Vec acc[Chains][Rows][Vecs] = {};

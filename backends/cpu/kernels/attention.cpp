@@ -8,7 +8,8 @@
 namespace rlx::cpu {
 
 const AttentionFns& attention_fns(Isa isa) {
-  static constexpr const AttentionFns* kTable[kIsaCount] = {&baseline::kAttention, &avx2::kAttention, &avx512::kAttention};
+  static constexpr const AttentionFns* kTable[kIsaCount] = {&baseline::kAttention, &avx2::kAttention,
+                                                            &avx512::kAttention};
   return *kTable[static_cast<int>(isa)];
 }
 

@@ -11,12 +11,12 @@ inline constexpr int64_t kMaxDepth = 256;  // elements of a head handled at a ti
 
 struct QueryBlock {
   const AttentionArgs& p;
-  const float *q, *k, *v;   // of this batch and head, q at the block's first query
+  const float *q, *k, *v;  // of this batch and head, q at the block's first query
   int64_t batch, head;
-  int64_t first, count;     // queries
-  int64_t keys;             // valid ones
-  int64_t offset;           // query i stands at key position i + offset
-  int vecs;                 // per row of lanes
+  int64_t first, count;  // queries
+  int64_t keys;          // valid ones
+  int64_t offset;        // query i stands at key position i + offset
+  int vecs;              // per row of lanes
   int64_t width() const { return vecs * kLanes; }
 };
 
@@ -141,29 +141,89 @@ inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t 
   return s;
 }
 
-// Scores to weights, and the running maximum and sum; sums made so far are to be scaled to the new maximum.
-template <bool Careful>
-inline void weigh(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count, AttentionTiles& tiles) {
+// Where nothing depends on both query and key, a score is scale * (q k) + addend[key]. A masked key's NaN stays NaN
+// here, and sends the block to the careful form.
+inline bool has_addends(const AttentionArgs& p) {
+  return p.softcap == 0 && !p.alibi && (!p.bias || p.bias_strides.query == 0) && (!p.mask || p.mask_strides.query == 0);
+}
+inline void fill_addends(const QueryBlock& block, int64_t begin, int64_t count, float* addends) {
+  const AttentionArgs& p = block.p;
+  const ScoreStrides &b = p.bias_strides, &m = p.mask_strides;
+  for (int64_t j = 0; j < count; ++j) {
+    int64_t key = begin + j;
+    addends[j] = p.bias ? p.bias[block.batch * b.batch + block.head * b.head + key * b.key] : 0;
+    if (p.mask && !p.mask[block.batch * m.batch + block.head * m.head + key * m.key]) addends[j] = -kInf;
+  }
+}
+
+// The adjusted scores of keys [begin, begin + count), in place, and the running maximum.
+inline void adjust_block(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count,
+                         AttentionTiles& tiles) {
   int64_t width = block.width();
   for (int v = 0; v < block.vecs; ++v) {
     float* column = tiles.scores + v * kLanes;
-    Vec before = tiles.largest[v], largest = before;
     for (int64_t j = 0; j < count; ++j) {
       Vec s = adjust(block, limits, v, begin + j, load(column + j * width));
       store(column + j * width, s);
-      largest = raw_max(largest, s);  // a NaN that is lost here comes back by its own weight
+      tiles.largest[v] = raw_max(tiles.largest[v], s);  // a NaN that is lost here comes back by its own weight
     }
-    Vec base = select(largest == splat(-kInf), splat(0.0f), largest), sum{};
-    for (int64_t j = 0; j < count; ++j) {
-      Vec s = load(column + j * width), weight = exp(s - base);
-      if (Careful) weight = select(s == splat(-kInf), splat(-0.0f), weight);
-      store(column + j * width, weight);
-      sum += weight;
-    }
-    tiles.largest[v] = largest;
-    tiles.rescale[v] = exp(before - base);
-    tiles.sum[v] = fma(tiles.sum[v], tiles.rescale[v], sum);
   }
+}
+template <int Vecs>
+void adjust_block_by_addends(const QueryBlock& block, int64_t begin, int64_t count, AttentionTiles& tiles) {
+  float addends[kKeyBlock];
+  fill_addends(block, begin, count, addends);
+  Vec scale = splat(block.p.scale), largest[Vecs];
+  for (int v = 0; v < Vecs; ++v) largest[v] = tiles.largest[v];
+  for (int64_t j = 0; j < count; ++j) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      float* at = tiles.scores + (j * Vecs + v) * kLanes;
+      Vec s = fma(load(at), scale, splat(addends[j]));
+      store(at, s);
+      largest[v] = raw_max(largest[v], s);
+    }
+  }
+  for (int v = 0; v < Vecs; ++v) tiles.largest[v] = largest[v];
+}
+
+// e^x for x <= 0, within ATT: 2^r = 1 + r P(r) on [-1/2, 1/2].
+inline Vec exp_falling(Vec x) {
+  Vec t = raw_max(splat(-160.0f), x * kLog2E), n = round(t), r = t - n;
+  Vec p = polynomial(r, 0.00134072627f, 0.00967187528f, 0.0555030853f, 0.24022235f, 0.693147242f, 1.0f);
+  return scale_by_power(p, n);
+}
+
+// Scores to weights, and the running sum; sums made so far are to be scaled to the new maximum.
+template <int Vecs, bool Careful>
+void weigh(int64_t count, const Vec* before, AttentionTiles& tiles) {
+  Vec base[Vecs], sum[Vecs] = {};
+  for (int v = 0; v < Vecs; ++v) base[v] = select(tiles.largest[v] == splat(-kInf), splat(0.0f), tiles.largest[v]);
+  for (int64_t j = 0; j < count; ++j) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      float* at = tiles.scores + (j * Vecs + v) * kLanes;
+      Vec s = load(at), weight = exp_falling(s - base[v]);
+      if (Careful) weight = select(s == splat(-kInf), splat(-0.0f), weight);
+      store(at, weight);
+      sum[v] += weight;
+    }
+  }
+  for (int v = 0; v < Vecs; ++v) {
+    tiles.rescale[v] = exp(before[v] - base[v]);
+    tiles.sum[v] = fma(tiles.sum[v], tiles.rescale[v], sum[v]);
+  }
+}
+
+template <bool Careful>
+inline void softmax_block(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count,
+                          AttentionTiles& tiles) {
+  Vec before[2] = {tiles.largest[0], tiles.largest[1]};
+  bool one = block.vecs == 1;
+  if (Careful || limits.reaches || !has_addends(block.p)) {
+    adjust_block(block, limits, begin, count, tiles);
+  } else {
+    (one ? adjust_block_by_addends<1> : adjust_block_by_addends<2>)(block, begin, count, tiles);
+  }
+  (one ? weigh<1, Careful> : weigh<2, Careful>)(count, before, tiles);
 }
 
 inline void rescale(const QueryBlock& block, int64_t depth, AttentionTiles& tiles) {
@@ -257,7 +317,7 @@ template <bool Careful>
 inline bool attend(const QueryBlock& block, const Limits& limits, int64_t from, int64_t depth, AttentionTiles& tiles) {
   const AttentionArgs& p = block.p;
   int64_t width = block.width();
-  for (int v = 0; v < block.vecs; ++v) {
+  for (int v = 0; v < 2; ++v) {
     tiles.largest[v] = splat(p.sinks ? p.sinks[block.head] : -kInf);
     tiles.sum[v] = select(tiles.largest[v] == splat(-kInf), splat(0.0f), splat(1.0f));
   }
@@ -266,7 +326,7 @@ inline bool attend(const QueryBlock& block, const Limits& limits, int64_t from, 
   for (int64_t begin = keys.begin; begin < keys.end; begin += kKeyBlock) {
     int64_t count = keys.end - begin < kKeyBlock ? keys.end - begin : kKeyBlock;
     multiply_keys(block, begin, count, tiles);
-    weigh<Careful>(block, limits, begin, count, tiles);
+    softmax_block<Careful>(block, limits, begin, count, tiles);
     if (begin > keys.begin) rescale(block, depth, tiles);
     multiply_values<Careful>(block, begin, count, from, depth, tiles);
   }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What prepares a region's program, once per compile or per change of sizes, and the interpreter of every Isa.
+#include "backends/cpu/kernels/region.h"
+
+#include <array>
+#include <vector>
+
+#define RLX_KERNELS "backends/cpu/kernels/region.inl"
+#include "backends/cpu/each_isa.inl"
+
+namespace rlx::cpu {
+
+int region_operands(RegionCode code) {
+  static constexpr int kOperands[] = {
+#define RLX_REGION(name, operands, value) operands,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+  };
+  return kOperands[static_cast<int>(code)];
+}
+
+namespace {
+
+constexpr int kNames = 256;
+constexpr int kForever = 1 << 20;
+
+// The registers that an op reads.
+std::span<const uint8_t> operands_of(const RegionOp& op, std::array<uint8_t, 3>& storage) {
+  storage = {op.a, op.b, op.c};
+  return std::span<const uint8_t>(storage).first(region_operands(op.code));
+}
+
+// The index of the last op that reads each name; kForever for what is filled once or read after the last op.
+std::array<int, kNames> last_readers(const RegionArgs& args, std::span<const RegionOp> ops) {
+  std::array<int, kNames> last{};
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    std::array<uint8_t, 3> storage;
+    for (uint8_t name : operands_of(ops[i], storage)) last[name] = i;
+  }
+  for (int i = 0; i < args.input_count + args.constant_count; ++i) last[i] = kForever;
+  for (int i = 0; i < args.output_count; ++i) last[args.outputs[i].reg] = kForever;
+  return last;
+}
+
+}  // namespace
+
+bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
+  const int given = args.input_count + args.constant_count;
+  if (given + ops.size() > kNames || given > kMaxRegionRegisters) return false;
+  std::array<int, kNames> last = last_readers(args, ops);
+  std::array<uint8_t, kNames> reg{};
+  std::vector<uint8_t> free;
+  int count = given;
+  for (int i = 0; i < given; ++i) reg[i] = static_cast<uint8_t>(i);
+  std::vector<RegionOp> renumbered(ops.begin(), ops.end());
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
+    std::array<uint8_t, 3> names, regs{};
+    for (size_t o = 0; uint8_t name : operands_of(ops[i], names)) {
+      regs[o++] = reg[name];
+      if (last[name] == i)
+        free.push_back(reg[name]);                 // the result may take its place: each element is read, then written
+      if (last[name] == i) last[name] = kForever;  // an op may name it twice
+    }
+    if (free.empty()) free.push_back(static_cast<uint8_t>(count++));
+    if (count > kMaxRegionRegisters) return false;
+    reg[given + i] = free.back();
+    free.pop_back();
+    renumbered[i] = {ops[i].code, reg[given + i], regs[0], regs[1], regs[2]};
+  }
+  std::copy(renumbered.begin(), renumbered.end(), ops.begin());
+  for (int i = 0; i < args.output_count; ++i) args.outputs[i].reg = reg[args.outputs[i].reg];
+  args.register_count = count;
+  return true;
+}
+
+void collapse_dims(RegionArgs& args) {
+  int rank = 0;
+  for (int d = 0; d < args.rank; ++d) {
+    if (args.dims[d] == 1) continue;
+    bool joins = rank > 0;
+    for (int i = 0; i < args.input_count && joins; ++i) {
+      const int64_t* s = args.inputs[i].strides;
+      joins = s[rank - 1] == s[d] * args.dims[d];
+    }
+    int to = joins ? rank - 1 : rank;
+    args.dims[to] = joins ? args.dims[to] * args.dims[d] : args.dims[d];
+    for (int i = 0; i < args.input_count; ++i) args.inputs[i].strides[to] = args.inputs[i].strides[d];
+    rank = to + 1;
+  }
+  args.rank = rank;
+}
+
+const RegionFns& region_fns(Isa isa) {
+  static constexpr const RegionFns* kTable[kIsaCount] = {&baseline::kRegion, &avx2::kRegion, &avx512::kRegion};
+  return *kTable[static_cast<int>(isa)];
+}
+
+}  // namespace rlx::cpu

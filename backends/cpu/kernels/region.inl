@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interpreter of regions: for each tile of elements, loads, then one loop over the tile per op, then stores. Ops
+// run over whole vectors of a register; only loads and stores know where the tile ends.
+
+inline constexpr int64_t kPartElements = 16384;
+inline constexpr int64_t kRegisterFloats = 16384;  // all registers together: they and the inputs stay near
+
+inline Vec sign(Vec v) {
+  return select(v > splat(0.0f), splat(1.0f), select(v < splat(0.0f), splat(-1.0f), v));
+}
+template <float (*fn)(float, float)>
+inline Vec by_lane(Vec a, Vec b) {
+  for (int i = 0; i < kLanes; ++i) a[i] = fn(a[i], b[i]);
+  return a;
+}
+
+// ---- ops: n is a whole number of vectors
+
+using TileOp = void (*)(float* dst, const float* a, const float* b, const float* c, int64_t n);
+
+template <RegionCode code>
+inline Vec evaluate(Vec a, Vec b, Vec c);
+#define RLX_REGION(name, operands, value)                                                                            \
+  template <>                                                                                                        \
+  inline Vec evaluate<RegionCode::k##name>([[maybe_unused]] Vec a, [[maybe_unused]] Vec b, [[maybe_unused]] Vec c) { \
+    return value;                                                                                                    \
+  }
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+
+template <RegionCode code, int Operands>
+void run_tile(float* dst, const float* a, const float* b, const float* c, int64_t n) {
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Vec second = Operands > 1 ? load(b + i) : Vec{}, third = Operands > 2 ? load(c + i) : Vec{};
+    store(dst + i, evaluate<code>(load(a + i), second, third));
+  }
+}
+
+inline constexpr TileOp kTileOps[] = {
+#define RLX_REGION(name, operands, value) run_tile<RegionCode::k##name, operands>,
+#include "backends/cpu/kernels/region.def"
+#undef RLX_REGION
+};
+
+// ---- loads
+
+template <class T>
+inline float to_register(T value) {
+  return static_cast<float>(value);
+}
+struct Truth {
+  uint8_t byte;  // any but 0 is true
+};
+inline float to_register(Truth value) {
+  return std::bit_cast<float>(value.byte ? -1 : 0);
+}
+
+// `count` elements a stride apart.
+template <class T>
+inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
+  if (stride == 0) {
+    Vec value = splat(to_register(*from));
+    for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, value, count - i);
+  } else if (std::is_same_v<T, float> && stride == 1) {
+    __builtin_memcpy(to, from, count * sizeof(float));
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = to_register(from[i * stride]);
+  }
+}
+
+// Elements [begin, begin + count) of the region, in row-major order of its dims.
+template <class T>
+inline void load_elements(const RegionArgs& p, const RegionInput& input, int64_t begin, int64_t count, float* to) {
+  int64_t at[kMaxRegionRank] = {}, offset = 0, rest = begin;
+  int last = p.rank - 1;
+  for (int d = last; d >= 0; --d) {
+    at[d] = rest % p.dims[d];
+    rest /= p.dims[d];
+    offset += at[d] * input.strides[d];
+  }
+  const T* data = static_cast<const T*>(input.data);
+  while (count > 0) {
+    int64_t run = p.dims[last] - at[last] < count ? p.dims[last] - at[last] : count;
+    load_run(data + offset, input.strides[last], run, to);
+    to += run;
+    count -= run;
+    offset += run * input.strides[last];
+    at[last] += run;
+    for (int d = last; d > 0 && at[d] == p.dims[d]; --d) {  // carry
+      offset += input.strides[d - 1] - p.dims[d] * input.strides[d];
+      at[d] = 0;
+      ++at[d - 1];
+    }
+  }
+}
+
+// Every element of a tile, or the one value for all of them.
+template <class T>
+inline void load_typed(const RegionArgs& p, const RegionInput& input, bool once, int64_t begin, int64_t count,
+                       float* to) {
+  if (once) return load_run(static_cast<const T*>(input.data), 0, count, to);
+  load_elements<T>(p, input, begin, count, to);
+}
+inline void load_input(const RegionArgs& p, const RegionInput& input, bool once, int64_t begin, int64_t count,
+                       float* to) {
+  switch (input.type) {
+    case RegionType::kF32: return load_typed<float>(p, input, once, begin, count, to);
+    case RegionType::kBool: return load_typed<Truth>(p, input, once, begin, count, to);
+    case RegionType::kI32: return load_typed<int32_t>(p, input, once, begin, count, to);
+    case RegionType::kI64: return load_typed<int64_t>(p, input, once, begin, count, to);
+    case RegionType::kU8: return load_typed<uint8_t>(p, input, once, begin, count, to);
+  }
+}
+
+enum class Walk { kOnce, kDense, kTiled };  // one value for all; the region's own layout; anything else
+
+inline Walk walk_of(const RegionArgs& p, const RegionInput& input) {
+  int64_t dense = 1;
+  bool once = true, in_order = true;
+  for (int d = p.rank - 1; d >= 0; --d) {
+    once = once && (input.strides[d] == 0 || p.dims[d] == 1);
+    in_order = in_order && (input.strides[d] == dense || p.dims[d] == 1);
+    dense *= p.dims[d];
+  }
+  return once ? Walk::kOnce : in_order && input.type == RegionType::kF32 ? Walk::kDense : Walk::kTiled;
+}
+
+// ---- stores
+
+inline void store_output(const RegionOutput& output, int64_t begin, int64_t count, const float* from) {
+  if (output.type == RegionType::kF32) {
+    __builtin_memcpy(static_cast<float*>(output.data) + begin, from, count * sizeof(float));
+    return;
+  }
+  uint8_t* to = static_cast<uint8_t*>(output.data) + begin;
+  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<int32_t>(from[i]) != 0;
+}
+
+// ---- the region
+
+inline int64_t element_count(const RegionArgs& p) {
+  int64_t count = 1;
+  for (int d = 0; d < p.rank; ++d) count *= p.dims[d];
+  return count;
+}
+
+inline int64_t region_parts(const RegionArgs& p) {
+  return (element_count(p) + kPartElements - 1) / kPartElements;
+}
+
+struct Registers {
+  alignas(64) float storage[kRegisterFloats];
+  const float* at[kMaxRegionRegisters];  // where each is read: its storage, or a dense input itself
+  Walk walks[kMaxRegionInputs];
+  int64_t tile;
+  float* own(int reg) { return storage + reg * tile; }
+};
+
+inline void prepare(const RegionArgs& p, Registers& r) {
+  int64_t share = kRegisterFloats / (p.register_count > 0 ? p.register_count : 1) / 64 * 64;
+  int64_t needed = (element_count(p) + kLanes - 1) / kLanes * kLanes;
+  r.tile = share < 1024 ? share : 1024;
+  if (needed < r.tile) r.tile = needed;
+  for (int i = 0; i < p.register_count; ++i) r.at[i] = r.own(i);
+  for (int i = 0; i < p.constant_count; ++i) {
+    const RegionConstant& constant = p.constants[i];
+    for (int64_t e = 0; e < r.tile; e += kLanes) store(r.own(constant.reg) + e, splat(constant.value));
+  }
+  for (int i = 0; i < p.input_count; ++i) {
+    r.walks[i] = walk_of(p, p.inputs[i]);
+    if (r.walks[i] == Walk::kOnce) load_input(p, p.inputs[i], true, 0, r.tile, r.own(p.inputs[i].reg));
+  }
+}
+
+inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count) {
+  int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
+  for (int i = 0; i < p.input_count; ++i) {
+    const RegionInput& input = p.inputs[i];
+    if (r.walks[i] == Walk::kDense && whole == count) {
+      r.at[input.reg] = static_cast<const float*>(input.data) + begin;
+    } else if (r.walks[i] != Walk::kOnce) {
+      r.at[input.reg] = r.own(input.reg);
+      load_input(p, input, false, begin, count, r.own(input.reg));
+    }
+  }
+  for (int i = 0; i < p.op_count; ++i) {
+    const RegionOp& op = p.ops[i];
+    float* dst = r.own(op.dst);
+    kTileOps[static_cast<int>(op.code)](dst, r.at[op.a], r.at[op.b], r.at[op.c], whole);
+    r.at[op.dst] = dst;
+  }
+  for (int i = 0; i < p.output_count; ++i) store_output(p.outputs[i], begin, count, r.at[p.outputs[i].reg]);
+}
+
+inline void region_run(const RegionArgs& p, int64_t begin, int64_t end) {
+  Registers registers;
+  prepare(p, registers);
+  int64_t total = element_count(p), last = end * kPartElements < total ? end * kPartElements : total;
+  for (int64_t at = begin * kPartElements; at < last; at += registers.tile) {
+    run_one_tile(p, registers, at, last - at < registers.tile ? last - at : registers.tile);
+  }
+}
+
+inline constexpr RegionFns kRegion = {{region_parts, region_run}};

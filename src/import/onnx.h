@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs: OPS.md 7. Sizes keep the model's names and
+// expressions; shape arithmetic is evaluated here and leaves no op behind.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "import/source.h"
+#include "ir/graph.h"
+
+namespace rlx {
+
+struct Imported {
+  Graph graph;
+  NamedTensors weights;  // the tensors of the graph's params, views of the source where its bytes are aligned
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// `with_weights`: float and 8-bit initializers of more than 64 elements become params; else everything is a constant.
+// RLX_E_DATA for a damaged file, RLX_E_UNSUPPORTED naming every node kind that has no counterpart, RLX_E_DENIED for
+// external data outside the model's folder.
+Result<Imported> import_onnx(const Source& source, bool with_weights);
+
+// Whether the bytes look like an ONNX model: for finding a format by the first bytes.
+bool is_onnx(std::span<const std::byte> bytes);
+
+}  // namespace rlx

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands to the right of `=` in text: types, tensors and attribute values, read and written.
+#pragma once
+
+#include "ir/graph.h"
+#include "ir/text/scan.h"
+
+namespace rlx::text {
+
+Result<ValueType> scan_type(Scanner& in);  // f32[batch,past + seq]
+
+// f32[2] {1, 2.5}, c64[1] {(1, -2)}, or any dtype as f32[1024] base64 "...": a tensor to the bit.
+Result<Tensor> scan_tensor(Scanner& in);
+std::string tensor_text(const Tensor& tensor);
+
+Result<AttrValue> scan_value(Scanner& in);
+std::string value_text(AttrKind kind, const AttrValue& value);  // of any kind but graph
+std::string number_text(double number);                         // shortest digits that read back equal
+
+}  // namespace rlx::text

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/verify.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace rlx {
+
+namespace {
+
+// Builds the graph once more beside itself, node by node.
+class Verifier {
+ public:
+  explicit Verifier(const Graph& graph) : graph_(graph), again_(graph.name(), &graph.table()) {}
+
+  Status run() {
+    for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(again_.declare_symbol(symbol, range));
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
+      Status status = check_row(node);
+      if (status.ok()) status = check_order(node);
+      if (status.ok()) status = check_attrs(node);
+      if (status.ok()) status = check_types(node);
+      if (!status.ok()) return at_node(node, std::move(status));
+    }
+    RLX_TRY(check_guards());
+    RLX_TRY(check_leaves());
+    return check_outputs();
+  }
+
+ private:
+  static Status wrong(std::string message) { return Status(Code::kInternal, std::move(message)); }
+
+  Status at_node(uint32_t node, Status status) const {
+    std::string op = graph_.table().has(graph_.node(node).op) ? graph_.describe(node) : "%" + std::to_string(node);
+    return Status(Code::kInternal, "not a valid graph: " + op + ": " + std::string(status.message())).with("value", op);
+  }
+
+  Status check_row(uint32_t index) const {
+    Op op = graph_.node(index).op;
+    if (!graph_.table().has(op)) return wrong(format("no row has the id %u", static_cast<unsigned>(op)));
+    if (graph_.node(index).attrs.info() != &graph_.info(op)) return wrong("its attributes belong to another op");
+    return {};
+  }
+
+  Status check_order(uint32_t index) const {
+    for (Value value : graph_.node(index).in) {
+      if (value == kAbsent) continue;
+      if (value.node >= index) return wrong(format("uses %%%u, which does not come before it", value.node));
+      if (value.output >= graph_.node(value).out.size())
+        return wrong(format("uses output %u of %s, which has %zu", value.output, graph_.describe(value.node).c_str(),
+                            graph_.node(value).out.size()));
+    }
+    return {};
+  }
+
+  Status check_attrs(uint32_t index) const {
+    const Attrs& attrs = graph_.node(index).attrs;
+    if (attrs.values().size() != attrs.info()->attrs.size()) return wrong("has not the attributes of its row");
+    Attrs bound = RLX_TRY(bind_attrs(*attrs.info(), attrs.named()));
+    if (!(bound == attrs)) return wrong("an attribute is not of its kind");
+    for (const AttrValue& value : attrs.values())
+      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) RLX_TRY(verify(**body));
+    return {};
+  }
+
+  Status check_types(uint32_t index) {
+    const Node& node = graph_.node(index);
+    Value value = RLX_TRY(again_.add(graph_.info(node), node.in, node.attrs, node.name));
+    const Node& inferred = again_.node(value);
+    if (inferred.out.size() != node.out.size())
+      return wrong(format("has %zu outputs, inference gives %zu", node.out.size(), inferred.out.size()));
+    for (size_t i = 0; i < node.out.size(); i++)
+      if (inferred.out[i] != node.out[i])
+        return wrong(format("output %zu is stored as %s, inference gives %s", i, text_of(node.out[i]).c_str(),
+                            text_of(inferred.out[i]).c_str()));
+    return {};
+  }
+
+  Status check_guards() const {
+    for (const Guard& guard : again_.guards())
+      if (std::find(graph_.guards().begin(), graph_.guards().end(), guard) == graph_.guards().end())
+        return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
+                     (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
+    return {};
+  }
+
+  // The lists of leaves hold every input and param, in order.
+  Status check_leaves() const {
+    std::unordered_set<std::string_view> names;
+    std::vector<uint32_t> inputs, params;
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
+      Op op = graph_.node(node).op;
+      if (op != Op::kInput && op != Op::kParam) continue;
+      (op == Op::kInput ? inputs : params).push_back(node);
+      if (!names.insert(graph_.leaf_name(node)).second) return at_node(node, wrong("another leaf has the same name"));
+    }
+    if (!std::equal(inputs.begin(), inputs.end(), graph_.inputs().begin(), graph_.inputs().end()) ||
+        !std::equal(params.begin(), params.end(), graph_.params().begin(), graph_.params().end()))
+      return wrong("not a valid graph: an input or param was not added as one");
+    return {};
+  }
+
+  Status check_outputs() const {
+    std::unordered_set<std::string_view> names;
+    for (const GraphOutput& output : graph_.outputs()) {
+      bool exists =
+          output.value.node < graph_.nodes().size() && output.value.output < graph_.node(output.value).out.size();
+      if (!exists) return wrong("not a valid graph: output '" + output.name + "' is no value of it");
+      if (!names.insert(output.name).second) return wrong("not a valid graph: two outputs '" + output.name + "'");
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  Graph again_;
+};
+
+}  // namespace
+
+Status verify(const Graph& graph) {
+  return Verifier(graph).run();
+}
+
+}  // namespace rlx

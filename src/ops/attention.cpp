@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and rotary position embedding (OPS.md 5.7): the formulas, step by step, over [B, H, S, D].
+#include <cmath>
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+// ---- layouts ----
+
+struct Heads {
+  Builder& b;
+  std::string layout;
+
+  // Any layout as [B, H, S, D].
+  Expr split(Expr x, const Attrs& attrs, std::string_view count) const {
+    if (layout == "bsx") {
+      if (x.rank() != 3) return b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not %zu", x.rank())));
+      if (!attrs.has(count)) return b.fail(Status(Code::kOption, "layout bsx needs '" + std::string(count) + "'"));
+      int64_t heads = attrs.i64(count);
+      if (heads < 1) return b.fail(Status(Code::kOption, "'" + std::string(count) + "' must be at least 1"));
+      x = reshape(x, {x.dim(0), x.dim(1), heads, -1});
+    }
+    if (x.rank() != 4)
+      return b.fail(Status(Code::kShape, format("layout %s needs rank 4, not %zu", layout.c_str(), x.rank())));
+    Expr heads_first = layout == "bhsd" ? x : transpose(x, {0, 2, 1, 3});
+    if (attrs.has(count) && heads_first.valid() && !heads_first.dim(1).is(attrs.i64(count)))
+      return b.fail(
+          Status(Code::kShape, format("'%s' is %lld, but there are %s heads", std::string(count).c_str(),
+                                      static_cast<long long>(attrs.i64(count)), heads_first.dim(1).text().c_str())));
+    return heads_first;
+  }
+
+  Expr join(Expr y) const {
+    if (layout == "bhsd") return y;
+    y = transpose(y, {0, 2, 1, 3});
+    return layout == "bshd" ? y : reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+  }
+};
+
+static Expr per_head(Expr x) {
+  return reshape(x, {1, x.dim(0), 1, 1});
+}
+
+// ---- which keys a query sees ----
+
+// Step 3: j < n, the causal and window bounds, the mask; an absent Expr where every key is allowed.
+static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n, Expr mask, bool bounded) {
+  Expr allowed;
+  auto also = [&](Expr condition) { allowed = allowed ? logical_and(allowed, condition) : condition; };
+  if (bounded) also(less(j, n));
+  if (attrs.flag("causal")) also(less_equal(j, i));
+  if (int64_t left = attrs.i64("window_left"); left >= 0) also(less_equal(i - b.scalar(DType::kI64, double(left)), j));
+  if (int64_t right = attrs.i64("window_right"); right >= 0)
+    also(less_equal(j, i + b.scalar(DType::kI64, double(right))));
+  if (mask) also(mask);
+  return allowed;
+}
+
+// Step 4's treatment of rows without an allowed key, y being 0 there.
+static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, Expr v_allowed, const Attrs& attrs) {
+  if (attrs.is("empty_row", "zero")) return y;
+  Expr empty = equal(total, scalar_like(total, 0));
+  if (attrs.is("empty_row", "nan")) return where(empty, scalar_like(y, NAN), y);
+  (void)v;
+  Expr count = cast(maximum(n, scalar_like(n, 1)), y.dtype());
+  return where(empty, sum(v_allowed, {2}) / count, y);
+}
+
+// Repeats each kv head for the query heads that read it.
+static Expr repeat_heads(Expr x, const Dim& kv_heads, const Dim& group) {
+  if (group.is(1)) return x;
+  Expr split = reshape(x, {x.dim(0), kv_heads, 1, x.dim(2), x.dim(3)});
+  Expr wide = broadcast_to(split, {x.dim(0), kv_heads, group, x.dim(2), x.dim(3)});
+  return reshape(wide, {x.dim(0), kv_heads * group, x.dim(2), x.dim(3)});
+}
+
+Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Heads heads{b, attrs.str("layout")};
+  Expr q = heads.split(in[0], attrs, "num_heads");
+  std::string_view kv_count = attrs.has("num_kv_heads") ? "num_kv_heads" : "num_heads";
+  Expr k = heads.split(in[1], attrs, kv_count), v = heads.split(in[2], attrs, kv_count);
+  Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6], sinks = in[7];
+  if (!q.valid() || !k.valid() || !v.valid()) return {b.wrap(kInvalid), b.wrap(kInvalid)};
+  auto group = exact_div(q.dim(1), k.dim(1));
+  if (!group)
+    return {b.fail(Status(Code::kShape, format("%s query heads do not divide into %s kv heads", q.dim(1).text().c_str(),
+                                               k.dim(1).text().c_str()))),
+            b.wrap(kInvalid)};
+  Dim kv_heads = k.dim(1), rows = q.dim(2), keys = k.dim(2);
+  DType type = q.dtype();
+  k = repeat_heads(k, kv_heads, *group), v = repeat_heads(v, kv_heads, *group);
+
+  // Positions: j of keys, i of queries among them, n keys in all.
+  Expr n = b.size(keys, DType::kI64);
+  if (kv_len)
+    n = reshape(minimum(maximum(cast(kv_len, DType::kI64), b.scalar(DType::kI64, 0)), n), {kv_len.dim(0), 1, 1, 1});
+  Expr j = iota(b, {1, 1, 1, keys}, 3, DType::kI64), i = iota(b, {1, 1, rows, 1}, 2, DType::kI64);
+  if (attrs.is("align", "lower_right")) i = i + (n - b.size(rows, DType::kI64));
+
+  double scale = attrs.has("scale") ? attrs.f64("scale") : 0;
+  Expr s = matmul(q, k, false, true);
+  s = attrs.has("scale") ? s * scale : s / sqrt(b.size(q.dim(3), type));
+  if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
+  if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(i - j), type);
+  if (bias) s = s + cast(bias, type);
+  Expr allowed = allowed_keys(b, attrs, i, j, n, mask, bool(kv_len));
+  if (allowed) s = where(allowed, s, scalar_like(s, -INFINITY));
+
+  Expr top = reduce(s, "max", {3});
+  if (sinks) top = maximum(top, per_head(cast(sinks, type)));
+  top = stop_gradient(where(equal(top, scalar_like(top, -INFINITY)), scalar_like(top, 0), top));
+  Expr e = exp(s - top), total = sum(e, {3});
+  if (sinks) total = total + exp(per_head(cast(sinks, type)) - top);
+  // What lies beyond kv_len is not read at all: it may be NaN.
+  if (kv_len) v = where(reshape(less(j, n), {kv_len.dim(0), 1, keys, 1}), v, scalar_like(v, 0));
+  Expr y = matmul(e, v) / where(equal(total, scalar_like(total, 0)), scalar_like(total, 1), total);
+  y = fill_empty_rows(y, total, v, n, v, attrs);
+  Expr lse = top + log(total);
+  return {heads.join(y), reshape(lse, {lse.dim(0), lse.dim(1), lse.dim(2)})};
+}
+
+// ---- rope ----
+
+// A table [S, R/2] or [B, S, R/2] so that it broadcasts against x with or without its head axis in front of S.
+static Expr align_table(Expr table, Expr positions, bool heads_first, DType type) {
+  if (positions) table = gather(table, positions, 0);
+  table = cast(table, type);
+  if (!heads_first) return unsqueeze(table, -2);
+  return table.rank() == 3 ? unsqueeze(table, 1) : table;
+}
+
+Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0];
+  bool joined = attrs.is("layout", "bsx");
+  if (joined) {
+    if (!attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
+    if (x.rank() != 3) return {b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not %zu", x.rank())))};
+    x = reshape(x, {x.dim(0), x.dim(1), attrs.i64("num_heads"), -1});
+  } else if (x.rank() != 4) {
+    return {b.fail(Status(Code::kShape, format("x needs rank 4, not %zu", x.rank())))};
+  }
+  bool heads_first = attrs.is("layout", "bhsd");
+  Expr c = align_table(in[1], in[3], heads_first, x.dtype()), s = align_table(in[2], in[3], heads_first, x.dtype());
+  if (attrs.flag("inverse")) s = -s;
+  Dim half = c.dim(-1), rotated = half * 2, width = x.dim(-1);
+  std::vector<Expr> parts;
+  if (attrs.is("style", "half")) {
+    Expr lo = slice(x, -1, 0, half), hi = slice(x, -1, half, rotated);
+    parts = {lo * c - hi * s, hi * c + lo * s};
+  } else {
+    std::vector<Dim> dims = x.dims();
+    dims.back() = half;
+    dims.push_back(2);
+    Expr pairs = reshape(slice(x, -1, 0, rotated), dims);
+    dims.pop_back();
+    Expr even = reshape(slice(pairs, -1, 0, 1), dims), odd = reshape(slice(pairs, -1, 1, 2), dims);
+    std::vector<Expr> turned{unsqueeze(even * c - odd * s, -1), unsqueeze(odd * c + even * s, -1)};
+    dims.back() = rotated;
+    parts = {reshape(concat(turned, -1), dims)};
+  }
+  if (!(width == rotated)) parts.push_back(slice(x, -1, rotated, width));
+  Expr y = parts.size() == 1 ? parts[0] : concat(parts, -1);
+  if (joined) y = reshape(y, in[0].dims());
+  return {y};
+}
+
+}  // namespace rlx

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composite contractions and gates (OPS.md 5.5, 5.13).
+#include "ops/act.h"
+#include "ops/expr.h"
+
+namespace rlx {
+
+// Leading dims of x are merged: one product of matrices, whatever the rank.
+Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], w = in[1], bias = in[2];
+  if (w.rank() != 2) return {x.builder().fail(Status(Code::kShape, format("w has rank %zu, not 2", w.rank())))};
+  if (x.rank() == 0) return {x.builder().fail(Status(Code::kShape, "x is a scalar, it needs rank 1 or more"))};
+  bool transposed = attrs.flag("transpose_w");
+  std::vector<Dim> dims = x.dims();
+  Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});
+  Expr y = matmul(rows, w, false, transposed);
+  if (bias) y = y + bias;
+  dims.back() = w.dim(transposed ? 0 : 1);
+  if (x.rank() != 2) y = reshape(y, dims);
+  return {apply_act(y, attrs.str("act"))};
+}
+
+Outputs decompose_gated_act(const Inputs& in, const Attrs& attrs) {
+  return {in[1] * apply_act(in[0], attrs.str("act"))};
+}
+
+Outputs decompose_glu(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  int64_t axis = attrs.i64("axis");
+  Dim n = x.dim(axis), half = floor_div(n, 2);
+  Expr lo = slice(x, axis, 0, half), hi = slice(x, axis, half, n);
+  Expr gate = attrs.flag("gate_first") ? lo : hi, up = attrs.flag("gate_first") ? hi : lo;
+  return {up * apply_act(gate, attrs.str("act"))};
+}
+
+}  // namespace rlx

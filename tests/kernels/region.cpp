@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise regions: every op against f64 on floats from all exponents, broadcasting, types, and register reuse.
+#include "backends/cpu/kernels/region.h"
+
+#include <functional>
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+using Code = RegionCode;
+
+// Runs one op over rank-1 operands.
+Guarded run_op(Isa isa, Code code, const std::vector<const Guarded*>& operands) {
+  Guarded y(operands[0]->size());
+  RegionOp op{code, 0, 0, 1, 2};
+  RegionArgs args;
+  args.rank = 1;
+  args.dims[0] = y.size();
+  args.input_count = static_cast<int>(operands.size());
+  for (int i = 0; i < args.input_count; ++i) {
+    args.inputs[i].data = operands[i]->data();
+    args.inputs[i].reg = static_cast<uint8_t>(i);
+    args.inputs[i].strides[0] = 1;
+  }
+  op.dst = static_cast<uint8_t>(args.input_count);
+  args.ops = &op;
+  args.op_count = 1;
+  args.register_count = args.input_count + 1;
+  args.output_count = 1;
+  args.outputs[0] = {y.data(), RegionType::kF32, op.dst};
+  run_whole(region_fns(isa).region, args);
+  EXPECT_TRUE(y.guards_intact());
+  return y;
+}
+
+const float kSpecials[] = {
+    0.0f,     -0.0f,     1.0f,   -1.0f,  0.5f,    -0.5f,           1.5f,          2.5f,           -2.5f,
+    INFINITY, -INFINITY, NAN,    1e-40f, -1e-40f, 1.17549435e-38f, 3.4028235e38f, -3.4028235e38f, 88.72f,
+    88.73f,   -103.97f,  -87.4f, 1e-8f,  -1e-8f,  8388608.5f,      0.99999994f,   -0.99999994f,   1e5f,
+    1e10f};
+
+// Every float that a stride over all bit patterns meets, then the special values.
+Guarded all_exponents(int64_t count) {
+  Guarded x(count + std::size(kSpecials));
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits = static_cast<uint32_t>(i * ((uint64_t{1} << 32) / count) + 12345 % (i + 1));
+    std::memcpy(&x[i], &bits, 4);
+  }
+  for (size_t i = 0; i < std::size(kSpecials); ++i) x[count + i] = kSpecials[i];
+  return x;
+}
+
+double ulp_at(double y) {
+  int exponent;
+  std::frexp(y, &exponent);
+  return std::ldexp(1.0, std::max(exponent, -125) - 24);
+}
+
+// Units in the last place of f32 between got and want; results below the normal range are all the same (OPS.md 3.7).
+double ulps(float got, double want) {
+  if (same_special(got, want)) return 0;
+  double least = std::ldexp(1.0, -126);
+  if (std::fabs(want) < least && std::fabs(got) <= least) return 0;
+  if (std::isinf(got) && std::fabs(want) > 3.4028235e38) return 0;  // f64 goes further
+  return std::fabs(got - want) / ulp_at(want);
+}
+
+struct Function {
+  const char* name;
+  Code code;
+  double (*exact)(double);
+  double ulps;  // 0: bit for bit
+};
+const Function kFunctions[] = {
+    {"neg", Code::kNeg, [](double x) { return -x; }, 0},
+    {"abs", Code::kAbs, [](double x) { return std::fabs(x); }, 0},
+    {"floor", Code::kFloor, [](double x) { return std::floor(x); }, 0},
+    {"ceil", Code::kCeil, [](double x) { return std::ceil(x); }, 0},
+    {"trunc", Code::kTrunc, [](double x) { return std::trunc(x); }, 0},
+    {"round", Code::kRound, [](double x) { return std::nearbyint(x); }, 0},
+    {"sign", Code::kSign, [](double x) { return x > 0   ? 1
+                                                : x < 0 ? -1
+                                                        : x; }, 0},
+    {"relu", Code::kRelu, [](double x) { return x < 0 ? 0 : x; }, 0},
+    {"square", Code::kSquare, [](double x) { return x * x; }, 1},
+    {"recip", Code::kRecip, [](double x) { return 1 / x; }, 1},
+    {"sqrt", Code::kSqrt, [](double x) { return std::sqrt(x); }, 1},
+    {"rsqrt", Code::kRsqrt, [](double x) { return 1 / std::sqrt(x); }, 4},
+    {"exp", Code::kExp, [](double x) { return std::exp(x); }, 4},
+    {"expm1", Code::kExpm1, [](double x) { return std::expm1(x); }, 4},
+    {"log", Code::kLog, [](double x) { return std::log(x); }, 4},
+    {"log1p", Code::kLog1p, [](double x) { return std::log1p(x); }, 4},
+    {"sin", Code::kSin, [](double x) { return std::sin(x); }, 4},
+    {"cos", Code::kCos, [](double x) { return std::cos(x); }, 4},
+    {"tanh", Code::kTanh, [](double x) { return std::tanh(x); }, 4},
+    {"erf", Code::kErf, [](double x) { return std::erf(x); }, 4},
+};
+
+TEST(region, functions_are_accurate_on_all_floats) {
+  const int64_t count = 1 << 21;
+  Guarded x = all_exponents(count);
+  for (const Function& f : kFunctions) {
+    for (Isa isa : available_isas()) {
+      Guarded y = run_op(isa, f.code, {&x});
+      double worst = 0, at = 0;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        double error = ulps(y[i], f.exact(x[i]));
+        if (!(error <= worst)) worst = error, at = x[i];
+      }
+      EXPECT_LE(worst, f.ulps) << f.name << ' ' << isa_name(isa) << " at " << testing::PrintToString(at);
+      RecordProperty(std::string(f.name) + "_" + std::string(isa_name(isa)), std::to_string(worst));
+    }
+  }
+}
+
+const Function kActivations[] = {
+    {"gelu", Code::kGelu, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, 0},
+    {"gelu_tanh", Code::kGeluTanh,
+     [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }, 0},
+    {"silu", Code::kSilu, [](double x) { return x * (1 / (1 + std::exp(-x))); }, 0},
+    {"sigmoid", Code::kSigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 0},
+    {"softplus", Code::kSoftplus,
+     [](double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))) + 0 * x; }, 0},
+};
+
+// Class ACT. -inf gives NaN where the definition multiplies it by zero.
+TEST(region, activations_are_accurate_on_all_floats) {
+  Guarded x = all_exponents(1 << 20);
+  for (const Function& f : kActivations) {
+    for (Isa isa : available_isas()) {
+      Guarded y = run_op(isa, f.code, {&x});
+      for (int64_t i = 0; i < x.size(); ++i) {
+        double want = f.exact(x[i]);
+        if (std::string(f.name) == "softplus" && std::isinf(x[i])) want = x[i] > 0 ? x[i] : 0;
+        if (same_special(y[i], want)) continue;
+        double bound = 1e-6 * std::fmax(1, std::fabs(double(x[i]))) + 4e-6 * std::fabs(want);
+        ASSERT_LE(std::fabs(y[i] - want), bound) << f.name << ' ' << isa_name(isa) << " at " << x[i];
+      }
+    }
+  }
+}
+
+struct Binary {
+  const char* name;
+  Code code;
+  double (*exact)(double, double);
+  double ulps;
+};
+double nan_or(double a, double b, double value) {
+  return std::isnan(a) || std::isnan(b) ? NAN : value;
+}
+const Binary kBinaries[] = {
+    {"add", Code::kAdd, [](double a, double b) { return a + b; }, 1},
+    {"sub", Code::kSub, [](double a, double b) { return a - b; }, 1},
+    {"mul", Code::kMul, [](double a, double b) { return a * b; }, 1},
+    {"div", Code::kDiv, [](double a, double b) { return a / b; }, 1},
+    {"rem", Code::kRem, [](double a, double b) { return std::fmod(a, b); }, 0},
+    {"pow", Code::kPow, [](double a, double b) { return std::pow(a, b); }, 16},
+    {"atan2", Code::kAtan2, [](double a, double b) { return std::atan2(a, b); }, 4},
+    {"max", Code::kMax, [](double a, double b) { return nan_or(a, b, std::fmax(a, b)); }, 0},
+    {"min", Code::kMin, [](double a, double b) { return nan_or(a, b, std::fmin(a, b)); }, 0},
+    {"leaky_relu", Code::kLeakyRelu, [](double a, double b) { return a < 0 ? a * b : a; }, 1},
+};
+
+TEST(region, binary_ops_on_all_pairs_of_special_values) {
+  std::mt19937 rng(1);
+  const int64_t n = std::size(kSpecials), many = 20000;
+  Guarded a(n * n + many), b(n * n + many);
+  for (int64_t i = 0; i < n * n; ++i) a[i] = kSpecials[i / n], b[i] = kSpecials[i % n];
+  for (int64_t i = n * n; i < a.size(); ++i) {
+    a[i] = std::uniform_real_distribution<float>(-9, 9)(rng);
+    b[i] = std::uniform_real_distribution<float>(-9, 9)(rng);
+  }
+  for (const Binary& f : kBinaries) {
+    for (Isa isa : available_isas()) {
+      Guarded y = run_op(isa, f.code, {&a, &b});
+      for (int64_t i = 0; i < a.size(); ++i) {
+        ASSERT_LE(ulps(y[i], f.exact(a[i], b[i])), f.ulps)
+            << f.name << ' ' << isa_name(isa) << ' ' << a[i] << ' ' << b[i];
+      }
+    }
+  }
+}
+
+TEST(region, elu_stays_in_its_class) {
+  Guarded x = all_exponents(1 << 16), alpha(x.size());
+  for (int64_t i = 0; i < x.size(); ++i) alpha[i] = 0.75f;
+  for (Isa isa : available_isas()) {
+    Guarded y = run_op(isa, Code::kElu, {&x, &alpha});
+    for (int64_t i = 0; i < x.size(); ++i) {
+      double want = x[i] > 0 ? x[i] : 0.75 * std::expm1(std::isnan(x[i]) ? x[i] : std::fmin(x[i], 0.0f));
+      ASSERT_LE(ulps(y[i], want), 5) << x[i];
+    }
+  }
+}
+
+// A region under construction: inputs, constants and ops named in order, as assign_registers wants them.
+struct Program {
+  RegionArgs args;
+  std::vector<RegionOp> ops;
+
+  uint8_t input(const void* data, std::vector<int64_t> strides, RegionType type = RegionType::kF32) {
+    RegionInput& in = args.inputs[args.input_count];
+    in.data = data;
+    in.type = type;
+    in.reg = static_cast<uint8_t>(args.input_count);
+    std::copy(strides.begin(), strides.end(), in.strides);
+    return static_cast<uint8_t>(args.input_count++);
+  }
+  uint8_t constant(float value) {
+    uint8_t name = static_cast<uint8_t>(args.input_count + args.constant_count);
+    args.constants[args.constant_count++] = {value, name};
+    return name;
+  }
+  uint8_t op(Code code, uint8_t a, uint8_t b = 0, uint8_t c = 0) {
+    uint8_t name = static_cast<uint8_t>(args.input_count + args.constant_count + ops.size());
+    ops.push_back({code, name, a, b, c});
+    return name;
+  }
+  void output(void* data, uint8_t name, RegionType type = RegionType::kF32) {
+    args.outputs[args.output_count++] = {data, type, name};
+  }
+  void shape(std::vector<int64_t> dims) {
+    args.rank = static_cast<int>(dims.size());
+    std::copy(dims.begin(), dims.end(), args.dims);
+  }
+  void finish() {
+    ASSERT_TRUE(assign_registers(args, ops));
+    args.ops = ops.data();
+    args.op_count = static_cast<int>(ops.size());
+  }
+};
+
+TEST(region, broadcasts_every_way_and_collapses_dims) {
+  std::mt19937 rng(2);
+  for (const std::vector<int64_t>& dims :
+       {std::vector<int64_t>{3, 5, 7}, {1, 1, 1}, {2, 1, 5000}, {40, 33, 17}, {0, 4, 4}}) {
+    int64_t total = dims[0] * dims[1] * dims[2];
+    for (int mask = 0; mask < 8; ++mask) {  // which axes the second operand has
+      int64_t sizes[3], strides[3], count = 1;
+      for (int d = 2; d >= 0; --d) {
+        sizes[d] = mask >> d & 1 ? dims[d] : 1;
+        strides[d] = mask >> d & 1 ? count : 0;
+        count *= sizes[d];
+      }
+      Guarded a = Guarded::random(total, rng), b = Guarded::random(count, rng, -1, 1, 3), y(total), again(total);
+      Program p;
+      p.shape(dims);
+      uint8_t x = p.input(a.data(), {dims[1] * dims[2], dims[2], 1}),
+              z = p.input(b.data(), {strides[0], strides[1], strides[2]});
+      p.output(y.data(), p.op(Code::kSub, x, z));
+      p.finish();
+      for (Isa isa : available_isas()) {
+        SCOPED_TRACE(testing::Message() << isa_name(isa) << " axes " << mask << " of " << testing::PrintToString(dims));
+        run_whole(region_fns(isa).region, p.args);
+        ASSERT_TRUE(y.guards_intact());
+        RegionArgs collapsed = p.args;
+        collapse_dims(collapsed);
+        ASSERT_LE(collapsed.rank, p.args.rank);
+        collapsed.outputs[0].data = again.data();
+        run_backwards(region_fns(isa).region, collapsed);
+        ASSERT_TRUE(again.same_bits(y));
+        for (int64_t i = 0; i < total; ++i) {
+          int64_t at[] = {i / dims[2] / dims[1], i / dims[2] % dims[1], i % dims[2]};
+          ASSERT_EQ(y[i], a[i] - b[at[0] * strides[0] + at[1] * strides[1] + at[2] * strides[2]]) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(region, transposed_input_and_in_place_output) {
+  std::mt19937 rng(3);
+  const int64_t m = 70, n = 90;
+  Guarded t = Guarded::random(n * m, rng);
+  for (Isa isa : available_isas()) {
+    Guarded x = Guarded::random(m * n, rng), before = x;
+    Program p;
+    p.shape({m, n});
+    uint8_t a = p.input(x.data(), {n, 1}), b = p.input(t.data(), {1, m});
+    p.output(x.data(), p.op(Code::kAdd, p.op(Code::kMul, a, b), a));
+    p.finish();
+    run_whole(region_fns(isa).region, p.args);
+    ASSERT_TRUE(x.guards_intact());
+    for (int64_t i = 0; i < m * n; ++i) ASSERT_EQ(x[i], before[i] * t[i % n * m + i / n] + before[i]);
+  }
+}
+
+TEST(region, integers_truth_values_and_where) {
+  const int64_t n = 1001;
+  std::vector<int64_t> longs(n);
+  std::vector<int32_t> ints(n);
+  std::vector<uint8_t> bytes(n), truths(n), answers(n + 1, 77);
+  for (int64_t i = 0; i < n; ++i) {
+    longs[i] = (i - 500) * 1000000007, ints[i] = static_cast<int32_t>(i * 7919 - 100000);
+    bytes[i] = static_cast<uint8_t>(i), truths[i] = i % 3 ? static_cast<uint8_t>(i % 5 * 50) : 0;
+  }
+  for (Isa isa : available_isas()) {
+    Guarded y(n);
+    Program p;
+    p.shape({n});
+    uint8_t l = p.input(longs.data(), {1}, RegionType::kI64), i = p.input(ints.data(), {1}, RegionType::kI32);
+    uint8_t u = p.input(bytes.data(), {1}, RegionType::kU8), t = p.input(truths.data(), {1}, RegionType::kBool);
+    uint8_t half = p.constant(0.5f);
+    uint8_t less = p.op(Code::kLt, l, i);
+    uint8_t both = p.op(Code::kOr, p.op(Code::kAnd, less, t), p.op(Code::kNot, p.op(Code::kXor, less, t)));
+    uint8_t chosen = p.op(Code::kWhere, t, p.op(Code::kMul, u, half), p.op(Code::kMaskToFloat, less));
+    p.output(y.data(), chosen);
+    p.output(answers.data(), both, RegionType::kBool);
+    p.finish();
+    run_backwards(region_fns(isa).region, p.args);
+    ASSERT_TRUE(y.guards_intact());
+    ASSERT_EQ(answers[n], 77);
+    for (int64_t k = 0; k < n; ++k) {
+      bool is_less = static_cast<float>(longs[k]) < static_cast<float>(ints[k]), truth = truths[k] != 0;
+      ASSERT_EQ(y[k], truth ? bytes[k] * 0.5f : is_less) << k;
+      ASSERT_EQ(answers[k], (is_less && truth) || is_less == truth) << k;
+    }
+  }
+}
+
+TEST(region, comparisons_with_nan_are_false) {
+  Guarded a(4), b(4);
+  a[0] = 1, a[1] = NAN, a[2] = -0.0f, a[3] = -INFINITY;
+  b[0] = 2, b[1] = 1, b[2] = 0, b[3] = -INFINITY;
+  struct Want {
+    Code code;
+    uint8_t y[4];
+  };
+  for (const Want& want : {Want{Code::kEq, {0, 0, 1, 1}},
+                           {Code::kNe, {1, 1, 0, 0}},
+                           {Code::kLt, {1, 0, 0, 0}},
+                           {Code::kLe, {1, 0, 1, 1}},
+                           {Code::kIsNan, {0, 1, 0, 0}},
+                           {Code::kIsFinite, {1, 0, 1, 0}}}) {
+    for (Isa isa : available_isas()) {
+      uint8_t y[4];
+      Program p;
+      p.shape({4});
+      uint8_t x = p.input(a.data(), {1}), z = p.input(b.data(), {1});
+      p.output(y, p.op(want.code, x, z), RegionType::kBool);
+      p.finish();
+      run_whole(region_fns(isa).region, p.args);
+      for (int i = 0; i < 4; ++i)
+        EXPECT_EQ(y[i], want.y[i]) << isa_name(isa) << " code " << int(want.code) << " at " << i;
+    }
+  }
+}
+
+TEST(region, clamp_keeps_nan_and_prefers_the_upper_bound) {
+  for (Isa isa : available_isas()) {
+    Guarded x(5), lo(5), hi(5);
+    const float xs[] = {NAN, 5, -5, 0.5f, 0}, los[] = {0, 0, 0, 0, 3}, his[] = {1, 1, 1, 1, 2};
+    for (int i = 0; i < 5; ++i) x[i] = xs[i], lo[i] = los[i], hi[i] = his[i];
+    Guarded y = run_op(isa, Code::kClamp, {&x, &lo, &hi});
+    EXPECT_TRUE(std::isnan(y[0]));
+    EXPECT_EQ(y[1], 1);
+    EXPECT_EQ(y[2], 0);
+    EXPECT_EQ(y[3], 0.5f);
+    EXPECT_EQ(y[4], 2);
+  }
+}
+
+TEST(region, long_chains_reuse_few_registers) {
+  const int64_t n = 5000;
+  Guarded x(n), y(n);
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i);
+  Program p;
+  p.shape({n});
+  uint8_t a = p.input(x.data(), {1}), one = p.constant(1);
+  uint8_t at = a;
+  for (int i = 0; i < 200; ++i) at = p.op(Code::kAdd, at, one);
+  uint8_t twice = p.op(Code::kAdd, at, at);
+  p.output(y.data(), p.op(Code::kSub, twice, a));
+  p.finish();
+  EXPECT_LE(p.args.register_count, 4);
+  for (Isa isa : available_isas()) {
+    run_whole(region_fns(isa).region, p.args);
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], 2 * (x[i] + 200) - x[i]);
+  }
+}
+
+TEST(region, too_many_live_values_are_refused_and_left_alone) {
+  Program p;
+  p.shape({4});
+  uint8_t x = p.input(nullptr, {1});
+  for (int i = 0; i < 100; ++i) p.op(Code::kNeg, x);
+  uint8_t sum = p.op(Code::kAdd, 1, 2);
+  for (uint8_t i = 3; i <= 100; ++i) sum = p.op(Code::kAdd, sum, i);
+  std::vector<RegionOp> before = p.ops;
+  EXPECT_FALSE(assign_registers(p.args, p.ops));
+  EXPECT_EQ(std::memcmp(before.data(), p.ops.data(), before.size() * sizeof(RegionOp)), 0);
+}
+
+}  // namespace
+}  // namespace rlx::cpu

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// States an ONNX model in a few lines, so that a test shows the graph that it is about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "import/onnx.h"
+#include "protobuf_writer.h"
+
+namespace rlx::onnx {
+
+class Maker {
+ public:
+  explicit Maker(int64_t opset = 13) : opset_(opset) {}
+
+  // Dims as text: a number, a name or expression, or "" for an open one.
+  Maker& input(const char* name, uint64_t element_type, std::vector<std::string> dims) {
+    Message shape;
+    for (const std::string& dim : dims) {
+      bool is_number = !dim.empty() && dim.find_first_not_of("0123456789") == dim.npos;
+      Message entry;
+      if (is_number) entry.number(1, std::stoull(dim));
+      if (!is_number && !dim.empty()) entry.text(2, dim);
+      shape.sub(1, entry);
+    }
+    Message type = Message().sub(1, Message().number(1, element_type).sub(2, shape));
+    graph_.sub(11, Message().text(1, name).sub(2, type));
+    return *this;
+  }
+  Maker& i64(const char* name, std::vector<int64_t> dims, std::vector<int64_t> values) {
+    return initializer(name, 7, dims, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
+  }
+  Maker& f32(const char* name, std::vector<int64_t> dims, std::vector<float> values) {
+    return initializer(name, 1, dims, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  Maker& node(const char* op_type, std::vector<std::string> in, std::vector<std::string> out,
+              std::vector<Message> attributes = {}, const char* domain = "") {
+    Message node;
+    for (const std::string& name : in) node.text(1, name);
+    for (const std::string& name : out) node.text(2, name);
+    node.text(4, op_type).text(7, domain);
+    for (const Message& attribute : attributes) node.sub(5, attribute);
+    graph_.sub(1, node);
+    return *this;
+  }
+  Maker& output(const char* name) {
+    graph_.sub(12, Message().text(1, name));
+    return *this;
+  }
+
+  static Message attr(const char* name, int64_t value) {
+    return Message().text(1, name).number(3, static_cast<uint64_t>(value)).number(20, 2);
+  }
+  static Message attr(const char* name, const std::vector<int64_t>& values) {
+    Message attribute = Message().text(1, name).number(20, 7);
+    for (int64_t value : values) attribute.number(8, static_cast<uint64_t>(value));
+    return attribute;
+  }
+  static Message attr(const char* name, const Maker& graph) {
+    return Message().text(1, name).sub(6, graph.graph_).number(20, 5);
+  }
+
+  std::string bytes() const {
+    return Message().number(1, 8).sub(7, graph_).sub(8, Message().number(2, static_cast<uint64_t>(opset_))).bytes();
+  }
+  Result<Imported> import(bool with_weights = true) const {
+    auto owner = std::make_shared<const std::string>(bytes());
+    return import_onnx({std::as_bytes(std::span(*owner)), owner, {}}, with_weights);
+  }
+
+ private:
+  Maker& initializer(const char* name, uint64_t type, const std::vector<int64_t>& dims, std::string_view raw) {
+    Message tensor;
+    for (int64_t dim : dims) tensor.number(1, static_cast<uint64_t>(dim));
+    graph_.sub(5, tensor.number(2, type).text(8, name).text(9, raw));
+    return *this;
+  }
+  int64_t opset_;
+  Message graph_;
+};
+
+}  // namespace rlx::onnx

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs as text: what is printed reads back to the same graph, and errors say where they are.
+#include "ir/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+namespace rlx {
+
+static bool same(const Graph& a, const Graph& b) {
+  return equal(std::make_shared<const Graph>(a), std::make_shared<const Graph>(b));
+}
+
+static std::string failure_of(std::string_view body) {
+  auto graph = parse("graph {\n" + std::string(body) + "\n}");
+  return graph.ok() ? "" : std::string(graph.status().message());
+}
+
+TEST(text, a_graph_reads_like_a_program_and_reads_back) {
+  static constexpr char kText[] = R"(graph "mlp" (batch in [1, 512], seq in [1, inf], n) {
+  x = input f32[batch,16]
+  w = param f32[16,8]
+  c = constant f32[2] {1, 2.5}
+  h = matmul(x, w) -> f32[batch,8]
+  norm, _, norm.inv_std = layer_norm(h) eps=1e-06 -> f32[batch,8], f32[batch,1], f32[batch,1]
+  %5 = add(norm, norm.inv_std) -> f32[batch,8]
+  y = input "a name" f32[n,8]
+  %7 = add(%5, y) -> f32[batch,8]
+  r = reshape(%7) shape=[-1,1,2] -> f32[4*batch,1,2]
+  s = reduce(r) fn=sum axes=[0] keep_dims=true -> f32[1,1,2]
+  guard batch = n "add"
+  output s
+  output "logits of it" = %7
+}
+)";
+  auto graph = parse(kText);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::string text = print(*graph);
+  // The leaf keeps its own name, so its label is a number now.
+  std::string expected = kText;
+  size_t at = expected.find("y = input");
+  expected.replace(at, 1, "%6");
+  at = expected.find("%5, y");
+  expected.replace(at, 5, "%5, %6");
+  EXPECT_EQ(text, expected);
+  auto again = parse(text);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE(same(*graph, *again));
+  EXPECT_EQ(again->name(), "mlp");
+  EXPECT_EQ(again->symbol_range("batch").hi, 512);
+  EXPECT_EQ(again->guards().size(), 1u);
+}
+
+TEST(text, every_bit_of_a_constant_survives) {
+  Graph graph;
+  auto constant = [&](DType dtype, std::vector<uint8_t> bytes) {
+    auto count = static_cast<int64_t>(bytes.size()) / element_bytes(dtype);
+    Tensor tensor = *Tensor::create(dtype, std::array{count});
+    std::memcpy(tensor.data(), bytes.data(), bytes.size());
+    ASSERT_TRUE(graph.add_constant(tensor).ok());
+  };
+  constant(DType::kF32, {0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff, 0, 0, 0, 0x80, 1, 0, 0, 0});  // nan -inf -0 denormal
+  constant(DType::kF32, {1, 0, 0xc0, 0x7f});                                               // a NaN with a payload
+  constant(DType::kF16, {0x66, 0x2e, 0xff, 0x7b, 0x00, 0x7e});
+  constant(DType::kF8E4M3, {0x7f, 0x7e, 0x01, 0x80});
+  constant(DType::kBool, {0, 1, 1});
+  constant(DType::kBool, {0, 2});
+  constant(DType::kU64, std::vector<uint8_t>(8, 0xff));
+  constant(DType::kC64, {0, 0, 0x80, 0x3f, 0, 0, 0x80, 0xbf});
+  constant(DType::kI64, std::vector<uint8_t>(8 * 65, 7));
+  constant(DType::kF64, {});
+  std::string text = print(graph);
+  auto again = parse(text);
+  ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << text;
+  EXPECT_TRUE(same(graph, *again)) << text;
+  EXPECT_NE(text.find("f32[4] {nan, -inf, -0, 1e-45}"), text.npos) << text;
+  EXPECT_NE(text.find("c64[1] {(1, -1)}"), text.npos) << text;
+}
+
+TEST(text, errors_name_line_and_column) {
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  y = laier_norm(x)"),
+            "3:7: unknown op 'laier_norm' (did you mean 'layer_norm'?)");
+  EXPECT_EQ(failure_of("  hidden = input f32[4]\n  y = exp(hiden)"),
+            "3:11: unknown value 'hiden' (did you mean 'hidden'?)");
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  y = exp(x) -> f32[5]"), "3:17: 'y' is f32[4], not f32[5]");
+  EXPECT_EQ(failure_of("  x = input f33[4]"), "2:13: unknown dtype 'f33'");
+  EXPECT_EQ(failure_of("  x = input f32[4"), "2:18: expected ',' or ']'");
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  x = exp(x)"), "3:3: there is already a value 'x'");
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  y = gelu(x) approx=erf"),
+            "3:15: gelu: 'approx' must be one of none|tanh, not 'erf'");
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  i = input i64[4]\n  y = mul(x, i)"),
+            "4:14: mul 'y': input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
+  EXPECT_EQ(failure_of("  c = constant f32[3] {1, 2}"), "2:16: f32[3] does not have 2 elements");
+  EXPECT_EQ(failure_of("  c = constant u8[1] {256}"), "2:23: '256' does not fit the dtype");
+  EXPECT_EQ(failure_of("  x = input f32[4]\n  a, b = exp(x)"), "3:6: exp has 1 output, not 2");
+  EXPECT_EQ(failure_of("  output y = x"), "2:14: unknown value 'x'");
+  EXPECT_EQ(parse("grap {}").status().message(), "1:5: expected graph");
+  Status status = parse("graph {\n x = nop()\n}").status();
+  EXPECT_EQ(*status.detail("line"), "2");
+  EXPECT_EQ(*status.detail("column"), "6");
+  EXPECT_EQ(status.code(), Code::kData);
+}
+
+TEST(text, attributes_have_one_syntax) {
+  auto attrs =
+      parse_attrs(R"(axis=-1 eps=1e-5 perm=[0,2,1] act=gelu name="a b" shape=[batch,past + seq,64] z=-0 f=[1,inf])");
+  ASSERT_TRUE(attrs.ok()) << attrs.status().message();
+  ASSERT_EQ(attrs->size(), 8u);
+  auto is = [&](size_t i, const char* key, AttrValue value) {
+    return (*attrs)[i].first == key && equal((*attrs)[i].second, value);
+  };
+  EXPECT_TRUE(is(0, "axis", int64_t{-1}));
+  EXPECT_TRUE(is(1, "eps", 1e-5));
+  EXPECT_TRUE(is(2, "perm", std::vector<int64_t>{0, 2, 1}));
+  EXPECT_TRUE(is(3, "act", "gelu"));
+  EXPECT_TRUE(is(4, "name", "a b"));
+  EXPECT_TRUE(is(5, "shape", std::vector<std::string>{"batch", "past + seq", "64"}));
+  EXPECT_TRUE(is(6, "z", -0.0));
+  EXPECT_TRUE(is(7, "f", std::vector<double>{1, std::numeric_limits<double>::infinity()}));
+
+  auto message = [](const char* text) { return std::string(parse_attrs(text).status().message()); };
+  EXPECT_EQ(message("axis=1 axis=2"), "column 8: 'axis' is given twice");
+  EXPECT_EQ(message("axis 1"), "column 5: expected '=' after 'axis'");
+  EXPECT_EQ(message("axis="), "column 6: expected a value");
+  EXPECT_EQ(message("a=[1,2"), "column 7: expected ',' or ']'");
+  EXPECT_EQ(message("a=\"b"), "column 3: this string has no end on its line");
+  EXPECT_EQ(parse_attrs("=").status().code(), Code::kOption);
+  auto op = parse_op_text("layer_norm axis=-1");
+  ASSERT_TRUE(op.ok());
+  EXPECT_EQ(op->op, "layer_norm");
+  EXPECT_EQ(parse_op_text("axis=1").status().message(), "column 5: expected the name of an op");
+}
+
+TEST(text, garbage_ends_in_a_status) {
+  std::string nested = "graph {";
+  for (int i = 0; i < 1000; i++) nested += " y = exp() b=graph {";
+  EXPECT_NE(parse(nested).status().message().find("nested too deeply"), std::string::npos);
+  EXPECT_FALSE(parse("graph { x = constant f32[1000000000000] {1} }").ok());
+  EXPECT_FALSE(parse("graph { x = constant f32[99999999,99999999,99999999] base64 \"\" }").ok());
+  std::string product = "(a+b+c+d)";
+  for (int i = 0; i < 30; i++) product += "*(a+b+c+d)";
+  EXPECT_FALSE(parse("graph { x = input f32[" + product + "] }").ok());
+  EXPECT_FALSE(parse("graph \xff {}").ok());
+}
+
+}  // namespace rlx
