@@ -11,8 +11,10 @@ namespace cpu {
 
 class CpuDevice : public Device {
  public:
-  explicit CpuDevice(const DeviceContext& context) : context_(context), table_(op_table()) {
+  explicit CpuDevice(const DeviceContext& context) : context_(context), table_(op_table()), caps_(detect_cpu()) {
     info_.name = info_.kind = "cpu";
+    info_.description = std::string(caps_.cpu.vendor) + ", " + std::string(isa_name(caps_.cpu.chosen));
+    info_.capabilities = {{"isa", std::string(isa_name(caps_.cpu.chosen))}, {"vendor", caps_.cpu.vendor}};
   }
   const DeviceInfo& info() const override { return info_; }
   Found find(const Query& query) const override { return table_.find(query); }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last row of every primitive: its typed `eval` from the op table, on the bytes of the plan.
-#include <cstring>
 #include <new>
 
 #include "backends/cpu/table.h"
@@ -51,38 +50,10 @@ Status run_eval(const void* args, int64_t, int64_t) {
                    options);
 }
 
-struct CopyBlock {
-  const std::byte* from;
-  std::byte* to;
-  size_t bytes;
-};
-
-size_t copy_args_bytes(const Step&) {
-  return sizeof(CopyBlock);
-}
-
-constexpr int64_t kCopyPart = 1 << 18;  // bytes
-
-void encode_copy(const StepView& view, const Caps&, void* args, Launch& launch) {
-  size_t bytes = static_cast<size_t>(byte_size(view.in[0].dtype, view.in[0].count()).value_or(0));
-  new (args) CopyBlock{view.in[0].data, view.out[0].data, bytes};
-  launch = {(static_cast<int64_t>(bytes) + kCopyPart - 1) / kCopyPart, 20 + static_cast<double>(bytes) / 10};
-}
-
-Status run_copy(const void* args, int64_t begin, int64_t end) {
-  const auto& copy = *static_cast<const CopyBlock*>(args);
-  size_t first = static_cast<size_t>(begin * kCopyPart);
-  size_t last = std::min(copy.bytes, static_cast<size_t>(end * kCopyPart));
-  if (first < last) std::memcpy(copy.to + first, copy.from + first, last - first);
-  return {};
-}
-
 }  // namespace
 
 CpuKernel eval_kernel(const OpInfo& info) {
   return {{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};
 }
-
-const CpuKernel kCopyKernel = {{.op = Op::kReshape, .name = "copy"}, copy_args_bytes, encode_copy, run_copy};
 
 }  // namespace rlx::cpu

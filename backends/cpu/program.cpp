@@ -25,8 +25,10 @@ CpuProgram::CpuProgram(std::shared_ptr<const Plan> plan, const Caps& caps, const
   by_base_.resize(plan_->base_count());
   for (uint32_t i = 0; i < plan_->steps.size(); i++) {
     const Step& step = plan_->steps[i];
+    const CpuKernel& row = kernel(i);
+    compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step.node)) : nullptr);
     args_at_.push_back(args_bytes_);
-    args_bytes_ += (kernel(i).args_bytes(step) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
+    args_bytes_ += (row.args_bytes(step) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
     for (SizeId id : step.depends) by_size_[id].push_back(i);
     for (auto* list : {&step.in, &step.out})
       for (const Access& it : *list)
@@ -89,7 +91,8 @@ void CpuProgram::encode(uint32_t index, const RunArgs& args, CpuState& state) co
                 views.first(step.in.size()),
                 views.subspan(step.in.size()),
                 args.bases[kArenaBase].host + step.scratch_offset,
-                args.symbols.data()};
+                args.symbols.data(),
+                compiled_[index].get()};
   EncodedStep& encoded = state.steps[index];
   const CpuKernel& row = kernel(index);
   encoded.args = state.args.data() + args_at_[index];

@@ -34,7 +34,8 @@ class CpuProgram : public Program {
   std::shared_ptr<const Plan> plan_;
   const Caps& caps_;
   DeviceContext context_;
-  std::vector<size_t> args_at_;  // by step, offsets of argument blocks
+  std::vector<std::shared_ptr<const void>> compiled_;  // by step, where its row wants something made once
+  std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
   std::vector<std::vector<uint32_t>> by_size_, by_base_;  // the steps that use a size, a base
 };

@@ -7,7 +7,9 @@ Table::Table(const OpTable& ops) {
   size_t last = 0;
   for (const OpInfo& info : ops.rows()) last = std::max<size_t>(last, info.id);
   by_op_.resize(last + 1);
-  add_native_kernels(by_op_);
+  for (auto add :
+       {add_product_rows, add_norm_rows, add_attention_rows, add_region_rows, add_movement_rows, add_reduce_rows})
+    add(by_op_);
   for (const OpInfo& info : ops.rows())
     if (info.primitive() && info.eval && !info.is(kLeaf)) by_op_[info.id].push_back(eval_kernel(info));
 }

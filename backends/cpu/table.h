@@ -21,6 +21,7 @@ struct StepView {
   std::span<const View> in, out;
   std::byte* scratch = nullptr;
   const int64_t* symbols = nullptr;  // sizes of now by symbol of the plan; stays where it is
+  const void* compiled = nullptr;    // what the row's `compile` made
 };
 
 // How a step is launched: its work falls into parts that depend on sizes only and may run in any order, anywhere.
@@ -35,6 +36,8 @@ struct CpuKernel : Kernel {
   void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
   Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
+  // What a step needs at all sizes, made once per program.
+  std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;
 };
 
 class Table {
@@ -49,6 +52,13 @@ class Table {
 
 extern const CpuKernel kCopyKernel;         // of steps without a kernel
 CpuKernel eval_kernel(const OpInfo& info);  // the reference row of a primitive
-void add_native_kernels(std::vector<std::vector<CpuKernel>>& by_op);
+
+using RowsByOp = std::vector<std::vector<CpuKernel>>;
+void add_product_rows(RowsByOp&);
+void add_norm_rows(RowsByOp&);
+void add_attention_rows(RowsByOp&);
+void add_region_rows(RowsByOp&);
+void add_movement_rows(RowsByOp&);
+void add_reduce_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

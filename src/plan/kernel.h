@@ -65,6 +65,7 @@ struct Kernel {
   Path path = Path::kNative;
   std::string_view (*refuse)(const Query&) = nullptr;  // empty: accepted; null: accepts all
   uint32_t strided = 0;                                // bit i: input i may be a view with any strides
+  uint32_t unit_last = 0;                              // bit i: if so, its last axis has stride 1
   uint32_t optional_outputs = 0;                       // bit i: output i is left out where nobody reads it
   int form_input = -1;                                 // the input that is read in a form, if any
   Form form = {};
@@ -72,6 +73,7 @@ struct Kernel {
   size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;
 
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
+  bool wants_unit_last(size_t input) const { return input < 32 && (unit_last >> input & 1); }
 };
 
 struct Found {

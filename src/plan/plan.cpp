@@ -121,7 +121,7 @@ class Planner {
     in_place_.resize(graph_.outputs().size(), false);
     for (size_t i = 0; i < graph_.outputs().size(); i++) {
       Value value = graph_.outputs()[i].value;
-      const Layout& layout = layouts_[value.node][value.output];
+      const Layout& layout = layouts_.of[value.node][value.output];
       Value root = layout.root;
       bool whole = layout.dense && layout.shift.is(0) && lowered_.phases[root.node] == Phase::kRun &&
                    graph_.node(root).op != Op::kInput &&
@@ -142,7 +142,7 @@ class Planner {
       if (lowered_.phases[node] == Phase::kResident || graph_.node(node).op == Op::kInput) continue;
       for (uint32_t i = 0; i < graph_.node(node).out.size(); i++) {
         Value value{node, i};
-        if (!layouts_[node][i].is_root(value) || is_left_out(value)) continue;
+        if (!layouts_.of[node][i].is_root(value) || is_left_out(value)) continue;
         buffer_of_[node][i] = static_cast<uint32_t>(plan_->buffers.size());
         uint32_t base = lowered_.phases[node] == Phase::kSized ? uint32_t{kSizedBase} : uint32_t{kArenaBase};
         if (int64_t output = output_of_[node][i]; output >= 0) base = plan_->output_base(static_cast<size_t>(output));
@@ -159,9 +159,9 @@ class Planner {
     return uses_[value.node][value.output] == 0 && kernel && (kernel->optional_outputs >> value.output & 1);
   }
 
-  Access access(Value value) {
-    const Layout& layout = layouts_[value.node][value.output];
-    const ValueType& type = graph_.type(value);
+  Access access(Value value) { return access(graph_.type(value), layouts_.of[value.node][value.output]); }
+
+  Access access(const ValueType& type, const Layout& layout) {
     Access access{type.dtype};
     access.dims = size_ids(type.dims);
     access.dense = layout.dense;
@@ -219,9 +219,15 @@ class Planner {
 
   Status add_step(uint32_t index) {
     const Node& node = graph_.node(index);
-    if (node.op == Op::kInput || !layouts_[index][0].is_root({index, 0})) return {};
+    if (node.op == Op::kInput || !layouts_.of[index][0].is_root({index, 0})) return {};
     Step step;
     step.node = index;
+    if (const auto& view = layouts_.copy_of[index]) {
+      step.in.push_back(access(node.out[0], *view));
+      step.out.push_back(access({index, 0}));
+      finish(std::move(step));
+      return {};
+    }
     step.kernel = lowered_.kernels[index];
     size_t ports = graph_.info(node).signature.in.size();
     for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(input_access(node, i));
@@ -246,7 +252,7 @@ class Planner {
       Step step;
       step.node = value.node;
       step.in.push_back(access(value));
-      Access out = step.in[0];
+      Access out = step.in[0];  // dense: outputs demand it
       out.base = plan_->output_base(i);
       out.shift = size_id(0);
       out.buffer = UINT32_MAX;
@@ -283,7 +289,7 @@ class Planner {
   const Graph& graph_;
   std::shared_ptr<Plan> plan_;
   std::map<Dim, SizeId, DimLess> size_ids_;
-  std::vector<std::vector<Layout>> layouts_;
+  Layouts layouts_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<uint32_t>> buffer_of_;  // [node][output]
   std::vector<std::vector<int64_t>> output_of_;   // [node][output]: the output slot it is written to, or -1

@@ -56,7 +56,7 @@ struct Access {
 
 struct Step {
   uint32_t node = 0;
-  const Kernel* kernel = nullptr;  // null: copies in[0], which is dense, to out[0]
+  const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
   std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones
   int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;

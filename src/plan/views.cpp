@@ -2,6 +2,7 @@
 #include "plan/views.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rlx {
 
@@ -119,7 +120,7 @@ class Chooser {
     for (const Node& node : graph_.nodes()) needs_dense_.emplace_back(node.out.size(), false);
   }
 
-  std::vector<std::vector<Layout>> run() {
+  Layouts run() {
     do propose();  // again after new demands: what had to become dense is a root now
     while (demand());
     return std::move(layouts_);
@@ -128,23 +129,29 @@ class Chooser {
  private:
   // Every node that can be a view is one, as far as demands are known.
   void propose() {
-    layouts_.clear();
+    layouts_ = {};
     for (uint32_t index = 0; index < graph_.nodes().size(); index++) {
       const Node& node = graph_.node(index);
       std::vector<Layout> own;
       for (uint32_t i = 0; i < node.out.size(); i++)
         own.push_back({Value{index, i}, 0, dense_strides(node.out[i].dims), true});
-      if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0])) {
-        auto view = view_of(graph_, node, layouts_[node.in[0].node][node.in[0].output]);
-        if (view && (view->dense || !needs_dense_[index][0])) own[0] = std::move(*view);
-      }
-      layouts_.push_back(std::move(own));
+      std::optional<Layout> view;
+      if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0]))
+        view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);
+      if (view && (view->dense || !needs_dense_[index][0])) own[0] = *std::exchange(view, std::nullopt);
+      layouts_.of.push_back(std::move(own));
+      layouts_.copy_of.push_back(std::move(view));
     }
   }
 
-  bool is_view(uint32_t index) const { return !layouts_[index].empty() && !layouts_[index][0].is_root({index, 0}); }
+  bool accepts(const Kernel* kernel, size_t input, Value value) const {
+    const Layout& layout = layouts_.of[value.node][value.output];
+    if (layout.dense) return true;
+    if (!kernel || !kernel->takes_strided(input)) return false;
+    return !kernel->wants_unit_last(input) || layout.strides.empty() || layout.strides.back().is(1);
+  }
 
-  // From the last node to the first: a computed node demands dense inputs unless its kernel takes strides.
+  // From the last node to the first: a computed node demands dense inputs unless its kernel takes them as they are.
   // True where there was a demand that nobody had made before.
   bool demand() {
     bool is_new = false;
@@ -156,12 +163,10 @@ class Chooser {
     for (uint32_t index = static_cast<uint32_t>(graph_.nodes().size()); index-- > 0;) {
       if (lowered_.phases[index] == Phase::kResident) continue;
       const Node& node = graph_.node(index);
-      bool stays_view = is_view(index) && (layouts_[index][0].dense || !needs_dense_[index][0]);
-      for (size_t i = 0; i < node.in.size(); i++) {
-        if (!present(node.in[i]) || (stays_view && i == 0)) continue;
-        const Kernel* kernel = lowered_.kernels[index];
-        if (!kernel || !kernel->takes_strided(i)) need(node.in[i]);
-      }
+      bool is_view = layouts_.copy_of[index] || !layouts_.of[index][0].is_root({index, 0});
+      for (size_t i = 0; i < node.in.size(); i++)
+        if (present(node.in[i]) && !(is_view && i == 0) && !accepts(lowered_.kernels[index], i, node.in[i]))
+          need(node.in[i]);
     }
     return is_new;
   }
@@ -169,12 +174,12 @@ class Chooser {
   const Lowered& lowered_;
   const Graph& graph_;
   std::vector<std::vector<bool>> needs_dense_;
-  std::vector<std::vector<Layout>> layouts_;
+  Layouts layouts_;
 };
 
 }  // namespace
 
-std::vector<std::vector<Layout>> choose_layouts(const Lowered& lowered) {
+Layouts choose_layouts(const Lowered& lowered) {
   return Chooser(lowered).run();
 }
 

@@ -24,7 +24,10 @@ std::vector<Dim> dense_strides(std::span<const Dim> dims);
 // The layout of a view node's result, given that of its input; nullopt where it has to be computed.
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input);
 
-// [node][output], for every node that is not resident; a resident value is its own root.
-std::vector<std::vector<Layout>> choose_layouts(const Lowered& lowered);
+struct Layouts {
+  std::vector<std::vector<Layout>> of;         // [node][output]; a resident value is its own root
+  std::vector<std::optional<Layout>> copy_of;  // by node: a view that is needed dense, made by copying this one
+};
+Layouts choose_layouts(const Lowered& lowered);
 
 }  // namespace rlx

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row for attention over f32. q, k and v may be slices of one product: only their elements must be adjacent.
+#include <cmath>
+
+#include "backends/cpu/rows/native.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+enum Input { kQ, kK, kV, kMask, kBias, kKvLen, kAlibi, kSinks };
+
+std::string_view refuse_attention(const Query& query) {
+  for (int i : {kQ, kK, kV, kBias, kAlibi, kSinks})
+    if (query.has(static_cast<size_t>(i)) && query.type(static_cast<size_t>(i)).dtype != DType::kF32)
+      return "takes f32 only";
+  return {};
+}
+
+// A [batch, sequence, head, element] reading of any layout.
+struct Heads {
+  int64_t batch, seq, heads, d;
+  HeadStrides strides;
+};
+
+Heads heads_of(const View& view, const Attrs& attrs, std::string_view count) {
+  const std::string& layout = attrs.str("layout");
+  const Dims &n = view.dims, &s = view.strides;
+  if (layout == "bhsd") return {n[0], n[2], n[1], n[3], {s[0], s[2], s[1]}};
+  if (layout == "bshd") return {n[0], n[1], n[2], n[3], {s[0], s[1], s[2]}};
+  int64_t heads = attrs.i64(count), d = n[2] / heads;
+  return {n[0], n[1], heads, d, {s[0], s[1], d}};
+}
+
+// Strides over [batch, head, query, key], aligned right.
+ScoreStrides score_strides(const View& view) {
+  int64_t out[4] = {};
+  for (size_t i = 0; i < view.dims.size(); i++)
+    if (view.dims[i] != 1) out[4 - view.dims.size() + i] = view.strides[i];
+  return {out[0], out[1], out[2], out[3]};
+}
+
+EmptyRow empty_row(const Attrs& attrs) {
+  return attrs.is("empty_row", "mean")  ? EmptyRow::kMean
+         : attrs.is("empty_row", "nan") ? EmptyRow::kNan
+                                        : EmptyRow::kZero;
+}
+
+void set_scores(AttentionArgs& args, const StepView& view) {
+  if (const View& bias = view.in[kBias]) {
+    args.bias = bias.as<float>();
+    args.bias_strides = score_strides(bias);
+  }
+  if (const View& mask = view.in[kMask]) {
+    args.mask = mask.as<uint8_t>();
+    args.mask_strides = score_strides(mask);
+  }
+  args.alibi = data_or_null<const float>(view.in[kAlibi]);
+  args.sinks = data_or_null<const float>(view.in[kSinks]);
+  if (const View& lengths = view.in[kKvLen]) {
+    args.kv_len = lengths.data;
+    args.kv_len_is_i64 = lengths.dtype == DType::kI64;
+  }
+}
+
+void encode_attention(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const Attrs& attrs = view.node.attrs;
+  std::string_view kv_count = attrs.has("num_kv_heads") ? "num_kv_heads" : "num_heads";
+  Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, kv_count);
+  Heads v = heads_of(view.in[kV], attrs, kv_count), y = heads_of(view.out[0], attrs, "num_heads");
+  AttentionArgs args;
+  args.q = view.in[kQ].as<float>();
+  args.k = view.in[kK].as<float>();
+  args.v = view.in[kV].as<float>();
+  args.y = view.out[0].as<float>();
+  args.q_strides = q.strides;
+  args.k_strides = k.strides;
+  args.v_strides = v.strides;
+  args.y_strides = y.strides;
+  args.batch = q.batch;
+  args.q_heads = q.heads;
+  args.kv_heads = k.heads;
+  args.q_len = q.seq;
+  args.k_len = k.seq;
+  args.d = q.d;
+  args.dv = v.d;
+  args.scale = static_cast<float>(attrs.f64_or("scale", 1 / std::sqrt(static_cast<double>(q.d))));
+  args.softcap = static_cast<float>(attrs.f64("softcap"));
+  args.causal = attrs.flag("causal");
+  args.upper_left = attrs.is("align", "upper_left");
+  args.window_left = attrs.i64("window_left");
+  args.window_right = attrs.i64("window_right");
+  args.empty_row = empty_row(attrs);
+  args.lse = data_or_null<float>(view.out[1]);
+  set_scores(args, view);
+  double scores = static_cast<double>(args.batch * args.q_heads * args.q_len) * static_cast<double>(args.k_len);
+  load(block, caps.fns.attention.attention, args, 200 + scores * static_cast<double>(args.d + args.dv) / 30, launch);
+}
+
+}  // namespace
+
+void add_attention_rows(RowsByOp& by_op) {
+  rows_of(by_op, Op::kAttention)
+      .push_back({{.op = Op::kAttention,
+                   .name = "attention_f32",
+                   .refuse = refuse_attention,
+                   .strided = 0b11111,
+                   .unit_last = 0b00111,
+                   .optional_outputs = 0b10},
+                  loaded_bytes<AttentionArgs>,
+                  encode_attention,
+                  run_loaded<AttentionArgs>,
+                  false});
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that move elements: copies of views, gather, concat.
+#include <cstring>
+
+#include "backends/cpu/kernels/movement.h"
+#include "backends/cpu/rows/native.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &from = view.in[0], &to = view.out[0];
+  CopyArgs args;
+  args.from = from.data;
+  args.to = to.data;
+  if (is_block(from.dtype)) {  // never a view: its bytes as they are
+    args.rank = 1;
+    args.dims[0] = byte_size(from.dtype, from.count()).value_or(0);
+    args.strides[0] = 1;
+  } else {
+    args.element = element_bytes(from.dtype);
+    args.rank = static_cast<int32_t>(from.dims.size());
+    for (size_t i = 0; i < from.dims.size(); i++) {
+      args.dims[i] = from.dims[i];
+      args.strides[i] = from.strides[i] * args.element;
+    }
+  }
+  collapse_dims(args);
+  load(block, copy_loop(), args, 30 + 0.4 * static_cast<double>(to.count()), launch);
+}
+
+// ---- gather ----
+
+struct GatherBlock {
+  GatherArgs args;
+  const Node* node;
+};
+
+std::string_view refuse_gather(const Query& query) {
+  return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
+}
+
+size_t gather_bytes(const Step&) {
+  return sizeof(GatherBlock);
+}
+
+void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &x = view.in[0], &index = view.in[1];
+  int64_t axis = view.node.attrs.i64("axis");
+  size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(x.dims.size()) : axis);
+  GatherArgs args;
+  args.from = x.data;
+  args.to = view.out[0].data;
+  args.index = index.data;
+  args.index_is_i64 = index.dtype == DType::kI64;
+  args.n = x.dims[at];
+  args.count = index.count();
+  args.bytes = element_bytes(x.dtype);
+  for (size_t i = 0; i < at; i++) args.outer *= x.dims[i];
+  for (size_t i = at + 1; i < x.dims.size(); i++) args.bytes *= x.dims[i];
+  args.bounds = view.plan.lowered->options.bounds;
+  new (block) GatherBlock{args, &view.node};
+  double rows = static_cast<double>(args.outer * args.count);
+  launch = {gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes))};
+}
+
+Status run_gather(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const GatherBlock*>(block);
+  int64_t bad = gather_rows(it.args, begin, end);
+  if (bad < 0) return {};
+  int64_t value = it.args.index_is_i64 ? static_cast<const int64_t*>(it.args.index)[bad]
+                                       : static_cast<const int32_t*>(it.args.index)[bad];
+  return Status(Code::kRange,
+                format("gather '%s': index %lld at position %lld is outside an axis of %lld", it.node->name.c_str(),
+                       static_cast<long long>(value), static_cast<long long>(bad), static_cast<long long>(it.args.n)))
+      .with("op", "gather")
+      .with("value", it.node->name);
+}
+
+// ---- concat: piece by piece, each a run of bytes per outer index ----
+
+struct ConcatPiece {
+  const std::byte* from;
+  int64_t bytes, at;  // of one outer index; where they begin in a row of the result
+};
+struct ConcatBlock {
+  std::byte* to;
+  int64_t outer, row_bytes;
+  size_t count;
+  ConcatPiece* pieces() { return reinterpret_cast<ConcatPiece*>(this + 1); }
+  const ConcatPiece* pieces() const { return reinterpret_cast<const ConcatPiece*>(this + 1); }
+};
+
+size_t concat_bytes(const Step& step) {
+  return sizeof(ConcatBlock) + step.in.size() * sizeof(ConcatPiece);
+}
+
+void encode_concat(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View& out = view.out[0];
+  int64_t axis = view.node.attrs.i64("axis");
+  size_t at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.dims.size()) : axis);
+  int64_t outer = 1, inner = element_bytes(out.dtype);
+  for (size_t i = 0; i < at; i++) outer *= out.dims[i];
+  for (size_t i = at + 1; i < out.dims.size(); i++) inner *= out.dims[i];
+  auto& it = *new (block) ConcatBlock{out.data, outer, out.dims[at] * inner, view.in.size()};
+  int64_t place = 0;
+  for (size_t i = 0; i < view.in.size(); i++) {
+    int64_t bytes = view.in[i].dims[at] * inner;
+    it.pieces()[i] = {view.in[i].data, bytes, place};
+    place += bytes;
+  }
+  launch = {outer, 30 + 0.1 * static_cast<double>(outer * it.row_bytes)};
+}
+
+Status run_concat(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const ConcatBlock*>(block);
+  for (int64_t row = begin; row < end; row++)
+    for (size_t i = 0; i < it.count; i++) {
+      const ConcatPiece& piece = it.pieces()[i];
+      if (piece.bytes)
+        std::memcpy(it.to + row * it.row_bytes + piece.at, piece.from + row * piece.bytes,
+                    static_cast<size_t>(piece.bytes));
+    }
+  return {};
+}
+
+}  // namespace
+
+const CpuKernel kCopyKernel = {
+    {.op = Op::kReshape, .name = "copy", .strided = 1}, loaded_bytes<CopyArgs>, encode_copy, run_loaded<CopyArgs>};
+
+void add_movement_rows(RowsByOp& by_op) {
+  rows_of(by_op, Op::kGather)
+      .push_back({{.op = Op::kGather, .name = "gather_rows", .refuse = refuse_gather},
+                  gather_bytes,
+                  encode_gather,
+                  run_gather});
+  rows_of(by_op, Op::kConcat)
+      .push_back({{.op = Op::kConcat, .name = "concat"}, concat_bytes, encode_concat, run_concat});
+}
+
+}  // namespace rlx::cpu

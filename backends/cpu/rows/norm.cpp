@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows for softmax and the norms over f32, one row of memory at a time.
+#include "backends/cpu/rows/native.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+size_t first_axis(const Node& node, size_t rank) {
+  if (node.op == Op::kResidualLayerNorm || node.op == Op::kResidualRmsNorm) return rank - 1;
+  int64_t axis = node.attrs.i64("axis");
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
+std::string_view refuse_softmax(const Query& query) {
+  if (!all_f32(query)) return "takes f32 only";
+  if (first_axis(query.node, query.type(0).rank()) + 1 != query.type(0).rank()) return "not over the last axis";
+  return {};
+}
+
+void encode_softmax(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const View &x = view.in[0], &y = view.out[0];
+  SoftmaxArgs args;
+  args.x = x.as<float>();
+  args.y = y.as<float>();
+  args.n = args.x_row = args.y_row = x.dims.back();
+  args.rows = args.n ? x.count() / args.n : 0;
+  load(block, caps.fns.rows.softmax, args, 50 + 1.0 * static_cast<double>(x.count()), launch);
+}
+
+bool is_residual(Op op) {
+  return op == Op::kResidualLayerNorm || op == Op::kResidualRmsNorm;
+}
+
+// gamma, beta and bias lie along the normalised axes, whole.
+std::string_view refuse_norm(const Query& query) {
+  if (!all_f32(query)) return "takes f32 only";
+  const std::vector<Dim>& dims = query.type(0).dims;
+  std::span<const Dim> tail = std::span<const Dim>(dims).subspan(first_axis(query.node, dims.size()));
+  size_t first = 1;
+  if (is_residual(query.node.op)) {
+    if (query.type(1).dims != dims) return "the residual is broadcast";
+    first = 2;
+  }
+  for (size_t i = first; i < query.node.in.size(); i++) {
+    if (!query.has(i)) continue;
+    const std::vector<Dim>& own = query.type(i).dims;
+    if (!std::equal(own.begin(), own.end(), tail.begin(), tail.end())) return "gamma or beta is broadcast";
+  }
+  return {};
+}
+
+void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const View& x = view.in[0];
+  Op op = view.node.op;
+  bool centered = op == Op::kLayerNorm || op == Op::kResidualLayerNorm;
+  NormArgs args;
+  args.x = x.as<float>();
+  args.y = view.out[0].as<float>();
+  args.n = 1;
+  for (size_t i = first_axis(view.node, x.dims.size()); i < x.dims.size(); i++) args.n *= x.dims[i];
+  args.rows = args.n ? x.count() / args.n : 0;
+  args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;
+  args.eps = static_cast<float>(view.node.attrs.f64("eps"));
+  if (is_residual(op)) {
+    args.residual = view.in[1].as<float>();
+    args.bias = data_or_null<const float>(view.in[2]);
+    args.gamma = data_or_null<const float>(view.in[3]);
+    args.beta = data_or_null<const float>(view.in[4]);
+    args.sum = data_or_null<float>(view.out[1]);
+  } else {
+    args.gamma = data_or_null<const float>(view.in[1]);
+    args.beta = data_or_null<const float>(view.in[2]);
+    args.mean = centered ? data_or_null<float>(view.out[1]) : nullptr;
+    args.inv = data_or_null<float>(view.out[centered ? 2 : 1]);
+  }
+  const Loop<NormArgs>& loop = centered ? caps.fns.rows.layer_norm : caps.fns.rows.rms_norm;
+  load(block, loop, args, 50 + 0.5 * static_cast<double>(x.count()), launch);
+}
+
+}  // namespace
+
+void add_norm_rows(RowsByOp& by_op) {
+  rows_of(by_op, Op::kSoftmax)
+      .push_back({{.op = Op::kSoftmax, .name = "softmax_f32", .refuse = refuse_softmax},
+                  loaded_bytes<SoftmaxArgs>,
+                  encode_softmax,
+                  run_loaded<SoftmaxArgs>,
+                  false});
+  static constexpr std::pair<Op, std::string_view> kNorms[] = {{Op::kLayerNorm, "layer_norm_f32"},
+                                                               {Op::kRmsNorm, "rms_norm_f32"},
+                                                               {Op::kResidualLayerNorm, "residual_layer_norm_f32"},
+                                                               {Op::kResidualRmsNorm, "residual_rms_norm_f32"}};
+  for (auto [op, name] : kNorms)
+    rows_of(by_op, op).push_back({{.op = op, .name = name, .refuse = refuse_norm, .optional_outputs = 0b110},
+                                  loaded_bytes<NormArgs>,
+                                  encode_norm,
+                                  run_loaded<NormArgs>,
+                                  false});
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows for elementwise ops over f32 and truth values: each is a region of one op, run by the region interpreter. What
+// a step needs at all sizes, its program, is made once; encoding fills in dims, strides and pointers.
+#include <algorithm>
+
+#include "backends/cpu/rows/native.h"
+#include "backends/cpu/rows/region_program.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node) {
+  auto program = std::make_shared<RegionProgram>();
+  [[maybe_unused]] std::string_view why = build_region(graph, node, *program);
+  return program;  // `refuse` has built it before: it is whole
+}
+
+std::string_view refuse_region(const Query& query) {
+  RegionProgram program;
+  return build_region(query.graph, query.node, program);
+}
+
+size_t region_bytes(const Step&) {
+  return sizeof(Loaded<RegionArgs>);
+}
+
+void set_strides(RegionInput& input, const View& view, std::span<const int64_t> dims) {
+  size_t lead = dims.size() - view.dims.size();
+  for (size_t i = 0; i < dims.size(); i++)
+    input.strides[i] = i < lead || view.dims[i - lead] == 1 ? 0 : view.strides[i - lead];
+}
+
+void encode_region(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const auto& program = *static_cast<const RegionProgram*>(view.compiled);
+  RegionArgs args = program.args;
+  args.ops = program.ops.data();
+  const Dims& dims = view.out[0].dims;
+  args.rank = static_cast<int32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), args.dims);
+  for (int32_t i = 0; i < args.input_count; i++) {
+    const View& from = view.in[program.input_ports[static_cast<size_t>(i)]];
+    args.inputs[i].data = from.data;
+    set_strides(args.inputs[i], from, dims);
+  }
+  for (int32_t i = 0; i < args.output_count; i++) args.outputs[i].data = view.out[static_cast<size_t>(i)].data;
+  collapse_dims(args);
+  double elements = static_cast<double>(view.out[0].count());
+  load(block, caps.fns.region.region, args, 60 + elements * (0.15 + 0.12 * args.op_count), launch);
+}
+
+}  // namespace
+
+void add_region_rows(RowsByOp& by_op) {
+  for (Op op : region_ops())
+    rows_of(by_op, op).push_back({{.op = op, .name = "region_f32", .refuse = refuse_region, .strided = 0xffffffff},
+                                  region_bytes,
+                                  encode_region,
+                                  run_loaded<RegionArgs>,
+                                  false,
+                                  compile_region});
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/rows/region_program.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace rlx::cpu {
+
+namespace {
+
+enum Kind : uint8_t { kFloats, kMasks };  // what operands and result are
+constexpr uint8_t kSwapped = 1;           // operands in reverse: a > b is b < a
+
+struct OpRow {
+  Op op;
+  RegionCode code;
+  Kind in = kFloats, out = kFloats;
+  uint8_t flags = 0;
+};
+
+constexpr OpRow kRows[] = {
+    {Op::kNeg, RegionCode::kNeg},
+    {Op::kAbs, RegionCode::kAbs},
+    {Op::kFloor, RegionCode::kFloor},
+    {Op::kRound, RegionCode::kRound},
+    {Op::kExp, RegionCode::kExp},
+    {Op::kExpm1, RegionCode::kExpm1},
+    {Op::kLog, RegionCode::kLog},
+    {Op::kLog1p, RegionCode::kLog1p},
+    {Op::kSqrt, RegionCode::kSqrt},
+    {Op::kSin, RegionCode::kSin},
+    {Op::kCos, RegionCode::kCos},
+    {Op::kTanh, RegionCode::kTanh},
+    {Op::kErf, RegionCode::kErf},
+    {Op::kRecip, RegionCode::kRecip},
+    {Op::kRsqrt, RegionCode::kRsqrt},
+    {Op::kSquare, RegionCode::kSquare},
+    {Op::kRelu, RegionCode::kRelu},
+    {Op::kSigmoid, RegionCode::kSigmoid},
+    {Op::kAdd, RegionCode::kAdd},
+    {Op::kSub, RegionCode::kSub},
+    {Op::kMul, RegionCode::kMul},
+    {Op::kDiv, RegionCode::kDiv},
+    {Op::kRem, RegionCode::kRem},
+    {Op::kPow, RegionCode::kPow},
+    {Op::kAtan2, RegionCode::kAtan2},
+    {Op::kMax, RegionCode::kMax},
+    {Op::kMin, RegionCode::kMin},
+    {Op::kEq, RegionCode::kEq, kFloats, kMasks},
+    {Op::kNe, RegionCode::kNe, kFloats, kMasks},
+    {Op::kLt, RegionCode::kLt, kFloats, kMasks},
+    {Op::kLe, RegionCode::kLe, kFloats, kMasks},
+    {Op::kGt, RegionCode::kLt, kFloats, kMasks, kSwapped},
+    {Op::kGe, RegionCode::kLe, kFloats, kMasks, kSwapped},
+    {Op::kIsNan, RegionCode::kIsNan, kFloats, kMasks},
+    {Op::kBitAnd, RegionCode::kAnd, kMasks, kMasks},
+    {Op::kBitOr, RegionCode::kOr, kMasks, kMasks},
+    {Op::kBitXor, RegionCode::kXor, kMasks, kMasks},
+    {Op::kBitNot, RegionCode::kNot, kMasks, kMasks},
+};
+
+// Ops whose code depends on an attribute or on the types of their operands.
+constexpr Op kSpecial[] = {Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast};
+
+std::optional<RegionType> region_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return RegionType::kF32;
+    case DType::kBool: return RegionType::kBool;
+    case DType::kI32: return RegionType::kI32;
+    case DType::kI64: return RegionType::kI64;
+    case DType::kU8: return RegionType::kU8;
+    default: return std::nullopt;
+  }
+}
+
+const OpRow* find_row(Op op) {
+  auto found = std::find_if(std::begin(kRows), std::end(kRows), [op](const OpRow& row) { return row.op == op; });
+  return found == std::end(kRows) ? nullptr : found;
+}
+
+DType dtype_of(Kind kind) {
+  return kind == kFloats ? DType::kF32 : DType::kBool;
+}
+
+// Emits nodes into a program. While it is built every input, constant and op has a register of its own.
+class Emitter {
+ public:
+  Emitter(const Graph& graph, RegionProgram& program) : graph_(graph), program_(program) {}
+
+  std::string_view add_input(DType dtype, size_t port) {
+    auto type = region_type(dtype);
+    if (!type) return "an operand is neither f32 nor bool nor a common integer";
+    RegionArgs& args = program_.args;
+    if (args.input_count == kMaxRegionInputs) return "too many inputs";
+    args.inputs[args.input_count] = {.type = *type, .reg = next()};
+    args.input_count++;
+    program_.input_ports.push_back(port);
+    return {};
+  }
+
+  // `in`: the registers of the operands.
+  std::string_view emit(const Node& node, std::span<const uint8_t> in) {
+    if (const OpRow* row = find_row(node.op)) {
+      for (Value value : node.in)
+        if (graph_.type(value).dtype != dtype_of(row->in)) return "takes f32, or bool where it is logical";
+      if (node.out[0].dtype != dtype_of(row->out)) return "takes f32, or bool where it is logical";
+      bool swapped = row->flags & kSwapped;
+      return push(row->code, in[swapped ? 1 : 0], in.size() > 1 ? in[swapped ? 0 : 1] : uint8_t{0}, 0);
+    }
+    if (node.op == Op::kCast) return emit_cast(node, in[0]);
+    if (node.out[0].dtype != DType::kF32) return "takes f32 only";
+    if (node.op == Op::kWhere) return push(RegionCode::kWhere, in[0], in[1], in[2]);
+    if (node.op == Op::kGelu)
+      return push(node.attrs.is("approx", "tanh") ? RegionCode::kGeluTanh : RegionCode::kGelu, in[0], 0, 0);
+    if (node.op == Op::kSilu)
+      return node.attrs.f64("beta") == 1 ? push(RegionCode::kSilu, in[0], 0, 0) : std::string_view("beta is not 1");
+    return "no such op in regions";
+  }
+
+  uint8_t last() const { return static_cast<uint8_t>(registers_ - 1); }
+
+ private:
+  // Integers were converted when they were loaded; exact up to 2^24, as a cast rounds to nearest too.
+  std::string_view emit_cast(const Node& node, uint8_t in) {
+    DType from = graph_.type(node.in[0]).dtype, to = node.out[0].dtype;
+    if (to != DType::kF32 || !region_type(from)) return "casts to f32 only";
+    if (from == DType::kBool) return push(RegionCode::kMaskToFloat, in, 0, 0);
+    return push(RegionCode::kMax, in, in, 0);  // the value itself
+  }
+
+  std::string_view push(RegionCode code, uint8_t a, uint8_t b, uint8_t c) {
+    program_.ops.push_back({code, next(), a, b, c});
+    program_.args.op_count++;
+    return {};
+  }
+  uint8_t next() { return static_cast<uint8_t>(registers_++); }
+
+  const Graph& graph_;
+  RegionProgram& program_;
+  int registers_ = 0;
+};
+
+}  // namespace
+
+std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
+  Emitter emitter(graph, program);
+  uint8_t registers[3] = {};
+  if (node.in.size() > 3) return "too many operands";
+  for (size_t i = 0; i < node.in.size(); i++) {
+    if (std::string_view why = emitter.add_input(graph.type(node.in[i]).dtype, i); !why.empty()) return why;
+    registers[i] = emitter.last();
+  }
+  if (std::string_view why = emitter.emit(node, {registers, node.in.size()}); !why.empty()) return why;
+  auto type = region_type(node.out[0].dtype);
+  program.args.outputs[0] = {.type = *type, .reg = emitter.last()};
+  program.args.output_count = 1;
+  return assign_registers(program.args, program.ops) ? std::string_view() : "too many values at once";
+}
+
+std::vector<Op> region_ops() {
+  std::vector<Op> ops;
+  for (const OpRow& row : kRows) ops.push_back(row.op);
+  ops.insert(ops.end(), std::begin(kSpecial), std::end(kSpecial));
+  return ops;
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// From elementwise nodes to the region interpreter's programs.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "backends/cpu/kernels/region.h"
+#include "ir/graph.h"
+
+namespace rlx::cpu {
+
+struct RegionProgram {
+  RegionArgs args;  // all but dims, strides and pointers
+  std::vector<RegionOp> ops;
+  std::vector<size_t> input_ports;  // of the node, by region input
+};
+
+// The program of one node, an elementwise op or a region of them; empty, or why there is none.
+std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program);
+
+std::vector<Op> region_ops();  // those that build_region may accept
+
+}  // namespace rlx::cpu
