@@ -123,13 +123,16 @@ Status infer_composite(InferArgs& args) {
                     : aside.add_input("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims);
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
+  size_t known = aside.symbols().size();
   Outputs outputs = decompose(builder, args.info, in, args.attrs);
   RLX_TRY(Status(builder.status()));
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());
+  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
+  // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
+  if (aside.symbols().size() > known) args.attrs = args.attrs.with("symbol", aside.symbols()[known].first);
   for (const Guard& guard : aside.guards())
     RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where}));
-  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
   return {};
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorting (OPS.md 4.5) and what is chosen by order (5.3). One order everywhere: NaN is greater than every number, -0
+// equals +0, equal keys keep their places.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ops/eval.h"
+#include "ops/expr.h"
+
+namespace rlx {
+
+// ---- sort ----
+
+Status infer_sort(InferArgs& args) {
+  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to sort along");
+  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  DType index_dtype = args.attrs.dtype("index_dtype");
+  const Dim& n = args.dims()[static_cast<size_t>(axis)];
+  if (index_dtype == DType::kI32 && args.graph.range(n).hi > INT32_MAX)
+    return args.fail(Code::kOption, "index_dtype i32 cannot hold every position of an axis of size " + n.text());
+  args.out[0].dims = args.dims();
+  args.out[1] = {index_dtype, args.dims()};
+  return {};
+}
+
+template <class T>
+static bool sorts_before(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (std::isnan(b)) return !std::isnan(a);
+  return a < b;
+}
+
+Status eval_sort(EvalArgs& args) {
+  const Operand &x = args.in[0], &values = args.out[0], &indices = args.out[1];
+  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), x.rank()));
+  bool descending = args.attrs.flag("descending");
+  Dims strides = dense_strides(x.dims), lines = x.dims;
+  int64_t n = x.dims[axis], stride = strides[axis];
+  lines[axis] = 1;
+  int64_t count = n ? *element_count(std::span<const int64_t>(lines)) : 0;
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  visit<dtypes::N | dtypes::B>(x.dtype, [&]<class T>() {
+    Odometer<1> line(lines, {strides});
+    for (int64_t i = 0; i < count; i++, line.next()) {
+      auto key = [&](int64_t k) { return static_cast<Compute<T>>(x.as<T>()[line.offset(0) + k * stride]); };
+      std::iota(order.begin(), order.end(), int64_t{0});
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+        return descending ? sorts_before(key(b), key(a)) : sorts_before(key(a), key(b));
+      });
+      for (int64_t k = 0; k < n; k++) {
+        int64_t from = order[static_cast<size_t>(k)], to = line.offset(0) + k * stride;
+        values.as<T>()[to] = x.as<T>()[line.offset(0) + from * stride];
+        if (indices.dtype == DType::kI32)
+          indices.as<int32_t>()[to] = static_cast<int32_t>(from);
+        else
+          indices.as<int64_t>()[to] = from;
+      }
+    }
+  });
+  return {};
+}
+
+}  // namespace rlx
