@@ -106,13 +106,63 @@ Status eval_cumulative(EvalArgs& args) {
 
 // ---- composites ----
 
-Outputs decompose_mean(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0];
-  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, x.rank());
+static Axes axes_of(Expr x, const Attrs& attrs) {
+  return attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, x.rank());
+}
+
+// A reduction of x, or of something made from it, along the attributes' axes.
+static Expr reduced(Expr x, const char* fn, const Attrs& attrs) {
+  return reduce(x, fn, axes_of(x, attrs), attrs.flag("keep_dims"));
+}
+
+// How many elements each result is made of.
+static Expr terms(Expr x, const Attrs& attrs) {
   Dim count = 1;
-  for (int64_t axis : axes) count *= x.dim(axis);
-  Expr total = reduce(x, "sum", axes, attrs.flag("keep_dims"));
-  return {total / x.builder().size(count, x.dtype())};
+  for (int64_t axis : axes_of(x, attrs)) count *= x.dim(axis);
+  return x.builder().size(count, x.dtype());
+}
+
+Outputs decompose_mean(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "sum", attrs) / terms(in[0], attrs)};
+}
+Outputs decompose_any(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "max", attrs)};
+}
+Outputs decompose_all(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "min", attrs)};
+}
+
+Outputs decompose_var(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], c = x - mean(x, axes_of(x, attrs));
+  Expr count = terms(x, attrs) - static_cast<double>(attrs.i64("correction"));
+  return {reduced(c * c, "sum", attrs) / count};
+}
+Outputs decompose_std(const Inputs& in, const Attrs& attrs) {
+  return {sqrt(in.builder().op(Op::kVar, {in[0]}, attrs.named()))};
+}
+
+Outputs decompose_reduce_l1(const Inputs& in, const Attrs& attrs) {
+  return {reduced(abs(in[0]), "sum", attrs)};
+}
+Outputs decompose_reduce_l2(const Inputs& in, const Attrs& attrs) {
+  Expr s = reduced(in[0] * in[0], "sum", attrs), is_zero = equal(s, 0);
+  return {where(is_zero, 0, sqrt(where(is_zero, 1, s)))};  // the inner choice keeps the gradient at 0 finite
+}
+Outputs decompose_sum_square(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0] * in[0], "sum", attrs)};
+}
+Outputs decompose_log_sum(const Inputs& in, const Attrs& attrs) {
+  return {log(reduced(in[0], "sum", attrs))};
+}
+
+Outputs decompose_logsumexp(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  Axes axes = axes_of(x, attrs);
+  auto shift = [&](bool keep_dims) {
+    Expr largest = reduce(x, "max", axes, keep_dims);
+    return stop_gradient(where(unary(Op::kIsFinite, largest), largest, 0));
+  };
+  return {shift(attrs.flag("keep_dims")) + log(reduced(exp(x - shift(true)), "sum", attrs))};
 }
 
 }  // namespace rlx

@@ -61,4 +61,50 @@ Status eval_sort(EvalArgs& args) {
   return {};
 }
 
+// ---- chosen by order ----
+
+Outputs decompose_top_k(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  const Dim& k = attrs.dim("k");
+  if (!axis || !require(x, Guard::kLessEqual, k, x.dim(*axis))) return {};
+  Outputs sorted = x.builder().ops(
+      Op::kSort, {x},
+      {{"axis", *axis}, {"descending", int64_t{attrs.flag("largest")}}, {"index_dtype", attrs.dtype("index_dtype")}});
+  return {slice(sorted[0], *axis, 0, k), slice(sorted[1], *axis, 0, k)};
+}
+
+Outputs decompose_arg_max(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0].dtype() == DType::kBool ? cast(in[0], DType::kU8) : in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  DType dtype = attrs.dtype("index_dtype");
+  bool last = attrs.flag("last");
+  if (last) x = b.op(Op::kFlip, {x}, {{"axes", Axes{*axis}}});
+  Outputs top = b.ops(Op::kTopK, {x}, {{"k", int64_t{1}}, {"axis", *axis}, {"index_dtype", dtype}});
+  if (!b.status().ok()) return {};
+  Expr index = last ? b.size(x.dim(*axis) - 1, dtype) - top[1] : top[1];
+  if (attrs.flag("keep_dims")) return {index};
+  std::vector<Dim> dims = index.dims();
+  dims.erase(dims.begin() + *axis);
+  return {reshape(index, dims)};
+}
+
+Outputs decompose_arg_min(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  Expr mirrored = is_float(x.dtype()) ? -x : unary(Op::kBitNot, x);  // no integer overflows, as -x of the least would
+  return {in.builder().op(Op::kArgMax, {mirrored}, attrs.named())};
+}
+
+Outputs decompose_hardmax(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  std::vector<Dim> along_axis(x.rank(), 1);
+  along_axis[static_cast<size_t>(*axis)] = x.dim(*axis);
+  Expr largest = in.builder().op(Op::kArgMax, {x}, {{"axis", *axis}});
+  return {cast(equal(iota(in.builder(), along_axis, *axis, DType::kI64), largest), x.dtype())};
+}
+
 }  // namespace rlx
