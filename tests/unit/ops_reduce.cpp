@@ -102,4 +102,53 @@ TEST(select_and_scatter, golden_values_and_who_wins_a_tie) {
                  "one entry per window");
 }
 
+static NamedAttrs along(std::vector<int64_t> axes, bool keep_dims = false) {
+  return {{"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}};
+}
+
+TEST(reduce, composites) {
+  Tensor x = f64s({2, 3}, {1, -2, 3, 0, 0, 0});
+  expect_op(Op::kReduceL1, {x}, along({1}), f64s({2}, {6, 0}));
+  expect_op(Op::kReduceL2, {x}, along({1}), f64s({2}, {std::sqrt(14.0), 0}));
+  expect_op(Op::kSumSquare, {x}, along({1}, true), f64s({2, 1}, {14, 0}));
+  expect_op(Op::kLogSum, {x}, along({1}), f64s({2}, {std::log(2.0), -kInf}));
+  expect_op(Op::kMean, {x}, along({}), x);
+  expect_op(Op::kAny, {bools({2, 2}, {0, 0, 0, 1})}, along({1}), bools({2}, {0, 1}));
+  expect_op(Op::kAll, {bools({2, 0}, {})}, along({1}), bools({2}, {1, 1}));
+  NamedAttrs unbiased = along({1});
+  unbiased.emplace_back("correction", int64_t{1});
+  expect_op(Op::kVar, {x}, along({1}), f64s({2}, {38.0 / 9, 0}), {}, 1e-15);
+  expect_op(Op::kStd, {x}, unbiased, f64s({2}, {std::sqrt(19.0 / 3), 0}), {}, 1e-15);
+  expect_op(Op::kVar, {f64s({2, 1}, {5, 6})}, unbiased, f64s({2}, {kNan, kNan}));
+}
+
+TEST(reduce, logsumexp_golden_values) {
+  Tensor rows = f64s({4, 3}, {1, 2, 3, -kInf, 0, -kInf, 1000, 1000, -kInf, -kInf, -kInf, -kInf});
+  expect_op(Op::kLogsumexp, {rows}, along({1}), f64s({4}, {3.407605964, 0, 1000.693147181, -kInf}), {}, 1e-9);
+  expect_op(Op::kLogsumexp, {f64s({2}, {kInf, 0})}, along({0}, true), f64s({1}, {kInf}));
+}
+
+TEST(top_k, golden_values) {
+  Tensor x = i32s({6}, {2, 5, 5, 1, 5, 2});
+  expect_op(Op::kTopK, {x}, {{"k", int64_t{3}}}, {i32s({3}, {5, 5, 5}), i64s({3}, {1, 2, 4})});
+  expect_op(Op::kTopK, {x}, {{"k", int64_t{3}}, {"largest", int64_t{0}}}, {i32s({3}, {1, 2, 2}), i64s({3}, {3, 0, 5})});
+  expect_failure(Op::kTopK, {x}, {{"k", int64_t{7}}}, Code::kShape);
+  EXPECT_EQ(run(Op::kTopK, {x}, {{"k", int64_t{7}}}, {}, true).status().code(), Code::kShape);
+}
+
+TEST(arg_max, ties_nan_and_last) {
+  expect_op(Op::kArgMax, {f32s({4}, {1, kNan, 3, kNan})}, {}, i64s({1}, {1}));
+  expect_op(Op::kArgMin, {f32s({3}, {1, kNan, -3})}, {}, i64s({1}, {1}));
+  Tensor x = i32s({2, 3}, {4, 9, 9, 7, 7, 1});
+  NamedAttrs rows{{"axis", int64_t{-1}}, {"keep_dims", int64_t{0}}}, last = rows;
+  last.emplace_back("last", int64_t{1});
+  expect_op(Op::kArgMax, {x}, rows, i64s({2}, {1, 0}));
+  expect_op(Op::kArgMax, {x}, last, i64s({2}, {2, 1}));
+  expect_op(Op::kArgMin, {tensor(DType::kI8, {2}, {127, -128})}, {}, i64s({1}, {1}));
+  expect_op(Op::kArgMin, {tensor(DType::kU8, {2}, {1, 0})}, {}, i64s({1}, {1}));
+  expect_op(Op::kArgMin, {bools({3}, {1, 0, 0})}, {}, i64s({1}, {1}));
+  expect_op(Op::kHardmax, {f32s({2, 2}, {1, 3, 2, 2})}, {}, f32s({2, 2}, {0, 1, 1, 0}));
+  expect_failure(Op::kArgMax, {f32s({0}, {})}, {}, Code::kShape);
+}
+
 }  // namespace rlx::test
