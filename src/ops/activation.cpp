@@ -84,11 +84,6 @@ Outputs decompose_silu(const Inputs& in, const Attrs& attrs) {
   return {x * unary(Op::kSigmoid, beta == 1 ? x : beta * x)};
 }
 
-Outputs decompose_silu(const Inputs& in, const Attrs& attrs) {
-  double beta = attrs.f64("beta");
-  return {in[0] * unary(Op::kSigmoid, beta == 1 ? in[0] : in[0] * beta)};
-}
-
 Outputs decompose_gelu(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   if (attrs.is("approx", "none")) return {0.5 * x * (1.0 + erf(x * (std::numbers::sqrt2 / 2.0)))};
