@@ -60,10 +60,10 @@ struct Encoder {
                     {x, weight(b, *weights, "wqkv", {kWidth, 3 * kWidth}), weight(b, *weights, "bqkv", {3 * kWidth})});
     auto head = [&](int64_t part) {
       Expr one = slice(qkv, 2, part * kWidth, (part + 1) * kWidth);
-      return transpose(reshape(one, {batch, seq, kHeads, kWidth / kHeads}), {0, 2, 1, 3});
+      return reshape(one, {batch, seq, kHeads, kWidth / kHeads});
     };
-    Expr mixed = b.ops(Op::kAttention, {head(0), head(1), head(2), Expr(), bias})[0];
-    Expr joined = reshape(transpose(mixed, {0, 2, 1, 3}), {batch, seq, kWidth});
+    Expr mixed = b.ops(Op::kAttention, std::array{head(0), head(1), head(2), Expr(), bias}, {{"layout", "bshd"}})[0];
+    Expr joined = reshape(mixed, {batch, seq, kWidth});
     Expr attended =
         b.op(Op::kLinear, {joined, weight(b, *weights, "wo", {kWidth, kWidth}), weight(b, *weights, "bo", {kWidth})});
     Expr h = b.ops(Op::kResidualLayerNorm,
