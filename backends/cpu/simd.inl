@@ -6,7 +6,8 @@
 inline constexpr int kLanes = RLX_ISA == 2 ? 16 : RLX_ISA == 1 ? 8 : 4;
 inline constexpr int kRegisters = RLX_ISA == 2 ? 32 : 16;
 typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef int32_t Int __attribute__((vector_size(4 * kLanes)));  // a mask: all ones or 0 in each lane
+typedef int32_t Int __attribute__((vector_size(4 * kLanes)));    // a mask: all ones or 0 in each lane
+typedef uint32_t Word __attribute__((vector_size(4 * kLanes)));  // wraps
 
 inline Vec splat(float value) {
 #if RLX_ISA == 2

@@ -47,7 +47,7 @@ struct LogParts {
 };
 inline LogParts split_log(Vec x) {  // x normal and positive
   Int offset = splat(0x3f3504f3);   // sqrt 1/2
-  Int shifted = bits(x) - offset;
+  Int shifted = (Int)((Word)bits(x) - (Word)offset);
   Int e = shifted >> 23;
   return {to_float(e), from_bits((shifted & splat(0x007fffff)) + offset) - 1.0f};
 }

@@ -9,7 +9,7 @@
 #include "capi/graph.h"
 #include "capi/guard.h"
 #include "capi/tensor.h"
-#include "ir/parse.h"
+#include "ir/text.h"
 
 using namespace rlx;
 using namespace rlx::capi;

@@ -5,7 +5,7 @@
 #include "capi/blob.h"
 #include "capi/graph.h"
 #include "capi/guard.h"
-#include "ir/print.h"
+#include "ir/text.h"
 
 using namespace rlx;
 using namespace rlx::capi;

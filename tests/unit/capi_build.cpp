@@ -176,6 +176,60 @@ TEST_F(Capi, attrs_convert_and_keep_their_first_failure) {
   rlx_attrs_release(attrs);
 }
 
+TEST_F(Capi, attrs_are_read_from_text) {
+  rlx_attrs_t* attrs = reinterpret_cast<rlx_attrs_t*>(8);
+  OK(rlx_attrs_create("axis=-1 eps=1e-5 perm=[0,2,1] act=gelu", &attrs));
+  int64_t perm[3];
+  size_t n;
+  double eps;
+  const char* act;
+  OK(rlx_attrs_get_i64s(attrs, "perm", perm, 3, &n));
+  EXPECT_EQ(perm[1], 2);
+  OK(rlx_attrs_get_f64s(attrs, "eps", &eps, 1, &n));
+  EXPECT_EQ(eps, 1e-5);
+  OK(rlx_attrs_get_str(attrs, "act", &act));
+  EXPECT_STREQ(act, "gelu");
+  rlx_attrs_release(attrs);
+  for (const char* bad : {"axis", "axis=", "perm=[1,", "a=1 a=2", "=3"}) {
+    rlx_status_t* status = rlx_attrs_create(bad, &attrs);
+    EXPECT_EQ(rlx_status_code(status), RLX_E_OPTION) << bad;
+    EXPECT_EQ(attrs, nullptr);
+    rlx_status_release(status);
+  }
+}
+
+TEST_F(Capi, op_strings_and_attrs_are_joined) {
+  rlx_attrs_t* attrs;
+  OK(rlx_attrs_create("eps=0.5", &attrs));
+  rlx_value_t x = input("x", {2, 3});
+  EXPECT_NE(rlx_graph_op(graph, "layer_norm axis=-1", &x, 1, attrs), 0u);
+  EXPECT_EQ(failure(), "");
+  EXPECT_EQ(rlx_graph_op(graph, "layer_norm eps=1", &x, 1, attrs), 0u);
+  EXPECT_EQ(failure(), "RLX_E_OPTION: layer_norm: attribute 'eps' is given twice");
+  rlx_attrs_release(attrs);
+}
+
+TEST_F(Capi, a_failed_setter_is_reported_where_the_attrs_are_used) {
+  rlx_attrs_t* attrs;
+  OK(rlx_attrs_create(nullptr, &attrs));
+  rlx_attrs_set_i64s(attrs, "axes", nullptr, 2);
+  rlx_value_t x = input("x", {2, 3});
+  EXPECT_EQ(rlx_graph_op(graph, "softmax", &x, 1, attrs), 0u);
+  EXPECT_EQ(failure(), "RLX_E_INVALID_ARGUMENT: rlx_attrs_set_i64s: values is NULL");
+  rlx_attrs_release(attrs);
+}
+
+TEST_F(Capi, a_graph_prints_as_text) {
+  rlx_value_t x = input("x", {rlx_graph_dim(graph, "n", 0, 8), 3});
+  rlx_graph_output(graph, "y", rlx_graph_unary(graph, "exp", x));
+  rlx_blob_t* blob;
+  OK(rlx_graph_print(graph, "rlx", &blob));
+  std::string text = text_of(blob);
+  EXPECT_NE(text.find("exp(x)"), std::string::npos) << text;
+  EXPECT_EQ(words(rlx_graph_print(graph, "dot", &blob)),
+            "RLX_E_NOT_FOUND: a graph cannot be printed as 'dot', only as 'rlx'");
+}
+
 // ---- tensors ----
 
 TEST_F(Capi, tensor_bytes_go_in_and_out) {

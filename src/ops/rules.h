@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The written rules, by subject: each <family>.rules.cpp adds its own to a set. SPELLINGS.md says where each was seen.
+#pragma once
+
+#include "rewrite/rules.h"
+
+namespace rlx {
+
+// One spelling per meaning (SPELLINGS.md 2): run by `canonicalize`.
+void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
+void add_arithmetic_rules(RuleSet& rules);  // constants out of the way, powers, roots, comparisons, softmax
+void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
+
+// Composites (SPELLINGS.md 4): run by `fuse`, in this order.
+void add_activation_rules(RuleSet& rules);
+void add_norm_rules(RuleSet& rules);
+void add_rope_rules(RuleSet& rules);
+void add_score_rules(RuleSet& rules);  // scores, links absorbed one by one, up to attention
+void add_attention_layout_rules(RuleSet& rules);
+void add_linear_rules(RuleSet& rules);
+void add_gate_rules(RuleSet& rules);  // gated_act, residual + norm
+
+void add_sibling_rules(RuleSet& rules);       // products of one left operand: run by `merge-siblings`
+void add_scalar_chain_rules(RuleSet& rules);  // (x * c1) * c2: run by `simplify` only, after `fuse`
+
+}  // namespace rlx

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views in normal form: a chain of reshapes is one reshape, a chain of transposes one transpose, and what moves nothing
+// is nothing. All exact: no element changes.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/rules.h"
+
+namespace rlx {
+
+static const Node* producer(const Match& m, Expr x, Op op) {
+  return x && m.node(x).op == op ? &m.node(x) : nullptr;
+}
+
+// reshape(x) to x's own shape -> x; reshape(reshape(x)) -> reshape(x); -1 -> the size that it stands for
+static Expr normal_reshape(const Match& m) {
+  Expr x = m.in(0);
+  const std::vector<Dim>& dims = m.anchor().dims();
+  if (x.dims() == dims) return x;
+  if (const Node* inner = producer(m, x, Op::kReshape)) return reshape(m.builder().wrap(inner->in[0]), dims);
+  if (m.attrs().dims("shape") != dims) return reshape(x, dims);
+  return Expr();
+}
+
+// transpose that moves nothing -> x; transpose(transpose(x)) -> transpose(x); one that moves only literal 1s -> reshape
+static Expr normal_transpose(const Match& m) {
+  Expr x = m.in(0);
+  Axes perm = m.attrs().i64s("perm");
+  for (int64_t& axis : perm) axis = axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis;
+  if (std::is_sorted(perm.begin(), perm.end())) return x;
+  if (const Node* inner = producer(m, x, Op::kTranspose)) {
+    const Axes& first = inner->attrs.i64s("perm");
+    Axes both;
+    for (int64_t axis : perm) {
+      int64_t from = first[static_cast<size_t>(axis)];
+      both.push_back(from < 0 ? from + static_cast<int64_t>(perm.size()) : from);
+    }
+    return transpose(m.builder().wrap(inner->in[0]), both);
+  }
+  Axes wide;
+  for (int64_t axis : perm)
+    if (!x.dim(axis).is(1)) wide.push_back(axis);
+  if (std::is_sorted(wide.begin(), wide.end())) return reshape(x, m.anchor().dims());
+  return perm == m.attrs().i64s("perm") ? Expr() : transpose(x, perm);
+}
+
+// A reshape that splits or merges runs of axes, as groups of (axes before, axes after) with equal products.
+struct Run {
+  size_t from, from_end, to, to_end;
+};
+
+static std::vector<Run> reshape_runs(std::span<const Dim> from, std::span<const Dim> to) {
+  std::vector<Run> runs;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    Run run{i, i, j, j};
+    Dim left = 1, right = 1;
+    if (i < from.size()) left = from[i++];
+    if (j < to.size()) right = to[j++];
+    // Grow the side that divides the other until both products agree.
+    while (!(left == right)) {
+      if (i < from.size() && (exact_div(right, left) || j == to.size()))
+        left *= from[i++];
+      else if (j < to.size())
+        right *= to[j++];
+      else
+        return {};
+    }
+    run.from_end = i, run.to_end = j;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+// transpose(reshape(x)) where the reshape only splits, and every run of split axes stays together -> no change; where
+// it merges, and the merged axis is moved whole: transpose(reshape(x)) -> reshape(transpose(x)). That turns 3-D
+// batch*heads back into 4-D.
+static Expr transpose_before_merge(const Match& m) {
+  const Node* inner = producer(m, m.in(0), Op::kReshape);
+  if (!inner) return Expr();
+  Expr x = m.builder().wrap(inner->in[0]);
+  const std::vector<Dim>& merged = m.in(0).dims();
+  std::vector<Run> runs = reshape_runs(x.dims(), merged);
+  bool merges = false;
+  for (const Run& run : runs) {
+    if (run.to_end - run.to != 1) return Expr();  // this run splits, or does both
+    merges |= run.from_end - run.from > 1;
+  }
+  if (!merges || runs.size() != merged.size()) return Expr();
+  Axes perm;
+  for (int64_t axis : m.attrs().i64s("perm")) {
+    const Run& run = runs[static_cast<size_t>(axis)];
+    for (size_t k = run.from; k < run.from_end; k++) perm.push_back(static_cast<int64_t>(k));
+  }
+  return reshape(transpose(x, perm), m.anchor().dims());
+}
+
+// slice that keeps everything -> x
+static Expr full_slice(const Match& m) {
+  if (!(m.in(0).dims() == m.anchor().dims())) return Expr();
+  if (m.attrs().has("steps"))
+    for (int64_t step : m.attrs().i64s("steps"))
+      if (step != 1) return Expr();
+  return m.in(0);
+}
+
+static Expr concat_of_one(const Match& m) {
+  return m.node(m.anchor()).in.size() == 1 ? m.in(0) : Expr();
+}
+
+// broadcast_to x's own shape -> x; broadcast_to(broadcast_to(x)) -> broadcast_to(x)
+static Expr normal_broadcast(const Match& m) {
+  if (m.in(0).dims() == m.anchor().dims()) return m.in(0);
+  if (const Node* inner = producer(m, m.in(0), Op::kBroadcastTo))
+    return broadcast_to(m.builder().wrap(inner->in[0]), m.anchor().dims());
+  return Expr();
+}
+
+// What broadcasting gives where it is certain: equal dims, or a literal 1 against anything.
+static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a, std::span<const Dim> b) {
+  size_t rank = std::max(a.size(), b.size());
+  std::vector<Dim> dims(rank);
+  for (size_t i = 0; i < rank; i++) {
+    Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1), y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
+    if (!(x == y) && !x.is(1) && !y.is(1)) return std::nullopt;
+    dims[rank - 1 - i] = x.is(1) ? y : x;
+  }
+  return dims;
+}
+
+// op(broadcast_to(a), b) -> op(a, b) where the result keeps its shape
+static Expr broadcast_by_op(const Match& m) {
+  const Node& node = m.node(m.anchor());
+  for (size_t i = 0; i < node.in.size(); i++) {
+    const Node* inner = producer(m, m.in(i), Op::kBroadcastTo);
+    if (!inner) continue;
+    std::vector<Expr> in;
+    std::optional<std::vector<Dim>> dims = std::vector<Dim>();
+    for (size_t k = 0; k < node.in.size() && dims; k++) {
+      in.push_back(m.builder().wrap(k == i ? inner->in[0] : node.in[k]));
+      dims = certain_broadcast(*dims, in.back().dims());
+    }
+    if (dims && *dims == m.anchor().dims()) return m.builder().add(m.graph().info(node), in, node.attrs)[0];
+  }
+  return Expr();
+}
+
+static std::vector<Op> elementwise_ops() {
+  std::vector<Op> ops;
+  for (const OpInfo& row : op_table().rows())
+    if (row.is(kElementwise) && row.primitive()) ops.push_back(row.op());
+  return ops;
+}
+
+void add_view_rules(RuleSet& rules) {
+  rules.add(exact, "reshape_once", std::vector{Op::kReshape}, normal_reshape);
+  rules.add(exact, "transpose_once", std::vector{Op::kTranspose}, normal_transpose);
+  rules.add(exact, "transpose_before_merge", std::vector{Op::kTranspose}, transpose_before_merge);
+  rules.add(exact, "full_slice", std::vector{Op::kSlice}, full_slice);
+  rules.add(exact, "concat_of_one", std::vector{Op::kConcat}, concat_of_one);
+  rules.add(exact, "broadcast_once", std::vector{Op::kBroadcastTo}, normal_broadcast);
+  rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op);
+}
+
+}  // namespace rlx

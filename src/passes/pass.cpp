@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/pass.h"
+
+namespace rlx {
+
+RewriteOptions PassContext::rewrite_options(std::string_view pass) const {
+  RewriteOptions options;
+  options.math = math;
+  options.skip = skip;
+  options.report = report;
+  options.pass = pass;
+  return options;
+}
+
+}  // namespace rlx

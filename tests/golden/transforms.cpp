@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "golden/transforms.h"
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+namespace {
+
+Result<Value> copy_leaf(const Graph& from, uint32_t index, Graph& to) {
+  const Node& node = from.node(index);
+  if (node.op == Op::kConstant) return to.add_constant(node.attrs.tensor("value"));
+  const ValueType& type = node.out[0];
+  return node.op == Op::kInput ? to.add_input(from.leaf_name(index), type.dtype, type.dims)
+                               : to.add_param(from.leaf_name(index), type.dtype, type.dims);
+}
+
+// Every composite replaced, once, by what its row says it means.
+Result<Graph> decompose_composites(const Graph& graph) {
+  Graph result(graph.name(), &graph.table());
+  for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(result.declare_symbol(symbol, range));
+  Builder builder(result);
+  std::vector<Outputs> values;
+  for (uint32_t index = 0; index < graph.nodes().size(); index++) {
+    const Node& node = graph.node(index);
+    const OpInfo& info = graph.info(node);
+    std::vector<Expr> in;
+    for (Value value : node.in) in.push_back(present(value) ? values[value.node][value.output] : Expr());
+    if (info.is(kLeaf)) {
+      Value leaf = RLX_TRY(copy_leaf(graph, index, result));
+      values.push_back({builder.wrap(leaf)});
+    } else {
+      values.push_back(info.primitive() ? builder.add(info, in, node.attrs) : decompose(builder, info, in, node.attrs));
+    }
+    RLX_TRY(Status(builder.status()));
+    if (!node.name.empty()) result.set_name(values.back()[0].value(), node.name);
+  }
+  for (const GraphOutput& output : graph.outputs())
+    RLX_TRY(result.add_output(output.name, values[output.value.node][output.value.output].value()));
+  return result;
+}
+
+struct Transform {
+  std::string_view name;
+  Result<Graph> (*run)(const Graph&);
+};
+constexpr Transform kTransforms[] = {
+    {"decompose", decompose_composites},
+};
+
+}  // namespace
+
+Result<Graph> run_transform(std::string_view name, const Graph& graph) {
+  for (const Transform& transform : kTransforms)
+    if (transform.name == name) return transform.run(graph);
+  return Status(Code::kNotFound, "there is no transform '" + std::string(name) + "'");
+}
+
+}  // namespace rlx
