@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU's native rows against the oracle, through whole programs: strides, sizes, forms and fallbacks.
-#include "programs.h"
+#include "tests/unit/programs.h"
 
 namespace rlx {
 
