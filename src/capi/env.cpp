@@ -87,15 +87,20 @@ static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* ho
   DimTokens no_tokens;
   auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, no_tokens))));
   Environment environment(std::get<std::string>(values[2]));
-  PoolOptions pool{RLX_TRY(thread_count(values[0], environment)), std::get<int64_t>(values[1]) != 0};
-  auto services = RLX_TRY(Host::make(RLX_TRY(services_of(host))));
-  return new rlx_env(std::move(services), pool, std::move(environment));
+  EnvOptions chosen;
+  chosen.threads = RLX_TRY(thread_count(values[0], environment));
+  chosen.pin = std::get<int64_t>(values[1]) != 0;
+  if (const auto& device = environment["DEVICE"]) chosen.default_device = *device;
+  auto made = RLX_TRY(Env::create(chosen, RLX_TRY(services_of(host))));
+  if (auto found = made->find_device(""); !found.ok())
+    return std::move(found).status().prefixed(environment.name("DEVICE") + ": ").with("got", chosen.default_device);
+  return new rlx_env(std::move(made), std::move(environment));
 }
 
-static std::string environment_report(const Environment& environment) {
+static std::string environment_report(const rlx_env& env) {
   JsonWriter json;
   json.begin_object().key("environment").begin_array();
-  for (const Variable& variable : environment.variables()) {
+  for (const Variable& variable : env.environment.variables()) {
     json.begin_object().member("name", variable.name).member("summary", variable.summary);
     variable.value ? json.member("value", *variable.value) : json.key("value").null();
     json.end_object();
@@ -104,10 +109,24 @@ static std::string environment_report(const Environment& environment) {
   return std::move(json).take();
 }
 
+static std::string devices_report(const rlx_env& env) {
+  JsonWriter json;
+  json.begin_object().key("devices").begin_array();
+  for (const rlx_device& device : env.devices) {
+    const DeviceInfo& info = device.device->info();
+    json.begin_object().member("name", std::string_view(info.name)).member("kind", std::string_view(info.kind));
+    json.member("description", std::string_view(info.description));
+    for (const auto& [key, value] : info.capabilities) json.member(key, std::string_view(value));
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
 static std::string threads_report(const rlx_env& env) {
   JsonWriter json;
-  json.begin_object().member("threads", env.pool.workers());
-  json.member("owner", env.host->has_own_threads() ? "library" : "host").end_object();
+  json.begin_object().member("threads", env.env->pool().workers());
+  json.member("owner", env.env->host()->has_own_threads() ? "library" : "host").end_object();
   return std::move(json).take();
 }
 
@@ -118,7 +137,7 @@ struct Stat {
 
 template <MemoryKind kind, std::atomic<int64_t> MemoryCounts::*counter>
 static int64_t memory(const rlx_env& env) {
-  return env.host->counts(kind).*counter;
+  return env.env->host()->counts(kind).*counter;
 }
 
 static constexpr Stat kStats[] = {
@@ -134,10 +153,25 @@ static constexpr Stat kStats[] = {
     {"memory.scratch.now", memory<MemoryKind::kScratch, &MemoryCounts::bytes>},
     {"memory.scratch.peak", memory<MemoryKind::kScratch, &MemoryCounts::peak>},
     {"memory.scratch.allocations", memory<MemoryKind::kScratch, &MemoryCounts::allocations>},
-    {"threads", [](const rlx_env& env) { return int64_t{env.pool.workers()}; }},
+    {"threads", [](const rlx_env& env) { return int64_t{env.env->pool().workers()}; }},
 };
 
+Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument) {
+  if (expected == got) return {};
+  return Status(Code::kInvalidArgument, format("%s belongs to another environment", argument)).with("input", argument);
+}
+
 }  // namespace rlx::capi
+
+rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(made)), environment(std::move(read)) {
+  for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark.alive()});
+}
+
+const rlx_device* rlx_env::handle_of(const Device* device) const {
+  for (const rlx_device& handle : devices)
+    if (handle.device == device) return &handle;
+  return nullptr;
+}
 
 rlx_status_t* rlx_env_create(const rlx_attrs_t* options, const rlx_host_t* host, rlx_env_t** out) {
   return guard({cleared(out, "out")}, [&]() -> Status {
@@ -154,16 +188,21 @@ void rlx_env_release(rlx_env_t* env) {
   release(env);
 }
 
+struct EnvReport {
+  std::string_view name;
+  std::string (*write)(const rlx_env& env);
+};
+static constexpr EnvReport kReports[] = {
+    {"devices", devices_report}, {"threads", threads_report}, {"environment", environment_report}};
+
 rlx_status_t* rlx_env_report(const rlx_env_t* env, const char* what, rlx_blob_t** json) {
   return guard({cleared(json, "json"), handle(env, "env"), {what, "what"}}, [&]() -> Status {
-    std::string_view name = what;
-    if (name == "environment")
-      *json = new rlx_blob(environment_report(env->environment));
-    else if (name == "threads")
-      *json = new rlx_blob(threads_report(*env));
-    else
-      return Status(Code::kNotFound, format("an environment has no report '%s'", what)).with("value", what);
-    return {};
+    for (const EnvReport& report : kReports)
+      if (report.name == what) {
+        *json = new rlx_blob(report.write(*env));
+        return {};
+      }
+    return Status(Code::kNotFound, format("an environment has no report '%s'", what)).with("value", what);
   });
 }
 

@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "base/allocator.h"
-#include "base/thread_pool.h"
 #include "capi/dim_tokens.h"
 #include "capi/environment.h"
 #include "capi/handle.h"
 #include "ir/attr.h"
 #include "rlx.h"
+#include "runtime/env.h"
 
 namespace rlx::capi {
 
@@ -33,14 +34,32 @@ std::span<const AttrDef> env_options();
 
 }  // namespace rlx::capi
 
-struct rlx_env : rlx::capi::Counted {
-  rlx_env(std::shared_ptr<rlx::Host> services, rlx::PoolOptions options, rlx::capi::Environment read)
-      : host(std::move(services)), pool(host, options), environment(std::move(read)) {}
-  const uint32_t* alive() const { return mark.alive(); }
-
-  const std::shared_ptr<rlx::Host> host;
-  rlx::ThreadPool pool;
-  const rlx::capi::Environment environment;
-  rlx::capi::DimTokens dims;
-  const rlx::capi::ForkMark mark;
+// Borrowed from its environment, which alone makes and frees it.
+struct rlx_device {
+  const uint32_t* alive() const { return fork; }
+  rlx::Device* device;
+  const rlx_env* env;
+  const uint32_t* fork;
 };
+
+struct rlx_env : rlx::capi::Counted {
+  rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Environment read);
+  const uint32_t* alive() const { return mark.alive(); }
+  const rlx_device* handle_of(const rlx::Device* device) const;
+
+  const std::shared_ptr<rlx::Env> env;
+  const rlx::capi::Environment environment;
+  const rlx::capi::ForkMark mark;
+  rlx::capi::DimTokens dims;
+  std::vector<rlx_device> devices;
+};
+
+namespace rlx::capi {
+
+// RLX_E_INVALID_ARGUMENT where a handle comes from another environment than the one that it is used with.
+Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument);
+
+// The device, NULL: the environment's default; checked.
+Result<Device*> device_of(const rlx_env& env, const rlx_device_t* device);
+
+}  // namespace rlx::capi

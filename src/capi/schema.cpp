@@ -5,6 +5,7 @@
 #include "capi/blob.h"
 #include "capi/env.h"
 #include "capi/guard.h"
+#include "compile/options.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -87,16 +88,20 @@ std::string schema_of_options(std::span<const AttrDef> options) {
 
 struct Options {
   std::string_view name;
-  std::span<const AttrDef> (*list)();
+  std::string (*write)();
 };
-static constexpr Options kOptions[] = {{"options.env", env_options}};
+static constexpr Options kOptions[] = {
+    {"options.env", [] { return schema_of_options(env_options()); }},
+    {"options.compile", compile_options_schema},
+    {"options.import", [] { return schema_of_options({}); }},  // there is none yet
+};
 
 static Result<std::string> schema(std::string_view what) {
   if (what == "ops") return schema_of_ops(op_table());
   if (what.starts_with("op."))
     if (const OpInfo* info = op_table().find(what.substr(3)); info && is_for_users(*info)) return schema_of_op(*info);
   for (const Options& options : kOptions)
-    if (options.name == what) return schema_of_options(options.list());
+    if (options.name == what) return options.write();
   return Status(Code::kNotFound, "no schema '" + std::string(what) + "'").with("value", what);
 }
 

@@ -35,13 +35,6 @@ static Result<size_t> bytes_of(DType dtype, std::span<const int64_t> dims) {
   return Status(Code::kShape, type_text(dtype, dims) + " has no valid size in bytes");
 }
 
-Result<Tensor> new_tensor(const rlx_env& env, DType dtype, std::span<const int64_t> dims) {
-  size_t bytes = RLX_TRY(bytes_of(dtype, dims));
-  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(env.host, bytes, MemoryKind::kTensor)));
-  std::memset(memory->data(), 0, bytes);
-  return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(memory, memory->data()), bytes);
-}
-
 // By the op itself, so that there is one table of conversions.
 Result<Tensor> cast(const Tensor& tensor, DType to) {
   Graph graph("cast");
@@ -89,7 +82,8 @@ static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size
 
 static Status check_writable(const rlx_tensor& tensor) {
   if (tensor.is_writable()) return {};
-  const char* why = tensor.access->read_only ? "it is mapped read-only" : "it is frozen: a param or a constant";
+  const char* why = tensor.access->read_only ? "it is read-only: a view of a file or of weights"
+                                             : "it is frozen: a param or a constant";
   return Status(Code::kState,
                 "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
 }
@@ -103,7 +97,7 @@ Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_
   DType type = RLX_TRY(checked_dtype(dtype));
   auto shape = RLX_TRY(checked_dims(dims, rank));
   RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));  // the number of bytes is right
-  Tensor tensor = RLX_TRY(new_tensor(env, type, shape));
+  Tensor tensor = RLX_TRY(env.env->make_tensor(type, shape));
   copy_bytes(tensor.data(), data, bytes);
   return tensor;
 }
@@ -115,7 +109,8 @@ rlx_status_t* rlx_tensor_create(rlx_env_t* env, const rlx_device_t* device, rlx_
   return guard({cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
-    *out = new rlx_tensor(env, RLX_TRY(new_tensor(*env, type, shape)), device);
+    if (device) RLX_TRY(device_of(*env, device));
+    *out = new rlx_tensor(env, RLX_TRY(env->env->make_tensor(type, shape)), device);
     return {};
   });
 }

@@ -12,7 +12,7 @@
 struct rlx_tensor : rlx::capi::Counted {
   struct Access {
     std::atomic<int64_t> freezers{0};  // params and constants that read the bytes
-    bool read_only = false;            // mapped from a file
+    bool read_only = false;            // a view of a file, or of what weights hold
   };
   rlx_tensor(rlx_env* owner, rlx::Tensor made, const rlx_device_t* where = nullptr, bool read_only = false)
       : env(owner), tensor(std::move(made)), device(where), access(std::make_shared<Access>()) {
@@ -32,10 +32,7 @@ namespace rlx::capi {
 // The tensor, frozen until the last copy of the result is gone.
 Tensor frozen(const rlx_tensor& handle);
 
-// A tensor of zeros in the memory of the environment's host.
-Result<Tensor> new_tensor(const rlx_env& env, DType dtype, std::span<const int64_t> dims);
-
-// The same with a copy of the caller's data, all of it checked.
+// A tensor with a copy of the caller's data, all of it checked.
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
                              size_t bytes);
 

@@ -13,7 +13,12 @@ static constexpr struct {
   std::string_view name;
   PassFn run;
 } kPasses[] = {
-    {"expand", expand_composites},         // composites that the device has no kernel for
+    {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
+    {"fold", fold_constants},              // typed eval of constants
+    {"fuse", fuse_composites},             // composites that this device has a kernel for
+    {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
+    {"expand", expand_composites},         // composites that it has no kernel for
+    {"simplify", simplify},                // canonicalize and fold once more, over what expand made; chains of scalars
     {"dce", drop_dead_nodes},              // what no output depends on
     {"check-supported", check_supported},  // names every node left without a kernel, and why
 };

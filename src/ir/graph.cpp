@@ -63,6 +63,11 @@ Status Graph::add_guard(Guard guard) {
   return {};
 }
 
+bool Graph::implies_le(const Dim& a, const Dim& b) const {
+  if (range(b - a).lo >= 0) return true;
+  return std::find(guards_.begin(), guards_.end(), Guard{Guard::kLessEqual, a, b, {}}) != guards_.end();
+}
+
 // ---- building ----
 
 std::string Graph::describe(uint32_t node) const {

@@ -78,6 +78,7 @@ class Graph {
   Interval range(const Dim& dim) const;
   Status add_guard(Guard guard);  // dropped when the ranges prove it, RLX_E_SHAPE when they refute it
   const std::vector<Guard>& guards() const { return guards_; }
+  bool implies_le(const Dim& a, const Dim& b) const;  // a <= b by the ranges or by a guard
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
   // names the op, the input or attribute, what was expected and what came. `internal`: ops that users may not build are

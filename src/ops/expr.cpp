@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/expr.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "base/visit.h"
 
@@ -69,8 +71,17 @@ Expr Builder::constant(Tensor value) {
   return op(Op::kConstant, {}, {{"value", std::move(value)}});
 }
 
+static bool holds_exactly(DType integer, double value) {
+  return visit<dtypes::I>(integer, [&]<class T>() {
+    double end = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    return value == std::floor(value) && value < end && value >= (std::is_signed_v<T> ? -end : 0.0);
+  });
+}
+
 Expr Builder::scalar(DType dtype, double value) {
   if (dtype == DType::kNone) return Expr(this, kInvalid);
+  if (is_integer(dtype) && !holds_exactly(dtype, value))
+    return fail(Status(Code::kOption, format("%g is no value of %s", value, std::string(name(dtype)).c_str())));
   auto tensor = scalar_tensor(dtype, value);
   return tensor.ok() ? constant(*tensor) : fail(std::move(tensor).status());
 }
@@ -123,13 +134,16 @@ Status infer_composite(InferArgs& args) {
                     : aside.add_input("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims);
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
+  size_t known = aside.symbols().size();
   Outputs outputs = decompose(builder, args.info, in, args.attrs);
   RLX_TRY(Status(builder.status()));
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());
+  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
+  // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
+  if (aside.symbols().size() > known) args.attrs = args.attrs.with("symbol", aside.symbols()[known].first);
   for (const Guard& guard : aside.guards())
     RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where}));
-  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
   return {};
 }
 
@@ -250,6 +264,43 @@ Axes trailing_axes(int64_t axis, size_t rank) {
   Axes axes;
   for (int64_t i = axis < 0 ? axis + end : axis; i < end; i++) axes.push_back(i);
   return axes;
+}
+
+// ---- checked attributes ----
+
+std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra) {
+  int64_t limit = static_cast<int64_t>(x.rank()) + extra, normal = axis < 0 ? axis + limit : axis;
+  if (normal >= 0 && normal < limit) return normal;
+  x.builder().fail(Status(Code::kRange, format("axis %lld is outside rank %zu", static_cast<long long>(axis), x.rank()))
+                       .with("got", std::to_string(axis)));
+  return std::nullopt;
+}
+
+std::optional<Axes> legal_axes(Expr x, const Axes& axes) {
+  Axes normal;
+  for (int64_t axis : axes) {
+    auto legal = legal_axis(x, axis);
+    if (!legal) return std::nullopt;
+    normal.push_back(*legal);
+  }
+  std::sort(normal.begin(), normal.end());
+  if (std::adjacent_find(normal.begin(), normal.end()) == normal.end()) return normal;
+  x.builder().fail(Status(Code::kInvalidArgument, "an axis is named twice"));
+  return std::nullopt;
+}
+
+bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
+  Status status = x.builder().graph().add_guard({relation, a, b, "size"});
+  if (status.ok()) return true;
+  x.builder().fail(std::move(status));
+  return false;
+}
+
+std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {
+  if (auto exact = exact_div(a, b)) return exact;
+  Dim quotient = floor_div(a, b);
+  if (b.is(0) || !require(x, Guard::kEqual, a, quotient * b)) return std::nullopt;
+  return quotient;
 }
 
 }  // namespace rlx

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,7 +69,7 @@ class Builder {
   }
   Outputs add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name = {});
   Expr constant(Tensor value);
-  Expr scalar(DType dtype, double value);  // rank 0
+  Expr scalar(DType dtype, double value);  // rank 0; of an integer dtype only what it holds exactly
   Expr size(const Dim& dim, DType dtype);  // a size as a value of rank 0: a constant, or what it is in a run
   Expr wrap(Value value) { return Expr(this, value); }
 
@@ -128,6 +129,15 @@ inline Expr floor(Expr x) {
 inline Expr log(Expr x) {
   return unary(Op::kLog, x);
 }
+inline Expr log1p(Expr x) {
+  return unary(Op::kLog1p, x);
+}
+inline Expr expm1(Expr x) {
+  return unary(Op::kExpm1, x);
+}
+inline Expr atan2(Expr y, Expr x) {
+  return binary(Op::kAtan2, y, x);
+}
 inline Expr maximum(Expr a, Expr b) {
   return binary(Op::kMax, a, b);
 }
@@ -143,6 +153,9 @@ inline Expr less(Expr a, Expr b) {
 inline Expr less_equal(Expr a, Expr b) {
   return binary(Op::kLe, a, b);
 }
+inline Expr not_equal(Expr a, Expr b) {
+  return binary(Op::kNe, a, b);
+}
 inline Expr logical_and(Expr a, Expr b) {
   return binary(Op::kBitAnd, a, b);
 }
@@ -150,8 +163,35 @@ inline Expr logical_or(Expr a, Expr b) {
   return binary(Op::kBitOr, a, b);
 }
 Expr logical_not(Expr x);
+inline Expr exclusive_or(Expr a, Expr b) {
+  return binary(Op::kBitXor, a, b);
+}
 Expr where(Expr condition, Expr a, Expr b);
 Expr scalar_like(Expr x, double value);  // rank 0, x's dtype
+inline Expr where(Expr condition, Expr a, double b) {
+  return where(condition, a, scalar_like(a, b));
+}
+inline Expr where(Expr condition, double a, Expr b) {
+  return where(condition, scalar_like(b, a), b);
+}
+inline Expr maximum(Expr a, double b) {
+  return maximum(a, scalar_like(a, b));
+}
+inline Expr minimum(Expr a, double b) {
+  return minimum(a, scalar_like(a, b));
+}
+inline Expr equal(Expr a, double b) {
+  return equal(a, scalar_like(a, b));
+}
+inline Expr not_equal(Expr a, double b) {
+  return not_equal(a, scalar_like(a, b));
+}
+inline Expr less(Expr a, double b) {
+  return less(a, scalar_like(a, b));
+}
+inline Expr greater(Expr a, double b) {
+  return less(scalar_like(a, b), a);
+}
 
 // ---- shapes and reductions ----
 Expr cast(Expr x, DType to);  // x itself if it has that dtype
@@ -171,5 +211,12 @@ Expr mean(Expr x, Axes axes);  // keeps the axes as 1
 Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
 Expr stop_gradient(Expr x);
 Axes trailing_axes(int64_t axis, size_t rank);  // axis..rank-1; a negative axis counts from the end
+
+// ---- what attributes say, checked (OPS.md D2, D5); nullopt: the builder has failed, so return {} ----
+// `extra` 1 where the op inserts an axis.
+std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra = 0);
+std::optional<Axes> legal_axes(Expr x, const Axes& axes);                    // sorted, no repeats
+std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
+bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
 
 }  // namespace rlx

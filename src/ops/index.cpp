@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexing (OPS.md 4.4). One rule for every index: it is valid from -n to n-1; what else happens is the option
-// `bounds`.
-#include <cstring>
+// Positions and gathers (OPS.md 4.4).
+#include "ops/index.h"
 
-#include "ops/eval.h"
+#include <cstring>
+#include <numeric>
 
 namespace rlx {
 
 // ---- the bounds rule (OPS.md 3.1) ----
 
-// The position that an index means in a dim of size n, or -1 where it is to be ignored.
-static Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position) {
+Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position) {
   int64_t normal = index < 0 ? index + n : index;
   if (normal >= 0 && normal < n) return normal;
   if (args.bounds == Bounds::kError)
@@ -22,10 +21,6 @@ static Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_
         .with("expected", format("%lld..%lld", static_cast<long long>(-n), static_cast<long long>(n - 1)));
   if (args.bounds == Bounds::kDrop || n == 0) return -1;
   return std::clamp<int64_t>(normal, 0, n - 1);
-}
-
-static int64_t index_at(const Operand& indices, int64_t i) {
-  return indices.dtype == DType::kI32 ? indices.as<int32_t>()[i] : indices.as<int64_t>()[i];
 }
 
 // ---- iota ----
@@ -53,40 +48,138 @@ Status eval_iota(EvalArgs& args) {
   return {};
 }
 
-// ---- gather ----
+// ---- dynamic_iota ----
 
-Status infer_gather(InferArgs& args) {
-  bool quantised = is_block(args.in[0]->dtype);
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to gather along");
+static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
+
+// A symbol that the graph does not know yet. The dot keeps it apart from what users call their sizes.
+static std::string fresh_symbol(const Graph& graph, std::string_view op) {
+  auto taken = [&](const std::string& name) {
+    return std::any_of(graph.symbols().begin(), graph.symbols().end(),
+                       [&](auto& known) { return known.first == name; });
+  };
+  size_t number = 0;
+  std::string name;
+  do name = std::string(op) + "." + std::to_string(number++);
+  while (taken(name));
+  return name;
+}
+
+Status infer_dynamic_iota(InferArgs& args) {
+  if (args.rank() != 0) return args.fail(Code::kShape, "count must be a scalar").with("input", "count");
+  Interval range{0, kMostPositions};
+  if (args.attrs.has("max")) {
+    Interval max = args.graph.range(args.attrs.dim("max"));
+    if (max.hi < 0) return args.fail(Code::kOption, "'max' is negative: " + args.attrs.dim("max").text());
+    range.hi = std::min(range.hi, max.hi);
+  }
+  // The name stays with the node, so that the same node in another graph means the same size.
+  if (!args.attrs.has("symbol")) args.attrs = args.attrs.with("symbol", fresh_symbol(args.graph, args.info.name));
+  RLX_TRY(args.graph.declare_symbol(args.attrs.str("symbol"), range));
+  Dim size = Dim::symbol(args.attrs.str("symbol"));
+  if (args.attrs.has("max")) RLX_TRY(args.require_le(size, args.attrs.dim("max"), "the count"));
+  args.out[0].dims = {size};
+  return {};
+}
+
+Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes) {
+  int64_t most = attrs.has("max") ? RLX_TRY(evaluate(attrs.dim("max"), sizes)) : kMostPositions;
+  if (count > std::min(most, kMostPositions))
+    return Status(Code::kRange, format("the count %lld is above %lld", static_cast<long long>(count),
+                                       static_cast<long long>(std::min(most, kMostPositions))))
+        .with("got", std::to_string(count))
+        .with("value", attrs.str("symbol"));
+  return std::max<int64_t>(count, 0);
+}
+
+Status eval_dynamic_iota(EvalArgs& args) {
+  const Operand& out = args.out[0];
+  visit<dtypes::X>(out.dtype, [&]<class T>() { std::iota(out.as<T>(), out.as<T>() + out.count(), T(0)); });
+  return {};
+}
+
+// ---- what indices pick ----
+
+Result<std::vector<Dim>> picked_along_axis(InferArgs& args) {
+  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to index along");
   int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
-  if (quantised && axis == static_cast<int64_t>(args.rank()) - 1)
-    return args.fail(Code::kShape, "a block-quantised x is gathered by rows, not along its last axis");
   std::vector<Dim> dims = args.dims(0);
   dims.erase(dims.begin() + axis);
   dims.insert(dims.begin() + axis, args.dims(1).begin(), args.dims(1).end());
+  return dims;
+}
+
+Result<std::vector<Dim>> picked_elements(InferArgs& args) {
+  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to index along");
+  if (args.rank(1) != args.rank())
+    return args.fail(Code::kShape, format("idx has rank %zu, x has %zu", args.rank(1), args.rank()));
+  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  for (size_t i = 0; i < args.rank(); i++)
+    if (static_cast<int64_t>(i) != axis)
+      RLX_TRY(args.require_le(args.dims(1)[i], args.dims(0)[i], format("axis %zu of idx", i)));
+  return args.dims(1);
+}
+
+Result<std::vector<Dim>> picked_nd(InferArgs& args) {
+  const std::vector<Dim>&x = args.dims(0), &indices = args.dims(1);
+  if (indices.empty()) return args.fail(Code::kShape, "idx needs rank 1 or more");
+  if (!indices.back().is_literal())
+    return args.fail(Code::kShape, "the last size of idx must be a number, not " + indices.back().text());
+  auto batch_dims = static_cast<size_t>(args.attrs.i64("batch_dims"));
+  auto depth = static_cast<size_t>(indices.back().literal());
+  if (batch_dims >= indices.size() || batch_dims + depth > x.size())
+    return args.fail(Code::kShape, format("%zu batch dims and %zu indices do not fit x of rank %zu and idx of rank %zu",
+                                          batch_dims, depth, x.size(), indices.size()));
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < batch_dims; i++)
+    dims.push_back(RLX_TRY(args.same(x[i], indices[i], format("batch axis %zu of x and idx", i))));
+  dims.insert(dims.end(), indices.begin() + static_cast<ptrdiff_t>(batch_dims), indices.end() - 1);
+  dims.insert(dims.end(), x.begin() + static_cast<ptrdiff_t>(batch_dims + depth), x.end());
+  return dims;
+}
+
+// ---- gathers ----
+
+Status infer_gather(InferArgs& args) {
+  bool quantised = is_block(args.in[0]->dtype);
+  std::vector<Dim> dims = RLX_TRY(picked_along_axis(args));
+  if (quantised && normal_axis(args.attrs.i64("axis"), args.rank()) == static_cast<int64_t>(args.rank()) - 1)
+    return args.fail(Code::kShape, "a block-quantised x is gathered by rows, not along its last axis");
   args.out[0] = {quantised ? args.attrs.dtype("dequant") : args.in[0]->dtype, std::move(dims)};
   return {};
 }
 
-Status eval_gather(EvalArgs& args) {
-  const Operand &x = args.in[0], &indices = args.in[1], &out = args.out[0];
-  if (is_block(x.dtype)) return args.fail(Code::kUnsupported, "block-quantised rows come with `dequantize`");
-  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), x.rank()));
-  std::span<const int64_t> dims(x.dims);
-  int64_t outer = *element_count(dims.first(axis)), n = dims[axis], picked = indices.count();
-  int64_t row = *element_count(dims.subspan(axis + 1)) * element_bytes(x.dtype);
-  for (int64_t i = 0; i < picked; i++) {
-    if (outer == 0) break;
-    int64_t from = RLX_TRY(checked_index(args, index_at(indices, i), n, i));
-    for (int64_t p = 0; p < outer && row; p++) {
-      std::byte* to = out.data + (p * picked + i) * row;
-      if (from < 0)
-        std::memset(to, 0, static_cast<size_t>(row));
-      else
-        std::memcpy(to, x.data + (p * n + from) * row, static_cast<size_t>(row));
-    }
-  }
+Status infer_gather_elements(InferArgs& args) {
+  args.out[0].dims = RLX_TRY(picked_elements(args));
   return {};
+}
+
+Status infer_gather_nd(InferArgs& args) {
+  args.out[0].dims = RLX_TRY(picked_nd(args));
+  return {};
+}
+
+// What a walk calls to copy elements out of x; an ignored index gives zeros.
+static auto copy_out(const EvalArgs& args) {
+  const Operand &x = args.in[0], &out = args.out[0];
+  return [&x, &out, unit = element_bytes(x.dtype)](int64_t at, int64_t i, int64_t run) {
+    auto bytes = static_cast<size_t>(run * unit);
+    if (at < 0)
+      std::memset(out.data + i * unit, 0, bytes);
+    else
+      std::memcpy(out.data + i * unit, x.data + at * unit, bytes);
+  };
+}
+
+Status eval_gather(EvalArgs& args) {
+  if (is_block(args.in[0].dtype)) return args.fail(Code::kUnsupported, "block-quantised rows come with `dequantize`");
+  return walk_axis(args, args.in[0], args.in[1], copy_out(args));
+}
+Status eval_gather_elements(EvalArgs& args) {
+  return walk_elements(args, args.in[0], args.in[1], copy_out(args));
+}
+Status eval_gather_nd(EvalArgs& args) {
+  return walk_nd(args, args.in[0], args.in[1], copy_out(args));
 }
 
 }  // namespace rlx

@@ -2,6 +2,7 @@
 #include "ops/interpret.h"
 
 #include "ops/expr.h"
+#include "ops/index.h"
 
 namespace rlx {
 
@@ -22,6 +23,7 @@ class Walk {
       : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
+    RLX_TRY(check_guards());
     for (size_t i = 0; i < inputs.size(); i++) set_leaf(graph_.inputs()[i], inputs[i]);
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) RLX_TRY(visit_node(node));
     std::vector<Tensor> results;
@@ -41,6 +43,30 @@ class Walk {
     values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
   }
 
+  // What could not be proved at build (OPS.md D2), as far as its sizes are known by now.
+  Status check_guards() const {
+    for (const Guard& guard : graph_.guards()) {
+      auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());
+      if (!a.ok() || !b.ok() || (guard.relation == Guard::kEqual ? *a == *b : *a <= *b)) continue;
+      return Status(Code::kShape,
+                    format("%s: %s is %lld, which is not %s %s = %lld", guard.where.c_str(), guard.a.text().c_str(),
+                           static_cast<long long>(*a), guard.relation == Guard::kEqual ? "equal to" : "at most",
+                           guard.b.text().c_str(), static_cast<long long>(*b)))
+          .with("expected", std::to_string(*b))
+          .with("got", std::to_string(*a));
+    }
+    return {};
+  }
+
+  Status bind_symbol(const std::string& symbol, int64_t size) {
+    auto [known, is_new] = sizes_.emplace(symbol, size);
+    if (known->second != size)
+      return Status(Code::kShape, format("the size '%s' is %lld and %lld", symbol.c_str(),
+                                         static_cast<long long>(known->second), static_cast<long long>(size)))
+          .with("value", symbol);
+    return is_new ? check_guards() : Status();
+  }
+
   Status visit_node(uint32_t index) {
     const Node& node = graph_.node(index);
     if (node.op == Op::kInput) return {};
@@ -57,6 +83,8 @@ class Walk {
     std::vector<Operand> in(std::max(node.in.size(), graph_.info(node).signature.in.size()));
     for (size_t i = 0; i < node.in.size(); i++)
       if (present(node.in[i])) in[i] = Operand::of(value(node.in[i]));
+    if (node.op == Op::kDynamicIota)
+      RLX_TRY(bind_symbol(node.attrs.str("symbol"), RLX_TRY(dynamic_size(node.attrs, index_at(in[0], 0), lookup()))));
     std::vector<Operand> out;
     for (const ValueType& type : node.out) {
       Dims dims;
@@ -86,7 +114,9 @@ class Walk {
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
     RLX_TRY(Status(builder.status()));
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
-    values_[index] = RLX_TRY(Walk(body, params_, options_, sizes_).run(given));
+    Walk walk(body, params_, options_, sizes_);
+    values_[index] = RLX_TRY(walk.run(given));
+    for (const auto& [symbol, size] : walk.sizes_) RLX_TRY(bind_symbol(symbol, size));
     return {};
   }
 
@@ -120,7 +150,8 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
   for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
-  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, node.name};
+  std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
+  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where};
   return args.info.eval(args);
 }
 

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions (OPS.md 4.5, 5.3). Sums of floats run in f64, whatever is stored: the class of a reference sum is one
-// rounding.
+// Reductions and running folds (OPS.md 4.5) and the composites of reductions (5.3).
 #include <cmath>
 
 #include "ops/eval.h"
 #include "ops/expr.h"
+#include "ops/fold.h"
 
 namespace rlx {
+
+static Status check_fold(InferArgs& args) {
+  DType dtype = args.in[0]->dtype;
+  if (Fold::named(args.attrs.str("fn")).accepts(dtype)) return {};
+  return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));
+}
+
+// ---- reduce ----
 
 static Result<std::vector<int64_t>> reduced_axes(InferArgs& args) {
   if (args.attrs.has("axes")) return args.axes(args.attrs.i64s("axes"), args.rank());
@@ -14,10 +22,7 @@ static Result<std::vector<int64_t>> reduced_axes(InferArgs& args) {
 }
 
 Status infer_reduce(InferArgs& args) {
-  DType dtype = args.in[0]->dtype;
-  bool adds = args.attrs.is("fn", "sum") || args.attrs.is("fn", "prod");
-  if (adds ? dtype == DType::kBool : is_complex(dtype))
-    return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));
+  RLX_TRY(check_fold(args));
   std::vector<int64_t> axes = RLX_TRY(reduced_axes(args));
   size_t next = 0;
   for (size_t i = 0; i < args.rank(); i++) {
@@ -30,56 +35,6 @@ Status infer_reduce(InferArgs& args) {
   }
   return {};
 }
-
-// What a fold of T is kept in: floats in f64, complex in c128, integers and bools in themselves.
-template <class T>
-using Wide =
-    std::conditional_t<is_complex_type<T>, c128,
-                       std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, bool8>, Compute<T>, double>>;
-
-struct Fold {
-  enum Kind { kSum, kProd, kMax, kMin } kind;
-
-  static Fold of(const Attrs& attrs) {
-    const std::string& fn = attrs.str("fn");
-    return {fn == "sum" ? kSum : fn == "prod" ? kProd : fn == "max" ? kMax : kMin};
-  }
-
-  // OPS.md D7: what the fold of nothing is.
-  template <class W>
-  W identity() const {
-    if constexpr (is_complex_type<W>) {
-      return kind == kProd ? W(1) : W(0);
-    } else {
-      using Limits = std::numeric_limits<W>;
-      if (kind == kSum) return W(0);
-      if (kind == kProd) return W(1);
-      if constexpr (Limits::has_infinity)
-        return kind == kMax ? -Limits::infinity() : Limits::infinity();
-      else
-        return kind == kMax ? Limits::lowest() : Limits::max();
-    }
-  }
-
-  template <class W>
-  W operator()(W a, W b) const {
-    if constexpr (is_complex_type<W>) {
-      return kind == kSum ? a + b : a * b;
-    } else if constexpr (std::is_same_v<W, bool>) {
-      return kind == kMax ? a || b : a && b;
-    } else if constexpr (std::is_integral_v<W>) {
-      using U = std::common_type_t<std::make_unsigned_t<W>, unsigned>;
-      if (kind == kSum) return static_cast<W>(static_cast<U>(a) + static_cast<U>(b));
-      if (kind == kProd) return static_cast<W>(static_cast<U>(a) * static_cast<U>(b));
-      return kind == kMax ? std::max(a, b) : std::min(a, b);
-    } else {
-      if (kind == kSum) return a + b;
-      if (kind == kProd) return a * b;
-      if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<W>::quiet_NaN();
-      return kind == kMax ? std::max(a, b) : std::min(a, b);
-    }
-  }
-};
 
 // Input dims split into the kept ones (with the strides of both sides) and the reduced ones.
 struct ReducedAxes {
@@ -99,7 +54,7 @@ struct ReducedAxes {
 Status eval_reduce(EvalArgs& args) {
   const Operand &in = args.in[0], &out = args.out[0];
   ReducedAxes axes(args, in);
-  Fold fold = Fold::of(args.attrs);
+  Fold fold = Fold::named(args.attrs.str("fn"));
   int64_t terms = *element_count(std::span<const int64_t>(axes.reduced)), count = out.count();
   visit<dtypes::N | dtypes::B | dtypes::Z>(in.dtype, [&]<class T>() {
     using W = Wide<T>;
@@ -108,8 +63,42 @@ Status eval_reduce(EvalArgs& args) {
       W sum = fold.identity<W>();
       Odometer<1> term(axes.reduced, {axes.reduced_strides});
       for (int64_t k = 0; k < terms; k++, term.next())
-        sum = fold(sum, static_cast<W>(static_cast<Compute<T>>(in.as<T>()[at.offset(0) + term.offset(0)])));
-      out.as<T>()[i] = T(static_cast<Compute<T>>(sum));
+        sum = fold(sum, widened(in.as<T>()[at.offset(0) + term.offset(0)]));
+      out.as<T>()[i] = narrowed<T>(sum);
+    }
+  });
+  return {};
+}
+
+// ---- cumulative ----
+
+Status infer_cumulative(InferArgs& args) {
+  RLX_TRY(check_fold(args));
+  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to run along");
+  RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  args.out[0].dims = args.dims();
+  return {};
+}
+
+Status eval_cumulative(EvalArgs& args) {
+  const Operand &in = args.in[0], &out = args.out[0];
+  Fold fold = Fold::named(args.attrs.str("fn"));
+  bool exclusive = args.attrs.flag("exclusive"), reverse = args.attrs.flag("reverse");
+  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), in.rank()));
+  int64_t n = in.dims[axis], stride = dense_strides(in.dims)[axis];
+  Dims lines = in.dims, strides = dense_strides(in.dims);
+  lines[axis] = 1;
+  int64_t count = *element_count(std::span<const int64_t>(lines));
+  visit<dtypes::N | dtypes::B | dtypes::Z>(in.dtype, [&]<class T>() {
+    Odometer<1> at(lines, {strides});
+    for (int64_t i = 0; i < count; i++, at.next()) {
+      Wide<T> running = fold.identity<Wide<T>>();
+      for (int64_t k = 0; k < n; k++) {
+        int64_t offset = at.offset(0) + (reverse ? n - 1 - k : k) * stride;
+        Wide<T> next = fold(running, widened(in.as<T>()[offset]));
+        out.as<T>()[offset] = narrowed<T>(exclusive ? running : next);
+        running = next;
+      }
     }
   });
   return {};
@@ -117,13 +106,63 @@ Status eval_reduce(EvalArgs& args) {
 
 // ---- composites ----
 
-Outputs decompose_mean(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0];
-  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, x.rank());
+static Axes axes_of(Expr x, const Attrs& attrs) {
+  return attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, x.rank());
+}
+
+// A reduction of x, or of something made from it, along the attributes' axes.
+static Expr reduced(Expr x, const char* fn, const Attrs& attrs) {
+  return reduce(x, fn, axes_of(x, attrs), attrs.flag("keep_dims"));
+}
+
+// How many elements each result is made of.
+static Expr terms(Expr x, const Attrs& attrs) {
   Dim count = 1;
-  for (int64_t axis : axes) count *= x.dim(axis);
-  Expr total = reduce(x, "sum", axes, attrs.flag("keep_dims"));
-  return {total / x.builder().size(count, x.dtype())};
+  for (int64_t axis : axes_of(x, attrs)) count *= x.dim(axis);
+  return x.builder().size(count, x.dtype());
+}
+
+Outputs decompose_mean(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "sum", attrs) / terms(in[0], attrs)};
+}
+Outputs decompose_any(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "max", attrs)};
+}
+Outputs decompose_all(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "min", attrs)};
+}
+
+Outputs decompose_var(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], c = x - mean(x, axes_of(x, attrs));
+  Expr count = terms(x, attrs) - static_cast<double>(attrs.i64("correction"));
+  return {reduced(c * c, "sum", attrs) / count};
+}
+Outputs decompose_std(const Inputs& in, const Attrs& attrs) {
+  return {sqrt(in.builder().op(Op::kVar, {in[0]}, attrs.named()))};
+}
+
+Outputs decompose_reduce_l1(const Inputs& in, const Attrs& attrs) {
+  return {reduced(abs(in[0]), "sum", attrs)};
+}
+Outputs decompose_reduce_l2(const Inputs& in, const Attrs& attrs) {
+  Expr s = reduced(in[0] * in[0], "sum", attrs), is_zero = equal(s, 0);
+  return {where(is_zero, 0, sqrt(where(is_zero, 1, s)))};  // the inner choice keeps the gradient at 0 finite
+}
+Outputs decompose_sum_square(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0] * in[0], "sum", attrs)};
+}
+Outputs decompose_log_sum(const Inputs& in, const Attrs& attrs) {
+  return {log(reduced(in[0], "sum", attrs))};
+}
+
+Outputs decompose_logsumexp(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  Axes axes = axes_of(x, attrs);
+  auto shift = [&](bool keep_dims) {
+    Expr largest = reduce(x, "max", axes, keep_dims);
+    return stop_gradient(where(unary(Op::kIsFinite, largest), largest, 0));
+  };
+  return {shift(attrs.flag("keep_dims")) + log(reduced(exp(x - shift(true)), "sum", attrs))};
 }
 
 }  // namespace rlx

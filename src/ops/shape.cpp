@@ -134,6 +134,8 @@ Status eval_concat(EvalArgs& args) {
 
 // ---- slice ----
 
+static constexpr int64_t kAboveEverySize = int64_t{1} << 47;
+
 // One axis: the first position read and the number of positions.
 template <class Size>
 struct SliceRange {
@@ -146,10 +148,10 @@ static SliceRange<int64_t> slice_range(int64_t n, int64_t start, int64_t end, in
   if (end < 0) end += n;
   if (step > 0) {
     start = std::clamp<int64_t>(start, 0, n), end = std::clamp<int64_t>(end, 0, n);
-    return {start, std::max<int64_t>(0, (end - start + step - 1) / step)};
+    return {start, end <= start ? 0 : (end - start - 1) / step + 1};
   }
   start = std::clamp<int64_t>(start, -1, n - 1), end = std::clamp<int64_t>(end, -1, n - 1);
-  return {start, std::max<int64_t>(0, (start - end - step - 1) / -step)};
+  return {start, start <= end ? 0 : (start - end - 1) / -step + 1};
 }
 
 // The same over expressions: a clamp that the ranges decide leaves no trace.
@@ -160,15 +162,16 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
   }
   auto from_end = [&](const Dim& bound) { return bound.is_literal() && bound.literal() < 0 ? n + bound : bound; };
   auto clamp = [&](const Dim& bound, const Dim& lo, const Dim& hi) {
-    Dim low = args.graph.range(bound - lo).lo >= 0 ? bound : max(bound, lo);
-    return args.graph.range(hi - low).lo >= 0 ? low : args.graph.range(low - hi).lo >= 0 ? hi : min(low, hi);
+    Dim low = args.graph.implies_le(lo, bound) ? bound : max(bound, lo);
+    return args.graph.implies_le(low, hi) ? low : args.graph.implies_le(hi, low) ? hi : min(low, hi);
   };
   if (step > 0) {
-    // No size reaches 2^47, the exporters' "to the end"; a start past the end makes the length negative, hence 0.
-    bool to_end = end.is_literal() && end.literal() >= int64_t{1} << 47;
+    // The exporters' "to the end"; a start past the end makes the length negative, hence 0.
+    bool to_end = end.is_literal() && end.literal() >= kAboveEverySize;
     start = args.not_negative(from_end(start)), end = to_end ? n : clamp(from_end(end), 0, n);
   } else {
-    start = clamp(from_end(start), -1, n - 1), end = clamp(from_end(end), -1, n - 1);
+    bool to_front = end.is_literal() && end.literal() <= -kAboveEverySize;
+    start = clamp(from_end(start), -1, n - 1), end = to_front ? Dim(-1) : clamp(from_end(end), -1, n - 1);
   }
   Dim span = step > 0 ? end - start : start - end;
   int64_t stride = step > 0 ? step : -step;
@@ -185,6 +188,8 @@ struct SliceAttrs {
         steps(attrs.has("steps") ? attrs.i64s("steps") : std::vector<int64_t>(starts.size(), 1)) {
     if (!attrs.has("axes"))
       for (size_t i = 0; i < starts.size(); i++) axes.push_back(static_cast<int64_t>(i));
+    // Any step beyond every size takes the first position alone.
+    for (int64_t& step : steps) step = std::clamp(step, -kAboveEverySize, kAboveEverySize);
   }
 };
 
@@ -213,8 +218,9 @@ Status eval_slice(EvalArgs& args) {
   for (size_t i = 0; i < slice.starts.size(); i++) {
     size_t axis = static_cast<size_t>(normal_axis(slice.axes[i], args.in[0].rank()));
     int64_t start = RLX_TRY(evaluate(slice.starts[i], args.sizes)), end = RLX_TRY(evaluate(slice.ends[i], args.sizes));
-    offset += slice_range(args.in[0].dims[axis], start, end, slice.steps[i]).start * strides[axis];
-    strides[axis] *= slice.steps[i];
+    auto range = slice_range(args.in[0].dims[axis], start, end, slice.steps[i]);
+    offset += range.start * strides[axis];
+    strides[axis] *= range.length > 1 ? slice.steps[i] : 0;
   }
   return copy_strided(args.out[0], args.in[0], strides, offset);
 }

@@ -13,13 +13,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "golden/transforms.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "tests/support/transforms.h"
 
 namespace rlx {
 
 namespace fs = std::filesystem;
+
+static constexpr char kFolder[] = RLX_TESTS_DIR "/golden";
 
 // ---- text ----
 
@@ -106,17 +108,19 @@ static std::string verify_form(const std::string& text) {
 
 static std::string pass_form(const std::string& text) {
   std::string header = header_of(text);
+  const test::Transform* transform = test::find_transform(pass_of(header));
+  if (!transform) return header + "failed: the header names no pass\n";
   auto before = parse(sections_of(text)[0]);
   std::string result = header + printed(before) + kSeparator;
-  return before.ok() ? result + printed(run_transform(pass_of(header), *before)) : result;
+  return before.ok() ? result + printed(transform->run(*before)) : result;
 }
 
 // ---- the walk ----
 
 static std::vector<std::string> golden_files() {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(RLX_GOLDEN_DIR))
-    if (entry.path().extension() == ".rlx") files.push_back(fs::relative(entry.path(), RLX_GOLDEN_DIR).string());
+  for (const auto& entry : fs::recursive_directory_iterator(kFolder))
+    if (entry.path().extension() == ".rlx") files.push_back(fs::relative(entry.path(), kFolder).string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -124,7 +128,7 @@ static std::vector<std::string> golden_files() {
 class golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(golden, file) {
-  fs::path path = fs::path(RLX_GOLDEN_DIR) / GetParam();
+  fs::path path = fs::path(kFolder) / GetParam();
   std::string folder = fs::path(GetParam()).begin()->string(), is = read(path);
   std::string should = folder == "ir" ? ir_form(is) : folder == "verify" ? verify_form(is) : pass_form(is);
   if (std::getenv("RLX_BLESS"))
@@ -143,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(, golden, testing::ValuesIn(golden_files()), [](const a
 
 TEST(golden_files, stand_in_every_folder) {
   for (const char* folder : {"ir", "verify", "decompose"})
-    EXPECT_FALSE(fs::is_empty(fs::path(RLX_GOLDEN_DIR) / folder)) << folder;
+    EXPECT_FALSE(fs::is_empty(fs::path(kFolder) / folder)) << folder;
 }
 
 }  // namespace rlx

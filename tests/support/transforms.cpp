@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "golden/transforms.h"
+#include "tests/support/transforms.h"
 
 #include "ops/expr.h"
 
-namespace rlx {
+namespace rlx::test {
 
 namespace {
 
@@ -40,20 +40,20 @@ Result<Graph> decompose_composites(const Graph& graph) {
   return result;
 }
 
-struct Transform {
-  std::string_view name;
-  Result<Graph> (*run)(const Graph&);
-};
 constexpr Transform kTransforms[] = {
-    {"decompose", decompose_composites},
+    {"decompose", decompose_composites, true},
 };
 
 }  // namespace
 
-Result<Graph> run_transform(std::string_view name, const Graph& graph) {
-  for (const Transform& transform : kTransforms)
-    if (transform.name == name) return transform.run(graph);
-  return Status(Code::kNotFound, "there is no transform '" + std::string(name) + "'");
+std::span<const Transform> transforms() {
+  return kTransforms;
 }
 
-}  // namespace rlx
+const Transform* find_transform(std::string_view name) {
+  for (const Transform& transform : kTransforms)
+    if (transform.name == name) return &transform;
+  return nullptr;
+}
+
+}  // namespace rlx::test

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/compiled.h"
+
+#include <memory>
+
+#include "capi/attrs.h"
+#include "capi/blob.h"
+#include "capi/graph.h"
+#include "capi/guard.h"
+#include "capi/weights.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+static Status check_names(const char* const* names, size_t n, const char* argument) {
+  for (size_t i = 0; names && i < n; i++)
+    if (!names[i]) return Status(Code::kInvalidArgument, format("%s[%zu] is NULL", argument, i));
+  return {};
+}
+
+Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
+                             const char* const* out_names, size_t n_out) {
+  RLX_TRY(check_names(in_names, n_in, "in_names"));
+  RLX_TRY(check_names(out_names, n_out, "out_names"));
+  RunInputs inputs;
+  if (in_names) inputs.in_names.assign(in_names, in_names + n_in);
+  if (out_names) inputs.out_names.assign(out_names, out_names + n_out);
+  for (size_t i = 0; i < n_in; i++) {
+    if (!in[i]) return Status(Code::kInvalidArgument, format("in[%zu] is NULL", i));
+    RLX_TRY(same_env(env, in[i]->env.get(), "an input"));
+    inputs.in.push_back(in[i]->tensor);
+  }
+  return inputs;
+}
+
+void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out) {
+  std::vector<std::unique_ptr<rlx_tensor>> made;
+  for (Tensor& tensor : tensors) made.push_back(std::make_unique<rlx_tensor>(env, std::move(tensor)));
+  for (size_t i = 0; i < made.size(); i++) out[i] = made[i].release();
+}
+
+static std::span<const Slot> slots(const rlx_compiled_t& compiled, int32_t kind) {
+  bool known = kind == RLX_INPUT || kind == RLX_OUTPUT || kind == RLX_PARAM;
+  return known ? compiled.compiled->slots(static_cast<SlotKind>(kind)) : std::span<const Slot>();
+}
+
+static std::span<const PlanSymbol> symbols(const rlx_compiled_t& compiled, int32_t kind) {
+  return kind == RLX_SYMBOL ? std::span<const PlanSymbol>(compiled.compiled->plan().symbols)
+                            : std::span<const PlanSymbol>();
+}
+
+static Status not_of_a_model(const rlx_compiled_t& compiled) {
+  if (!compiled.is_of_model) return {};
+  return Status(Code::kState, "this program belongs to a model: set its params by rlx_model_set_param");
+}
+
+}  // namespace rlx::capi
+
+rlx_status_t* rlx_compile(const rlx_graph_t* graph, rlx_weights_t* weights, const rlx_device_t* device,
+                          const rlx_attrs_t* options, rlx_compiled_t** out) {
+  return guard({cleared(out, "out"), handle(graph, "graph")}, [&]() -> Status {
+    if (!graph->status.ok()) return graph->status;
+    rlx_env* env = graph->env.get();
+    auto shared = RLX_TRY(weights_of(env, weights));
+    Device* on = RLX_TRY(device_of(*env, device));
+    auto values = RLX_TRY(values_of(options, env->dims));
+    *out = new rlx_compiled(env, RLX_TRY(Compiled::compile(env->env, graph->graph, std::move(shared), on, values)));
+    return {};
+  });
+}
+
+rlx_compiled_t* rlx_compiled_retain(rlx_compiled_t* compiled) {
+  return retain(compiled);
+}
+
+void rlx_compiled_release(rlx_compiled_t* compiled) {
+  release(compiled);
+}
+
+const rlx_device_t* rlx_compiled_device(const rlx_compiled_t* compiled) {
+  return value_or(nullptr, {handle(compiled, "compiled")},
+                  [&] { return compiled->env->handle_of(&compiled->compiled->device()); });
+}
+
+size_t rlx_compiled_count(const rlx_compiled_t* compiled, int32_t kind) {
+  return value_or(0, {handle(compiled, "compiled")},
+                  [&] { return slots(*compiled, kind).size() + symbols(*compiled, kind).size(); });
+}
+
+const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
+  return value_or(nullptr, {handle(compiled, "compiled")}, [&]() -> const char* {
+    auto all = slots(*compiled, kind);
+    auto sizes = symbols(*compiled, kind);
+    return slot < all.size() ? all[slot].name.c_str() : slot < sizes.size() ? sizes[slot].name.c_str() : nullptr;
+  });
+}
+
+int64_t rlx_compiled_find(const rlx_compiled_t* compiled, int32_t kind, const char* name) {
+  return value_or(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
+    auto all = slots(*compiled, kind);
+    for (size_t i = 0; i < all.size(); i++)
+      if (all[i].name == name) return static_cast<int64_t>(i);
+    auto sizes = symbols(*compiled, kind);
+    for (size_t i = 0; i < sizes.size(); i++)
+      if (sizes[i].name == name) return static_cast<int64_t>(i);
+    return -1;
+  });
+}
+
+rlx_dtype_t rlx_compiled_dtype(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
+  return value_or(0, {handle(compiled, "compiled")}, [&] {
+    auto all = slots(*compiled, kind);
+    return slot < all.size() ? static_cast<rlx_dtype_t>(all[slot].type.dtype) : 0;
+  });
+}
+
+size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t slot, int64_t* dims, size_t capacity) {
+  return value_or(0, {handle(compiled, "compiled")}, [&]() -> size_t {
+    auto all = slots(*compiled, kind);
+    auto sizes = symbols(*compiled, kind);
+    Dims upper;
+    if (slot < all.size())
+      upper = all[slot].upper;
+    else if (slot < sizes.size())
+      upper.push_back(sizes[slot].upper);
+    if (dims) std::copy_n(upper.begin(), std::min(capacity, upper.size()), dims);
+    return upper.size();
+  });
+}
+
+rlx_status_t* rlx_compiled_set_param(rlx_compiled_t* compiled, const char* name, rlx_tensor_t* tensor) {
+  return guard({handle(compiled, "compiled"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
+    RLX_TRY(not_of_a_model(*compiled));
+    RLX_TRY(same_env(compiled->env.get(), tensor->env.get(), "tensor"));
+    return compiled->compiled->set_param(name, frozen(*tensor));
+  });
+}
+
+rlx_status_t* rlx_compiled_set_params(rlx_compiled_t* compiled, rlx_weights_t* weights) {
+  return guard({handle(compiled, "compiled"), handle(weights, "weights")}, [&]() -> Status {
+    RLX_TRY(not_of_a_model(*compiled));
+    return compiled->compiled->set_params(RLX_TRY(weights_of(compiled->env.get(), weights)));
+  });
+}
+
+rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_names, rlx_tensor_t* const* in,
+                               size_t n_in, const char* const* out_names, rlx_tensor_t** out, size_t n_out) {
+  auto arguments = {cleared(out, n_out, "out"), handle(compiled, "compiled"), array(in, n_in, "in")};
+  return guard(arguments, [&]() -> Status {
+    auto inputs = RLX_TRY(run_inputs(compiled->env.get(), in_names, in, n_in, out_names, n_out));
+    auto outputs = RLX_TRY(compiled->compiled->run(inputs.in_names, inputs.in, inputs.out_names, n_out));
+    give_outputs(compiled->env.get(), std::move(outputs), out);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_compiled_report(const rlx_compiled_t* compiled, const char* what, rlx_blob_t** out) {
+  return guard({cleared(out, "out"), handle(compiled, "compiled"), {what, "what"}}, [&]() -> Status {
+    *out = new rlx_blob(RLX_TRY(compiled->compiled->report(what)));
+    return {};
+  });
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "capi/env.h"
+#include "capi/tensor.h"
+#include "runtime/compiled.h"
+
+struct rlx_compiled : rlx::capi::Counted {
+  rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Compiled> made, bool from_model = false)
+      : env(owner), compiled(std::move(made)), is_of_model(from_model) {}
+  const uint32_t* alive() const { return env->alive(); }
+
+  const rlx::capi::Ref<rlx_env> env;
+  const std::shared_ptr<rlx::Compiled> compiled;
+  const bool is_of_model;  // its params are set through the model
+};
+
+namespace rlx::capi {
+
+// What the two functions that run with tensors take: names and inputs, checked and unwrapped.
+struct RunInputs {
+  std::vector<std::string_view> in_names, out_names;  // empty: in order
+  std::vector<Tensor> in;
+};
+Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
+                             const char* const* out_names, size_t n_out);
+// Gives every output a handle, or none at all.
+void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out);
+
+}  // namespace rlx::capi

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <string>
+
+#include "capi/attrs.h"
+#include "capi/blob.h"
+#include "capi/env.h"
+#include "capi/graph.h"
+#include "capi/guard.h"
+#include "compile/compile.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+namespace rlx::capi {
+
+Result<Device*> device_of(const rlx_env& env, const rlx_device_t* device) {
+  if (!device) return env.env->find_device("");
+  RLX_TRY(same_env(&env, device->env, "device"));
+  return device->device;
+}
+
+// "name", "kind", "description", or a capability.
+static Result<const std::string*> property(const DeviceInfo& info, std::string_view key) {
+  if (key == "name") return &info.name;
+  if (key == "kind") return &info.kind;
+  if (key == "description") return &info.description;
+  for (const auto& [name, value] : info.capabilities)
+    if (name == key) return &value;
+  return Status(Code::kNotFound, "the device '" + info.name + "' has no '" + std::string(key) + "'")
+      .with("device", info.name)
+      .with("value", key);
+}
+
+}  // namespace rlx::capi
+
+size_t rlx_env_device_count(const rlx_env_t* env) {
+  return value_or(0, {handle(env, "env")}, [&] { return env->devices.size(); });
+}
+
+const rlx_device_t* rlx_env_device(const rlx_env_t* env, size_t index) {
+  return value_or(nullptr, {handle(env, "env")}, [&]() -> const rlx_device_t* {
+    return index < env->devices.size() ? &env->devices[index] : nullptr;
+  });
+}
+
+rlx_status_t* rlx_env_find_device(const rlx_env_t* env, const char* spec, const rlx_device_t** out) {
+  return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
+    *out = env->handle_of(RLX_TRY(env->env->find_device(spec ? spec : "")));
+    return {};
+  });
+}
+
+const char* rlx_device_name(const rlx_device_t* device) {
+  return value_or(nullptr, {handle(device, "device")}, [&] { return device->device->info().name.c_str(); });
+}
+
+rlx_status_t* rlx_device_get_i64(const rlx_device_t* device, const char* key, int64_t* out) {
+  return guard({cleared(out, "out"), handle(device, "device"), {key, "key"}}, [&]() -> Status {
+    const std::string& text = *RLX_TRY(property(device->device->info(), key));
+    int64_t number = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size())
+      return Status(Code::kNotFound, format("'%s' is no number but '%s'", key, text.c_str())).with("value", key);
+    *out = number;
+    return {};
+  });
+}
+
+rlx_status_t* rlx_device_get_str(const rlx_device_t* device, const char* key, const char** out) {
+  return guard({cleared(out, "out"), handle(device, "device"), {key, "key"}}, [&]() -> Status {
+    *out = RLX_TRY(property(device->device->info(), key))->c_str();
+    return {};
+  });
+}
+
+rlx_status_t* rlx_device_supports(const rlx_device_t* device, const rlx_graph_t* graph, const rlx_attrs_t* options,
+                                  rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(device, "device"), handle(graph, "graph")}, [&]() -> Status {
+    if (!graph->status.ok()) return graph->status;
+    RLX_TRY(same_env(device->env, graph->env.get(), "graph"));
+    auto chosen = RLX_TRY(parse_compile_options(RLX_TRY(values_of(options, graph->env->dims))));
+    *json = new rlx_blob(dispatch_report(graph->graph, *device->device, chosen));
+    return {};
+  });
+}

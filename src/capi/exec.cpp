@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/exec.h"
+
+#include "capi/attrs.h"
+#include "capi/compiled.h"
+#include "capi/guard.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+struct rlx_exec {
+  const uint32_t* alive() const { return env->alive(); }
+  Ref<rlx_env> env;
+  std::unique_ptr<Exec> exec;
+};
+
+static Result<SlotKind> slot_kind(int32_t kind) {
+  if (kind == RLX_INPUT || kind == RLX_OUTPUT) return static_cast<SlotKind>(kind);
+  return Status(Code::kInvalidArgument, format("kind %d is neither RLX_INPUT nor RLX_OUTPUT", kind))
+      .with("got", std::to_string(kind));
+}
+
+rlx_status_t* rlx_exec_create(rlx_compiled_t* compiled, const rlx_attrs_t* options, rlx_exec_t** out) {
+  return guard({cleared(out, "out"), handle(compiled, "compiled")}, [&]() -> Status {
+    auto values = RLX_TRY(values_of(options, compiled->env->dims));
+    *out = new rlx_exec{compiled->env, RLX_TRY(Exec::create(compiled->compiled, values))};
+    return {};
+  });
+}
+
+void rlx_exec_release(rlx_exec_t* exec) {
+  delete exec;
+}
+
+rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_tensor_t* tensor) {
+  return guard({handle(exec, "exec")}, [&]() -> Status {
+    SlotKind port = RLX_TRY(slot_kind(kind));
+    if (!tensor) return exec->exec->bind(port, slot, Tensor());
+    RLX_TRY(same_env(exec->env.get(), tensor->env.get(), "tensor"));
+    if (port == SlotKind::kOutput && !tensor->is_writable())
+      return Status(Code::kState,
+                    format("output %zu: the tensor is read-only, or frozen as a param or constant", slot));
+    return exec->exec->bind(port, slot, tensor->tensor);
+  });
+}
+
+rlx_status_t* rlx_exec_bind_ptr(rlx_exec_t* exec, int32_t kind, size_t slot, void* data, size_t bytes) {
+  return guard({handle(exec, "exec")}, [&]() -> Status {
+    if (!is_possible(bytes, 1)) return Status(Code::kInvalidArgument, format("%zu bytes cannot be", bytes));
+    return exec->exec->bind_ptr(RLX_TRY(slot_kind(kind)), slot, data, bytes);
+  });
+}
+
+rlx_status_t* rlx_exec_tensor(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_tensor_t** out) {
+  return guard({cleared(out, "out"), handle(exec, "exec")}, [&]() -> Status {
+    *out = new rlx_tensor(exec->env.get(), RLX_TRY(exec->exec->tensor(RLX_TRY(slot_kind(kind)), slot)));
+    return {};
+  });
+}
+
+rlx_status_t* rlx_exec_set_dim(rlx_exec_t* exec, const char* symbol, int64_t size) {
+  return guard({handle(exec, "exec"), {symbol, "symbol"}}, [&] { return exec->exec->set_dim(symbol, size); });
+}
+
+rlx_status_t* rlx_exec_link(rlx_exec_t* exec, size_t output, size_t input) {
+  return guard({handle(exec, "exec")}, [&] { return exec->exec->link(output, input); });
+}
+
+rlx_status_t* rlx_exec_want(rlx_exec_t* exec, const size_t* outputs, size_t n) {
+  return guard({handle(exec, "exec"), array(outputs, n, "outputs")},
+               [&] { return exec->exec->want(std::span(outputs, n)); });
+}
+
+rlx_status_t* rlx_exec_run(rlx_exec_t* exec) {
+  return guard({handle(exec, "exec")}, [&] { return exec->exec->run(); });
+}

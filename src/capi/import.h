@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "import/source.h"
+#include "ir/graph.h"
+
+namespace rlx::capi {
+
+struct ImportedFile {
+  Graph graph;
+  NamedTensors weights;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// A format by name, "" to go by the first bytes. `with_weights`: large initialisers become params, not constants.
+Result<ImportedFile> import_source(const Source& source, std::string_view format, bool with_graph, bool with_weights);
+
+}  // namespace rlx::capi

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/model.h"
+
+#include "capi/attrs.h"
+#include "capi/blob.h"
+#include "capi/compiled.h"
+#include "capi/graph.h"
+#include "capi/guard.h"
+#include "capi/import.h"
+#include "capi/weights.h"
+
+using namespace rlx;
+using namespace rlx::capi;
+
+struct rlx_model : Counted {
+  rlx_model(rlx_env* owner, std::shared_ptr<Model> made)
+      : env(owner), model(std::move(made)), graph(owner, model->graph()) {}
+  const uint32_t* alive() const { return env->alive(); }
+
+  const Ref<rlx_env> env;
+  const std::shared_ptr<Model> model;
+  rlx_graph graph;  // what rlx_model_graph lends
+};
+
+static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::shared_ptr<Weights> weights,
+                                    const rlx_attrs_t* policy) {
+  auto values = RLX_TRY(values_of(policy, env->dims));
+  return new rlx_model(env, RLX_TRY(Model::create(env->env, graph, std::move(weights), values)));
+}
+
+rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights, const rlx_attrs_t* policy,
+                               rlx_model_t** out) {
+  return guard({cleared(out, "out"), handle(graph, "graph")}, [&]() -> Status {
+    if (!graph->status.ok()) return graph->status;
+    rlx_env* env = graph->env.get();
+    *out = RLX_TRY(new_model(env, graph->graph, RLX_TRY(weights_of(env, weights)), policy));
+    return {};
+  });
+}
+
+rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t* policy, rlx_model_t** out) {
+  return guard({cleared(out, "out"), handle(env, "env"), {path, "path"}}, [&]() -> Status {
+    auto file = RLX_TRY(import_source(RLX_TRY(Source::open(path)), "", true, true));
+    auto weights = std::make_shared<Weights>();
+    for (auto& [name, tensor] : file.weights) RLX_TRY(weights->put(name, std::move(tensor)));
+    for (const auto& [key, value] : file.metadata) weights->set_metadata(key, value);
+    *out = RLX_TRY(new_model(env, file.graph, std::move(weights), policy));
+    return {};
+  });
+}
+
+rlx_model_t* rlx_model_retain(rlx_model_t* model) {
+  return retain(model);
+}
+
+void rlx_model_release(rlx_model_t* model) {
+  release(model);
+}
+
+const rlx_graph_t* rlx_model_graph(const rlx_model_t* model) {
+  return model ? &model->graph : nullptr;
+}
+
+rlx_status_t* rlx_model_set_param(rlx_model_t* model, const char* name, rlx_tensor_t* tensor) {
+  return guard({handle(model, "model"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
+    RLX_TRY(same_env(model->env.get(), tensor->env.get(), "tensor"));
+    return model->model->set_param(name, frozen(*tensor));
+  });
+}
+
+rlx_status_t* rlx_model_get(rlx_model_t* model, const char* device, const char* const* symbols, const int64_t* sizes,
+                            size_t n, rlx_compiled_t** out) {
+  auto arguments = {cleared(out, "out"), handle(model, "model"), array(symbols, n, "symbols"),
+                    array(sizes, n, "sizes")};
+  return guard(arguments, [&]() -> Status {
+    std::vector<std::pair<std::string_view, int64_t>> wanted;
+    for (size_t i = 0; i < n; i++) {
+      if (!symbols[i]) return Status(Code::kInvalidArgument, format("symbols[%zu] is NULL", i));
+      wanted.emplace_back(symbols[i], sizes[i]);
+    }
+    auto program = RLX_TRY(model->model->get(device ? device : "", wanted));
+    *out = new rlx_compiled(model->env.get(), std::move(program), true);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* const* in_names,
+                            rlx_tensor_t* const* in, size_t n_in, const char* const* out_names, rlx_tensor_t** out,
+                            size_t n_out, const rlx_device_t** ran_on) {
+  if (ran_on) *ran_on = nullptr;
+  auto arguments = {cleared(out, n_out, "out"), handle(model, "model"), array(in, n_in, "in")};
+  return guard(arguments, [&]() -> Status {
+    auto inputs = RLX_TRY(run_inputs(model->env.get(), in_names, in, n_in, out_names, n_out));
+    auto ran = RLX_TRY(model->model->run(device ? device : "", inputs.in_names, inputs.in, inputs.out_names, n_out));
+    give_outputs(model->env.get(), std::move(ran.outputs), out);
+    if (ran_on) *ran_on = model->env->handle_of(ran.device);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_model_report(const rlx_model_t* model, const char* what, rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(model, "model"), {what, "what"}}, [&]() -> Status {
+    *json = new rlx_blob(RLX_TRY(model->model->report(what)));
+    return {};
+  });
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reinterpretation of bytes (OPS.md 4.2, bitcast) and the parts of complex numbers, which are made of it (5.1).
+#include <cstring>
+#include <memory>
+
+#include "ops/eval.h"
+#include "ops/expr.h"
+
+namespace rlx {
+
+// ---- bitcast ----
+
+Status infer_bitcast(InferArgs& args) {
+  DType from = args.in[0]->dtype, to = args.attrs.dtype("to");
+  int64_t wide = element_bytes(from), narrow = element_bytes(to);
+  std::vector<Dim> dims = args.dims();
+  if (wide > narrow) {
+    dims.push_back(wide / narrow);
+  } else if (wide < narrow) {
+    int64_t parts = narrow / wide;
+    if (dims.empty() || !dims.back().is(parts))
+      return args
+          .fail(Code::kShape, format("%s from %s needs a last axis of %lld", std::string(name(to)).c_str(),
+                                     std::string(name(from)).c_str(), static_cast<long long>(parts)))
+          .with("expected", std::to_string(parts))
+          .with("got", text_of(dims));
+    dims.pop_back();
+  }
+  args.out[0] = {to, std::move(dims)};
+  return {};
+}
+
+// `count` elements of one dtype as those of another: halves, floats and doubles, or complex numbers of both widths.
+static void convert_elements(DType from, const std::byte* in, DType to, std::byte* out, int64_t count) {
+  visit<dtypes::F | dtypes::Z>(from, [&]<class From>() {
+    visit<dtypes::F | dtypes::Z>(to, [&]<class To>() {
+      if constexpr (is_complex_type<From> == is_complex_type<To>)
+        for (int64_t i = 0; i < count; i++)
+          reinterpret_cast<To*>(out)[i] =
+              To(static_cast<Compute<To>>(static_cast<Compute<From>>(reinterpret_cast<const From*>(in)[i])));
+    });
+  });
+}
+
+// The bytes of the declared dtypes; an operand that is stored wider passes through them.
+Status eval_bitcast(EvalArgs& args) {
+  const Operand &in = args.in[0], &out = args.out[0];
+  DType from = args.declared_in[0], to = args.declared_out[0];
+  int64_t elements = in.count();
+  if (elements == 0) return {};
+  bool parts = is_complex(from) != is_complex(to) && is_float(is_complex(from) ? to : from);
+  bool both_stored_wide = in.dtype != from && out.dtype != to;
+  if ((in.dtype == from && out.dtype == to) || (parts && both_stored_wide)) {
+    std::memcpy(out.data, in.data, static_cast<size_t>(elements * element_bytes(in.dtype)));
+    return {};
+  }
+  auto bytes = std::make_unique<std::byte[]>(static_cast<size_t>(elements * element_bytes(from)));
+  if (in.dtype == from)
+    std::memcpy(bytes.get(), in.data, static_cast<size_t>(elements * element_bytes(from)));
+  else
+    convert_elements(in.dtype, in.data, from, bytes.get(), elements);
+  if (out.dtype == to)
+    std::memcpy(out.data, bytes.get(), static_cast<size_t>(elements * element_bytes(from)));
+  else
+    convert_elements(to, bytes.get(), out.dtype, out.data, out.count());
+  return {};
+}
+
+// ---- parts of complex numbers ----
+
+static DType part_of(DType dtype) {
+  return dtype == DType::kC64 ? DType::kF32 : DType::kF64;
+}
+
+Outputs decompose_complex(const Inputs& in, const Attrs&) {
+  Builder& b = in.builder();
+  DType part = in[0].dtype();
+  if (is_half(part)) return {b.fail(Status(Code::kDtype, "complex takes parts of f32 or f64"))};
+  Expr is_real = equal(iota(b, {2}, 0, DType::kI64), 0);  // broadcasts the parts while it interleaves them
+  Expr pairs = where(is_real, unsqueeze(in[0], -1), unsqueeze(in[1], -1));
+  return {b.op(Op::kBitcast, {pairs}, {{"to", part == DType::kF32 ? DType::kC64 : DType::kC128}})};
+}
+
+static Expr part(Expr x, int64_t which) {
+  Expr pairs = x.builder().op(Op::kBitcast, {x}, {{"to", part_of(x.dtype())}});
+  return reshape(slice(pairs, -1, which, which + 1), x.dims());
+}
+
+Outputs decompose_real(const Inputs& in, const Attrs&) {
+  return {part(in[0], 0)};
+}
+Outputs decompose_imag(const Inputs& in, const Attrs&) {
+  return {part(in[0], 1)};
+}
+Outputs decompose_conj(const Inputs& in, const Attrs&) {
+  return {binary(Op::kComplex, unary(Op::kReal, in[0]), -unary(Op::kImag, in[0]))};
+}
+Outputs decompose_angle(const Inputs& in, const Attrs&) {
+  return {atan2(unary(Op::kImag, in[0]), unary(Op::kReal, in[0]))};
+}
+Outputs decompose_abs_squared(const Inputs& in, const Attrs&) {
+  return {unary(Op::kSquare, unary(Op::kReal, in[0])) + unary(Op::kSquare, unary(Op::kImag, in[0]))};
+}
+
+}  // namespace rlx

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composites at positions that are values (OPS.md 5.2): windows that move, caches that grow, and results whose size
+// their contents decide (D6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
+#include "ops/expr.h"
+
+namespace rlx {
+
+static Outputs fail(const Inputs& in, Code code, std::string message) {
+  in.builder().fail(Status(code, std::move(message)));
+  return {};
+}
+
+// ---- windows and caches ----
+
+// start, start + 1, ... as `count` indices along an axis of x; a negative start counts from the end.
+static Expr window_indices(Expr x, int64_t axis, Expr start, const Dim& count) {
+  Builder& b = x.builder();
+  Expr n = b.size(x.dim(axis), start.dtype());
+  return where(less(start, 0), start + n, start) + iota(b, {count}, 0, start.dtype());
+}
+
+Outputs decompose_dynamic_slice(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], start = in[1];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis || !require(x, Guard::kLessEqual, attrs.dim("size"), x.dim(*axis))) return {};
+  if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
+  return {gather(x, window_indices(x, *axis, start, attrs.dim("size")), *axis)};
+}
+
+Outputs decompose_dynamic_update_slice(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], rows = in[1], start = in[2];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
+  if (rows.rank() != x.rank()) return fail(in, Code::kShape, "x and u need the same rank");
+  Expr indices = window_indices(x, *axis, start, rows.dim(*axis));
+  return {in.builder().op(Op::kScatter, {x, indices, rows}, {{"axis", *axis}})};
+}
+
+// Axis `from` moved to `to`, the others in order.
+static Axes moved_axis(size_t rank, int64_t from, int64_t to) {
+  Axes perm;
+  for (int64_t i = 0; i < static_cast<int64_t>(rank); i++)
+    if (i != from) perm.push_back(i);
+  perm.insert(perm.begin() + to, from);
+  return perm;
+}
+
+Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr cache = in[0], rows = in[1], position = in[2];
+  auto axis = legal_axis(cache, attrs.i64("axis"));
+  if (!axis) return {};
+  if (rows.rank() != cache.rank()) return fail(in, Code::kShape, "cache and rows need the same rank");
+  bool per_row = position.rank() == 1;
+  if (position.rank() > 1) return fail(in, Code::kShape, "pos must be a scalar or one number per batch row");
+  if (per_row && *axis == 0) return fail(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
+  DType dtype = position.dtype();
+  Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(*axis)}, 0, dtype);
+  if (attrs.flag("wrap")) indices = binary(Op::kFloorMod, indices, b.size(cache.dim(*axis), dtype));
+  if (!per_row) return {b.op(Op::kScatter, {cache, indices, rows}, {{"axis", *axis}})};
+  Axes forth = moved_axis(cache.rank(), *axis, 1), back = moved_axis(cache.rank(), 1, *axis);
+  Expr y = b.op(Op::kScatterNd, {transpose(cache, forth), unsqueeze(indices, 2), transpose(rows, forth)},
+                {{"batch_dims", int64_t{1}}});
+  return {transpose(y, back)};
+}
+
+// ---- sizes that contents decide ----
+
+// 0..count-1, as long as `count` says; the symbol of that length is the node's own once it has one.
+static Expr positions(Expr count, const Dim& max, const Attrs& attrs) {
+  NamedAttrs named{{"max", max}};
+  if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
+  return count.builder().op(Op::kDynamicIota, {count}, std::move(named));
+}
+
+static Expr flat(Expr x) {
+  return reshape(x, {element_count(x.dims())});
+}
+static Expr filled(Builder& b, const Dim& n, double value) {
+  return broadcast_to(b.scalar(DType::kI64, value), {n});
+}
+static Expr scattered(Expr x, Expr indices, Expr updates, const char* reduction = "none") {
+  return x.builder().op(Op::kScatter, {x, indices, updates}, {{"reduction", reduction}});
+}
+static Expr running_sum(Expr x, bool exclusive) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", "sum"}, {"axis", int64_t{0}}, {"exclusive", int64_t{exclusive}}});
+}
+
+// Row-major positions as index tuples [K, rank]; -1 stays -1 in every component.
+static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
+  Builder& b = position.builder();
+  const Dim& count = position.dim(0);
+  if (dims.empty()) return broadcast_to(b.scalar(DType::kI64, 0), {count, 0});
+  std::vector<Expr> columns;
+  for (size_t i = 0; i < dims.size(); i++) {
+    Expr stride = b.size(element_count(std::span<const Dim>(dims).subspan(i + 1)), DType::kI64);
+    Expr index = binary(Op::kRem, position / stride, b.size(dims[i], DType::kI64));
+    columns.push_back(unsqueeze(where(less(position, 0), -1, index), 1));
+  }
+  return concat(columns, 1);
+}
+
+Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = flat(in[0]), found = not_equal(x, 0);
+  const Dim &n = x.dim(0), &most = attrs.has("max_count") ? attrs.dim("max_count") : n;
+  Expr ones = cast(found, DType::kI64), at = running_sum(ones, true), limit = b.size(most, DType::kI64);
+  // What is not found, or is one too many, lands in a last place that is cut off.
+  Expr place = where(logical_and(found, less(at, limit)), at, limit);
+  Expr places = scattered(filled(b, most + 1, -1), place, iota(b, {n}, 0, DType::kI64));
+  Expr index = unravelled(slice(places, 0, 0, most), in[0].dims());
+  Expr count = minimum(reduce(ones, "sum", {0}, false), limit);
+  if (!attrs.flag("bounded")) index = gather(index, positions(count, most, attrs), 0);
+  return {index, count};
+}
+
+Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = attrs.has("axis") ? in[0] : flat(in[0]), condition = in[1];
+  auto axis = legal_axis(x, attrs.has("axis") ? attrs.i64("axis") : 0);
+  if (!axis) return {};
+  if (condition.rank() != 1) return fail(in, Code::kShape, "cond needs rank 1");
+  NamedAttrs same{{"bounded", attrs.flag("bounded") ? int64_t{1} : int64_t{0}}};
+  for (std::string_view name : {"max_count", "symbol"})
+    if (attrs.has(name)) same.emplace_back(name, attrs.get(name));
+  Outputs found = b.ops(Op::kNonzero, {condition}, std::move(same));
+  if (!b.status().ok()) return {};
+  Expr index = reshape(found[0], {found[0].dim(0)}), count = found[1];
+  Expr y = gather(x, maximum(index, 0), *axis);
+  if (attrs.flag("bounded")) {
+    std::vector<Dim> along_axis(y.rank(), 1);
+    along_axis[static_cast<size_t>(*axis)] = index.dim(0);
+    y = where(less(iota(b, along_axis, *axis, DType::kI64), count), y, 0);
+  }
+  return {y, count};
+}
+
+// Groups of equal values, in ascending order: for each position of the sorted x its group.
+Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0];
+  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not %zu", x.rank()));
+  const Dim& n = x.dim(0);
+  Outputs sorted = b.ops(Op::kSort, {x});
+  Expr position = iota(b, {n}, 0, DType::kI64);
+  Expr previous = gather(sorted[0], maximum(position - 1.0, 0), 0);
+  Expr starts = cast(logical_or(equal(position, 0), not_equal(sorted[0], previous)), DType::kI64);
+  Expr group = running_sum(starts, false) - 1.0, count = reduce(starts, "sum", {0}, false);
+  Expr length = b.size(n, DType::kI64);
+  Expr first = scattered(broadcast_to(length, {n}), group, sorted[1], "min");
+  Expr counts = scattered(filled(b, n, 0), group, filled(b, n, 1), "add");
+  Expr inverse = scattered(filled(b, n, 0), sorted[1], group);
+  if (!attrs.flag("sorted")) {  // groups without elements have first = n and stay last
+    Outputs by_first = b.ops(Op::kSort, {first});
+    Expr rank = scattered(filled(b, n, 0), by_first[1], position);
+    first = by_first[0], counts = gather(counts, by_first[1], 0), inverse = gather(rank, inverse, 0);
+  }
+  Expr is_group = less(position, count);
+  if (attrs.flag("bounded")) {
+    Expr values = where(is_group, gather(x, where(is_group, first, 0), 0), 0);
+    return {values, where(is_group, first, -1), inverse, counts, count};
+  }
+  Expr exact = positions(count, n, attrs);
+  first = gather(first, exact, 0);
+  return {gather(x, first, 0), first, inverse, gather(counts, exact, 0), count};
+}
+
+}  // namespace rlx

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composites that make values from positions (OPS.md 5.2): constants, ranges, masks, one-hot rows.
+#include "ops/expr.h"
+
+namespace rlx {
+
+Outputs decompose_full(const Inputs& in, const Attrs& attrs) {
+  return {broadcast_to(in.builder().scalar(attrs.dtype("dtype"), attrs.f64("value")), attrs.dims("shape"))};
+}
+
+// Column minus row over the last two sizes, for diagonals.
+static Expr diagonal_numbers(Builder& b, const Dim& rows, const Dim& columns) {
+  return iota(b, {1, columns}, 1, DType::kI64) - iota(b, {rows, 1}, 0, DType::kI64);
+}
+
+Outputs decompose_eye(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  const Dim &rows = attrs.dim("n"), &columns = attrs.has("m") ? attrs.dim("m") : rows;
+  Expr k = b.size(attrs.i64("k"), DType::kI64);
+  return {cast(equal(diagonal_numbers(b, rows, columns), k), attrs.dtype("dtype"))};
+}
+
+Outputs decompose_trilu(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  Builder& b = in.builder();
+  if (x.rank() < 2) return {b.fail(Status(Code::kShape, format("x needs rank 2 or more, not %zu", x.rank())))};
+  Expr number = diagonal_numbers(b, x.dim(-2), x.dim(-1)), k = b.size(attrs.i64("k"), DType::kI64);
+  Expr kept = attrs.flag("upper") ? less_equal(k, number) : less_equal(number, k);
+  return {where(kept, x, 0)};
+}
+
+Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  DType dtype = attrs.dtype("dtype"), wide = is_float(dtype) ? DType::kF64 : DType::kI64;
+  Expr i = iota(b, {attrs.dim("count")}, 0, wide);
+  return {cast(attrs.f64("start") + attrs.f64("step") * i, dtype)};
+}
+
+// Integers count in i64, where no difference of theirs wraps.
+Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  for (Expr x : in.all())
+    if (x.rank() != 0) return {b.fail(Status(Code::kShape, "start, limit and step must be scalars"))};
+  DType wide = is_float(in[0].dtype()) ? in[0].dtype() : DType::kI64;
+  Expr start = cast(in[0], wide), limit = cast(in[1], wide), step = cast(in[2], wide);
+  Expr steps = maximum(-binary(Op::kFloorDiv, start - limit, step), 0);
+  Expr count = cast(where(equal(step, 0), 0, steps), DType::kI64);
+  NamedAttrs named;
+  if (attrs.has("max")) named.emplace_back("max", attrs.dim("max"));
+  if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
+  Expr i = cast(b.op(Op::kDynamicIota, {count}, std::move(named)), in[0].dtype());
+  return {in[0] + in[2] * i};
+}
+
+Outputs decompose_one_hot(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr index = in[0], on = in[1], off = in[2];
+  auto axis = legal_axis(index, attrs.i64("axis"), 1);
+  if (!axis) return {};
+  if (on.rank() != 0 || off.rank() != 0) return {b.fail(Status(Code::kShape, "on and off must be scalars"))};
+  const Dim& depth = attrs.dim("depth");
+  Expr normal = where(less(index, 0), index + b.size(depth, index.dtype()), index);
+  std::vector<Dim> along_depth(index.rank() + 1, 1);
+  along_depth[static_cast<size_t>(*axis)] = depth;
+  return {where(equal(unsqueeze(normal, *axis), iota(b, along_depth, *axis, index.dtype())), on, off)};
+}
+
+}  // namespace rlx

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composites that move whole axes (OPS.md 5.2): views, pieces, repetition, order. Sizes may be symbolic throughout.
+#include "ops/expr.h"
+
+namespace rlx {
+
+static Dim product(const std::vector<Dim>& dims, size_t from, size_t to) {
+  return element_count(std::span<const Dim>(dims).subspan(from, to - from));
+}
+
+static Outputs fail(const Inputs& in, Code code, std::string message) {
+  in.builder().fail(Status(code, std::move(message)));
+  return {};
+}
+
+// ---- axes of size 1 ----
+
+Outputs decompose_squeeze(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  std::vector<bool> drop(x.rank(), false);
+  if (attrs.has("axes")) {
+    auto axes = legal_axes(x, attrs.i64s("axes"));
+    if (!axes) return {};
+    for (int64_t axis : *axes) {
+      if (!require(x, Guard::kEqual, x.dim(axis), 1)) return {};
+      drop[static_cast<size_t>(axis)] = true;
+    }
+  } else {
+    for (size_t i = 0; i < x.rank(); i++) drop[i] = x.dims()[i].is(1);
+  }
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < x.rank(); i++)
+    if (!drop[i]) dims.push_back(x.dims()[i]);
+  return {reshape(x, dims)};
+}
+
+Outputs decompose_unsqueeze(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  const Axes& axes = attrs.i64s("axes");
+  std::vector<bool> is_new(x.rank() + axes.size(), false);
+  for (int64_t given : axes) {
+    auto axis = legal_axis(x, given, static_cast<int64_t>(axes.size()));
+    if (!axis) return {};
+    if (is_new[static_cast<size_t>(*axis)]) return fail(in, Code::kInvalidArgument, "an axis is named twice");
+    is_new[static_cast<size_t>(*axis)] = true;
+  }
+  std::vector<Dim> dims;
+  size_t next = 0;
+  for (bool one : is_new) dims.push_back(one ? Dim(1) : x.dims()[next++]);
+  return {reshape(x, dims)};
+}
+
+Outputs decompose_flatten(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  int64_t given = attrs.i64("axis"), rank = static_cast<int64_t>(x.rank());
+  int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis > rank)
+    return fail(in, Code::kRange, format("axis %lld is outside 0..%zu", static_cast<long long>(given), x.rank()));
+  auto at = static_cast<size_t>(axis);
+  return {reshape(x, {product(x.dims(), 0, at), product(x.dims(), at, x.rank())})};
+}
+
+// ---- repetition ----
+
+// x with the axis repeated as a whole (`before` the axis) or element by element (after it). Through rank 3, so that an
+// x of the highest rank has room.
+static Expr repeated(Expr x, size_t axis, const Dim& times, bool elements) {
+  if (times.is(1)) return x;
+  size_t cut = axis + elements;
+  std::vector<Dim> dims = x.dims();
+  Dim before = product(dims, 0, cut), after = product(dims, cut, dims.size());
+  dims[axis] *= times;
+  return reshape(broadcast_to(reshape(x, {before, 1, after}), {before, times, after}), dims);
+}
+
+Outputs decompose_tile(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  const auto& repeats = attrs.dims("repeats");
+  if (repeats.size() != x.rank())
+    return fail(in, Code::kOption, format("'repeats' needs one entry per axis: %zu", x.rank()));
+  for (size_t i = 0; i < repeats.size() && x.valid(); i++) x = repeated(x, i, repeats[i], false);
+  return {x};
+}
+
+Outputs decompose_repeat(const Inputs& in, const Attrs& attrs) {
+  auto axis = legal_axis(in[0], attrs.i64("axis"));
+  if (!axis) return {};
+  return {repeated(in[0], static_cast<size_t>(*axis), attrs.dim("repeat"), true)};
+}
+
+// ---- pieces ----
+
+// The sizes of the pieces: as given, or `parts` equal ones of which the last may be smaller.
+static std::vector<Dim> piece_sizes(const Dim& n, const Attrs& attrs) {
+  if (attrs.has("sizes")) return attrs.dims("sizes");
+  int64_t parts = attrs.i64("parts");
+  if (auto equal = exact_div(n, parts)) return std::vector<Dim>(static_cast<size_t>(parts), *equal);
+  Dim chunk = floor_div(n + Dim(parts - 1), parts);
+  std::vector<Dim> sizes;
+  for (int64_t i = 0; i < parts; i++) sizes.push_back(max(Dim(0), min(chunk, n - chunk * i)));
+  return sizes;
+}
+
+Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  if (attrs.has("sizes") == attrs.has("parts")) return fail(in, Code::kOption, "give either 'sizes' or 'parts'");
+  const Dim& n = x.dim(*axis);
+  std::vector<Dim> sizes = piece_sizes(n, attrs);
+  Dim total = 0;
+  for (const Dim& size : sizes) total += size;
+  if (attrs.has("sizes") && !require(x, Guard::kEqual, n, total)) return {};
+  Outputs pieces;
+  Dim start = 0;
+  for (const Dim& size : sizes) {
+    if (attrs.has("sizes") && !require(x, Guard::kLessEqual, start + size, n)) return {};
+    pieces.push_back(slice(x, *axis, start, start + size));
+    start += size;
+  }
+  return pieces;
+}
+
+Outputs decompose_stack(const Inputs& in, const Attrs& attrs) {
+  auto axis = legal_axis(in[0], attrs.i64("axis"), 1);
+  if (!axis) return {};
+  std::vector<Expr> parts;
+  for (Expr x : in.all()) {
+    if (x.rank() != in[0].rank()) return fail(in, Code::kShape, "all inputs need the same rank");
+    parts.push_back(unsqueeze(x, *axis));
+  }
+  return {concat(parts, *axis)};
+}
+
+// ---- order ----
+
+Outputs decompose_flip(const Inputs& in, const Attrs& attrs) {
+  const Axes& axes = attrs.i64s("axes");
+  return {in.builder().op(Op::kSlice, {in[0]},
+                          {{"starts", Axes(axes.size(), -1)},
+                           {"ends", Axes(axes.size(), INT64_MIN)},  // past the front
+                           {"axes", axes},
+                           {"steps", Axes(axes.size(), -1)}})};
+}
+
+Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  const Dim& n = x.dim(*axis);
+  Dim cut = 0;  // the element that comes first
+  int64_t shift = attrs.i64("shift");
+  if (n.is_literal()) {
+    int64_t rest = n.is(0) ? 0 : shift % n.literal();
+    cut = rest > 0 ? n.literal() - rest : -rest;
+  } else if (shift) {
+    if (shift == INT64_MIN || !require(x, Guard::kLessEqual, std::abs(shift), n)) return {};
+    cut = shift < 0 ? Dim(-shift) : max(Dim(0), n - Dim(shift));
+  }
+  if (cut.is(0)) return {x};
+  Expr parts[] = {slice(x, *axis, cut, n), slice(x, *axis, 0, cut)};
+  return {concat(parts, *axis)};
+}
+
+Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], lens = in[1];
+  auto time = legal_axis(x, attrs.i64("time_axis")), batch = legal_axis(x, attrs.i64("batch_axis"));
+  if (!time || !batch) return {};
+  if (*time == *batch) return fail(in, Code::kOption, "time_axis and batch_axis must differ");
+  if (lens.rank() != 1) return fail(in, Code::kShape, "lens needs rank 1");
+  std::vector<Dim> along_time(x.rank(), 1), along_batch(x.rank(), 1);
+  along_time[static_cast<size_t>(*time)] = x.dim(*time);
+  along_batch[static_cast<size_t>(*batch)] = x.dim(*batch);
+  Expr t = iota(in.builder(), along_time, *time, lens.dtype()), length = reshape(lens, along_batch);
+  Expr from = where(less(t, length), length - 1.0 - t, t);
+  return {in.builder().op(Op::kGatherElements, {x, broadcast_to(from, x.dims())}, {{"axis", *time}})};
+}
+
+// ---- blocks of images ----
+
+static std::optional<Dim> image_part(const Inputs& in, int64_t axis, int64_t block) {
+  if (in[0].rank() == 4) return divided(in[0], in[0].dim(axis), block);
+  fail(in, Code::kShape, format("x needs rank 4, not %zu", in[0].rank()));
+  return std::nullopt;
+}
+
+Outputs decompose_depth_to_space(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  int64_t b = attrs.i64("block");
+  auto channels = image_part(in, 1, b * b);
+  if (!channels) return {};
+  const Dim &n = x.dim(0), &h = x.dim(2), &w = x.dim(3);
+  Expr y = attrs.is("mode", "dcr") ? transpose(reshape(x, {n, b, b, *channels, h, w}), {0, 3, 4, 1, 5, 2})
+                                   : transpose(reshape(x, {n, *channels, b, b, h, w}), {0, 1, 4, 2, 5, 3});
+  return {reshape(y, {n, *channels, h * b, w * b})};
+}
+
+Outputs decompose_space_to_depth(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  int64_t b = attrs.i64("block");
+  auto rows = image_part(in, 2, b), columns = image_part(in, 3, b);
+  if (!rows || !columns) return {};
+  const Dim &n = x.dim(0), &c = x.dim(1);
+  Expr y = transpose(reshape(x, {n, c, *rows, b, *columns, b}), {0, 3, 5, 1, 2, 4});
+  return {reshape(y, {n, c * Dim(b * b), *rows, *columns})};
+}
+
+// ---- crops and pads ----
+
+Outputs decompose_center_crop_pad(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  const auto& shape = attrs.dims("shape");
+  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : Axes();
+  if (!attrs.has("axes"))
+    for (size_t i = 0; i < shape.size(); i++) axes.push_back(static_cast<int64_t>(i));
+  if (axes.size() != shape.size()) return fail(in, Code::kOption, "shape and axes must be equally long");
+  if (!legal_axes(x, axes)) return {};
+  std::vector<Dim> lo(x.rank(), 0), hi(x.rank(), 0), dims = x.dims();
+  for (size_t i = 0; i < axes.size(); i++) {
+    auto axis = static_cast<size_t>(*legal_axis(x, axes[i]));
+    // One of the two is 0; which one, a symbolic size decides only in a run.
+    Dim crop = max(dims[axis] - shape[i], Dim(0)), grow = max(shape[i] - dims[axis], Dim(0));
+    lo[axis] = floor_div(grow, 2) - floor_div(crop, 2);
+    hi[axis] = grow - crop - lo[axis];
+    dims[axis] = shape[i];
+  }
+  Expr y = in.builder().op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}});
+  return {y.dims() == dims ? y : reshape(y, dims)};
+}
+
+}  // namespace rlx

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding (OPS.md 4.3): every output position of an axis reads one position of x or none, whatever the mode; a table
+// per axis says which.
+#include "ops/eval.h"
+
+namespace rlx {
+
+static int64_t interior_of(const Attrs& attrs, size_t axis) {
+  return attrs.has("interior") ? attrs.i64s("interior")[axis] : 0;
+}
+
+static Status check_pad(InferArgs& args) {
+  const Attrs& attrs = args.attrs;
+  size_t rank = args.rank();
+  if (attrs.dims("lo").size() != rank || attrs.dims("hi").size() != rank ||
+      (attrs.has("interior") && attrs.i64s("interior").size() != rank))
+    return args.fail(Code::kOption, format("lo, hi and interior need one entry per axis: %zu", rank));
+  if (args.in[1] && args.rank(1) != 0) return args.fail(Code::kShape, "value must be a scalar").with("input", "value");
+  if (attrs.is("mode", "constant")) return {};
+  if (args.in[1]) return args.fail(Code::kInvalidArgument, "mode " + attrs.str("mode") + " takes no value");
+  for (size_t i = 0; i < rank; i++)
+    if (interior_of(attrs, i)) return args.fail(Code::kOption, "interior padding is of mode constant alone");
+  return {};
+}
+
+Status infer_pad(InferArgs& args) {
+  RLX_TRY(check_pad(args));
+  const auto &lo = args.attrs.dims("lo"), &hi = args.attrs.dims("hi");
+  for (size_t i = 0; i < args.rank(); i++) {
+    const Dim& n = args.dims()[i];
+    bool grows = args.graph.range(lo[i]).lo > 0 || args.graph.range(hi[i]).lo > 0;
+    if (grows && !args.attrs.is("mode", "constant"))
+      RLX_TRY(args.require_le(1, n, format("axis %zu has nothing to pad with", i)));
+    Dim spread = n + args.not_negative(n - 1) * interior_of(args.attrs, i);
+    args.out[0].dims.push_back(args.not_negative(spread + lo[i] + hi[i]));
+  }
+  return {};
+}
+
+static int64_t modulo(int64_t a, int64_t n) {
+  int64_t rest = a % n;
+  return rest < 0 ? rest + n : rest;
+}
+
+// Where position i, which may lie outside, of an axis with n > 0 elements reads.
+static int64_t reflected(int64_t i, int64_t n) {
+  if (n == 1) return 0;
+  int64_t period = 2 * (n - 1), at = modulo(i, period);
+  return at < n ? at : period - at;
+}
+
+// What each of `length` output positions reads; -1: the value.
+static Result<std::vector<int64_t>> sources(const EvalArgs& args, size_t axis, int64_t lo) {
+  int64_t n = args.in[0].dims[axis], length = args.out[0].dims[axis];
+  int64_t step = interior_of(args.attrs, axis) + 1;
+  const std::string& mode = args.attrs.str("mode");
+  if (n == 0 && length > 0 && mode != "constant")
+    return args.fail(Code::kShape, format("axis %zu has nothing to pad with", axis));
+  std::vector<int64_t> from(static_cast<size_t>(length));
+  for (int64_t j = 0; j < length; j++) {
+    int64_t i = j - lo;
+    if (mode == "constant")
+      i = i >= 0 && i % step == 0 && i / step < n ? i / step : -1;
+    else
+      i = mode == "edge" ? std::clamp<int64_t>(i, 0, n - 1) : mode == "wrap" ? modulo(i, n) : reflected(i, n);
+    from[static_cast<size_t>(j)] = i;
+  }
+  return from;
+}
+
+Status eval_pad(EvalArgs& args) {
+  const Operand &x = args.in[0], &value = args.in[1], &out = args.out[0];
+  int64_t count = out.count();
+  if (count == 0) return {};
+  std::vector<std::vector<int64_t>> from;
+  const auto& lo = args.attrs.dims("lo");
+  for (size_t i = 0; i < out.rank(); i++)
+    from.push_back(RLX_TRY(sources(args, i, RLX_TRY(evaluate(lo[i], args.sizes)))));
+  Dims strides = dense_strides(x.dims);
+  visit<dtypes::A>(out.dtype, [&]<class T>() {
+    T fill = value ? *value.as<T>() : T();
+    Odometer<1> at(out.dims, {strides});
+    for (int64_t i = 0; i < count; i++, at.next()) {
+      int64_t offset = 0;
+      for (size_t k = 0; k < out.rank() && offset >= 0; k++) {
+        int64_t source = from[k][static_cast<size_t>(at.index()[k])];
+        offset = source < 0 ? -1 : offset + source * strides[k];
+      }
+      out.as<T>()[i] = offset < 0 ? fill : x.as<T>()[offset];
+    }
+  });
+  return {};
+}
+
+}  // namespace rlx

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds over sliding windows (OPS.md 4.5). Positions outside x contribute nothing, so a window without elements gives
+// the identity.
+#include <memory>
+
+#include "ops/eval.h"
+#include "ops/fold.h"
+
+namespace rlx {
+
+// Window attributes over numbers; absent lists are filled in.
+struct Windows {
+  Dims window, stride, dilation, lo;
+
+  static Result<Windows> of(const EvalArgs& args) {
+    size_t rank = args.in[0].rank();
+    auto list = [&](std::string_view name) {
+      return args.attrs.has(name) ? Dims(std::span<const int64_t>(args.attrs.i64s(name))) : Dims(rank, 1);
+    };
+    Windows windows{list("window"), list("strides"), list("dilation"), Dims(rank, 0)};
+    if (args.attrs.has("pad_lo")) windows.lo = RLX_TRY(args.dims("pad_lo"));
+    return windows;
+  }
+
+  // Calls body(offset in x) for each element of the window at output index o, in row-major order.
+  template <class Body>
+  void visit_elements(const Dims& dims, const Dims& strides, const Dims& o, Body body) const {
+    Odometer<1> at(window, {Dims(window.size(), 0)});
+    int64_t count = *element_count(std::span<const int64_t>(window));
+    for (int64_t k = 0; k < count; k++, at.next()) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (size_t i = 0; i < dims.size(); i++) {
+        int64_t position = o[i] * stride[i] + at.index()[i] * dilation[i] - lo[i];
+        inside = inside && position >= 0 && position < dims[i];
+        offset += position * strides[i];
+      }
+      if (inside) body(offset);
+    }
+  }
+};
+
+static Result<std::vector<Dim>> window_counts(InferArgs& args) {
+  const Attrs& attrs = args.attrs;
+  size_t rank = args.rank();
+  for (std::string_view name : {"window", "strides", "dilation"})
+    if (attrs.has(name) && attrs.i64s(name).size() != rank)
+      return args.fail(Code::kOption, format("'%s' needs one entry per axis: %zu", std::string(name).c_str(), rank));
+  for (std::string_view name : {"pad_lo", "pad_hi"}) {
+    if (!attrs.has(name)) continue;
+    if (attrs.dims(name).size() != rank)
+      return args.fail(Code::kOption, format("'%s' needs one entry per axis: %zu", std::string(name).c_str(), rank));
+    for (const Dim& pad : attrs.dims(name))
+      if (args.graph.range(pad).lo < 0)
+        return args.fail(Code::kOption,
+                         format("'%s' may be negative: %s", std::string(name).c_str(), pad.text().c_str()));
+  }
+  std::vector<Dim> counts;
+  for (size_t i = 0; i < rank; i++) {
+    Dim padded = args.dims()[i];
+    for (std::string_view name : {"pad_lo", "pad_hi"})
+      if (attrs.has(name)) padded += attrs.dims(name)[i];
+    int64_t stride = attrs.has("strides") ? attrs.i64s("strides")[i] : 1;
+    int64_t dilation = attrs.has("dilation") ? attrs.i64s("dilation")[i] : 1;
+    Dim reach = Dim(attrs.i64s("window")[i] - 1) * dilation + 1;
+    counts.push_back(args.not_negative(floor_div(padded - reach, stride) + 1));
+  }
+  return counts;
+}
+
+// ---- reduce_window ----
+
+Status infer_reduce_window(InferArgs& args) {
+  DType dtype = args.in[0]->dtype;
+  if (!Fold::named(args.attrs.str("fn")).accepts(dtype))
+    return args.fail(Code::kDtype, args.attrs.str("fn") + " is not defined for " + std::string(name(dtype)));
+  args.out[0].dims = RLX_TRY(window_counts(args));
+  return {};
+}
+
+Status eval_reduce_window(EvalArgs& args) {
+  const Operand &x = args.in[0], &out = args.out[0];
+  Windows windows = RLX_TRY(Windows::of(args));
+  Fold fold = Fold::named(args.attrs.str("fn"));
+  Dims strides = dense_strides(x.dims);
+  int64_t count = out.count();
+  visit<dtypes::N | dtypes::B | dtypes::Z>(x.dtype, [&]<class T>() {
+    Odometer<1> at(out.dims, {dense_strides(out.dims)});
+    for (int64_t i = 0; i < count; i++, at.next()) {
+      Wide<T> sum = fold.identity<Wide<T>>();
+      windows.visit_elements(x.dims, strides, at.index(),
+                             [&](int64_t offset) { sum = fold(sum, widened(x.as<T>()[offset])); });
+      out.as<T>()[i] = narrowed<T>(sum);
+    }
+  });
+  return {};
+}
+
+// ---- select_and_scatter ----
+
+Status infer_select_and_scatter(InferArgs& args) {
+  std::vector<Dim> counts = RLX_TRY(window_counts(args));
+  if (args.rank(1) != counts.size())
+    return args.fail(Code::kShape, format("u has rank %zu, x has %zu", args.rank(1), counts.size()));
+  for (size_t i = 0; i < counts.size(); i++)
+    RLX_TRY(args.same(counts[i], args.dims(1)[i], format("axis %zu of u, one entry per window", i)));
+  args.out[0].dims = args.dims();
+  return {};
+}
+
+// Whether a candidate takes the place of the extreme so far. The first NaN wins and keeps its place.
+template <class C>
+static bool replaces(C candidate, C extreme, bool largest) {
+  if (std::isnan(extreme)) return false;
+  return std::isnan(candidate) || (largest ? candidate > extreme : candidate < extreme);
+}
+
+Status eval_select_and_scatter(EvalArgs& args) {
+  const Operand &x = args.in[0], &updates = args.in[1], &out = args.out[0];
+  Windows windows = RLX_TRY(Windows::of(args));
+  bool largest = args.attrs.is("fn", "max");
+  Dims strides = dense_strides(x.dims);
+  int64_t count = updates.count(), size = out.count();
+  visit<dtypes::F>(x.dtype, [&]<class T>() {
+    auto sums = std::make_unique<double[]>(static_cast<size_t>(size));
+    Odometer<1> at(updates.dims, {dense_strides(updates.dims)});
+    for (int64_t i = 0; i < count; i++, at.next()) {
+      int64_t chosen = -1;
+      windows.visit_elements(x.dims, strides, at.index(), [&](int64_t offset) {
+        if (chosen < 0 || replaces(widened(x.as<T>()[offset]), widened(x.as<T>()[chosen]), largest)) chosen = offset;
+      });
+      if (chosen >= 0) sums[static_cast<size_t>(chosen)] += widened(updates.as<T>()[i]);
+    }
+    for (int64_t i = 0; i < size; i++) out.as<T>()[i] = narrowed<T>(sums[static_cast<size_t>(i)]);
+  });
+  return {};
+}
+
+}  // namespace rlx

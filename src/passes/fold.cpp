@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates what depends on constants alone by the typed `eval`: exact, so it is the same bits whoever computes it.
+// What depends on params waits for the prologue; a result much larger than its inputs (a broadcast) stays a node.
+#include "ops/interpret.h"
+#include "passes/pass.h"
+#include "passes/rebuild.h"
+
+namespace rlx {
+
+static constexpr int64_t kMaxElements = int64_t{1} << 16;  // beyond it a constant must not be larger than what made it
+
+static bool worth_folding(const Graph& graph, const Node& node) {
+  const OpInfo& info = graph.info(node);
+  if (info.is(kLeaf) || !info.is(kPure) || node.in.empty()) return false;
+  for (const AttrDef& def : info.attrs)
+    if (def.kind == AttrKind::kGraph) return false;
+  int64_t given = 0, made = 0;
+  for (Value in : node.in) {
+    if (!present(in)) continue;
+    const Tensor* constant = graph.constant(in);
+    if (!constant || is_block(constant->dtype())) return false;
+    given += constant->count();
+  }
+  for (const ValueType& type : node.out) {
+    if (!all_literal(type.dims)) return false;
+    made += element_count(type.dims).literal();
+  }
+  return made <= std::max(given, kMaxElements);
+}
+
+// The node's results: its graph of one op, run by the interpreter.
+static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node& node) {
+  Graph aside("", &graph.table());
+  std::vector<Value> in;
+  for (Value value : node.in)
+    in.push_back(present(value) ? RLX_TRY(aside.add_constant(*graph.constant(value))) : kAbsent);
+  Value value = RLX_TRY(aside.add(graph.info(node), in, node.attrs, node.name));
+  for (uint32_t i = 0; i < node.out.size(); i++) RLX_TRY(aside.add_output("out" + std::to_string(i), {value.node, i}));
+  return interpret(aside, {});
+}
+
+Result<Graph> fold_constants(const Graph& graph, PassContext&) {
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    Node node = graph.node(i);
+    for (Value& value : node.in) value = rebuild.mapped(value);
+    if (!worth_folding(rebuild.graph(), node)) {
+      RLX_TRY(rebuild.copy(i));
+      continue;
+    }
+    auto results = evaluate_node(rebuild.graph(), node);
+    if (!results.ok()) {  // an index out of range, say: that is for the run to report
+      RLX_TRY(rebuild.copy(i));
+      continue;
+    }
+    std::vector<Value> values;
+    for (Tensor& tensor : *results) values.push_back(RLX_TRY(rebuild.graph().add_constant(std::move(tensor))));
+    rebuild.set(i, std::move(values));
+  }
+  return drop_dead(RLX_TRY(rebuild.finish()));
+}
+
+}  // namespace rlx

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference meaning of every op against a second source. Nothing here names an op: a row without samples fails, and
+// a row that is added brings its samples with it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "base/visit.h"
+#include "ir/verify.h"
+#include "tests/support/samples.h"
+#include "tests/support/tolerance.h"
+
+namespace rlx::test {
+
+// ---- what bounds refer to ----
+
+// The inputs with every float replaced: by its magnitude, or by 1.
+static std::vector<Tensor> with_floats(std::span<const Tensor> in, double (*replace)(double)) {
+  std::vector<Tensor> changed(in.begin(), in.end());
+  for (Tensor& tensor : changed) {
+    if (!tensor || !(dtypes::F | dtypes::Z).has(tensor.dtype())) continue;
+    Tensor copy = *Tensor::create(tensor.dtype(), tensor.dims());
+    visit<dtypes::F | dtypes::Z>(tensor.dtype(), [&]<class T>() {
+      for (int64_t i = 0; i < tensor.count(); i++) {
+        if constexpr (is_complex_type<T>)
+          copy.as<T>()[i] = T(static_cast<typename T::value_type>(replace(std::abs(tensor.as<T>()[i]))), 0);
+        else
+          copy.as<T>()[i] =
+              T(static_cast<Compute<T>>(replace(static_cast<double>(static_cast<Compute<T>>(tensor.as<T>()[i])))));
+      }
+    });
+    tensor = copy;
+  }
+  return changed;
+}
+
+static Tensor magnitudes(const Tensor& tensor) {
+  Tensor result = *Tensor::create(DType::kF64, tensor.dims());
+  visit<dtypes::N | dtypes::B | dtypes::Z>(tensor.dtype(), [&]<class T>() {
+    for (int64_t i = 0; i < tensor.count(); i++)
+      result.as<double>()[i] = static_cast<double>(std::abs(
+          static_cast<std::conditional_t<is_complex_type<T>, T, double>>(static_cast<Compute<T>>(tensor.as<T>()[i]))));
+  });
+  return result;
+}
+
+// A sum over products of |inputs| is the sum of |terms|; over ones it counts them.
+static std::vector<Terms> terms_of(const Sample& sample, const Graph& graph, Tol tol) {
+  std::vector<Terms> terms(sample.out.size());
+  for (Terms& each : terms)
+    if (!sample.in.empty() && sample.in[0] && is_float(sample.in[0].dtype()))
+      each.input = magnitudes(convert(sample.in[0], DType::kF64));
+  if (!tolerance_of(tol).by_terms) return terms;
+  auto sums = run(sample, graph, with_floats(sample.in, [](double x) { return std::fabs(x); }), EvalMode::kOracle);
+  auto counts = run(sample, graph, with_floats(sample.in, [](double) { return 1.0; }), EvalMode::kOracle);
+  for (size_t i = 0; i < terms.size() && sums.ok() && counts.ok(); i++) {
+    if (!(dtypes::F | dtypes::Z).has(sample.out[i].dtype)) continue;
+    terms[i].sums = magnitudes((*sums)[i]);
+    terms[i].counts = magnitudes((*counts)[i]);
+  }
+  return terms;
+}
+
+// ---- one sample ----
+
+// The oracle computes floats in f64, whatever is declared: it must meet the second source as a f64 kernel would, up to
+// the digits that a golden is stored with.
+static bool same_digits(double got, double expected) {
+  return std::fabs(got - expected) <= 4e-12 * std::fabs(expected);
+}
+
+static std::string oracle_difference(const Tensor& got, const Expected& expected, Tol tol, const Terms& terms) {
+  std::string wrong = difference(got, expected.value,
+                                 is_complex(expected.dtype) ? DType::kC128
+                                 : is_float(expected.dtype) ? DType::kF64
+                                                            : expected.dtype,
+                                 tol, terms);
+  if (wrong.empty() || difference(got, expected.value, expected.dtype, Tol::kE0).empty()) return "";
+  if (got.dtype() != DType::kF64 || got.count() != expected.value.count()) return wrong;
+  for (int64_t i = 0; i < got.count(); i++) {
+    double y = got.as<double>()[i], g = expected.value.as<double>()[i];
+    bool both_nan = std::isnan(y) && std::isnan(g);
+    if (!both_nan && round_to(expected.dtype, y) != round_to(expected.dtype, g) && !same_digits(y, g)) return wrong;
+  }
+  return "";
+}
+
+static void check_results(const Sample& sample, const Graph& graph, Tol tol, EvalMode mode) {
+  auto results = run(sample, graph, sample.in, mode);
+  if (!sample.error.empty()) {
+    ASSERT_FALSE(results.ok()) << "expected " << sample.error;
+    EXPECT_EQ(code_name(results.status().code()), sample.error) << results.status().message();
+    return;
+  }
+  ASSERT_TRUE(results.ok()) << results.status().message();
+  ASSERT_EQ(results->size(), sample.out.size());
+  std::vector<Terms> terms = terms_of(sample, graph, tol);
+  for (size_t i = 0; i < results->size(); i++) {
+    const Expected& expected = sample.out[i];
+    ASSERT_EQ(graph.type(graph.outputs()[i].value).dtype, expected.dtype) << "output " << i;
+    std::string wrong = mode == EvalMode::kOracle
+                            ? oracle_difference((*results)[i], expected, tol, terms[i])
+                            : difference((*results)[i], expected.value, expected.dtype, tol, terms[i]);
+    EXPECT_EQ(wrong, "") << "output " << i << (mode == EvalMode::kOracle ? ", oracle" : ", typed");
+  }
+}
+
+static void check(const Sample& sample) {
+  SCOPED_TRACE(sample.where + ": " + sample.op + sample.attrs);
+  auto graph = graph_of(sample);
+  if (!graph.ok()) {
+    EXPECT_EQ(code_name(graph.status().code()), sample.error) << graph.status().message();
+    return;
+  }
+  Status status = verify(*graph);
+  ASSERT_TRUE(status.ok()) << status.message();
+  Tol tol = op_table().find(sample.op)->tol;
+  check_results(sample, *graph, tol, EvalMode::kTyped);
+  check_results(sample, *graph, tol, EvalMode::kOracle);
+}
+
+// ---- every row ----
+
+static std::vector<std::string> row_names() {
+  std::vector<std::string> names;
+  for (const OpInfo& row : op_table().rows()) names.emplace_back(row.name);
+  return names;
+}
+
+class reference : public testing::TestWithParam<std::string> {};
+
+TEST_P(reference, meets_its_samples) {
+  std::vector<const Sample*> samples = samples_of(GetParam());
+  ASSERT_FALSE(samples.empty()) << "'" << GetParam() << "' has no samples in tests/samples";
+  for (const Sample* sample : samples) check(*sample);
+}
+
+INSTANTIATE_TEST_SUITE_P(, reference, testing::ValuesIn(row_names()), [](const auto& info) { return info.param; });
+
+TEST(samples, name_rows_of_the_table) {
+  std::set<std::string> unknown;
+  for (const Sample& sample : all_samples())
+    if (!op_table().find(sample.op)) unknown.insert(sample.op);
+  std::string list;
+  for (const std::string& op : unknown) list += " " + op;
+  if (!unknown.empty()) GTEST_SKIP() << "samples of ops that have no row yet:" << list;
+}
+
+}  // namespace rlx::test

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random graphs from the op table: every row whose attributes text can give, on legal dtypes, with sizes 0, 1, odd and
+// symbolic. The same seed is the same graph on every machine. Nothing here names an op: inputs and attributes are
+// guessed from the row, and what the builder refuses is guessed again.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace rlx::test {
+
+// SplitMix64 (Steele, Lea, Flood 2014).
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  int64_t below(int64_t end) { return static_cast<int64_t>(next() % static_cast<uint64_t>(end)); }
+  int64_t between(int64_t lo, int64_t hi) { return lo + below(hi - lo + 1); }
+  bool chance(int percent) { return below(100) < percent; }
+  template <class List>
+  auto pick(const List& list) {
+    return list[static_cast<size_t>(below(static_cast<int64_t>(std::size(list))))];
+  }
+
+ private:
+  uint64_t state_;
+};
+
+struct RandomGraph {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  std::map<std::string, Tensor> params;
+};
+
+// `wanted`: this row's node is tried first; null: any.
+RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
+bool can_generate(const OpInfo& row);  // no leaf, not internal, no sub-graph or tensor among its required attributes
+
+}  // namespace rlx::test

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes, and their count.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "generate.h"
+#include "properties.h"
+
+namespace rlx::test {
+
+static constexpr double kSeconds = 60;
+
+TEST(random_graphs, survive_text_and_transforms) {
+  Tally tally;
+  EXPECT_EQ(check_random_graphs(1, kSeconds, tally), "");
+  EXPECT_GT(tally.evaluated, tally.graphs / 4) << "too few graphs run to say anything";
+  std::printf("%llu graphs, %llu of them run\n", static_cast<unsigned long long>(tally.graphs),
+              static_cast<unsigned long long>(tally.evaluated));
+}
+
+TEST(random_graphs, reach_every_row) {
+  std::string missed;
+  for (const OpInfo& row : op_table().rows()) {
+    if (!can_generate(row)) continue;
+    bool reached = false;
+    for (uint64_t seed = 1; seed <= 50 && !reached; seed++) {
+      RandomGraph random = random_graph(seed, op_table(), &row);
+      for (const Node& node : random.graph.nodes()) reached |= node.op == row.op();
+    }
+    if (!reached) missed += " " + std::string(row.name);
+  }
+  EXPECT_EQ(missed, "");
+}
+
+TEST(random_graphs, are_the_same_for_the_same_seed) {
+  for (uint64_t seed : {1u, 2u, 3u}) {
+    RandomGraph a = random_graph(seed, op_table()), b = random_graph(seed, op_table());
+    EXPECT_TRUE(equal(std::make_shared<const Graph>(a.graph), std::make_shared<const Graph>(b.graph)));
+  }
+}
+
+static int run_for(double seconds, uint64_t seed) {
+  Tally tally;
+  std::string wrong = check_random_graphs(seed, seconds, tally);
+  std::printf("%llu graphs from seed %llu, %llu of them run\n%s", static_cast<unsigned long long>(tally.graphs),
+              static_cast<unsigned long long>(seed), static_cast<unsigned long long>(tally.evaluated), wrong.c_str());
+  return wrong.empty() ? 0 : 1;
+}
+
+}  // namespace rlx::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  double seconds = 0;
+  uint64_t seed = 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!std::strcmp(argv[i], "--seconds")) seconds = std::atof(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--seed")) seed = std::strtoull(argv[i + 1], nullptr, 10);
+  }
+  return seconds > 0 ? rlx::test::run_for(seconds, seed) : RUN_ALL_TESTS();
+}
