@@ -79,12 +79,6 @@ Outputs decompose_log_sigmoid(const Inputs& in, const Attrs&) {
 }
 
 Outputs decompose_silu(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0];
-  double beta = attrs.f64("beta");
-  return {x * unary(Op::kSigmoid, beta == 1 ? x : beta * x)};
-}
-
-Outputs decompose_silu(const Inputs& in, const Attrs& attrs) {
   double beta = attrs.f64("beta");
   return {in[0] * unary(Op::kSigmoid, beta == 1 ? in[0] : in[0] * beta)};
 }
