@@ -63,7 +63,7 @@ class FirstFailure {
 
 void run_part(const EncodedStep& step, int64_t begin, int64_t end, DenormalMode& mode, FirstFailure& failure,
               const std::atomic<bool>* cancel) {
-  if (failure.failed()) return;
+  if (failure.failed() || begin == end) return;
   if (is_cancelled(cancel)) return failure.set(cancelled());
   mode.keep(step.keeps_denormals);
   Status status = step.run(step.args, begin, end);
@@ -93,6 +93,7 @@ Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* c
   for (const EncodedStep& step : steps) {
     if (is_cancelled(cancel)) return cancelled();
     mode.keep(step.keeps_denormals);
+    if (step.launch.parts == 0) continue;
     Status status = step.run(step.args, 0, step.launch.parts);
     if (!status.ok()) return status;
   }

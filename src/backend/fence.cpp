@@ -14,21 +14,17 @@
 
 namespace rlx {
 
-namespace {
-
-struct Waiter {
+struct FenceWaiter {
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t events = 0;
 };
 
-}  // namespace
-
 struct Fence::State {
   std::mutex mutex;
   bool done = false;
   Status result;
-  std::vector<std::shared_ptr<Waiter>> waiters;
+  std::vector<std::shared_ptr<FenceWaiter>> waiters;
   std::vector<int> descriptors;
   ~State() {
     for (int fd : descriptors) close(fd);
@@ -45,7 +41,7 @@ Fence Fence::finished(Status result) {
 }
 
 void Fence::signal(Status result) const {
-  std::vector<std::shared_ptr<Waiter>> waiters;
+  std::vector<std::shared_ptr<FenceWaiter>> waiters;
   {
     std::lock_guard lock(state_->mutex);
     if (state_->done) return;
@@ -79,7 +75,7 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     return all ? (done == fences.size() ? first : fences.size() + 1)
                : (done || fences.empty() ? first : fences.size() + 1);
   };
-  auto waiter = std::make_shared<Waiter>();
+  auto waiter = std::make_shared<FenceWaiter>();
   for (const Fence& fence : fences) {
     std::lock_guard lock(fence.state_->mutex);
     if (!fence.state_->done) fence.state_->waiters.push_back(waiter);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "ir/text.h"
 #include "runtime/exec.h"
 
 namespace rlx {
@@ -22,7 +23,9 @@ Result<std::shared_ptr<Compiled>> Compiled::compile(std::shared_ptr<Env> env, co
 
 Result<std::shared_ptr<Compiled>> Compiled::plan(std::shared_ptr<Params> params, const UpperSizes& upper) {
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper));
-  return finish(std::move(params), std::move(plan));
+  std::shared_ptr<Compiled> made = RLX_TRY(finish(std::move(params), std::move(plan)));
+  made->shares_params_ = true;
+  return made;
 }
 
 Result<std::shared_ptr<Compiled>> Compiled::finish(std::shared_ptr<Params> params, std::shared_ptr<const Plan> plan) {
@@ -63,12 +66,18 @@ int64_t Compiled::find(SlotKind kind, std::string_view name) const {
   return -1;
 }
 
+static Status owned_by_model() {
+  return Status(Code::kState, "this program belongs to a model: set params through the model");
+}
+
 Status Compiled::set_param(std::string_view name, Tensor tensor) {
+  if (shares_params_) return owned_by_model();
   std::pair<std::string_view, Tensor> change{name, std::move(tensor)};
   return params_->set({&change, 1});
 }
 
 Status Compiled::set_params(const std::shared_ptr<Weights>& weights) {
+  if (shares_params_) return owned_by_model();
   return params_->set_all(*weights);
 }
 
@@ -154,7 +163,7 @@ Result<std::string> Compiled::report(std::string_view what) const {
   if (what == "dispatch") return dispatch_report(*template_);
   if (what == "passes") return passes_report(*template_);
   if (what == "memory") return memory_json(*plan_);
-  if (what == "text") return plan_text(*plan_);
+  if (what == "text") return print(template_->graph()) + plan_text(*plan_);
   if (what == "bindings") {
     JsonWriter json;
     json.begin_object();

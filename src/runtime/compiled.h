@@ -35,7 +35,7 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
   static Result<std::shared_ptr<Compiled>> compile(std::shared_ptr<Env> env, const Graph& graph,
                                                    std::shared_ptr<Weights> weights, Device* device,
                                                    const NamedAttrs& options);
-  // Another plan of the same template that shares its params: what models do.
+  // Another plan of the same template that shares its params: what models do. Its own setters refuse (RLX_E_STATE).
   static Result<std::shared_ptr<Compiled>> plan(std::shared_ptr<Params> params, const UpperSizes& upper);
 
   ~Compiled();
@@ -71,6 +71,7 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
   std::shared_ptr<Env> env_;
   std::shared_ptr<const Template> template_;
   std::shared_ptr<Params> params_;
+  bool shares_params_ = false;  // they are the model's to set
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Program> program_;
   std::vector<Slot> slots_[3];

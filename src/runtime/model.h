@@ -13,6 +13,14 @@
 
 namespace rlx {
 
+struct Policy {
+  NamedAttrs options;                                                 // of compilation
+  std::vector<std::string> chain, allow, deny;                        // device specs; chain: in order
+  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list: powers of two
+  size_t capacity = 8;                                                // plans per device, first in first out
+};
+Result<Policy> parse_policy(const NamedAttrs& given);
+
 class Model {
  public:
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Env> env, const Graph& graph,
@@ -25,7 +33,7 @@ class Model {
 
   // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
   Result<Device*> resolve(std::string_view device);
-  // A plan for at least these sizes.
+  // A plan for at least these sizes. Its params are set through the model only.
   Result<std::shared_ptr<Compiled>> get(std::string_view device,
                                         std::span<const std::pair<std::string_view, int64_t>> sizes);
   struct Ran {
@@ -34,6 +42,7 @@ class Model {
   };
   Result<Ran> run(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                   std::span<const std::string_view> out_names, size_t n_out);
+  // Times every device that can run the graph: JSON with the median of `runs` after a warm-up.
   Result<std::string> benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs);
   Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "text"
 
@@ -43,25 +52,20 @@ class Model {
     std::shared_ptr<Params> params;
     std::vector<std::shared_ptr<Compiled>> plans;  // oldest first
   };
-  struct Policy {
-    NamedAttrs options;                                                 // of compilation
-    std::vector<std::string> chain;                                     // device specs in order
-    std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // empty list: powers of two
-    size_t capacity = 8;
-  };
+  using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
-  static Result<Policy> parse_policy(const NamedAttrs& attrs);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Result<OnDevice*> on_device(Device* device);
-  Result<std::shared_ptr<Compiled>> plan_for_sizes(Device* device, std::span<const int64_t> sizes);
-  UpperSizes upper_sizes(const OnDevice& on, std::span<const int64_t> sizes) const;
+  Result<std::shared_ptr<Compiled>> plan_for_sizes(Device* device, const Sizes& sizes);
+  Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes) const;
+  Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
 
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards what follows
   Policy policy_;
   std::vector<OnDevice> devices_;
   std::vector<std::pair<std::string, Tensor>> set_;  // params given through the model, for devices that come later

@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-static Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
+Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
   const ValueType& type = graph.node(node).out[0];
   const std::string& name = graph.leaf_name(node);
   auto refuse = [&](Code code) {

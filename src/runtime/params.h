@@ -23,6 +23,9 @@ struct ParamSet {
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
 
+// Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
+Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
+
 class Params {
  public:
   static Result<std::shared_ptr<Params>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model says of itself: its devices, plans and bindings, and how fast its devices are.
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "base/json.h"
+#include "ir/text.h"
+#include "runtime/model.h"
+
+namespace rlx {
+
+static double seconds_of(const std::function<void()>& work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+Result<std::string> Model::benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs) {
+  if (runs < 1) return Status(Code::kInvalidArgument, "a benchmark needs at least one run");
+  size_t outputs = graph_.outputs().size();
+  JsonWriter json;
+  json.begin_array();
+  for (const auto& device : env_->devices()) {
+    const std::string& name = device->info().name;
+    json.begin_object().member("device", std::string_view(name));
+    auto warm = run(name, in_names, in, {}, outputs);
+    if (!warm.ok()) {
+      json.member("failed", warm.status().message()).end_object();
+      continue;
+    }
+    std::vector<double> times;
+    for (int i = 0; i < runs; i++)
+      times.push_back(seconds_of([&] { [[maybe_unused]] auto again = run(name, in_names, in, {}, outputs); }));
+    std::sort(times.begin(), times.end());
+    json.member("median_seconds", times[times.size() / 2]).member("best_seconds", times[0]).end_object();
+  }
+  json.end_array();
+  return std::move(json).take();
+}
+
+static void write_leaves(JsonWriter& json, const char* key, const Graph& graph, std::span<const uint32_t> leaves) {
+  json.key(key).begin_array();
+  for (uint32_t leaf : leaves)
+    json.begin_object()
+        .member("name", std::string_view(graph.leaf_name(leaf)))
+        .member("type", std::string_view(text_of(graph.node(leaf).out[0])))
+        .end_object();
+  json.end_array();
+}
+
+static std::string bindings_json(const Graph& graph) {
+  JsonWriter json;
+  json.begin_object();
+  write_leaves(json, "inputs", graph, graph.inputs());
+  write_leaves(json, "params", graph, graph.params());
+  json.key("outputs").begin_array();
+  for (const GraphOutput& output : graph.outputs())
+    json.begin_object()
+        .member("name", std::string_view(output.name))
+        .member("type", std::string_view(text_of(graph.type(output.value))))
+        .end_object();
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+static std::string devices_json(const Env& env, const Graph& graph) {
+  JsonWriter json;
+  json.begin_array();
+  for (const auto& device : env.devices()) {
+    auto source = compile(graph, *device, {});
+    json.begin_object()
+        .member("name", std::string_view(device->info().name))
+        .member("description", std::string_view(device->info().description))
+        .member("supports", source.ok());
+    if (!source.ok()) json.member("blocker", source.status().message());
+    json.end_object();
+  }
+  json.end_array();
+  return std::move(json).take();
+}
+
+static void write_strings(JsonWriter& json, const char* key, const std::vector<std::string>& list) {
+  json.key(key).begin_array();
+  for (const std::string& item : list) json.value(std::string_view(item));
+  json.end_array();
+}
+
+Result<std::string> Model::report(std::string_view what) const {
+  if (what == "bindings") return bindings_json(graph_);
+  if (what == "devices") return devices_json(*env_, graph_);
+  if (what == "text") return print(graph_);
+  std::lock_guard lock(mutex_);
+  JsonWriter json;
+  if (what == "policy") {
+    json.begin_object();
+    write_strings(json, "chain", policy_.chain);
+    write_strings(json, "allow", policy_.allow);
+    write_strings(json, "deny", policy_.deny);
+    json.member("cache.capacity", uint64_t{policy_.capacity});
+    for (const auto& [symbol, ends] : policy_.buckets)
+      ends.empty() ? json.member("buckets." + symbol, "pow2")
+                   : json.member("buckets." + symbol, std::span<const int64_t>(ends));
+    json.end_object();
+  } else if (what == "cache") {
+    json.begin_array();
+    for (const OnDevice& on : devices_)
+      for (const auto& plan : on.plans) {
+        json.begin_object().member("device", std::string_view(on.device->info().name));
+        json.member("arena", plan->plan().arena_bytes).key("sizes").begin_object();
+        for (const PlanSymbol& symbol : plan->plan().symbols) json.member(symbol.name, symbol.upper);
+        json.end_object().end_object();
+      }
+    json.end_array();
+  } else {
+    return Status(Code::kNotFound, "a model has no report '" + std::string(what) + "'");
+  }
+  return std::move(json).take();
+}
+
+}  // namespace rlx

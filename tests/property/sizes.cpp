@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run at sizes s under a plan for u >= s equals, bit for bit, a run under a plan for s; and no number of threads
+// changes a bit.
+#include <cstring>
+
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); i++) {
+    ASSERT_EQ(type_text(a[i].dtype(), a[i].dims()), type_text(b[i].dtype(), b[i].dims()));
+    EXPECT_TRUE(a[i].bytes() == 0 || std::memcmp(a[i].data(), b[i].data(), a[i].bytes()) == 0) << "output " << i;
+  }
+}
+
+TEST(sizes, a_larger_plan_gives_the_same_bits) {
+  Encoder encoder;
+  auto env = env_with(2), alone = env_with(1);
+  auto large = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  for (auto [batch, seq] : {std::pair<int64_t, int64_t>{1, 1}, {2, 9}, {5, 64}, {8, 33}}) {
+    auto exact =
+        *Compiled::compile(alone, encoder.graph, encoder.weights, nullptr, {{"dims.batch", batch}, {"dims.seq", seq}});
+    EXPECT_LE(exact->plan().arena_bytes, large->plan().arena_bytes);
+    auto in = Encoder::inputs(batch, seq);
+    auto a = large->run({}, in, {}, 2), b = exact->run({}, in, {}, 2);
+    ASSERT_TRUE(a.ok()) << a.status().message();
+    ASSERT_TRUE(b.ok()) << b.status().message();
+    expect_equal(*a, *b);
+  }
+}
+
+// Sizes that depend on sizes: past + seq, its half, and a mask made of positions.
+TEST(sizes, expressions_follow_their_symbols) {
+  Graph graph;
+  Dim past = Dim::symbol("past"), seq = Dim::symbol("seq"), total = past + seq;
+  ASSERT_TRUE(graph.declare_symbol("past", {0, 30}).ok());
+  ASSERT_TRUE(graph.declare_symbol("seq", {1, 20}).ok());
+  Builder b(graph);
+  Expr cache = input(b, "cache", {past, 4}), x = input(b, "x", {seq, 4});
+  Expr all = concat(std::array{cache, x}, 0);
+  Expr keys = iota(b, {1, total}, 1, DType::kF32), rows = iota(b, {seq, 1}, 0, DType::kF32) + b.size(past, DType::kF32);
+  Expr scores = where(less_equal(keys, rows), matmul(x, all, false, true), b.scalar(DType::kF32, -1e9));
+  output(b, "y", matmul(b.ops(Op::kSoftmax, {scores})[0], all));
+  output(b, "half", slice(all, 0, floor_div(total, 2), total));
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, graph, nullptr, nullptr, {});
+  auto oracle = *Compiled::compile(env, graph, nullptr, *env->find_device("reference"), {});
+  EXPECT_GT(program->plan().first_run_step, 0u) << "positions are computed when sizes change";
+  for (auto [p, s] : {std::pair<int64_t, int64_t>{0, 1}, {7, 3}, {30, 20}, {7, 3}, {1, 1}}) {
+    std::vector<Tensor> in = {noise({p, 4}, 2), noise({s, 4}, 4)};
+    auto got = program->run({}, in, {}, 2), want = oracle->run({}, in, {}, 2);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    expect_near((*got)[0], (*want)[0]);
+    expect_near((*got)[1], (*want)[1]);
+  }
+}
+
+}  // namespace rlx

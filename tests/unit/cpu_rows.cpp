@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU's native rows against the oracle, through whole programs: strides, sizes, forms and fallbacks.
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+// Compiles for cpu and reference, runs both, compares; returns the CPU's dispatch report.
+static std::string compare(const Graph& graph, std::shared_ptr<Weights> weights, const std::vector<Tensor>& in,
+                           const NamedAttrs& options = {}) {
+  auto env = env_with(2);
+  size_t outputs = graph.outputs().size();
+  auto oracle = Compiled::compile(env, graph, weights, *env->find_device("reference"), {});
+  auto program = Compiled::compile(env, graph, weights, *env->find_device("cpu"), options);
+  EXPECT_TRUE(oracle.ok()) << oracle.status().message();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  if (!oracle.ok() || !program.ok()) return {};
+  auto want = (*oracle)->run({}, in, {}, outputs), got = (*program)->run({}, in, {}, outputs);
+  EXPECT_TRUE(want.ok()) << want.status().message();
+  EXPECT_TRUE(got.ok()) << got.status().message();
+  if (want.ok() && got.ok())
+    for (size_t i = 0; i < outputs; i++) expect_near((*got)[i], (*want)[i]);
+  return *(*program)->report("dispatch");
+}
+
+TEST(cpu_rows, an_encoder_layer_agrees_with_the_oracle_at_many_sizes) {
+  Encoder encoder;
+  auto env = env_with(2);
+  auto oracle = *Compiled::compile(env, encoder.graph, encoder.weights, *env->find_device("reference"), {});
+  auto program = Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  for (auto [batch, seq] : {std::pair{2, 17}, {1, 1}, {8, 64}, {3, 0}, {2, 17}}) {
+    auto in = Encoder::inputs(batch, seq);
+    auto want = oracle->run({}, in, {}, 2), got = (*program)->run({}, in, {}, 2);
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    expect_near((*got)[0], (*want)[0]);
+    expect_near((*got)[1], (*want)[1]);
+  }
+  std::string report = *(*program)->report("dispatch");
+  for (const char* kernel :
+       {"linear_f32_packed", "attention_f32", "residual_layer_norm_f32", "region_f32", "reduce_f32"})
+    EXPECT_NE(report.find(kernel), std::string::npos) << kernel << '\n' << report;
+  EXPECT_EQ(plan_text((*program)->plan()).find("copy"), std::string::npos) << "a view became a step";
+}
+
+TEST(cpu_rows, views_that_are_outputs_are_copied) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {6, 4, 5});
+  output(b, "t", transpose(x, {2, 0, 1}));
+  output(b, "s", slice(slice(x, 0, 1, 6, 2), 2, 1, 4));
+  output(b, "r", reshape(transpose(x, {1, 0, 2}), {24, 5}));
+  output(b, "w", broadcast_to(slice(x, 1, 0, 1), {6, 4, 5}));
+  output(b, "x2", x);
+  output(b, "tail", slice(x, 0, 4, 6));
+  output(b, "back", slice(x, 2, -1, -6, -1));
+  compare(graph, nullptr, {noise({6, 4, 5})});
+}
+
+TEST(cpu_rows, products_of_every_form) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  Expr x = input(b, "x", {3, 7, 20}), y = input(b, "y", {3, 20, 9});
+  Expr w = weight(b, *weights, "w", {20, 33}), wt = weight(b, *weights, "wt", {33, 20});
+  output(b, "packed", matmul(x, w));
+  output(b, "packed_t", matmul(x, wt, false, true));
+  output(b, "batched", matmul(x, y));
+  output(b, "flipped", matmul(transpose(x, {0, 2, 1}), transpose(y, {0, 2, 1}), true, true));
+  output(b, "outer", matmul(x, x, true));
+  output(b, "wide", matmul(reshape(x, {3, 1, 7, 20}), broadcast_to(reshape(y, {3, 1, 20, 9}), {3, 2, 20, 9})));
+  output(b, "prepared", matmul(x, transpose(wt * 2.0, {1, 0})));
+  std::string report = compare(graph, weights, {noise({3, 7, 20}), noise({3, 20, 9}, 5)});
+  EXPECT_NE(report.find("matmul_f32_packed"), std::string::npos);
+  EXPECT_NE(report.find("\"matmul_f32\""), std::string::npos);
+}
+
+TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4, 1, 6}), y = input(b, "y", {5, 1}), p = abs(x) + 0.5;
+  output(b, "chain", tanh(x) * y - exp(y) / p);
+  output(b, "choice", where(less(x, y), x, maximum(y, x * 2.0)));
+  output(b, "flags", cast(logical_or(less(x, y), equal(y, y)), DType::kF32));
+  output(b, "log", log(p) + sqrt(p) + erf(x));
+  output(b, "unary", unary(Op::kGelu, x) + unary(Op::kSilu, y) + unary(Op::kSigmoid, x));
+  compare(graph, nullptr, {noise({4, 1, 6}), noise({5, 1}, 9)});
+}
+
+TEST(cpu_rows, movement_and_reductions) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {5, 40, 6});
+  Tensor picks = *Tensor::create(DType::kI64, std::array<int64_t, 2>{2, 3});
+  for (int i = 0; i < 6; i++) picks.as<int64_t>()[i] = i % 2 ? -i : i - 1;
+  Expr index = b.wrap(*graph.add_input("i", DType::kI64, {2, 3}));
+  output(b, "rows", gather(x, index, 0));
+  output(b, "columns", gather(x, index, 2));
+  output(b, "joined", concat(std::array{x, x * 2.0, slice(x, 1, 3, 9)}, 1));
+  output(b, "sum1", sum(x, {1}));
+  output(b, "sum2", sum(x, {2}));
+  output(b, "top", reduce(x, "max", {0, 1}, false));
+  output(b, "low", reduce(x, "min", {0, 2}, false));
+  output(b, "all", reduce(x, "prod", {0, 1, 2}, false));
+  output(b, "mean", mean(x, {-1}));
+  for (int i = 0; i < 6; i++) picks.as<int64_t>()[i] = std::clamp<int64_t>(picks.as<int64_t>()[i], -5, 4);
+  compare(graph, nullptr, {noise({5, 40, 6}), picks});
+}
+
+TEST(cpu_rows, an_index_out_of_range_is_named) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {5, 4});
+  Expr index = b.wrap(*graph.add_input("i", DType::kI32, {2}));
+  auto picked = graph.add(Op::kGather, std::array{x.value(), index.value()}, {}, "pick");
+  output(b, "y", b.wrap(*picked));
+  Tensor bad = *Tensor::create(DType::kI32, std::array<int64_t, 1>{2});
+  bad.as<int32_t>()[1] = 5;
+  auto env = env_with(1);
+  auto run = [&](const char* bounds) {
+    auto program = *Compiled::compile(env, graph, nullptr, nullptr, {{"bounds", bounds}});
+    return program->run({}, std::array{noise({5, 4}), bad}, {}, 1);
+  };
+  auto failed = run("error");
+  EXPECT_EQ(failed.status().code(), Code::kRange);
+  EXPECT_EQ(failed.status().message(), "gather 'pick': index 5 at position 1 is outside an axis of 5");
+  EXPECT_EQ((*run("clamp"))[0].as<float>()[4], noise({5, 4}).as<float>()[16]);
+  EXPECT_EQ((*run("drop"))[0].as<float>()[4], 0.0f);
+}
+
+}  // namespace rlx

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an exec promises beyond a plain run: pointers, links, staging, conversion, fences, models.
+#include <cstring>
+
+#include "runtime/model.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static Graph counter() {  // next = state + x
+  Graph graph;
+  Dim n = Dim::symbol("n");
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 10}).ok());
+  Builder b(graph);
+  Expr state = input(b, "state", {n}), x = input(b, "x", {n});
+  output(b, "next", state + x);
+  return graph;
+}
+
+TEST(exec, linked_slots_exchange_at_the_next_run) {
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  ASSERT_TRUE(exec->set_dim("n", 3).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  Tensor x = *exec->tensor(SlotKind::kInput, 1);
+  ASSERT_EQ(x.count(), 3);
+  for (int i = 0; i < 3; i++) x.as<float>()[i] = static_cast<float>(i + 1);
+  for (int run = 1; run <= 3; run++) {
+    ASSERT_TRUE(exec->run().ok());
+    Tensor next = *exec->tensor(SlotKind::kOutput, 0);
+    for (int i = 0; i < 3; i++) EXPECT_EQ(next.as<float>()[i], static_cast<float>(run * (i + 1)));
+  }
+  EXPECT_EQ(exec->set_dim("n", 11).code(), Code::kRange);
+  EXPECT_EQ(exec->set_dim("m", 1).code(), Code::kNotFound);
+}
+
+TEST(exec, pointers_are_used_in_place_and_misaligned_ones_staged) {
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  ASSERT_TRUE(exec->set_dim("n", 2).ok());
+  alignas(16) char bytes[64] = {};
+  float a[2] = {1, 2}, b[2] = {10, 20}, got[2];
+  std::memcpy(bytes + 1, a, sizeof a);
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, bytes + 1, sizeof a).ok());
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 1, b, sizeof b).ok());
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kOutput, 0, bytes + 17, sizeof got).ok());
+  ASSERT_TRUE(exec->run().ok());
+  std::memcpy(got, bytes + 17, sizeof got);
+  EXPECT_EQ(got[1], 22.0f);
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 1, b, 4).ok());
+  EXPECT_EQ(exec->run().code(), Code::kInvalidArgument);
+}
+
+TEST(exec, inputs_that_disagree_are_refused_and_the_exec_stays_usable) {
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({4})).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, noise({5})).ok());
+  Status failed = exec->run();
+  EXPECT_EQ(failed.code(), Code::kShape);
+  EXPECT_EQ(failed.message(), "'x', axis 0: n is 4, not 5");
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, noise({4})).ok());
+  EXPECT_TRUE(exec->run().ok());
+}
+
+TEST(exec, io_convert_widens_inputs) {
+  auto env = env_with(1);
+  Tensor wide = *Tensor::create(DType::kF64, std::array<int64_t, 1>{3});
+  for (int i = 0; i < 3; i++) wide.as<double>()[i] = i + 0.5;
+  auto strict = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  EXPECT_EQ(strict->run({}, std::array{wide, noise({3})}, {}, 1).status().code(), Code::kDtype);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {{"io.convert", int64_t{1}}});
+  auto got = program->run({}, std::array{wide, wide}, {}, 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  EXPECT_EQ((*got)[0].as<float>()[2], 5.0f);
+}
+
+TEST(exec, a_run_waits_for_fences_and_a_failed_one_aborts_it) {
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  Fence before;
+  before.signal({});
+  auto done = exec->submit({&before, 1});
+  ASSERT_TRUE(done.ok());
+  EXPECT_TRUE(done->is_done());
+  EXPECT_TRUE(done->result().ok());
+  Fence failed = Fence::finished(Status(Code::kUnknown, "driver"));
+  EXPECT_EQ(exec->submit({&failed, 1})->result().code(), Code::kAborted);
+  Fence never;
+  EXPECT_EQ(Fence::wait({&never, 1}, true, 1000000, nullptr).code(), Code::kTimeout);
+}
+
+TEST(exec, a_memory_limit_refuses_the_plan) {
+  Encoder encoder;
+  auto env = env_with(1);
+  auto refused = Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {{"memory.limit", int64_t{1000}}});
+  EXPECT_EQ(refused.status().code(), Code::kNoMemory);
+}
+
+TEST(model, plans_grow_with_what_is_asked) {
+  Encoder encoder;
+  auto env = env_with(1);
+  auto model = *Model::create(env, encoder.graph, encoder.weights, {{"buckets.batch", std::vector<int64_t>{4, 8}}});
+  auto uppers = [&] { return *model->report("cache"); };
+  for (int64_t seq : {10, 7, 33, 20}) {
+    auto ran = model->run("", {}, Encoder::inputs(3, seq), {}, 2);
+    ASSERT_TRUE(ran.ok()) << ran.status().message();
+    EXPECT_EQ(ran->outputs[0].dims()[1], seq);
+    EXPECT_EQ(ran->device->info().name, "cpu");
+  }
+  EXPECT_NE(uppers().find("\"seq\": 10"), std::string::npos) << uppers();
+  EXPECT_NE(uppers().find("\"seq\": 64"), std::string::npos) << uppers();
+  EXPECT_NE(uppers().find("\"batch\": 4"), std::string::npos) << uppers();
+  auto plan = *model->get("", std::array<std::pair<std::string_view, int64_t>, 1>{{{"seq", 5}}});
+  EXPECT_EQ(plan->set_param("wo", noise({32, 32})).code(), Code::kState);
+  auto before = model->run("", {}, Encoder::inputs(1, 4), {}, 2);
+  ASSERT_TRUE(model->set_param("wo", noise({32, 32}, 50)).ok());
+  auto after = model->run("", {}, Encoder::inputs(1, 4), {}, 2);
+  EXPECT_NE(before->outputs[0].as<float>()[0], after->outputs[0].as<float>()[0]);
+  EXPECT_EQ(model->run("nonesuch", {}, Encoder::inputs(1, 4), {}, 2).status().code(), Code::kUnavailable);
+  EXPECT_EQ(model->run("nonesuch,reference", {}, Encoder::inputs(1, 4), {}, 2)->device->info().name, "reference");
+}
+
+}  // namespace rlx

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Params are set while other threads run: every run sees one whole set, old or new, never a mixture.
+#include <thread>
+
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static Tensor filled(std::vector<int64_t> dims, float value) {
+  Tensor tensor = *Tensor::create(DType::kF32, dims);
+  std::fill_n(tensor.as<float>(), tensor.count(), value);
+  return tensor;
+}
+
+// y = x * w + b with w = k everywhere and b = k: every element is 17 k.
+TEST(param_threads, every_run_sees_one_set) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  Expr x = input(b, "x", {3, 16});
+  output(b, "y", matmul(x, weight(b, *weights, "w", {16, 40})) + weight(b, *weights, "b", {40}) * 1.0);
+  ASSERT_TRUE(weights->put("w", filled({16, 40}, 1)).ok());
+  ASSERT_TRUE(weights->put("b", filled({40}, 1)).ok());
+  auto env = env_with(2);
+  auto program = *Compiled::compile(env, graph, weights, nullptr, {});
+  std::atomic<bool> stop{false};
+  std::atomic<int> torn{0}, runs{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; i++)
+    threads.emplace_back([&] {
+      auto exec = Exec::create(program).value();
+      if (!exec->bind(SlotKind::kInput, 0, filled({3, 16}, 1)).ok()) torn++;
+      while (!stop) {
+        if (!exec->run().ok()) torn++;
+        Tensor y = *exec->tensor(SlotKind::kOutput, 0);
+        float first = y.as<float>()[0];
+        for (int64_t k = 0; k < y.count(); k++) torn += y.as<float>()[k] != first;
+        torn += std::fmod(first, 17.0f) != 0;
+        runs++;
+      }
+    });
+  for (int k = 2; k < 60; k++) {
+    auto next = std::make_shared<Weights>();
+    ASSERT_TRUE(next->put("w", filled({16, 40}, static_cast<float>(k))).ok());
+    ASSERT_TRUE(next->put("b", filled({40}, static_cast<float>(k))).ok());
+    ASSERT_TRUE(program->set_params(next).ok());
+  }
+  while (runs < 200) std::this_thread::yield();
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(torn, 0);
+  auto last = program->run({}, std::array{filled({3, 16}, 1)}, {}, 1);
+  EXPECT_EQ((*last)[0].as<float>()[0], 17.0f * 59);
+}
+
+TEST(param_threads, programs_share_the_forms_of_one_weights_object) {
+  Encoder encoder;
+  auto env = env_with(1);
+  auto first = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  int64_t prepared = env->host()->counts(MemoryKind::kPrepared).allocations;
+  EXPECT_GT(prepared, 0);
+  auto second = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {{"dims.seq", int64_t{8}}});
+  EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).allocations, prepared);
+  ASSERT_TRUE(second->set_param("w1", noise({Encoder::kWidth, Encoder::kInner}, 99)).ok());
+  EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).allocations, prepared + 1) << "only what depends on it";
+}
+
+TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  output(b, "y", matmul(input(b, "x", {2, 16}), weight(b, *weights, "w", {16, 40})));
+  auto env = env_with(1);
+  auto keep = *Compiled::compile(env, graph, weights, nullptr, {});
+  auto want = *keep->run({}, std::array{noise({2, 16})}, {}, 1);
+  auto program = *Compiled::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
+  EXPECT_EQ(weights->get("w").status().code(), Code::kState);
+  expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
+}
+
+}  // namespace rlx
