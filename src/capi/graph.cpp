@@ -64,7 +64,8 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
 // `text` is the op's name, perhaps with attributes: "layer_norm eps=1e-5".
 static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span<const rlx_value_t> in,
                             const rlx_attrs_t* attrs) {
-  auto [name, all] = RLX_TRY(parse_op_text(text));
+  size_t end = std::min(text.find(' '), text.size());
+  std::string name(text.substr(0, end));
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || info->is(kInternal) || info->is(kLeaf))
     return Status(Code::kNotFound, "no op '" + name + "'").with("op", name);
@@ -76,6 +77,9 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
     if (!known.ok()) return std::move(known).status().prefixed(name + ": ").with("op", name);
     values.push_back(*known);
   }
+  auto words = parse_attrs(text.substr(end));
+  if (!words.ok()) return std::move(words).status().prefixed(name + ": ").with("op", name);
+  NamedAttrs all = *std::move(words);
   for (auto& pair : RLX_TRY(values_of(attrs, graph.env->dims))) all.push_back(std::move(pair));
   return graph.graph.add(info->op(), values, std::move(all));
 }
