@@ -52,8 +52,8 @@ Status eval_iota(EvalArgs& args) {
 
 static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
 
-// A symbol that the graph does not know yet. The dot keeps it apart from what users call their sizes.
-static std::string fresh_symbol(const Graph& graph, std::string_view op) {
+// The dot keeps it apart from what users call their sizes.
+std::string fresh_symbol(const Graph& graph, std::string_view op) {
   auto taken = [&](const std::string& name) {
     return std::any_of(graph.symbols().begin(), graph.symbols().end(),
                        [&](auto& known) { return known.first == name; });
