@@ -76,6 +76,9 @@ class Attrs {
   const std::shared_ptr<const Graph>& graph(std::string_view name) const {
     return std::get<std::shared_ptr<const Graph>>(get(name));
   }
+  const std::vector<std::string>& strs(std::string_view name) const {
+    return std::get<std::vector<std::string>>(get(name));
+  }
   const Tensor& tensor(std::string_view name) const { return std::get<Tensor>(get(name)); }
 
   const OpInfo* info() const { return info_; }

@@ -116,6 +116,7 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
           .with("input", port.name)
           .with("expected", port.letter)
           .with("got", got);
+    if (port.letter == kAnyDtype) continue;
     auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == port.letter; });
     if (bound == letters.end()) {
       letters.emplace_back(port.letter, i);

@@ -27,6 +27,7 @@ static std::optional<DTypeSet> parse_set(std::string_view letters) {
       {'Z', dtypes::Z}, {'D', dtypes::D}, {'E', dtypes::E}, {'A', dtypes::A}, {'X', dtypes::X}, {'Q', dtypes::Q}};
   while (!letters.empty() && letters.back() == '\'') letters.remove_suffix(1);
   if (auto one = find_dtype(letters)) return DTypeSet{*one};
+  if (letters == kAnyDtype) return dtypes::A;
   DTypeSet set;
   for (char letter : letters) {
     bool known = false;

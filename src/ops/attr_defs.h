@@ -81,6 +81,9 @@ inline AttrDef opt_f64(std::string_view name) {
 inline AttrDef opt_str(std::string_view name) {
   return make(name, AttrKind::kStr, false);
 }
+inline AttrDef opt_strs(std::string_view name) {
+  return make(name, AttrKind::kStrs, false);
+}
 inline AttrDef opt_dim(std::string_view name) {
   return make(name, AttrKind::kDim, false);
 }

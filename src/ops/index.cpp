@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "ops/blocks.h"
+
 namespace rlx {
 
 // ---- the bounds rule (OPS.md 3.1) ----
@@ -52,8 +54,8 @@ Status eval_iota(EvalArgs& args) {
 
 static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
 
-// A symbol that the graph does not know yet. The dot keeps it apart from what users call their sizes.
-static std::string fresh_symbol(const Graph& graph, std::string_view op) {
+// The dot keeps it apart from what users call their sizes.
+std::string fresh_symbol(const Graph& graph, std::string_view op) {
   auto taken = [&](const std::string& name) {
     return std::any_of(graph.symbols().begin(), graph.symbols().end(),
                        [&](auto& known) { return known.first == name; });
@@ -171,8 +173,22 @@ static auto copy_out(const EvalArgs& args) {
   };
 }
 
+// Only the picked rows are decoded.
+static Status gather_blocks(EvalArgs& args) {
+  const Operand &x = args.in[0], &out = args.out[0];
+  const DTypeInfo& type = info(x.dtype);
+  std::vector<float> row;
+  return visit<dtypes::F>(out.dtype, [&]<class T>() {
+    return walk_axis(args, x, args.in[1], [&](int64_t at, int64_t i, int64_t run) {
+      row.assign(static_cast<size_t>(run), 0);
+      if (at >= 0) decode_blocks(x.dtype, x.data + at / type.block * type.bytes, run, row.data());
+      std::copy(row.begin(), row.end(), out.as<T>() + i);
+    });
+  });
+}
+
 Status eval_gather(EvalArgs& args) {
-  if (is_block(args.in[0].dtype)) return args.fail(Code::kUnsupported, "block-quantised rows come with `dequantize`");
+  if (is_block(args.in[0].dtype)) return gather_blocks(args);
   return walk_axis(args, args.in[0], args.in[1], copy_out(args));
 }
 Status eval_gather_elements(EvalArgs& args) {

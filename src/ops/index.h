@@ -16,6 +16,9 @@ inline int64_t index_at(const Operand& indices, int64_t i) {
   return indices.dtype == DType::kI32 ? indices.as<int32_t>()[i] : indices.as<int64_t>()[i];
 }
 
+// A symbol that the graph does not know yet, for a size that the contents of one of its nodes decide (OPS.md D6).
+std::string fresh_symbol(const Graph& graph, std::string_view op);
+
 // The result size of a `dynamic_iota` whose count is this value (OPS.md D6).
 Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes);
 

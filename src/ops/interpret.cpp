@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/interpret.h"
 
+#include "ops/control.h"
 #include "ops/expr.h"
 #include "ops/index.h"
 
@@ -16,10 +17,13 @@ DType storage_of(DType declared, EvalMode mode) {
   return is_complex(declared) ? DType::kC128 : declared;
 }
 
+Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                          const SymbolLookup& around, const Params& params, EvalOptions options);
+
 // One walk over a graph: values by node, sizes by symbol.
 class Walk {
  public:
-  Walk(const Graph& graph, const std::map<std::string, Tensor>& params, EvalOptions options, Sizes sizes)
+  Walk(const Graph& graph, const Params& params, EvalOptions options, Sizes sizes)
       : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
@@ -79,7 +83,21 @@ class Walk {
     return graph_.info(node).primitive() ? run_primitive(index, node) : run_composite(index, node);
   }
 
+  // The branch decides the sizes of what it gives, so its results are taken as they come.
+  Status run_if(uint32_t index, const Node& node) {
+    const Graph& branch = *node.attrs.graph(*value(node.in[0]).as<bool8>() ? "then" : "else");
+    std::vector<Tensor> given;
+    for (size_t i = 1; i < node.in.size(); i++) given.push_back(value(node.in[i]));
+    values_[index] = RLX_TRY(run_sub_graph(branch, given, lookup(), params_, options_));
+    for (size_t i = 0; i < node.out.size(); i++)
+      for (size_t axis = 0; axis < node.out[i].rank(); axis++)
+        if (const std::string* symbol = node.out[i].dims[axis].symbol_name())
+          RLX_TRY(bind_symbol(*symbol, values_[index][i].dims()[axis]));
+    return {};
+  }
+
   Status run_primitive(uint32_t index, const Node& node) {
+    if (node.op == Op::kIf) return run_if(index, node);
     std::vector<Operand> in(std::max(node.in.size(), graph_.info(node).signature.in.size()));
     for (size_t i = 0; i < node.in.size(); i++)
       if (present(node.in[i])) in[i] = Operand::of(value(node.in[i]));
@@ -92,7 +110,7 @@ class Walk {
       values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
       out.push_back(Operand::of(values_[index].back()));
     }
-    return eval_node(graph_, node, in, out, lookup(), options_);
+    return eval_node(graph_, node, in, out, lookup(), options_, params_);
   }
 
   // A composite runs as the graph of its decomposition.
@@ -108,6 +126,10 @@ class Walk {
         continue;
       }
       const ValueType& type = graph_.type(node.in[i]);
+      if (is_block(type.dtype)) {  // no input may be of such a type
+        in.push_back(builder.constant(value(node.in[i])));
+        continue;
+      }
       in.push_back(builder.wrap(RLX_TRY(body.add_input("in" + std::to_string(i), type.dtype, type.dims))));
       given.push_back(value(node.in[i]));
     }
@@ -121,11 +143,22 @@ class Walk {
   }
 
   const Graph& graph_;
-  const std::map<std::string, Tensor>& params_;
+  const Params& params_;
   EvalOptions options_;
   Sizes sizes_;
   std::vector<std::vector<Tensor>> values_;
 };
+
+// A sub-graph with the sizes of the graph around it.
+Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                          const SymbolLookup& around, const Params& params, EvalOptions options) {
+  Sizes sizes;
+  std::vector<std::string> own = own_symbols(graph);
+  for (const auto& [symbol, range] : graph.symbols())
+    if (std::find(own.begin(), own.end(), symbol) == own.end())
+      if (auto size = around(symbol)) sizes.emplace(symbol, *size);
+  return Walk(graph, params, options, std::move(sizes)).run(inputs);
+}
 
 }  // namespace
 
@@ -145,13 +178,16 @@ Tensor convert(const Tensor& tensor, DType to) {
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
-                 const SymbolLookup& sizes, EvalOptions options) {
+                 const SymbolLookup& sizes, EvalOptions options, const Params& params) {
   SmallVector<DType, 64> declared_in, declared_out;
   for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
   std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
-  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where};
+  std::function run = [&](const Graph& sub_graph, std::span<const Tensor> inputs) {
+    return run_sub_graph(sub_graph, inputs, sizes, params, options);
+  };
+  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where, &run};
   return args.info.eval(args);
 }
 
@@ -191,8 +227,8 @@ Result<Sizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   return sizes;
 }
 
-Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
-                                      const std::map<std::string, Tensor>& params, EvalOptions options) {
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const Params& params,
+                                      EvalOptions options) {
   Sizes sizes = RLX_TRY(bind_sizes(graph, inputs));
   return Walk(graph, params, options, std::move(sizes)).run(inputs);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions (OPS.md 4.6).
+#include "ops/blocks.h"
+#include "ops/contraction.h"
 #include "ops/eval.h"
 
 namespace rlx {
-
-static constexpr DTypeSet kEightBit{DType::kI8, DType::kU8};
 
 // The result dtypes of the table under `matmul`: the default first, then what out_dtype may name.
 static Result<std::vector<DType>> product_dtypes(InferArgs& args) {
@@ -66,14 +66,9 @@ struct Side {
   }
 };
 
-// Integer sums wrap: modulo 2^64 contains every narrower modulus.
-template <class A>
-using Accumulator =
-    std::conditional_t<is_complex_type<A>, c128, std::conditional_t<std::is_integral_v<A>, uint64_t, double>>;
-
 template <class A, class B, class Out>
-static void product(const EvalArgs& args) {
-  const Operand &a = args.in[0], &b = args.in[1], &out = args.out[0];
+static void product(const EvalArgs& args, const Operand& b) {
+  const Operand &a = args.in[0], &out = args.out[0];
   bool flip_a = args.attrs.flag("transpose_a"), flip_b = args.attrs.flag("transpose_b");
   std::span<const int64_t> out_dims(out.dims), batch_dims = out_dims.first(out.rank() - 2);
   Side left(a, !flip_a, batch_dims), right(b, flip_b, batch_dims);
@@ -87,26 +82,32 @@ static void product(const EvalArgs& args) {
         const A* x = a.as<A>() + at.offset(0) + i * left.outer;
         const B* y = b.as<B>() + at.offset(1) + j * right.outer;
         Sum sum = 0;
-        for (int64_t k = 0; k < inner; k++)
-          sum += static_cast<Sum>(static_cast<Compute<A>>(x[k * left.inner])) *
-                 static_cast<Sum>(static_cast<Compute<B>>(y[k * right.inner]));
-        out.as<Out>()[(batch * rows + i) * columns + j] = Out(static_cast<Compute<Out>>(sum));
+        for (int64_t k = 0; k < inner; k++) sum += term<Sum>(x[k * left.inner]) * term<Sum>(y[k * right.inner]);
+        out.as<Out>()[(batch * rows + i) * columns + j] = rounded<Out>(sum);
       }
 }
 
 Status eval_matmul(EvalArgs& args) {
-  DType a = args.in[0].dtype, b = args.in[1].dtype, out = args.out[0].dtype;
-  if (is_block(b)) return args.fail(Code::kUnsupported, "products of block-quantised weights come with `dequantize`");
-  if (kEightBit.has(a)) {
-    visit<kEightBit>(a, [&]<class A>() { visit<kEightBit>(b, [&]<class B>() { product<A, B, int32_t>(args); }); });
+  const Operand& b = args.in[1];
+  DType a = args.in[0].dtype, out = args.out[0].dtype;
+  if (is_block(b.dtype)) {
+    Tensor weights = RLX_TRY(decoded(b));
+    visit<dtypes::F>(a, [&]<class A>() {
+      Operand values = Operand::of(weights);
+      out == a ? product<A, float, A>(args, values) : product<A, float, float>(args, values);
+    });
+  } else if (kEightBit.has(a)) {
+    visit<kEightBit>(
+        a, [&]<class A>() { visit<kEightBit>(b.dtype, [&]<class B>() { product<A, B, int32_t>(args, b); }); });
   } else if (dtypes::E.has(a)) {
     visit<dtypes::E>(a, [&]<class A>() {
-      visit<dtypes::E>(b, [&]<class B>() { visit<dtypes::F>(out, [&]<class Out>() { product<A, B, Out>(args); }); });
+      visit<dtypes::E>(b.dtype,
+                       [&]<class B>() { visit<dtypes::F>(out, [&]<class Out>() { product<A, B, Out>(args, b); }); });
     });
   } else if (is_half(a)) {
-    visit<dtypes::F>(a, [&]<class T>() { out == a ? product<T, T, T>(args) : product<T, T, float>(args); });
+    visit<dtypes::F>(a, [&]<class T>() { out == a ? product<T, T, T>(args, b) : product<T, T, float>(args, b); });
   } else {
-    visit<dtypes::N | dtypes::Z>(a, [&]<class T>() { product<T, T, T>(args); });
+    visit<dtypes::N | dtypes::Z>(a, [&]<class T>() { product<T, T, T>(args, b); });
   }
   return {};
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sums of products share (OPS.md 1.4, 1.5): floats accumulate in f64, complex in c128, and integers in u64, where
+// wrapping modulo 2^64 contains every narrower modulus. A result is rounded once.
+#pragma once
+
+#include <type_traits>
+
+#include "base/visit.h"
+
+namespace rlx {
+
+template <class A>
+using Accumulator =
+    std::conditional_t<is_complex_type<A>, c128, std::conditional_t<std::is_integral_v<A>, uint64_t, double>>;
+
+template <class Sum, class A>
+Sum term(A x) {
+  return static_cast<Sum>(static_cast<Compute<A>>(x));
+}
+template <class Out, class Sum>
+Out rounded(Sum sum) {
+  return Out(static_cast<Compute<Out>>(sum));
+}
+
+inline constexpr DTypeSet kEightBit{DType::kI8, DType::kU8};
+
+}  // namespace rlx

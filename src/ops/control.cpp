@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow (OPS.md 4.10). A sub-graph sees its inputs only; its sizes are those of the graph around it (3.3), but
+// for those that its own contents decide: no output of a loop may depend on these, and for `if` they are fresh outside.
+#include "ops/control.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/eval.h"
+#include "ops/index.h"
+
+namespace rlx {
+
+// ---- symbols ----
+
+std::vector<std::string> own_symbols(const Graph& graph) {
+  std::vector<std::string> own;
+  for (const Node& node : graph.nodes())
+    for (const AttrDef& def : node.attrs.info()->attrs) {
+      if (!node.attrs.has(def.name)) continue;
+      if (def.name == "symbol" && def.kind == AttrKind::kStr) own.push_back(node.attrs.str("symbol"));
+      if (def.name == "symbols" && def.kind == AttrKind::kStrs)
+        for (const std::string& symbol : node.attrs.strs("symbols")) own.push_back(symbol);
+    }
+  return own;
+}
+
+static bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
+  bool found = false;
+  visit_symbols(dim, [&](const std::string& symbol) { found |= among(symbols, symbol); });
+  return found;
+}
+
+// ---- inference: a sub-graph against what it is given ----
+
+static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph) {
+  std::vector<std::string> own = own_symbols(graph), known;
+  for (const auto& [symbol, range] : args.graph.symbols()) known.push_back(symbol);
+  for (const auto& [symbol, range] : graph.symbols()) {
+    if (among(own, symbol)) continue;
+    if (!among(known, symbol))
+      return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
+    // What was proved inside holds within the ranges there.
+    RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
+    if (range.hi < Interval::kUnbounded) RLX_TRY(args.require_le(Dim::symbol(symbol), range.hi, name));
+  }
+  return {};
+}
+
+static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got) {
+  if (expected.dtype != got.dtype || expected.rank() != got.rank())
+    return args
+        .fail(got.dtype == expected.dtype ? Code::kShape : Code::kDtype,
+              what + " is " + text_of(got) + ", not " + text_of(expected))
+        .with("expected", text_of(expected))
+        .with("got", text_of(got));
+  for (size_t i = 0; i < got.rank(); i++)
+    RLX_TRY(args.same(expected.dims[i], got.dims[i], format("%s, axis %zu", what.c_str(), i)));
+  return {};
+}
+
+// The sub-graph takes exactly these values.
+static Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given) {
+  const Graph& graph = *args.attrs.graph(attr);
+  std::string name = "'" + std::string(attr) + "'";
+  if (graph.inputs().size() != given.size())
+    return args.fail(Code::kInvalidArgument,
+                     format("%s takes %zu inputs, not %zu", name.c_str(), graph.inputs().size(), given.size()));
+  RLX_TRY(check_symbols(args, name, graph));
+  for (size_t i = 0; i < given.size(); i++) {
+    const ValueType& formal = graph.node(graph.inputs()[i]).out[0];
+    RLX_TRY(check_type(args, name + ", input '" + graph.leaf_name(graph.inputs()[i]) + "'", given[i], formal));
+  }
+  return {};
+}
+
+static Status check_output_count(InferArgs& args, const char* attr, size_t expected) {
+  size_t got = args.attrs.graph(attr)->outputs().size();
+  if (got == expected) return {};
+  return args.fail(Code::kInvalidArgument, format("'%s' has %zu outputs, not %zu", attr, got, expected));
+}
+
+// The type of an output of a loop's body, in sizes that are known around it.
+static Result<ValueType> body_output(InferArgs& args, size_t i) {
+  const Graph& body = *args.attrs.graph("body");
+  const GraphOutput& output = body.outputs()[i];
+  const ValueType& type = body.type(output.value);
+  std::vector<std::string> own = own_symbols(body);
+  for (const Dim& dim : type.dims)
+    if (mentions(dim, own))
+      return args.fail(Code::kShape, "'body', output '" + output.name + "': the size " + dim.text() +
+                                         " depends on contents, so it may differ from step to step");
+  return type;
+}
+
+static Status check_carries(InferArgs& args, std::span<const ValueType> carries) {
+  for (size_t i = 0; i < carries.size(); i++) {
+    std::string what = "'body', output '" + args.attrs.graph("body")->outputs()[i].name + "'";
+    RLX_TRY(check_type(args, what + " (a carry)", carries[i], RLX_TRY(body_output(args, i))));
+  }
+  return {};
+}
+
+// All values, or an error for one that is left out.
+static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
+  std::vector<ValueType> given;
+  for (size_t i = first; i < args.in.size(); i++) {
+    if (!args.in[i]) return args.fail(Code::kInvalidArgument, format("input %zu may not be left out", i));
+    given.push_back(*args.in[i]);
+  }
+  return given;
+}
+
+// ---- if ----
+
+// The sizes of an `if` whose branches differ: fresh symbols, one for each pair of differing sizes. Their names stay
+// with the node, so that the same node in another graph means the same sizes.
+struct JoinedSizes {
+  struct Pair {
+    Dim a, b;
+    std::string symbol;
+  };
+  InferArgs& args;
+  const Graph &then, &otherwise;
+  std::vector<std::string> own_then = own_symbols(then), own_otherwise = own_symbols(otherwise);
+  std::vector<Pair> pairs = {};
+
+  Result<std::string> next_name() const {
+    if (!args.attrs.has("symbols")) return fresh_symbol(args.graph, "if");
+    const auto& names = args.attrs.strs("symbols");
+    if (pairs.size() < names.size()) return names[pairs.size()];
+    return args.fail(Code::kOption, "'symbols' names fewer sizes than the branches leave open");
+  }
+
+  Result<Dim> join(const Dim& a, const Dim& b, const std::string& what) {
+    if (!mentions(a, own_then) && !mentions(b, own_otherwise)) {
+      Interval difference = args.graph.range(b - a);
+      if (difference.lo <= 0 && difference.hi >= 0) return args.same(a, b, what);
+    }
+    for (const Pair& pair : pairs)
+      if (pair.a == a && pair.b == b) return Dim::symbol(pair.symbol);
+    std::string symbol = RLX_TRY(next_name());
+    Interval x = then.range(a), y = otherwise.range(b);
+    RLX_TRY(args.graph.declare_symbol(symbol, {std::max<int64_t>(0, std::min(x.lo, y.lo)), std::max(x.hi, y.hi)}));
+    pairs.push_back({a, b, symbol});
+    return Dim::symbol(symbol);
+  }
+};
+
+Status infer_if(InferArgs& args) {
+  if (args.rank() != 0) return args.fail(Code::kShape, "pred must be a scalar").with("input", "pred");
+  std::vector<ValueType> given = RLX_TRY(all_given(args, 1));
+  for (const char* branch : {"then", "else"}) RLX_TRY(check_inputs(args, branch, given));
+  const Graph &then = *args.attrs.graph("then"), &otherwise = *args.attrs.graph("else");
+  if (then.outputs().empty()) return args.fail(Code::kInvalidArgument, "'then' has no output");
+  RLX_TRY(check_output_count(args, "else", then.outputs().size()));
+  JoinedSizes sizes{args, then, otherwise};
+  args.out.clear();
+  for (size_t i = 0; i < then.outputs().size(); i++) {
+    const ValueType &a = then.type(then.outputs()[i].value), &b = otherwise.type(otherwise.outputs()[i].value);
+    if (a.dtype != b.dtype || a.rank() != b.rank())
+      return args.fail(
+          a.dtype == b.dtype ? Code::kShape : Code::kDtype,
+          format("output %zu is %s in 'then' and %s in 'else'", i, text_of(a).c_str(), text_of(b).c_str()));
+    ValueType joined{a.dtype, {}};
+    for (size_t axis = 0; axis < a.rank(); axis++)
+      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis], format("output %zu, axis %zu", i, axis))));
+    args.out.push_back(std::move(joined));
+  }
+  std::vector<std::string> names;
+  for (const auto& pair : sizes.pairs) names.push_back(pair.symbol);
+  if (!names.empty()) args.attrs = args.attrs.with("symbols", std::move(names));
+  return {};
+}
+
+// ---- while, scan ----
+
+Status infer_while(InferArgs& args) {
+  std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
+  size_t carries = static_cast<size_t>(args.attrs.i64("n_carry"));
+  if (carries > given.size())
+    return args.fail(Code::kOption, format("n_carry is %zu, but there are %zu inputs", carries, given.size()));
+  for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given));
+  RLX_TRY(check_output_count(args, "cond", 1));
+  RLX_TRY(check_output_count(args, "body", carries));
+  const Graph& cond = *args.attrs.graph("cond");
+  RLX_TRY(check_type(args, "'cond', output '" + cond.outputs()[0].name + "'", {DType::kBool, {}},
+                     cond.type(cond.outputs()[0].value)));
+  args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
+  return check_carries(args, args.out);
+}
+
+// The number of steps: the size that all xs share, or `length` where there are none.
+static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
+  if (xs.empty() != args.attrs.has("length"))
+    return args.fail(Code::kOption, xs.empty() ? "'length' is needed where there are no xs"
+                                               : "'length' is that of the xs: it may not be given");
+  Dim length = xs.empty() ? args.attrs.dim("length") : Dim();
+  for (size_t i = 0; i < xs.size(); i++) {
+    if (xs[i].rank() == 0) return args.fail(Code::kShape, format("xs %zu is a scalar: it has no steps", i));
+    length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of steps of the xs"));
+  }
+  if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");
+  return length;
+}
+
+Status infer_scan(InferArgs& args) {
+  std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
+  auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
+  if (carries + xs > given.size())
+    return args.fail(Code::kOption, format("n_carry %zu and n_xs %zu exceed %zu inputs", carries, xs, given.size()));
+  Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
+  for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
+  RLX_TRY(check_inputs(args, "body", given));
+  size_t outputs = args.attrs.graph("body")->outputs().size();
+  if (outputs < std::max<size_t>(carries, 1))
+    return args.fail(Code::kInvalidArgument,
+                     format("'body' has %zu outputs, not %zu or more", outputs, std::max<size_t>(carries, 1)));
+  args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
+  RLX_TRY(check_carries(args, args.out));
+  for (size_t i = carries; i < outputs; i++) {
+    ValueType stacked = RLX_TRY(body_output(args, i));
+    stacked.dims.insert(stacked.dims.begin(), length);
+    args.out.push_back(std::move(stacked));
+  }
+  return {};
+}
+
+// ---- eval ----
+
+// Operands do not own their bytes, and a sub-graph may hand an input on as an output: it is given copies.
+static Result<std::vector<Tensor>> copies(std::span<const Operand> operands) {
+  std::vector<Tensor> tensors;
+  for (const Operand& operand : operands) {
+    if (!operand) continue;
+    tensors.push_back(RLX_TRY(Tensor::create(operand.dtype, operand.dims)));
+    if (tensors.back().bytes()) std::memcpy(tensors.back().data(), operand.data, tensors.back().bytes());
+  }
+  return tensors;
+}
+
+static Status copy_out(EvalArgs& args, size_t i, const Tensor& tensor) {
+  if (!std::ranges::equal(tensor.dims(), args.out[i].dims))
+    return args.fail(Code::kShape,
+                     format("output %zu is %s, not %s", i, type_text(tensor.dtype(), tensor.dims()).c_str(),
+                            type_text(args.out[i].dtype, args.out[i].dims).c_str()));
+  if (tensor.bytes()) std::memcpy(args.out[i].data, tensor.data(), tensor.bytes());
+  return {};
+}
+
+Status eval_if(EvalArgs& args) {
+  const Graph& branch = *args.attrs.graph(*args.in[0].as<bool8>() ? "then" : "else");
+  std::vector<Tensor> given = RLX_TRY(copies(args.in.subspan(1))), results = RLX_TRY((*args.run)(branch, given));
+  for (size_t i = 0; i < results.size(); i++) RLX_TRY(copy_out(args, i, results[i]));
+  return {};
+}
+
+Status eval_while(EvalArgs& args) {
+  const Graph &cond = *args.attrs.graph("cond"), &body = *args.attrs.graph("body");
+  std::vector<Tensor> values = RLX_TRY(copies(args.in));
+  int64_t most = args.attrs.i64("max_trips");
+  for (int64_t trip = 0; most < 0 || trip < most; trip++) {
+    std::vector<Tensor> proceed = RLX_TRY((*args.run)(cond, values));
+    if (!*proceed[0].as<bool8>()) break;
+    std::vector<Tensor> next = RLX_TRY((*args.run)(body, values));
+    std::move(next.begin(), next.end(), values.begin());
+  }
+  for (size_t i = 0; i < args.out.size(); i++) RLX_TRY(copy_out(args, i, values[i]));
+  return {};
+}
+
+// Row t of the first axis, sharing the bytes.
+static Result<Tensor> step_of(const Tensor& xs, int64_t t) {
+  size_t bytes = xs.bytes() / static_cast<size_t>(xs.dims()[0]);
+  std::shared_ptr<std::byte> row(xs.share(), xs.data() + static_cast<size_t>(t) * bytes);
+  return Tensor::adopt(xs.dtype(), xs.dims().subspan(1), std::move(row), bytes);
+}
+
+Status eval_scan(EvalArgs& args) {
+  const Graph& body = *args.attrs.graph("body");
+  auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
+  std::vector<Tensor> given = RLX_TRY(copies(args.in)), values = given;
+  int64_t length = xs ? given[carries].dims()[0] : RLX_TRY(args.dim("length"));
+  for (int64_t step = 0; step < length; step++) {
+    int64_t t = args.attrs.flag("reverse") ? length - 1 - step : step;
+    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(step_of(given[i], t));
+    std::vector<Tensor> results = RLX_TRY((*args.run)(body, values));
+    for (size_t i = carries; i < results.size(); i++)
+      if (size_t bytes = results[i].bytes())
+        std::memcpy(args.out[i].data + static_cast<size_t>(t) * bytes, results[i].data(), bytes);
+    std::move(results.begin(), results.begin() + static_cast<ptrdiff_t>(carries), values.begin());
+  }
+  for (size_t i = 0; i < carries; i++) RLX_TRY(copy_out(args, i, values[i]));
+  return {};
+}
+
+}  // namespace rlx

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution (OPS.md 4.6), for any number of spatial axes: sums over the window, position by position.
+#include "ops/contraction.h"
+#include "ops/eval.h"
+
+namespace rlx {
+
+// ---- attributes: a list per spatial axis, or its default ----
+
+static std::vector<int64_t> numbers_or(const Attrs& attrs, const char* name, size_t axes, int64_t fallback) {
+  return attrs.has(name) ? attrs.i64s(name) : std::vector<int64_t>(axes, fallback);
+}
+static std::vector<Dim> dims_or(const Attrs& attrs, const char* name, size_t axes, int64_t fallback) {
+  return attrs.has(name) ? attrs.dims(name) : std::vector<Dim>(axes, fallback);
+}
+
+struct ConvAttrs {
+  std::vector<int64_t> strides, spread, dilation;  // lhs_dilation, rhs_dilation
+  std::vector<Dim> lo, hi;
+  ConvAttrs(const Attrs& attrs, size_t axes)
+      : strides(numbers_or(attrs, "strides", axes, 1)),
+        spread(numbers_or(attrs, "lhs_dilation", axes, 1)),
+        dilation(numbers_or(attrs, "rhs_dilation", axes, 1)),
+        lo(dims_or(attrs, "pad_lo", axes, 0)),
+        hi(dims_or(attrs, "pad_hi", axes, 0)) {}
+  bool has_entries_for(size_t axes) const {
+    return strides.size() == axes && spread.size() == axes && dilation.size() == axes && lo.size() == axes &&
+           hi.size() == axes;
+  }
+};
+
+// ---- inference ----
+
+static Result<DType> conv_dtype(InferArgs& args) {
+  DType x = args.in[0]->dtype, w = args.in[1]->dtype;
+  if (kEightBit.has(x) && kEightBit.has(w)) return DType::kI32;
+  if (x == w && (is_float(x) || x == DType::kI32)) return x;
+  return args
+      .fail(Code::kDtype, "no convolution of " + std::string(name(x)) + " with weights of " + std::string(name(w)))
+      .with("input", "w")
+      .with("expected", name(x))
+      .with("got", name(w));
+}
+
+Status infer_conv(InferArgs& args) {
+  args.out[0].dtype = RLX_TRY(conv_dtype(args));
+  const std::vector<Dim>&x = args.dims(0), &w = args.dims(1);
+  if (x.size() < 3 || x.size() > 5 || w.size() != x.size())
+    return args.fail(Code::kShape,
+                     format("x and w need rank 3, 4 or 5, both the same, not %zu and %zu", x.size(), w.size()));
+  size_t axes = x.size() - 2;
+  ConvAttrs conv(args.attrs, axes);
+  if (!conv.has_entries_for(axes))
+    return args.fail(Code::kOption, format("strides, pads and dilations need %zu entries, one per spatial axis", axes));
+  int64_t groups = args.attrs.i64("groups");
+  RLX_TRY(args.same(x[1], w[1] * Dim(groups), "the channels of x, and those of w times the groups"));
+  RLX_TRY(args.divided(w[0], groups, "the output channels over the groups"));
+  args.out[0].dims = {x[0], w[0]};
+  for (size_t i = 0; i < axes; i++) {
+    Dim spread = args.not_negative((x[2 + i] - 1) * Dim(conv.spread[i]) + 1);
+    Dim room = spread + conv.lo[i] + conv.hi[i] - Dim(conv.dilation[i]) * (w[2 + i] - 1) - 1;
+    args.out[0].dims.push_back(args.not_negative(floor_div(room, conv.strides[i]) + 1));
+  }
+  return {};
+}
+
+// ---- eval ----
+
+// Where a window reads: from the position of an output and of a weight to that of an element of x.
+struct Window {
+  ConvAttrs conv;
+  Dims lo, sizes, x_strides;
+
+  // The offset in a channel of x, or -1: in the padding, or between the elements of a spread x.
+  int64_t offset(const Dims& out, const Dims& tap) const {
+    int64_t offset = 0;
+    for (size_t i = 0; i < sizes.size(); i++) {
+      int64_t at = out[i] * conv.strides[i] + tap[i] * conv.dilation[i] - lo[i];
+      if (at < 0 || at % conv.spread[i] || at / conv.spread[i] >= sizes[i]) return -1;
+      offset += at / conv.spread[i] * x_strides[i];
+    }
+    return offset;
+  }
+};
+
+static Result<Window> window_of(const EvalArgs& args) {
+  std::span<const int64_t> spatial = std::span<const int64_t>(args.in[0].dims).subspan(2);
+  ConvAttrs conv(args.attrs, spatial.size());
+  Dims lo;
+  for (const Dim& dim : conv.lo) lo.push_back(RLX_TRY(evaluate(dim, args.sizes)));
+  return Window{std::move(conv), lo, Dims(spatial), dense_strides(spatial)};
+}
+
+template <class X, class W, class Out>
+static void convolve(const EvalArgs& args, const Window& window) {
+  const Operand &x = args.in[0], &w = args.in[1], &out = args.out[0];
+  std::span<const int64_t> out_dims(out.dims), w_dims(w.dims);
+  int64_t items = out_dims[0], filters = out_dims[1], channels = w_dims[1], x_channels = x.dims[1];
+  int64_t per_group = filters / args.attrs.i64("groups");
+  int64_t places = *element_count(out_dims.subspan(2)), taps = *element_count(w_dims.subspan(2));
+  int64_t x_plane = *element_count(std::span<const int64_t>(x.dims).subspan(2));
+  using Sum = Accumulator<X>;
+  for (int64_t item = 0; item < items; item++)
+    for (int64_t filter = 0; filter < filters; filter++) {
+      const X* first = x.as<X>() + (item * x_channels + filter / per_group * channels) * x_plane;
+      Odometer<0> place(Dims(out_dims.subspan(2)), {});
+      for (int64_t p = 0; p < places; p++, place.next()) {
+        Sum sum = 0;
+        Odometer<0> tap(Dims(w_dims.subspan(2)), {});
+        for (int64_t k = 0; k < taps; k++, tap.next()) {
+          int64_t at = window.offset(place.index(), tap.index());
+          for (int64_t c = 0; c < channels && at >= 0; c++)
+            sum += term<Sum>(first[c * x_plane + at]) * term<Sum>(w.as<W>()[(filter * channels + c) * taps + k]);
+        }
+        out.as<Out>()[(item * filters + filter) * places + p] = rounded<Out>(sum);
+      }
+    }
+}
+
+Status eval_conv(EvalArgs& args) {
+  Window window = RLX_TRY(window_of(args));
+  DType x = args.in[0].dtype, w = args.in[1].dtype;
+  if (kEightBit.has(x))
+    visit<kEightBit>(
+        x, [&]<class X>() { visit<kEightBit>(w, [&]<class W>() { convolve<X, W, int32_t>(args, window); }); });
+  else
+    visit<dtypes::F | DTypeSet{DType::kI32}>(x, [&]<class T>() { convolve<T, T, T>(args, window); });
+  return {};
+}
+
+}  // namespace rlx

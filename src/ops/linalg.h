@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense matrices in f64, what the reference factorisations (OPS.md 4.8) work on whatever is stored.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "ops/eval.h"
+
+namespace rlx {
+
+class Matrix {
+ public:
+  Matrix(int64_t rows, int64_t columns) : rows_(rows), columns_(columns), data_(static_cast<size_t>(rows * columns)) {}
+  static Matrix identity(int64_t n);
+  // Item `index` of a batch; and back. The last axes of the operand are the matrix, or its only axis is a vector's.
+  static Matrix read(const Operand& operand, int64_t index);
+  void write(const Operand& operand, int64_t index) const;
+
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+  double& operator()(int64_t i, int64_t j) { return data_[static_cast<size_t>(i * columns_ + j)]; }
+  double operator()(int64_t i, int64_t j) const { return data_[static_cast<size_t>(i * columns_ + j)]; }
+  std::span<double> row(int64_t i) { return std::span(data_).subspan(static_cast<size_t>(i * columns_), width()); }
+  Matrix transposed() const;
+  bool finite() const;
+  void fill(double value) { std::fill(data_.begin(), data_.end(), value); }
+
+ private:
+  size_t width() const { return static_cast<size_t>(columns_); }
+  int64_t rows_, columns_;
+  std::vector<double> data_;
+};
+
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Items of a batch of matrices.
+int64_t matrix_count(const Operand& operand);
+
+// Shapes: f32 or f64, rank 2 or more; and square.
+Status check_matrix(InferArgs& args, size_t input);
+Result<Dim> square_size(InferArgs& args, size_t input);
+// The batch dims of an input, followed by others.
+std::vector<Dim> batched(const InferArgs& args, std::initializer_list<Dim> dims);
+
+}  // namespace rlx

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// if, while, scan: golden values, sizes that contents decide, sub-graphs in sub-graphs, and what inference refuses.
+#include "op_test.h"
+
+namespace rlx::test {
+
+using Body = std::function<std::vector<Expr>(Builder&, const std::vector<Expr>&)>;
+
+static std::shared_ptr<const Graph> sub_graph(const std::vector<ValueType>& inputs, const Body& body) {
+  auto graph = std::make_shared<Graph>();
+  Builder builder(*graph);
+  std::vector<Expr> in;
+  for (const ValueType& type : inputs)
+    in.push_back(builder.wrap(*graph->add_input("x" + std::to_string(in.size()), type.dtype, type.dims)));
+  for (const Expr& output : body(builder, in)) {
+    EXPECT_TRUE(builder.status().ok()) << builder.status().message();
+    EXPECT_TRUE(graph->add_output("y" + std::to_string(graph->outputs().size()), output.value()).ok());
+  }
+  return graph;
+}
+
+static const ValueType kScalar{DType::kF64, {}};
+
+static NamedAttrs loop(int64_t carries, int64_t xs, std::shared_ptr<const Graph> body) {
+  return {{"body", body}, {"n_carry", carries}, {"n_xs", xs}};
+}
+
+// ---- if ----
+
+static NamedAttrs branches(const std::vector<ValueType>& inputs, const Body& then, const Body& otherwise) {
+  return {{"then", sub_graph(inputs, then)}, {"else", sub_graph(inputs, otherwise)}};
+}
+
+TEST(control, if_runs_the_chosen_branch_only) {
+  auto attrs = branches(
+      {kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + 1.0}; },
+      [](Builder& b, auto& in) {  // an index out of range, in the run
+        Expr index = cast(floor(in[0]), DType::kI64);
+        return std::vector{gather(b.constant(f64s({1}, {5})), index, 0)};
+      });
+  expect_op(Op::kIf, {bools({}, {1}), f64s({}, {7})}, attrs, f64s({}, {8}));
+  expect_op(Op::kIf, {bools({}, {0}), f64s({}, {0})}, attrs, f64s({}, {5}));
+  expect_failure(Op::kIf, {bools({}, {0}), f64s({}, {7})}, attrs, Code::kRange);
+}
+
+TEST(control, if_takes_no_arguments_and_gives_several_outputs) {
+  auto attrs = branches(
+      {},
+      [](Builder& b, auto&) {
+        return std::vector{b.scalar(DType::kF64, 1), b.scalar(DType::kI32, 2)};
+      },
+      [](Builder& b, auto&) {
+        return std::vector{b.scalar(DType::kF64, 3), b.scalar(DType::kI32, 4)};
+      });
+  expect_op(Op::kIf, {bools({}, {1})}, attrs, {f64s({}, {1}), i32s({}, {2})});
+  expect_op(Op::kIf, {bools({}, {0})}, attrs, {f64s({}, {3}), i32s({}, {4})});
+}
+
+static Expr counted(Builder& b, Expr x) {  // as many positions as x says
+  return b.op(Op::kDynamicIota, {cast(x, DType::kI64)}, {{"max", int64_t{9}}});
+}
+
+TEST(control, sizes_in_which_branches_differ_are_fresh_symbols_and_those_that_agree_are_not) {
+  ValueType vector{DType::kF64, {Dim(2)}};
+  auto attrs = branches(
+      {vector},
+      [](Builder&, auto& in) {
+        return std::vector{in[0], concat(std::array{in[0], in[0]}, 0), in[0]};
+      },
+      [](Builder& b, auto& in) {
+        Expr five = b.constant(f64s({5}, {1, 2, 3, 4, 5}));
+        return std::vector{five, five, in[0] * 2.0};
+      });
+  Graph graph;
+  Value pred = *graph.add_input("pred", DType::kBool, {}), x = *graph.add_input("x", DType::kF64, {Dim(2)});
+  Value node = *graph.add(Op::kIf, std::array{pred, x}, attrs);
+  const auto& out = graph.node(node).out;
+  EXPECT_EQ(out[0].dims, std::vector{Dim::symbol("if.0")});
+  EXPECT_EQ(out[1].dims, std::vector{Dim::symbol("if.1")});
+  EXPECT_EQ(out[2].dims, std::vector{Dim(2)});
+  Interval range = graph.range(out[0].dims[0]);
+  EXPECT_EQ(range.lo, 2);
+  EXPECT_EQ(range.hi, 5);
+  // Built again in another graph from its completed attributes, the node means the same sizes.
+  Graph other;
+  Value p = *other.add_input("pred", DType::kBool, {}), z = *other.add_input("x", DType::kF64, {Dim(2)});
+  auto again = other.add(graph.info(Op::kIf), std::array{p, z}, graph.node(node).attrs);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(other.node(*again).out, out);
+
+  for (uint32_t i = 0; i < 3; i++) ASSERT_TRUE(graph.add_output("y" + std::to_string(i), {node.node, i}).ok());
+  for (bool taken : {true, false}) {
+    auto got = interpret(graph, std::array{bools({}, {taken ? 1.0 : 0.0}), f64s({2}, {7, 8})});
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    expect_equal((*got)[0], taken ? f64s({2}, {7, 8}) : f64s({5}, {1, 2, 3, 4, 5}));
+    expect_equal((*got)[1], taken ? f64s({4}, {7, 8, 7, 8}) : f64s({5}, {1, 2, 3, 4, 5}));
+    expect_equal((*got)[2], taken ? f64s({2}, {7, 8}) : f64s({2}, {14, 16}));
+  }
+}
+
+TEST(control, what_a_branch_decides_by_contents_is_its_own_even_where_names_agree) {
+  Graph graph;
+  Builder b(graph);
+  Expr pred = b.wrap(*graph.add_input("pred", DType::kBool, {})), x = b.wrap(*graph.add_input("x", DType::kF64, {}));
+  Expr outside = counted(b, x);
+  auto attrs = branches(
+      {kScalar}, [](Builder& inner, auto& in) { return std::vector{counted(inner, in[0] + 1.0)}; },
+      [](Builder& inner, auto& in) { return std::vector{counted(inner, in[0] + 2.0)}; });
+  Expr chosen = b.op(Op::kIf, {pred, x}, attrs);
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_NE(chosen.dim(0), outside.dim(0));
+  ASSERT_TRUE(graph.add_output("outside", outside.value()).ok());
+  ASSERT_TRUE(graph.add_output("chosen", chosen.value()).ok());
+  auto got = interpret(graph, std::array{bools({}, {0}), f64s({}, {1})});
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  expect_equal((*got)[0], i64s({1}, {0}));
+  expect_equal((*got)[1], i64s({3}, {0, 1, 2}));
+}
+
+TEST(control, if_refuses_branches_that_do_not_agree) {
+  Tensor yes = bools({}, {1}), x = f64s({}, {1});
+  auto same = [](Builder&, auto& in) { return std::vector{in[0]}; };
+  auto twice = [](Builder&, auto& in) { return std::vector{in[0], in[0]}; };
+  auto whole = [](Builder&, auto& in) { return std::vector{cast(in[0], DType::kI32)}; };
+  auto longer = [](Builder&, auto& in) { return std::vector{reshape(in[0], {1})}; };
+  expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, twice), Code::kInvalidArgument, "2 outputs, not 1");
+  expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, whole), Code::kDtype, "f64[] in 'then' and i32[]");
+  expect_failure(Op::kIf, {yes, x}, branches({kScalar}, same, longer), Code::kShape, "f64[] in 'then' and f64[1]");
+  expect_failure(Op::kIf, {yes, x, x}, branches({kScalar}, same, same), Code::kInvalidArgument,
+                 "takes 1 inputs, not 2");
+  expect_failure(Op::kIf, {yes, f32s({}, {1})}, branches({kScalar}, same, same), Code::kDtype, "'then', input 'x0'");
+  expect_failure(Op::kIf, {bools({1}, {1}), x}, branches({kScalar}, same, same), Code::kShape, "scalar");
+  ValueType open{DType::kF64, {Dim::symbol("n")}};
+  expect_failure(Op::kIf, {yes, f64s({2}, {1, 2})}, branches({open}, same, same), Code::kShape,
+                 "the size 'n' is not known");
+}
+
+TEST(control, a_branch_reads_params_by_name_and_sizes_of_the_graph_around_it) {
+  Graph graph;
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  Expr pred = b.wrap(*graph.add_input("pred", DType::kBool, {})), x = b.wrap(*graph.add_input("x", DType::kF32, {n}));
+  auto attrs = branches(
+      {{DType::kF32, {n}}},
+      [](Builder& inner, auto& in) {
+        return std::vector{in[0] * inner.wrap(*inner.graph().add_param("w", DType::kF32, {}))};
+      },
+      [n](Builder& inner, auto&) { return std::vector{iota(inner, {n}, 0, DType::kF32)}; });
+  ASSERT_TRUE(graph.add_output("y", b.op(Op::kIf, {pred, x}, attrs).value()).ok());
+  for (auto mode : {EvalMode::kTyped, EvalMode::kOracle}) {
+    DType stored = mode == EvalMode::kOracle ? DType::kF64 : DType::kF32;
+    auto scaled = interpret(graph, std::array{bools({}, {1}), f32s({2}, {3, 4})}, {{"w", f32s({}, {10})}}, {mode});
+    auto counted = interpret(graph, std::array{bools({}, {0}), f32s({3}, {3, 4, 5})}, {{"w", f32s({}, {10})}}, {mode});
+    ASSERT_TRUE(scaled.ok() && counted.ok());
+    expect_equal((*scaled)[0], tensor(stored, {2}, {30, 40}));
+    expect_equal((*counted)[0], tensor(stored, {3}, {0, 1, 2}));
+  }
+}
+
+// ---- while ----
+
+static NamedAttrs while_below(double limit, int64_t max_trips = -1) {
+  std::vector<ValueType> values{{DType::kF64, {Dim(2)}}, kScalar};
+  auto cond = sub_graph(
+      values, [=](Builder&, auto& in) { return std::vector{less(reduce(in[0], "max", {0}, false), in[1] * limit)}; });
+  auto body = sub_graph(values, [](Builder&, auto& in) { return std::vector{in[0] * in[0]}; });
+  return {{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", max_trips}};
+}
+
+TEST(control, while_repeats_until_cond_fails_or_the_trips_are_spent) {
+  Tensor x = f64s({2}, {2, 3}), one = f64s({}, {1});
+  expect_op(Op::kWhile, {x, one}, while_below(6000), f64s({2}, {256, 6561}));
+  expect_op(Op::kWhile, {x, one}, while_below(1e30, 3), f64s({2}, {256, 6561}));
+  expect_op(Op::kWhile, {x, one}, while_below(1e30, 0), x);
+  expect_op(Op::kWhile, {x, one}, while_below(1), x);
+}
+
+TEST(control, while_refuses_a_carry_that_changes_its_type) {
+  Tensor x = f64s({2}, {2, 3});
+  std::vector<ValueType> values{{DType::kF64, {Dim(2)}}};
+  auto cond = sub_graph(values, [](Builder& b, auto&) { return std::vector{b.constant(bools({}, {0}))}; });
+  auto with = [&](const Body& body) {
+    return NamedAttrs{{"cond", cond}, {"body", sub_graph(values, body)}, {"n_carry", int64_t{1}}};
+  };
+  expect_failure(Op::kWhile, {x}, with([](Builder&, auto& in) { return std::vector{cast(in[0], DType::kF32)}; }),
+                 Code::kDtype, "(a carry) is f32[2], not f64[2]");
+  expect_failure(Op::kWhile, {x}, with([](Builder&, auto& in) {
+                   return std::vector{concat(std::array{in[0], in[0]}, 0)};
+                 }),
+                 Code::kShape, "4 is not 2");
+  expect_failure(Op::kWhile, {x}, with([](Builder& b, auto& in) {
+                   return std::vector{cast(counted(b, reduce(in[0], "max", {0}, false)), DType::kF64)};
+                 }),
+                 Code::kShape, "depends on contents");
+  NamedAttrs number = with([](Builder&, auto& in) { return std::vector{in[0]}; });
+  number[0].second = sub_graph(values, [](Builder&, auto& in) { return std::vector{in[0]}; });
+  expect_failure(Op::kWhile, {x}, number, Code::kDtype, "'cond', output 'y0' is f64[2], not bool[]");
+}
+
+// ---- scan ----
+
+static std::shared_ptr<const Graph> product_body() {
+  return sub_graph({kScalar, kScalar}, [](Builder&, auto& in) {
+    Expr c = in[0] * in[1];
+    return std::vector{c, c};
+  });
+}
+
+TEST(control, scan_golden_values_forward_and_reverse) {
+  Tensor one = f64s({}, {1}), xs = f64s({3}, {2, 3, 4});
+  NamedAttrs attrs = loop(1, 1, product_body());
+  expect_op(Op::kScan, {one, xs}, attrs, {f64s({}, {24}), f64s({3}, {2, 6, 24})});
+  expect_op(Op::kScan, {one, f64s({0}, {})}, attrs, {one, f64s({0}, {})});
+  attrs.emplace_back("reverse", int64_t{1});
+  expect_op(Op::kScan, {one, xs}, attrs, {f64s({}, {24}), f64s({3}, {24, 12, 4})});
+}
+
+TEST(control, scan_without_carries_or_without_xs) {
+  auto plus = sub_graph({kScalar, kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + in[1]}; });
+  expect_op(Op::kScan, {f64s({2}, {1, 2}), f64s({}, {10})}, loop(0, 1, plus), f64s({2}, {11, 12}));
+  NamedAttrs counted = loop(1, 0, plus);
+  expect_failure(Op::kScan, {f64s({}, {1}), f64s({}, {2})}, counted, Code::kOption, "'length' is needed");
+  counted.emplace_back("length", int64_t{3});
+  expect_op(Op::kScan, {f64s({}, {1}), f64s({}, {2})}, counted, f64s({}, {7}));
+  counted[2].second = int64_t{1};
+  expect_failure(Op::kScan, {f64s({}, {1}), f64s({3}, {1, 2, 3})}, counted, Code::kOption, "may not be given");
+}
+
+TEST(control, scan_in_a_scan_sums_a_matrix) {
+  ValueType row{DType::kF64, {Dim(2)}};
+  auto inner = sub_graph({kScalar, kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + in[1]}; });
+  auto outer = sub_graph({kScalar, row}, [&](Builder& b, auto& in) {
+    return std::vector{b.ops(Op::kScan, {in[0], in[1]}, loop(1, 1, inner))[0]};
+  });
+  expect_op(Op::kScan, {f64s({}, {0}), f64s({3, 2}, {1, 2, 3, 4, 5, 6})}, loop(1, 1, outer), f64s({}, {21}));
+}
+
+TEST(control, scan_refuses_xs_of_different_lengths_and_a_scalar) {
+  Tensor one = f64s({}, {1});
+  auto two = sub_graph({kScalar, kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + in[1]}; });
+  expect_failure(Op::kScan, {f64s({2}, {1, 2}), f64s({3}, {1, 2, 3})}, loop(0, 2, two), Code::kShape, "3 is not 2");
+  expect_failure(Op::kScan, {one, one}, loop(1, 1, product_body()), Code::kShape, "is a scalar");
+  expect_failure(Op::kScan, {one}, loop(1, 1, product_body()), Code::kOption, "exceed 1 inputs");
+}
+
+}  // namespace rlx::test
