@@ -35,4 +35,11 @@ Result<Graph> parse(std::string_view text, const OpTable& table = op_table());
 // a list of strings: the row that the attributes are bound to knows more. RLX_E_OPTION with detail "column".
 Result<NamedAttrs> parse_attrs(std::string_view text);
 
+// An op's name and its attributes: "layer_norm axis=-1".
+struct OpText {
+  std::string op;
+  NamedAttrs attrs;
+};
+Result<OpText> parse_op_text(std::string_view text);
+
 }  // namespace rlx

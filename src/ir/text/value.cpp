@@ -174,8 +174,8 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
 
 namespace rlx {
 
-Result<NamedAttrs> parse_attrs(std::string_view text) {
-  text::Scanner in(text, text::Scanner::kLine);
+// `key=value` up to the end; a key may stand once.
+static Result<NamedAttrs> scan_attrs(text::Scanner& in) {
   NamedAttrs attrs;
   for (in.skip_lines(); !in.at_end(); in.skip_lines()) {
     size_t at = in.at();
@@ -188,6 +188,20 @@ Result<NamedAttrs> parse_attrs(std::string_view text) {
     attrs.emplace_back(std::move(key), RLX_TRY(text::scan_value(in)));
   }
   return attrs;
+}
+
+Result<NamedAttrs> parse_attrs(std::string_view text) {
+  text::Scanner in(text, text::Scanner::kLine);
+  return scan_attrs(in);
+}
+
+Result<OpText> parse_op_text(std::string_view text) {
+  text::Scanner in(text, text::Scanner::kLine);
+  in.skip_lines();
+  OpText result{std::string(in.word()), {}};
+  if (result.op.empty() || in.peek() == '=') return in.error("expected the name of an op");
+  result.attrs = RLX_TRY(scan_attrs(in));
+  return result;
 }
 
 }  // namespace rlx
