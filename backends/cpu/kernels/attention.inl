@@ -186,13 +186,6 @@ void adjust_block_by_addends(const QueryBlock& block, int64_t begin, int64_t cou
   for (int v = 0; v < Vecs; ++v) tiles.largest[v] = largest[v];
 }
 
-// e^x for x <= 0, within ATT: 2^r = 1 + r P(r) on [-1/2, 1/2].
-inline Vec exp_falling(Vec x) {
-  Vec t = raw_max(splat(-160.0f), x * kLog2E), n = round(t), r = t - n;
-  Vec p = polynomial(r, 0.00134072627f, 0.00967187528f, 0.0555030853f, 0.24022235f, 0.693147242f, 1.0f);
-  return scale_by_power(p, n);
-}
-
 // Scores to weights, and the running sum; sums made so far are to be scaled to the new maximum.
 template <int Vecs, bool Careful>
 void weigh(int64_t count, const Vec* before, AttentionTiles& tiles) {
@@ -201,7 +194,7 @@ void weigh(int64_t count, const Vec* before, AttentionTiles& tiles) {
   for (int64_t j = 0; j < count; ++j) {
     RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
       float* at = tiles.scores + (j * Vecs + v) * kLanes;
-      Vec s = load(at), weight = exp_falling(s - base[v]);
+      Vec s = load(at), weight = exp2_near(raw_max(splat(-160.0f), (s - base[v]) * kLog2E));
       if (Careful) weight = select(s == splat(-kInf), splat(-0.0f), weight);
       store(at, weight);
       sum[v] += weight;

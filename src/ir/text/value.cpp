@@ -174,6 +174,7 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
 
 namespace rlx {
 
+// `key=value` up to the end; a key may stand once.
 static Result<NamedAttrs> scan_attrs(text::Scanner& in) {
   NamedAttrs attrs;
   for (in.skip_lines(); !in.at_end(); in.skip_lines()) {
