@@ -3,6 +3,7 @@
 #include <new>
 
 #include "backends/cpu/table.h"
+#include "ops/index.h"
 #include "ops/interpret.h"
 
 namespace rlx::cpu {
@@ -18,6 +19,12 @@ struct EvalBlock {
   Operand* operands() { return reinterpret_cast<Operand*>(this + 1); }
   const Operand* operands() const { return reinterpret_cast<const Operand*>(this + 1); }
 };
+
+int64_t symbol_index(const Plan& plan, std::string_view name) {
+  for (size_t i = 0; i < plan.symbols.size(); i++)
+    if (plan.symbols[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
 
 size_t eval_bytes(const Step& step) {
   return sizeof(EvalBlock) + (step.in.size() + step.out.size()) * sizeof(Operand);
@@ -39,10 +46,8 @@ void encode_eval(const StepView& view, const Caps&, void* args, Launch& launch) 
 Status run_eval(const void* args, int64_t, int64_t) {
   const auto& block = *static_cast<const EvalBlock*>(args);
   SymbolLookup sizes = [&block](std::string_view name) -> std::optional<int64_t> {
-    const std::vector<PlanSymbol>& symbols = block.plan->symbols;
-    for (size_t i = 0; i < symbols.size(); i++)
-      if (symbols[i].name == name) return block.symbols[i];
-    return std::nullopt;
+    int64_t i = symbol_index(*block.plan, name);
+    return i < 0 ? std::nullopt : std::optional(block.symbols[i]);
   };
   std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
   EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
@@ -50,10 +55,52 @@ Status run_eval(const void* args, int64_t, int64_t) {
                    options);
 }
 
+// ---- steps that decide sizes ----
+
+SymbolLookup lookup_of(const StepView& view) {
+  return [&view](std::string_view name) -> std::optional<int64_t> {
+    int64_t i = symbol_index(view.plan, name);
+    return i < 0 ? std::nullopt : std::optional(view.symbols[i]);
+  };
+}
+
+Operand operand_of(const View& view) {
+  return {view.dtype, view.dims, view.data};
+}
+
+Status measure_dynamic_iota(const StepView& view, FunctionRef<Status(uint32_t, int64_t)> tell) {
+  int64_t size = RLX_TRY(dynamic_size(view.node.attrs, index_at(operand_of(view.in[0]), 0), lookup_of(view)));
+  return tell(static_cast<uint32_t>(symbol_index(view.plan, view.node.attrs.str("symbol"))), size);
+}
+
+// Runs the branch once to see what sizes it gives; the step then runs it for the values.
+Status measure_if(const StepView& view, FunctionRef<Status(uint32_t, int64_t)> tell) {
+  std::vector<Tensor> given;
+  for (size_t i = 1; i < view.in.size(); i++) {
+    std::shared_ptr<std::byte> data(std::shared_ptr<void>(), view.in[i].data);
+    auto bytes = byte_size(view.in[i].dtype, view.in[i].count()).value_or(0);
+    given.push_back(RLX_TRY(Tensor::adopt(view.in[i].dtype, view.in[i].dims, data, static_cast<size_t>(bytes))));
+  }
+  const Graph& branch = *view.node.attrs.graph(*view.in[0].as<bool8>() ? "then" : "else");
+  EvalOptions options{EvalMode::kTyped, view.plan.lowered->options.bounds};
+  std::vector<Tensor> results = RLX_TRY(run_sub_graph(branch, given, lookup_of(view), {}, options));
+  for (size_t i = 0; i < results.size(); i++)
+    for (size_t axis = 0; axis < results[i].rank(); axis++) {
+      const std::string* name = view.node.out[i].dims[axis].symbol_name();
+      int64_t symbol = name ? symbol_index(view.plan, *name) : -1;
+      if (symbol < 0 || !view.plan.symbols[static_cast<size_t>(symbol)].is_fresh()) continue;
+      RLX_TRY(tell(static_cast<uint32_t>(symbol), results[i].dims()[axis]));
+    }
+  return {};
+}
+
 }  // namespace
 
 CpuKernel eval_kernel(const OpInfo& info) {
-  return {{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};
+  CpuKernel row{{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};
+  if (info.op() == Op::kDynamicIota) row.measure = measure_dynamic_iota;
+  if (info.op() == Op::kIf) row.measure = measure_if;
+  return row;
 }
 
 }  // namespace rlx::cpu

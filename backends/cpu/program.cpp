@@ -29,12 +29,18 @@ CpuProgram::CpuProgram(std::shared_ptr<const Plan> plan, const Caps& caps, const
     compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step.node)) : nullptr);
     args_at_.push_back(args_bytes_);
     args_bytes_ += (row.args_bytes(step) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
+    if (row.measure && i >= plan_->first_run_step && decides_sizes(i)) makers_.push_back(i);
     for (SizeId id : step.depends) by_size_[id].push_back(i);
     for (auto* list : {&step.in, &step.out})
       for (const Access& it : *list)
         if (it.dtype != DType::kNone && (by_base_[it.base].empty() || by_base_[it.base].back() != i))
           by_base_[it.base].push_back(i);
   }
+}
+
+bool CpuProgram::decides_sizes(uint32_t step) const {
+  return std::any_of(plan_->symbols.begin(), plan_->symbols.end(),
+                     [step](const PlanSymbol& symbol) { return symbol.made_by == step; });
 }
 
 Result<std::unique_ptr<ProgramState>> CpuProgram::make_state() const {
@@ -44,13 +50,6 @@ Result<std::unique_ptr<ProgramState>> CpuProgram::make_state() const {
   state->groups.reserve(plan_->steps.size());
   state->dirty.assign(plan_->steps.size(), 1);
   return std::unique_ptr<ProgramState>(std::move(state));
-}
-
-void CpuProgram::mark_changes(const RunArgs& args, CpuState& state) const {
-  for (SizeId id : args.changed_sizes)
-    for (uint32_t step : by_size_[id]) state.dirty[step] = 1;
-  for (uint32_t base : args.changed_bases)
-    for (uint32_t step : by_base_[base]) state.dirty[step] = 1;
 }
 
 static View resolve(const Access& access, const RunArgs& args) {
@@ -69,36 +68,46 @@ static View resolve(const Access& access, const RunArgs& args) {
   return view;
 }
 
-void CpuProgram::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
-  constexpr size_t kMany = 64;
-  const Step& step = plan_->steps[index];
-  SmallVector<View, kMany> few;
-  std::vector<View> many;
-  size_t count = step.in.size() + step.out.size();
-  std::span<View> views;
-  if (count <= kMany) {
-    few.resize(count);
-    views = {few.data(), count};
-  } else {
-    many.resize(count);
-    views = many;
+// The operands of a step at the places and sizes of now.
+class CpuProgram::Operands {
+ public:
+  Operands(const Step& step, const RunArgs& args) : inputs_(step.in.size()), count_(inputs_ + step.out.size()) {
+    if (count_ > kFew) many_.resize(count_);
+    View* views = count_ > kFew ? many_.data() : few_;
+    for (size_t i = 0; i < count_; i++) views[i] = resolve(i < inputs_ ? step.in[i] : step.out[i - inputs_], args);
+    views_ = {views, count_};
   }
-  for (size_t i = 0; i < count; i++)
-    views[i] = resolve(i < step.in.size() ? step.in[i] : step.out[i - step.in.size()], args);
-  StepView view{*plan_,
-                step,
-                plan_->graph().node(step.node),
-                views.first(step.in.size()),
-                views.subspan(step.in.size()),
-                args.bases[kArenaBase].host + step.scratch_offset,
-                args.symbols.data(),
-                compiled_[index].get()};
+  std::span<const View> in() const { return views_.first(inputs_); }
+  std::span<const View> out() const { return views_.subspan(inputs_); }
+
+ private:
+  static constexpr size_t kFew = 16;  // without allocation
+  size_t inputs_, count_;
+  View few_[kFew];
+  std::vector<View> many_;
+  std::span<const View> views_;
+};
+
+StepView CpuProgram::view_of(uint32_t index, const Operands& operands, const RunArgs& args) const {
+  const Step& step = plan_->steps[index];
+  return {*plan_,
+          step,
+          plan_->graph().node(step.node),
+          operands.in(),
+          operands.out(),
+          args.bases[kArenaBase].host + step.scratch_offset,
+          args.symbols.data(),
+          compiled_[index].get()};
+}
+
+void CpuProgram::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
+  Operands operands(plan_->steps[index], args);
   EncodedStep& encoded = state.steps[index];
   const CpuKernel& row = kernel(index);
   encoded.args = state.args.data() + args_at_[index];
   encoded.run = row.run;
   encoded.keeps_denormals = row.keeps_denormals;
-  row.encode(view, caps_, state.args.data() + args_at_[index], encoded.launch);
+  row.encode(view_of(index, operands, args), caps_, state.args.data() + args_at_[index], encoded.launch);
 }
 
 void CpuProgram::encode_dirty(const RunArgs& args, CpuState& state) const {
@@ -107,27 +116,65 @@ void CpuProgram::encode_dirty(const RunArgs& args, CpuState& state) const {
     encode(i, args, state);
     state.dirty[i] = 0;
   }
-  group_steps(std::span<const EncodedStep>(state.steps).subspan(plan_->first_run_step), state.groups);
+  if (makers_.empty())
+    group_steps(std::span<const EncodedStep>(state.steps).subspan(plan_->first_run_step), state.groups);
+}
+
+// What sizes or places have changed is encoded again, and values that depend on sizes alone are computed again.
+Status CpuProgram::follow_changes(const RunArgs& args, CpuState& state) const {
+  for (SizeId id : args.changed_sizes) mark(by_size_[id], state);
+  for (uint32_t base : args.changed_bases) mark(by_base_[base], state);
+  auto sized_end = state.dirty.begin() + plan_->first_run_step;
+  bool sized = std::find(state.dirty.begin(), sized_end, 1) != sized_end;
+  encode_dirty(args, state);
+  if (sized) {
+    Status status = walk_alone(std::span<const EncodedStep>(state.steps).first(plan_->first_run_step), nullptr);
+    if (!status.ok()) {
+      std::fill(state.dirty.begin(), sized_end, 1);  // not computed: the next run does
+      return status;
+    }
+  }
+  state.is_new = false;
+  return {};
+}
+
+void CpuProgram::mark(std::span<const uint32_t> steps, CpuState& state) {
+  for (uint32_t step : steps) state.dirty[step] = 1;
+}
+
+// A step that decides sizes tells them; what depends on them is encoded before the walk goes on.
+Status CpuProgram::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
+  {
+    Operands operands(plan_->steps[index], args);
+    auto tell = [&](uint32_t symbol, int64_t size) -> Status {
+      for (SizeId id : RLX_TRY((*args.set_size)(symbol, size))) mark(by_size_[id], state);
+      return {};
+    };
+    RLX_TRY(kernel(index).measure(view_of(index, operands, args), tell));
+  }
+  encode_dirty(args, state);
+  return {};
+}
+
+Status CpuProgram::walk_range(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
+  std::span<const EncodedStep> steps = std::span<const EncodedStep>(state.steps).subspan(first, last - first);
+  group_steps(steps, state.groups);
+  return walk(steps, state.groups, *context_.pool, args.threads, args.cancel);
 }
 
 Status CpuProgram::run(const RunArgs& args) const {
   auto& state = static_cast<CpuState&>(*args.state);
-  std::span<const EncodedStep> steps(state.steps);
-  if (state.is_new || !args.changed_sizes.empty() || !args.changed_bases.empty()) {
-    mark_changes(args, state);
-    bool sized = std::find(state.dirty.begin(), state.dirty.begin() + plan_->first_run_step, 1) !=
-                 state.dirty.begin() + plan_->first_run_step;
-    encode_dirty(args, state);
-    if (sized) {
-      Status status = walk_alone(steps.first(plan_->first_run_step), nullptr);
-      if (!status.ok()) {
-        std::fill_n(state.dirty.begin(), plan_->first_run_step, 1);  // not computed: the next run does
-        return status;
-      }
-    }
-    state.is_new = false;
+  if (state.is_new || !args.changed_sizes.empty() || !args.changed_bases.empty()) RLX_TRY(follow_changes(args, state));
+  uint32_t next = plan_->first_run_step;
+  if (makers_.empty())
+    return walk(std::span<const EncodedStep>(state.steps).subspan(next), state.groups, *context_.pool, args.threads,
+                args.cancel);
+  for (uint32_t maker : makers_) {
+    RLX_TRY(walk_range(next, maker, args, state));
+    RLX_TRY(measure(maker, args, state));
+    next = maker;
   }
-  return walk(steps.subspan(plan_->first_run_step), state.groups, *context_.pool, args.threads, args.cancel);
+  return walk_range(next, static_cast<uint32_t>(state.steps.size()), args, state);
 }
 
 Result<Fence> CpuProgram::submit(const RunArgs& args) const {

@@ -27,9 +27,15 @@ class CpuProgram : public Program {
     const Kernel* row = plan_->steps[step].kernel;
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
-  void mark_changes(const RunArgs&, CpuState&) const;
-  void encode_dirty(const RunArgs&, CpuState&) const;
+  class Operands;
+  StepView view_of(uint32_t step, const Operands& operands, const RunArgs&) const;
+  bool decides_sizes(uint32_t step) const;
+  static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t step, const RunArgs&, CpuState&) const;
+  void encode_dirty(const RunArgs&, CpuState&) const;
+  Status follow_changes(const RunArgs&, CpuState&) const;
+  Status measure(uint32_t step, const RunArgs&, CpuState&) const;
+  Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
 
   std::shared_ptr<const Plan> plan_;
   const Caps& caps_;
@@ -38,6 +44,7 @@ class CpuProgram : public Program {
   std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
   std::vector<std::vector<uint32_t>> by_size_, by_base_;  // the steps that use a size, a base
+  std::vector<uint32_t> makers_;                          // the run steps that decide sizes
 };
 
 }  // namespace rlx::cpu

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/device.h"
 #include "base/status.h"
 #include "plan/plan.h"
 
@@ -38,6 +39,8 @@ struct CpuKernel : Kernel {
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
   // What a step needs at all sizes, made once per program.
   std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;
+  // Of a step that decides sizes: tells them, by symbol of the plan, before it is encoded and run.
+  Status (*measure)(const StepView&, FunctionRef<Status(uint32_t symbol, int64_t size)>) = nullptr;
 };
 
 class Table {

@@ -50,8 +50,20 @@ class ReferenceProgram : public Program {
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);
+      RLX_TRY(tell_sizes(graph.type(graph.outputs()[i].value), result, args));
       if (result.bytes()) std::memcpy(args.bases[plan_->output_base(i)].host, result.data(), result.bytes());
     }
+    return {};
+  }
+
+  // Sizes that the run has decided are seen in the outputs that have them as dims.
+  Status tell_sizes(const ValueType& type, const Tensor& result, const RunArgs& args) const {
+    for (size_t axis = 0; axis < type.rank(); axis++)
+      for (uint32_t i = 0; i < plan_->symbols.size(); i++) {
+        const PlanSymbol& symbol = plan_->symbols[i];
+        const std::string* name = type.dims[axis].symbol_name();
+        if (name && symbol.is_fresh() && symbol.name == *name) RLX_TRY((*args.set_size)(i, result.dims()[axis]));
+      }
     return {};
   }
 

@@ -12,6 +12,7 @@
 
 #include "backend/fence.h"
 #include "base/allocator.h"
+#include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "plan/plan.h"
 
@@ -37,6 +38,10 @@ struct Binding {
   Buffer* buffer = nullptr;
 };
 
+// Tells the exec a size that the run has computed; gives the entries of the size table that moved. The spans of RunArgs
+// show the new sizes at once.
+using SetSize = FunctionRef<Result<std::span<const SizeId>>(uint32_t symbol, int64_t size)>;
+
 struct RunArgs {
   std::span<const Binding> bases;           // by base of the plan
   std::span<const int64_t> sizes;           // by SizeId
@@ -44,6 +49,7 @@ struct RunArgs {
   std::span<const uint32_t> changed_bases;  // since the last submit with this state
   std::span<const SizeId> changed_sizes;
   ProgramState* state = nullptr;              // from make_state
+  const SetSize* set_size = nullptr;          // where the plan has fresh symbols
   const std::atomic<bool>* cancel = nullptr;  // read between steps
   int threads = INT32_MAX;                    // most workers of this run
 };

@@ -17,9 +17,6 @@ DType storage_of(DType declared, EvalMode mode) {
   return is_complex(declared) ? DType::kC128 : declared;
 }
 
-Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
-
 // One walk over a graph: values by node, sizes by symbol.
 class Walk {
  public:
@@ -149,7 +146,8 @@ class Walk {
   std::vector<std::vector<Tensor>> values_;
 };
 
-// A sub-graph with the sizes of the graph around it.
+}  // namespace
+
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
   Sizes sizes;
@@ -159,8 +157,6 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
   return Walk(graph, params, options, std::move(sizes)).run(inputs);
 }
-
-}  // namespace
 
 Tensor convert(const Tensor& tensor, DType to) {
   if (tensor.dtype() == to) return tensor;

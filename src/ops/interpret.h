@@ -31,6 +31,10 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params = {});
 
+// A sub-graph with the sizes of the graph around it.
+Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
+                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
+
 // The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
 Result<std::map<std::string, int64_t, std::less<>>> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 

@@ -16,6 +16,9 @@ enum class Phase : uint8_t {
 
 std::vector<Phase> phases_of(const Graph& graph);  // by node
 
+// Symbols whose size a node decides in the run (OPS.md D6), with that node.
+std::vector<std::pair<std::string, uint32_t>> fresh_symbols(const Graph& graph);
+
 // Whether a value depends on params and constants only: the question of one node, asked without an analysis.
 bool is_resident(const Graph& graph, Value value);
 

@@ -28,12 +28,16 @@ class Planner {
     layouts_ = choose_layouts(lowered_);
     RLX_TRY(set_slots());
     RLX_TRY(add_buffers());
+    step_of_.resize(graph_.nodes().size(), PlanSymbol::kGiven);
     for (Phase phase : {Phase::kSized, Phase::kRun}) {
       if (phase == Phase::kRun) plan_->first_run_step = static_cast<uint32_t>(plan_->steps.size());
       for (uint32_t node = 0; node < graph_.nodes().size(); node++)
         if (lowered_.phases[node] == phase) RLX_TRY(add_step(node));
     }
     add_output_copies();
+    for (const auto& [name, node] : fresh_symbols(graph_))
+      for (PlanSymbol& symbol : plan_->symbols)
+        if (symbol.name == name) symbol.made_by = step_of_[node];
     place_buffers();
     return std::shared_ptr<const Plan>(std::move(plan_));
   }
@@ -43,8 +47,11 @@ class Planner {
 
   Status set_symbols(const UpperSizes& upper) {
     std::string open;
+    auto fresh = fresh_symbols(graph_);
     for (const auto& [name, range] : graph_.symbols()) {
       int64_t size = range.hi;
+      for (const auto& [symbol, node] : fresh)
+        if (symbol == name) size = most_of(graph_.node(node), size);
       for (const auto& [wanted, value] : upper)
         if (wanted == name) size = value;
       if (size >= Interval::kUnbounded) open += (open.empty() ? "'" : ", '") + name + "'";
@@ -58,6 +65,12 @@ class Planner {
     if (!open.empty())
       return Status(Code::kShape, "no upper size for " + open + ": set dims.<symbol>, or declare a maximum");
     return {};
+  }
+
+  // What a fresh symbol is planned at: its node's `max` at the upper sizes.
+  int64_t most_of(const Node& node, int64_t declared) const {
+    if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return Interval::kUnbounded;
+    return std::min(declared, range(node.attrs.dim("max")).hi);
   }
 
   Interval range(const Dim& dim) const {
@@ -222,6 +235,7 @@ class Planner {
     if (node.op == Op::kInput || !layouts_.of[index][0].is_root({index, 0})) return {};
     Step step;
     step.node = index;
+    step_of_[index] = static_cast<uint32_t>(plan_->steps.size());
     if (const auto& view = layouts_.copy_of[index]) {
       step.in.push_back(access(node.out[0], *view));
       step.out.push_back(access({index, 0}));
@@ -294,9 +308,20 @@ class Planner {
   std::vector<std::vector<uint32_t>> buffer_of_;  // [node][output]
   std::vector<std::vector<int64_t>> output_of_;   // [node][output]: the output slot it is written to, or -1
   std::vector<bool> in_place_;                    // by output slot
+  std::vector<uint32_t> step_of_;                 // by node
 };
 
 }  // namespace
+
+uint32_t Plan::known_at(const Dim& dim) const {
+  uint32_t last = PlanSymbol::kGiven;
+  visit_symbols(dim, [&](const std::string& name) {
+    for (const PlanSymbol& symbol : symbols)
+      if (symbol.is_fresh() && symbol.name == name && (last == PlanSymbol::kGiven || symbol.made_by > last))
+        last = symbol.made_by;
+  });
+  return last;
+}
 
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
   for (const auto& [name, size] : upper) {

@@ -72,9 +72,12 @@ struct PlanBuffer {
 };
 
 struct PlanSymbol {
+  static constexpr uint32_t kGiven = UINT32_MAX;
   std::string name;
-  Interval range;  // declared
-  int64_t upper;   // planned
+  Interval range;             // declared
+  int64_t upper;              // planned
+  uint32_t made_by = kGiven;  // the step before which the run learns it; kGiven: known before the run
+  bool is_fresh() const { return made_by != kGiven; }
 };
 
 struct PlanSlot {
@@ -95,6 +98,8 @@ struct Plan {
   std::vector<PlanSlot> inputs, outputs;
   int64_t arena_bytes = 0, sized_bytes = 0;
 
+  // The last step before which a symbol of this dim becomes known in the run; kGiven where all are known before it.
+  uint32_t known_at(const Dim& dim) const;
   const Graph& graph() const { return lowered->graph; }
   uint32_t input_base(size_t slot) const { return kFirstSlotBase + static_cast<uint32_t>(slot); }
   uint32_t output_base(size_t slot) const { return input_base(inputs.size() + slot); }

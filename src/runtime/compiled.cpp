@@ -18,17 +18,17 @@ Result<std::shared_ptr<Compiled>> Compiled::compile(std::shared_ptr<Env> env, co
   std::shared_ptr<const Template> source = RLX_TRY(rlx::compile(graph, *device, std::move(options)));
   // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper));
-  return finish(RLX_TRY(Params::make(std::move(env), std::move(source), std::move(weights))), std::move(plan));
+  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), std::move(plan));
 }
 
-Result<std::shared_ptr<Compiled>> Compiled::plan(std::shared_ptr<Params> params, const UpperSizes& upper) {
+Result<std::shared_ptr<Compiled>> Compiled::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper));
   std::shared_ptr<Compiled> made = RLX_TRY(finish(std::move(params), std::move(plan)));
   made->shares_params_ = true;
   return made;
 }
 
-Result<std::shared_ptr<Compiled>> Compiled::finish(std::shared_ptr<Params> params, std::shared_ptr<const Plan> plan) {
+Result<std::shared_ptr<Compiled>> Compiled::finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan) {
   std::shared_ptr<Compiled> made(new Compiled);
   made->env_ = params->env();
   made->template_ = params->source();

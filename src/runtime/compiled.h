@@ -36,7 +36,7 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
                                                    std::shared_ptr<Weights> weights, Device* device,
                                                    const NamedAttrs& options);
   // Another plan of the same template that shares its params: what models do. Its own setters refuse (RLX_E_STATE).
-  static Result<std::shared_ptr<Compiled>> plan(std::shared_ptr<Params> params, const UpperSizes& upper);
+  static Result<std::shared_ptr<Compiled>> plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper);
 
   ~Compiled();
 
@@ -55,14 +55,14 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
   Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"
 
   const Template& source() const { return *template_; }
-  const std::shared_ptr<Params>& params() const { return params_; }
+  const std::shared_ptr<ParamStore>& params() const { return params_; }
   const Plan& plan() const { return *plan_; }
   const Program& program() const { return *program_; }
 
  private:
   friend class Exec;
   Compiled() = default;
-  static Result<std::shared_ptr<Compiled>> finish(std::shared_ptr<Params> params, std::shared_ptr<const Plan> plan);
+  static Result<std::shared_ptr<Compiled>> finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan);
   void make_slots();
   Result<std::vector<size_t>> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
@@ -70,7 +70,7 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const Template> template_;
-  std::shared_ptr<Params> params_;
+  std::shared_ptr<ParamStore> params_;
   bool shares_params_ = false;  // they are the model's to set
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Program> program_;

@@ -239,10 +239,28 @@ Status Exec::own_memory(SlotKind kind, size_t slot) {
   return {};
 }
 
+bool Exec::has_fresh_dims(const Slot& slot) const {
+  const Plan& plan = program_->plan();
+  return std::any_of(slot.type.dims.begin(), slot.type.dims.end(),
+                     [&](const Dim& dim) { return plan.known_at(dim) != PlanSymbol::kGiven; });
+}
+
+// Where the run decides the size of an output its memory must hold the largest.
+Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
+  const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
+  const Slot& it = slot_of(kind, slot);
+  size_t bytes = port.bound ? port.bound.bytes() : port.pointer_bytes;
+  if (!port.is_given() || bytes >= static_cast<size_t>(it.bytes)) return {};
+  return Status(Code::kInvalidArgument, format("the %s '%s' may need %lld bytes, %zu are bound", kind_text(kind),
+                                               it.name.c_str(), static_cast<long long>(it.bytes), bytes))
+      .with("value", it.name);
+}
+
 Status Exec::check_memory(SlotKind kind, size_t slot) const {
   const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
   const Slot& it = slot_of(kind, slot);
   Dims dims = dims_now(kind, slot);
+  if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
   if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
     return Status(Code::kShape, format("the output '%s' is %s in this run, not %s", it.name.c_str(),
                                        type_text(it.type.dtype, dims).c_str(),
@@ -327,6 +345,13 @@ Status Exec::run() {
   args.changed_bases = changed_bases_;
   args.changed_sizes = sizes_.changed();
   args.state = state_.get();
+  auto set_size = [this](uint32_t symbol, int64_t size) -> Result<std::span<const SizeId>> {
+    sizes_.forget_changes();
+    RLX_TRY(sizes_.set_fresh(program_->plan(), symbol, size));
+    return sizes_.changed();
+  };
+  SetSize sink(set_size);
+  args.set_size = &sink;
   args.cancel = &cancel_;
   args.threads = program_->source().options.threads;
   Status status = program_->program().run(args);
@@ -356,11 +381,21 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
   RLX_TRY(resolve_sizes());
   std::vector<Tensor> results;
   for (size_t slot : out_slots) {
+    if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
+      results.push_back(Tensor());  // the run decides its size
+      continue;
+    }
     results.push_back(RLX_TRY(
         program_->env()->make_tensor(slot_of(SlotKind::kOutput, slot).type.dtype, dims_now(SlotKind::kOutput, slot))));
     RLX_TRY(bind(SlotKind::kOutput, slot, results.back()));
   }
   RLX_TRY(run());
+  for (size_t i = 0; i < results.size(); i++) {
+    if (results[i]) continue;
+    Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));
+    results[i] = RLX_TRY(program_->env()->make_tensor(made.dtype(), made.dims()));
+    if (made.bytes()) std::memcpy(results[i].data(), made.data(), made.bytes());
+  }
   return results;
 }
 

@@ -76,6 +76,8 @@ class Exec {
   Status resolve_sizes();
   Status place_slots();
   Status place_slot(SlotKind kind, size_t slot);
+  bool has_fresh_dims(const Slot& slot) const;
+  Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(SlotKind kind, size_t slot) const;
   Status own_memory(SlotKind kind, size_t slot);
   void place_base(uint32_t base, std::byte* data);

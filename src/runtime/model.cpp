@@ -129,7 +129,7 @@ Result<Model::OnDevice*> Model::on_device(Device* device) {
     if (on.device == device) return &on;
   CompileOptions options = RLX_TRY(parse_compile_options(policy_.options));
   std::shared_ptr<const Template> source = RLX_TRY(compile(graph_, *device, std::move(options)));
-  std::shared_ptr<Params> params = RLX_TRY(Params::make(env_, std::move(source), weights_));
+  std::shared_ptr<ParamStore> params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
   std::vector<std::pair<std::string_view, Tensor>> changes(set_.begin(), set_.end());
   if (!changes.empty()) RLX_TRY(params->set(changes));
   devices_.push_back({device, std::move(params), {}});

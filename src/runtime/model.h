@@ -49,7 +49,7 @@ class Model {
  private:
   struct OnDevice {  // made when a device is first used
     Device* device;
-    std::shared_ptr<Params> params;
+    std::shared_ptr<ParamStore> params;
     std::vector<std::shared_ptr<Compiled>> plans;  // oldest first
   };
   using Sizes = std::vector<std::pair<std::string, int64_t>>;

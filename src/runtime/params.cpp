@@ -24,9 +24,9 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
   return fits ? Status() : refuse(Code::kShape);
 }
 
-Result<std::shared_ptr<Params>> Params::make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
                                              std::shared_ptr<Weights> weights) {
-  auto params = std::make_shared<Params>();
+  auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
   params->source_ = std::move(source);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
@@ -43,16 +43,16 @@ Result<std::shared_ptr<Params>> Params::make(std::shared_ptr<Env> env, std::shar
   return params;
 }
 
-std::shared_ptr<const ParamSet> Params::current() const {
+std::shared_ptr<const ParamSet> ParamStore::current() const {
   std::lock_guard lock(mutex_);
   return current_;
 }
 
-Status Params::set(std::span<const std::pair<std::string_view, Tensor>> changes) {
+Status ParamStore::set(std::span<const std::pair<std::string_view, Tensor>> changes) {
   return set_from(changes, *weights_);
 }
 
-Status Params::set_all(Weights& weights) {
+Status ParamStore::set_all(Weights& weights) {
   std::vector<std::pair<std::string_view, Tensor>> changes;
   const Graph& graph = source_->graph();
   for (uint32_t node : graph.params())
@@ -60,7 +60,7 @@ Status Params::set_all(Weights& weights) {
   return set_from(changes, weights);
 }
 
-Status Params::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
+Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
   std::lock_guard lock(setter_);
   const Graph& graph = source_->graph();
   ParamSet next = *current();
@@ -82,7 +82,7 @@ Status Params::set_from(std::span<const std::pair<std::string_view, Tensor>> cha
 // ---- preparing ----
 
 // The value of one resident, computed from the params of a set. False where one of them is missing.
-Result<Tensor> Params::prepare(size_t index, const ParamSet& set, Weights& owner) const {
+Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& owner) const {
   const Piece& piece = source_->pieces[index];
   const Graph& graph = source_->graph();
   std::map<std::string, Tensor> params;
@@ -116,7 +116,7 @@ Result<Tensor> Params::prepare(size_t index, const ParamSet& set, Weights& owner
   return is_owned ? owner.form(key, make) : make();
 }
 
-Status Params::publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner) {
+Status ParamStore::publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner) {
   const std::vector<Piece>& pieces = source_->pieces;
   std::vector<size_t> stale;
   for (size_t i = 0; i < pieces.size(); i++)
@@ -147,7 +147,7 @@ Status Params::publish(ParamSet next, const std::vector<bool>& changed, bool all
   return {};
 }
 
-void Params::note_hole(ParamSet& set) const {
+void ParamStore::note_hole(ParamSet& set) const {
   const Graph& graph = source_->graph();
   set.hole = nullptr;
   for (const Piece& piece : source_->pieces)
@@ -156,7 +156,7 @@ void Params::note_hole(ParamSet& set) const {
 }
 
 // Gives up the originals of params that are read in prepared forms only.
-void Params::drop_originals(ParamSet& set) const {
+void ParamStore::drop_originals(ParamSet& set) const {
   const Graph& graph = source_->graph();
   std::vector<bool> needed(set.params.size(), false);
   for (size_t i = 0; i < source_->pieces.size(); i++)

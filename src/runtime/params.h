@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Params: the current tensors of a template's params and what the prologue made of them, as one immutable set that is
+// ParamStore: the current tensors of a template's params and what the prologue made of them, as one immutable set that is
 // replaced whole. Shared by every plan of the template. Invariant: a set that is published is complete for its
 // tensors: every resident value whose params are all set has its bytes.
 #pragma once
@@ -26,9 +26,9 @@ struct ParamSet {
 // Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
 Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
 
-class Params {
+class ParamStore {
  public:
-  static Result<std::shared_ptr<Params>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+  static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
                                               std::shared_ptr<Weights> weights);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.

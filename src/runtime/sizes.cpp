@@ -99,6 +99,21 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
       .with("got", std::to_string(size));
 }
 
+Status check_guard(const Guard& guard, const SymbolLookup& lookup) {
+  int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
+  if (guard.relation == Guard::kEqual ? a == b : a <= b) return {};
+  return Status(Code::kShape, format("%s: %s %s %s does not hold: %lld and %lld", guard.where.c_str(),
+                                     guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=",
+                                     guard.b.text().c_str(), static_cast<long long>(a), static_cast<long long>(b)))
+      .with("op", guard.where);
+}
+
+// The step before which all symbols of a guard are known.
+uint32_t guard_step(const Plan& plan, const Guard& guard) {
+  uint32_t a = plan.known_at(guard.a), b = plan.known_at(guard.b);
+  return a == PlanSymbol::kGiven ? b : b == PlanSymbol::kGiven ? a : std::max(a, b);
+}
+
 }  // namespace
 
 SizeState::SizeState(const Plan& plan)
@@ -131,21 +146,36 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
   for (size_t i = 0; i < next.size(); i++)
     if (next[i] == kUnknown) next[i] = wished_[i];
   solve_all(given, names, next);
-  for (size_t i = 0; i < next.size(); i++)
-    if (next[i] == kUnknown) next[i] = plan.symbols[i].upper;
-
+  for (size_t i = 0; i < next.size(); i++) {
+    const PlanSymbol& symbol = plan.symbols[i];
+    if (symbol.is_fresh()) next[i] = symbols_[i] == kUnknown ? symbol.upper : symbols_[i];  // until the run knows
+    if (next[i] == kUnknown) next[i] = symbol.upper;
+  }
   Known<decltype(names)> known{names, next};
   SymbolLookup lookup = std::cref(known);
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(check_range(plan.symbols[i], next[i]));
-  for (const Guard& guard : plan.graph().guards()) {
-    int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
-    if (guard.relation == Guard::kEqual ? a != b : a > b)
-      return Status(Code::kShape, format("%s: %s %s %s does not hold: %lld and %lld", guard.where.c_str(),
-                                         guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=",
-                                         guard.b.text().c_str(), static_cast<long long>(a), static_cast<long long>(b)))
-          .with("op", guard.where);
-  }
+  for (const Guard& guard : plan.graph().guards())
+    if (guard_step(plan, guard) == PlanSymbol::kGiven) RLX_TRY(check_guard(guard, lookup));
+  return evaluate_table(plan);
+}
+
+Status SizeState::set_fresh(const Plan& plan, uint32_t symbol, int64_t size) {
+  RLX_TRY(check_range(plan.symbols[symbol], size));
+  std::copy(symbols_.begin(), symbols_.end(), next_symbols_.begin());
+  next_symbols_[symbol] = size;
+  auto names = [&plan](size_t i) -> std::string_view { return plan.symbols[i].name; };
+  Known<decltype(names)> known{names, next_symbols_};
+  SymbolLookup lookup = std::cref(known);
+  for (const Guard& guard : plan.graph().guards())
+    if (guard_step(plan, guard) == plan.symbols[symbol].made_by) RLX_TRY(check_guard(guard, lookup));
+  return evaluate_table(plan);
+}
+
+Status SizeState::evaluate_table(const Plan& plan) {
+  auto names = [&plan](size_t i) -> std::string_view { return plan.symbols[i].name; };
+  Known<decltype(names)> known{names, next_symbols_};
+  SymbolLookup lookup = std::cref(known);
   for (size_t i = 0; i < next_.size(); i++) next_[i] = RLX_TRY(evaluate(plan.sizes[i], lookup));
   commit();
   return {};

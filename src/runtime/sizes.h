@@ -35,7 +35,11 @@ class SizeState {
   std::span<const SizeId> changed() const { return changed_; }
   void forget_changes() { changed_.clear(); }
 
+  // A size that the run has computed. Checks the guards that it completes.
+  Status set_fresh(const Plan& plan, uint32_t symbol, int64_t size);
+
  private:
+  Status evaluate_table(const Plan& plan);
   void commit();  // the next values become those of now
 
   std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1

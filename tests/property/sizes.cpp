@@ -60,4 +60,34 @@ TEST(sizes, expressions_follow_their_symbols) {
   }
 }
 
+// The count of a dynamic_iota is a value of the run; what depends on it is planned at its maximum.
+TEST(sizes, a_size_from_data_is_known_when_the_walk_arrives) {
+  Graph graph;
+  Builder b(graph);
+  Expr count = b.wrap(*graph.add_input("count", DType::kI64, {}));
+  Expr x = input(b, "x", {12, 3});
+  Expr picks = b.ops(Op::kDynamicIota, std::array{count}, {{"max", int64_t{12}}})[0];
+  Expr rows = gather(x, picks, 0);
+  output(b, "rows", rows * 2.0);
+  output(b, "total", reduce(exp(rows), "sum", {0}, false));
+  auto env = env_with(2);
+  for (const char* device : {"cpu", "reference"}) {
+    auto program = Compiled::compile(env, graph, nullptr, *env->find_device(device), {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    Tensor n = *Tensor::create(DType::kI64, std::span<const int64_t>()), values = noise({12, 3});
+    for (int64_t size : {5, 0, 12, 5, 1}) {
+      *n.as<int64_t>() = size;
+      auto got = (*program)->run({}, std::array{n, values}, {}, 2);
+      ASSERT_TRUE(got.ok()) << got.status().message();
+      ASSERT_EQ(type_text((*got)[0].dtype(), (*got)[0].dims()), format("f32[%d,3]", static_cast<int>(size)));
+      for (int64_t i = 0; i < 3 * size; i++) EXPECT_EQ((*got)[0].as<float>()[i], 2 * values.as<float>()[i]);
+      float sum = 0;
+      for (int64_t i = 0; i < size; i++) sum += std::exp(values.as<float>()[3 * i]);
+      EXPECT_NEAR((*got)[1].as<float>()[0], sum, 1e-5f * (1 + sum));
+    }
+    *n.as<int64_t>() = 13;
+    EXPECT_EQ((*program)->run({}, std::array{n, values}, {}, 2).status().code(), Code::kRange);
+  }
+}
+
 }  // namespace rlx
