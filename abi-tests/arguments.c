@@ -191,7 +191,7 @@ static void new_arrays(void) {
   doubles = BLOCK(double, 0.5, NAN, INFINITY, 1e300, -0.0);
   out_i64s = calloc(8, sizeof *out_i64s);
   out_f64s = calloc(8, sizeof *out_f64s);
-  out_text = calloc(8, 1);
+  out_text = calloc(1 << 17, 1); /* a capacity may be a lie: what is written is a message, never more than this */
   slots_zero = BLOCK(size_t, 0, 0, 0, 0, 0);
   slots_bad = BLOCK(size_t, 7, SIZE_MAX, 0, 1, 2);
   names_x = BLOCK(const char *, "x", "x", "x", "x", "x");

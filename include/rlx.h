@@ -184,7 +184,7 @@ RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
 /* The strings that the library understands, as JSON: "ops" (all), "op.softmax" (one: inputs, outputs, attributes
- * with kinds and defaults), "options.env", "options.compile", "options.import", "options.model". Errors:
+ * with kinds and defaults), "options.env", "options.compile", "options.import". Errors:
  * RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
@@ -269,11 +269,11 @@ RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64
 /* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
 RLX_API const char *rlx_device_name(const rlx_device_t *device);
 
-/* One number: "memory" (bytes), "threads", "f64" (1: it computes in f64). Errors: RLX_E_NOT_FOUND. */
+/* One capability of rlx_env_report(env, "devices") that is a number. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char *key, int64_t *out);
 
-/* One text: "kind" ("cpu"), "vendor", "model", "isa" ("avx512"). Lives as long as the environment. Errors:
- * RLX_E_NOT_FOUND. */
+/* One text: "name", "kind" ("cpu"), "description", or a capability of rlx_env_report(env, "devices") such as "isa".
+ * Lives as long as the environment. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char *key, const char **out);
 
 /* What rlx_compile would report as "dispatch": for each kind of op and each node the path that it takes on this
@@ -645,7 +645,8 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 
 /* A model of a graph (copied) and its weights (retained, may be NULL). policy: any option of rlx_compile for the
- * plans, and those of rlx_schema(env, "options.model"); may be NULL. Nothing is compiled yet. Errors: the one that
+ * plans, cache.capacity (how many plans are kept, 8) and buckets.<symbol> (sizes to plan for); may be NULL. Nothing is
+ * compiled yet. Errors: the one that
  * the graph holds, RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);

@@ -66,7 +66,8 @@ rlx_status_t* rlx_compile(const rlx_graph_t* graph, rlx_weights_t* weights, cons
     auto shared = RLX_TRY(weights_of(env, weights));
     Device* on = RLX_TRY(device_of(*env, device));
     auto values = RLX_TRY(values_of(options, env->dims));
-    *out = new rlx_compiled(env, RLX_TRY(Compiled::compile(env->env, graph->graph, std::move(shared), on, values)));
+    auto program = RLX_TRY(Compiled::compile(env->env, graph->graph, std::move(shared), on, values));
+    *out = new rlx_compiled(env, std::move(program));
     return {};
   });
 }
@@ -158,7 +159,8 @@ rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_n
 
 rlx_status_t* rlx_compiled_report(const rlx_compiled_t* compiled, const char* what, rlx_blob_t** out) {
   return guard({cleared(out, "out"), handle(compiled, "compiled"), {what, "what"}}, [&]() -> Status {
-    *out = new rlx_blob(RLX_TRY(compiled->compiled->report(what)));
+    std::string report = RLX_TRY(compiled->compiled->report(what));
+    *out = new rlx_blob(std::move(report));
     return {};
   });
 }

@@ -23,7 +23,8 @@ static Result<SlotKind> slot_kind(int32_t kind) {
 rlx_status_t* rlx_exec_create(rlx_compiled_t* compiled, const rlx_attrs_t* options, rlx_exec_t** out) {
   return guard({cleared(out, "out"), handle(compiled, "compiled")}, [&]() -> Status {
     auto values = RLX_TRY(values_of(options, compiled->env->dims));
-    *out = new rlx_exec{compiled->env, RLX_TRY(Exec::create(compiled->compiled, values))};
+    auto exec = RLX_TRY(Exec::create(compiled->compiled, values));
+    *out = new rlx_exec{compiled->env, std::move(exec)};
     return {};
   });
 }
@@ -53,7 +54,8 @@ rlx_status_t* rlx_exec_bind_ptr(rlx_exec_t* exec, int32_t kind, size_t slot, voi
 
 rlx_status_t* rlx_exec_tensor(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(exec, "exec")}, [&]() -> Status {
-    *out = new rlx_tensor(exec->env.get(), RLX_TRY(exec->exec->tensor(RLX_TRY(slot_kind(kind)), slot)));
+    Tensor tensor = RLX_TRY(exec->exec->tensor(RLX_TRY(slot_kind(kind)), slot));
+    *out = new rlx_tensor(exec->env.get(), std::move(tensor));
     return {};
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
-// release, on whatever thread that is, and gives its parents' references back then.
+// release, on whatever thread that is, and gives its parents' references back then. Where one is made, all that can
+// fail stands before its `new`: RLX_TRY inside the new-expression would leave the memory behind.
 #pragma once
 
 #include <atomic>

@@ -25,7 +25,8 @@ struct rlx_model : Counted {
 static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::shared_ptr<Weights> weights,
                                     const rlx_attrs_t* policy) {
   auto values = RLX_TRY(values_of(policy, env->dims));
-  return new rlx_model(env, RLX_TRY(Model::create(env->env, graph, std::move(weights), values)));
+  auto model = RLX_TRY(Model::create(env->env, graph, std::move(weights), values));
+  return new rlx_model(env, std::move(model));
 }
 
 rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights, const rlx_attrs_t* policy,
@@ -100,7 +101,8 @@ rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* 
 
 rlx_status_t* rlx_model_report(const rlx_model_t* model, const char* what, rlx_blob_t** json) {
   return guard({cleared(json, "json"), handle(model, "model"), {what, "what"}}, [&]() -> Status {
-    *json = new rlx_blob(RLX_TRY(model->model->report(what)));
+    std::string report = RLX_TRY(model->model->report(what));
+    *json = new rlx_blob(std::move(report));
     return {};
   });
 }

@@ -109,7 +109,8 @@ static Result<std::string> schema(std::string_view what) {
 
 rlx_status_t* rlx_schema(const rlx_env_t* env, const char* what, rlx_blob_t** json) {
   return guard({cleared(json, "json"), handle(env, "env"), {what, "what"}}, [&]() -> Status {
-    *json = new rlx_blob(RLX_TRY(schema(what)));
+    std::string text = RLX_TRY(schema(what));
+    *json = new rlx_blob(std::move(text));
     return {};
   });
 }

@@ -110,7 +110,8 @@ rlx_status_t* rlx_tensor_create(rlx_env_t* env, const rlx_device_t* device, rlx_
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
     if (device) RLX_TRY(device_of(*env, device));
-    *out = new rlx_tensor(env, RLX_TRY(env->env->make_tensor(type, shape)), device);
+    Tensor tensor = RLX_TRY(env->env->make_tensor(type, shape));
+    *out = new rlx_tensor(env, std::move(tensor), device);
     return {};
   });
 }
@@ -119,7 +120,8 @@ rlx_status_t* rlx_tensor_copy_from(rlx_env_t* env, rlx_dtype_t dtype, const int6
                                    const void* data, size_t bytes, rlx_tensor_t** out) {
   auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), array(data, bytes, "data")};
   return guard(arguments, [&]() -> Status {
-    *out = new rlx_tensor(env, RLX_TRY(copied_tensor(*env, dtype, dims, rank, data, bytes)));
+    Tensor tensor = RLX_TRY(copied_tensor(*env, dtype, dims, rank, data, bytes));
+    *out = new rlx_tensor(env, std::move(tensor));
     return {};
   });
 }
@@ -136,7 +138,8 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
     std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
       if (done && *armed) done(user, bytes_of_user);
     });
-    *out = new rlx_tensor(env, RLX_TRY(Tensor::adopt(type, shape, std::move(borrowed), bytes)));
+    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::move(borrowed), bytes));
+    *out = new rlx_tensor(env, std::move(tensor));
     *armed = true;
     return {};
   });
@@ -221,7 +224,8 @@ rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_te
 rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    *out = new rlx_tensor(tensor->env.get(), RLX_TRY(cast(tensor->tensor, type)));
+    Tensor converted = RLX_TRY(cast(tensor->tensor, type));
+    *out = new rlx_tensor(tensor->env.get(), std::move(converted));
     return {};
   });
 }

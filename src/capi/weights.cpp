@@ -38,7 +38,8 @@ rlx_status_t* rlx_weights_put(rlx_weights_t* weights, const char* name, rlx_tens
 
 rlx_status_t* rlx_weights_get(const rlx_weights_t* weights, const char* name, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(weights, "weights"), {name, "name"}}, [&]() -> Status {
-    *out = new rlx_tensor(weights->env.get(), RLX_TRY(weights->weights->get(name)), nullptr, true);
+    Tensor tensor = RLX_TRY(weights->weights->get(name));
+    *out = new rlx_tensor(weights->env.get(), std::move(tensor), nullptr, true);
     return {};
   });
 }
@@ -53,7 +54,8 @@ const char* rlx_weights_name(const rlx_weights_t* weights, size_t index) {
 
 rlx_status_t* rlx_weights_report(const rlx_weights_t* weights, const char* what, rlx_blob_t** json) {
   return guard({cleared(json, "json"), handle(weights, "weights"), {what, "what"}}, [&]() -> Status {
-    *json = new rlx_blob(RLX_TRY(weights->weights->report(what)));
+    std::string report = RLX_TRY(weights->weights->report(what));
+    *json = new rlx_blob(std::move(report));
     return {};
   });
 }
