@@ -40,14 +40,21 @@ Result<Graph> decompose_composites(const Graph& graph, PassContext&) {
   return result;
 }
 
+// As the compiler's list of passes has it: what forms composites reads the normal form.
+Result<Graph> fuse_normal_form(const Graph& graph, PassContext& context) {
+  Graph normal = RLX_TRY(canonicalize(graph, context));
+  Graph folded = RLX_TRY(fold_constants(normal, context));
+  return fuse_composites(folded, context);
+}
+
 constexpr Transform kTransforms[] = {
     {"decompose", decompose_composites, Grade::kExact, false},
     {"canonicalize", canonicalize, Grade::kClose, true},
     {"canonicalize.strict", canonicalize, Grade::kExact, true},
     {"fold", fold_constants, Grade::kClose, true},
     {"fold.strict", fold_constants, Grade::kExact, true},
-    {"fuse", fuse_composites, Grade::kClose, true},
-    {"fuse.strict", fuse_composites, Grade::kExact, true},
+    {"fuse", fuse_normal_form, Grade::kClose, true},
+    {"fuse.strict", fuse_normal_form, Grade::kExact, true},
     {"merge-siblings", merge_siblings, Grade::kClose, true},
     {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
     {"expand", expand_composites, Grade::kExact, false},
