@@ -57,8 +57,9 @@ Status Graph::add_guard(Guard guard) {
   bool refuted = guard.relation == Guard::kEqual ? difference.lo > 0 || difference.hi < 0 : difference.hi < 0;
   if (proved) return {};
   if (refuted)
-    return Status(Code::kShape, format("%s: %s %s %s does not hold", guard.where.c_str(), guard.a.text().c_str(),
-                                       guard.relation == Guard::kEqual ? "=" : "<=", guard.b.text().c_str()));
+    return Status(Code::kShape,
+                  format("%s%s %s %s does not hold", guard.where.empty() ? "" : (guard.where + ": ").c_str(),
+                         guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=", guard.b.text().c_str()));
   if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) guards_.push_back(std::move(guard));
   return {};
 }

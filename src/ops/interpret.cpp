@@ -20,7 +20,7 @@ DType storage_of(DType declared, EvalMode mode) {
 // One walk over a graph: values by node, sizes by symbol.
 class Walk {
  public:
-  Walk(const Graph& graph, const Params& params, EvalOptions options, Sizes sizes)
+  Walk(const Graph& graph, const ParamTensors& params, EvalOptions options, Sizes sizes)
       : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
@@ -140,7 +140,7 @@ class Walk {
   }
 
   const Graph& graph_;
-  const Params& params_;
+  const ParamTensors& params_;
   EvalOptions options_;
   Sizes sizes_;
   std::vector<std::vector<Tensor>> values_;
@@ -149,7 +149,7 @@ class Walk {
 }  // namespace
 
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const Params& params, EvalOptions options) {
+                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
   Sizes sizes;
   std::vector<std::string> own = own_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
@@ -174,7 +174,7 @@ Tensor convert(const Tensor& tensor, DType to) {
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
-                 const SymbolLookup& sizes, EvalOptions options, const Params& params) {
+                 const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params) {
   SmallVector<DType, 64> declared_in, declared_out;
   for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
@@ -223,7 +223,7 @@ Result<Sizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   return sizes;
 }
 
-Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const Params& params,
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
                                       EvalOptions options) {
   Sizes sizes = RLX_TRY(bind_sizes(graph, inputs));
   return Walk(graph, params, options, std::move(sizes)).run(inputs);

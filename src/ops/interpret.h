@@ -21,19 +21,19 @@ struct EvalOptions {
   Bounds bounds = Bounds::kError;
 };
 
-using Params = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs
+using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs
 
 // Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode.
-Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const Params& params = {},
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params = {},
                                       EvalOptions options = {});
 
 // One node on operands whose outputs are allocated (a kernel's last row calls it for primitives).
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
-                 const SymbolLookup& sizes, EvalOptions options, const Params& params = {});
+                 const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params = {});
 
 // A sub-graph with the sizes of the graph around it.
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
-                                          const SymbolLookup& around, const Params& params, EvalOptions options);
+                                          const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
 
 // The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
 Result<std::map<std::string, int64_t, std::less<>>> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);

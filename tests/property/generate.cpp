@@ -240,7 +240,12 @@ class Generator {
 
   std::string random_choice(std::string_view choices) {
     std::vector<std::string> words(1);
-    for (char c : choices) c == '|' ? words.emplace_back() : words.back().push_back(c), void();
+    for (char c : choices) {
+      if (c == '|')
+        words.emplace_back();
+      else
+        words.back().push_back(c);
+    }
     return random_.pick(words);
   }
 

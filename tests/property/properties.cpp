@@ -85,14 +85,14 @@ std::string check_transform(const Transform& transform, const RandomGraph& befor
   if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
   auto again = interpret(*after, before.inputs, before.params, options);
   if (!again.ok()) return failed("its graph does not run", again.status()) + "\n" + print(*after);
-  std::string wrong = compare(results, *again, transform.exact);
+  std::string wrong = compare(results, *again, transform.exact());
   return wrong.empty() ? "" : wrong + "\n" + print(*after);
 }
 
 std::string check_transforms(const RandomGraph& random, Tally& tally) {
   bool evaluated = false;
   for (const Transform& transform : transforms()) {
-    EvalOptions options{transform.exact ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
+    EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
     auto results = interpret(random.graph, random.inputs, random.params, options);
     if (!results.ok()) continue;  // a guard that these sizes break, or a value that an op refuses
     evaluated = true;

@@ -16,7 +16,7 @@ Result<Value> copy_leaf(const Graph& from, uint32_t index, Graph& to) {
 }
 
 // Every composite replaced, once, by what its row says it means.
-Result<Graph> decompose_composites(const Graph& graph) {
+Result<Graph> decompose_composites(const Graph& graph, PassContext&) {
   Graph result(graph.name(), &graph.table());
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(result.declare_symbol(symbol, range));
   Builder builder(result);
@@ -41,10 +41,29 @@ Result<Graph> decompose_composites(const Graph& graph) {
 }
 
 constexpr Transform kTransforms[] = {
-    {"decompose", decompose_composites, true},
+    {"decompose", decompose_composites, Grade::kExact, false},
+    {"canonicalize", canonicalize, Grade::kClose, true},
+    {"canonicalize.strict", canonicalize, Grade::kExact, true},
+    {"fold", fold_constants, Grade::kClose, true},
+    {"fold.strict", fold_constants, Grade::kExact, true},
+    {"fuse", fuse_composites, Grade::kClose, true},
+    {"fuse.strict", fuse_composites, Grade::kExact, true},
+    {"merge-siblings", merge_siblings, Grade::kClose, true},
+    {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
+    {"expand", expand_composites, Grade::kExact, false},
+    {"simplify", simplify, Grade::kClose, false},
+    {"simplify.strict", simplify, Grade::kExact, false},
+    {"dce", drop_dead_nodes, Grade::kExact, true},
 };
 
 }  // namespace
+
+Result<Graph> Transform::run(const Graph& graph) const {
+  PassContext context;
+  context.math = math;
+  if (has_kernels) context.refuses = [](const Graph&, Value) { return std::string(); };
+  return pass(graph, context);
+}
 
 std::span<const Transform> transforms() {
   return kTransforms;

@@ -6,14 +6,18 @@
 #include <span>
 #include <string_view>
 
-#include "ir/graph.h"
+#include "passes/pass.h"
 
 namespace rlx::test {
 
 struct Transform {
-  std::string_view name;
-  Result<Graph> (*run)(const Graph&);
-  bool exact;  // results keep every bit; else they keep their meaning
+  std::string_view name;  // of the pass; with ".strict" where only rules that keep every bit may fire
+  PassFn pass;
+  Grade math;
+  bool has_kernels;  // of the device: it takes every composite, or none
+
+  bool exact() const { return math == Grade::kExact; }  // results keep every bit; else they keep their meaning
+  Result<Graph> run(const Graph& graph) const;
 };
 std::span<const Transform> transforms();
 const Transform* find_transform(std::string_view name);  // null: no such transform
