@@ -19,6 +19,7 @@ static constexpr struct {
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
     {"expand", expand_composites},         // composites that it has no kernel for
     {"simplify", simplify},                // canonicalize and fold once more, over what expand made; chains of scalars
+    {"regions", group_elementwise},        // what is left of elementwise work, in one kernel per region
     {"dce", drop_dead_nodes},              // what no output depends on
     {"check-supported", check_supported},  // names every node left without a kernel, and why
 };

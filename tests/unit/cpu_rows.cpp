@@ -89,6 +89,29 @@ TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
   compare(graph, nullptr, {noise({4, 1, 6}), noise({5, 1}, 9)});
 }
 
+TEST(cpu_rows, chains_become_one_region) {
+  Graph graph;
+  Dim n = Dim::symbol("n");
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 5000}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {n, 3}), y = input(b, "y", {n, 1});
+  Expr shared = tanh(x) * y;
+  Expr chain = where(less(shared, x), exp(shared) + 1.5, abs(x) / 3.0) - x * 0.25;
+  output(b, "chain", chain);
+  output(b, "shared", shared * shared + sqrt(abs(y)));
+  auto env = env_with(2);
+  auto program = *Compiled::compile(env, graph, nullptr, nullptr, {});
+  auto oracle = *Compiled::compile(env, graph, nullptr, *env->find_device("reference"), {});
+  for (int64_t size : {5000, 1, 0, 77}) {
+    std::vector<Tensor> in = {noise({size, 3}), noise({size, 1}, 8)};
+    auto got = program->run({}, in, {}, 2), want = oracle->run({}, in, {}, 2);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    for (size_t i = 0; i < 2; i++) expect_near((*got)[i], (*want)[i]);
+  }
+  EXPECT_LE(program->plan().steps.size(), 4u) << *program->report("text");
+  EXPECT_NE(program->report("dispatch")->find("\"region\""), std::string::npos);
+}
+
 TEST(cpu_rows, movement_and_reductions) {
   Graph graph;
   Builder b(graph);

@@ -53,7 +53,11 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
 
 void add_region_rows(RowsByOp& by_op) {
   for (Op op : region_ops())
-    rows_of(by_op, op).push_back({{.op = op, .name = "region_f32", .refuse = refuse_region, .strided = 0xffffffff},
+    rows_of(by_op, op).push_back({{.op = op,
+                                   .name = "region_f32",
+                                   .path = op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative,
+                                   .refuse = refuse_region,
+                                   .strided = 0xffffffff},
                                   region_bytes,
                                   encode_region,
                                   run_loaded<RegionArgs>,

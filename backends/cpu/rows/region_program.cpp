@@ -10,6 +10,7 @@ namespace {
 
 enum Kind : uint8_t { kFloats, kMasks };  // what operands and result are
 constexpr uint8_t kSwapped = 1;           // operands in reverse: a > b is b < a
+constexpr size_t kMostBodyNodes = 128;    // registers are numbered by a byte
 
 struct OpRow {
   Op op;
@@ -60,7 +61,7 @@ constexpr OpRow kRows[] = {
 };
 
 // Ops whose code depends on an attribute or on the types of their operands.
-constexpr Op kSpecial[] = {Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast};
+constexpr Op kSpecial[] = {Op::kElementwiseRegion, Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast};
 
 std::optional<RegionType> region_type(DType dtype) {
   switch (dtype) {
@@ -95,6 +96,15 @@ class Emitter {
     args.inputs[args.input_count] = {.type = *type, .reg = next()};
     args.input_count++;
     program_.input_ports.push_back(port);
+    return {};
+  }
+
+  std::string_view add_constant(const Tensor& value) {
+    RegionArgs& args = program_.args;
+    if (value.dtype() != DType::kF32 || value.count() != 1) return "a constant is no f32 scalar";
+    if (args.constant_count == kMaxRegionConstants) return "too many constants";
+    args.constants[args.constant_count] = {.value = *value.as<float>(), .reg = next()};
+    args.constant_count++;
     return {};
   }
 
@@ -142,17 +152,64 @@ class Emitter {
 
 }  // namespace
 
-std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
-  Emitter emitter(graph, program);
+// One node on its own operands.
+static std::string_view emit_node(const Graph& graph, const Node& node, Emitter& emitter) {
   uint8_t registers[3] = {};
   if (node.in.size() > 3) return "too many operands";
   for (size_t i = 0; i < node.in.size(); i++) {
     if (std::string_view why = emitter.add_input(graph.type(node.in[i]).dtype, i); !why.empty()) return why;
     registers[i] = emitter.last();
   }
-  if (std::string_view why = emitter.emit(node, {registers, node.in.size()}); !why.empty()) return why;
+  return emitter.emit(node, {registers, node.in.size()});
+}
+
+// A body: its inputs, then its constants, then its ops. Its one output is what was emitted last, or is named by
+// `result`.
+static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& result) {
+  std::vector<uint8_t> registers(body.nodes().size());
+  if (body.nodes().size() > kMostBodyNodes) return "too many ops";
+  for (size_t i = 0; i < body.inputs().size(); i++) {
+    uint32_t node = body.inputs()[i];
+    if (std::string_view why = emitter.add_input(body.node(node).out[0].dtype, i); !why.empty()) return why;
+    registers[node] = emitter.last();
+  }
+  for (uint32_t i = 0; i < body.nodes().size(); i++) {
+    if (body.node(i).op != Op::kConstant) continue;
+    if (std::string_view why = emitter.add_constant(body.node(i).attrs.tensor("value")); !why.empty()) return why;
+    registers[i] = emitter.last();
+  }
+  for (uint32_t i = 0; i < body.nodes().size(); i++) {
+    const Node& node = body.node(i);
+    if (body.info(node).is(kLeaf)) continue;
+    uint8_t in[3] = {};
+    if (node.in.size() > 3) return "too many operands";
+    for (size_t k = 0; k < node.in.size(); k++) in[k] = registers[node.in[k].node];
+    if (std::string_view why = emitter.emit(node, {in, node.in.size()}); !why.empty()) return why;
+    registers[i] = emitter.last();
+  }
+  result = registers[body.outputs()[0].value.node];
+  return {};
+}
+
+std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program) {
+  if (node.out.size() != 1) return "more than one output";
+  std::string_view why;
+  uint8_t result = 0;
+  if (node.op == Op::kElementwiseRegion) {
+    const Graph& body = *node.attrs.graph("body");
+    for (size_t i = 0; i < node.in.size(); i++)
+      if (graph.type(node.in[i]).dtype != body.node(body.inputs()[i]).out[0].dtype) return "the body has other dtypes";
+    Emitter emitter(body, program);
+    why = emit_body(body, emitter, result);
+  } else {
+    Emitter emitter(graph, program);
+    why = emit_node(graph, node, emitter);
+    result = emitter.last();
+  }
+  if (!why.empty()) return why;
   auto type = region_type(node.out[0].dtype);
-  program.args.outputs[0] = {.type = *type, .reg = emitter.last()};
+  if (!type || (*type != RegionType::kF32 && *type != RegionType::kBool)) return "makes neither f32 nor bool";
+  program.args.outputs[0] = {.type = *type, .reg = result};
   program.args.output_count = 1;
   return assign_registers(program.args, program.ops) ? std::string_view() : "too many values at once";
 }
