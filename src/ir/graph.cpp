@@ -117,10 +117,12 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
           .with("input", port.name)
           .with("expected", port.letter)
           .with("got", got);
-    if (port.letter == kAnyDtype) continue;
-    auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == port.letter; });
+    if (port.letter == kAnyDtype || is_block(dtype)) continue;  // a block type stands for itself: "x:F, w:FQ"
+    std::string_view letter = port.letter;
+    if (letter.ends_with('Q')) letter.remove_suffix(1);
+    auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == letter; });
     if (bound == letters.end()) {
-      letters.emplace_back(port.letter, i);
+      letters.emplace_back(letter, i);
     } else if (DType first = graph.type(in[bound->second]).dtype; first != dtype) {
       std::string expected(name(first));
       return Status(Code::kDtype,

@@ -53,7 +53,8 @@ using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 // The letter of ports that any dense dtype may come through, each of its own.
 inline constexpr std::string_view kAnyDtype = "any";
 
-// One input or output of a signature. Inputs whose `letter` is the same text (but for "any") have the same dtype.
+// One input or output of a signature. Inputs whose `letter` is the same text have the same dtype; "any" and the block
+// types of a Q at its end are exempt.
 struct Port {
   std::string name;
   std::string letter;  // "F", "NZ", "X'"; an output's may be empty: its dtype is inferred

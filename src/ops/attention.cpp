@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention and rotary position embedding (OPS.md 5.7): the formulas, step by step, over [B, H, S, D].
+#include <array>
 #include <cmath>
 
 #include "ops/expr.h"
@@ -57,14 +58,12 @@ static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n,
   return allowed;
 }
 
-// Step 4's treatment of rows without an allowed key, y being 0 there.
-static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, Expr v_allowed, const Attrs& attrs) {
+// Step 4's treatment of rows without an allowed key, y being 0 there. v is 0 beyond the n keys.
+static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, const Attrs& attrs) {
   if (attrs.is("empty_row", "zero")) return y;
-  Expr empty = equal(total, scalar_like(total, 0));
-  if (attrs.is("empty_row", "nan")) return where(empty, scalar_like(y, NAN), y);
-  (void)v;
-  Expr count = cast(maximum(n, scalar_like(n, 1)), y.dtype());
-  return where(empty, sum(v_allowed, {2}) / count, y);
+  Expr empty = equal(total, 0);
+  if (attrs.is("empty_row", "nan")) return where(empty, NAN, y);
+  return where(empty, sum(v, {2}) / cast(maximum(n, 1), y.dtype()), y);
 }
 
 // Repeats each kv head for the query heads that read it.
@@ -73,6 +72,20 @@ static Expr repeat_heads(Expr x, const Dim& kv_heads, const Dim& group) {
   Expr split = reshape(x, {x.dim(0), kv_heads, 1, x.dim(2), x.dim(3)});
   Expr wide = broadcast_to(split, {x.dim(0), kv_heads, group, x.dim(2), x.dim(3)});
   return reshape(wide, {x.dim(0), kv_heads * group, x.dim(2), x.dim(3)});
+}
+
+// Products and sums broadcast; attention does not, but for mask and bias.
+static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
+  Dim batch = q.dim(0), heads = q.dim(1);
+  std::array scores{batch, heads, q.dim(2), k.dim(2)};
+  auto fits = [&](size_t i, const char* what, std::initializer_list<Dim> dims) {
+    return !in[i] || require_shape(in[i], what, std::span(dims.begin(), dims.size()));
+  };
+  return require_shape(k, "k", std::array{batch, k.dim(1), k.dim(2), q.dim(3)}) &&
+         require_shape(v, "v", std::array{batch, k.dim(1), k.dim(2), v.dim(3)}) &&
+         (!in[3] || require_shape(in[3], "mask", scores, true)) &&
+         (!in[4] || require_shape(in[4], "bias", scores, true)) && fits(5, "kv_len", {batch}) &&
+         fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
 Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
@@ -90,6 +103,7 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
             b.wrap(kInvalid)};
   Dim kv_heads = k.dim(1), rows = q.dim(2), keys = k.dim(2);
   DType type = q.dtype();
+  if (!shapes_agree(q, k, v, in)) return {};
   k = repeat_heads(k, kv_heads, *group), v = repeat_heads(v, kv_heads, *group);
 
   // Positions: j of keys, i of queries among them, n keys in all.
@@ -99,9 +113,8 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   Expr j = iota(b, {1, 1, 1, keys}, 3, DType::kI64), i = iota(b, {1, 1, rows, 1}, 2, DType::kI64);
   if (attrs.is("align", "lower_right")) i = i + (n - b.size(rows, DType::kI64));
 
-  double scale = attrs.has("scale") ? attrs.f64("scale") : 0;
   Expr s = matmul(q, k, false, true);
-  s = attrs.has("scale") ? s * scale : s / sqrt(b.size(q.dim(3), type));
+  s = attrs.has("scale") ? s * attrs.f64("scale") : s / sqrt(b.size(q.dim(3), type));
   if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
   if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(i - j), type);
   if (bias) s = s + cast(bias, type);
@@ -116,7 +129,7 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   // What lies beyond kv_len is not read at all: it may be NaN.
   if (kv_len) v = where(reshape(less(j, n), {kv_len.dim(0), 1, keys, 1}), v, scalar_like(v, 0));
   Expr y = matmul(e, v) / where(equal(total, scalar_like(total, 0)), scalar_like(total, 1), total);
-  y = fill_empty_rows(y, total, v, n, v, attrs);
+  y = fill_empty_rows(y, total, v, n, attrs);
   Expr lse = top + log(total);
   return {heads.join(y), reshape(lse, {lse.dim(0), lse.dim(1), lse.dim(2)})};
 }
@@ -124,8 +137,12 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
 // ---- rope ----
 
 // A table [S, R/2] or [B, S, R/2] so that it broadcasts against x with or without its head axis in front of S.
-static Expr align_table(Expr table, Expr positions, bool heads_first, DType type) {
+static Expr align_table(Expr table, Expr positions, bool heads_first, const Dim& batch, const Dim& rows, DType type) {
   if (positions) table = gather(table, positions, 0);
+  bool batched = table.rank() == 3 && !table.dim(0).is(1);
+  std::array expected{batched ? batch : Dim(1), rows, table.dim(-1)};
+  std::span<const Dim> dims(expected);
+  if (!require_shape(table, "a table", table.rank() == 3 ? dims : dims.last(2))) return table.builder().wrap(kInvalid);
   table = cast(table, type);
   if (!heads_first) return unsqueeze(table, -2);
   return table.rank() == 3 ? unsqueeze(table, 1) : table;
@@ -143,7 +160,11 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
     return {b.fail(Status(Code::kShape, format("x needs rank 4, not %zu", x.rank())))};
   }
   bool heads_first = attrs.is("layout", "bhsd");
-  Expr c = align_table(in[1], in[3], heads_first, x.dtype()), s = align_table(in[2], in[3], heads_first, x.dtype());
+  Dim seq = x.dim(heads_first ? 2 : 1);
+  Expr c = align_table(in[1], in[3], heads_first, x.dim(0), seq, x.dtype());
+  Expr s = align_table(in[2], in[3], heads_first, x.dim(0), seq, x.dtype());
+  if (!c.valid() || !s.valid() || !require_shape(s, "sin", c.dims())) return {};
+  if (!require(x, Guard::kLessEqual, c.dim(-1) * 2, x.dim(-1))) return {};
   if (attrs.flag("inverse")) s = -s;
   Dim half = c.dim(-1), rotated = half * 2, width = x.dim(-1);
   std::vector<Expr> parts;
@@ -165,6 +186,22 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   Expr y = parts.size() == 1 ? parts[0] : concat(parts, -1);
   if (joined) y = reshape(y, in[0].dims());
   return {y};
+}
+
+// cos and sin of scale * position * base^(-2i/R) / factor_i, all in f64.
+Outputs decompose_rope_table(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  int64_t rotated = attrs.i64("dim"), half = rotated / 2;
+  if (rotated % 2) return {b.fail(Status(Code::kOption, "'dim' must be even")), b.wrap(kInvalid)};
+  auto frequencies = Tensor::create(DType::kF64, std::array{half});
+  if (!frequencies.ok()) return {b.fail(std::move(frequencies).status()), b.wrap(kInvalid)};
+  for (int64_t i = 0; i < half; i++)
+    frequencies->as<double>()[i] =
+        attrs.f64("scale") * std::pow(attrs.f64("base"), -2.0 * static_cast<double>(i) / static_cast<double>(rotated));
+  Expr angle = unsqueeze(cast(in[0], DType::kF64), -1) * b.constant(*frequencies);
+  if (in[1] && require_shape(in[1], "freq_factors", std::array{Dim(half)})) angle = angle / cast(in[1], DType::kF64);
+  auto scaled = [&](Op op) { return cast(unary(op, angle) * attrs.f64("mscale"), attrs.dtype("dtype")); };
+  return {scaled(Op::kCos), scaled(Op::kSin)};
 }
 
 }  // namespace rlx

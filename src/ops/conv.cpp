@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution (OPS.md 4.6), for any number of spatial axes: sums over the window, position by position.
+#include "ops/act.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
+#include "ops/expr.h"
 
 namespace rlx {
 
@@ -126,6 +128,24 @@ Status eval_conv(EvalArgs& args) {
   else
     visit<dtypes::F | DTypeSet{DType::kI32}>(x, [&]<class T>() { convolve<T, T, T>(args, window); });
   return {};
+}
+
+// ---- composites (5.6) ----
+
+Outputs decompose_conv_bias_act(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  NamedAttrs conv;
+  for (const AttrDef& def : b.graph().info(Op::kConv).attrs)
+    if (attrs.has(def.name)) conv.emplace_back(def.name, attrs.get(def.name));
+  Expr y = b.op(Op::kConv, {in[0], in[1]}, std::move(conv)), bias = in[2], residual = in[3];
+  if (!y.valid()) return {y};
+  if (bias && require_shape(bias, "bias", std::array{y.dim(1)})) {
+    std::vector<Dim> dims(y.rank() - 1, 1);
+    dims[0] = y.dim(1);
+    y = y + reshape(bias, dims);
+  }
+  if (residual && require_shape(residual, "residual", y.dims())) y = y + residual;
+  return {apply_act(y, attrs.str("act"))};
 }
 
 }  // namespace rlx

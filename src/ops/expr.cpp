@@ -296,6 +296,24 @@ bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
   return false;
 }
 
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast) {
+  if (!x.valid()) return false;
+  bool fits = broadcast ? x.rank() <= dims.size() : x.rank() == dims.size();
+  for (size_t i = 0; i < x.rank() && fits; i++) {
+    const Dim &got = x.dims()[i], &expected = dims[dims.size() - x.rank() + i];
+    fits = (broadcast && got.is(1)) || x.builder().graph().add_guard({Guard::kEqual, got, expected, "size"}).ok();
+  }
+  if (!fits)
+    x.builder().fail(
+        Status(Code::kShape,
+               format("%s is %s, which %s %s", std::string(what).c_str(), text_of(x.dims()).c_str(),
+                      broadcast ? "does not stretch to" : "is not", text_of({dims.begin(), dims.end()}).c_str()))
+            .with("input", what)
+            .with("expected", text_of({dims.begin(), dims.end()}))
+            .with("got", text_of(x.dims())));
+  return fits;
+}
+
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {
   if (auto exact = exact_div(a, b)) return exact;
   Dim quotient = floor_div(a, b);

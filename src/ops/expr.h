@@ -218,5 +218,7 @@ std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra = 0);
 std::optional<Axes> legal_axes(Expr x, const Axes& axes);                    // sorted, no repeats
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
+// x has these sizes, or (`broadcast`) stretches to them: aligned right, a literal 1 fits any. `what` names it.
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast = false);
 
 }  // namespace rlx

@@ -14,8 +14,8 @@ Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   std::vector<Dim> dims = x.dims();
   Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});
   Expr y = matmul(rows, w, false, transposed);
-  if (bias) y = y + bias;
   dims.back() = w.dim(transposed ? 0 : 1);
+  if (bias && require_shape(bias, "bias", std::span(dims).last(1))) y = y + bias;
   if (x.rank() != 2) y = reshape(y, dims);
   return {apply_act(y, attrs.str("act"))};
 }
@@ -27,8 +27,10 @@ Outputs decompose_gated_act(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_glu(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   int64_t axis = attrs.i64("axis");
-  Dim n = x.dim(axis), half = floor_div(n, 2);
-  Expr lo = slice(x, axis, 0, half), hi = slice(x, axis, half, n);
+  Dim n = x.dim(axis);
+  auto half = divided(x, n, 2);
+  if (!half) return {};
+  Expr lo = slice(x, axis, 0, *half), hi = slice(x, axis, *half, n);
   Expr gate = attrs.flag("gate_first") ? lo : hi, up = attrs.flag("gate_first") ? hi : lo;
   return {up * apply_act(gate, attrs.str("act"))};
 }

@@ -11,36 +11,118 @@ Outputs decompose_softmax(const Inputs& in, const Attrs& attrs) {
   return {e / sum(e, axis)};
 }
 
-// A half gamma or beta is widened by W already; an f32 one beside an f64 x is cast here (T2 d).
-static Expr like(Expr x, Expr parameter) {
-  return cast(parameter, x.dtype());
+Outputs decompose_log_softmax(const Inputs& in, const Attrs& attrs) {
+  Axes axis{attrs.i64("axis")};
+  Expr z = in[0] - stop_gradient(reduce(in[0], "max", axis));
+  return {z - log(sum(exp(z), axis))};
+}
+
+// gamma, beta or a statistic, of these sizes. A half one is widened by W already, so what is left beside a half x may
+// be f32 (T2 d); any other dtype is not x's.
+static Expr parameter(Expr x, Expr given, const char* what, std::span<const Dim> dims) {
+  if (!require_shape(given, what, dims)) return given;
+  if (given.dtype() == x.dtype()) return given;
+  return x.builder().fail(
+      Status(Code::kDtype, format("%s is %s, x is %s (a cast converts)", what, std::string(name(given.dtype())).c_str(),
+                                  std::string(name(x.dtype())).c_str()))
+          .with("input", what));
+}
+
+// y * gamma + beta, as far as they are there.
+static Expr scaled(Expr y, Expr gamma, Expr beta, int64_t axis) {
+  std::vector<Dim> dims(y.dims().begin() + axis, y.dims().end());
+  if (gamma) y = y * parameter(y, gamma, "gamma", dims);
+  if (beta) y = y + parameter(y, beta, "beta", dims);
+  return y;
 }
 
 Outputs decompose_layer_norm(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0], gamma = in[1], beta = in[2];
-  Axes axes = trailing_axes(attrs.i64("axis"), x.rank());
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  Axes axes = trailing_axes(*axis, x.rank());
   Expr mu = mean(x, axes), c = x - mu;
   Expr inv_std = 1.0 / sqrt(mean(c * c, axes) + attrs.f64("eps"));
-  Expr y = c * inv_std;
-  if (gamma) y = y * like(x, gamma);
-  if (beta) y = y + like(x, beta);
-  return {y, mu, inv_std};
+  return {scaled(c * inv_std, in[1], in[2], *axis), mu, inv_std};
 }
 
 Outputs decompose_rms_norm(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0], gamma = in[1], beta = in[2];
-  Axes axes = trailing_axes(attrs.i64("axis"), x.rank());
-  Expr inv_rms = 1.0 / sqrt(mean(x * x, axes) + attrs.f64("eps"));
-  Expr y = x * inv_rms;
-  if (gamma) y = y * like(x, gamma);
-  if (beta) y = y + like(x, beta);
-  return {y, inv_rms};
+  Expr x = in[0];
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return {};
+  Expr inv_rms = 1.0 / sqrt(mean(x * x, trailing_axes(*axis, x.rank())) + attrs.f64("eps"));
+  return {scaled(x * inv_rms, in[1], in[2], *axis), inv_rms};
 }
+
+// ---- per channel: x is [N, C, ...] ----
+
+static bool has_channels(Expr x) {
+  if (x.rank() >= 2) return true;
+  x.builder().fail(Status(Code::kShape, format("x needs a batch and a channel axis, it has rank %zu", x.rank())));
+  return false;
+}
+
+// A parameter of the channels, so that it broadcasts against x.
+static Expr of_channels(Expr x, Expr given, const char* what) {
+  std::vector<Dim> dims(x.rank() - 1, 1);
+  dims[0] = x.dim(1);
+  given = parameter(x, given, what, std::span(dims).first(1));
+  return given.valid() ? reshape(given, dims) : given;
+}
+
+static Expr scaled_by_channel(Expr y, Expr gamma, Expr beta) {
+  if (gamma) y = y * of_channels(y, gamma, "gamma");
+  if (beta) y = y + of_channels(y, beta, "beta");
+  return y;
+}
+
+// Each group of channels has its own statistics, over its channels and all of space.
+static Outputs normalise_groups(const Inputs& in, const Dim& groups, double eps) {
+  Expr x = in[0];
+  auto channels = divided(x, x.dim(1), groups);
+  if (!channels) return {};
+  Dim space = element_count(std::span(x.dims()).subspan(2));
+  Expr split = reshape(x, {x.dim(0), groups, *channels * space});
+  Expr mu = mean(split, {2}), c = split - mu;
+  Expr inv_std = 1.0 / sqrt(mean(c * c, {2}) + eps);
+  Expr y = scaled_by_channel(reshape(c * inv_std, x.dims()), in[1], in[2]);
+  std::vector<Dim> per_group{x.dim(0), groups};
+  return {y, reshape(mu, per_group), reshape(inv_std, per_group)};
+}
+
+Outputs decompose_group_norm(const Inputs& in, const Attrs& attrs) {
+  if (!has_channels(in[0])) return {};
+  return normalise_groups(in, attrs.i64("groups"), attrs.f64("eps"));
+}
+Outputs decompose_instance_norm(const Inputs& in, const Attrs& attrs) {
+  if (!has_channels(in[0])) return {};
+  Outputs outputs = normalise_groups(in, in[0].dim(1), attrs.f64("eps"));
+  outputs.resize(std::min<size_t>(outputs.size(), 1));
+  return outputs;
+}
+
+Outputs decompose_layer_norm_2d(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  if (x.rank() != 4) return {x.builder().fail(Status(Code::kShape, format("x has rank %zu, not 4", x.rank())))};
+  Expr c = x - mean(x, {1});
+  return {scaled_by_channel(c * (1.0 / sqrt(mean(c * c, {1}) + attrs.f64("eps"))), in[1], in[2])};
+}
+
+Outputs decompose_batch_norm(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  if (!has_channels(x)) return {};
+  Expr c = x - of_channels(x, in[3], "mean");
+  Expr inv_std = 1.0 / sqrt(of_channels(x, in[4], "var") + attrs.f64("eps"));
+  return {scaled_by_channel(c * inv_std, in[1], in[2])};
+}
+
+// ---- residuals ----
 
 // x + res + bias, normalised before the sum is rounded.
 static Outputs residual_norm(Op norm, const Inputs& in, const Attrs& attrs) {
   Expr total = in[0] + in[1];
   if (in[2]) total = total + in[2];
+  if (!require_shape(total, "the sum", in[0].dims())) return {};
   return {total.builder().op(norm, {total, in[3], in[4]}, {{"eps", attrs.f64("eps")}}), total};
 }
 

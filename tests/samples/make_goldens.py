@@ -27,6 +27,7 @@ FAMILIES = [
     "linear_algebra",
     "random_bits",
     "composites",
+    "layers",
     "attention",
 ]
 

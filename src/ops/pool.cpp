@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling (OPS.md 5.6): folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
+// in front, by padding more at the end.
+#include "ops/expr.h"
+
+namespace rlx {
+
+// The windows of a pool over [N, C, ...] as reduce_window has them: a list entry for every axis.
+struct Pool {
+  Axes window{1, 1}, strides{1, 1}, dilation{1, 1};
+  std::vector<Dim> lo{0, 0}, hi{0, 0};
+  std::vector<Dim> asked_hi{0, 0};  // without what ceil_mode adds
+
+  Expr fold(Expr x, const char* fn) const { return fold(x, fn, lo, hi); }
+  Expr fold(Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
+    return x.builder().op(Op::kReduceWindow, {x},
+                          {{"fn", fn},
+                           {"window", window},
+                           {"strides", strides},
+                           {"dilation", dilation},
+                           {"pad_lo", pad_lo},
+                           {"pad_hi", pad_hi}});
+  }
+};
+
+static Dim ceil_div(const Dim& a, int64_t b) {
+  return floor_div(a + (b - 1), b);
+}
+
+// What ceil_mode pads at the end: enough for one more window if it does not begin past x and its padding in front.
+static Dim ceil_padding(const Dim& n, const Dim& lo, const Dim& hi, int64_t extent, int64_t stride) {
+  Dim all = ceil_div(n + lo + hi - extent, stride) + 1;
+  Dim windows = min(all, max(all - 1, ceil_div(n + lo, stride)));
+  return max(0, (windows - 1) * Dim(stride) + extent - n - lo);
+}
+
+static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
+  const Axes& kernel = attrs.i64s("kernel");
+  size_t axes = kernel.size();
+  auto wrong = [&](const std::string& message, Code code = Code::kOption) {
+    x.builder().fail(Status(code, message));
+    return std::nullopt;
+  };
+  if (x.rank() != axes + 2)
+    return wrong(format("x has rank %zu; a kernel of %zu axes needs %zu", x.rank(), axes, axes + 2), Code::kShape);
+  for (const char* name : {"strides", "dilation"})
+    if (attrs.has(name) && attrs.i64s(name).size() != axes)
+      return wrong(format("'%s' needs %zu entries, one per spatial axis", name, axes));
+  for (const char* name : {"pad_lo", "pad_hi"})
+    if (attrs.has(name) && attrs.dims(name).size() != axes)
+      return wrong(format("'%s' needs %zu entries, one per spatial axis", name, axes));
+  Pool pool;
+  for (size_t i = 0; i < axes; i++) {
+    int64_t stride = attrs.has("strides") ? attrs.i64s("strides")[i] : 1;
+    int64_t dilation = attrs.has("dilation") ? attrs.i64s("dilation")[i] : 1;
+    Dim lo = attrs.has("pad_lo") ? attrs.dims("pad_lo")[i] : 0, hi = attrs.has("pad_hi") ? attrs.dims("pad_hi")[i] : 0;
+    const Dim& n = x.dims()[2 + i];
+    pool.window.push_back(kernel[i]);
+    pool.strides.push_back(stride);
+    pool.dilation.push_back(dilation);
+    pool.lo.push_back(lo);
+    pool.asked_hi.push_back(hi);
+    pool.hi.push_back(attrs.flag("ceil_mode") ? ceil_padding(n, lo, hi, dilation * (kernel[i] - 1) + 1, stride) : hi);
+  }
+  return pool;
+}
+
+Outputs decompose_max_pool(const Inputs& in, const Attrs& attrs) {
+  auto pool = pool_of(in[0], attrs);
+  if (!pool) return {};
+  return {pool->fold(in[0], "max")};
+}
+
+// Sums over counts. Asked-for padding counts with count_include_pad; what ceil_mode adds never does.
+Outputs decompose_avg_pool(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  auto pool = pool_of(x, attrs);
+  if (!pool) return {};
+  std::vector<Dim> counted = x.dims(), lo = pool->lo, hi = pool->hi;
+  counted[0] = counted[1] = 1;
+  for (size_t i = 2; i < counted.size() && attrs.flag("count_include_pad"); i++) {
+    counted[i] += lo[i] + min(hi[i], pool->asked_hi[i]);
+    lo[i] = 0;
+    hi[i] = max(0, hi[i] - pool->asked_hi[i]);
+  }
+  Expr ones = broadcast_to(scalar_like(x, 1), counted);
+  return {pool->fold(x, "sum") / pool->fold(ones, "sum", lo, hi)};
+}
+
+}  // namespace rlx

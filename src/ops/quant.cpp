@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Affine quantisation (OPS.md 5.9): q stands for (q - zp) * scale, with one scale for all, per index of an axis, or per
+// block along it. Arithmetic is in f32.
+#include <cmath>
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+struct Affine {
+  Expr scale, zp;  // f32, broadcasting against x; zp may be absent
+  bool ok = false;
+};
+
+// Each element along `axis` `block` times, cut to n.
+static Expr spread_blocks(Expr p, size_t axis, int64_t block, const Dim& n) {
+  auto at = static_cast<ptrdiff_t>(axis);
+  std::vector<Dim> dims = p.dims();
+  dims.insert(dims.begin() + at + 1, block);
+  p = broadcast_to(unsqueeze(p, at + 1), dims);
+  dims.erase(dims.begin() + at + 1);
+  dims[axis] *= block;
+  return slice(reshape(p, dims), at, 0, n);
+}
+
+// A scale or zero point in any of its three shapes, against x.
+static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
+  if (p.rank() == 0) return p;
+  auto axis = legal_axis(x, attrs.i64("axis"));
+  if (!axis) return p.builder().wrap(kInvalid);
+  auto at = static_cast<size_t>(*axis);
+  int64_t block = attrs.i64("block_size");
+  std::vector<Dim> dims = x.dims();
+  if (block > 0) {
+    dims[at] = floor_div(dims[at] + (block - 1), block);
+    return require_shape(p, what, dims) ? spread_blocks(p, at, block, x.dim(*axis)) : p;
+  }
+  if (!require_shape(p, what, std::array{dims[at]})) return p;
+  dims.assign(x.rank() - at, 1);
+  dims[0] = x.dim(*axis);
+  return reshape(p, dims);
+}
+
+static Affine affine_of(Expr x, Expr scale, Expr zp, const Attrs& attrs) {
+  Builder& b = x.builder();
+  if (scale.dtype() == DType::kF64) {
+    b.fail(Status(Code::kDtype, "scale may be f32, f16 or bf16, not f64").with("input", "scale"));
+    return {};
+  }
+  Affine affine{aligned(x, cast(scale, DType::kF32), "scale", attrs), {}, true};
+  if (zp && require_shape(zp, "zp", scale.dims())) affine.zp = aligned(x, cast(zp, DType::kF32), "zp", attrs);
+  affine.ok = affine.scale.valid() && (!zp || affine.zp.valid());
+  return affine;
+}
+
+// The smallest and largest value of an integer dtype of at most 16 bits.
+static std::optional<std::pair<double, double>> small_range(DType dtype) {
+  int bits = static_cast<int>(8 * element_bytes(dtype));
+  if (!is_integer(dtype) || bits > 16) return std::nullopt;
+  bool is_signed = dtypes::S.has(dtype);
+  double low = is_signed ? -std::ldexp(1, bits - 1) : 0;
+  return std::pair(low, low + std::ldexp(1, bits) - 1);
+}
+
+Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0], zp = in[2];
+  if (!attrs.has("dtype") && !zp) return {b.fail(Status(Code::kOption, "'dtype' is needed where there is no zp"))};
+  DType to = attrs.has("dtype") ? attrs.dtype("dtype") : zp.dtype();
+  if (zp && zp.dtype() != to) return {b.fail(Status(Code::kDtype, "zp and 'dtype' differ").with("input", "zp"))};
+  auto range = small_range(to);
+  if (!range && !dtypes::E.has(to))
+    return {b.fail(Status(Code::kDtype, "no quantisation to " + std::string(name(to))))};
+  Affine affine = affine_of(x, in[1], zp, attrs);
+  if (!affine.ok) return {};
+  Expr y = cast(x, DType::kF32) / affine.scale;
+  if (!range) return {b.op(Op::kCast, {y}, {{"to", to}, {"saturate", int64_t{attrs.flag("saturate")}}})};
+  y = unary(Op::kRound, y);
+  if (zp) y = y + affine.zp;
+  return {cast(minimum(maximum(y, range->first), range->second), to)};
+}
+
+Outputs decompose_dequantize_linear(const Inputs& in, const Attrs& attrs) {
+  Affine affine = affine_of(in[0], in[1], in[2], attrs);
+  if (!affine.ok) return {};
+  Expr q = cast(in[0], DType::kF32);
+  if (in[2]) q = q - affine.zp;
+  return {cast(q * affine.scale, attrs.has("out_dtype") ? attrs.dtype("out_dtype") : in[1].dtype())};
+}
+
+Outputs decompose_dynamic_quantize_linear(const Inputs& in, const Attrs&) {
+  Builder& b = in.builder();
+  Expr x = in[0];
+  Axes all = trailing_axes(0, x.rank());
+  Expr hi = maximum(reduce(x, "max", all, false), 0), lo = minimum(reduce(x, "min", all, false), 0);
+  Expr scale = where(equal(hi, lo), 1, hi - lo) / 255;
+  Expr zp = cast(minimum(maximum(unary(Op::kRound, -lo / scale), 0), 255), DType::kU8);
+  return {b.op(Op::kQuantizeLinear, {x, scale, zp}), scale, zp};
+}
+
+Outputs decompose_unpack_bits(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0];
+  int64_t bits = attrs.i64("bits"), count = 8 / std::max<int64_t>(bits, 1);
+  if (bits != 1 && bits != 2 && bits != 4) return {b.fail(Status(Code::kOption, "'bits' may be 1, 2 or 4"))};
+  if (x.rank() == 0) return {b.fail(Status(Code::kShape, "x is a scalar: it has no bytes in a row"))};
+  std::vector<Dim> dims = x.dims();
+  dims.back() *= count;
+  Expr shift = iota(b, {count}, 0, DType::kU8) * scalar_like(x, static_cast<double>(bits));
+  Expr up = scalar_like(x, static_cast<double>(8 - bits));
+  // To the top of the byte, which drops what stands above, and back, which extends the sign where there is one.
+  Expr top = binary(Op::kShl, binary(Op::kShr, unsqueeze(x, -1), shift), up);
+  if (attrs.flag("signed")) {
+    top = b.op(Op::kBitcast, {top}, {{"to", DType::kI8}});
+    up = cast(up, DType::kI8);
+  }
+  return {reshape(binary(Op::kShr, top, up), dims)};
+}
+
+}  // namespace rlx
