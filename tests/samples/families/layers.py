@@ -11,7 +11,6 @@ from families.composites import given
 from families.contractions import ACTIVATIONS, convolved
 from golden import WIDE, F, int_range, numbers, oracle, tensor
 
-
 # ---- norms ----
 
 
@@ -85,10 +84,10 @@ def pooled(x, kernel, fold, strides=None, pad_lo=None, pad_hi=None, dilation=Non
 
 
 POOLS = [
-    ((1, 2, 6), dict(kernel=[3], strides=[2], pad_lo=[1], pad_hi=[1])),
-    ((2, 1, 5, 4), dict(kernel=[2, 3], strides=[1, 2], pad_lo=[0, 1], pad_hi=[1, 1])),
-    ((1, 1, 7), dict(kernel=[2], dilation=[3])),
-    ((1, 1, 4, 4, 3), dict(kernel=[2, 2, 2])),
+    ((1, 2, 6), {"kernel": [3], "strides": [2], "pad_lo": [1], "pad_hi": [1]}),
+    ((2, 1, 5, 4), {"kernel": [2, 3], "strides": [1, 2], "pad_lo": [0, 1], "pad_hi": [1, 1]}),
+    ((1, 1, 7), {"kernel": [2], "dilation": [3]}),
+    ((1, 1, 4, 4, 3), {"kernel": [2, 2, 2]}),
 ]
 
 
@@ -97,17 +96,27 @@ def pools(family):
         return window.sum(-1) / count
 
     def largest(window, count):
-        return window.max(-1)
+        return window.max(-1) if window.shape[-1] else -np.inf
 
     x = tensor("f32", [[[1, 3, 2, 5, 4, 6]]])
     y = pooled(x.a, [3], mean, [2], [1], [1], ceil_mode=True, pads_count=True)
     assert np.allclose(y, [[[4 / 3, 10 / 3, 5, 3]]])
-    for (shape, attributes), ceil_mode in itertools.product([*POOLS, ((1, 1, 5), EDGE), ((1, 1, 6), WIDER)], (False, True)):
+    for (shape, attributes), ceil_mode in itertools.product(
+        [*POOLS, ((1, 1, 5), EDGE), ((1, 1, 6), WIDER)], (False, True)
+    ):
         x = numbers("f32", shape, 9)
-        family.case("max_pool", [x], oracle("f32", pooled(x.a, fold=largest, ceil_mode=ceil_mode, **attributes)), ceil_mode=ceil_mode, **attributes)
+        family.case(
+            "max_pool",
+            [x],
+            oracle("f32", pooled(x.a, fold=largest, ceil_mode=ceil_mode, **attributes)),
+            ceil_mode=ceil_mode,
+            **attributes,
+        )
         for pads_count in (False, True):
             y = pooled(x.a, fold=mean, ceil_mode=ceil_mode, pads_count=pads_count, **attributes)
-            family.case("avg_pool", [x], oracle("f32", y), ceil_mode=ceil_mode, count_include_pad=pads_count, **attributes)
+            family.case(
+                "avg_pool", [x], oracle("f32", y), ceil_mode=ceil_mode, count_include_pad=pads_count, **attributes
+            )
     for dtype in ("f16", "bf16", "f64"):
         x = numbers(dtype, (1, 2, 4), 10)
         family.case("avg_pool", [x], oracle(dtype, pooled(x.a, [2], mean)), kernel=[2])
@@ -116,8 +125,8 @@ def pools(family):
         family.case("max_pool", [x], tensor(dtype, pooled(x.a, [3], largest)), kernel=[3])
 
 
-EDGE = dict(kernel=[2], strides=[3], pad_lo=[1], pad_hi=[1])
-WIDER = dict(kernel=[2], strides=[2], pad_lo=[0], pad_hi=[2])
+EDGE = {"kernel": [2], "strides": [3], "pad_lo": [1], "pad_hi": [1]}
+WIDER = {"kernel": [2], "strides": [2], "pad_lo": [0], "pad_hi": [2]}
 
 
 def fused_convs(family):
@@ -126,7 +135,7 @@ def fused_convs(family):
         bias = numbers(dtype, (2,), 14, 1.0)
         y = convolved(x.a, w.a, [2, 1], [1, 0], [0, 0], [1, 1], [1, 1], 1) + channels(bias.a, 4)
         residual = numbers(dtype, y.shape, 15, 1.0)
-        attributes = dict(strides=[2, 1], pad_lo=[1, 0], act=act)
+        attributes = {"strides": [2, 1], "pad_lo": [1, 0], "act": act}
         family.case("conv_bias_act", [x, w, bias], oracle(dtype, ACTIVATIONS[act](y)), **attributes)
         y = oracle(dtype, ACTIVATIONS[act](y + residual.a))
         family.case("conv_bias_act", [x, w, bias, residual], y, **attributes)
@@ -161,16 +170,18 @@ def quantisation(family):
         zp = tensor(dtype, 3)
         family.case("quantize_linear", [x, half, zp], quantised(x.a, 0.5, 3, dtype))
     for scale_shape, zp_dtype, attributes in (
-        ((3,), "u8", dict(axis=1)),
-        ((4,), "i8", dict(axis=-1)),
-        ((2, 3, 2), "i8", dict(axis=2, block_size=3)),
-        ((2, 1, 4), "u8", dict(axis=1, block_size=4)),
+        ((3,), "u8", {"axis": 1}),
+        ((4,), "i8", {"axis": -1}),
+        ((2, 3, 2), "i8", {"axis": 2, "block_size": 3}),
+        ((2, 1, 4), "u8", {"axis": 1, "block_size": 4}),
     ):
         for wide in ("f32", "f16", "bf16"):
             x = numbers(wide, (2, 3, 4), 19, 8.0)
             scale = tensor(wide, 2.0 ** numbers("i8", scale_shape, 20).a.clip(-3, 3))
             zp, axis = numbers(zp_dtype, scale_shape, 21), attributes["axis"] % 3
-            s, z = (spread(np.asarray(p.a, np.float64), x.a, axis, attributes.get("block_size", 0)) for p in (scale, zp))
+            s, z = (
+                spread(np.asarray(p.a, np.float64), x.a, axis, attributes.get("block_size", 0)) for p in (scale, zp)
+            )
             q = quantised(x.a, s, z, zp_dtype)
             family.case("quantize_linear", [x, scale, zp], q, **attributes)
             y = (q.a.astype(np.float64) - z) * s
@@ -229,7 +240,7 @@ def equations(family):
         family.case("einsum", [a, b], tensor("i32", y) if dtype == "i32" else oracle(dtype, y), equation='"ij,jk->ik"')
     a, b = numbers("f32", (2, 3, 4, 5), 26), numbers("f32", (4, 6, 2, 3), 27)
     y = np.einsum("bcke,kfbc->bcef", a.a, b.a)
-    attributes = dict(batch_a=[0, 1], batch_b=[2, -1], contract_a=[2], contract_b=[0])
+    attributes = {"batch_a": [0, 1], "batch_b": [2, -1], "contract_a": [2], "contract_b": [0]}
     family.case("dot_general", [a, b], oracle("f32", y), **attributes)
     y = np.einsum("abce,cfab->ef", a.a, numbers("f32", (4, 6, 2, 3), 27).a)
     family.case("dot_general", [a, b], oracle("f32", y), contract_a=[0, 1, 2], contract_b=[2, 3, 0])
@@ -242,14 +253,16 @@ def equations(family):
 def rope_tables(family):
     for positions, factors, dim, attributes in (
         (tensor("i64", [3]), None, 6, {}),
-        (tensor("i32", [[0, 1, 2], [1000, 31, 7]]), None, 8, dict(scale=0.25, mscale=1.5)),
-        (tensor("i64", [5, 100000]), tensor("f32", [1, 2, 4]), 6, dict(base=500000.0)),
-        (tensor("i64", 2), None, 2, dict(dtype="f64")),
-        (tensor("i64", [2, 9]), None, 4, dict(dtype="bf16")),
+        (tensor("i32", [[0, 1, 2], [1000, 31, 7]]), None, 8, {"scale": 0.25, "mscale": 1.5}),
+        (tensor("i64", [5, 100000]), tensor("f32", [1, 2, 4]), 6, {"base": 500000.0}),
+        (tensor("i64", 2), None, 2, {"dtype": "f64"}),
+        (tensor("i64", [2, 9]), None, 4, {"dtype": "bf16"}),
         (tensor("i64", np.zeros(0)), None, 4, {}),
     ):
         frequency = attributes.get("base", 10000.0) ** (-2.0 * np.arange(dim // 2) / dim)
-        angle = attributes.get("scale", 1.0) * positions.a[..., None] * frequency / (1 if factors is None else factors.a)
+        angle = (
+            attributes.get("scale", 1.0) * positions.a[..., None] * frequency / (1 if factors is None else factors.a)
+        )
         parts = [attributes.get("mscale", 1.0) * function(angle) for function in (np.cos, np.sin)]
         dtype = attributes.get("dtype", "f32")
         family.case("rope_table", given(positions, factors), [oracle(dtype, p) for p in parts], dim=dim, **attributes)

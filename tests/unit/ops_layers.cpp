@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pools, fused convolution, quantisation, einsum: golden values of OPS.md 6.4 and 6.8, and what they refuse. The bulk
+// of their values stands in samples/layers.golden.
+#include "op_test.h"
+
+namespace rlx::test {
+
+using List = std::vector<int64_t>;
+static constexpr double kDigits = 2e-9;
+
+static NamedAttrs window(List kernel, List strides, bool ceil_mode, std::optional<bool> count_pads = {}) {
+  NamedAttrs attrs{{"kernel", kernel},
+                   {"strides", strides},
+                   {"pad_lo", List{1}},
+                   {"pad_hi", List{1}},
+                   {"ceil_mode", int64_t{ceil_mode}}};
+  if (count_pads) attrs.emplace_back("count_include_pad", int64_t{*count_pads});
+  return attrs;
+}
+
+TEST(pool, golden_values_in_ceil_mode) {
+  Tensor x = f64s({1, 1, 6}, {1, 3, 2, 5, 4, 6}), y = f64s({1, 1, 5}, {1, 3, 2, 5, 4});
+  expect_op(Op::kAvgPool, {x}, window({3}, {2}, true, true), f64s({1, 1, 4}, {4.0 / 3, 10.0 / 3, 5, 3}), {}, kDigits);
+  expect_op(Op::kAvgPool, {x}, window({3}, {2}, true, false), f64s({1, 1, 4}, {2, 10.0 / 3, 5, 6}), {}, kDigits);
+  expect_op(Op::kMaxPool, {x}, window({3}, {2}, true), f64s({1, 1, 4}, {3, 5, 6, 6}));
+  expect_op(Op::kAvgPool, {y}, window({2}, {3}, true, true), f64s({1, 1, 2}, {0.5, 3.5}));
+  expect_op(Op::kAvgPool, {y}, window({2}, {3}, true, false), f64s({1, 1, 2}, {1, 3.5}));
+}
+
+TEST(pool, refuses_lists_that_do_not_fit) {
+  Tensor x = f64s({1, 1, 2}, {1, 2});
+  expect_failure(Op::kMaxPool, {x}, {{"kernel", List{1, 1}}}, Code::kShape, "a kernel of 2 axes needs 4");
+  expect_failure(Op::kAvgPool, {x}, {{"kernel", List{1}}, {"strides", List{1, 1}}}, Code::kOption, "'strides'");
+  expect_failure(Op::kMaxPool, {x}, {{"kernel", List{0}}}, Code::kOption, "kernel");
+}
+
+TEST(conv_bias_act, of_bytes_sums_in_i32) {
+  Tensor x = tensor(DType::kU8, {1, 1, 2}, {200, 100}), w = tensor(DType::kI8, {2, 1, 1}, {100, -100});
+  expect_op(Op::kConvBiasAct, {x, w, i32s({2}, {1, 2})}, {{"act", "relu"}}, i32s({1, 2, 2}, {20001, 10001, 0, 0}));
+  expect_failure(Op::kConvBiasAct, {x, w, i32s({1}, {1})}, {}, Code::kShape, "bias is [1], which is not [2]");
+}
+
+TEST(quantize, golden_values) {
+  Tensor x = f32s({9}, {-3, -1.25, -.26, 0, .25, .75, 1.25, 3, 200}), scale = f32s({}, {0.5});
+  expect_op(Op::kQuantizeLinear, {x, scale, tensor(DType::kI8, {}, {3})}, {},
+            tensor(DType::kI8, {9}, {-3, 1, 2, 3, 3, 5, 5, 9, 127}));
+  expect_op(Op::kQuantizeLinear, {x, scale, tensor(DType::kU8, {}, {128})}, {},
+            tensor(DType::kU8, {9}, {122, 126, 127, 128, 128, 130, 130, 134, 255}));
+  expect_op(Op::kDynamicQuantizeLinear, {f32s({5}, {-1, 0, .25, .75, 2})}, {},
+            {tensor(DType::kU8, {5}, {0, 85, 106, 149, 255}), f32s({}, {0.0117647059}), tensor(DType::kU8, {}, {85})});
+  Tensor packed = tensor(DType::kU8, {1}, {0xE4});
+  expect_op(Op::kUnpackBits, {packed}, {{"bits", int64_t{4}}}, tensor(DType::kU8, {2}, {4, 14}));
+  expect_op(Op::kUnpackBits, {packed}, {{"bits", int64_t{2}}, {"signed", int64_t{1}}},
+            tensor(DType::kI8, {4}, {0, 1, -2, -1}));
+}
+
+TEST(quantize, refuses_what_it_cannot_mean) {
+  Tensor x = f32s({2, 2}, {1, 2, 3, 4}), scale = f32s({}, {1});
+  expect_failure(Op::kQuantizeLinear, {x, scale}, {}, Code::kOption, "'dtype' is needed");
+  expect_failure(Op::kQuantizeLinear, {x, scale}, {{"dtype", "i32"}}, Code::kDtype, "i32");
+  expect_failure(Op::kQuantizeLinear, {x, scale, tensor(DType::kU8, {}, {0})}, {{"dtype", "i8"}}, Code::kDtype,
+                 "differ");
+  expect_failure(Op::kQuantizeLinear, {x, f32s({3}, {1, 1, 1})}, {{"dtype", "i8"}}, Code::kShape, "scale is [3]");
+  expect_failure(Op::kQuantizeLinear, {x, f64s({}, {1})}, {{"dtype", "i8"}}, Code::kDtype, "not f64");
+  expect_failure(Op::kDequantizeLinear, {i32s({1}, {1}), f32s({}, {1}), i32s({1}, {1})}, {}, Code::kShape, "zp");
+  expect_failure(Op::kUnpackBits, {tensor(DType::kU8, {1}, {1})}, {{"bits", int64_t{3}}}, Code::kOption, "1, 2 or 4");
+}
+
+TEST(einsum, refuses_equations_that_do_not_fit_and_sizes_that_differ) {
+  Tensor a = f64s({2, 3}, {1, 2, 3, 4, 5, 6}), b = f64s({3}, {1, 2, 3});
+  auto refused = [&](const char* equation, const char* part, Code code = Code::kOption) {
+    expect_failure(Op::kEinsum, {a, b}, {{"equation", equation}}, code, part);
+  };
+  refused("ij", "1 terms for 2 inputs");
+  refused("ijk,k", "names 3 axes");
+  refused("ij,j->ik", "the output's k is in no term");
+  refused("ij,j->ii", "twice");
+  refused("i1,j", "no list of letters");
+  refused("...j,j->j", "leaves out ...");
+  refused("ij,i->j", "", Code::kShape);
+  expect_op(Op::kEinsum, {a, b}, {{"equation", "ij, j -> i"}}, f64s({2}, {14, 32}));
+}
+
+TEST(dot_general, pairs_axes_of_equal_sizes_only) {
+  Tensor a = f64s({1, 2}, {1, 2}), b = f64s({3, 2}, {1, 2, 3, 4, 5, 6});
+  expect_op(Op::kDotGeneral, {a, b}, {{"contract_a", List{1}}, {"contract_b", List{-1}}}, f64s({1, 3}, {5, 11, 17}));
+  expect_failure(Op::kDotGeneral, {a, b},
+                 {{"batch_a", List{0}}, {"batch_b", List{0}}, {"contract_a", List{1}}, {"contract_b", List{1}}},
+                 Code::kShape);
+  expect_failure(Op::kDotGeneral, {a, b}, {{"contract_a", List{1}}, {"contract_b", List{}}}, Code::kOption, "0 of b");
+  expect_failure(Op::kDotGeneral, {a, b}, {{"contract_a", List{1, 1}}, {"contract_b", List{0, 1}}},
+                 Code::kInvalidArgument, "twice");
+}
+
+}  // namespace rlx::test
