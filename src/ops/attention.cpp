@@ -96,7 +96,8 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   Expr k = heads.split(in[1], attrs, kv_count), v = heads.split(in[2], attrs, kv_count);
   Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6], sinks = in[7];
   if (!q.valid() || !k.valid() || !v.valid()) return {b.wrap(kInvalid), b.wrap(kInvalid)};
-  auto group = exact_div(q.dim(1), k.dim(1));
+  bool known = q.dim(1).is_literal() && k.dim(1).is_literal();
+  auto group = known ? exact_div(q.dim(1), k.dim(1)) : divided(q, q.dim(1), k.dim(1));
   if (!group)
     return {b.fail(Status(Code::kShape, format("%s query heads do not divide into %s kv heads", q.dim(1).text().c_str(),
                                                k.dim(1).text().c_str()))),

@@ -74,7 +74,7 @@ Outputs decompose_dot_general(const Inputs& in, const Attrs& attrs) {
 // ---- einsum ----
 
 // A value and the label of each of its axes. Axes under "..." are labelled by digits, 0 being the last.
-struct Term {
+struct Labelled {
   Expr x;
   std::string labels;
   size_t find(char label) const { return labels.find(label); }
@@ -93,13 +93,13 @@ class Einsum {
 
   Expr run(std::span<const Expr> operands) {
     if (!read_terms(operands) || !read_output()) return b_.wrap(kInvalid);
-    for (Term& term : terms_) {
+    for (Labelled& term : terms_) {
       drop_stretched(term);
       take_diagonals(term);
     }
     for (size_t i = 0; i < terms_.size(); i++) sum_unused(i);
     for (size_t i = 1; i < terms_.size(); i++) terms_[i] = contract(terms_[i - 1], terms_[i], i);
-    const Term& last = terms_.back();
+    const Labelled& last = terms_.back();
     Axes perm;
     for (char label : output_) perm.push_back(static_cast<int64_t>(last.find(label)));
     return transpose(last.x, perm);
@@ -127,7 +127,11 @@ class Einsum {
 
   bool read_terms(std::span<const Expr> operands) {
     std::vector<std::string> parts(1);
-    for (char c : equation_) c == ',' ? parts.emplace_back() : parts.back().push_back(c);
+    for (char c : equation_)
+      if (c == ',')
+        parts.emplace_back();
+      else
+        parts.back() += c;
     if (parts.size() != operands.size()) return fail(format("%zu terms for %zu inputs", parts.size(), operands.size()));
     for (size_t i = 0; i < parts.size(); i++) {
       Expr x = operands[i];
@@ -145,7 +149,7 @@ class Einsum {
   // Without "->": what is under "...", then the letters that occur once, sorted.
   bool read_output() {
     std::string all;
-    for (const Term& term : terms_) all += term.labels;
+    for (const Labelled& term : terms_) all += term.labels;
     std::string text = explicit_ ? output_ : "...";
     if (!explicit_)
       for (int c = 'A'; c <= 'z'; c++)
@@ -162,12 +166,12 @@ class Einsum {
   }
 
   // A literal 1 where another term has the label with another size: as if it did not have the label.
-  void drop_stretched(Term& term) {
+  void drop_stretched(Labelled& term) {
     std::vector<Dim> dims;
     std::string labels;
     for (size_t i = 0; i < term.labels.size(); i++) {
       const Dim& dim = term.x.dims()[i];
-      bool stretched = dim.is(1) && std::any_of(terms_.begin(), terms_.end(), [&](const Term& other) {
+      bool stretched = dim.is(1) && std::any_of(terms_.begin(), terms_.end(), [&](const Labelled& other) {
                          size_t at = other.find(term.labels[i]);
                          return at != std::string::npos && !other.x.dims()[at].is(1);
                        });
@@ -179,7 +183,7 @@ class Einsum {
   }
 
   // x[.., i, .., i, ..] for a label that a term has twice: gather_nd by (i, i) with these axes in front.
-  void take_diagonals(Term& term) {
+  void take_diagonals(Labelled& term) {
     for (size_t i = 0; i < term.labels.size(); i++) {
       size_t again = term.labels.find(term.labels[i], i + 1);
       if (again == std::string::npos) continue;
@@ -204,7 +208,7 @@ class Einsum {
   }
 
   void sum_unused(size_t index) {
-    Term& term = terms_[index];
+    Labelled& term = terms_[index];
     Axes axes;
     std::string kept;
     for (size_t i = 0; i < term.labels.size(); i++)
@@ -215,7 +219,7 @@ class Einsum {
     if (!axes.empty()) term = {reduce(term.x, "sum", axes, false), kept};
   }
 
-  Term contract(const Term& a, const Term& b, size_t index) {
+  Labelled contract(const Labelled& a, const Labelled& b, size_t index) {
     Axes batch_a, batch_b, contract_a, contract_b;
     std::string batch, free;
     for (size_t i = 0; i < a.labels.size(); i++) {
@@ -240,7 +244,7 @@ class Einsum {
   std::string equation_, output_;
   bool explicit_ = false;
   size_t rest_ = 0;  // axes under the longest "..."
-  std::vector<Term> terms_;
+  std::vector<Labelled> terms_;
 };
 
 Outputs decompose_einsum(const Inputs& in, const Attrs& attrs) {

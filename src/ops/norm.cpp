@@ -64,6 +64,7 @@ static bool has_channels(Expr x) {
 
 // A parameter of the channels, so that it broadcasts against x.
 static Expr of_channels(Expr x, Expr given, const char* what) {
+  if (!x.valid()) return x;
   std::vector<Dim> dims(x.rank() - 1, 1);
   dims[0] = x.dim(1);
   given = parameter(x, given, what, std::span(dims).first(1));

@@ -6,7 +6,7 @@
 namespace rlx::test {
 
 using List = std::vector<int64_t>;
-static constexpr double kDigits = 2e-9;
+static constexpr double kDigits = 5e-9;
 
 static NamedAttrs window(List kernel, List strides, bool ceil_mode, std::optional<bool> count_pads = {}) {
   NamedAttrs attrs{{"kernel", kernel},
