@@ -321,6 +321,7 @@ static To cast_element(From x, [[maybe_unused]] bool saturate) {
 
 Status eval_cast(EvalArgs& args) {
   bool saturate = args.attrs.flag("saturate");
+  if (args.in[0].dtype == args.out[0].dtype) return eval_stop_gradient(args);  // the identity: not even inf saturates
   visit<A>(args.in[0].dtype, [&]<class From>() {
     visit<A>(args.out[0].dtype, [&]<class To>() {
       map1<To, From>(args.out[0], args.in[0], [=](auto x) { return cast_element<To>(x, saturate); });

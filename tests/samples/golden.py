@@ -84,7 +84,8 @@ class Tensor:
 
 
 def tensor(dtype, values, shape=None):
-    a = np.asarray(values)
+    # Objects stay exact integers, which NumPy would turn into float64 where some are above 2^63.
+    a = np.asarray(values, None if dtype in FLOATS or dtype in PART else object)
     if dtype in FLOATS:
         a = round_float(a, dtype)
     elif dtype in PART:

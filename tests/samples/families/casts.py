@@ -141,7 +141,7 @@ def bits(x):
 
 
 def reinterpret(x, to):
-    raw = bits(x)
+    raw = bits(x).reshape(x.shape)  # a scalar comes back with an axis
     target = np.dtype(NUMPY[to]) if to in NUMPY else numpy_int(to)
     wide, narrow = raw.dtype.itemsize, target.itemsize
     if narrow == wide:

@@ -34,7 +34,7 @@ def fold(fn, dtype, a, axis):
     a = np.moveaxis(a, axis, 0)
     y = np.full(a.shape[1:], identity(fn, dtype), a.dtype)
     for row in a:
-        y = FOLD[fn](y, row)
+        y = np.asarray(FOLD[fn](y, row), a.dtype)
     return y
 
 
