@@ -15,6 +15,8 @@ class Verifier {
 
   Status run() {
     for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(again_.declare_symbol(symbol, range));
+    // Facts that nodes recorded which passes have since replaced still hold, and inference may rest on them.
+    for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
       Status status = check_row(node);
       if (status.ok()) status = check_order(node);

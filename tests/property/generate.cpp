@@ -9,6 +9,11 @@ namespace rlx::test {
 
 bool can_generate(const OpInfo& row) {
   if (row.is(kLeaf) || row.is(kInternal)) return false;
+  // Block-quantised values are params only, and an equation is a language of its own: both have samples instead.
+  for (const Port& port : row.signature.in)
+    if (port.letter == "Q") return false;
+  for (const AttrDef& def : row.attrs)
+    if (def.required && def.name == "equation") return false;
   return std::none_of(row.attrs.begin(), row.attrs.end(), [](const AttrDef& def) {
     return def.required && (def.kind == AttrKind::kGraph || def.kind == AttrKind::kTensor);
   });
