@@ -9,9 +9,13 @@ namespace rlx::test {
 
 bool can_generate(const OpInfo& row) {
   if (row.is(kLeaf) || row.is(kInternal)) return false;
-  return std::none_of(row.attrs.begin(), row.attrs.end(), [](const AttrDef& def) {
-    return def.required && (def.kind == AttrKind::kGraph || def.kind == AttrKind::kTensor);
+  bool needs_blocks = std::any_of(row.signature.in.begin(), row.signature.in.end(), [](const Port& port) {
+    return !port.optional && (port.set | dtypes::Q) == dtypes::Q;
   });
+  bool needs_meaning = std::any_of(row.attrs.begin(), row.attrs.end(), [](const AttrDef& def) {
+    return def.required && (def.kind == AttrKind::kGraph || def.kind == AttrKind::kTensor || def.kind == AttrKind::kStr);
+  });
+  return !needs_blocks && !needs_meaning;
 }
 
 namespace {

@@ -83,7 +83,7 @@ TEST(test_table, rows_run) {
   auto results = interpret(*graph, std::array{x});
   ASSERT_TRUE(results.ok()) << results.status().message();
   EXPECT_EQ((*results)[0].as<float>()[3], 3 * 1.5f * 3 + 3);  // 3 b + x
-  EXPECT_EQ((*results)[1].as<float>()[1], 3 * 1.5f * 3 * (1 + 3));
+  EXPECT_EQ((*results)[1].as<float>()[1], 3 * 1.5f * (1 + 3));
 }
 
 TEST(test_table, rows_are_built_and_what_is_wrong_is_named) {
