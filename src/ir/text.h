@@ -3,12 +3,12 @@
 // bit, symbols and guards; names too, where they are unique and legal.
 //
 //     graph "mlp" (batch in [1, 512]) {
+//       guard batch <= 64
 //       x = input f32[batch,16]
 //       w = param f32[16,8]
 //       c = constant f32[2] {1, 2.5}
 //       h = matmul(x, w) -> f32[batch,8]
 //       n, n.mean = layer_norm(h, _, beta) eps=1e-06 -> f32[batch,8], f32[batch,1]   ; `_` is an absent input
-//       guard batch <= 64
 //       output logits = n
 //     }
 //

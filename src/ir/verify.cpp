@@ -13,10 +13,11 @@ class Verifier {
  public:
   explicit Verifier(const Graph& graph) : graph_(graph), again_(graph.name(), &graph.table()) {}
 
-  Status run() {
+  // `guards_first`: inference knows all guards from the start, as it does while a graph is rewritten.
+  Status run(bool guards_first) {
     for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(again_.declare_symbol(symbol, range));
-    // Facts that nodes recorded which passes have since replaced still hold, and inference may rest on them.
-    for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
+    if (guards_first)
+      for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
       Status status = check_row(node);
       if (status.ok()) status = check_order(node);
@@ -120,7 +121,8 @@ class Verifier {
 }  // namespace
 
 Status verify(const Graph& graph) {
-  return Verifier(graph).run();
+  Status built = Verifier(graph).run(false);
+  return built.ok() || Verifier(graph).run(true).ok() ? Status() : built;
 }
 
 }  // namespace rlx

@@ -42,6 +42,8 @@ struct RandomGraph {
 
 // `wanted`: this row's node is tried first; null: any.
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
-bool can_generate(const OpInfo& row);  // no leaf, not internal, no sub-graph or tensor among its required attributes
+// No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph, a tensor, or
+// text that the op alone understands.
+bool can_generate(const OpInfo& row);
 
 }  // namespace rlx::test

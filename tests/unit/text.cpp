@@ -20,6 +20,7 @@ static std::string failure_of(std::string_view body) {
 
 TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   static constexpr char kText[] = R"(graph "mlp" (batch in [1, 512], seq in [1, inf], n) {
+  guard batch = n "add"
   x = input f32[batch,16]
   w = param f32[16,8]
   c = constant f32[2] {1, 2.5}
@@ -30,7 +31,6 @@ TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   %7 = add(%5, y) -> f32[batch,8]
   r = reshape(%7) shape=[-1,1,2] -> f32[4*batch,1,2]
   s = reduce(r) fn=sum axes=[0] keep_dims=true -> f32[1,1,2]
-  guard batch = n "add"
   output s
   output "logits of it" = %7
 }

@@ -22,8 +22,8 @@ class Printer {
     if (!graph_.name().empty()) text_ += text::quote(graph_.name()) + " ";
     print_symbols();
     text_ += "{\n";
-    for (uint32_t node = 0; node < graph_.nodes().size(); node++) print_node(node);
     print_guards();
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++) print_node(node);
     for (const GraphOutput& output : graph_.outputs()) print_output(output);
     return text_ + indent_ + "}";
   }
