@@ -89,9 +89,18 @@ std::string check_transform(const Transform& transform, const RandomGraph& befor
   return wrong.empty() ? "" : wrong + "\n" + print(*after);
 }
 
+// Folding rounds a half or 8-bit constant to its dtype, which the oracle never does: there only bits can be compared.
+bool rounds_when_folded(const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (const ValueType& type : node.out)
+      if (is_half(type.dtype) || dtypes::E.has(type.dtype)) return true;
+  return false;
+}
+
 std::string check_transforms(const RandomGraph& random, Tally& tally) {
-  bool evaluated = false;
+  bool evaluated = false, narrow = rounds_when_folded(random.graph);
   for (const Transform& transform : transforms()) {
+    if (narrow && !transform.exact()) continue;
     EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
     auto results = interpret(random.graph, random.inputs, random.params, options);
     if (!results.ok()) continue;  // a guard that these sizes break, or a value that an op refuses
@@ -107,6 +116,8 @@ std::string check_transforms(const RandomGraph& random, Tally& tally) {
 
 std::string check_random_graph(uint64_t seed, Tally& tally) {
   RandomGraph random = random_graph(seed, op_table());
+  for (const Tensor& input : random.inputs)
+    if (!input) return "";
   Status status = verify(random.graph);
   std::string wrong = status.ok() ? check_text(random.graph) : failed("verifier", status);
   if (wrong.empty()) wrong = check_transforms(random, tally);

@@ -51,7 +51,7 @@ constexpr Transform kTransforms[] = {
     {"decompose", decompose_composites, Grade::kExact, false},
     {"canonicalize", canonicalize, Grade::kClose, true},
     {"canonicalize.strict", canonicalize, Grade::kExact, true},
-    {"fold", fold_constants, Grade::kClose, true},
+    {"fold", fold_constants, Grade::kExact, true},
     {"fold.strict", fold_constants, Grade::kExact, true},
     {"fuse", fuse_normal_form, Grade::kClose, true},
     {"fuse.strict", fuse_normal_form, Grade::kExact, true},
