@@ -20,7 +20,7 @@ struct Template {
   Device* device = nullptr;  // of the env
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
-  std::vector<Piece> pieces;      // of the prologue, one per resident value
+  std::vector<Piece> pieces;  // of the prologue, one per resident value
   RewriteReport report;       // what the passes did
 
   const Graph& graph() const { return lowered->graph; }

@@ -24,8 +24,8 @@ struct EvalOptions {
 using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs
 
 // Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode.
-Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params = {},
-                                      EvalOptions options = {});
+Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
+                                      const ParamTensors& params = {}, EvalOptions options = {});
 
 // One node on operands whose outputs are allocated (a kernel's last row calls it for primitives).
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,

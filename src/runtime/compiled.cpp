@@ -28,7 +28,8 @@ Result<std::shared_ptr<Compiled>> Compiled::plan(std::shared_ptr<ParamStore> par
   return made;
 }
 
-Result<std::shared_ptr<Compiled>> Compiled::finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan) {
+Result<std::shared_ptr<Compiled>> Compiled::finish(std::shared_ptr<ParamStore> params,
+                                                   std::shared_ptr<const Plan> plan) {
   std::shared_ptr<Compiled> made(new Compiled);
   made->env_ = params->env();
   made->template_ = params->source();

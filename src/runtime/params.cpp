@@ -25,7 +25,7 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
 }
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
-                                             std::shared_ptr<Weights> weights) {
+                                                     std::shared_ptr<Weights> weights) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
   params->source_ = std::move(source);

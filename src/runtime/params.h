@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParamStore: the current tensors of a template's params and what the prologue made of them, as one immutable set that is
-// replaced whole. Shared by every plan of the template. Invariant: a set that is published is complete for its
+// ParamStore: the current tensors of a template's params and what the prologue made of them, as one immutable set that
+// is replaced whole. Shared by every plan of the template. Invariant: a set that is published is complete for its
 // tensors: every resident value whose params are all set has its bytes.
 #pragma once
 
@@ -29,7 +29,7 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
 class ParamStore {
  public:
   static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
-                                              std::shared_ptr<Weights> weights);
+                                                  std::shared_ptr<Weights> weights);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);

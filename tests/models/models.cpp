@@ -23,7 +23,8 @@ static std::map<std::string, int> count_ops(const Graph& graph) {
 static std::filesystem::path cached(const char* name) {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  std::filesystem::path path = cache ? std::filesystem::path(cache) : std::filesystem::path(home ? home : "/") / ".cache";
+  std::filesystem::path path =
+      cache ? std::filesystem::path(cache) : std::filesystem::path(home ? home : "/") / ".cache";
   path = path / "rlx" / name;
   return std::filesystem::exists(path) ? path : std::filesystem::path();
 }

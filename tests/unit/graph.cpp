@@ -39,8 +39,7 @@ TEST(graph, messages_name_op_input_expected_and_got) {
   Graph graph;
   Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});
   auto mixed = graph.add(Op::kMul, std::array{x, i});
-  EXPECT_EQ(mixed.status().message(),
-            "mul: input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
+  EXPECT_EQ(mixed.status().message(), "mul: input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
   EXPECT_EQ(*mixed.status().detail("op"), "mul");
   EXPECT_EQ(graph.add(Op::kGelu, std::array{x}, {{"approx", "erf"}}).status().message(),
             "gelu: 'approx' must be one of none|tanh, not 'erf'");
