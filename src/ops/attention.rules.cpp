@@ -234,9 +234,7 @@ Expr form_attention(const Match& m) {
   v = with_head_axis(v);
   if (Expr small_k = ungrouped(m, k), small_v = ungrouped(m, v); small_k && small_v && small_k.dim(1) == small_v.dim(1))
     k = small_k, v = small_v;
-  NamedAttrs attrs{{"scale", s.softcap > 0 ? s.scale / s.softcap * s.softcap : s.scale},
-                   {"softcap", s.softcap},
-                   {"empty_row", std::string(empty_row(s, guarded))}};
+  NamedAttrs attrs{{"scale", s.scale}, {"softcap", s.softcap}, {"empty_row", std::string(empty_row(s, guarded))}};
   Expr mask = for_rank4(conjunction(s.masks), s.q.rank()), bias = for_rank4(total(s.biases), s.q.rank());
   Expr y = m.builder().op(Op::kAttention, {q, k, v, mask, bias}, std::move(attrs));
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;

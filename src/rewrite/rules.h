@@ -23,7 +23,6 @@ struct Rule {
   std::string name;
   Pattern pattern;                          // empty: `apply` looks for itself
   std::function<Expr(const Match&)> apply;  // an absent Expr: declined
-  bool keeps_inner = false;                 // inner values may have other uses: they are looked at, not replaced
 };
 
 class RuleSet {

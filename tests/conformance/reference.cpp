@@ -213,7 +213,7 @@ TEST(samples, name_rows_of_the_table) {
     if (!op_table().find(sample.op)) unknown.insert(sample.op);
   std::string list;
   for (const std::string& op : unknown) list += " " + op;
-  if (!unknown.empty()) GTEST_SKIP() << "samples of ops that have no row yet:" << list;
+  EXPECT_TRUE(unknown.empty()) << "samples of ops that have no row:" << list;
 }
 
 }  // namespace rlx::test
