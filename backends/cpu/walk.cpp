@@ -11,7 +11,9 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr double kWorthSharing = 2000;  // nanoseconds: less than that stays on one worker (CPU.md 3.8)
+// In nanoseconds on one thread. Less than kWorthSharing stays on one worker; a run that could share less than
+// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long (CPU.md 1: 23-72 us).
+constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
 // FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.
 class DenormalMode {
@@ -79,7 +81,8 @@ void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& gro
     bool shared = launch.parts > 1 && launch.nanoseconds >= kWorthSharing;
     if (shared) {
       double part = launch.nanoseconds / static_cast<double>(launch.parts);
-      groups.push_back({i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part))});
+      groups.push_back(
+          {i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part)), launch.nanoseconds});
     } else if (groups.empty() || groups.back().grain) {
       groups.push_back({i, 1, 0});
     } else {
@@ -119,9 +122,9 @@ static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::
 
 Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
             const std::atomic<bool>* cancel) {
-  bool shares = false;
-  for (const StepGroup& group : groups) shares |= group.grain != 0;
-  int workers = threads <= 1 || !shares ? 1 : std::min(threads, pool.workers());
+  double shared = 0;
+  for (const StepGroup& group : groups) shared += group.nanoseconds;
+  int workers = threads <= 1 || shared < kWorthWaking ? 1 : std::min(threads, pool.workers());
   if (workers <= 1) return walk_alone(steps, cancel);
   FirstFailure failure;
   if (pool.has_teams()) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/json.h"
+#include "ir/text.h"
+#include "ir/verify.h"
 
 namespace rlx {
 
@@ -50,6 +53,22 @@ static Status check_expected(const CompileOptions& options, const RewriteReport&
   return {};
 }
 
+// "03-fuse.rlx" in the folder: what the passes so far have made of the graph.
+static Status dump(const Graph& graph, const CompileOptions& options, size_t number, std::string_view pass) {
+  if (options.dump.empty()) return {};
+  std::string path = format("%s/%02zu-%s.rlx", options.dump.c_str(), number, std::string(pass).c_str());
+  return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
+}
+
+// Params that only sub-graphs read become params of the program too: that is where they are set.
+static Result<Graph> with_body_params(const Graph& given) {
+  Graph graph = given;
+  for (const Node& node : given.nodes())
+    for (const BodyParam& param : body_params(node))
+      if (!graph.find_leaf(param.name)) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+  return graph;
+}
+
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
                                 RewriteReport& report) {
   PassContext context;
@@ -60,10 +79,15 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     return found.kernel ? std::string() : found.why_not;
   };
   context.report = &report;
-  Graph graph = given;
+  Graph graph = RLX_TRY(with_body_params(given));
+  size_t number = 0;
+  RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
     graph = RLX_TRY(pass.run(graph, context));
+    if (Status status = verify(graph); !status.ok())
+      return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
+    RLX_TRY(dump(graph, options, ++number, pass.name));
   }
   RLX_TRY(check_expected(options, report));
   return graph;

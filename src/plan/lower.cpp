@@ -42,6 +42,9 @@ Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> ker
                                                        : add_dense(lowered, node.in[k]);
     }
   }
+  for (uint32_t i = 0; i < g.nodes().size(); i++)
+    for (const BodyParam& param : body_params(g.node(i)))
+      if (auto leaf = g.find_leaf(param.name)) add_dense(lowered, *leaf);
   for (const GraphOutput& output : g.outputs())
     if (lowered.phases[output.value.node] == Phase::kResident) add_dense(lowered, output.value);
   return lowered;

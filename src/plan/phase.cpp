@@ -21,11 +21,25 @@ bool is_size_free(const Node& node) {
          std::all_of(node.attrs.values().begin(), node.attrs.values().end(), is_literal);
 }
 
+std::vector<BodyParam> body_params(const Node& node) {
+  std::vector<BodyParam> found;
+  for (const AttrValue& value : node.attrs.values()) {
+    auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    if (!body || !*body) continue;
+    for (uint32_t leaf : (*body)->params()) found.push_back({(*body)->leaf_name(leaf), (*body)->node(leaf).out[0]});
+    for (const Node& inner : (*body)->nodes())
+      for (BodyParam& param : body_params(inner)) found.push_back(std::move(param));
+  }
+  std::sort(found.begin(), found.end(), [](const BodyParam& a, const BodyParam& b) { return a.name < b.name; });
+  found.erase(std::unique(found.begin(), found.end(), [](auto& a, auto& b) { return a.name == b.name; }), found.end());
+  return found;
+}
+
 // A size does not depend on the contents of what it measures; nothing that has effects is computed ahead of a run.
 static Phase own_phase(const Graph& graph, const Node& node) {
   if (node.op == Op::kInput || node.op == Op::kDynamicIota || node.op == Op::kIf) return Phase::kRun;
   if (node.op == Op::kParam || node.op == Op::kConstant) return Phase::kResident;
-  if (!graph.info(node).is(kPure)) return Phase::kRun;
+  if (!graph.info(node).is(kPure) || !body_params(node).empty()) return Phase::kRun;
   return is_size_free(node) ? Phase::kResident : Phase::kSized;
 }
 

@@ -19,6 +19,13 @@ std::vector<Phase> phases_of(const Graph& graph);  // by node
 // Symbols whose size a node decides in the run (OPS.md D6), with that node.
 std::vector<std::pair<std::string, uint32_t>> fresh_symbols(const Graph& graph);
 
+// The param leaves in the sub-graphs of a node, at every level: their names are global to the program.
+struct BodyParam {
+  std::string name;
+  ValueType type;
+};
+std::vector<BodyParam> body_params(const Node& node);
+
 // Whether a value depends on params and constants only: the question of one node, asked without an analysis.
 bool is_resident(const Graph& graph, Value value);
 

@@ -245,6 +245,12 @@ class Planner {
     step.kernel = lowered_.kernels[index];
     size_t ports = graph_.info(node).signature.in.size();
     for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(input_access(node, i));
+    for (const BodyParam& param : body_params(node)) {
+      auto leaf = graph_.find_leaf(param.name);
+      if (!leaf) return Status(Code::kNotFound, "the param '" + param.name + "' of a sub-graph is none of the program");
+      step.body_params.push_back(param.name);
+      step.in.push_back(access(*leaf));
+    }
     for (uint32_t i = 0; i < node.out.size(); i++)
       step.out.push_back(is_left_out({index, i}) ? Access() : access({index, i}));
     for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);

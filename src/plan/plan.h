@@ -57,7 +57,8 @@ struct Access {
 struct Step {
   uint32_t node = 0;
   const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
-  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones
+  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones, then body_params
+  std::vector<std::string> body_params;  // params that sub-graphs of the node read
   int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;
   std::vector<SizeId> depends;  // all sizes that its operands and attributes use

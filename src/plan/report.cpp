@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan as text and as the memory report.
+#include <algorithm>
+
 #include "base/json.h"
 #include "plan/plan.h"
 
@@ -47,15 +49,43 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
+// The most bytes of the arena that are alive at one step: what no packing can go below.
+static int64_t peak_bytes(const Plan& plan) {
+  int64_t peak = 0;
+  for (uint32_t step = 0; step < plan.steps.size(); step++) {
+    int64_t alive = static_cast<int64_t>(plan.steps[step].scratch_bytes);
+    for (const PlanBuffer& buffer : plan.buffers)
+      if (buffer.base == kArenaBase && buffer.first <= step && step <= buffer.last) alive += buffer.bytes;
+    peak = std::max(peak, alive);
+  }
+  return peak;
+}
+
+static void write_residents(JsonWriter& json, const Plan& plan) {
+  json.key("resident").begin_array();
+  for (const Resident& resident : plan.lowered->residents) {
+    const ValueType& type = plan.graph().type(resident.value);
+    json.begin_object()
+        .member("value", std::string_view(plan.graph().describe(resident.value.node)))
+        .member("type", std::string_view(text_of(type)));
+    if (resident.kernel)
+      json.member("form", std::string_view(resident.packing)).member("bytes", uint64_t{resident.bytes});
+    json.end_object();
+  }
+  json.end_array();
+}
+
 std::string memory_json(const Plan& plan) {
   JsonWriter json;
   int64_t prepared = 0;
   for (const Resident& resident : plan.lowered->residents) prepared += static_cast<int64_t>(resident.bytes);
   json.begin_object()
       .member("arena", plan.arena_bytes)
+      .member("peak", peak_bytes(plan))
       .member("sized", plan.sized_bytes)
       .member("prepared", prepared)
       .member("steps", static_cast<uint64_t>(plan.steps.size()));
+  write_residents(json, plan);
   json.key("buffers").begin_array();
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.base != kArenaBase && buffer.base != kSizedBase) continue;

@@ -2,6 +2,7 @@
 // What an exec promises beyond a plain run: pointers, links, staging, conversion, fences, models.
 #include <cstring>
 
+#include "base/file.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
 
@@ -94,6 +95,18 @@ TEST(exec, a_run_waits_for_fences_and_a_failed_one_aborts_it) {
   EXPECT_EQ(exec->submit({&failed, 1})->result().code(), Code::kAborted);
   Fence never;
   EXPECT_EQ(Fence::wait({&never, 1}, true, 1000000, nullptr).code(), Code::kTimeout);
+}
+
+TEST(exec, dump_writes_the_graph_after_every_pass) {
+  auto env = env_with(1);
+  std::string folder = ::testing::TempDir();
+  auto program = Compiled::compile(env, counter(), nullptr, nullptr, {{"dump", folder}});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto text = read_file(folder + "/00-given.rlx");
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  EXPECT_NE(text->find("add("), std::string::npos) << *text;
+  EXPECT_EQ(Compiled::compile(env, counter(), nullptr, nullptr, {{"dump", "/nonexistent"}}).status().code(),
+            Code::kNotFound);
 }
 
 TEST(exec, a_memory_limit_refuses_the_plan) {

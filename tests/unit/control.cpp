@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow in programs: branches, loops, sizes that a branch decides, and params that only a sub-graph reads.
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static Tensor truth(bool value) {
+  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
+  return tensor;
+}
+
+TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
+  auto branch = [](bool takes_all) {
+    auto graph = std::make_shared<Graph>();
+    Builder b(*graph);
+    Expr x = input(b, "x", {6, 2});
+    Expr scaled = x * b.wrap(*graph->add_param("scale", DType::kF32, {2}));
+    output(b, "y", takes_all ? scaled : slice(x, 0, 0, 3));
+    return std::shared_ptr<const Graph>(graph);
+  };
+  Graph graph;
+  Builder b(graph);
+  Expr pred = b.wrap(*graph.add_input("pred", DType::kBool, {}));
+  Expr x = input(b, "x", {6, 2});
+  Expr y = b.ops(Op::kIf, std::array{pred, x}, {{"then", branch(true)}, {"else", branch(false)}})[0];
+  output(b, "y", y + 1.0);
+  auto env = env_with(1);
+  auto weights = std::make_shared<Weights>();
+  NamedAttrs options;
+  for (const auto& [name, range] : graph.symbols()) options.emplace_back("dims." + name, int64_t{6});
+  auto program = Compiled::compile(env, graph, weights, nullptr, options);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  Tensor values = noise({6, 2});
+  auto run = [&](bool which) { return (*program)->run({}, std::array{truth(which), values}, {}, 1); };
+  EXPECT_EQ(run(true).status().message(), "the param 'scale' is not set");
+  ASSERT_TRUE((*program)->set_param("scale", noise({2}, 4)).ok());
+  for (bool which : {true, false, true}) {
+    auto got = run(which);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    ASSERT_EQ((*got)[0].dims()[0], which ? 6 : 3);
+    float factor = which ? noise({2}, 4).as<float>()[1] : 1;
+    EXPECT_EQ((*got)[0].as<float>()[3], values.as<float>()[3] * factor + 1);
+  }
+}
+
+TEST(control, a_loop_runs_until_its_condition_fails) {
+  auto cond = std::make_shared<Graph>(), body = std::make_shared<Graph>();
+  {
+    Builder b(*cond);
+    output(b, "more", less(reduce(input(b, "x", {3}), "sum", {0}, false), b.scalar(DType::kF32, 20)));
+  }
+  {
+    Builder b(*body);
+    output(b, "next", input(b, "x", {3}) * 2.0);
+  }
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {3});
+  std::shared_ptr<const Graph> test = cond, step = body;
+  output(b, "y", b.ops(Op::kWhile, std::array{x}, {{"cond", test}, {"body", step}, {"n_carry", int64_t{1}}})[0]);
+  auto env = env_with(1);
+  auto program = Compiled::compile(env, graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  Tensor one = *Tensor::create(DType::kF32, std::array<int64_t, 1>{3});
+  for (int i = 0; i < 3; i++) one.as<float>()[i] = 1;
+  auto got = (*program)->run({}, std::array{one}, {}, 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  EXPECT_EQ((*got)[0].as<float>()[0], 8.0f);
+}
+
+}  // namespace rlx
