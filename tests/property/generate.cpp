@@ -56,9 +56,7 @@ T random_element(Random& random) {
 }
 
 Tensor random_tensor(Random& random, DType dtype, std::span<const int64_t> dims) {
-  auto made = Tensor::create(dtype, dims);
-  if (!made.ok()) return {};  // sizes that these symbols make illegal: such a graph is not run
-  Tensor tensor = *std::move(made);
+  Tensor tensor = *Tensor::create(dtype, dims);
   visit<dtypes::A>(dtype, [&]<class T>() {
     for (int64_t i = 0; i < tensor.count(); i++) tensor.as<T>()[i] = random_element<T>(random);
   });
@@ -92,6 +90,18 @@ class Generator {
       return found == sizes_.end() ? std::nullopt : std::optional(found->second);
     });
     return size.ok() ? std::optional(*size) : std::nullopt;
+  }
+
+  // Of a leaf that has contents: legal and small at this graph's sizes.
+  std::optional<Dims> sizes_of(const Shape& shape) const {
+    Dims sizes;
+    int64_t count = 1;
+    for (const Dim& dim : shape) {
+      auto size = size_of(dim);
+      if (!size || *size < 0 || (count *= std::max<int64_t>(*size, 1)) > kMostElements) return std::nullopt;
+      sizes.push_back(*size);
+    }
+    return sizes;
   }
 
   bool is_small(const ValueType& type) const {
@@ -148,15 +158,14 @@ class Generator {
     std::vector<DType> legal;
     for (DType dtype : kDense)
       if (set.has(dtype)) legal.push_back(dtype);
-    if (legal.empty()) return std::nullopt;
+    auto sizes = sizes_of(shape);
+    if (legal.empty() || !sizes) return std::nullopt;
     DType dtype = random_.chance(50) ? legal[0] : random_.pick(legal);
     std::string name = std::string("x") + std::to_string(graph.nodes().size());
     bool open = !all_literal(shape);
     int64_t kind = open ? 0 : random_.below(4);
-    Dims dims;
-    for (const Dim& dim : shape) dims.push_back(*size_of(dim));
     auto leaf = kind == 1   ? graph.add_param(name, dtype, shape)
-                : kind == 2 ? graph.add_constant(random_tensor(random_, dtype, dims))
+                : kind == 2 ? graph.add_constant(random_tensor(random_, dtype, *sizes))
                             : graph.add_input(name, dtype, shape);
     return leaf.ok() ? std::optional(*leaf) : std::nullopt;
   }
@@ -296,9 +305,7 @@ class Generator {
 
   Tensor contents(uint32_t leaf) {
     const ValueType& type = made_.graph.node(leaf).out[0];
-    Dims dims;
-    for (const Dim& dim : type.dims) dims.push_back(*size_of(dim));
-    return random_tensor(random_, type.dtype, dims);
+    return random_tensor(random_, type.dtype, *sizes_of(Shape(type.dims.begin(), type.dims.end())));
   }
 
   Random random_;
