@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/allocation/counting.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+static std::atomic<int64_t> count{0};
+
+void* operator new(size_t size) {
+  count++;
+  if (void* memory = std::malloc(size ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new(size_t size, std::align_val_t align) {
+  count++;
+  size_t unit = static_cast<size_t>(align);
+  if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace rlx::test {
+
+int64_t allocations() {
+  return count;
+}
+
+}  // namespace rlx::test
