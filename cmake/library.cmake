@@ -8,7 +8,7 @@ add_library(rlx SHARED $<TARGET_OBJECTS:rlx_objects>)
 target_link_libraries(rlx PRIVATE rlx_flags rlx_dependencies)
 target_include_directories(rlx INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_options(rlx PRIVATE LINKER:--version-script=${RLX_MAP} LINKER:--exclude-libs,ALL
-  LINKER:-Bsymbolic LINKER:-z,relro,-z,now LINKER:--gc-sections)
+  LINKER:--no-undefined-version LINKER:-Bsymbolic LINKER:-z,relro,-z,now LINKER:--gc-sections)
 if(NOT RLX_SANITIZE)  # a sanitizer's runtime is in the program, not here
   target_link_options(rlx PRIVATE LINKER:-z,defs)
 endif()

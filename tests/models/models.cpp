@@ -81,7 +81,7 @@ TEST(models, minilm_computes_what_onnx_runtime_computes) {
   for (const char* batch : {"a.", "b."}) expect_stored_output(*model, with_prefix(*stored, batch), "last_hidden_state");
 }
 
-TEST(models, digits_computes_what_its_framework_computed) {
+TEST(models, digits_computes_what_onnx_runtime_computes) {
   auto model = open_onnx(RLX_TESTS_DIR "/models/digits.onnx");
   auto stored = read_tensors(RLX_TESTS_DIR "/models/digits_expected.tensors");
   ASSERT_TRUE(model.ok() && stored.ok()) << model.status().message() << stored.status().message();

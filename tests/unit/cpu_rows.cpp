@@ -77,6 +77,20 @@ TEST(cpu_rows, products_of_every_form) {
   EXPECT_NE(report.find("\"matmul_f32\""), std::string::npos);
 }
 
+// Sums of 300 terms below 1, so that f32 is compared at the tolerance of its class.
+TEST(cpu_rows, large_and_wide_products_are_blas_s) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {300, 300}), y = input(b, "y", {300, 300});
+  Expr wide_x = cast(x, DType::kF64), wide_y = cast(y, DType::kF64);
+  output(b, "large", matmul(x, y));
+  output(b, "flipped", matmul(x, transpose(y, {1, 0})));
+  output(b, "f64", cast(matmul(wide_x, wide_y, true), DType::kF32));
+  output(b, "views", cast(matmul(slice(wide_x, 0, 0, 300, 3), transpose(wide_y, {1, 0})), DType::kF32));
+  std::string report = compare(graph, nullptr, {noise({300, 300}, 1, 0.1f), noise({300, 300}, 2, 0.1f)});
+  EXPECT_NE(report.find("matmul_f64_blas"), std::string::npos) << report;
+}
+
 TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
   Graph graph;
   Builder b(graph);

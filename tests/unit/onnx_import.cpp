@@ -5,7 +5,6 @@
 
 #include "onnx_maker.h"
 #include "ops/interpret.h"
-#include "tensors_file.h"
 
 namespace rlx {
 
@@ -247,23 +246,6 @@ TEST(onnx_import, sizes_that_explode_are_refused) {
     model.node("Mul", {from, from}, {to});
   }
   EXPECT_NE(failure_of(model.output("s60"), Code::kUnsupported).find("more than 1000 parts"), std::string::npos);
-}
-
-// ---- a whole model ----
-
-TEST(onnx_import, digits_computes_what_onnx_runtime_computes) {
-  std::string folder = RLX_TESTS_DIR "/models/";
-  auto source = Source::open(folder + "digits.onnx");
-  ASSERT_TRUE(source.ok()) << source.status().message();
-  EXPECT_TRUE(is_onnx(source->bytes));
-  auto imported = import_onnx(*source, true);
-  ASSERT_IMPORTS(imported);
-  EXPECT_TRUE(imported->graph.guards().empty());
-  auto tensors = read_tensors_file(folder + "digits_expected.tensors");
-  std::vector<double> got = run(*imported, {&tensors["image"], 1});
-  const Tensor& expected = tensors["probabilities"];
-  ASSERT_EQ(static_cast<int64_t>(got.size()), expected.count());
-  for (size_t i = 0; i < got.size(); i++) EXPECT_NEAR(got[i], expected.as<float>()[i], 1e-5);
 }
 
 }  // namespace rlx

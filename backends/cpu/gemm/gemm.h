@@ -56,18 +56,46 @@ struct ProductArgs {
   Epilogue epilogue;
 };
 
-// y[..., m, n] = epilogue(a[..., m, k] * b[..., k, n]): any strides, 0 where an operand is broadcast. A transposed
-// operand is one whose strides are swapped. The residual has the batch strides of y.
+// Two sides a[..., m, k] and b[..., k, n] of a product y[..., m, n]: any strides, 0 where an operand is broadcast. A
+// transposed operand is one whose strides are swapped.
 inline constexpr int kMaxBatchRank = 6;
-struct MatmulArgs {
-  const float* a = nullptr;
-  const float* b = nullptr;
-  float* y = nullptr;
+template <class T>
+struct MatmulSides {
+  const T* a = nullptr;
+  const T* b = nullptr;
+  T* y = nullptr;
   int64_t m = 0, n = 0, k = 0;
   int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1, y_row = 0;
   int32_t batch_rank = 0;
   int64_t batch[kMaxBatchRank] = {};
   int64_t a_batch[kMaxBatchRank] = {}, b_batch[kMaxBatchRank] = {}, y_batch[kMaxBatchRank] = {};
+
+  int64_t batches() const {
+    int64_t count = 1;
+    for (int i = 0; i < batch_rank; ++i) count *= batch[i];
+    return count;
+  }
+};
+
+// Where the matrices of one batch begin.
+struct BatchOffsets {
+  int64_t a = 0, b = 0, y = 0;
+};
+template <class T>
+BatchOffsets batch_offsets(const MatmulSides<T>& p, int64_t index) {
+  BatchOffsets at;
+  for (int i = p.batch_rank - 1; i >= 0; --i) {
+    int64_t here = index % p.batch[i];
+    index /= p.batch[i];
+    at.a += here * p.a_batch[i];
+    at.b += here * p.b_batch[i];
+    at.y += here * p.y_batch[i];
+  }
+  return at;
+}
+
+// y = epilogue(a * b). The residual has the batch strides of y.
+struct MatmulArgs : MatmulSides<float> {
   Epilogue epilogue;
 };
 

@@ -141,9 +141,7 @@ inline constexpr int64_t kMatmulTerms = 256;  // of the stack's copy of B
 inline constexpr int64_t kInPlaceRows = 16;   // too few rows to repay a copy
 
 inline int64_t matmul_parts(const MatmulArgs& p) {
-  int64_t parts = row_blocks(p.m).count * ((p.n + kMatmulWidth - 1) / kMatmulWidth);
-  for (int i = 0; i < p.batch_rank; ++i) parts *= p.batch[i];
-  return parts;
+  return row_blocks(p.m).count * ((p.n + kMatmulWidth - 1) / kMatmulWidth) * p.batches();
 }
 
 // Terms [0, terms) of a panel into rows of kMatmulWidth, zeros behind its columns.
@@ -191,19 +189,12 @@ inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
   Blocks blocks = row_blocks(p.m);
   for (int64_t part = begin; part < end; ++part) {
     int64_t column = part % panels * kMatmulWidth, row = part / panels % blocks.count * blocks.size;
-    int64_t index = part / panels / blocks.count, a = 0, b = 0, y = 0;
-    for (int i = p.batch_rank - 1; i >= 0; --i) {
-      int64_t at = index % p.batch[i];
-      index /= p.batch[i];
-      a += at * p.a_batch[i];
-      b += at * p.b_batch[i];
-      y += at * p.y_batch[i];
-    }
+    BatchOffsets at = batch_offsets(p, part / panels / blocks.count);
     Epilogue e = p.epilogue;
-    if (e.residual) e.residual += y;
+    if (e.residual) e.residual += at.y;
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
     int64_t columns = p.n - column < kMatmulWidth ? p.n - column : kMatmulWidth;
-    matmul_block(p, {p.a + a + row * p.a_row, p.b + b + column * p.b_col, corner(e, row, column, p.y + y, p.y_row),
+    matmul_block(p, {p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col, corner(e, row, column, p.y + at.y, p.y_row),
                      rows, columns});
   }
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for matmul and linear over f32: a resident right side is packed into panels once; two sides of a run are
-// multiplied by strides.
+// Rows for matmul and linear: over f32, a resident right side is packed into panels once, and two sides of a run are
+// multiplied by strides; f64, complex and large f32 products are OpenBLAS's.
 #include <array>
+#include <cassert>
 
+#include "backends/cpu/gemm/blas_matmul.h"
 #include "backends/cpu/rows/native.h"
+#include "base/visit.h"
 
 namespace rlx::cpu {
 
@@ -111,34 +114,87 @@ void set_batch(int64_t* strides, const View& operand, int32_t batch_rank) {
       strides[batch_rank - own + i] = operand.strides[static_cast<size_t>(i)];
 }
 
-void encode_strided(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+template <class T>
+void set_sides(const StepView& view, MatmulSides<T>& sides) {
   const View &a = view.in[0], &b = view.in[1], &y = view.out[0];
   size_t ra = a.dims.size(), rb = b.dims.size(), ry = y.dims.size();
   bool flip_a = view.node.attrs.flag("transpose_a"), flip_b = view.node.attrs.flag("transpose_b");
+  sides.a = a.as<T>();
+  sides.b = b.as<T>();
+  sides.y = y.as<T>();
+  sides.m = y.dims[ry - 2];
+  sides.n = y.dims[ry - 1];
+  sides.k = a.dims[ra - 1 - flip_a];
+  sides.a_row = a.strides[ra - 2 + flip_a];
+  sides.a_col = a.strides[ra - 1 - flip_a];
+  sides.b_row = b.strides[rb - 2 + flip_b];
+  sides.b_col = b.strides[rb - 1 - flip_b];
+  sides.y_row = y.strides[ry - 2];
+  sides.batch_rank = static_cast<int32_t>(ry) - 2;
+  for (int32_t i = 0; i < sides.batch_rank; i++) sides.batch[i] = y.dims[static_cast<size_t>(i)];
+  set_batch(sides.a_batch, a, sides.batch_rank);
+  set_batch(sides.b_batch, b, sides.batch_rank);
+  set_batch(sides.y_batch, y, sides.batch_rank);
+}
+
+template <class T>
+double product_nanoseconds(const MatmulSides<T>& p) {
+  return product_nanoseconds(static_cast<double>(p.batches() * p.m), static_cast<double>(p.n),
+                             static_cast<double>(p.k));
+}
+
+// A product this large repays the packing of both sides that BLAS does in every call.
+constexpr int64_t kBlasSide = 256;
+
+constexpr Loop<MatmulArgs> kBlasLoop = {[](const MatmulArgs& args) { return blas_parts<float>(args); },
+                                        [](const MatmulArgs& args, int64_t begin, int64_t end) {
+                                          [[maybe_unused]] Status status = blas_run<float>(args, begin, end);
+                                          assert(status.ok());  // blas_takes has said so
+                                        }};
+
+void encode_strided(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   MatmulArgs args;
-  args.a = a.as<float>();
-  args.b = b.as<float>();
-  args.y = y.as<float>();
-  args.m = y.dims[ry - 2];
-  args.n = y.dims[ry - 1];
-  args.k = a.dims[ra - 1 - flip_a];
-  args.a_row = a.strides[ra - 2 + flip_a];
-  args.a_col = a.strides[ra - 1 - flip_a];
-  args.b_row = b.strides[rb - 2 + flip_b];
-  args.b_col = b.strides[rb - 1 - flip_b];
-  args.y_row = y.strides[ry - 2];
-  args.batch_rank = static_cast<int32_t>(ry) - 2;
-  double batches = 1;
-  for (int32_t i = 0; i < args.batch_rank; i++) {
-    args.batch[i] = y.dims[static_cast<size_t>(i)];
-    batches *= static_cast<double>(args.batch[i]);
-  }
-  set_batch(args.a_batch, a, args.batch_rank);
-  set_batch(args.b_batch, b, args.batch_rank);
-  set_batch(args.y_batch, y, args.batch_rank);
-  double work = product_nanoseconds(batches * static_cast<double>(args.m), static_cast<double>(args.n),
-                                    static_cast<double>(args.k));
-  load(block, caps.fns.gemm.matmul, args, work, launch);
+  set_sides(view, args);
+  bool large = std::min({args.m, args.n, args.k}) >= kBlasSide && blas_takes<float>(args);
+  load(block, large ? kBlasLoop : caps.fns.gemm.matmul, args, product_nanoseconds(args), launch);
+}
+
+// ---- a product of two dense sides, by BLAS ----
+
+template <DType kType>
+using SidesOf = MatmulSides<typename Storage<kType>::type>;
+
+template <DType kType>
+std::string_view refuse_blas(const Query& query) {
+  if (query.type(0).dtype != kType || query.node.out[0].dtype != kType) return "takes another dtype";
+  if (query.node.out[0].rank() > kMaxBatchRank + 2) return "too many batch axes";
+  return {};
+}
+
+template <DType kType>
+size_t blas_bytes(const Step&) {
+  return sizeof(SidesOf<kType>);
+}
+
+template <DType kType>
+void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
+  auto& sides = *new (block) SidesOf<kType>();
+  set_sides(view, sides);
+  constexpr double kSlower = double{sizeof(typename Storage<kType>::type)} / sizeof(float);
+  launch = {blas_parts(sides), kSlower * product_nanoseconds(sides)};
+}
+
+template <DType kType>
+Status run_blas(const void* block, int64_t begin, int64_t end) {
+  return blas_run(*static_cast<const SidesOf<kType>*>(block), begin, end);
+}
+
+template <DType kType>
+CpuKernel blas_row(std::string_view name) {
+  return {{.op = Op::kMatmul, .name = name, .refuse = refuse_blas<kType>},
+          blas_bytes<kType>,
+          encode_blas<kType>,
+          run_blas<kType>};
 }
 
 }  // namespace
@@ -160,6 +216,9 @@ void add_product_rows(RowsByOp& by_op) {
                   encode_strided,
                   run_loaded<MatmulArgs>,
                   false});
+  for (const CpuKernel& row : {blas_row<DType::kF64>("matmul_f64_blas"), blas_row<DType::kC64>("matmul_c64_blas"),
+                               blas_row<DType::kC128>("matmul_c128_blas")})
+    rows_of(by_op, Op::kMatmul).push_back(row);
 }
 
 }  // namespace rlx::cpu
