@@ -170,10 +170,10 @@ class Einsum {
     std::vector<Dim> dims;
     std::string labels;
     for (size_t i = 0; i < term.labels.size(); i++) {
-      const Dim& dim = term.x.dims()[i];
+      const Dim& dim = term.x.dim(static_cast<int64_t>(i));
       bool stretched = dim.is(1) && std::any_of(terms_.begin(), terms_.end(), [&](const Labelled& other) {
                          size_t at = other.find(term.labels[i]);
-                         return at != std::string::npos && !other.x.dims()[at].is(1);
+                         return at != std::string::npos && !other.x.dim(static_cast<int64_t>(at)).is(1);
                        });
       if (stretched) continue;
       dims.push_back(dim);
@@ -191,8 +191,8 @@ class Einsum {
       std::string labels(1, term.labels[i]);
       for (size_t k = 0; k < term.labels.size(); k++)
         if (k != i && k != again) perm.push_back(static_cast<int64_t>(k)), labels += term.labels[k];
-      Dim n = term.x.dims()[i];
-      if (!require(term.x, Guard::kEqual, n, term.x.dims()[again])) return;
+      Dim n = term.x.dim(static_cast<int64_t>(i));
+      if (!require(term.x, Guard::kEqual, n, term.x.dim(static_cast<int64_t>(again)))) return;
       Expr pairs = iota(b_, {n, 2}, 0, DType::kI64);
       term = {b_.op(Op::kGatherNd, {transpose(term.x, perm), pairs}), labels};
       i = static_cast<size_t>(-1);  // the labels have moved: from the start

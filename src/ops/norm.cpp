@@ -30,6 +30,7 @@ static Expr parameter(Expr x, Expr given, const char* what, std::span<const Dim>
 
 // y * gamma + beta, as far as they are there.
 static Expr scaled(Expr y, Expr gamma, Expr beta, int64_t axis) {
+  if (!y.valid()) return y;
   std::vector<Dim> dims(y.dims().begin() + axis, y.dims().end());
   if (gamma) y = y * parameter(y, gamma, "gamma", dims);
   if (beta) y = y + parameter(y, beta, "beta", dims);

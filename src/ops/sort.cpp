@@ -86,7 +86,7 @@ Outputs decompose_arg_max(const Inputs& in, const Attrs& attrs) {
   if (!b.status().ok()) return {};
   Expr index = last ? b.size(x.dim(*axis) - 1, dtype) - top[1] : top[1];
   if (attrs.flag("keep_dims")) return {index};
-  std::vector<Dim> dims = index.dims();
+  std::vector<Dim> dims = x.dims();
   dims.erase(dims.begin() + *axis);
   return {reshape(index, dims)};
 }
