@@ -27,6 +27,11 @@ FAMILIES = [
     "linear_algebra",
     "random_bits",
     "composites",
+    "functions",
+    "rearrangements",
+    "dynamic",
+    "statistics",
+    "regions",
     "layers",
     "attention",
 ]
