@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference meaning of every op against a second source. Nothing here names an op: a row without samples fails, and
-// a row that is added brings its samples with it.
+// The reference meaning of every op against a second source. Nothing here names an op: a row without samples, or with a
+// dtype that none of them has, fails, and a row that is added brings its samples with it.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/visit.h"
@@ -134,12 +135,66 @@ static std::vector<std::string> row_names() {
   return names;
 }
 
+// ---- every dtype ----
+
+static constexpr DType kDTypes[] = {
+#define RLX_DTYPE(id, Enum, name, block, bytes) DType::k##Enum,
+#include "base/dtype.def"
+#undef RLX_DTYPE
+};
+
+// Where a row's letters allow a choice of dtypes: at its inputs, or at the output of a row that has none.
+struct Place {
+  std::string name;
+  DTypeSet legal;
+  std::function<DType(const Sample&)> in_sample;  // kNone: the sample has nothing there
+};
+
+// Of an op without inputs: what its dtype attribute may name; a leaf may have any dtype.
+static DTypeSet made_dtypes(const OpInfo& row) {
+  for (const AttrDef& def : row.attrs)
+    if (def.kind == AttrKind::kDtype && !def.choices.empty())
+      return parse_signature("x:" + std::string(def.choices) + " -> y")->in[0].set;
+  return dtypes::A;
+}
+
+static std::vector<Place> places_of(const OpInfo& row) {
+  if (row.signature.in.empty())
+    return {{"the output", made_dtypes(row),
+             [](const Sample& sample) { return sample.out.empty() ? DType::kNone : sample.out[0].dtype; }}};
+  std::vector<Place> places;
+  for (size_t i = 0; i < row.signature.in.size(); i++) {
+    const Port& port = row.signature.in[i];
+    if (port.letter == kAnyDtype) continue;  // carried from one graph to another, never looked at
+    places.push_back({port.name, port.set, [i](const Sample& sample) {
+                        return i < sample.in.size() && sample.in[i] ? sample.in[i].dtype() : DType::kNone;
+                      }});
+  }
+  return places;
+}
+
+// A dtype that the letters allow and the op refuses has a sample too: its error.
+static std::string unsampled_dtypes(const OpInfo& row, std::span<const Sample* const> samples) {
+  std::string missing;
+  for (const Place& place : places_of(row)) {
+    DTypeSet seen;
+    for (const Sample* sample : samples) seen = seen | DTypeSet{place.in_sample(*sample)};
+    for (DType dtype : kDTypes)
+      if (place.legal.has(dtype) && !seen.has(dtype)) missing += " " + place.name + ":" + std::string(name(dtype));
+  }
+  return missing;
+}
+
 class reference : public testing::TestWithParam<std::string> {};
 
 TEST_P(reference, meets_its_samples) {
   std::vector<const Sample*> samples = samples_of(GetParam());
   ASSERT_FALSE(samples.empty()) << "'" << GetParam() << "' has no samples in tests/samples";
   for (const Sample* sample : samples) check(*sample);
+}
+
+TEST_P(reference, has_samples_of_every_dtype) {
+  EXPECT_EQ(unsampled_dtypes(*op_table().find(GetParam()), samples_of(GetParam())), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(, reference, testing::ValuesIn(row_names()), [](const auto& info) { return info.param; });

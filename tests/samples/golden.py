@@ -9,7 +9,8 @@ it is given to the dtype, so that every input is representable. A file is a run 
     out f32 [3] : 1 2 nan
 
 `option bounds=clamp` may follow the case line (a compile option), `error RLX_E_RANGE` stands in place of the outputs.
-Lines `program graph () {` .. are a graph in its text form that the inputs go through, where one op cannot say it all.
+Lines `program graph () {` .. are a graph in its text form that the inputs go through, where one op cannot say it all,
+and `param w f32 [3] : 1 2 3` sets a param of it.
 An input that is left out is `in absent`. Complex elements are two numbers, block dtypes are their bytes, bools 0 or 1.
 Float outputs are the oracle's: float64 results of the rounded inputs, not rounded to the dtype of the output. f64 is
 written with 17 digits, the narrower floats as the shortest text that reads back as their f32 where they are
@@ -142,13 +143,14 @@ class Family:
         self.lines = []
         self.count = 0
 
-    def case(self, op, inputs, outputs, option=None, program=(), **attributes):
+    def case(self, op, inputs, outputs, option=None, program=(), params=None, **attributes):
         """outputs: tensors, or the name of the error that the run must end with. program: a graph around the op."""
         words = [f"{key}={attribute_text(value)}" for key, value in attributes.items() if value is not None]
         self.lines.append(" ".join(["case", op, *words]))
         if option:
             self.lines.append(f"option {option}")
         self.lines += [f"program {line}" for line in program]
+        self.lines += [f"param {name} {tensor_text(t)}" for name, t in (params or {}).items()]
         self.lines += ["in absent" if t is None else "in " + tensor_text(t) for t in inputs]
         if isinstance(outputs, str):
             self.lines.append(f"error {outputs}")

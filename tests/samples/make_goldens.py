@@ -16,6 +16,7 @@ import numpy as np
 from golden import Family
 
 FAMILIES = [
+    "leaves",
     "elementwise",
     "casts",
     "movement",

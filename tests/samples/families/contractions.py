@@ -7,6 +7,7 @@ from scipy import special
 from golden import E8, F, I, N, Z, numbers, oracle, tensor
 
 EIGHT = ["i8", "u8"]
+NO_CONV = [dtype for dtype in I if dtype not in [*EIGHT, "i32"]]
 
 
 def wide(x):
@@ -121,6 +122,8 @@ def convs(family):
     for left in EIGHT:
         for right in EIGHT:
             conv_case(family, numbers(left, (1, 2, 4), 3), numbers(right, (2, 2, 3), 4), "i32", pad_lo=[1], pad_hi=[1])
+    for dtype in NO_CONV:
+        family.case("conv", [numbers(dtype, (1, 1, 2)), numbers(dtype, (1, 1, 1))], "RLX_E_DTYPE")
     y = conv_case(
         family,
         tensor("f32", [[[1, 2, 3, 4]]]),
