@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <sstream>
 
 #include "base/visit.h"
 #include "ir/verify.h"
@@ -185,6 +186,36 @@ static std::string unsampled_dtypes(const OpInfo& row, std::span<const Sample* c
   return missing;
 }
 
+// ---- every choice ----
+
+static std::string choice_text(const AttrDef& def, const Attrs& attrs) {
+  return std::string(def.name) + "=" +
+         (def.kind == AttrKind::kBool ? std::to_string(attrs.i64(def.name)) : attrs.str(def.name));
+}
+
+// Enums and flags whose every value stands in some sample, as the node holds it: defaults count.
+static std::string unsampled_choices(const OpInfo& row, std::span<const Sample* const> samples) {
+  auto has_choices = [](const AttrDef& def) { return def.kind == AttrKind::kEnum || def.kind == AttrKind::kBool; };
+  std::set<std::string> seen;
+  for (const Sample* sample : samples) {
+    auto graph = graph_of(*sample);
+    if (!graph.ok()) continue;
+    for (const Node& node : graph->nodes())
+      for (const AttrDef& def : row.attrs)
+        if (node.op == row.op() && has_choices(def)) seen.insert(choice_text(def, node.attrs));
+  }
+  std::string missing;
+  for (const AttrDef& def : row.attrs) {
+    if (!has_choices(def)) continue;
+    std::istringstream choices(def.kind == AttrKind::kBool ? "0|1" : std::string(def.choices));
+    for (std::string choice; std::getline(choices, choice, '|');) {
+      std::string text = std::string(def.name) + "=" + choice;
+      if (!seen.contains(text)) missing += " " + text;
+    }
+  }
+  return missing;
+}
+
 class reference : public testing::TestWithParam<std::string> {};
 
 TEST_P(reference, meets_its_samples) {
@@ -195,6 +226,10 @@ TEST_P(reference, meets_its_samples) {
 
 TEST_P(reference, has_samples_of_every_dtype) {
   EXPECT_EQ(unsampled_dtypes(*op_table().find(GetParam()), samples_of(GetParam())), "");
+}
+
+TEST_P(reference, has_samples_of_every_choice) {
+  EXPECT_EQ(unsampled_choices(*op_table().find(GetParam()), samples_of(GetParam())), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(, reference, testing::ValuesIn(row_names()), [](const auto& info) { return info.param; });

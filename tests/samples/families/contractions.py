@@ -173,6 +173,13 @@ ACTIVATIONS = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "hard_sigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "leaky_relu": lambda x: np.where(x < 0, 0.01 * x, x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
 }
 
 

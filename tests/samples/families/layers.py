@@ -37,12 +37,16 @@ def norms(family):
         y, mean, inv_std = group_norm(x.a, gamma.a, beta.a, groups, 1e-5)
         outputs = [oracle(dtype, y), oracle(WIDE[dtype], mean), oracle(WIDE[dtype], inv_std)]
         family.case("group_norm", [x, gamma, beta], outputs, groups=groups)
+        outputs = [oracle("f32", a) for a in group_norm(x.a, gamma.a, beta.a, groups, 0.5)]
+        if dtype == "f32":
+            family.case("group_norm", [x, gamma, beta], outputs, groups=groups, eps=0.5)
         y = group_norm(x.a, gamma.a, beta.a, shape[1], 0.25)[0]
         family.case("instance_norm", [x, gamma, beta], oracle(dtype, y), eps=0.25)
         mean, var = numbers(dtype, shape[1:2], 4), tensor(dtype, np.abs(numbers(dtype, shape[1:2], 5).a))
         of = [channels(p.a, x.a.ndim) for p in (gamma, beta, mean, var)]
-        y = (x.a - of[2]) / np.sqrt(of[3] + 1e-5) * of[0] + of[1]
-        family.case("batch_norm", [x, gamma, beta, mean, var], oracle(dtype, y))
+        for eps in (1e-5, 0.25):
+            y = (x.a - of[2]) / np.sqrt(of[3] + eps) * of[0] + of[1]
+            family.case("batch_norm", [x, gamma, beta, mean, var], oracle(dtype, y), eps=eps)
     x = tensor("f32", np.arange(1, 9), (1, 4, 2))
     gamma, beta = tensor("f32", [1, 0.5, 2, 1]), tensor("f32", [0, 1, 0, -1])
     y = group_norm(x.a, gamma.a, beta.a, 2, 1e-5)[0]
@@ -52,6 +56,7 @@ def norms(family):
         y = normalised(x.a, (1,), 1e-6)[0] * channels(gamma.a, 4)
         family.case("layer_norm_2d", [x, gamma], oracle(dtype, y))
         family.case("layer_norm_2d", [x, gamma, beta], oracle(dtype, y + channels(beta.a, 4)))
+        family.case("layer_norm_2d", [x], oracle(dtype, normalised(x.a, (1,), 0.5)[0]), eps=0.5)
     cases = [("f32", s, axis) for s, axis in (((2, 5), -1), ((3, 4), 0), ((1, 1), 1), ((0, 3), 1))]
     for dtype, shape, axis in cases + [(dtype, (2, 3), 1) for dtype in F]:
         x = numbers(dtype, shape, 8)
@@ -141,6 +146,10 @@ def fused_convs(family):
         family.case("conv_bias_act", [x, w, bias], oracle(dtype, ACTIVATIONS[act](y)), **attributes)
         y = oracle(dtype, ACTIVATIONS[act](y + residual.a))
         family.case("conv_bias_act", [x, w, bias, residual], y, **attributes)
+    x, w = numbers("f32", (1, 4, 3, 3), 20, 1.0), numbers("f32", (2, 2, 2, 2), 21, 1.0)
+    geometry = dict(strides=[1, 2], pad_lo=[1, 0], pad_hi=[0, 1], lhs_dilation=[2, 1], rhs_dilation=[1, 2], groups=2)
+    y = convolved(x.a, w.a, *geometry.values())
+    family.case("conv_bias_act", [x, w], oracle("f32", ACTIVATIONS["elu"](y)), act="elu", **geometry)
     for dtype, weights in (("u8", "i8"), ("i8", "u8"), ("i32", "i32")):
         x, w = numbers(dtype, (1, 2, 3), 16), numbers(weights, (2, 2, 2), 17)
         sums = convolved(x.a.astype(np.int64), w.a.astype(np.int64), [1], [0], [0], [1], [1], 1)
@@ -211,6 +220,10 @@ def quantisation(family):
     family.case("quantize_linear", [double[0], half], quantised(x.a, 0.5, 0, "i8"), dtype="i8")
     family.case("quantize_linear", [*double], "RLX_E_DTYPE", dtype="i8")
     family.case("dequantize_linear", [numbers("i8", (3,)), double[1]], "RLX_E_DTYPE")
+    for dtype, outside in (("f8e4m3", np.nan), ("f8e5m2", np.inf)):
+        y = tensor(dtype, [3.0, outside, outside, np.nan])
+        x = tensor("f32", [1.5, 1e6, np.inf, np.nan])
+        family.case("quantize_linear", [x, half], y, dtype=dtype, saturate=False)
     q = tensor("f8e4m3", [3.0, -0.25, 448.0])
     family.case("quantize_linear", [tensor("f32", [1.5, -0.125, 1000]), half], q, dtype="f8e4m3")
     for values in ([-1, 0, 0.25, 0.75, 2], [0, 0], [1, 2, 4], [-8, -3]):
