@@ -74,8 +74,8 @@ Outputs decompose_cosh(const Inputs& in, const Attrs&) {
   return {0.5 * exp(a) + 0.5 * exp(-a)};
 }
 
-// Beyond this x*x + 1 is x*x in f32, and the square would overflow long before the logarithm does.
-static constexpr double kLarge = 0x1p14;
+// Beyond this x*x + 1 is x*x in f64 too, and the square would overflow long before the logarithm does.
+static constexpr double kLarge = 0x1p28;
 
 Outputs decompose_asinh(const Inputs& in, const Attrs&) {
   Expr a = abs(in[0]), square = a * a;
@@ -84,11 +84,12 @@ Outputs decompose_asinh(const Inputs& in, const Attrs&) {
 }
 Outputs decompose_acosh(const Inputs& in, const Attrs&) {
   Expr x = in[0], t = x - 1.0;
-  return {where(greater(x, kLarge), log(x) + std::numbers::ln2, log1p(t + sqrt(t * (x + 1.0))))};
+  Expr root = sqrt(t) * sqrt(x + 1.0);  // two roots, so that far below 1 it is NaN and not what cancels t
+  return {where(greater(x, kLarge), log(x) + std::numbers::ln2, log1p(t + root))};
 }
 Outputs decompose_atanh(const Inputs& in, const Attrs&) {
-  Expr x = in[0];
-  return {0.5 * log1p(2.0 * x / (1.0 - x))};
+  Expr a = abs(in[0]);  // near -1 the quotient of x itself would be near -1, where log1p magnifies its rounding
+  return {unary(Op::kSign, in[0]) * (0.5 * log1p(2.0 * a / (1.0 - a)))};
 }
 
 // ---- division that rounds down ----

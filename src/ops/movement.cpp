@@ -85,7 +85,7 @@ Outputs decompose_tile(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_repeat(const Inputs& in, const Attrs& attrs) {
   auto axis = legal_axis(in[0], attrs.i64("axis"));
   if (!axis) return {};
-  return {repeated(in[0], static_cast<size_t>(*axis), attrs.dim("repeat"), true)};
+  return {repeated(in[0], static_cast<size_t>(*axis), attrs.dim("repeats"), true)};
 }
 
 // ---- pieces ----

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference meaning of every op against a second source. Nothing here names an op: a row without samples fails, and
-// a row that is added brings its samples with it.
+// The reference meaning of every op against a second source. Nothing here names an op: a row without samples, or with a
+// dtype that none of them has, fails, and a row that is added brings its samples with it.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <set>
+#include <sstream>
 
 #include "base/visit.h"
 #include "ir/verify.h"
@@ -134,75 +136,100 @@ static std::vector<std::string> row_names() {
   return names;
 }
 
-// Composites whose formulas are checked by closed forms in tests/unit/ops_*.cpp and have no NumPy samples yet. A row
-// that gains samples must leave this list; a new row may not enter it.
-static const std::set<std::string_view> kClosedFormsOnly = {"abs_squared",
-                                                            "acos",
-                                                            "acosh",
-                                                            "angle",
-                                                            "asin",
-                                                            "asinh",
-                                                            "atan",
-                                                            "atanh",
-                                                            "ceil",
-                                                            "celu",
-                                                            "center_crop_pad",
-                                                            "complex",
-                                                            "compress",
-                                                            "conj",
-                                                            "cosh",
-                                                            "depth_to_space",
-                                                            "dynamic_range",
-                                                            "dynamic_slice",
-                                                            "dynamic_update_slice",
-                                                            "elementwise_region",
-                                                            "elu",
-                                                            "exp2",
-                                                            "eye",
-                                                            "hard_sigmoid",
-                                                            "hard_swish",
-                                                            "hardmax",
-                                                            "imag",
-                                                            "kv_append",
-                                                            "leaky_relu",
-                                                            "log10",
-                                                            "log2",
-                                                            "log_sigmoid",
-                                                            "log_sum",
-                                                            "logsumexp",
-                                                            "mish",
-                                                            "nonzero",
-                                                            "prelu",
-                                                            "real",
-                                                            "reduce_l1",
-                                                            "reduce_l2",
-                                                            "repeat",
-                                                            "reverse_sequence",
-                                                            "roll",
-                                                            "selu",
-                                                            "shrink",
-                                                            "sinh",
-                                                            "softplus",
-                                                            "softsign",
-                                                            "space_to_depth",
-                                                            "std",
-                                                            "sum_square",
-                                                            "tan",
-                                                            "thresholded_relu",
-                                                            "trunc",
-                                                            "unique",
-                                                            "var"};
+// ---- every dtype ----
+
+static constexpr DType kDTypes[] = {
+#define RLX_DTYPE(id, Enum, name, block, bytes) DType::k##Enum,
+#include "base/dtype.def"
+#undef RLX_DTYPE
+};
+
+// Where a row's letters allow a choice of dtypes: at its inputs, or at the output of a row that has none.
+struct Place {
+  std::string name;
+  DTypeSet legal;
+  std::function<DType(const Sample&)> in_sample;  // kNone: the sample has nothing there
+};
+
+// Of an op without inputs: what its dtype attribute may name; a leaf may have any dtype.
+static DTypeSet made_dtypes(const OpInfo& row) {
+  for (const AttrDef& def : row.attrs)
+    if (def.kind == AttrKind::kDtype && !def.choices.empty())
+      return parse_signature("x:" + std::string(def.choices) + " -> y")->in[0].set;
+  return dtypes::A;
+}
+
+static std::vector<Place> places_of(const OpInfo& row) {
+  if (row.signature.in.empty())
+    return {{"the output", made_dtypes(row),
+             [](const Sample& sample) { return sample.out.empty() ? DType::kNone : sample.out[0].dtype; }}};
+  std::vector<Place> places;
+  for (size_t i = 0; i < row.signature.in.size(); i++) {
+    const Port& port = row.signature.in[i];
+    if (port.letter == kAnyDtype) continue;  // carried from one graph to another, never looked at
+    places.push_back({port.name, port.set, [i](const Sample& sample) {
+                        return i < sample.in.size() && sample.in[i] ? sample.in[i].dtype() : DType::kNone;
+                      }});
+  }
+  return places;
+}
+
+// A dtype that the letters allow and the op refuses has a sample too: its error.
+static std::string unsampled_dtypes(const OpInfo& row, std::span<const Sample* const> samples) {
+  std::string missing;
+  for (const Place& place : places_of(row)) {
+    DTypeSet seen;
+    for (const Sample* sample : samples) seen = seen | DTypeSet{place.in_sample(*sample)};
+    for (DType dtype : kDTypes)
+      if (place.legal.has(dtype) && !seen.has(dtype)) missing += " " + place.name + ":" + std::string(name(dtype));
+  }
+  return missing;
+}
+
+// ---- every choice ----
+
+static std::string choice_text(const AttrDef& def, const Attrs& attrs) {
+  return std::string(def.name) + "=" +
+         (def.kind == AttrKind::kBool ? std::to_string(attrs.i64(def.name)) : attrs.str(def.name));
+}
+
+// Enums and flags whose every value stands in some sample, as the node holds it: defaults count.
+static std::string unsampled_choices(const OpInfo& row, std::span<const Sample* const> samples) {
+  auto has_choices = [](const AttrDef& def) { return def.kind == AttrKind::kEnum || def.kind == AttrKind::kBool; };
+  std::set<std::string> seen;
+  for (const Sample* sample : samples) {
+    auto graph = graph_of(*sample);
+    if (!graph.ok()) continue;
+    for (const Node& node : graph->nodes())
+      for (const AttrDef& def : row.attrs)
+        if (node.op == row.op() && has_choices(def)) seen.insert(choice_text(def, node.attrs));
+  }
+  std::string missing;
+  for (const AttrDef& def : row.attrs) {
+    if (!has_choices(def)) continue;
+    std::istringstream choices(def.kind == AttrKind::kBool ? "0|1" : std::string(def.choices));
+    for (std::string choice; std::getline(choices, choice, '|');) {
+      std::string text = std::string(def.name) + "=" + choice;
+      if (!seen.contains(text)) missing += " " + text;
+    }
+  }
+  return missing;
+}
 
 class reference : public testing::TestWithParam<std::string> {};
 
 TEST_P(reference, meets_its_samples) {
   std::vector<const Sample*> samples = samples_of(GetParam());
-  if (kClosedFormsOnly.contains(GetParam())) {
-    EXPECT_TRUE(samples.empty()) << "'" << GetParam() << "' has samples: take it off the list";
-    return;
-  }
   ASSERT_FALSE(samples.empty()) << "'" << GetParam() << "' has no samples in tests/samples";
   for (const Sample* sample : samples) check(*sample);
+}
+
+TEST_P(reference, has_samples_of_every_dtype) {
+  EXPECT_EQ(unsampled_dtypes(*op_table().find(GetParam()), samples_of(GetParam())), "");
+}
+
+TEST_P(reference, has_samples_of_every_choice) {
+  EXPECT_EQ(unsampled_choices(*op_table().find(GetParam()), samples_of(GetParam())), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(, reference, testing::ValuesIn(row_names()), [](const auto& info) { return info.param; });

@@ -9,6 +9,8 @@ it is given to the dtype, so that every input is representable. A file is a run 
     out f32 [3] : 1 2 nan
 
 `option bounds=clamp` may follow the case line (a compile option), `error RLX_E_RANGE` stands in place of the outputs.
+Lines `program graph () {` .. are a graph in its text form that the inputs go through, where one op cannot say it all,
+and `param w f32 [3] : 1 2 3` sets a param of it.
 An input that is left out is `in absent`. Complex elements are two numbers, block dtypes are their bytes, bools 0 or 1.
 Float outputs are the oracle's: float64 results of the rounded inputs, not rounded to the dtype of the output. f64 is
 written with 17 digits, the narrower floats as the shortest text that reads back as their f32 where they are
@@ -83,6 +85,13 @@ class Tensor:
         return self.a.shape if self.dims is None else self.dims
 
 
+def complex_of(re, im):
+    """re + 1j * im would make NaN of an infinite part."""
+    y = np.empty(np.shape(re), np.complex128)
+    y.real, y.imag = re, im
+    return y
+
+
 def tensor(dtype, values, shape=None):
     # Objects stay exact integers, which NumPy would turn into float64 where some are above 2^63.
     a = np.asarray(values, None if dtype in FLOATS or dtype in PART else object)
@@ -90,7 +99,7 @@ def tensor(dtype, values, shape=None):
         a = round_float(a, dtype)
     elif dtype in PART:
         a = a.astype(np.complex128)
-        a = round_float(a.real, PART[dtype]) + 1j * round_float(a.imag, PART[dtype])
+        a = complex_of(round_float(a.real, PART[dtype]), round_float(a.imag, PART[dtype]))
     elif dtype == "bool":
         a = a.astype(bool)
     else:
@@ -134,12 +143,14 @@ class Family:
         self.lines = []
         self.count = 0
 
-    def case(self, op, inputs, outputs, option=None, **attributes):
-        """outputs: tensors, or the name of the error that the run must end with."""
+    def case(self, op, inputs, outputs, option=None, program=(), params=None, **attributes):
+        """outputs: tensors, or the name of the error that the run must end with. program: a graph around the op."""
         words = [f"{key}={attribute_text(value)}" for key, value in attributes.items() if value is not None]
         self.lines.append(" ".join(["case", op, *words]))
         if option:
             self.lines.append(f"option {option}")
+        self.lines += [f"program {line}" for line in program]
+        self.lines += [f"param {name} {tensor_text(t)}" for name, t in (params or {}).items()]
         self.lines += ["in absent" if t is None else "in " + tensor_text(t) for t in inputs]
         if isinstance(outputs, str):
             self.lines.append(f"error {outputs}")
@@ -154,7 +165,7 @@ def oracle(dtype, a):
     """A float64 result of an op whose output is `dtype`: overflow is that of the dtype, nothing else is rounded."""
     if dtype in PART:
         a = np.asarray(a, np.complex128)
-        return Tensor(dtype, oracle(PART[dtype], a.real).a + 1j * oracle(PART[dtype], a.imag).a)
+        return Tensor(dtype, complex_of(oracle(PART[dtype], a.real).a, oracle(PART[dtype], a.imag).a))
     a = np.asarray(a, np.float64)
     return Tensor(dtype, np.where(np.isinf(round_float(a, dtype)), np.copysign(np.inf, a), a))
 

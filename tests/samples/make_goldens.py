@@ -16,6 +16,7 @@ import numpy as np
 from golden import Family
 
 FAMILIES = [
+    "leaves",
     "elementwise",
     "casts",
     "movement",
@@ -27,6 +28,11 @@ FAMILIES = [
     "linear_algebra",
     "random_bits",
     "composites",
+    "functions",
+    "rearrangements",
+    "dynamic",
+    "statistics",
+    "regions",
     "layers",
     "attention",
 ]

@@ -77,6 +77,8 @@ static Status read_line(const std::string& text, Sample& sample) {
   line >> word;
   if (word == "error") {
     line >> sample.error;
+  } else if (word == "program") {
+    sample.program += text.substr(word.size()) + "\n";
   } else if (word == "option") {
     line >> word;
     if (word != "bounds=clamp" && word != "bounds=drop") return Status(Code::kData, "unknown option " + word);
@@ -86,7 +88,7 @@ static Status read_line(const std::string& text, Sample& sample) {
   } else if (word == "in" || word == "out" || word == "param") {
     std::string name;
     if (word == "param") line >> name;
-    DType dtype;
+    DType dtype = DType::kNone;
     Tensor tensor = RLX_TRY(read_tensor(line, dtype, word == "out"));
     if (word == "in") sample.in.push_back(tensor);
     if (word == "out") sample.out.push_back({dtype, tensor});
@@ -121,7 +123,7 @@ static void read_file(const fs::path& path, std::vector<Sample>& samples) {
       if (!status.ok()) samples.back().error = where + ": " + std::string(status.message());
     }
   }
-  for (size_t i = first; i < samples.size(); i++) samples[i].program = program;
+  for (size_t i = first; i < samples.size() && is_program; i++) samples[i].program = program;
 }
 
 const std::vector<Sample>& all_samples() {

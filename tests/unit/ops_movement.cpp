@@ -37,9 +37,9 @@ TEST(movement, repetition) {
   expect_op(Op::kTile, {i32s({1, 1, 1, 1, 1, 1, 1, 2}, {1, 2})},
             {{"repeats", std::vector<int64_t>{2, 1, 1, 1, 1, 1, 1, 1}}}, i32s({2, 1, 1, 1, 1, 1, 1, 2}, {1, 2, 1, 2}));
   expect_failure(Op::kTile, {kX}, {{"repeats", std::vector<int64_t>{1}}}, Code::kOption, "one entry per axis");
-  expect_op(Op::kRepeat, {kX}, {{"axis", int64_t{1}}, {"repeat", int64_t{2}}},
+  expect_op(Op::kRepeat, {kX}, {{"axis", int64_t{1}}, {"repeats", int64_t{2}}},
             i32s({2, 6}, {1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}));
-  expect_op(Op::kRepeat, {kX}, {{"axis", int64_t{0}}, {"repeat", int64_t{2}}},
+  expect_op(Op::kRepeat, {kX}, {{"axis", int64_t{0}}, {"repeats", int64_t{2}}},
             i32s({4, 3}, {1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
 }
 

@@ -132,6 +132,8 @@ def check(family):
 def attentions(family):
     for dtype in F:
         case(family, dtype, *small(dtype, batch=1), causal=True)
+        extras = dict(bias=numbers(dtype, (3, 1), 8), alibi=numbers(dtype, (4,), 9), sinks=numbers(dtype, (4,), 10))
+        case(family, dtype, *small(dtype, batch=1, keys=3), extras)
     case(family, "f32", *small("f32"))
     for layout in ("bshd", "bsx"):
         case(family, "f32", *small("f32", value_width=4), layout=layout)

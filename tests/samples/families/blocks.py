@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from golden import F, Tensor, tensor
+from golden import F, Tensor, numbers, oracle, tensor
 
 KV = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 FP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
@@ -158,7 +158,35 @@ def decode(decoder, count, data):
     return np.array([decoder(block, i) for i in range(count)], np.float64)
 
 
+def consumers(family):
+    """The ops that take a block dtype as it is, on two rows of one block."""
+    for dtype, (decoder, count, size, fields, _) in FORMATS.items():
+        blocks = [fill(size, fields), fill(size, fields, 11, 5)]
+        rows = np.stack([decode(decoder, count, b) for b in blocks])
+        w = Tensor(dtype, np.frombuffer(b"".join(map(bytes, blocks)), np.uint8), rows.shape)
+        none = Tensor(dtype, np.zeros(0, np.uint8), (0, count))
+        family.case("gather", [w, tensor("i64", [-1])], tensor("f32", rows[[1]]))
+        family.case("dim_size", [none], tensor("i64", count), axis=1)
+        x = tensor("f32", numbers("i8", (1, count), 1).a.clip(-2, 2))  # so that all sums are exact
+        y = oracle("f32", x.a @ rows.T)
+        family.case("matmul", [x, w], y, transpose_b=True)
+        family.case("linear", [x, w], y, transpose_w=True)
+        family.case("matmul", [none, none], "RLX_E_DTYPE", transpose_b=True)
+        if dtype != "q8_0":
+            continue
+        bias = numbers("f32", (2,), 2)
+        family.case("linear", [x, w, bias], oracle("f32", np.maximum(y.a + bias.a, 0)), transpose_w=True, act="relu")
+        for to in F:
+            family.case("gather", [w, tensor("i32", 0)], tensor(to, rows[0]), dequant=to)
+            half = tensor(to, x.a)
+            family.case("matmul", [half, w], "RLX_E_DTYPE" if to == "f64" else oracle(to, y.a), transpose_b=True)
+        family.case("matmul", [x, w], "RLX_E_SHAPE")
+        family.case("gather", [w, tensor("i64", [0])], "RLX_E_SHAPE", axis=1)
+        family.case("gather", [w, tensor("i64", [2])], "RLX_E_RANGE")
+
+
 def add(family):
+    consumers(family)
     for dtype, (decoder, count, size, fields, total) in FORMATS.items():
         first = fill(size, fields)
         y = decode(decoder, count, first)

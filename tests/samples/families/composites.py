@@ -58,6 +58,7 @@ def unary(family):
         for op, function in (("is_nan", np.isnan), ("is_inf", np.isinf), ("is_finite", np.isfinite)):
             family.case(op, [x], tensor("bool", function(x.a)))
         family.case("is_inf", [x], tensor("bool", np.isneginf(x.a)), pos=False)
+        family.case("is_inf", [x], tensor("bool", np.isposinf(x.a)), neg=False)
 
 
 def floor_pair(op, a, b, dtype):

@@ -7,6 +7,7 @@ from scipy import special
 from golden import E8, F, I, N, Z, numbers, oracle, tensor
 
 EIGHT = ["i8", "u8"]
+NO_CONV = [dtype for dtype in I if dtype not in [*EIGHT, "i32"]]
 
 
 def wide(x):
@@ -121,6 +122,8 @@ def convs(family):
     for left in EIGHT:
         for right in EIGHT:
             conv_case(family, numbers(left, (1, 2, 4), 3), numbers(right, (2, 2, 3), 4), "i32", pad_lo=[1], pad_hi=[1])
+    for dtype in NO_CONV:
+        family.case("conv", [numbers(dtype, (1, 1, 2)), numbers(dtype, (1, 1, 1))], "RLX_E_DTYPE")
     y = conv_case(
         family,
         tensor("f32", [[[1, 2, 3, 4]]]),
@@ -170,6 +173,13 @@ ACTIVATIONS = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "hard_sigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "hard_swish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "leaky_relu": lambda x: np.where(x < 0, 0.01 * x, x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
 }
 
 

@@ -128,7 +128,8 @@ def gathers(family):
         (np.zeros((0, 3)), 0),
     ):
         i = tensor("i64", values)
-        family.case("gather_nd", [x, i], like(x, gather_nd(x.a, i.a, batch)), batch_dims=batch)
+        for index in (i, tensor("i32", values)):
+            family.case("gather_nd", [x, index], like(x, gather_nd(x.a, i.a, batch)), batch_dims=batch)
 
 
 def scatter_case(family, op, function, x, i, place, reduction, seed, **attributes):
@@ -174,7 +175,7 @@ def scatters(family):
         scatter_case(
             family, "scatter_nd", scatter_nd, x, tensor("i64", [[[1], [1]], [[0], [-1]]]), 1, reduction, 2, batch_dims=1
         )
-        scatter_case(family, "scatter_nd", scatter_nd, x, tensor("i64", np.zeros((3, 0))), 0, reduction, 2)
+        scatter_case(family, "scatter_nd", scatter_nd, x, tensor("i32", np.zeros((3, 0))), 0, reduction, 2)
         scatter_case(family, "scatter", scatter, x, tensor("i64", np.zeros((0,))), 0, reduction, 2)
 
 

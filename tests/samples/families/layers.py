@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 
 from families.composites import given
-from families.contractions import ACTIVATIONS, convolved
-from golden import WIDE, F, int_range, numbers, oracle, tensor
+from families.contractions import ACTIVATIONS, EIGHT, NO_CONV, convolved, product, result, wide
+from golden import E8, FLOATS, WIDE, F, I, N, Z, int_range, numbers, oracle, tensor
 
 # ---- norms ----
 
@@ -37,25 +37,32 @@ def norms(family):
         y, mean, inv_std = group_norm(x.a, gamma.a, beta.a, groups, 1e-5)
         outputs = [oracle(dtype, y), oracle(WIDE[dtype], mean), oracle(WIDE[dtype], inv_std)]
         family.case("group_norm", [x, gamma, beta], outputs, groups=groups)
+        outputs = [oracle("f32", a) for a in group_norm(x.a, gamma.a, beta.a, groups, 0.5)]
+        if dtype == "f32":
+            family.case("group_norm", [x, gamma, beta], outputs, groups=groups, eps=0.5)
         y = group_norm(x.a, gamma.a, beta.a, shape[1], 0.25)[0]
         family.case("instance_norm", [x, gamma, beta], oracle(dtype, y), eps=0.25)
         mean, var = numbers(dtype, shape[1:2], 4), tensor(dtype, np.abs(numbers(dtype, shape[1:2], 5).a))
         of = [channels(p.a, x.a.ndim) for p in (gamma, beta, mean, var)]
-        y = (x.a - of[2]) / np.sqrt(of[3] + 1e-5) * of[0] + of[1]
-        family.case("batch_norm", [x, gamma, beta, mean, var], oracle(dtype, y))
+        for eps in (1e-5, 0.25):
+            y = (x.a - of[2]) / np.sqrt(of[3] + eps) * of[0] + of[1]
+            family.case("batch_norm", [x, gamma, beta, mean, var], oracle(dtype, y), eps=eps)
     x = tensor("f32", np.arange(1, 9), (1, 4, 2))
     gamma, beta = tensor("f32", [1, 0.5, 2, 1]), tensor("f32", [0, 1, 0, -1])
     y = group_norm(x.a, gamma.a, beta.a, 2, 1e-5)[0]
     assert np.allclose(y.ravel()[:4], [-1.34163542, -0.447211807, 1.2236059, 1.67081771])
     for dtype in F:
-        x, gamma = numbers(dtype, (2, 3, 2, 2), 6), numbers(dtype, (3,), 7)
+        x, gamma, beta = numbers(dtype, (2, 3, 2, 2), 6), numbers(dtype, (3,), 7), numbers(dtype, (3,), 8)
         y = normalised(x.a, (1,), 1e-6)[0] * channels(gamma.a, 4)
         family.case("layer_norm_2d", [x, gamma], oracle(dtype, y))
-    for shape, axis in (((2, 5), -1), ((3, 4), 0), ((1, 1), 1), ((0, 3), 1)):
-        x = numbers("f32", shape, 8)
+        family.case("layer_norm_2d", [x, gamma, beta], oracle(dtype, y + channels(beta.a, 4)))
+        family.case("layer_norm_2d", [x], oracle(dtype, normalised(x.a, (1,), 0.5)[0]), eps=0.5)
+    cases = [("f32", s, axis) for s, axis in (((2, 5), -1), ((3, 4), 0), ((1, 1), 1), ((0, 3), 1))]
+    for dtype, shape, axis in cases + [(dtype, (2, 3), 1) for dtype in F]:
+        x = numbers(dtype, shape, 8)
         z = x.a - x.a.max(axis, keepdims=True) if x.a.size else x.a
         y = z - np.log(np.exp(z).sum(axis, keepdims=True))
-        family.case("log_softmax", [x], oracle("f32", y), axis=axis)
+        family.case("log_softmax", [x], oracle(dtype, y), axis=axis)
 
 
 SHAPES = [((1, 6, 2, 2), 3), ((2, 2), 1), ((1, 1, 1), 1), ((0, 4, 3), 2)]
@@ -120,7 +127,7 @@ def pools(family):
     for dtype in ("f16", "bf16", "f64"):
         x = numbers(dtype, (1, 2, 4), 10)
         family.case("avg_pool", [x], oracle(dtype, pooled(x.a, [2], mean)), kernel=[2])
-    for dtype in ("i8", "u8", "i32", "f64"):
+    for dtype in N:
         x = numbers(dtype, (1, 2, 4), 11)
         family.case("max_pool", [x], tensor(dtype, pooled(x.a, [3], largest)), kernel=[3])
 
@@ -139,9 +146,19 @@ def fused_convs(family):
         family.case("conv_bias_act", [x, w, bias], oracle(dtype, ACTIVATIONS[act](y)), **attributes)
         y = oracle(dtype, ACTIVATIONS[act](y + residual.a))
         family.case("conv_bias_act", [x, w, bias, residual], y, **attributes)
-    x, w, bias = numbers("u8", (1, 2, 3), 16), numbers("i8", (2, 2, 2), 17), numbers("i32", (2,), 18)
-    y = convolved(x.a.astype(np.int64), w.a.astype(np.int64), [1], [0], [0], [1], [1], 1) + channels(bias.a, 3)
-    family.case("conv_bias_act", [x, w, bias], tensor("i32", y))
+    x, w = numbers("f32", (1, 4, 3, 3), 20, 1.0), numbers("f32", (2, 2, 2, 2), 21, 1.0)
+    geometry = dict(strides=[1, 2], pad_lo=[1, 0], pad_hi=[0, 1], lhs_dilation=[2, 1], rhs_dilation=[1, 2], groups=2)
+    y = convolved(x.a, w.a, *geometry.values())
+    family.case("conv_bias_act", [x, w], oracle("f32", ACTIVATIONS["elu"](y)), act="elu", **geometry)
+    for dtype, weights in (("u8", "i8"), ("i8", "u8"), ("i32", "i32")):
+        x, w = numbers(dtype, (1, 2, 3), 16), numbers(weights, (2, 2, 2), 17)
+        sums = convolved(x.a.astype(np.int64), w.a.astype(np.int64), [1], [0], [0], [1], [1], 1)
+        for to in I:  # bias and residual have the dtype of the product, which is i32
+            bias, residual = numbers(to, (2,), 18), numbers(to, sums.shape, 19)
+            y = tensor("i32", sums + channels(bias.a.astype(np.int64), 3) + residual.a.astype(np.int64))
+            family.case("conv_bias_act", [x, w, bias, residual], y if to == "i32" else "RLX_E_DTYPE")
+    for dtype in NO_CONV:
+        family.case("conv_bias_act", [numbers(dtype, (1, 1, 2)), numbers(dtype, (1, 1, 1))], "RLX_E_DTYPE")
 
 
 # ---- quantisation ----
@@ -187,10 +204,26 @@ def quantisation(family):
             y = (q.a.astype(np.float64) - z) * s
             family.case("dequantize_linear", [q, scale, zp], oracle(wide, y), **attributes)
             family.case("dequantize_linear", [q, scale, zp], oracle("f32", y), out_dtype="f32", **attributes)
-    q = numbers("i32", (3,), 22)
-    family.case("dequantize_linear", [q, half], oracle("f32", q.a * 0.5))
+    for dtype in I + E8:
+        q, zp = numbers(dtype, (3,), 22), tensor(dtype, 3)
+        wide = q.a.astype(np.float64)
+        family.case("dequantize_linear", [q, half], oracle("f32", wide * 0.5))
+        family.case("dequantize_linear", [q, half, zp], oracle("f32", (wide - 3) * 0.5))
+        narrow = dtype in ("i8", "u8", "i16", "u16")
+        y = quantised(x.a, 0.5, 3, dtype) if narrow else "RLX_E_DTYPE"
+        if dtype in E8:  # what is no number or too large stays or saturates; the zero point has no part in it
+            y, zp = tensor(dtype, np.clip(x.a / 0.5, -FLOATS[dtype][2], FLOATS[dtype][2])), tensor(dtype, 0)
+        family.case("quantize_linear", [x, half, zp], y)
     q = tensor("f8e4m3", [-448, 0.5, 2, np.nan])
     family.case("dequantize_linear", [q, half], oracle("f32", q.a * 0.5))
+    double = tensor("f64", x.a), tensor("f64", 0.5)
+    family.case("quantize_linear", [double[0], half], quantised(x.a, 0.5, 0, "i8"), dtype="i8")
+    family.case("quantize_linear", [*double], "RLX_E_DTYPE", dtype="i8")
+    family.case("dequantize_linear", [numbers("i8", (3,)), double[1]], "RLX_E_DTYPE")
+    for dtype, outside in (("f8e4m3", np.nan), ("f8e5m2", np.inf)):
+        y = tensor(dtype, [3.0, outside, outside, np.nan])
+        x = tensor("f32", [1.5, 1e6, np.inf, np.nan])
+        family.case("quantize_linear", [x, half], y, dtype=dtype, saturate=False)
     q = tensor("f8e4m3", [3.0, -0.25, 448.0])
     family.case("quantize_linear", [tensor("f32", [1.5, -0.125, 1000]), half], q, dtype="f8e4m3")
     for values in ([-1, 0, 0.25, 0.75, 2], [0, 0], [1, 2, 4], [-8, -3]):
@@ -234,10 +267,13 @@ def equations(family):
         operands = [numbers("f32", shape, 23 + i) for i, shape in enumerate(shapes)]
         y = np.einsum(equation, *(x.a for x in operands))
         family.case("einsum", operands, oracle("f32", y), equation=f'"{equation}"')
-    for dtype in ("f16", "f64", "c64", "i32"):
-        a, b = numbers(dtype, (2, 3), 24), numbers(dtype, (3, 2), 25)
-        y = np.einsum("ij,jk->ik", a.a, b.a)
-        family.case("einsum", [a, b], tensor("i32", y) if dtype == "i32" else oracle(dtype, y), equation='"ij,jk->ik"')
+    for dtype in N + Z + E8:  # the dtypes are those of matmul
+        to = "i32" if dtype in EIGHT else "f32" if dtype in E8 else dtype
+        a, b = numbers(dtype, (2, 3), 24, 0.5), numbers(dtype, (3, 2), 25, 0.5)
+        y = product(wide(a), wide(b))
+        if dtype not in E8:
+            family.case("einsum", [a, b], result(to, y), equation='"ij,jk->ik"')
+        family.case("dot_general", [a, b], result(to, y), contract_a=[1], contract_b=[0])
     a, b = numbers("f32", (2, 3, 4, 5), 26), numbers("f32", (4, 6, 2, 3), 27)
     y = np.einsum("bcke,kfbc->bcef", a.a, b.a)
     attributes = {"batch_a": [0, 1], "batch_b": [2, -1], "contract_a": [2], "contract_b": [0]}

@@ -135,7 +135,16 @@ def decompositions(family, dtype):
         family.case("eigh", [a], [oracle(dtype, w), oracle(dtype, v)])
 
 
+def halves(family):
+    for dtype in ("f16", "bf16"):
+        a = matrices(dtype, (), 2, 2, 6)
+        for op in ("lu", "cholesky", "qr", "eigh", "svd"):
+            family.case(op, [a], "RLX_E_DTYPE")
+        family.case("triangular_solve", [a, a], "RLX_E_DTYPE")
+
+
 def add(family):
+    halves(family)
     for dtype in REAL:
         factors(family, dtype)
         solves(family, dtype)

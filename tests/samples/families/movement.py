@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from golden import FLOATS, PART, A, Tensor, numbers, specials, tensor
+from golden import FLOATS, PART, A, D, N, Tensor, numbers, specials, tensor
 
 
 def like(x, a):
@@ -35,6 +35,27 @@ def every_dtype(family):
         padded = np.zeros((2, 6), x.a.dtype)
         padded[:, 1:4] = x.a
         family.case("pad", [x], like(x, padded), lo=[0, 1], hi=[0, 2])
+        value = like(x, x.a[1, 2])
+        padded[:, [0, 4, 5]] = value.a
+        family.case("pad", [x, value], like(x, padded), lo=[0, 1], hi=[0, 2])
+        family.case("stop_gradient", [x], x)
+        family.case("dim_size", [x], tensor("i64", 3), axis=-1)
+
+
+def every_dtype_of_composites(family):
+    for dtype in A:
+        x, y, z = source(dtype, (2, 1, 3)), source(dtype, (2, 3)), source(dtype, (2, 3), 7)
+        family.case("squeeze", [x], like(x, x.a[:, 0]))
+        family.case("unsqueeze", [y], like(y, y.a[:, None]), axes=[1])
+        family.case("flatten", [x], like(x, x.a.reshape(2, 3)), axis=1)
+        family.case("tile", [y], like(y, np.tile(y.a, (2, 1))), repeats=[2, 1])
+        family.case("split", [y], [like(y, y.a[:, :1]), like(y, y.a[:, 1:])], axis=1, sizes=[1, 2])
+        family.case("stack", [y, z], like(y, np.stack([y.a, z.a])))
+        family.case("flip", [y], like(y, y.a[:, ::-1]), axes=[1])
+        family.case("trilu", [y], like(y, np.where(np.tri(2, 3, 0, bool), y.a, np.zeros_like(y.a))), upper=False)
+        on, off = like(y, y.a[1, 2]), like(z, z.a[1, 1])
+        hot = np.where(np.eye(3, dtype=bool)[[2, 0]], on.a, off.a)
+        family.case("one_hot", [tensor("i32", [-1, 0]), on, off], like(y, hot), depth=3)
 
 
 def reshapes(family):
@@ -212,13 +233,14 @@ def views(family):
 
 
 def made(family):
-    for dtype in ("f32", "i64", "bool", "u8", "f16"):
+    for dtype in D:
         family.case("full", [], tensor(dtype, np.full((2, 3), 1)), shape=[2, 3], value=1, dtype=dtype)
     family.case("full", [], tensor("f64", np.full((), -2.5)), shape=[], value=-2.5, dtype="f64")
     family.case("full", [], tensor("f32", np.full((0, 2), 3)), shape=[0, 2], value=3, dtype="f32")
     family.case("range", [], tensor("f32", 1.5 + 0.25 * np.arange(5)), start=1.5, step=0.25, count=5, dtype="f32")
     family.case("range", [], tensor("i64", 10 - 3 * np.arange(4)), start=10, step=-3, count=4, dtype="i64")
-    family.case("range", [], tensor("i32", np.arange(3)), count=3, dtype="i32")
+    for dtype in N:
+        family.case("range", [], tensor(dtype, np.arange(3)), count=3, dtype=dtype)
     family.case("range", [], tensor("f32", np.zeros(0)), count=0, dtype="f32")
     indices, on, off = tensor("i64", [[1, -1], [5, 0]]), tensor("f32", 2.5), tensor("f32", -1)
     hot = np.where((indices.a % 4)[..., None] == np.arange(4), 2.5, -1.0)
@@ -229,6 +251,7 @@ def made(family):
 
 def add(family):
     every_dtype(family)
+    every_dtype_of_composites(family)
     reshapes(family)
     concats(family)
     slices(family)

@@ -269,6 +269,10 @@ def selections(family):
                 i = np.take(order(source, axis, largest), range(k), axis)
                 y = Tensor(source.dtype, np.take_along_axis(source.a, i, axis))
                 family.case("top_k", [source], [y, tensor("i64", i)], k=k, axis=axis, largest=largest)
+    for dtype in N:
+        t = tensor(dtype, [[3, 1, 3], [0, 2, 1]])
+        outputs = [tensor(dtype, [[3, 3], [2, 1]]), tensor("i32", [[0, 2], [1, 2]])]
+        family.case("top_k", [t], outputs, k=2, index_dtype="i32")
     for op, descending in (("arg_max", True), ("arg_min", False)):
         for dtype in N + B:
             t = tensor(dtype, [[0, 1, 1, 0], [1, 0, 0, 1]])
