@@ -16,6 +16,8 @@ void *__libc_realloc(void *old, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 void __libc_free(void *memory);
 
+#define SEEN __attribute__((visibility("default"))) /* by the library, in place of libc's */
+
 static long made, failing = -1, live; /* allocations so far, the one that fails, those not given back */
 
 static int fails(void) {
@@ -27,30 +29,30 @@ static void *counted(void *memory) {
   return memory;
 }
 
-void *malloc(size_t bytes) {
+SEEN void *malloc(size_t bytes) {
   return fails() ? NULL : counted(__libc_malloc(bytes));
 }
 
-void *calloc(size_t count, size_t bytes) {
+SEEN void *calloc(size_t count, size_t bytes) {
   return fails() ? NULL : counted(__libc_calloc(count, bytes));
 }
 
-void *realloc(void *old, size_t bytes) {
+SEEN void *realloc(void *old, size_t bytes) {
   void *memory = fails() ? NULL : __libc_realloc(old, bytes);
   live += memory && !old;
   return memory;
 }
 
-void *aligned_alloc(size_t align, size_t bytes) {
+SEEN void *aligned_alloc(size_t align, size_t bytes) {
   return fails() ? NULL : counted(__libc_memalign(align, bytes));
 }
 
-int posix_memalign(void **out, size_t align, size_t bytes) {
+SEEN int posix_memalign(void **out, size_t align, size_t bytes) {
   *out = fails() ? NULL : counted(__libc_memalign(align, bytes));
   return *out ? 0 : ENOMEM;
 }
 
-void free(void *memory) {
+SEEN void free(void *memory) {
   live -= memory != NULL;
   __libc_free(memory);
 }
