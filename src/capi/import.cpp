@@ -2,6 +2,8 @@
 // rlx_import_*: a table of formats; what each reads becomes a graph, weights, or both.
 #include "capi/import.h"
 
+#include <algorithm>
+
 #include "capi/attrs.h"
 #include "capi/graph.h"
 #include "capi/guard.h"
@@ -47,6 +49,10 @@ static constexpr Format kFormats[] = {
     {"safetensors", is_safetensors, false, read_safetensors_file},
     {"onnx", is_onnx, true, read_onnx},
 };
+
+bool has_format(std::string_view name) {
+  return std::any_of(std::begin(kFormats), std::end(kFormats), [&](const Format& it) { return it.name == name; });
+}
 
 static Result<const Format*> find_format(const Source& source, std::string_view name) {
   for (const Format& format : kFormats)

@@ -15,6 +15,8 @@ struct ImportedFile {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
+bool has_format(std::string_view name);
+
 // A format by name, "" to go by the first bytes. `with_weights`: large initialisers become params, not constants.
 Result<ImportedFile> import_source(const Source& source, std::string_view format, bool with_graph, bool with_weights);
 

@@ -58,6 +58,11 @@ static bool is_for_users(const OpInfo& info) {
   return !info.is(kInternal) && !info.is(kLeaf);
 }
 
+const OpInfo* find_public_op(std::string_view name) {
+  const OpInfo* info = op_table().find(name);
+  return info && is_for_users(*info) ? info : nullptr;
+}
+
 std::string schema_of_ops(const OpTable& table) {
   JsonWriter json;
   json.begin_object().key("ops").begin_array();
@@ -99,7 +104,7 @@ static constexpr Options kOptions[] = {
 static Result<std::string> schema(std::string_view what) {
   if (what == "ops") return schema_of_ops(op_table());
   if (what.starts_with("op."))
-    if (const OpInfo* info = op_table().find(what.substr(3)); info && is_for_users(*info)) return schema_of_op(*info);
+    if (const OpInfo* info = find_public_op(what.substr(3))) return schema_of_op(*info);
   for (const Options& options : kOptions)
     if (options.name == what) return options.write();
   return Status(Code::kNotFound, "no schema '" + std::string(what) + "'").with("value", what);

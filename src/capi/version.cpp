@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_version, rlx_feature: what this build is and has.
+// rlx_version, rlx_feature: what this build is and has. Features are asked of the tables that the work itself goes by.
+#include <algorithm>
 #include <string_view>
 
+#include "backend/registry.h"
+#include "capi/guard.h"
+#include "capi/import.h"
+#include "capi/schema.h"
 #include "rlx.h"
 
-struct Feature {
-  std::string_view name;
-  int32_t level;
-};
+using namespace rlx;
+using namespace rlx::capi;
 
-static constexpr Feature kFeatures[] = {
-    {"backend.cpu", 1}, {"backend.reference", 1}, {"format.onnx", 1}, {"format.safetensors", 1}, {"format.rlx", 1},
+static bool has_backend(std::string_view name) {
+  return std::any_of(std::begin(kBackends), std::end(kBackends),
+                     [&](const BackendEntry& backend) { return backend.name == name; });
+}
+
+static bool has_op(std::string_view name) {
+  return find_public_op(name) != nullptr;
+}
+
+struct FeatureKind {
+  std::string_view prefix;
+  bool (*has)(std::string_view name);
 };
+static constexpr FeatureKind kKinds[] = {{"backend.", has_backend}, {"format.", has_format}, {"op.", has_op}};
 
 uint32_t rlx_version(void) {
   return RLX_VERSION;
@@ -23,7 +37,9 @@ const char* rlx_version_string(void) {
 }
 
 int32_t rlx_feature(const char* name) {
-  for (const Feature& feature : kFeatures)
-    if (name && feature.name == name) return feature.level;
-  return 0;
+  return value_or(0, {{name, "name"}}, [&]() -> int32_t {
+    for (const FeatureKind& kind : kKinds)
+      if (std::string_view(name).starts_with(kind.prefix)) return kind.has(name + kind.prefix.size());
+    return 0;
+  });
 }

@@ -9,6 +9,7 @@
 #include "capi/blob.h"
 #include "capi/guard.h"
 #include "capi/text.h"
+#include "ir/op.h"
 
 namespace rlx::capi {
 
@@ -21,7 +22,18 @@ TEST(capi, version_text_follows_the_number) {
 TEST(capi, features_are_known_by_exact_name) {
   EXPECT_EQ(rlx_feature("format.onnx"), 1);
   EXPECT_EQ(rlx_feature("format.onn"), 0);
+  EXPECT_EQ(rlx_feature("format."), 0);
   EXPECT_EQ(rlx_feature(nullptr), 0);
+}
+
+TEST(capi, features_are_what_the_tables_hold) {
+  for (const OpInfo& row : op_table().rows())
+    EXPECT_EQ(rlx_feature(("op." + std::string(row.name)).c_str()), row.is(kLeaf) || row.is(kInternal) ? 0 : 1)
+        << row.name;
+  EXPECT_EQ(rlx_feature("op.nothing"), 0);
+  for (const char* backend : {"backend.cpu", "backend.reference", "backend.null"})
+    EXPECT_EQ(rlx_feature(backend), 1) << backend;
+  EXPECT_EQ(rlx_feature("backend.metal"), 0);
 }
 
 TEST(capi, status_take_copies_and_cuts) {
