@@ -35,4 +35,12 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return best.empty() ? "" : " (did you mean '" + std::string(best) + "'?)";
 }
 
+std::string listed(std::span<const std::string_view> known) {
+  constexpr size_t kMost = 12;
+  std::string text;
+  for (size_t i = 0; i < std::min(known.size(), kMost); i++) text += (i ? ", " : "") + std::string(known[i]);
+  if (known.size() > kMost) text += ", ...";
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace rlx

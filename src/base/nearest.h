@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known word that a mistyped one probably meant, for messages.
+// What a message tells someone whose word is not known: the one that he probably meant, or all that there are.
 #pragma once
 
 #include <span>
@@ -10,5 +10,8 @@ namespace rlx {
 
 // " (did you mean 'softmax'?)", or "" where nothing known is near: a third of the letters may differ.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
+
+// "a, b, c"; ends in "..." after twelve; "none".
+std::string listed(std::span<const std::string_view> known);
 
 }  // namespace rlx

@@ -29,7 +29,7 @@ Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rl
   if (out_names) inputs.out_names.assign(out_names, out_names + n_out);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("in[%zu] is NULL", i));
-    RLX_TRY(same_env(env, in[i]->env.get(), "an input"));
+    RLX_TRY(same_env(env, in[i]->env.get(), "in"));
     inputs.in.push_back(in[i]->tensor);
   }
   return inputs;

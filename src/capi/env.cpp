@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
@@ -48,6 +49,11 @@ std::span<const AttrDef> env_options() {
 
 // The options given, each checked against its definition; absent ones have their default.
 static Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, NamedAttrs given) {
+  std::vector<std::string_view> known;
+  for (const AttrDef& def : defs) known.push_back(def.name);
+  for (const auto& [key, value] : given)
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      return Status(Code::kOption, "unknown option '" + key + "'" + did_you_mean(key, known)).with("value", key);
   OpInfo row{.attrs = {defs.begin(), defs.end()}};
   return RLX_TRY(bind_attrs(row, std::move(given))).values();
 }
@@ -158,7 +164,8 @@ static constexpr Stat kStats[] = {
 
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument) {
   if (expected == got) return {};
-  return Status(Code::kInvalidArgument, format("%s belongs to another environment", argument)).with("input", argument);
+  return Status(Code::kInvalidArgument, format("'%s' belongs to another environment", argument))
+      .with("input", argument);
 }
 
 }  // namespace rlx::capi
@@ -202,7 +209,9 @@ rlx_status_t* rlx_env_report(const rlx_env_t* env, const char* what, rlx_blob_t*
         *json = new rlx_blob(report.write(*env));
         return {};
       }
-    return Status(Code::kNotFound, format("an environment has no report '%s'", what)).with("value", what);
+    return Status(Code::kNotFound,
+                  format("an environment has no report '%s', only devices, threads, environment", what))
+        .with("value", what);
   });
 }
 

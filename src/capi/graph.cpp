@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
@@ -44,6 +45,16 @@ static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* 
       .with("got", std::to_string(rank));
 }
 
+// An input or param, `role`, of any dims that the environment knows.
+static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, const char* name, rlx_dtype_t dtype,
+                                   const int64_t* dims, size_t rank) {
+  auto type = [&]() -> Result<ValueType> {
+    return ValueType{RLX_TRY(checked_dtype(dtype)), RLX_TRY(from_c(graph, dims, rank))};
+  }();
+  if (type.ok()) return type;
+  return std::move(type).status().prefixed(format("%s '%s': ", role, name)).with("value", name);
+}
+
 // Body: () -> Result<Value>. Returns 0 where that fails.
 template <class Body>
 static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arguments, Body&& body,
@@ -61,14 +72,20 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
   return ok ? to_c(value) : 0;
 }
 
+static Status unknown_op(const OpTable& table, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const OpInfo& row : table.rows())
+    if (!row.is(kInternal) && !row.is(kLeaf)) known.push_back(row.name);
+  return Status(Code::kNotFound, "no op '" + name + "'" + did_you_mean(name, known)).with("op", name);
+}
+
 // `text` is the op's name, perhaps with attributes: "layer_norm eps=1e-5".
 static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span<const rlx_value_t> in,
                             const rlx_attrs_t* attrs) {
   size_t end = std::min(text.find(' '), text.size());
   std::string name(text.substr(0, end));
   const OpInfo* info = graph.graph.table().find(name);
-  if (!info || info->is(kInternal) || info->is(kLeaf))
-    return Status(Code::kNotFound, "no op '" + name + "'").with("op", name);
+  if (!info || info->is(kInternal) || info->is(kLeaf)) return unknown_op(graph.graph.table(), name);
   if (in.size() > kMostInputs)
     return Status(Code::kInvalidArgument, format("%s: %zu inputs are too many", name.c_str(), in.size()));
   std::vector<Value> values;
@@ -179,17 +196,18 @@ size_t rlx_graph_dim_text(const rlx_graph_t* graph, int64_t dim, char* text, siz
 
 rlx_value_t rlx_graph_input(rlx_graph_t* graph, const char* name, rlx_dtype_t dtype, const int64_t* dims, size_t rank) {
   return built(graph, {{name, "name"}, array(dims, rank, "dims")}, [&]() -> Result<Value> {
-    return graph->graph.add_input(name, RLX_TRY(checked_dtype(dtype)), RLX_TRY(from_c(*graph, dims, rank)));
+    ValueType type = RLX_TRY(leaf_type(*graph, "input", name, dtype, dims, rank));
+    return graph->graph.add_input(name, type.dtype, std::move(type.dims));
   });
 }
 
 rlx_value_t rlx_graph_param(rlx_graph_t* graph, const char* name, rlx_dtype_t dtype, const int64_t* dims, size_t rank) {
   return built(graph, {{name, "name"}, array(dims, rank, "dims")}, [&]() -> Result<Value> {
-    auto shape = RLX_TRY(from_c(*graph, dims, rank));
-    if (!all_literal(shape))
-      return Status(Code::kShape, format("param '%s': the dims %s must be numbers", name, text_of(shape).c_str()))
+    ValueType type = RLX_TRY(leaf_type(*graph, "param", name, dtype, dims, rank));
+    if (!all_literal(type.dims))
+      return Status(Code::kShape, format("param '%s': the dims %s must be numbers", name, text_of(type.dims).c_str()))
           .with("value", name);
-    return graph->graph.add_param(name, RLX_TRY(checked_dtype(dtype)), std::move(shape));
+    return graph->graph.add_param(name, type.dtype, std::move(type.dims));
   });
 }
 
@@ -201,7 +219,10 @@ rlx_value_t rlx_graph_constant(rlx_graph_t* graph, rlx_dtype_t dtype, const int6
 }
 
 rlx_value_t rlx_graph_tensor(rlx_graph_t* graph, rlx_tensor_t* tensor) {
-  return built(graph, {handle(tensor, "tensor")}, [&] { return graph->graph.add_constant(frozen(*tensor)); });
+  return built(graph, {handle(tensor, "tensor")}, [&]() -> Result<Value> {
+    RLX_TRY(same_env(graph->env.get(), tensor->env.get(), "tensor"));
+    return graph->graph.add_constant(frozen(*tensor));
+  });
 }
 
 rlx_value_t rlx_graph_scalar(rlx_graph_t* graph, rlx_dtype_t dtype, double value) {

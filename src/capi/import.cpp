@@ -58,8 +58,8 @@ static Result<const Format*> find_format(const Source& source, std::string_view 
   for (const Format& format : kFormats)
     if (name.empty() ? format.matches(source.bytes) : format.name == name) return &format;
   if (name.empty())
-    return Status(Code::kUnsupported, (source.path.empty() ? "the bytes" : "'" + source.path + "'") +
-                                          std::string(" look like none of the formats onnx, safetensors, rlx"));
+    return Status(Code::kUnsupported, (source.path.empty() ? "the memory" : "'" + source.path + "'") +
+                                          std::string(" begins like none of the formats onnx, safetensors, rlx"));
   return Status(Code::kNotFound, "there is no format '" + std::string(name) + "', only onnx, safetensors, rlx")
       .with("value", name);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/nearest.h"
 
 namespace rlx {
 
@@ -82,6 +83,12 @@ const OptionRow* find_row(std::string_view key) {
   return nullptr;
 }
 
+Status unknown_option(const std::string& key) {
+  std::vector<std::string_view> known;
+  for (const OptionRow& row : rows()) known.push_back(row.def.name);
+  return Status(Code::kOption, "unknown compile option '" + key + "'" + did_you_mean(key, known)).with("value", key);
+}
+
 }  // namespace
 
 Result<CompileOptions> parse_compile_options(const NamedAttrs& given) {
@@ -89,7 +96,7 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given) {
   for (size_t i = 0; i < given.size(); i++) {
     const std::string& key = given[i].first;
     const OptionRow* row = find_row(key);
-    if (!row) return Status(Code::kOption, "unknown compile option '" + key + "'").with("value", key);
+    if (!row) return unknown_option(key);
     for (size_t k = 0; k < i; k++)
       if (given[k].first == key)
         return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/nearest.h"
 #include "ir/graph.h"
+#include "ir/text/value.h"
 
 namespace rlx {
 
@@ -244,10 +246,50 @@ bool is_choice(std::string_view choices, std::string_view word) {
   return false;
 }
 
-Status illegal(const AttrDef& def, std::string expected) {
-  return Status(Code::kOption, format("'%s' must be %s", std::string(def.name).c_str(), expected.c_str()))
+// The kind that prints what the variant holds.
+AttrKind kind_of(const AttrValue& value) {
+  if (std::holds_alternative<int64_t>(value)) return AttrKind::kI64;
+  if (std::holds_alternative<double>(value)) return AttrKind::kF64;
+  if (std::holds_alternative<DType>(value)) return AttrKind::kDtype;
+  if (std::holds_alternative<Dim>(value)) return AttrKind::kDim;
+  if (std::holds_alternative<std::vector<int64_t>>(value)) return AttrKind::kI64s;
+  if (std::holds_alternative<std::vector<double>>(value)) return AttrKind::kF64s;
+  if (std::holds_alternative<std::vector<Dim>>(value)) return AttrKind::kDims;
+  return AttrKind::kStrs;
+}
+
+// What came, for messages.
+std::string shown(const AttrValue& value) {
+  constexpr size_t kMost = 60;
+  if (std::holds_alternative<std::monostate>(value)) return "nothing";
+  if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return "a graph";
+  if (auto* tensor = std::get_if<Tensor>(&value)) return "the tensor " + type_text(tensor->dtype(), tensor->dims());
+  if (auto* word = std::get_if<std::string>(&value)) return "'" + *word + "'";
+  std::string text = text::value_text(kind_of(value), value);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+Status illegal(const AttrDef& def, std::string expected, const AttrValue& given) {
+  std::string got = shown(given);
+  return Status(Code::kOption,
+                format("'%s' must be %s, not %s", std::string(def.name).c_str(), expected.c_str(), got.c_str()))
       .with("value", def.name)
-      .with("expected", expected);
+      .with("expected", expected)
+      .with("got", got);
+}
+
+std::string range_text(const AttrDef& def) {
+  auto limit = [](double number) { return format("%.15g", number); };
+  if (def.hi == std::numeric_limits<double>::infinity()) return "at least " + limit(def.lo);
+  return "from " + limit(def.lo) + " to " + limit(def.hi);
+}
+
+Status unknown_attr(const OpInfo& info, const std::string& key) {
+  std::vector<std::string_view> known;
+  for (const AttrDef& def : info.attrs) known.push_back(def.name);
+  std::string hint = did_you_mean(key, known);
+  return Status(Code::kOption, "unknown attribute '" + key + "'" + (hint.empty() ? ", known: " + listed(known) : hint))
+      .with("value", key);
 }
 
 }  // namespace
@@ -255,16 +297,19 @@ Status illegal(const AttrDef& def, std::string expected) {
 Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
   AttrValue converted = convert(def, value);
   if (std::holds_alternative<std::monostate>(converted))
-    return illegal(def, def.kind == AttrKind::kEnum ? "one of " + std::string(def.choices)
-                                                    : "of kind " + std::string(name(def.kind)));
+    return illegal(
+        def,
+        def.kind == AttrKind::kEnum ? "one of " + std::string(def.choices) : "of kind " + std::string(name(def.kind)),
+        value);
   if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(converted)))
-    return illegal(def, "one of " + std::string(def.choices) + ", not '" + std::get<std::string>(converted) + "'");
-  if (!in_range(def, converted)) return illegal(def, format("from %g to %g", def.lo, def.hi));
+    return illegal(def, "one of " + std::string(def.choices), converted);
+  if (!in_range(def, converted)) return illegal(def, range_text(def), converted);
   if (def.kind == AttrKind::kDtype && !def.choices.empty()) {
     Signature set = RLX_TRY(parse_signature("x:" + std::string(def.choices) + " -> y"));
     if (!set.in[0].set.has(std::get<DType>(converted)))
-      return Status(Code::kDtype, format("'%s' may not be %s", std::string(def.name).c_str(),
-                                         std::string(rlx::name(std::get<DType>(converted))).c_str()))
+      return Status(Code::kDtype, format("'%s' may not be %s (takes %s)", std::string(def.name).c_str(),
+                                         std::string(rlx::name(std::get<DType>(converted))).c_str(),
+                                         std::string(def.choices).c_str()))
           .with("expected", def.choices);
   }
   return converted;
@@ -276,7 +321,7 @@ Result<Attrs> bind_attrs(const OpInfo& info, NamedAttrs given) {
   for (auto& [key, value] : given) {
     size_t i = 0;
     while (i < info.attrs.size() && info.attrs[i].name != key) i++;
-    if (i == info.attrs.size()) return Status(Code::kOption, "unknown attribute '" + key + "'").with("value", key);
+    if (i == info.attrs.size()) return unknown_attr(info, key);
     if (seen[i]) return Status(Code::kOption, "attribute '" + key + "' is given twice").with("value", key);
     seen[i] = true;
     values[i] = RLX_TRY(coerce(info.attrs[i], std::move(value)));

@@ -69,12 +69,16 @@ Result<std::vector<Dim>> InferArgs::broadcast(std::span<const Dim> a, std::span<
     Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1);
     Dim y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
     Dim& dim = dims[rank - 1 - i];
-    if (x.is(1))
-      dim = y;
-    else if (y.is(1))
-      dim = x;
-    else
-      dim = RLX_TRY(same(x, y, format("axis %zu from the right does not broadcast", i)));
+    if (x.is(1) || y.is(1)) {
+      dim = x.is(1) ? y : x;
+      continue;
+    }
+    auto agreed = same(x, y, "do not broadcast");
+    if (!agreed.ok()) {
+      std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
+      return std::move(agreed).status().prefixed(text_of(left) + " and " + text_of(right) + " ");
+    }
+    dim = *agreed;
   }
   return dims;
 }

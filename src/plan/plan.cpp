@@ -56,7 +56,7 @@ class Planner {
         if (wanted == name) size = value;
       if (size >= Interval::kUnbounded) open += (open.empty() ? "'" : ", '") + name + "'";
       if (size < range.lo || size > range.hi)
-        return Status(Code::kRange, format("dims.%s=%lld is outside its range [%lld, %lld]", name.c_str(),
+        return Status(Code::kRange, format("the size '%s' = %lld is outside its range [%lld, %lld]", name.c_str(),
                                            static_cast<long long>(size), static_cast<long long>(range.lo),
                                            static_cast<long long>(range.hi)))
             .with("value", name);

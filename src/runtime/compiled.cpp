@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "ir/text.h"
 #include "runtime/exec.h"
 
@@ -88,6 +89,14 @@ static std::string_view kind_text(SlotKind kind) {
   return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
 }
 
+Status Compiled::unknown_slot(SlotKind kind, std::string_view name) const {
+  std::vector<std::string_view> known;
+  for (const Slot& slot : slots(kind)) known.push_back(slot.name);
+  return Status(Code::kNotFound, format("the program has no %s '%s', only %s", std::string(kind_text(kind)).c_str(),
+                                        std::string(name).c_str(), listed(known).c_str()))
+      .with("value", name);
+}
+
 Result<std::vector<size_t>> Compiled::slots_named(SlotKind kind, std::span<const std::string_view> names,
                                                   size_t count) const {
   std::vector<size_t> list;
@@ -96,10 +105,7 @@ Result<std::vector<size_t>> Compiled::slots_named(SlotKind kind, std::span<const
                                                  std::string(kind_text(kind)).c_str(), slots(kind).size()));
   for (size_t i = 0; i < count; i++) {
     int64_t slot = names.empty() ? static_cast<int64_t>(i) : find(kind, names[i]);
-    if (slot < 0)
-      return Status(Code::kNotFound, format("the program has no %s '%s'", std::string(kind_text(kind)).c_str(),
-                                            std::string(names[i]).c_str()))
-          .with("value", names[i]);
+    if (slot < 0) return unknown_slot(kind, names[i]);
     if (std::find(list.begin(), list.end(), static_cast<size_t>(slot)) != list.end())
       return Status(Code::kInvalidArgument, format("the %s '%s' is named twice", std::string(kind_text(kind)).c_str(),
                                                    slots(kind)[static_cast<size_t>(slot)].name.c_str()));
@@ -174,7 +180,9 @@ Result<std::string> Compiled::report(std::string_view what) const {
     json.end_object();
     return std::move(json).take();
   }
-  return Status(Code::kNotFound, "a program has no report '" + std::string(what) + "'");
+  return Status(Code::kNotFound,
+                "a program has no report '" + std::string(what) + "', only dispatch, passes, memory, bindings, text")
+      .with("value", what);
 }
 
 }  // namespace rlx

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/registry.h"
+#include "base/nearest.h"
 
 namespace rlx {
 
@@ -28,7 +29,10 @@ Result<Device*> Env::find_device(std::string_view spec) const {
   for (const auto& device : devices_)
     if (device->info().name == spec || device->info().name == first || (device->info().name + ":0" == spec))
       return device.get();
-  return Status(Code::kUnavailable, "there is no device '" + std::string(spec) + "'").with("device", spec);
+  std::vector<std::string_view> known;
+  for (const auto& device : devices_) known.emplace_back(device->info().name);
+  return Status(Code::kUnavailable, "there is no device '" + std::string(spec) + "', only " + listed(known))
+      .with("device", spec);
 }
 
 Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {

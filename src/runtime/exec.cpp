@@ -41,7 +41,7 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
     return Status(Code::kInvalidArgument, "only inputs and outputs are bound");
   size_t count = program_->slots(kind).size();
   if (slot < count) return {};
-  return Status(Code::kNotFound, format("there is no %s slot %zu; the program has %zu", kind_text(kind), slot, count));
+  return Status(Code::kRange, format("there is no %s slot %zu; the program has %zu", kind_text(kind), slot, count));
 }
 
 const PlanSlot& Exec::planned(SlotKind kind, size_t slot) const {

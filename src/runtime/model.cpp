@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/nearest.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
@@ -138,6 +139,12 @@ Result<Model::OnDevice*> Model::on_device(Device* device) {
 
 // ---- sizes ----
 
+static Status unknown_input(const Graph& graph, const std::string& which) {
+  std::vector<std::string_view> known;
+  for (uint32_t node : graph.inputs()) known.push_back(graph.leaf_name(node));
+  return Status(Code::kNotFound, "the model has no input " + which + ", only " + listed(known)).with("value", which);
+}
+
 Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const {
   std::vector<std::string_view> symbols;
   for (const auto& [name, range] : graph_.symbols()) symbols.push_back(name);
@@ -149,8 +156,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     else if (i < graph_.inputs().size())
       leaf = Value{graph_.inputs()[i], 0};
     if (!leaf || graph_.node(*leaf).op != Op::kInput)
-      return Status(Code::kNotFound, names.empty() ? format("the model has no input %zu", i)
-                                                   : "the model has no input '" + std::string(names[i]) + "'");
+      return unknown_input(graph_, names.empty() ? std::to_string(i) : "'" + std::string(names[i]) + "'");
     if (in[i].rank() != graph_.type(*leaf).rank())
       return Status(Code::kShape,
                     format("the input '%s' is %s, not %s", graph_.leaf_name(leaf->node).c_str(),

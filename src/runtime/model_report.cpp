@@ -113,7 +113,9 @@ Result<std::string> Model::report(std::string_view what) const {
       }
     json.end_array();
   } else {
-    return Status(Code::kNotFound, "a model has no report '" + std::string(what) + "'");
+    return Status(Code::kNotFound,
+                  "a model has no report '" + std::string(what) + "', only policy, cache, bindings, devices, text")
+        .with("value", what);
   }
   return std::move(json).take();
 }

@@ -90,7 +90,8 @@ Result<std::string> Weights::report(std::string_view what) const {
     for (const auto& [hash, form] : forms_) forms += form.tensor.bytes();
     json.member("originals", originals).member("forms", forms).member("form_count", uint64_t{forms_.size()});
   } else {
-    return Status(Code::kNotFound, "weights have no report '" + std::string(what) + "'");
+    return Status(Code::kNotFound, "weights have no report '" + std::string(what) + "', only metadata, memory")
+        .with("value", what);
   }
   json.end_object();
   return std::move(json).take();

@@ -68,7 +68,8 @@ TEST_F(Capi, env_options_are_checked) {
   rlx_attrs_t* options;
   OK(rlx_attrs_create(nullptr, &options));
   rlx_attrs_set_i64(options, "thread", 1);
-  EXPECT_EQ(words(rlx_env_create(options, nullptr, &other)), "RLX_E_OPTION: unknown attribute 'thread'");
+  EXPECT_EQ(words(rlx_env_create(options, nullptr, &other)),
+            "RLX_E_OPTION: unknown option 'thread' (did you mean 'threads'?)");
   EXPECT_EQ(other, nullptr);
   rlx_attrs_release(options);
 }
@@ -389,7 +390,8 @@ TEST_F(Capi, building_errors_name_op_and_cause) {
     rlx_value_t (*build)(Capi&, rlx_value_t x);
   };
   static const Case kCases[] = {
-      {"RLX_E_NOT_FOUND: no op 'ad'", [](Capi& t, rlx_value_t x) { return rlx_graph_binary(t.graph, "ad", x, x); }},
+      {"RLX_E_NOT_FOUND: no op 'ad' (did you mean 'add'?)",
+       [](Capi& t, rlx_value_t x) { return rlx_graph_binary(t.graph, "ad", x, x); }},
       {"RLX_E_INVALID_ARGUMENT: relu is no elementwise op of 2 inputs",
        [](Capi& t, rlx_value_t x) { return rlx_graph_binary(t.graph, "relu", x, x); }},
       {"RLX_E_INVALID_ARGUMENT: matmul: an input is 0, the value of a call that failed",
@@ -409,7 +411,7 @@ TEST_F(Capi, building_errors_name_op_and_cause) {
          int64_t n = rlx_graph_dim(t.graph, "n", 0, 0);
          return rlx_graph_param(t.graph, "p", RLX_F32, &n, 1);
        }},
-      {"RLX_E_RANGE: -1125899906842624 is no size and no token of rlx_graph_dim in this environment",
+      {"RLX_E_RANGE: input 'q': -1125899906842624 is no size and no token of rlx_graph_dim in this environment",
        [](Capi& t, rlx_value_t) { return t.input("q", {-(int64_t{1} << 50)}); }},
       {"RLX_E_INVALID_ARGUMENT: relu has 1 outputs, not 2",
        [](Capi& t, rlx_value_t x) {

@@ -98,8 +98,8 @@ TEST(test_table, rows_are_built_and_what_is_wrong_is_named) {
   EXPECT_EQ(message({i}, {}), "test_triple: input 'x' may not be i32 (takes F)");
   EXPECT_EQ(message({x, x}, {}), "test_triple: takes 1 input, not 2");
   EXPECT_EQ(message({}, {}), "test_triple: input 'x' is missing");
-  EXPECT_EQ(message({x}, {{"times", 10.0}}), "test_triple: 'times' must be from 0 to 9");
-  EXPECT_EQ(message({x}, {{"tims", 1.0}}), "test_triple: unknown attribute 'tims'");
+  EXPECT_EQ(message({x}, {{"times", 10.0}}), "test_triple: 'times' must be from 0 to 9, not 10");
+  EXPECT_EQ(message({x}, {{"tims", 1.0}}), "test_triple: unknown attribute 'tims' (did you mean 'times'?)");
   EXPECT_EQ(parse("graph {\n  y = test_tripel()\n}", test_table()).status().message(),
             "2:7: unknown op 'test_tripel' (did you mean 'test_triple'?)");
 }

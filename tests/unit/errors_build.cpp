@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes in building a graph, by calls and as text.
+#include "errors.h"
+
+namespace rlx::errors {
+
+// A second user's tensor, graph or size, put where the first user's belong.
+struct Other {
+  User user;
+  rlx_tensor_t* tensor = user.tensor({2});
+};
+
+TEST(errors, inputs_of_ops) {
+  expect_kept({
+      {"misspells an op",
+       RLX_E_NOT_FOUND,
+       {"sofmax", "did you mean 'softmax'"},
+       [](User& u) { u.op("sofmax", {u.input("x", {2})}); }},
+      {"adds floats to integers",
+       RLX_E_DTYPE,
+       {"add: ", "'b' is i32", "'a' is f32", "cast"},
+       [](User& u) {
+         u.op("add", {u.input("x", {2}), u.input("i", {2}, RLX_I32)});
+       }},
+      {"takes the sine of integers",
+       RLX_E_DTYPE,
+       {"sin: ", "'x'", "i64", "takes F"},
+       [](User& u) { u.op("sin", {u.input("i", {2}, RLX_I64)}); }},
+      {"multiplies a vector as a matrix",
+       RLX_E_SHAPE,
+       {"matmul: ", "rank 2 or more", "1 and 2"},
+       [](User& u) {
+         u.op("matmul", {u.input("x", {3}), u.input("y", {3, 4})});
+       }},
+      {"multiplies matrices that do not fit",
+       RLX_E_SHAPE,
+       {"matmul: ", "5 is not 3"},
+       [](User& u) {
+         u.op("matmul", {u.input("x", {2, 3}), u.input("y", {5, 4})});
+       }},
+      {"adds shapes that do not broadcast",
+       RLX_E_SHAPE,
+       {"add: ", "[2] and [3]", "broadcast"},
+       [](User& u) {
+         u.op("add", {u.input("x", {2}), u.input("y", {3})});
+       }},
+      {"reshapes to another number of elements",
+       RLX_E_SHAPE,
+       {"reshape: ", "number of elements", "8 is not 6"},
+       [](User& u) {
+         u.op("reshape shape=[2,4]", {u.input("x", {2, 3})});
+       }},
+      {"leaves an input out",
+       RLX_E_INVALID_ARGUMENT,
+       {"add: ", "'b'", "missing"},
+       [](User& u) { u.op("add", {u.input("x", {2})}); }},
+      {"passes RLX_ABSENT for a needed input",
+       RLX_E_INVALID_ARGUMENT,
+       {"add: ", "'a'", "missing"},
+       [](User& u) {
+         u.op("add", {RLX_ABSENT, u.input("x", {2})});
+       }},
+      {"gives too many inputs",
+       RLX_E_INVALID_ARGUMENT,
+       {"exp: ", "1 input", "not 2"},
+       [](User& u) {
+         u.op("exp", {u.input("x", {2}), u.input("y", {2})});
+       }},
+      {"goes on with a value that failed",
+       RLX_E_INVALID_ARGUMENT,
+       {"exp: ", "0", "failed"},
+       [](User& u) { u.op("exp", {0}); }},
+      {"passes a value of a larger graph",
+       RLX_E_INVALID_ARGUMENT,
+       {"exp: ", "no value of this graph"},
+       [](User& u) {
+         Other other;
+         rlx_value_t far = 0;
+         for (const char* name : {"a", "b", "c"}) far = other.user.input(name, {1});
+         u.op("exp", {far});
+       }},
+  });
+}
+
+TEST(errors, attributes_of_ops) {
+  expect_kept({
+      {"misspells an attribute",
+       RLX_E_OPTION,
+       {"softmax: ", "'axs'", "did you mean 'axis'"},
+       [](User& u) { u.op("softmax axs=0", {u.input("x", {2})}); }},
+      {"gives an attribute to an op without any",
+       RLX_E_OPTION,
+       {"exp: ", "unknown attribute 'axis'", "none"},
+       [](User& u) { u.op("exp axis=0", {u.input("x", {2})}); }},
+      {"gives a word where a number is due",
+       RLX_E_OPTION,
+       {"softmax: ", "'axis'", "i64", "last"},
+       [](User& u) { u.op("softmax axis=last", {u.input("x", {2})}); }},
+      {"gives a list where a number is due",
+       RLX_E_OPTION,
+       {"softmax: ", "'axis'", "i64", "[0,1]"},
+       [](User& u) { u.op("softmax axis=[0,1]", {u.input("x", {2})}); }},
+      {"gives a number outside its range",
+       RLX_E_OPTION,
+       {"depth_to_space: ", "'block'", "from 1 to", "not 0"},
+       [](User& u) {
+         u.op("depth_to_space block=0", {u.input("x", {1, 4, 2, 2})});
+       }},
+      {"gives a word that is no choice",
+       RLX_E_OPTION,
+       {"gelu: ", "'approx'", "none|tanh", "not 'erf'"},
+       [](User& u) { u.op("gelu approx=erf", {u.input("x", {2})}); }},
+      {"gives a dtype that the op does not make",
+       RLX_E_DTYPE,
+       {"arg_max: ", "'index_dtype'", "f32", "takes X"},
+       [](User& u) { u.op("arg_max index_dtype=f32", {u.input("x", {2})}); }},
+      {"leaves a needed attribute out",
+       RLX_E_OPTION,
+       {"transpose: ", "'perm'", "missing"},
+       [](User& u) {
+         u.op("transpose", {u.input("x", {2, 3})});
+       }},
+      {"gives an attribute twice",
+       RLX_E_OPTION,
+       {"softmax: ", "'axis'", "twice"},
+       [](User& u) { u.op("softmax axis=0 axis=1", {u.input("x", {2})}); }},
+      {"writes attributes that cannot be read",
+       RLX_E_OPTION,
+       {"softmax: ", "column 7"},
+       [](User& u) { u.op("softmax axis=", {u.input("x", {2})}); }},
+      {"names an axis that is not there",
+       RLX_E_RANGE,
+       {"softmax: ", "axis 2", "rank 2"},
+       [](User& u) {
+         u.op("softmax axis=2", {u.input("x", {2, 3})});
+       }},
+      {"names an axis twice",
+       RLX_E_INVALID_ARGUMENT,
+       {"reduce: ", "axis", "twice"},
+       [](User& u) {
+         u.op("reduce fn=sum axes=[0,-2]", {u.input("x", {2, 3})});
+       }},
+      {"permutes other axes than there are",
+       RLX_E_OPTION,
+       {"transpose: ", "'perm'", "3 axes", "rank 2"},
+       [](User& u) {
+         u.op("transpose perm=[0,1,2]", {u.input("x", {2, 3})});
+       }},
+  });
+}
+
+TEST(errors, names_sizes_and_handles) {
+  expect_kept({
+      {"declares an input twice",
+       RLX_E_EXISTS,
+       {"input or param 'x'"},
+       [](User& u) { u.input("x", {1}), u.input("x", {1}); }},
+      {"names two outputs alike",
+       RLX_E_EXISTS,
+       {"output 'y'"},
+       [](User& u) {
+         rlx_value_t x = u.input("x", {1});
+         rlx_graph_output(u.graph, "y", x), rlx_graph_output(u.graph, "y", x);
+       }},
+      {"makes an output of a failed value",
+       RLX_E_INVALID_ARGUMENT,
+       {"output 'y'", "failed"},
+       [](User& u) { rlx_graph_output(u.graph, "y", 0); }},
+      {"gives an input a negative size", RLX_E_SHAPE, {"'x'", "-3"}, [](User& u) { u.input("x", {-3}); }},
+      {"gives an input too many axes",
+       RLX_E_SHAPE,
+       {"input 'x'", "rank 9", "limit of 8"},
+       [](User& u) {
+         u.input("x", {1, 1, 1, 1, 1, 1, 1, 1, 1});
+       }},
+      {"gives an input a dtype that is none",
+       RLX_E_DTYPE,
+       {"input 'x'", "63 is no dtype"},
+       [](User& u) { u.input("x", {1}, 63); }},
+      {"leaves a param's size open",
+       RLX_E_SHAPE,
+       {"param 'p'", "[n]", "numbers"},
+       [](User& u) {
+         int64_t n = rlx_graph_dim(u.graph, "n", 0, 0);
+         rlx_graph_param(u.graph, "p", RLX_F32, &n, 1);
+       }},
+      {"writes a size that cannot be read",
+       RLX_E_INVALID_ARGUMENT,
+       {"seq +", "column 6"},
+       [](User& u) { rlx_graph_dim(u.graph, "seq +", 0, 0); }},
+      {"declares an empty range", RLX_E_RANGE, {"'n'", "[5, 2]"}, [](User& u) { rlx_graph_dim(u.graph, "n", 5, 2); }},
+      {"narrows a range to nothing",
+       RLX_E_RANGE,
+       {"'n'", "[1, 4]", "[8, 9]"},
+       [](User& u) { rlx_graph_dim(u.graph, "n", 1, 4), rlx_graph_dim(u.graph, "n", 8, 9); }},
+      {"gives too few bytes for a constant",
+       RLX_E_INVALID_ARGUMENT,
+       {"f32[2]", "8 bytes", "not 4"},
+       [](User& u) {
+         float data = 0;
+         int64_t dims = 2;
+         rlx_graph_constant(u.graph, RLX_F32, &dims, 1, &data, 4);
+       }},
+      {"takes a constant from another environment",
+       RLX_E_INVALID_ARGUMENT,
+       {"'tensor'", "another environment"},
+       [](User& u) {
+         Other other;
+         rlx_graph_tensor(u.graph, other.tensor);
+       }},
+      {"passes NULL for a name",
+       RLX_E_INVALID_ARGUMENT,
+       {"rlx_graph_input", "name is NULL"},
+       [](User& u) { u.input(nullptr, {1}); }},
+      {"passes an empty name", RLX_E_INVALID_ARGUMENT, {"input or param", "name"}, [](User& u) { u.input("", {1}); }},
+  });
+}
+
+// ---- as text ----
+
+static rlx_status_t* parsed(User& u, const std::string& body) {
+  return u.import("rlx", "graph {\n  x = input f32[2,3]\n" + body + "\n}\n");
+}
+
+TEST(errors, graphs_as_text) {
+  expect_told({
+      {"misspells an op",
+       RLX_E_DATA,
+       {"3:7: ", "'exq'", "did you mean 'exp'"},
+       [](User& u) { return parsed(u, "  y = exq(x)"); }},
+      {"uses a value before it is there",
+       RLX_E_DATA,
+       {"3:11: ", "'z'"},
+       [](User& u) { return parsed(u, "  y = exp(z)\n  z = exp(x)"); }},
+      {"states a wrong type",
+       RLX_E_SHAPE,
+       {"3:", "f32[3,2]", "f32[2,3]"},
+       [](User& u) { return parsed(u, "  y = exp(x) -> f32[3,2]"); }},
+      {"forgets a parenthesis", RLX_E_DATA, {"4:1: ", "')'"}, [](User& u) { return parsed(u, "  y = exp(x"); }},
+      {"misspells a dtype",
+       RLX_E_DATA,
+       {"3:13: ", "'float'"},
+       [](User& u) { return parsed(u, "  y = input float[2]"); }},
+      {"misspells an attribute",
+       RLX_E_OPTION,
+       {"3:", "softmax", "'axs'"},
+       [](User& u) { return parsed(u, "  y = softmax(x) axs=0"); }},
+      {"adds what does not broadcast",
+       RLX_E_SHAPE,
+       {"4:7: ", "add 'y'", "[2,3] and [5]"},
+       [](User& u) { return parsed(u, "  z = input f32[5]\n  y = add(x, z)"); }},
+      {"names two values alike", RLX_E_DATA, {"3:3: ", "'x'"}, [](User& u) { return parsed(u, "  x = exp(x)"); }},
+      {"ends in the middle",
+       RLX_E_DATA,
+       {"2:12: ", "dtype"},
+       [](User& u) { return u.import("rlx", "graph {\n  x = input"); }},
+  });
+}
+
+}  // namespace rlx::errors

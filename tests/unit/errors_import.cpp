@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes in reading files: what is not there, not whole, not understood, or not what its name says.
+#include <filesystem>
+
+#include "errors.h"
+#include "onnx_maker.h"
+
+namespace rlx::errors {
+
+using onnx::Maker;
+
+static Maker model(int64_t opset = 13) {
+  Maker made(opset);
+  made.input("x", 1, {"n", "3"});
+  return made;
+}
+
+static std::string with_node(const char* op_type, const char* domain = "", int64_t opset = 13) {
+  return model(opset).node(op_type, {"x"}, {"y"}, {}, domain).output("y").bytes();
+}
+
+TEST(errors, files) {
+  expect_told({
+      {"opens a file that is not there",
+       RLX_E_NOT_FOUND,
+       {"/no/such.onnx"},
+       [](User& u) { return u.open("/no/such.onnx"); }},
+      {"opens a folder", RLX_E_IO, {"/tmp", "directory"}, [](User& u) { return u.open("/tmp"); }},
+      {"opens a picture",
+       RLX_E_UNSUPPORTED,
+       {"picture.png", "onnx, safetensors, rlx"},
+       [](User& u) { return u.open(u.path("picture.png", "\x89PNG\r\n\x1a\n")); }},
+      {"opens an empty file",
+       RLX_E_UNSUPPORTED,
+       {"empty", "onnx, safetensors, rlx"},
+       [](User& u) { return u.open(u.path("empty", "")); }},
+      {"opens weights as a model",
+       RLX_E_UNSUPPORTED,
+       {"safetensors", "no graph"},
+       [](User& u) { return u.open(u.path("w.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10))); }},
+      {"names a format that is none",
+       RLX_E_NOT_FOUND,
+       {"'gguf'", "onnx, safetensors, rlx"},
+       [](User& u) { return u.import("gguf", "GGUF"); }},
+      {"gives an option that is none",
+       RLX_E_OPTION,
+       {"'opset'"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("opset=3"), &graph, nullptr);
+       }},
+      {"asks for nothing",
+       RLX_E_INVALID_ARGUMENT,
+       {"graph", "weights"},
+       [](User& u) { return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, nullptr, nullptr, nullptr); }},
+  });
+}
+
+TEST(errors, onnx_files) {
+  expect_told({
+      {"calls text a model",
+       RLX_E_DATA,
+       {"ONNX model", "at byte 2"},
+       [](User& u) { return u.import("onnx", "hello, world"); }},
+      {"cuts a model",
+       RLX_E_DATA,
+       {"ONNX model", "at byte", "are left"},
+       [](User& u) {
+         std::string bytes = with_node("Relu");
+         return u.import("onnx", bytes.substr(0, bytes.size() / 2));
+       }},
+      {"has a node that is not known",
+       RLX_E_UNSUPPORTED,
+       {"Frobnicate", "'y'", "ai.onnx", "opset 13"},
+       [](User& u) { return u.import("onnx", with_node("Frobnicate")); }},
+      {"has a node of another domain",
+       RLX_E_UNSUPPORTED,
+       {"Relu of com.acme"},
+       [](User& u) { return u.import("onnx", with_node("Relu", "com.acme")); }},
+      {"comes from a later opset",
+       RLX_E_UNSUPPORTED,
+       {"opset 99", " to "},
+       [](User& u) { return u.import("onnx", with_node("Relu", "", 99)); }},
+      {"has a node with an attribute that is not known",
+       RLX_E_UNSUPPORTED,
+       {"Relu", "'warp'"},
+       [](User& u) {
+         return u.import("onnx", model().node("Relu", {"x"}, {"y"}, {Maker::attr("warp", 1)}).output("y").bytes());
+       }},
+      {"has a node without its inputs",
+       RLX_E_INVALID_ARGUMENT,
+       {"Relu", "input 'x'", "missing"},
+       [](User& u) { return u.import("onnx", model().node("Relu", {}, {"y"}).output("y").bytes()); }},
+      {"reads a value that nothing makes",
+       RLX_E_DATA,
+       {"'z'"},
+       [](User& u) { return u.import("onnx", model().node("Relu", {"z"}, {"y"}).output("y").bytes()); }},
+      {"makes a value twice",
+       RLX_E_DATA,
+       {"'y'", "twice"},
+       [](User& u) {
+         return u.import("onnx", model().node("Relu", {"x"}, {"y"}).node("Exp", {"x"}, {"y"}).output("y").bytes());
+       }},
+      {"adds what does not broadcast",
+       RLX_E_SHAPE,
+       {"Add", "'y'", "[n,3] and [5]"},
+       [](User& u) {
+         return u.import("onnx", model().input("z", 1, {"5"}).node("Add", {"x", "z"}, {"y"}).output("y").bytes());
+       }},
+      {"takes text",
+       RLX_E_UNSUPPORTED,
+       {"'s'", "string"},
+       [](User& u) {
+         return u.import("onnx", model().input("s", 8, {"5"}).node("Identity", {"s"}, {"y"}).output("y").bytes());
+       }},
+      {"has an initializer of the wrong length",
+       RLX_E_DATA,
+       {"tensor 'w'", "8 bytes", "f32[3]"},
+       [](User& u) {
+         return u.import("onnx", model().f32("w", {3}, {1, 2}).node("Add", {"x", "w"}, {"y"}).output("y").bytes());
+       }},
+  });
+}
+
+// An initializer whose bytes lie in another file.
+static std::string with_external(const char* location) {
+  Message tensor = Message().text(8, "w").number(1, 2).number(2, 1).number(14, 1);
+  tensor.sub(13, Message().text(1, "location").text(2, location));
+  tensor.sub(13, Message().text(1, "length").text(2, "8"));
+  Message graph = Message().sub(5, tensor).sub(12, Message().text(1, "w"));
+  return Message().number(1, 8).sub(7, graph).sub(8, Message().number(2, 13)).bytes();
+}
+
+TEST(errors, external_data) {
+  expect_told({
+      {"lacks its external file",
+       RLX_E_NOT_FOUND,
+       {"tensor 'w'", "rlx_no_such.bin"},
+       [](User& u) { return u.open(u.path("a.onnx", with_external("rlx_no_such.bin"))); }},
+      {"points out of its folder",
+       RLX_E_DENIED,
+       {"tensor 'w'", "../../etc/passwd"},
+       [](User& u) { return u.open(u.path("a.onnx", with_external("../../etc/passwd"))); }},
+      {"has external data in memory",
+       RLX_E_DENIED,
+       {"tensor 'w'", "w.bin"},
+       [](User& u) { return u.import("onnx", with_external("w.bin")); }},
+      {"has an external file that is too short",
+       RLX_E_DATA,
+       {"tensor 'w'", "short.bin", "8", "has 4"},
+       [](User& u) {
+         auto file = std::filesystem::path(u.path("short.bin", "1234")).filename().string();
+         return u.open(u.path("a.onnx", with_external(file.c_str())));
+       }},
+  });
+}
+
+static rlx_status_t* safetensors(User& u, const std::string& header, size_t bytes) {
+  uint64_t length = header.size();
+  return u.import("safetensors", std::string(reinterpret_cast<char*>(&length), 8) + header + std::string(bytes, '\0'),
+                  false);
+}
+
+TEST(errors, safetensors_files) {
+  expect_told({
+      {"cuts the header",
+       RLX_E_DATA,
+       {"safetensors", "header of 99 bytes"},
+       [](User& u) { return u.import("safetensors", std::string("\x63\0\0\0\0\0\0\0{", 9), false); }},
+      {"has a header that is no JSON",
+       RLX_E_DATA,
+       {"safetensors", "header", "JSON"},
+       [](User& u) { return safetensors(u, "w: F32", 0); }},
+      {"has a shape of other bytes",
+       RLX_E_DATA,
+       {"tensor 'w'", "4 bytes", "f32[2]"},
+       [](User& u) { return safetensors(u, R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4); }},
+      {"has a shape that is none",
+       RLX_E_DATA,
+       {"tensor 'w'", "'shape'"},
+       [](User& u) { return safetensors(u, R"({"w":{"dtype":"F32","shape":"2","data_offsets":[0,4]}})", 4); }},
+      {"has a dtype that is not known",
+       RLX_E_UNSUPPORTED,
+       {"tensor 'w'", "'F4'"},
+       [](User& u) { return safetensors(u, R"({"w":{"dtype":"F4","shape":[2],"data_offsets":[0,4]}})", 4); }},
+      {"ends before its data",
+       RLX_E_DATA,
+       {"tensor 'w'", "2 bytes"},
+       [](User& u) { return safetensors(u, R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 2); }},
+  });
+}
+
+}  // namespace rlx::errors
