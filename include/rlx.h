@@ -80,8 +80,8 @@ RLX_API uint32_t rlx_version(void);
 /* The version as text, "0.1.0". Never NULL; static. */
 RLX_API const char *rlx_version_string(void);
 
-/* What this build of the library contains: "backend.cpu", "format.onnx", "op.softmax". 0: absent or no such name; >=
- * 1: the level at which it is there. A NULL name is 0. */
+/* What this build of the library contains: "backend.NAME", "format.NAME" and "op.NAME", as "op.softmax". 0: it is not
+ * there, or name is NULL; 1 or more: the level at which it is there. */
 RLX_API int32_t rlx_feature(const char *name);
 
 /* ---- status ---- */
@@ -120,8 +120,8 @@ RLX_API rlx_code_t rlx_status_code(const rlx_status_t *status);
 /* What went wrong, in words that a person can act on. Lives as long as the status; never NULL, "" for a NULL status. */
 RLX_API const char *rlx_status_message(const rlx_status_t *status);
 
-/* One detail, for programs: "op" "value" "input" "device" "expected" "got" "line" "column". NULL if the status has
- * no such detail, else text that lives as long as the status. */
+/* One detail, for programs: "op" "value" "input" "device" "expected" "got" "line" "column" "offset" (in a file). NULL
+ * if the status has no such detail, else text that lives as long as the status. */
 RLX_API const char *rlx_status_detail(const rlx_status_t *status, const char *key);
 
 /* The name of a code, "RLX_E_SHAPE". Static; never NULL: "RLX_E_UNKNOWN" for a number that is no code. */
@@ -183,8 +183,8 @@ RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *
  * RLX_E_OPTION for a value of another kind. */
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
-/* The strings that the library understands, as JSON: "ops" (all), "op.softmax" (one: inputs, outputs, attributes
- * with kinds and defaults), "options.env", "options.compile", "options.import". Errors:
+/* The strings that the library understands, as JSON: "ops" (all, with a summary each), "op.softmax" (one: inputs,
+ * outputs, attributes with kinds and defaults), "options.env", "options.compile", "options.import". Errors:
  * RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
@@ -237,8 +237,8 @@ RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
  * physical core that the process may use), "threads.pin" (0), "env.prefix" (the prefix of environment variables,
  * "RLX"); NULL: all defaults. host: copied, its callbacks and user pointer borrowed; NULL: the library's own
  * services. The environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
- * options win over them. Errors: RLX_E_OPTION, RLX_E_VERSION (struct_size), RLX_E_INVALID_ARGUMENT (half a pair of
- * callbacks). */
+ * options win over them. Errors: RLX_E_OPTION (also for the value of a variable), RLX_E_VERSION (struct_size),
+ * RLX_E_INVALID_ARGUMENT (half a pair of callbacks), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
 RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host_t *host, rlx_env_t **out);
 
 /* Takes one more reference and returns its argument. */
@@ -248,7 +248,7 @@ RLX_API rlx_env_t *rlx_env_retain(rlx_env_t *env);
  * that the library made. NULL: nothing. */
 RLX_API void rlx_env_release(rlx_env_t *env);
 
-/* The number of devices. The first call looks for drivers. */
+/* The number of devices. It stays as it is while the environment lives. */
 RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
 
 /* A device by its number, the default one first; NULL past the end. Borrowed: lives as long as the environment. */
@@ -258,7 +258,7 @@ RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
  * RLX_E_UNAVAILABLE, listing the devices that there are. */
 RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
 
-/* A report as JSON: "devices" (each with what it can do), "threads" (the pool and why it has its size),
+/* A report as JSON: "devices" (each with what it can do), "threads" (how many a run may use, and whose they are),
  * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
@@ -300,7 +300,7 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_C64 14  /* two f32: real and imaginary part       */
 #define RLX_C128 15 /* two f64                                */
 #define RLX_F8E4M3 16
-#define RLX_F8E5M2 17 /* block-quantised types follow from 64 */
+#define RLX_F8E5M2 17 /* block-quantised ones are 64 and above: rlx_dtype_find("q4_0") */
 
 /* The name of a dtype, "bf16"; static. NULL: no such dtype. */
 RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
@@ -410,7 +410,8 @@ RLX_API int64_t rlx_graph_dim(rlx_graph_t *graph, const char *text, int64_t min,
  * text has, 0 (and "") for what is no dim. */
 RLX_API size_t rlx_graph_dim_text(const rlx_graph_t *graph, int64_t dim, char *text, size_t capacity);
 
-/* Declares an input. Errors, kept: RLX_E_EXISTS for a name that an input or param has, RLX_E_DTYPE, RLX_E_SHAPE. */
+/* Declares an input. Errors, kept: RLX_E_EXISTS for a name that an input or param has, RLX_E_INVALID_ARGUMENT for an
+ * empty one, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (a dim that is no token of this environment). */
 RLX_API rlx_value_t rlx_graph_input(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
                                     size_t rank);
 
@@ -420,7 +421,7 @@ RLX_API rlx_value_t rlx_graph_param(rlx_graph_t *graph, const char *name, rlx_dt
                                     size_t rank);
 
 /* A constant with a copy of the data; bytes must be exactly what dtype and dims need. Errors, kept: RLX_E_DTYPE,
- * RLX_E_SHAPE. */
+ * RLX_E_SHAPE, RLX_E_INVALID_ARGUMENT (bytes). */
 RLX_API rlx_value_t rlx_graph_constant(rlx_graph_t *graph, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                        const void *data, size_t bytes);
 
@@ -504,8 +505,8 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  * NULL the weights alone are read. External data must lie in the folder of the file. Sizes that the file leaves
  * open become symbols; one without a name becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may
  * be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged),
- * RLX_E_UNSUPPORTED (an op, format or version that is not known, with its node; safetensors hold no graph), and
- * what building a graph may give. */
+ * RLX_E_UNSUPPORTED (an op or version that is not known, with its node; bytes of no known format; safetensors hold no
+ * graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither graph nor weights), and what building a graph may give. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);
 
@@ -529,7 +530,8 @@ RLX_API void rlx_weights_release(rlx_weights_t *weights);
  * rlx_compiled_set_params. */
 RLX_MUST rlx_status_t *rlx_weights_put(rlx_weights_t *weights, const char *name, rlx_tensor_t *tensor);
 
-/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND. */
+/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND, RLX_E_STATE (its bytes were given up: the compile
+ * option weights.drop). */
 RLX_MUST rlx_status_t *rlx_weights_get(const rlx_weights_t *weights, const char *name, rlx_tensor_t **out);
 
 /* The number of names. */
@@ -549,8 +551,10 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  * (retained, may be NULL) hold now become its params; names that the graph lacks are no error. options:
  * rlx_schema(env, "options.compile"), such as dims.<symbol> (the upper size, needed where the graph declares no
  * maximum), threads, math, io.convert; may be NULL. Errors: the one that the graph holds; RLX_E_SHAPE naming all
- * sizes that are open; RLX_E_UNSUPPORTED with the dispatch report of the nodes that have no kernel; RLX_E_OPTION;
- * RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the memory report for a plan above memory.limit. */
+ * sizes that are open; RLX_E_RANGE for an upper size outside its declared range; RLX_E_UNSUPPORTED naming the nodes
+ * that have no kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the memory
+ * report for a plan above memory.limit; RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the folder of
+ * dump). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 
@@ -598,8 +602,8 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
 
 /* A report: as JSON "dispatch" (the path of every op and node, with the reasons of kernels that refused), "passes"
  * (rules that fired, and near misses), "memory" (arena, buffers with lifetime and offset, params, prepared forms),
- * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx". Errors:
- * RLX_E_NOT_FOUND. */
+ * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in
+ * comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
 /* ---- execution contexts: bind once, run many times. A run allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
@@ -612,12 +616,13 @@ RLX_API void rlx_exec_release(rlx_exec_t *exec);
 
 /* Reads an input from, or writes an output to, this tensor from the next run on. Retained until bound again; NULL:
  * the slot's own memory again. An input's dims give the sizes of the run; an output's bytes must suffice for them.
- * Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE (an output that is read-only or frozen). */
+ * Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE (an output that is
+ * read-only or frozen). */
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
 /* As rlx_exec_bind, over the caller's memory, borrowed until the slot is bound again or the context is released;
  * NULL: the slot's own memory again. The sizes come from other inputs or rlx_exec_set_dim; bytes must be exact, or
- * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (bytes). */
+ * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind, bytes). */
 RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
 
 /* The memory of a slot, own or bound, as a tensor (a new reference) with the shape that it has now: an input to be
@@ -631,23 +636,24 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
 
 /* At the start of every run but the first, an output slot and an input slot exchange their memory and the input
  * takes the output's sizes: state that is carried from run to run without a copy. Until then the output reads as the
- * last run made it. Both slots must be the context's own, or both bound. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE,
- * RLX_E_SHAPE, RLX_E_STATE. */
+ * last run made it. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS (a slot that is linked
+ * already). At a run, both slots must be the context's own or both bound, else that is RLX_E_STATE. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
 /* Only these n output slots are read back by the next runs; NULL and 0: all. Errors: RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
-/* Runs and waits. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in rlx_compiled_run; the contents of the
- * outputs are unspecified then, and the context can be used again. */
+/* Runs and waits. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in rlx_compiled_run; RLX_E_SHAPE for a bound
+ * output of other dims, RLX_E_INVALID_ARGUMENT for memory that is too small. The contents of the outputs are
+ * unspecified then, and the context can be used again. */
 RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 
-/* A model of a graph (copied) and its weights (retained, may be NULL). policy: any option of rlx_compile for the
- * plans, cache.capacity (how many plans are kept, 8) and buckets.<symbol> (sizes to plan for); may be NULL. Nothing is
- * compiled yet. Errors: the one that
- * the graph holds, RLX_E_OPTION. */
+/* A model of a graph (copied) and its weights (retained, may be NULL). Nothing is compiled yet. policy, may be NULL:
+ * any option of rlx_compile, for its plans; cache.capacity (how many plans are kept on a device: 8); buckets.<symbol>
+ * (the sizes to plan for, or pow2); chain, allow and deny (lists of devices: to try in turn, the only ones, none of
+ * these). Errors: the one that the graph holds, RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
@@ -674,13 +680,14 @@ RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, con
 
 /* One run, from any number of threads, at the sizes that the inputs have; compiles if no plan fits. device: a name,
  * or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run. ran_on: the device that did it, may be
- * NULL. Errors: those of rlx_compiled_run and rlx_compile; no size is above the plan. */
+ * NULL. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);
 
-/* A report: as JSON "policy", "cache" (the plans that there are, with their sizes), "bindings" (names, dtypes,
- * shapes with their symbols); "text": the graph in the format "rlx". Errors: RLX_E_NOT_FOUND. */
+/* A report: as JSON "policy", "cache" (the plans that there are, with their sizes), "bindings" (names, dtypes, shapes
+ * with their symbols), "devices" (which could run it, and what hinders the others); "text": the graph in the format
+ * "rlx". Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
 
 /* ---- bytes ---- */

@@ -13,7 +13,8 @@ from run_client import environment, need
 
 
 def blocks(text, language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    pairs = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for name, block in pairs if name == language]
 
 
 def the_one(found, what):

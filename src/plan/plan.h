@@ -56,10 +56,10 @@ struct Access {
 
 struct Step {
   uint32_t node = 0;
-  const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
-  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones, then body_params
+  const Kernel* kernel = nullptr;        // null: copies in[0], a view, to out[0], which is dense
+  std::vector<Access> in, out;           // in: one per port of the op, then further variadic ones, then body_params
   std::vector<std::string> body_params;  // params that sub-graphs of the node read
-  int64_t scratch_offset = 0;      // in the arena
+  int64_t scratch_offset = 0;            // in the arena
   size_t scratch_bytes = 0;
   std::vector<SizeId> depends;  // all sizes that its operands and attributes use
 };
@@ -111,7 +111,7 @@ struct Plan {
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
 
-std::string plan_text(const Plan& plan);    // for people and golden tests
+std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report
 
 }  // namespace rlx

@@ -33,12 +33,12 @@ static std::string access_text(const Plan& plan, const Access& access) {
 std::string plan_text(const Plan& plan) {
   std::string text;
   for (const PlanSymbol& symbol : plan.symbols)
-    text += "size " + symbol.name + " <= " + std::to_string(symbol.upper) + "\n";
-  text += format("arena %lld, sized %lld\n", static_cast<long long>(plan.arena_bytes),
+    text += "; size " + symbol.name + " <= " + std::to_string(symbol.upper) + "\n";
+  text += format("; arena %lld, sized %lld\n", static_cast<long long>(plan.arena_bytes),
                  static_cast<long long>(plan.sized_bytes));
   for (size_t i = 0; i < plan.steps.size(); i++) {
     const Step& step = plan.steps[i];
-    text += std::to_string(i) + (i < plan.first_run_step ? " sized " : " ");
+    text += "; " + std::to_string(i) + (i < plan.first_run_step ? " sized " : " ");
     text += step.kernel ? std::string(step.kernel->name) : "copy";
     for (const Access& out : step.out) text += " " + access_text(plan, out);
     text += " <-";

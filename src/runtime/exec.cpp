@@ -156,8 +156,9 @@ Status Exec::link(size_t output, size_t input) {
   RLX_TRY(check_slot(SlotKind::kInput, input));
   const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
   if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
-    return Status(Code::kShape, "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name +
-                                    "' " + text_of(to.type) + ": they cannot be linked");
+    return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
+                  "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name + "' " +
+                      text_of(to.type) + ": they cannot be linked");
   for (const Link& link : links_)
     if (link.output == output || link.input == input)
       return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");

@@ -381,6 +381,14 @@ TEST(errors, contexts) {
        RLX_E_RANGE,
        {"output slot 1", "has 1"},
        [](User& u) { return rlx_exec_link(u.exec(), 1, 0); }},
+      {"links a slot twice",
+       RLX_E_EXISTS,
+       {"output 'y'", "input 'x'", "already"},
+       [](User& u) {
+         rlx_exec_t* exec = u.exec();
+         if (rlx_status_t* status = rlx_exec_link(exec, 0, 0)) return status;
+         return rlx_exec_link(exec, 0, 0);
+       }},
       {"wants an output that is not there",
        RLX_E_RANGE,
        {"output slot 2", "has 1"},

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
 
@@ -109,11 +110,35 @@ TEST(exec, dump_writes_the_graph_after_every_pass) {
             Code::kNotFound);
 }
 
+TEST(exec, the_text_report_reads_back) {
+  auto env = env_with(1);
+  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  std::string text = *program->report("text");
+  EXPECT_NE(text.find("; arena "), std::string::npos) << text;
+  auto graph = parse(text);
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << '\n' << text;
+  EXPECT_EQ(print(*graph), text.substr(0, text.find("; ")));
+}
+
 TEST(exec, a_memory_limit_refuses_the_plan) {
   Encoder encoder;
   auto env = env_with(1);
   auto refused = Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {{"memory.limit", int64_t{1000}}});
   EXPECT_EQ(refused.status().code(), Code::kNoMemory);
+}
+
+TEST(model, a_policy_chooses_among_devices) {
+  auto env = env_with(1);
+  auto ran_on = [&](const NamedAttrs& policy, const char* device = "") {
+    auto ran =
+        (*Model::create(env, counter(), nullptr, policy))->run(device, {}, std::array{noise({2}), noise({2})}, {}, 1);
+    return ran.ok() ? ran->device->info().name : std::string(ran.status().message());
+  };
+  using List = std::vector<std::string>;
+  EXPECT_EQ(ran_on({{"chain", List{"nonesuch", "reference", "cpu"}}}), "reference");
+  EXPECT_EQ(ran_on({{"chain", List{"reference", "cpu"}}, {"deny", List{"reference"}}}), "cpu");
+  EXPECT_EQ(ran_on({{"allow", List{"reference"}}}, "reference"), "reference");
+  EXPECT_EQ(ran_on({{"allow", List{"reference"}}}, "cpu"), "the policy does not allow the device 'cpu'");
 }
 
 TEST(model, plans_grow_with_what_is_asked) {
