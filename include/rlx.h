@@ -608,7 +608,8 @@ RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const
 
 /* ---- execution contexts: bind once, run many times. A run allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
-/* A new context with an arena and memory of its own for every slot. options: may be NULL; no run option exists yet. */
+/* A new context with an arena and memory of its own for every slot. options: there are none yet; may be NULL. Errors:
+ * RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
 
 /* Frees the context. Tensors got from it live on. NULL: nothing. */
