@@ -194,8 +194,8 @@ inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
     if (e.residual) e.residual += at.y;
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
     int64_t columns = p.n - column < kMatmulWidth ? p.n - column : kMatmulWidth;
-    matmul_block(p, {p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col, corner(e, row, column, p.y + at.y, p.y_row),
-                     rows, columns});
+    matmul_block(p, {p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col,
+                     corner(e, row, column, p.y + at.y, p.y_row), rows, columns});
   }
 }
 
