@@ -67,9 +67,9 @@ class Planner {
     return {};
   }
 
-  // What a fresh symbol is planned at: its node's `max` at the upper sizes.
+  // What a fresh symbol is planned at: its node's `max` at the upper sizes, where that says more than its range.
   int64_t most_of(const Node& node, int64_t declared) const {
-    if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return Interval::kUnbounded;
+    if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return declared;
     return std::min(declared, range(node.attrs.dim("max")).hi);
   }
 

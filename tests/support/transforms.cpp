@@ -60,7 +60,9 @@ constexpr Transform kTransforms[] = {
     {"expand", expand_composites, Grade::kExact, false},
     {"simplify", simplify, Grade::kClose, false},
     {"simplify.strict", simplify, Grade::kExact, false},
+    {"regions", group_elementwise, Grade::kExact, true},
     {"dce", drop_dead_nodes, Grade::kExact, true},
+    {"check-supported", check_supported, Grade::kExact, true},
 };
 
 }  // namespace
