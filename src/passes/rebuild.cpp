@@ -6,7 +6,7 @@ namespace rlx {
 Rebuild::Rebuild(const Graph& from) : from_(from), to_(from.name(), &from.table()), map_(from.nodes().size()) {
   auto leaves = [&]() -> Status {
     for (const auto& [name, range] : from.symbols()) RLX_TRY(to_.declare_symbol(name, range));
-    for (const Guard& guard : from.guards()) RLX_TRY(to_.add_guard(guard));  // nodes are inferred by them
+    for (const Guard& guard : from.guards()) RLX_TRY(to_.add_guard(guard));
     for (uint32_t node : from.inputs())
       set(node,
           {RLX_TRY(to_.add_input(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
