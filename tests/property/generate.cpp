@@ -272,7 +272,7 @@ class Generator {
         return std::vector<double>(static_cast<size_t>(random_.between(1, 3)), random_.pick(kReals));
       case AttrKind::kBool: return random_.below(2);
       case AttrKind::kEnum: return random_choice(def.choices);
-      case AttrKind::kStr: return "a name";
+      case AttrKind::kStr: return "a name " + std::to_string(made_.graph.nodes().size());
       case AttrKind::kStrs: return std::vector<std::string>{"a", "b"};
       case AttrKind::kDtype: return random_.pick(kDense);
       case AttrKind::kDim: return attribute_dim(random_dim());

@@ -34,7 +34,8 @@ class Meaning {
   const RandomGraph& random_;
   std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
   bool has_attention_ = false;
-  double epsilon_ = 0;         // of the narrowest dtype in the graph that floats are rounded to
+  int64_t steps_ = 0;   // that a row allows an integer to be off by
+  double epsilon_ = 0;  // of the narrowest dtype in the graph that floats are rounded to
 };
 
 }  // namespace rlx::test
