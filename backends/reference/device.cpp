@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "reference": the oracle. It keeps the whole graph, interprets it with F in f64 and rounds at the outputs;
 // offsets of the plan mean nothing to it, and no speed is attempted.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/registry.h"
@@ -46,29 +47,24 @@ class ReferenceProgram : public Program {
                      RLX_TRY(Tensor::adopt(node.out[0].dtype, dims, data, static_cast<size_t>(bytes.value_or(0)))));
     }
     EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
-    std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options));
+    SymbolSizes sizes;
+    std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options, &sizes));
+    for (uint32_t i = 0; i < plan_->symbols.size(); i++)
+      if (plan_->symbols[i].is_fresh()) RLX_TRY((*args.set_size)(i, sizes.at(plan_->symbols[i].name)));
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);
-      RLX_TRY(tell_sizes(graph.type(graph.outputs()[i].value), result, args));
       if (result.bytes()) std::memcpy(args.bases[plan_->output_base(i)].host, result.data(), result.bytes());
     }
     return {};
   }
 
-  // Sizes that the run has decided are seen in the outputs that have them as dims.
-  Status tell_sizes(const ValueType& type, const Tensor& result, const RunArgs& args) const {
-    for (size_t axis = 0; axis < type.rank(); axis++)
-      for (uint32_t i = 0; i < plan_->symbols.size(); i++) {
-        const PlanSymbol& symbol = plan_->symbols[i];
-        const std::string* name = type.dims[axis].symbol_name();
-        if (name && symbol.is_fresh() && symbol.name == *name) RLX_TRY((*args.set_size)(i, result.dims()[axis]));
-      }
-    return {};
-  }
-
   std::shared_ptr<const Plan> plan_;
 };
+
+bool makes_symbol(const OpInfo& info) {
+  return std::any_of(info.attrs.begin(), info.attrs.end(), [](const AttrDef& def) { return def.name == "symbol"; });
+}
 
 class ReferenceDevice : public Device {
  public:
@@ -77,8 +73,10 @@ class ReferenceDevice : public Device {
     info_.prologue = false;
   }
   const DeviceInfo& info() const override { return info_; }
-  Found find(const Query&) const override {
+  Found find(const Query& query) const override {
     static constexpr Kernel kEval{.op = Op::kNone, .name = "eval", .path = Path::kReference};
+    const OpInfo& info = query.graph.info(query.node);
+    if (!info.primitive() && makes_symbol(info)) return {nullptr, "plans know the sizes that primitives find in data"};
     return {&kEval, {}};
   }
   Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {

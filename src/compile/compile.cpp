@@ -27,6 +27,12 @@ static constexpr struct {
     {"check-supported", check_supported},  // names every node left without a kernel, and why
 };
 
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names;
+  for (const auto& pass : kPasses) names.push_back(pass.name);
+  return names;
+}
+
 static KernelOptions options_of(const CompileOptions& options, const OpInfo& info) {
   KernelOptions own = options.kernels;
   for (const auto& [op, dispatch] : options.dispatch_of)

@@ -29,6 +29,8 @@ struct Template {
 Result<std::shared_ptr<const Template>> compile(const Graph& graph, Device& device, CompileOptions options);
 Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const UpperSizes& upper);
 
+std::vector<std::string_view> pass_names();  // in order
+
 // What the device says of one node under these options; composites have no kernel where dispatch is not native.
 Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node);
 

@@ -3,6 +3,7 @@
 // one builds another. The invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,7 +92,7 @@ class Graph {
   Status add_output(std::string_view name, Value value);
   void set_name(Value value, std::string_view name) { nodes_[value.node].name = name; }
 
-  std::span<const Node> nodes() const { return nodes_; }
+  const std::deque<Node>& nodes() const { return nodes_; }
   const Node& node(Value value) const { return nodes_[value.node]; }
   const Node& node(uint32_t index) const { return nodes_[index]; }
   const ValueType& type(Value value) const { return nodes_[value.node].out[value.output]; }
@@ -107,7 +108,7 @@ class Graph {
   friend Status infer_node(Graph&, const OpInfo&, Node&);
   std::string name_;
   const OpTable* table_;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // a deque: a node stays where it is while others are added
   std::vector<uint32_t> inputs_, params_;
   std::vector<GraphOutput> outputs_;
   std::vector<std::pair<std::string, Interval>> symbols_;

@@ -52,6 +52,7 @@ static Expr divide_by_root(const Match& m) {
   Expr divisor = m.in(1);
   if (m.node(divisor).op != Op::kSqrt || !is_float(divisor.dtype())) return Expr();
   Expr root = unary(Op::kRsqrt, m.builder().wrap(m.node(divisor).in[0]));
+  if (!root || !root.valid() || m.rewriter().is_refused(root.value())) return Expr();
   auto numerator = splat_value(m.graph(), m.in(0).value());
   if (numerator && *numerator == 1 && root.dims() == m.anchor().dims()) return root;
   return m.in(0) * root;

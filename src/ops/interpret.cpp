@@ -9,8 +9,6 @@ namespace rlx {
 
 namespace {
 
-using Sizes = std::map<std::string, int64_t, std::less<>>;
-
 DType storage_of(DType declared, EvalMode mode) {
   if (mode == EvalMode::kTyped) return declared;
   if (is_float(declared)) return DType::kF64;
@@ -20,7 +18,7 @@ DType storage_of(DType declared, EvalMode mode) {
 // One walk over a graph: values by node, sizes by symbol.
 class Walk {
  public:
-  Walk(const Graph& graph, const ParamTensors& params, EvalOptions options, Sizes sizes)
+  Walk(const Graph& graph, const ParamTensors& params, EvalOptions options, SymbolSizes sizes)
       : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
@@ -31,6 +29,8 @@ class Walk {
     for (const GraphOutput& output : graph_.outputs()) results.push_back(value(output.value));
     return results;
   }
+
+  const SymbolSizes& sizes() const { return sizes_; }
 
  private:
   const Tensor& value(Value v) const { return values_[v.node][v.output]; }
@@ -74,10 +74,19 @@ class Walk {
     if (node.op == Op::kConstant) return set_leaf(index, node.attrs.tensor("value")), Status();
     if (node.op == Op::kParam) {
       auto found = params_.find(graph_.leaf_name(index));
+      if (found == params_.end() && !is_read(index)) return {};
       if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
       return set_leaf(index, found->second), Status();
     }
     return graph_.info(node).primitive() ? run_primitive(index, node) : run_composite(index, node);
+  }
+
+  bool is_read(uint32_t index) const {
+    auto of_index = [index](Value in) { return in.node == index; };
+    return std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
+                       [&](const Node& node) { return std::any_of(node.in.begin(), node.in.end(), of_index); }) ||
+           std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
+                       [&](const GraphOutput& output) { return of_index(output.value); });
   }
 
   // The branch decides the sizes of what it gives, so its results are taken as they come.
@@ -135,14 +144,14 @@ class Walk {
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
     Walk walk(body, params_, options_, sizes_);
     values_[index] = RLX_TRY(walk.run(given));
-    for (const auto& [symbol, size] : walk.sizes_) RLX_TRY(bind_symbol(symbol, size));
+    for (const auto& [symbol, size] : walk.sizes()) RLX_TRY(bind_symbol(symbol, size));
     return {};
   }
 
   const Graph& graph_;
   const ParamTensors& params_;
   EvalOptions options_;
-  Sizes sizes_;
+  SymbolSizes sizes_;
   std::vector<std::vector<Tensor>> values_;
 };
 
@@ -150,7 +159,7 @@ class Walk {
 
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options) {
-  Sizes sizes;
+  SymbolSizes sizes;
   std::vector<std::string> own = own_symbols(graph);
   for (const auto& [symbol, range] : graph.symbols())
     if (std::find(own.begin(), own.end(), symbol) == own.end())
@@ -187,11 +196,11 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
   return args.info.eval(args);
 }
 
-Result<Sizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
+Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs().size())
     return Status(Code::kInvalidArgument,
                   format("%zu inputs are needed, not %zu", graph.inputs().size(), inputs.size()));
-  Sizes sizes;
+  SymbolSizes sizes;
   auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
     auto found = sizes.find(name);
     return found == sizes.end() ? std::nullopt : std::optional(found->second);
@@ -224,9 +233,11 @@ Result<Sizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
 }
 
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
-                                      EvalOptions options) {
-  Sizes sizes = RLX_TRY(bind_sizes(graph, inputs));
-  return Walk(graph, params, options, std::move(sizes)).run(inputs);
+                                      EvalOptions options, SymbolSizes* sizes) {
+  Walk walk(graph, params, options, RLX_TRY(bind_sizes(graph, inputs)));
+  std::vector<Tensor> results = RLX_TRY(walk.run(inputs));
+  if (sizes) *sizes = walk.sizes();
+  return results;
 }
 
 }  // namespace rlx

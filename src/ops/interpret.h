@@ -23,9 +23,13 @@ struct EvalOptions {
 
 using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs
 
-// Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode.
+using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
+
+// Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode. `sizes`: what each
+// symbol was, those that contents decide included.
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
-                                      const ParamTensors& params = {}, EvalOptions options = {});
+                                      const ParamTensors& params = {}, EvalOptions options = {},
+                                      SymbolSizes* sizes = nullptr);
 
 // One node on operands whose outputs are allocated (a kernel's last row calls it for primitives).
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
@@ -36,7 +40,7 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
 
 // The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
-Result<std::map<std::string, int64_t, std::less<>>> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
+Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
 Tensor convert(const Tensor& tensor, DType to);  // between F dtypes (and Z), by rounding: f64 for the oracle and back
 

@@ -6,6 +6,7 @@ namespace rlx {
 Rebuild::Rebuild(const Graph& from) : from_(from), to_(from.name(), &from.table()), map_(from.nodes().size()) {
   auto leaves = [&]() -> Status {
     for (const auto& [name, range] : from.symbols()) RLX_TRY(to_.declare_symbol(name, range));
+    for (const Guard& guard : from.guards()) RLX_TRY(to_.add_guard(guard));
     for (uint32_t node : from.inputs())
       set(node,
           {RLX_TRY(to_.add_input(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
@@ -30,7 +31,6 @@ Status Rebuild::copy(uint32_t index) {
 
 Result<Graph> Rebuild::finish() {
   for (const GraphOutput& output : from_.outputs()) RLX_TRY(to_.add_output(output.name, mapped(output.value)));
-  for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
   return std::move(to_);
 }
 

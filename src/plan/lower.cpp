@@ -56,12 +56,13 @@ uint32_t Lowered::dense_resident(Value value) const {
   return static_cast<uint32_t>(found - residents.begin());
 }
 
-uint32_t Lowered::resident_of(const Node& reader, size_t input) const {
-  const Kernel* kernel = kernels[static_cast<size_t>(&reader - graph.nodes().data())];
-  if (!reads_form(*this, reader, kernel, input)) return dense_resident(reader.in[input]);
-  std::string packing = kernel->form.packing({graph, reader, options});
+uint32_t Lowered::resident_of(uint32_t reader, size_t input) const {
+  const Node& node = graph.node(reader);
+  const Kernel* kernel = kernels[reader];
+  if (!reads_form(*this, node, kernel, input)) return dense_resident(node.in[input]);
+  std::string packing = kernel->form.packing({graph, node, options});
   auto found = std::find_if(residents.begin(), residents.end(),
-                            [&](const Resident& it) { return it.value == reader.in[input] && it.packing == packing; });
+                            [&](const Resident& it) { return it.value == node.in[input] && it.packing == packing; });
   return static_cast<uint32_t>(found - residents.begin());
 }
 

@@ -67,9 +67,9 @@ class Planner {
     return {};
   }
 
-  // What a fresh symbol is planned at: its node's `max` at the upper sizes.
+  // What a fresh symbol is planned at: its node's `max` at the upper sizes, where that says more than its range.
   int64_t most_of(const Node& node, int64_t declared) const {
-    if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return Interval::kUnbounded;
+    if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return declared;
     return std::min(declared, range(node.attrs.dim("max")).hi);
   }
 
@@ -193,12 +193,13 @@ class Planner {
     return access;
   }
 
-  Access input_access(const Node& node, size_t i) {
+  Access input_access(uint32_t reader, size_t i) {
+    const Node& node = graph_.node(reader);
     if (i >= node.in.size() || !present(node.in[i])) return {};
     if (lowered_.phases[node.in[i].node] != Phase::kResident) return access(node.in[i]);
     Access it{graph_.type(node.in[i]).dtype};
     it.dims = size_ids(graph_.type(node.in[i]).dims);
-    it.base = plan_->resident_base(lowered_.resident_of(node, i));
+    it.base = plan_->resident_base(lowered_.resident_of(reader, i));
     return it;
   }
 
@@ -244,7 +245,7 @@ class Planner {
     }
     step.kernel = lowered_.kernels[index];
     size_t ports = graph_.info(node).signature.in.size();
-    for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(input_access(node, i));
+    for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(input_access(index, i));
     for (const BodyParam& param : body_params(node)) {
       auto leaf = graph_.find_leaf(param.name);
       if (!leaf) return Status(Code::kNotFound, "the param '" + param.name + "' of a sub-graph is none of the program");

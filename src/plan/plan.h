@@ -30,7 +30,7 @@ struct Lowered {
   std::vector<Phase> phases;           // by node
   std::vector<const Kernel*> kernels;  // by node; null for leaves and resident nodes
   std::vector<Resident> residents;
-  uint32_t resident_of(const Node& reader, size_t input) const;  // index into residents
+  uint32_t resident_of(uint32_t reader, size_t input) const;  // index into residents
   uint32_t dense_resident(Value value) const;
   Query query(uint32_t node) const { return {graph, graph.node(node), options}; }
 };

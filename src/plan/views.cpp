@@ -89,9 +89,7 @@ static std::optional<Layout> view_slice(const Node& node, std::span<const Dim> f
     if (step < 0) return std::nullopt;
     Dim start = starts[i];
     if (start.is_literal() && start.literal() < 0) start += from[at];
-    // Literal bounds inside a literal dim need no clamp; everything else gets OPS.md 41's.
-    if (!(start.is_literal() && (start.is(0) || (from[at].is_literal() && start.literal() <= from[at].literal()))))
-      start = min(max(start, 0), from[at]);
+    if (!start.is(0)) start = min(max(start, 0), from[at]);  // OPS.md 41
     shift += start * input.strides[at];
     strides[at] *= step;
   }

@@ -54,6 +54,11 @@ bool Rewriter::used_elsewhere(Value value) const {
   return refs_[value.node][value.output] > 0;
 }
 
+bool Rewriter::is_refused(Value value) const {
+  const OpInfo& info = to_.info(to_.node(value));
+  return options_.refuses && !info.primitive() && !options_.refuses(to_, value).empty();
+}
+
 bool Rewriter::may_be_repeated(Value value) const {
   const Node& node = to_.node(value);
   const OpInfo& info = to_.info(node);

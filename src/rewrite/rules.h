@@ -78,6 +78,7 @@ class Rewriter {
   // Facts about values of the new graph.
   bool is_static(Value value) const { return flags_[value.node] & kStatic; }       // from params and constants alone
   bool is_size_only(Value value) const { return flags_[value.node] & kSizeOnly; }  // from constants and sizes alone
+  bool is_refused(Value value) const;       // a composite that may not stand, if a rule forms it as it is
   bool used_elsewhere(Value value) const;   // by something outside the match: a live node or a graph output
   bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
   uint32_t uses(Value value) const { return refs_[value.node][value.output]; }

@@ -86,7 +86,11 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   const Piece& piece = source_->pieces[index];
   const Graph& graph = source_->graph();
   std::map<std::string, Tensor> params;
-  FormKey key{source_->lowered->residents[index].packing, source_->device->info().name, piece.body, {}};
+  FormKey key{source_->lowered->residents[index].packing,
+              source_->device->info().name,
+              source_->options.kernels.bounds,
+              piece.body,
+              {}};
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
   for (uint32_t param : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[param]);
@@ -101,7 +105,7 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   auto dense = [&]() -> Result<Tensor> {
     if (piece.is_leaf && piece.params.empty()) return *graph.constant(resident.value);
     if (piece.is_leaf) return params.begin()->second;
-    std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, Bounds::kError}));
+    std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
     return values[0];
   };
   auto make = [&]() -> Result<Tensor> {

@@ -20,7 +20,7 @@ size_t FormKey::hash() const {
 }
 
 bool FormKey::operator==(const FormKey& other) const {
-  return packing == other.packing && device == other.device &&
+  return packing == other.packing && device == other.device && bounds == other.bounds &&
          std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
          equal(AttrValue(body), AttrValue(other.body));
 }

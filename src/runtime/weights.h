@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bounds.h"
 #include "base/tensor.h"
 #include "ir/graph.h"
 
@@ -20,6 +21,7 @@ namespace rlx {
 struct FormKey {
   std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
+  Bounds bounds = Bounds::kError;                 // of indices in the expression
   std::shared_ptr<const Graph> body;              // compared by structure; its params stand for `sources`
   std::vector<std::weak_ptr<std::byte>> sources;  // compared by identity
   size_t hash() const;

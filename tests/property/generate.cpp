@@ -67,10 +67,10 @@ Tensor random_tensor(Random& random, DType dtype, std::span<const int64_t> dims)
 
 class Generator {
  public:
-  Generator(uint64_t seed, const OpTable& table) : random_(seed), made_{Graph("random", &table), {}, {}} {
+  Generator(uint64_t seed, Graph graph) : random_(seed), made_{std::move(graph), {}, {}} {
     static constexpr int64_t kSizes[] = {0, 1, 2, 3, 3, 5};
     sizes_ = {{"n", random_.pick(kSizes)}, {"m", random_.pick(kSizes)}};
-    for (const OpInfo& row : table.rows())
+    for (const OpInfo& row : made_.graph.table().rows())
       if (can_generate(row)) rows_.push_back(&row);
   }
 
@@ -78,6 +78,12 @@ class Generator {
     if (wanted) add_node(*wanted, 400);
     for (int64_t count = random_.between(1, 8); count > 0; count--) add_node(*random_.pick(rows_), 40);
     add_outputs();
+    return filled();
+  }
+
+  RandomGraph filled() {
+    for (uint32_t leaf : made_.graph.inputs()) made_.inputs.push_back(contents(leaf));
+    for (uint32_t leaf : made_.graph.params()) made_.params[made_.graph.leaf_name(leaf)] = contents(leaf);
     return std::move(made_);
   }
 
@@ -104,11 +110,20 @@ class Generator {
     return sizes;
   }
 
-  bool is_small(const ValueType& type) const {
+  // Of what a node gives: small at this graph's sizes, whatever the sizes that contents decide.
+  bool is_small(const Graph& graph, const ValueType& type) const {
+    RangeLookup ranges = [&](std::string_view name) -> Interval {
+      if (auto known = sizes_.find(name); known != sizes_.end()) return {known->second, known->second};
+      for (const auto& [symbol, range] : graph.symbols())
+        if (symbol == name) return range;
+      return {};
+    };
     int64_t count = 1;
-    for (const Dim& dim : type.dims)  // a size that contents decide is bounded by theirs
-      if (auto size = size_of(dim); !size || *size < 0 || (count *= std::max<int64_t>(*size, 1)) > kMostElements)
-        return !size;
+    for (const Dim& dim : type.dims) {
+      Interval range = range_of(dim, ranges);
+      if (range.hi < 0 || range.hi > kMostElements || (count *= std::max<int64_t>(range.hi, 1)) > kMostElements)
+        return false;
+    }
     return true;
   }
 
@@ -122,6 +137,15 @@ class Generator {
     Shape shape;
     for (int64_t rank = random_.between(0, 4); rank > 0; rank--) shape.push_back(random_dim());
     return shape;
+  }
+
+  // For an attribute: the run knows only the symbols that inputs have as sizes.
+  Dim attribute_dim(const Dim& dim) {
+    const auto& known = made_.graph.symbols();
+    bool is_known = dim.is_literal() || std::any_of(known.begin(), known.end(), [&](const auto& symbol) {
+                      return symbol.first == *dim.symbol_name();
+                    });
+    return is_known ? dim : Dim(random_.between(0, 3));
   }
 
   // A shape that may go with another one: the same, one that broadcasts to it, a matrix to multiply it by.
@@ -222,17 +246,20 @@ class Generator {
     Shape dims = like;
     switch (random_.below(6)) {
       case 0: return {-1};
-      case 1: std::reverse(dims.begin(), dims.end()); return dims;
-      case 2: dims.insert(dims.begin(), random_dim()); return dims;
+      case 1: std::reverse(dims.begin(), dims.end()); break;
+      case 2: dims.insert(dims.begin(), random_dim()); break;
       case 3:
         for (Dim& dim : dims) dim = random_.between(0, 2);
-        return dims;
+        break;
       case 4:
         dims.clear();
         for (int64_t count = random_.between(1, 2); count > 0; count--) dims.push_back(random_.between(-2, 3));
-        return dims;
-      default: return random_shape();
+        break;
+      default: dims = random_shape();
     }
+    for (Dim& dim : dims)
+      if (dim.symbol_name()) dim = attribute_dim(dim);
+    return dims;
   }
 
   AttrValue random_value(const AttrDef& def, const Shape& like) {
@@ -245,10 +272,10 @@ class Generator {
         return std::vector<double>(static_cast<size_t>(random_.between(1, 3)), random_.pick(kReals));
       case AttrKind::kBool: return random_.below(2);
       case AttrKind::kEnum: return random_choice(def.choices);
-      case AttrKind::kStr: return "a name";
+      case AttrKind::kStr: return "a name " + std::to_string(made_.graph.nodes().size());
       case AttrKind::kStrs: return std::vector<std::string>{"a", "b"};
       case AttrKind::kDtype: return random_.pick(kDense);
-      case AttrKind::kDim: return random_dim();
+      case AttrKind::kDim: return attribute_dim(random_dim());
       case AttrKind::kDims: return random_dims(like);
       default: return {};
     }
@@ -286,7 +313,7 @@ class Generator {
       auto added = trial.add(row.op(), *in, random_attrs(row, like));
       if (!added.ok()) continue;
       const auto& out = trial.node(*added).out;
-      if (!std::all_of(out.begin(), out.end(), [&](const ValueType& type) { return is_small(type); })) continue;
+      if (!std::all_of(out.begin(), out.end(), [&](const ValueType& type) { return is_small(trial, type); })) continue;
       made_.graph = std::move(trial);
       return;
     }
@@ -299,8 +326,6 @@ class Generator {
       for (uint32_t i = 0; i < uses[node].size(); i++)
         if (uses[node][i] == 0 || random_.chance(10))
           (void)graph.add_output("out" + std::to_string(graph.outputs().size()), {node, i});
-    for (uint32_t leaf : graph.inputs()) made_.inputs.push_back(contents(leaf));
-    for (uint32_t leaf : graph.params()) made_.params[graph.leaf_name(leaf)] = contents(leaf);
   }
 
   Tensor contents(uint32_t leaf) {
@@ -317,7 +342,11 @@ class Generator {
 }  // namespace
 
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted) {
-  return Generator(seed, table).make(wanted);
+  return Generator(seed, Graph("random", &table)).make(wanted);
+}
+
+RandomGraph with_contents(uint64_t seed, Graph graph) {
+  return Generator(seed, std::move(graph)).filled();
 }
 
 }  // namespace rlx::test

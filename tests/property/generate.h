@@ -42,6 +42,8 @@ struct RandomGraph {
 
 // `wanted`: this row's node is tried first; null: any.
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
+// A graph over no symbols but n and m, at sizes and with contents of this seed.
+RandomGraph with_contents(uint64_t seed, Graph graph);
 // No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph, a tensor, or
 // text that the op alone understands.
 bool can_generate(const OpInfo& row);

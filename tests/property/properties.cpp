@@ -2,12 +2,11 @@
 #include "properties.h"
 
 #include <chrono>
-#include <cmath>
 
-#include "generate.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "ops/interpret.h"
+#include "meaning.h"
+#include "runtime/compiled.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -29,108 +28,86 @@ std::string check_text(const Graph& graph) {
   return same ? "" : "what is parsed is not what was printed";
 }
 
-// ---- meaning ----
+// ---- transforms ----
 
-using Results = std::vector<Tensor>;
-
-// Equal bits, except that any NaN is any NaN.
-bool same_element(const Tensor& a, const Tensor& b, int64_t i) {
-  auto unit = static_cast<size_t>(element_bytes(a.dtype())), at = static_cast<size_t>(i) * unit;
-  if (std::equal(a.data() + at, a.data() + at + unit, b.data() + at)) return true;
-  auto is_nan = [&](const Tensor& tensor) {
-    if (is_complex(tensor.dtype())) {
-      auto value = tensor.dtype() == DType::kC64 ? c128(tensor.as<c64>()[i]) : tensor.as<c128>()[i];
-      return std::isnan(value.real()) || std::isnan(value.imag());
-    }
-    return std::isnan(element_as_f64(tensor, i));
-  };
-  return is_nan(a) && is_nan(b);
-}
-
-// Of what was computed in f64: the same up to rounding that a long chain of ops may magnify.
-bool near_element(const Tensor& a, const Tensor& b, int64_t i, double largest) {
-  if (a.dtype() != DType::kF64) return is_complex(a.dtype()) || same_element(a, b, i);
-  double x = a.as<double>()[i], y = b.as<double>()[i];
-  if (!std::isfinite(x) || !std::isfinite(y)) return (std::isnan(x) && std::isnan(y)) || x == y;
-  return std::fabs(x - y) <= 1e-6 * (1 + largest);
-}
-
-double largest_of(const Tensor& tensor) {
-  double largest = 0;
-  if (tensor.dtype() == DType::kF64)
-    for (int64_t i = 0; i < tensor.count(); i++)
-      if (std::isfinite(tensor.as<double>()[i])) largest = std::max(largest, std::fabs(tensor.as<double>()[i]));
-  return largest;
-}
-
-std::string compare(const Results& before, const Results& after, bool exact) {
-  if (before.size() != after.size()) return "another number of outputs";
-  for (size_t k = 0; k < before.size(); k++) {
-    const Tensor &a = before[k], &b = after[k];
-    if (a.dtype() != b.dtype() || !std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end()))
-      return "output " + std::to_string(k) + " is " + type_text(b.dtype(), b.dims()) + ", it was " +
-             type_text(a.dtype(), a.dims());
-    double largest = largest_of(a);
-    for (int64_t i = 0; i < a.count(); i++)
-      if (exact ? !same_element(a, b, i) : !near_element(a, b, i, largest))
-        return "output " + std::to_string(k) + " differs at element " + std::to_string(i);
-  }
-  return "";
-}
-
-std::string check_transform(const Transform& transform, const RandomGraph& before, const Results& results,
-                            EvalOptions options) {
+std::string check_transform(const Transform& transform, const RandomGraph& before, Meaning& meaning) {
   auto after = transform.run(before.graph);
   if (!after.ok()) return failed("it fails", after.status());
   if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
+  EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
   auto again = interpret(*after, before.inputs, before.params, options);
   if (!again.ok()) return failed("its graph does not run", again.status()) + "\n" + print(*after);
-  std::string wrong = compare(results, *again, transform.exact());
+  std::string wrong = transform.exact() ? meaning.difference_in_bits(*again) : meaning.difference(*again);
   return wrong.empty() ? "" : wrong + "\n" + print(*after);
 }
 
-// Folding rounds a half or 8-bit constant to its dtype, which the oracle never does: there only bits can be compared.
-bool rounds_when_folded(const Graph& graph) {
-  for (const Node& node : graph.nodes())
-    for (const ValueType& type : node.out)
-      if (is_half(type.dtype) || dtypes::E.has(type.dtype)) return true;
-  return false;
+std::string check_transforms(const RandomGraph& random, Meaning& meaning) {
+  for (const Transform& transform : transforms())
+    if (std::string wrong = check_transform(transform, random, meaning); !wrong.empty())
+      return std::string(transform.name) + ": " + wrong;
+  return "";
 }
 
-std::string check_transforms(const RandomGraph& random, Tally& tally) {
-  bool evaluated = false, narrow = rounds_when_folded(random.graph);
-  for (const Transform& transform : transforms()) {
-    if (narrow && !transform.exact()) continue;
-    EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
-    auto results = interpret(random.graph, random.inputs, random.params, options);
-    if (!results.ok()) continue;  // a guard that these sizes break, or a value that an op refuses
-    evaluated = true;
-    std::string wrong = check_transform(transform, random, *results, options);
-    if (!wrong.empty()) return std::string(transform.name) + ": " + wrong;
+// ---- programs ----
+
+struct Way {
+  const char* device;
+  NamedAttrs options;
+  bool exact;  // every bit is that of typed evaluation
+};
+
+// Plans, views and memory are judged by the bits of the reference kernels; native ones by what they may round.
+const Way kWays[] = {
+    {"cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true},
+    {"cpu", {}, false},
+    {"reference", {}, false},
+};
+
+Result<Results> run_compiled(const Way& way, const RandomGraph& random, const std::shared_ptr<Env>& env) {
+  auto weights = std::make_shared<Weights>();
+  for (const auto& [name, tensor] : random.params) RLX_TRY(weights->put(name, tensor));
+  NamedAttrs options = way.options;
+  options.emplace_back("bounds", "clamp");
+  for (const auto& [symbol, size] : RLX_TRY(bind_sizes(random.graph, random.inputs)))
+    options.emplace_back("dims." + symbol, size);
+  Device* device = RLX_TRY(env->find_device(way.device));
+  auto program = RLX_TRY(Compiled::compile(env, random.graph, weights, device, options));
+  return program->run({}, random.inputs, {}, random.graph.outputs().size());
+}
+
+std::string check_programs(const RandomGraph& random, Meaning& meaning, const std::shared_ptr<Env>& env) {
+  for (const Way& way : kWays) {
+    auto results = run_compiled(way, random, env);
+    std::string wrong = !results.ok() ? failed("it does not run", results.status())
+                        : way.exact   ? meaning.difference_in_bits(*results)
+                                      : meaning.difference(*results);
+    if (!wrong.empty()) return std::string(way.device) + (way.exact ? ", reference kernels: " : ": ") + wrong;
   }
-  tally.evaluated += evaluated;
   return "";
 }
 
 }  // namespace
 
-std::string check_random_graph(uint64_t seed, Tally& tally) {
-  RandomGraph random = random_graph(seed, op_table());
-  for (const Tensor& input : random.inputs)
-    if (!input) return "";
+std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally) {
   Status status = verify(random.graph);
   std::string wrong = status.ok() ? check_text(random.graph) : failed("verifier", status);
-  if (wrong.empty()) wrong = check_transforms(random, tally);
   tally.graphs++;
-  return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong + "\n" + print(random.graph);
+  if (auto meaning = Meaning::of(random); meaning.ok()) {
+    tally.evaluated++;
+    if (wrong.empty()) wrong = check_transforms(random, *meaning);
+    if (wrong.empty()) wrong = check_programs(random, *meaning, env);
+  }
+  return wrong.empty() ? "" : wrong + "\n" + print(random.graph);
 }
 
 std::string check_random_graphs(uint64_t seed, double seconds, Tally& tally) {
   using Clock = std::chrono::steady_clock;
+  auto env = Env::create({.threads = 2});
+  if (!env.ok()) return failed("no env", env.status());
   auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (std::string wrong; Clock::now() < end; seed++) {
-    wrong = check_random_graph(seed, tally);
-    if (!wrong.empty()) return wrong;
+    wrong = check_graph(random_graph(seed, op_table()), *env, tally);
+    if (!wrong.empty()) return "seed " + std::to_string(seed) + ": " + wrong;
   }
   return "";
 }

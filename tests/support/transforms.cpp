@@ -19,6 +19,7 @@ Result<Value> copy_leaf(const Graph& from, uint32_t index, Graph& to) {
 Result<Graph> decompose_composites(const Graph& graph, PassContext&) {
   Graph result(graph.name(), &graph.table());
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(result.declare_symbol(symbol, range));
+  for (const Guard& guard : graph.guards()) RLX_TRY(result.add_guard(guard));
   Builder builder(result);
   std::vector<Outputs> values;
   for (uint32_t index = 0; index < graph.nodes().size(); index++) {
@@ -60,7 +61,9 @@ constexpr Transform kTransforms[] = {
     {"expand", expand_composites, Grade::kExact, false},
     {"simplify", simplify, Grade::kClose, false},
     {"simplify.strict", simplify, Grade::kExact, false},
+    {"regions", group_elementwise, Grade::kExact, true},
     {"dce", drop_dead_nodes, Grade::kExact, true},
+    {"check-supported", check_supported, Grade::kExact, true},
 };
 
 }  // namespace

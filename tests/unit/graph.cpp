@@ -63,4 +63,13 @@ TEST(graph, the_interpreter_runs_composites_by_their_decomposition) {
   EXPECT_EQ((*out)[1].as<double>()[0], 2.5);
 }
 
+TEST(graph, nodes_stay_where_they_are_while_others_are_added) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {kBatch}));
+  const Node* first = &graph.node(0);
+  for (int i = 0; i < 1000; i++) x = -x;
+  EXPECT_EQ(first, &graph.node(0));
+}
+
 }  // namespace rlx

@@ -113,7 +113,8 @@ inline Moments moments(const NormRow& row, int64_t n) {
         centred += c;
         return c * c;
       });
-  double rest = reduce_add(centred) / count, variance = squares / count - rest * rest;
+  double rest = std::isfinite(near) ? reduce_add(centred) / count : 0;
+  double variance = squares / count - rest * rest;
   return {near, static_cast<float>(rest), variance < 0 ? 0 : variance};
 }
 

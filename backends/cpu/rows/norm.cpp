@@ -57,9 +57,9 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
   NormArgs args;
   args.x = x.as<float>();
   args.y = view.out[0].as<float>();
-  args.n = 1;
-  for (size_t i = first_axis(view.node, x.dims.size()); i < x.dims.size(); i++) args.n *= x.dims[i];
-  args.rows = args.n ? x.count() / args.n : 0;
+  args.n = args.rows = 1;  // rows of no elements have a mean, too: NaN
+  size_t axis = first_axis(view.node, x.dims.size());
+  for (size_t i = 0; i < x.dims.size(); i++) (i < axis ? args.rows : args.n) *= x.dims[i];
   args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;
   args.eps = static_cast<float>(view.node.attrs.f64("eps"));
   if (is_residual(op)) {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "meaning.h"
+
+#include <cmath>
+
+#include "base/visit.h"
+#include "ops/expr.h"
+#include "passes/rebuild.h"
+#include "tests/support/tolerance.h"
+#include "tests/support/transforms.h"
+
+namespace rlx::test {
+
+namespace {
+
+// Half the spacing at 1 of what a value of this dtype, or its parts, is rounded to.
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF8E5M2: return 0x1p-3;
+    case DType::kF8E4M3: return 0x1p-4;
+    case DType::kBF16: return 0x1p-8;
+    case DType::kF16: return 0x1p-11;
+    case DType::kF32:
+    case DType::kC64: return 0x1p-24;
+    default: return 0;
+  }
+}
+
+bool is_real(DType dtype) {
+  return is_float(dtype) || dtypes::E.has(dtype);
+}
+
+c128 element(const Tensor& tensor, int64_t i) {
+  if (tensor.dtype() == DType::kC64) return c128(tensor.as<c64>()[i]);
+  if (tensor.dtype() == DType::kC128) return tensor.as<c128>()[i];
+  return element_as_f64(tensor, i);
+}
+
+bool is_nan(c128 value) {
+  return std::isnan(value.real()) || std::isnan(value.imag());
+}
+
+bool is_finite(c128 value) {
+  return std::isfinite(value.real()) && std::isfinite(value.imag());
+}
+
+// As they are written, except that any NaN is any NaN.
+bool same_element(const Tensor& a, const Tensor& b, int64_t i) {
+  auto unit = static_cast<size_t>(element_bytes(a.dtype())), at = static_cast<size_t>(i) * unit;
+  if (std::equal(a.data() + at, a.data() + at + unit, b.data() + at)) return true;
+  return (is_real(a.dtype()) || is_complex(a.dtype())) && is_nan(element(a, i)) && is_nan(element(b, i));
+}
+
+bool same_dims(const Tensor& a, const Tensor& b) {
+  return std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
+}
+
+std::string text(c128 value) {
+  return value.imag() == 0 ? format("%.9g", value.real()) : format("(%.9g, %.9g)", value.real(), value.imag());
+}
+
+std::string failed_at(size_t output, int64_t i, c128 got, c128 oracle, c128 typed) {
+  return format("output %zu differs at element %lld: it is %s, not %s (%s in its dtype)", output,
+                static_cast<long long>(i), text(got).c_str(), text(oracle).c_str(), text(typed).c_str());
+}
+
+std::string of_another_type(size_t output, const Tensor& got, const Tensor& want) {
+  return format("output %zu is %s, not %s", output, type_text(got.dtype(), got.dims()).c_str(),
+                type_text(want.dtype(), want.dims()).c_str());
+}
+
+// What no tolerance looks at (OPS.md 3.7): the sign of NaN and of zero, what is below the normal numbers of f32, and
+// the parts of a complex number that is not finite.
+Expr otherwise_equal(Expr value, Random& random) {
+  if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
+  Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
+  value = where(less_equal(size, scalar_like(value, 0x1p-126)), zero, value);
+  return where(equal(size, size), value, -value);
+}
+
+Result<Graph> with_primitives_only(Graph graph) {
+  auto is_composite = [&](const Node& node) { return !graph.info(node).is(kLeaf) && !graph.info(node).primitive(); };
+  while (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_composite))
+    graph = RLX_TRY(find_transform("decompose")->run(graph));
+  return graph;
+}
+
+// The graph with what every float node gives multiplied by a number within a few roundings of 1.
+Result<Graph> with_noise(const Graph& graph, Random& random) {
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  Builder builder(rebuild.graph());
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    RLX_TRY(rebuild.copy(i));
+    std::vector<Value> noisy;
+    for (uint32_t output = 0; output < graph.node(i).out.size(); output++) {
+      Expr value = builder.wrap(rebuild.mapped({i, output}));
+      if (is_float(value.dtype()) || is_complex(value.dtype())) {
+        double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
+        if (random.chance(50)) value = otherwise_equal(value, random);
+        value = value * builder.scalar(value.dtype(), 1 + rounding);
+      }
+      noisy.push_back(value.value());
+    }
+    RLX_TRY(Status(builder.status()));
+    rebuild.set(i, std::move(noisy));
+  }
+  return rebuild.finish();
+}
+
+}  // namespace
+
+Result<Meaning> Meaning::of(const RandomGraph& random) {
+  Meaning meaning(random);
+  for (EvalMode mode : {EvalMode::kOracle, EvalMode::kTyped})
+    meaning.runs_.push_back(RLX_TRY(interpret(random.graph, random.inputs, random.params, {mode, Bounds::kClamp})));
+  for (const Node& node : random.graph.nodes()) {
+    meaning.has_attention_ |= node.op == Op::kAttention;
+    meaning.steps_ = std::max(meaning.steps_, tolerance_of(random.graph.info(node).tol).steps);
+    for (const ValueType& type : node.out) meaning.epsilon_ = std::max(meaning.epsilon_, epsilon_of(type.dtype));
+  }
+  return meaning;
+}
+
+Status Meaning::add_noisy_runs() {
+  Random random(1);
+  Graph primitives = RLX_TRY(with_primitives_only(random_.graph));
+  for (int i = 0; i < 16; i++) {
+    Graph noisy = RLX_TRY(with_noise(primitives, random));
+    runs_.push_back(RLX_TRY(interpret(noisy, random_.inputs, random_.params, {EvalMode::kOracle, Bounds::kClamp})));
+  }
+  return {};
+}
+
+std::string Meaning::difference(const Results& got) {
+  std::string wrong = difference_now(got);
+  if (wrong.empty() || runs_.size() > 2) return wrong;
+  if (Status status = add_noisy_runs(); !status.ok()) return wrong + "; " + std::string(status.message());
+  return difference_now(got);
+}
+
+std::string Meaning::difference_now(const Results& got) const {
+  if (got.size() != runs_[0].size()) return "another number of outputs";
+  for (size_t output = 0; output < got.size(); output++)
+    if (std::string wrong = difference(output, got[output]); !wrong.empty()) return wrong;
+  return "";
+}
+
+std::string Meaning::difference_in_bits(const Results& got) const {
+  const Results& typed = runs_[1];
+  if (got.size() != typed.size()) return "another number of outputs";
+  for (size_t k = 0; k < got.size(); k++) {
+    const Tensor& want = typed[k];
+    if (got[k].dtype() != want.dtype() || !same_dims(got[k], want)) return of_another_type(k, got[k], want);
+    for (int64_t i = 0; i < want.count(); i++)
+      if (!same_element(got[k], want, i))
+        return failed_at(k, i, element(got[k], i), element(want, i), element(want, i));
+  }
+  return "";
+}
+
+// Whether rounding decides if this element overflows, or is a number at all: then nothing can be asked of it. Nor can
+// it of the NaN that attention may have by its definition from a key that a query does not use (OPS.md 214).
+bool Meaning::is_open(size_t output, int64_t i) const {
+  c128 exact = element(runs_[0][output], i);
+  if (has_attention_ && is_nan(exact)) return true;
+  return std::any_of(runs_.begin() + 1, runs_.end(), [&](const Results& run) {
+    c128 other = element(run[output], i);
+    if (is_finite(exact) != is_finite(other) || is_nan(exact) != is_nan(other)) return true;
+    return !is_finite(exact) && !is_nan(exact) && exact != other;
+  });
+}
+
+// The error may be a multiple of how far the runs are apart, or of one rounding at the largest value. Where they
+// disagree on integers (of a comparison, of a rounding to whole numbers), all of that output is left out.
+std::string Meaning::difference(size_t output, const Tensor& got) const {
+  const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
+  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) || !same_dims(got, oracle))
+    return of_another_type(output, got, typed);
+  double largest = 1, apart = 0;
+  for (int64_t i = 0; i < oracle.count(); i++) {
+    c128 exact = element(oracle, i);
+    if (!is_finite(exact)) continue;
+    largest = std::max(largest, std::abs(exact));
+    for (const Results& run : runs_)
+      if (c128 other = element(run[output], i); is_finite(other)) apart = std::max(apart, std::abs(exact - other));
+  }
+  bool is_exact = !is_real(typed.dtype()) && !is_complex(typed.dtype());
+  if (is_exact && apart > 0) return "";
+  double allowed = is_exact ? static_cast<double>(steps_) : 32 * apart + std::max(1e-6, 32 * epsilon_) * largest;
+  for (int64_t i = 0; i < oracle.count(); i++) {
+    if (is_open(output, i)) continue;
+    c128 value = element(got, i), exact = element(oracle, i);
+    bool same = is_nan(exact) ? is_nan(value) : value == exact || (!is_finite(exact) && is_complex(typed.dtype()));
+    if (!same && !(is_finite(value) && is_finite(exact) && std::abs(value - exact) <= allowed))
+      return failed_at(output, i, value, exact, element(typed, i));
+  }
+  return "";
+}
+
+}  // namespace rlx::test

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a random graph computes, known more than once: by the oracle, with every value rounded to its dtype, and with
+// noise of a few roundings on every node. How far these are apart says what rounding does to this graph, so that a long
+// chain of ops is judged by its own condition.
+#pragma once
+
+#include <string>
+
+#include "generate.h"
+#include "ops/interpret.h"
+
+namespace rlx::test {
+
+using Results = std::vector<Tensor>;
+
+class Meaning {
+ public:
+  // A status where the graph gives no results: a guard that its sizes break, a value that an op refuses. The graph
+  // outlives what is made of it.
+  static Result<Meaning> of(const RandomGraph& random);
+
+  // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
+  std::string difference(const Results& got);
+  // The same of results that must be those of typed evaluation, bit for bit (any NaN is any NaN).
+  std::string difference_in_bits(const Results& got) const;
+
+ private:
+  explicit Meaning(const RandomGraph& random) : random_(random) {}
+  Status add_noisy_runs();
+  std::string difference_now(const Results& got) const;
+  std::string difference(size_t output, const Tensor& got) const;
+  bool is_open(size_t output, int64_t i) const;
+
+  const RandomGraph& random_;
+  std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
+  bool has_attention_ = false;
+  int64_t steps_ = 0;   // that a row allows an integer to be off by
+  double epsilon_ = 0;  // of the narrowest dtype in the graph that floats are rounded to
+};
+
+}  // namespace rlx::test
