@@ -84,6 +84,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     Found found = find_kernel(device, options, graph, value.node);
     return found.kernel ? std::string() : found.why_not;
   };
+  context.checks_indices = options.kernels.bounds == Bounds::kError;
   context.report = &report;
   Graph graph = RLX_TRY(with_body_params(given));
   size_t number = 0;

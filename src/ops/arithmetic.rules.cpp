@@ -116,8 +116,7 @@ static Expr logical_identity(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     auto c = splat_value(m.graph(), m.in(i).value());
     if (!c) continue;
-    if (*c == neutral && keeps_shape(m, m.in(1 - i))) return m.in(1 - i);
-    if (*c != neutral) return broadcast_to(m.in(i), m.anchor().dims());
+    return broadcast_to(m.in(*c == neutral ? 1 - i : i), m.anchor().dims());
   }
   return Expr();
 }
@@ -134,6 +133,19 @@ static Expr double_not(const Match& m) {
       Expr x = m.builder().wrap(inner.in[1 - k]);
       if (flip && *flip == 1 && keeps_shape(m, x)) return x;
     }
+  }
+  return Expr();
+}
+
+// not(a < b) -> b <= a; not(a <= b) -> b < a; of integers, where there is no NaN
+static Expr not_less(const Match& m) {
+  if (m.anchor().dtype() != DType::kBool) return Expr();
+  for (size_t i = 0; i < 2; i++) {
+    auto flip = splat_value(m.graph(), m.in(1 - i).value());
+    const Node& inner = m.node(m.in(i));
+    if (!flip || *flip != 1 || (inner.op != Op::kLt && inner.op != Op::kLe) || !keeps_shape(m, m.in(i))) continue;
+    Expr a = m.builder().wrap(inner.in[0]), b = m.builder().wrap(inner.in[1]);
+    if (is_integer(a.dtype())) return inner.op == Op::kLt ? less_equal(b, a) : less(b, a);
   }
   return Expr();
 }
@@ -203,6 +215,7 @@ void add_arithmetic_rules(RuleSet& rules) {
   rules.add(exact, "where_condition", std::vector{Op::kWhere}, where_condition);
   rules.add(exact, "logical_identity", std::vector{Op::kBitAnd, Op::kBitOr}, logical_identity);
   rules.add(exact, "double_not", std::vector{Op::kBitXor}, double_not);
+  rules.add(exact, "not_less", std::vector{Op::kBitXor}, not_less);
   rules.add(close, "scalar_out_of_view", std::vector{Op::kReshape, Op::kTranspose},
             [](const Match& m) { return scalar_out_of(m, 0); });
   rules.add(close, "scalar_out_of_product", std::vector{Op::kMatmul}, scalar_out_of_product);

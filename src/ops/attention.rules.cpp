@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention (SPELLINGS.md 4): from the product with v inwards, each link of the scores' chain is absorbed by one small
 // function, in whatever order the links stand; what is collected on the way becomes attributes and operands.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/rules.h"
+#include "rewrite/affine.h"
 #include "rewrite/facts.h"
 
 namespace rlx {
@@ -15,10 +17,12 @@ struct Scores {
   Expr q, k;  // rank 3 or 4, k not transposed
   double scale = 1;
   double softcap = 0;
-  std::vector<Expr> masks;   // boolean, true = attend
-  std::vector<Expr> biases;  // added after scale and softcap
-  double fill = NAN;         // what the masks put in place of a score: -inf or a finite number; NAN: no mask yet
-  std::vector<Dim> dims;     // of the scores
+  std::vector<Expr> masks;     // boolean, true = attend
+  std::vector<Expr> summands;  // those of the masks that were added, as they were
+  bool keeps_floats = false;   // masks that are added stay floats
+  std::vector<Expr> biases;    // added after scale and softcap
+  double fill = NAN;           // what the masks put in place of a score: -inf or a finite number; NAN: no mask yet
+  std::vector<Dim> dims;       // of the scores
 };
 
 class Walk {
@@ -105,43 +109,108 @@ class Walk {
     return false;
   }
 
-  // scores + m: a boolean mask if m is where(M, 0, NEG), else a bias
+  // scores + m: a boolean mask if m is one in disguise, else a bias
   bool masked_by_sum(const Node& node, Scores& out) {
     for (size_t i = 0; i < 2; i++) {
       Scores inner = out;
       Expr term = in(node, 1 - i);
       if (!scores(in(node, i), inner)) continue;
       if (!fits(term, out.dims)) return miss("a mask enlarges the scores");
-      if (!add_mask_term(term, inner)) inner.biases.push_back(term);
+      std::optional<Disguised> found = disguised(term);
+      if (found && same_fill(found->fill, inner)) {
+        inner.masks.push_back(found->mask);
+        inner.summands.push_back(term);
+        if (found->bias) inner.biases.push_back(found->bias);
+      } else if (splat(term) != 0) {
+        if (found && std::isfinite(found->fill) && !as_floats(inner)) return miss("two masks of finite fills");
+        inner.biases.push_back(term);
+      }
       out = inner;
       return true;
     }
     return false;
   }
 
-  // where(M, scores, NEG)
-  bool masked_by_choice(const Node& node, Scores& out) {
-    auto fill = splat(in(node, 2));
-    if (!fill || !is_fill(*fill)) return false;
-    Scores inner = out;
-    if (!scores(in(node, 1), inner) || !same_fill(*fill, inner)) return false;
-    inner.masks.push_back(in(node, 0));
-    out = inner;
+  // Two finite fills that are added make -inf where both apply, so that such rows share among some keys only: no
+  // boolean says that, and the masks stay the floats that they were.
+  static bool as_floats(Scores& out) {
+    if (out.summands.size() != out.masks.size()) return false;
+    out.biases.insert(out.biases.end(), out.summands.begin(), out.summands.end());
+    out.masks.clear();
+    out.summands.clear();
+    out.fill = NAN;
+    out.keeps_floats = true;
     return true;
   }
 
-  bool add_mask_term(Expr term, Scores& out) {
+  // where(M, scores, NEG), where(not M, NEG, scores)
+  bool masked_by_choice(const Node& node, Scores& out) {
+    for (size_t i = 1; i < 3; i++) {
+      auto fill = splat(in(node, 3 - i));
+      if (!fill || !is_fill(*fill)) continue;
+      Scores inner = out;
+      if (!scores(in(node, i), inner) || !same_fill(*fill, inner)) return false;
+      inner.masks.push_back(i == 1 ? in(node, 0) : logical_not(in(node, 0)));
+      out = inner;
+      return true;
+    }
+    return false;
+  }
+
+  // What a float that is added to the scores says as a mask.
+  struct Disguised {
+    Expr mask, bias;  // where the mask is true
+    double fill;
+  };
+  std::optional<Disguised> disguised(Expr term) const {
+    if (auto found = chosen(term)) return found;
+    if (auto found = complement(term)) return found;
+    return constant_mask(term);
+  }
+
+  // where(M, bias, NEG)
+  std::optional<Disguised> chosen(Expr term) const {
     const Node& node = m_.node(term);
-    if (node.op != Op::kWhere) return false;
-    auto yes = splat(in(node, 1)), no = splat(in(node, 2));
-    if (!yes || !no || *yes != 0 || !is_fill(*no) || !same_fill(*no, out)) return false;
-    out.masks.push_back(in(node, 0));
-    return true;
+    if (node.op != Op::kWhere) return std::nullopt;
+    auto fill = splat(in(node, 2));
+    if (!fill || !is_fill(*fill)) return std::nullopt;
+    if (splat(in(node, 1)) == 0) return Disguised{in(node, 0), Expr(), *fill};
+    return std::isinf(*fill) ? std::optional(Disguised{in(node, 0), in(node, 1), *fill}) : std::nullopt;
+  }
+
+  // (1 - cast(M)) * NEG, M boolean: an integer M may hold more than 0 and 1, and 0 * -inf is NaN
+  std::optional<Disguised> complement(Expr term) const {
+    const Node& product = m_.node(term);
+    if (product.op != Op::kMul) return std::nullopt;
+    for (size_t i = 0; i < 2; i++) {
+      auto fill = splat(in(product, i));
+      const Node& rest = m_.node(in(product, 1 - i));
+      if (!fill || !is_fill(*fill) || std::isinf(*fill) || rest.op != Op::kSub || splat(in(rest, 0)) != 1) continue;
+      const Node& number = m_.node(in(rest, 1));
+      if (number.op == Op::kCast && m_.graph().type(number.in[0]).dtype == DType::kBool)
+        return Disguised{in(number, 0), Expr(), *fill};
+    }
+    return std::nullopt;
+  }
+
+  // A constant of zeros and one fill.
+  std::optional<Disguised> constant_mask(Expr term) const {
+    const Tensor* tensor = m_.graph().constant(term.value());
+    if (!tensor || is_block(tensor->dtype())) return std::nullopt;
+    double fill = 0;
+    for (int64_t i = 0; i < tensor->count(); i++) {
+      double element = element_as_f64(*tensor, i);
+      if (element == 0) continue;
+      if (!is_fill(element) || (fill != 0 && element != fill)) return std::nullopt;
+      fill = element;
+    }
+    return fill != 0 ? std::optional(Disguised{equal(term, 0.0), Expr(), fill}) : std::nullopt;
   }
 
   static bool is_fill(double value) { return value <= -1e9; }
-  // Two finite fills that are added reach -inf together: such masks stay floats.
-  bool same_fill(double fill, Scores& out) {
+  // Whether a mask of this fill may join the others as a boolean.
+  static bool same_fill(double fill, Scores& out) {
+    if (out.keeps_floats) return false;
     if (std::isnan(out.fill)) out.fill = fill;
     return out.fill == fill && (std::isinf(fill) || out.masks.empty());
   }
@@ -196,6 +265,63 @@ Expr for_rank4(Expr term, size_t rank) {
   return reshape(term, {term.dim(0), 1, term.dim(1), term.dim(2)});
 }
 
+// ---- masks in normal form ----
+
+// What a conjunction of masks says of the positions of query i and key j, and what is left to look up.
+struct Masks {
+  std::optional<Dim> right, left;  // allowed only where j <= i + right, j >= i - left
+  std::vector<Expr> of_positions;  // the masks that say so
+  std::vector<Expr> others;
+  std::vector<Value> seen;
+};
+
+// a <= b or a < b between i and j alone
+bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
+  const Node& node = m.node(mask);
+  if (node.op != Op::kLe && node.op != Op::kLt) return false;
+  auto a = affine_form(m.graph(), node.in[0]), b = affine_form(m.graph(), node.in[1]);
+  if (!a || !b) return false;
+  Affine slack = *b - *a;  // not negative where allowed; for a < b, positive
+  size_t rank = slack.steps.size();
+  if (rank < 2 || !std::all_of(slack.steps.begin(), slack.steps.end() - 2, [](const Dim& step) { return step.is(0); }))
+    return false;
+  const Dim& by_key = slack.steps[rank - 1];
+  Dim by_query = scores[scores.size() - 2].is(1) ? Dim(0) - by_key : slack.steps[rank - 2];
+  Dim bound = node.op == Op::kLt ? slack.offset - 1 : slack.offset;
+  std::optional<Dim>& side = by_key.is(-1) ? out.right : out.left;
+  if (!(by_query + by_key).is(0) || !(by_key.is(-1) || by_key.is(1)) || side) return false;
+  side = bound;
+  out.of_positions.push_back(mask);
+  return true;
+}
+
+void take_apart(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
+  if (std::find(out.seen.begin(), out.seen.end(), mask.value()) != out.seen.end()) return;
+  out.seen.push_back(mask.value());
+  const Node& node = m.node(mask);
+  if (node.op == Op::kBitAnd || node.op == Op::kBroadcastTo) {
+    for (Value part : node.in) take_apart(m, m.builder().wrap(part), scores, out);
+  } else if (splat_value(m.graph(), mask.value()) != 1 && !compares_positions(m, mask, scores, out)) {
+    out.others.push_back(mask);
+  }
+}
+
+// Positions as attributes of attention, by whichever alignment makes the bounds numbers; else they stay masks.
+void align(Masks& masks, const Dim& queries, const Dim& keys, NamedAttrs& attrs) {
+  if (masks.of_positions.empty()) return;
+  auto is_count = [](const Dim& dim) { return dim.is_literal() && dim.literal() >= 0; };
+  for (const auto& [name, shift] : {std::pair("lower_right", keys - queries), {"upper_left", Dim(0)}}) {
+    Dim right = masks.right ? *masks.right - shift : Dim(0), left = masks.left ? *masks.left + shift : Dim(0);
+    if (!is_count(right) || !is_count(left)) continue;
+    attrs.emplace_back("align", std::string(name));
+    if (masks.right && right.is(0)) attrs.emplace_back("causal", int64_t{1});
+    if (masks.right && !right.is(0)) attrs.emplace_back("window_right", right.literal());
+    if (masks.left) attrs.emplace_back("window_left", left.literal());
+    return;
+  }
+  masks.others.insert(masks.others.end(), masks.of_positions.begin(), masks.of_positions.end());
+}
+
 // ---- the rule ----
 
 // p = softmax(scores), or that with its NaN rows zeroed: where(p = p, p, 0)
@@ -235,71 +361,18 @@ Expr form_attention(const Match& m) {
   if (Expr small_k = ungrouped(m, k), small_v = ungrouped(m, v); small_k && small_v && small_k.dim(1) == small_v.dim(1))
     k = small_k, v = small_v;
   NamedAttrs attrs{{"scale", s.scale}, {"softcap", s.softcap}, {"empty_row", std::string(empty_row(s, guarded))}};
-  Expr mask = for_rank4(conjunction(s.masks), s.q.rank()), bias = for_rank4(total(s.biases), s.q.rank());
+  Masks masks;
+  for (Expr mask : s.masks) take_apart(m, mask, s.dims, masks);
+  align(masks, q.dim(2), k.dim(2), attrs);
+  Expr mask = for_rank4(conjunction(masks.others), s.q.rank()), bias = for_rank4(total(s.biases), s.q.rank());
   Expr y = m.builder().op(Op::kAttention, {q, k, v, mask, bias}, std::move(attrs));
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
-}
-
-// ---- layouts ----
-
-const Node* attention_of(const Match& m, Expr x, std::string_view layout) {
-  if (!x || m.node(x).op != Op::kAttention || x.value().output != 0) return nullptr;
-  if (m.rewriter().used_elsewhere(x.value()) || !m.node(x).attrs.is("layout", layout)) return nullptr;
-  return &m.node(x);
-}
-
-Expr with_layout(const Match& m, const Node& attention, std::array<Expr, 3> qkv, Attrs attrs) {
-  std::vector<Expr> in(qkv.begin(), qkv.end());
-  for (size_t i = 3; i < attention.in.size(); i++)
-    in.push_back(present(attention.in[i]) ? m.builder().wrap(attention.in[i]) : Expr());
-  return m.builder().add(m.graph().info(attention), in, std::move(attrs))[0];
-}
-
-// transpose(attention(q, k, v), 0213) where q, k, v are such transposes themselves -> layout bshd
-Expr to_bshd(const Match& m) {
-  static const Axes kSwap{0, 2, 1, 3};
-  const Node* attention = attention_of(m, m.in(0), "bhsd");
-  if (!attention || m.attrs().i64s("perm") != kSwap) return Expr();
-  std::array<Expr, 3> qkv;
-  for (size_t i = 0; i < 3; i++) {
-    const Node& node = m.graph().node(attention->in[i]);
-    if (node.op != Op::kTranspose || node.attrs.i64s("perm") != kSwap)
-      return m.miss("q, k or v has its heads in front");
-    qkv[i] = m.builder().wrap(node.in[0]);
-  }
-  return with_layout(m, *attention, qkv, attention->attrs.with("layout", std::string("bshd")));
-}
-
-// reshape(attention(bshd), [B, S, H*D]) where q, k, v are splits of [B, S, H*D] -> layout bsx
-Expr to_bsx(const Match& m) {
-  const Node* attention = attention_of(m, m.in(0), "bshd");
-  Expr y = m.in(0);
-  if (!attention || m.anchor().rank() != 3 || !(m.anchor().dim(1) == y.dim(1))) return Expr();
-  std::array<Expr, 3> qkv;
-  for (size_t i = 0; i < 3; i++) {
-    const Node& node = m.graph().node(attention->in[i]);
-    const std::vector<Dim>& split = node.out[0].dims;
-    if (node.op != Op::kReshape || m.graph().type(node.in[0]).rank() != 3)
-      return m.miss("q, k or v is no split of its last axis");
-    qkv[i] = m.builder().wrap(node.in[0]);
-    if (!(qkv[i].dim(0) == split[0]) || !(qkv[i].dim(1) == split[1]) || !split[2].is_literal())
-      return m.miss("q, k or v is no split of its last axis");
-  }
-  auto heads = [&](size_t i) { return AttrValue(m.graph().type(attention->in[i]).dims[2].literal()); };
-  Attrs attrs =
-      attention->attrs.with("layout", std::string("bsx")).with("num_heads", heads(0)).with("num_kv_heads", heads(1));
-  return with_layout(m, *attention, qkv, std::move(attrs));
 }
 
 }  // namespace
 
 void add_score_rules(RuleSet& rules) {
   rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention);
-}
-
-void add_attention_layout_rules(RuleSet& rules) {
-  rules.add(exact, "attention_bshd", std::vector{Op::kTranspose}, to_bshd);
-  rules.add(exact, "attention_bsx", std::vector{Op::kReshape}, to_bsx);
 }
 
 }  // namespace rlx

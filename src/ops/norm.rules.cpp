@@ -80,6 +80,7 @@ static Expr residual_norm(const Match& m, Op fused) {
   const Node& node = m.node(m.anchor());
   Expr total = m.in(0);
   if (m.node(total).op != Op::kAdd) return Expr();
+  if (is_half(total.dtype()) && !m.rewriter().allows(close)) return Expr();  // it normalises the sum before rounding it
   int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
   if (axis != -1 && axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)

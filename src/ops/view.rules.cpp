@@ -104,6 +104,60 @@ static Expr full_slice(const Match& m) {
   return m.in(0);
 }
 
+// Bounds as they are read: ends within x, axes from the front. So equal slices are one node.
+static Expr normal_slice(const Match& m) {
+  const Attrs& attrs = m.attrs();
+  Expr x = m.in(0);
+  std::vector<Dim> starts = attrs.dims("starts"), ends = attrs.dims("ends");
+  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, starts.size());
+  Axes steps = attrs.has("steps") ? attrs.i64s("steps") : Axes(starts.size(), 1);
+  for (size_t i = 0; i < starts.size(); i++) {
+    if (axes[i] < 0) axes[i] += static_cast<int64_t>(x.rank());
+    if (steps[i] != 1 || m.graph().range(starts[i]).lo < 0) return Expr();
+    ends[i] = starts[i] + m.anchor().dims()[static_cast<size_t>(axes[i])];
+    if (!m.graph().implies_le(ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
+  }
+  if (attrs.has("axes") && attrs.has("steps") && ends == attrs.dims("ends") && axes == attrs.i64s("axes"))
+    return Expr();
+  return m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+}
+
+// The axis of `from` that each axis of `to` is, where a reshape between them only adds and drops 1-dims; of an added
+// one, the rank of `from`. Empty if it does more.
+static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const Dim> to) {
+  std::vector<size_t> kept;
+  size_t next = 0;
+  auto skip_ones = [&] {
+    while (next < from.size() && from[next].is(1)) next++;
+  };
+  for (const Dim& dim : to) {
+    if (!dim.is(1)) skip_ones();
+    if (!dim.is(1) && (next == from.size() || !(dim == from[next]))) return {};
+    kept.push_back(dim.is(1) ? from.size() : next++);
+  }
+  skip_ones();
+  return next == from.size() ? kept : std::vector<size_t>();
+}
+
+// slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims: reshapes gather at the end
+static Expr slice_before_reshape(const Match& m) {
+  const Node* inner = producer(m, m.in(0), Op::kReshape);
+  if (!inner || !m.attrs().has("axes")) return Expr();
+  Expr x = m.builder().wrap(inner->in[0]);
+  std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
+  if (kept.empty()) return Expr();
+  NamedAttrs attrs = m.attrs().named();
+  for (auto& [name, value] : attrs) {
+    if (name != "axes") continue;
+    for (int64_t& axis : std::get<Axes>(value)) {
+      size_t source = kept[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(kept.size()) : axis)];
+      if (source == x.rank()) return Expr();
+      axis = static_cast<int64_t>(source);
+    }
+  }
+  return reshape(m.builder().op(Op::kSlice, {x}, std::move(attrs)), m.anchor().dims());
+}
+
 static Expr concat_of_one(const Match& m) {
   return m.node(m.anchor()).in.size() == 1 ? m.in(0) : Expr();
 }
@@ -128,7 +182,7 @@ static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a,
   return dims;
 }
 
-// op(broadcast_to(a), b) -> op(a, b) where the result keeps its shape
+// op(broadcast_to(a), b) -> op(a, b), broadcast afterwards where b alone has not the shape
 static Expr broadcast_by_op(const Match& m) {
   const Node& node = m.node(m.anchor());
   for (size_t i = 0; i < node.in.size(); i++) {
@@ -140,7 +194,9 @@ static Expr broadcast_by_op(const Match& m) {
       in.push_back(m.builder().wrap(k == i ? inner->in[0] : node.in[k]));
       dims = certain_broadcast(*dims, in.back().dims());
     }
-    if (dims && *dims == m.anchor().dims()) return m.builder().add(m.graph().info(node), in, node.attrs)[0];
+    if (!dims) continue;
+    Expr y = m.builder().add(m.graph().info(node), in, node.attrs)[0];
+    return broadcast_to(y, m.anchor().dims());
   }
   return Expr();
 }
@@ -157,6 +213,8 @@ void add_view_rules(RuleSet& rules) {
   rules.add(exact, "transpose_once", std::vector{Op::kTranspose}, normal_transpose);
   rules.add(exact, "transpose_before_merge", std::vector{Op::kTranspose}, transpose_before_merge);
   rules.add(exact, "full_slice", std::vector{Op::kSlice}, full_slice);
+  rules.add(exact, "slice_bounds", std::vector{Op::kSlice}, normal_slice);
+  rules.add(exact, "slice_before_reshape", std::vector{Op::kSlice}, slice_before_reshape);
   rules.add(exact, "concat_of_one", std::vector{Op::kConcat}, concat_of_one);
   rules.add(exact, "broadcast_once", std::vector{Op::kBroadcastTo}, normal_broadcast);
   rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op);

@@ -7,6 +7,7 @@ RewriteOptions PassContext::rewrite_options(std::string_view pass) const {
   RewriteOptions options;
   options.math = math;
   options.skip = skip;
+  options.checks_indices = checks_indices;
   options.report = report;
   options.pass = pass;
   return options;

@@ -19,6 +19,7 @@ struct PassContext {
   // Why the device has no kernel for a node as it stands; empty: it has one. Null: a device that has none for
   // composites.
   std::function<std::string(const Graph&, Value)> refuses = nullptr;
+  bool checks_indices = true;  // of RewriteOptions
   RewriteReport* report = nullptr;
 
   bool supports(const Graph& graph, Value value) const { return refuses && refuses(graph, value).empty(); }

@@ -97,12 +97,21 @@ Expr Match::in(size_t i) const {
 
 // ---- matching ----
 
-// A product that is being taken apart: which factor comes next, and the values that earlier ones took.
+// Nested `mul`s as a tree of occurrences: in x * x the value x stands twice, and is two factors.
+struct Occurrence {
+  Value value;
+  size_t left = 0, right = 0;  // into the tree; 0: not a product that can be taken apart
+  bool is_product() const { return left != 0; }
+};
+using ProductTree = std::vector<Occurrence>;
+static constexpr size_t kLargestProduct = 64;  // beyond it factors stay products
+
+// A product that is being taken apart: which factor comes next, and the occurrences that earlier ones took.
 struct ProductState {
   const PatternNode* pattern;
   size_t index;
-  Value root;
-  std::vector<Value> placed;
+  const ProductTree* tree;
+  std::vector<size_t> placed;
 };
 
 // Goals are a linked list on the stack: to match is to meet the first goal in some way and then all the others.
@@ -133,7 +142,7 @@ class Matcher {
       case PatternNode::kAny: return bind(pattern, value) && solve(next);
       case PatternNode::kNumber: return is_near(pattern.number, value) && solve(next);
       case PatternNode::kOp: return step_op(pattern, value, next);
-      case PatternNode::kProduct: return bind(pattern, value) && place_factor({&pattern, 0, value, {}}, next);
+      case PatternNode::kProduct: return step_product(pattern, value, next);
       case PatternNode::kEither: return step_either(pattern, value, next);
     }
     return false;
@@ -171,26 +180,40 @@ class Matcher {
     return solve(goals.empty() ? next : &goals[0]);
   }
 
+  bool step_product(const PatternNode& pattern, Value value, const Goal* next) {
+    if (!bind(pattern, value)) return false;
+    ProductTree tree{{value}};
+    for (size_t at = 0; at < tree.size() && tree.size() < kLargestProduct; at++) {
+      const Node& node = match_.graph().node(tree[at].value);
+      if (node.op != Op::kMul || !is_free(tree[at].value)) continue;
+      tree[at].left = tree.size(), tree[at].right = tree.size() + 1;
+      tree.push_back({node.in[0]});
+      tree.push_back({node.in[1]});
+    }
+    return place_factor({&pattern, 0, &tree, {}}, next);
+  }
+
   // Places the next factor on any sub-product that is still whole; after the last, sees to what is left.
   bool place_factor(const ProductState& state, const Goal* next) {
     if (state.index == state.pattern->in.size()) return finish_product(state, next);
-    std::vector<Value> candidates;
-    collect_products(state.root, state.placed, candidates);
-    for (Value candidate : candidates) {
+    std::vector<Value> tried;  // of equal values the first will do
+    for (size_t at = 0; at < state.tree->size(); at++) {
+      Value value = (*state.tree)[at].value;
+      if (is_touched(state, at) || std::find(tried.begin(), tried.end(), value) != tried.end()) continue;
+      tried.push_back(value);
       ProductState then = state;
       then.index++;
-      then.placed.push_back(candidate);
+      then.placed.push_back(at);
       Goal rest{.next = next, .product = &then};
-      Goal factor{state.pattern->in[state.index].get(), candidate, &rest};
+      Goal factor{state.pattern->in[state.index].get(), value, &rest};
       if (solve(&factor)) return true;
     }
     return false;
   }
 
   bool finish_product(const ProductState& state, const Goal* next) {
-    std::vector<Value> placed = state.placed, left;
-    take_apart(state.root, placed, left);
-    if (!placed.empty()) return false;  // one factor lies inside another
+    std::vector<Value> left;
+    collect_rest(state, 0, left);
     if (state.pattern->rest.get()) {
       if (left.size() != 1) return false;
       Goal goal{state.pattern->rest.get(), left[0], next};
@@ -205,44 +228,33 @@ class Matcher {
     return near(scalar, state.pattern->number) && solve(next);
   }
 
-  bool is_inner_product(Value value) const { return match_.graph().node(value).op == Op::kMul && is_free(value); }
-
-  // Every sub-product of the tree under `root` that holds no placed factor as a whole of its own.
-  void collect_products(Value root, const std::vector<Value>& placed, std::vector<Value>& out) const {
-    if (std::find(placed.begin(), placed.end(), root) != placed.end()) return;
-    if (std::find(out.begin(), out.end(), root) == out.end()) out.push_back(root);
-    if (is_inner_product(root))
-      for (Value in : match_.graph().node(root).in) collect_products(in, placed, out);
+  static bool holds(const ProductTree& tree, size_t whole, size_t part) {
+    if (whole == part) return true;
+    return tree[whole].is_product() && (holds(tree, tree[whole].left, part) || holds(tree, tree[whole].right, part));
   }
 
-  bool holds_any(Value root, const std::vector<Value>& wanted) const {
-    if (std::find(wanted.begin(), wanted.end(), root) != wanted.end()) return true;
-    if (!is_inner_product(root)) return false;
-    const Node& node = match_.graph().node(root);
-    return holds_any(node.in[0], wanted) || holds_any(node.in[1], wanted);
+  // Whether the occurrence has a part in common with a placed factor.
+  static bool is_touched(const ProductState& state, size_t at) {
+    return std::any_of(state.placed.begin(), state.placed.end(),
+                       [&](size_t placed) { return holds(*state.tree, at, placed) || holds(*state.tree, placed, at); });
   }
 
-  // Splits `root` as far as needed to find the placed factors (and takes them off the list); the others go to `left`.
-  void take_apart(Value root, std::vector<Value>& placed, std::vector<Value>& left) const {
-    auto found = std::find(placed.begin(), placed.end(), root);
-    if (found != placed.end()) {
-      placed.erase(found);
-    } else if (is_inner_product(root) && holds_any(root, placed)) {
-      const Node& node = match_.graph().node(root);
-      take_apart(node.in[0], placed, left);
-      take_apart(node.in[1], placed, left);
-    } else if (is_inner_product(root) && !splat_value(match_.graph(), root) && has_scalar(root)) {
-      const Node& node = match_.graph().node(root);  // a scalar joined to a factor: they are judged apart
-      take_apart(node.in[0], placed, left);
-      take_apart(node.in[1], placed, left);
-    } else {
-      left.push_back(root);
+  // What no factor took, in pieces as large as that allows; a scalar joined to such a piece is a piece of its own.
+  void collect_rest(const ProductState& state, size_t at, std::vector<Value>& left) const {
+    const Occurrence& it = (*state.tree)[at];
+    if (std::find(state.placed.begin(), state.placed.end(), at) != state.placed.end()) return;
+    bool splits = it.is_product() && (is_touched(state, at) || (!is_scalar(it.value) && has_scalar(state, it)));
+    if (!splits) {
+      left.push_back(it.value);
+      return;
     }
+    collect_rest(state, it.left, left);
+    collect_rest(state, it.right, left);
   }
 
-  bool has_scalar(Value product) const {
-    const Node& node = match_.graph().node(product);
-    return splat_value(match_.graph(), node.in[0]) || splat_value(match_.graph(), node.in[1]);
+  bool is_scalar(Value value) const { return splat_value(match_.graph(), value).has_value(); }
+  bool has_scalar(const ProductState& state, const Occurrence& product) const {
+    return is_scalar((*state.tree)[product.left].value) || is_scalar((*state.tree)[product.right].value);
   }
 
   // Constants in files are f32 or f16 roundings of the formula's.

@@ -67,10 +67,25 @@ bool Rewriter::may_be_repeated(Value value) const {
 
 // ---- construction ----
 
+static bool commutes(const OpInfo& info, std::span<const Value> in) {
+  return info.is(kCommutative) && in.size() == 2;
+}
+
 static size_t hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs) {
   size_t seed = info.id * size_t{0x9e3779b97f4a7c15u} ^ attrs.hash();
-  for (Value value : in) seed = (seed ^ (value.node * size_t{31} + value.output)) * 0x100000001b3u + (seed >> 32);
+  auto add = [&](Value value) {
+    seed = (seed ^ (value.node * size_t{31} + value.output)) * 0x100000001b3u + (seed >> 32);
+  };
+  if (commutes(info, in))
+    add(std::min(in[0], in[1])), add(std::max(in[0], in[1]));
+  else
+    std::for_each(in.begin(), in.end(), add);
   return seed;
+}
+
+static bool same_inputs(const OpInfo& info, std::span<const Value> a, std::span<const Value> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end()) ||
+         (commutes(info, a) && commutes(info, b) && a[0] == b[1] && a[1] == b[0]);
 }
 
 Result<Value> Rewriter::append(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
@@ -81,9 +96,7 @@ Result<Value> Rewriter::append(const OpInfo& info, std::span<const Value> in, At
     auto [first, last] = known_.equal_range(hash);
     for (auto at = first; at != last; ++at) {
       const Node& node = to_.node(at->second);
-      if (node.op == info.op() && std::equal(in.begin(), in.end(), node.in.begin(), node.in.end()) &&
-          node.attrs == attrs)
-        return Value{at->second, 0};
+      if (node.op == info.op() && same_inputs(info, in, node.in) && node.attrs == attrs) return Value{at->second, 0};
     }
   }
   Value value = RLX_TRY(to_.add(info, in, std::move(attrs), std::move(name)));

@@ -56,6 +56,7 @@ struct RewriteOptions {
   std::function<std::string(const Graph&, Value)> refuses = nullptr;
   // Whether a composite is to be replaced by its decomposition as it is built. Null: none.
   std::function<bool(const Graph&, Value)> expands = nullptr;
+  bool checks_indices = true;  // an index out of range fails the run, so that a guard may fail it instead
   RewriteReport* report = nullptr;
   std::string_view pass;
 };

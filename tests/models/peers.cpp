@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks that another framework exported in two ways each (tests/peer/export.py), through the whole library: every
+// composite forms, nothing is left of its parts, and at three sizes the results are those that the framework had.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ir/text.h"
+#include "passes/pass.h"
+#include "runtime/compiled.h"
+#include "tests/support/models.h"
+
+namespace rlx::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSizes = 3;            // NET.0.tensors, .1., .2.
+constexpr double kTolerance = 1e-4;  // of the largest value
+
+// The folder that `./dev peers` fills, unless RLX_PEERS names another.
+fs::path folder() {
+  const char* given = std::getenv("RLX_PEERS");
+  return given ? fs::path(given) : fs::path(RLX_TESTS_DIR).parent_path() / "build" / "peers" / "exports";
+}
+
+using Counts = std::map<std::string, int>;
+
+// What a network is to become.
+struct Net {
+  Counts ops;  // how often each stands in it, and no other one
+  bool causal;
+  int64_t kv_heads;  // of 4 query heads
+};
+
+const std::map<std::string, Net> kNets = {
+    {"encoder",
+     {{{"add", 2},  // of the three embeddings
+       {"attention", 2},
+       {"cast", 1},    // the mask as booleans
+       {"concat", 4},  // weights and biases of q, k and v
+       {"gather", 2},
+       {"layer_norm", 1},
+       {"linear", 8},
+       {"reshape", 2},
+       {"residual_layer_norm", 4},
+       {"slice", 7}},
+      false,
+      4}},
+    {"decoder",
+     {{{"attention", 2},
+       {"cast", 2},
+       {"concat", 8},  // weights of q, k and v and of gate and up; the cache of k and v
+       {"cos", 1},
+       {"gather", 1},
+       {"glu", 2},
+       {"linear", 9},
+       {"mul", 1},  // angles
+       {"reshape", 10},
+       {"residual_rms_norm", 4},
+       {"rms_norm", 1},
+       {"rope", 4},
+       {"sin", 1},
+       {"slice", 7},
+       {"transpose", 8}},  // to and from [batch, heads, ...], which the caches have
+      true,
+      2}},
+    {"vision",
+     {{{"add", 1},  // positions
+       {"attention", 2},
+       {"broadcast_to", 1},  // the class token
+       {"concat", 5},
+       {"conv_bias_act", 1},
+       {"layer_norm", 1},
+       {"linear", 9},
+       {"reshape", 3},
+       {"residual_layer_norm", 4},
+       {"slice", 7},
+       {"transpose", 1}},
+      false,
+      4}},
+};
+
+Counts count_ops(const Graph& graph) {
+  Counts counts;
+  for (const Node& node : graph.nodes())
+    if (!graph.info(node).is(kLeaf)) counts[std::string(graph.info(node).name)]++;
+  return counts;
+}
+
+std::string text_of(const Counts& counts) {
+  std::string text;
+  for (const auto& [op, count] : counts) text += op + " " + std::to_string(count) + "\n";
+  return text;
+}
+
+// The passes up to merge-siblings, for a device that takes every composite.
+Result<Graph> composed(const Graph& graph) {
+  PassContext context;
+  context.refuses = [](const Graph&, Value) { return std::string(); };
+  Graph current = RLX_TRY(canonicalize(graph, context));
+  current = RLX_TRY(fold_constants(current, context));
+  current = RLX_TRY(fuse_composites(current, context));
+  return merge_siblings(current, context);
+}
+
+// The symbols that the inputs' dims name, each at the largest size of the cases.
+NamedAttrs largest_sizes(const Graph& graph, const std::vector<TensorsByName>& cases) {
+  std::map<std::string, int64_t> largest;
+  for (uint32_t node : graph.inputs())
+    for (size_t axis = 0; axis < graph.node(node).out[0].rank(); axis++)
+      for (const TensorsByName& tensors : cases)
+        if (const std::string* symbol = graph.node(node).out[0].dims[axis].symbol_name())
+          largest[*symbol] = std::max(largest[*symbol], tensors.at(graph.leaf_name(node)).dims()[axis]);
+  NamedAttrs options;
+  for (const auto& [symbol, size] : largest) options.emplace_back("dims." + symbol, size);
+  return options;
+}
+
+// All outputs by name.
+Result<TensorsByName> run(Compiled& program, const TensorsByName& given) {
+  std::vector<std::string_view> in_names, out_names;
+  std::vector<Tensor> in;
+  for (const Slot& slot : program.slots(SlotKind::kInput)) {
+    in_names.push_back(slot.name);
+    in.push_back(given.at(slot.name));
+  }
+  for (const Slot& slot : program.slots(SlotKind::kOutput)) out_names.push_back(slot.name);
+  std::vector<Tensor> results = RLX_TRY(program.run(in_names, in, out_names, out_names.size()));
+  TensorsByName tensors;
+  for (size_t i = 0; i < results.size(); i++) tensors.emplace(out_names[i], results[i]);
+  return tensors;
+}
+
+// By the file's name without `.onnx`: NET.EXPORTER
+class peers : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    fs::path path = folder() / (std::string(GetParam()) + ".onnx");
+    if (!fs::exists(path)) {
+      std::string why = path.string() + " is not there: `./dev peers` makes it by tests/peer/export.py";
+      if (std::getenv("RLX_REQUIRE_PEERS")) FAIL() << why;
+      GTEST_SKIP() << why;
+    }
+    auto model = open_onnx(path);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    model_ = std::move(*model);
+    net_ = std::string(GetParam()).substr(0, std::string(GetParam()).find('.'));
+    for (int i = 0; i < kSizes; i++) {
+      auto tensors = read_tensors(folder() / (net_ + "." + std::to_string(i) + ".tensors"));
+      ASSERT_TRUE(tensors.ok()) << tensors.status().message();
+      cases_.push_back(std::move(*tensors));
+    }
+  }
+
+  // Planned at the largest of the sizes, run at all of them.
+  void expect_torch_results(const Graph& graph, std::string_view device) {
+    auto env = Env::create({.threads = 2});
+    ASSERT_TRUE(env.ok()) << env.status().message();
+    auto found = (*env)->find_device(device);
+    ASSERT_TRUE(found.ok()) << found.status().message();
+    auto program = Compiled::compile(*env, graph, model_.weights, *found, largest_sizes(graph, cases_));
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    for (size_t i = 0; i < cases_.size(); i++) {
+      auto got = run(**program, cases_[i]);
+      ASSERT_TRUE(got.ok()) << got.status().message();
+      EXPECT_EQ(got->size(), graph.outputs().size());
+      for (const auto& [name, tensor] : *got)
+        EXPECT_LT(relative_difference(tensor, cases_[i].at(name)), kTolerance)
+            << name << " of case " << i << " on " << device;
+    }
+  }
+
+  FileModel model_;
+  std::string net_;
+  std::vector<TensorsByName> cases_;
+};
+
+}  // namespace
+
+TEST_P(peers, compute_what_torch_computed) {
+  expect_torch_results(model_.graph, "reference");
+  expect_torch_results(model_.graph, "cpu");
+}
+
+TEST_P(peers, form_every_composite) {
+  auto graph = composed(model_.graph);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Net& net = kNets.at(net_);
+  EXPECT_EQ(text_of(count_ops(*graph)), text_of(net.ops));
+  for (const Node& node : graph->nodes()) {
+    if (node.op != Op::kAttention) continue;
+    EXPECT_EQ(node.attrs.flag("causal"), net.causal);
+    bool split = node.attrs.is("layout", "bhsd");
+    EXPECT_EQ(split ? graph->type(node.in[1]).dims[1] : Dim(node.attrs.i64("num_kv_heads")), Dim(net.kv_heads));
+  }
+  if (HasFailure()) std::fprintf(stderr, "%s\n", print(*graph).c_str());
+  // Composites that the CPU has no kernel for are what they say: it runs them expanded.
+  expect_torch_results(*graph, "cpu");
+}
+
+INSTANTIATE_TEST_SUITE_P(, peers,
+                         testing::Values("encoder.traced", "encoder.scripted", "decoder.traced", "decoder.scripted",
+                                         "vision.traced", "vision.scripted"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+}  // namespace rlx::test
