@@ -48,6 +48,7 @@ class Planner {
   Status set_symbols(const UpperSizes& upper) {
     std::string open;
     auto fresh = fresh_symbols(graph_);
+    RLX_TRY(check_sources(fresh));
     for (const auto& [name, range] : graph_.symbols()) {
       int64_t size = range.hi;
       for (const auto& [symbol, node] : fresh)
@@ -64,6 +65,26 @@ class Planner {
     }
     if (!open.empty())
       return Status(Code::kShape, "no upper size for " + open + ": set dims.<symbol>, or declare a maximum");
+    return {};
+  }
+
+  // A size that the run finds comes from one node, and from no input: kernels read an input at the size it has.
+  Status check_sources(const std::vector<std::pair<std::string, uint32_t>>& fresh) const {
+    auto refuse = [&](const std::string& symbol, uint32_t node, const std::string& other) {
+      return Status(Code::kShape, "the size '" + symbol + "', which " + graph_.describe(node) +
+                                      " finds in its data, is also that of " + other)
+          .with("value", symbol);
+    };
+    for (const auto& [symbol, node] : fresh) {
+      for (const auto& [other, other_node] : fresh)
+        if (other == symbol && other_node > node) return refuse(symbol, node, graph_.describe(other_node));
+      for (uint32_t input : graph_.inputs())
+        for (const Dim& dim : graph_.node(input).out[0].dims) {
+          bool mentions = false;
+          visit_symbols(dim, [&, &symbol = symbol](const std::string& name) { mentions |= name == symbol; });
+          if (mentions) return refuse(symbol, node, "the input '" + graph_.leaf_name(input) + "'");
+        }
+    }
     return {};
   }
 

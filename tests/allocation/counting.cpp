@@ -12,6 +12,10 @@ void* operator new(size_t size) {
   if (void* memory = std::malloc(size ? size : 1)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  count++;
+  return std::malloc(size ? size : 1);
+}
 void* operator new(size_t size, std::align_val_t align) {
   count++;
   size_t unit = static_cast<size_t>(align);

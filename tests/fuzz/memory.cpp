@@ -21,6 +21,9 @@ void* operator new(size_t size) {
   if (void* memory = counted(std::malloc(size ? size : 1))) return memory;
   throw std::bad_alloc();
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return counted(std::malloc(size ? size : 1));
+}
 void* operator new(size_t size, std::align_val_t align) {
   auto alignment = static_cast<size_t>(align);
   if (void* memory = counted(std::aligned_alloc(alignment, (size + alignment) / alignment * alignment))) return memory;

@@ -90,4 +90,23 @@ TEST(sizes, a_size_from_data_is_known_when_the_walk_arrives) {
   }
 }
 
+TEST(sizes, a_size_from_data_has_one_source) {
+  auto message = [](bool twice) {
+    Graph graph;
+    Builder b(graph);
+    Expr count = b.wrap(*graph.add_input("count", DType::kI64, {}));
+    Expr other = b.wrap(*graph.add_input("other", DType::kI64, {}));
+    Expr x = input(b, "x", {twice ? Dim(3) : Dim::symbol("s")});
+    NamedAttrs attrs{{"max", int64_t{12}}, {"symbol", "s"}};
+    output(b, "a", b.ops(Op::kDynamicIota, std::array{count}, attrs)[0]);
+    if (twice) output(b, "b", b.ops(Op::kDynamicIota, std::array{other}, attrs)[0]);
+    output(b, "y", x);
+    auto program = Compiled::compile(env_with(1), graph, nullptr, nullptr, {});
+    return program.ok() ? "" : std::string(program.status().message());
+  };
+  EXPECT_EQ(message(true),
+            "the size 's', which dynamic_iota (%3) finds in its data, is also that of dynamic_iota (%4)");
+  EXPECT_EQ(message(false), "the size 's', which dynamic_iota (%3) finds in its data, is also that of the input 'x'");
+}
+
 }  // namespace rlx
