@@ -166,6 +166,8 @@ Value Rewriter::apply_rules(Value value) {
       continue;
     }
     const Node& formed = to_.node(replacement.value());
+    // A composite of halves is computed wide and rounded once; what it stands for may have been rounded at every op.
+    if (!allows(Grade::kClose) && is_half(to_.type(value).dtype) && !to_.info(formed).primitive()) continue;
     if (options_.refuses && !to_.info(formed).primitive() && !to_.info(formed).is(kInternal)) {
       if (std::string why = options_.refuses(to_, replacement.value()); !why.empty()) {
         note(*rule, value, why);
