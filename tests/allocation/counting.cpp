@@ -22,6 +22,11 @@ void* operator new(size_t size, std::align_val_t align) {
   if (void* memory = std::aligned_alloc(unit, (size + unit - 1) / unit * unit)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(size_t size, std::align_val_t align, const std::nothrow_t&) noexcept {
+  count++;
+  size_t unit = static_cast<size_t>(align);
+  return std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
