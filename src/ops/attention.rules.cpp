@@ -275,9 +275,49 @@ struct Masks {
   std::vector<Value> seen;
 };
 
-// a <= b or a < b between i and j alone
+// Of a constant lower triangle: true where j <= i + the result.
+std::optional<int64_t> diagonal(const Tensor& tensor) {
+  if (tensor.rank() < 2 || tensor.dtype() != DType::kBool || tensor.count() == 0) return std::nullopt;
+  const int64_t columns = tensor.dims().back(), rows = tensor.dims()[tensor.rank() - 2];
+  int64_t shift = -1;
+  while (shift + 1 < columns && element_as_i64(tensor, shift + 1)) shift++;
+  if (shift + 1 == columns) return std::nullopt;  // the first query sees all: by its length, not by its place
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if ((element_as_i64(tensor, i) != 0) != (i % columns <= i / columns % rows + shift)) return std::nullopt;
+  return shift;
+}
+
+// The same of a table of it, sliced and with axes of 1 around.
+std::optional<Dim> diagonal(const Match& m, Expr mask) {
+  const Node& node = m.node(mask);
+  if (const Tensor* tensor = m.graph().constant(mask.value())) {
+    auto shift = diagonal(*tensor);
+    return shift ? std::optional<Dim>(*shift) : std::nullopt;
+  }
+  if (node.op != Op::kSlice && node.op != Op::kReshape) return std::nullopt;
+  Expr x = m.builder().wrap(node.in[0]);
+  auto inner = x.rank() >= 2 && mask.rank() >= 2 ? diagonal(m, x) : std::nullopt;
+  if (!inner) return inner;
+  if (node.op == Op::kReshape) return x.dim(-1) == mask.dim(-1) && x.dim(-2) == mask.dim(-2) ? inner : std::nullopt;
+  const std::vector<Dim>& starts = node.attrs.dims("starts");
+  for (size_t i = 0; i < starts.size(); i++) {
+    if (!node.attrs.has("axes") || !node.attrs.has("steps") || node.attrs.i64s("steps")[i] != 1) return std::nullopt;
+    if (m.graph().range(starts[i]).lo < 0) return std::nullopt;
+    int64_t axis = node.attrs.i64s("axes")[i], rank = static_cast<int64_t>(x.rank());
+    int64_t from_end = axis < 0 ? -axis : rank - axis;
+    *inner += from_end == 2 ? starts[i] : from_end == 1 ? Dim(0) - starts[i] : Dim(0);
+  }
+  return inner;
+}
+
+// a <= b or a < b between i and j alone, or a table that says as much
 bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
   const Node& node = m.node(mask);
+  if (auto shift = diagonal(m, mask); shift && !out.right) {
+    out.right = *shift;
+    out.of_positions.push_back(mask);
+    return true;
+  }
   if (node.op != Op::kLe && node.op != Op::kLt) return false;
   auto a = affine_form(m.graph(), node.in[0]), b = affine_form(m.graph(), node.in[1]);
   if (!a || !b) return false;

@@ -154,13 +154,16 @@ class peers : public testing::TestWithParam<const char*> {
     }
   }
 
-  // Planned at the largest of the sizes, run at all of them.
+  // Planned at the largest of the sizes.
+  Result<std::shared_ptr<Compiled>> compiled(const Graph& graph, std::string_view device) {
+    std::shared_ptr<Env> env = RLX_TRY(Env::create({.threads = 2}));
+    Device* found = RLX_TRY(env->find_device(device));
+    return Compiled::compile(env, graph, model_.weights, found, largest_sizes(graph, cases_));
+  }
+
+  // Run at all of them.
   void expect_torch_results(const Graph& graph, std::string_view device) {
-    auto env = Env::create({.threads = 2});
-    ASSERT_TRUE(env.ok()) << env.status().message();
-    auto found = (*env)->find_device(device);
-    ASSERT_TRUE(found.ok()) << found.status().message();
-    auto program = Compiled::compile(*env, graph, model_.weights, *found, largest_sizes(graph, cases_));
+    auto program = compiled(graph, device);
     ASSERT_TRUE(program.ok()) << program.status().message();
     for (size_t i = 0; i < cases_.size(); i++) {
       auto got = run(**program, cases_[i]);
@@ -198,6 +201,19 @@ TEST_P(peers, form_every_composite) {
   if (HasFailure()) std::fprintf(stderr, "%s\n", print(*graph).c_str());
   // Composites that the CPU has no kernel for are what they say: it runs them expanded.
   expect_torch_results(*graph, "cpu");
+}
+
+// Of the composites, those that it has kernels for; and nothing is left of what they are made of.
+TEST_P(peers, form_what_the_cpu_has) {
+  auto program = compiled(model_.graph, "cpu");
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  Counts counts = count_ops((*program)->source().graph());
+  for (const auto& [op, count] : kNets.at(net_).ops)
+    if (op == "attention" || op.ends_with("_norm")) {
+      EXPECT_EQ(counts[op], count) << op;
+    }
+  for (const char* part : {"matmul", "softmax", "mean", "reduce", "erf", "rsqrt", "sqrt", "pow", "gather_nd", "le"})
+    EXPECT_EQ(counts[part], 0) << part;
 }
 
 INSTANTIATE_TEST_SUITE_P(, peers,
