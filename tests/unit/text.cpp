@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 namespace rlx {
@@ -58,7 +58,7 @@ TEST(text, every_bit_of_a_constant_survives) {
   auto constant = [&](DType dtype, std::vector<uint8_t> bytes) {
     auto count = static_cast<int64_t>(bytes.size()) / element_bytes(dtype);
     Tensor tensor = *Tensor::create(dtype, std::array{count});
-    std::memcpy(tensor.data(), bytes.data(), bytes.size());
+    std::transform(bytes.begin(), bytes.end(), tensor.data(), [](uint8_t byte) { return std::byte{byte}; });
     ASSERT_TRUE(graph.add_constant(tensor).ok());
   };
   constant(DType::kF32, {0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff, 0, 0, 0, 0x80, 1, 0, 0, 0});  // nan -inf -0 denormal
