@@ -62,15 +62,21 @@ def c(folder, build, moved, cmake, env):
 
 
 def cpp(folder, build, moved, cmake, env):
-    call(cmake, "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={moved}")
+    need("ninja", "c++")
+    call(cmake, "-G", "Ninja", "-S", folder, "-B", build, f"-DCMAKE_PREFIX_PATH={moved}")
     call(cmake, "--build", build)
     return [build / "client"]
 
 
 def rust(folder, build, moved, cmake, env):
-    need("cargo", "pkg-config")
-    call("cargo", "build", "--locked", "--manifest-path", folder / "Cargo.toml", "--target-dir", build, env=env)
-    return [build / "debug" / "client"]
+    need("bindgen", "rustc", "pkg-config")
+    header, library = (call("pkg-config", f"--variable={kind}", "rlx", env=env).strip() for kind in ("includedir", "libdir"))
+    sizes = [flag for flag in ["--size_t-is-usize"] if flag in call("bindgen", "--help")]  # since 0.61 they always are
+    call("bindgen", f"{header}/rlx.h", "--output", build / "rlx.rs", "--allowlist-function", "rlx_.*", "--allowlist-var", "RLX_.*",
+         "--default-macro-constant-type", "signed", *sizes)
+    call("rustc", "--edition=2021", folder / "client.rs", "-o", build / "client", "-L", library, "-l", "rlx",
+         env={**env, "OUT_DIR": str(build)})
+    return [build / "client"]
 
 
 def go(folder, build, moved, cmake, env):
