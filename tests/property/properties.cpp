@@ -31,7 +31,7 @@ std::string check_text(const Graph& graph) {
 // ---- transforms ----
 
 std::string check_transform(const Transform& transform, const RandomGraph& before, Meaning& meaning) {
-  auto after = transform.run(before.graph);
+  auto after = transform.run(before.graph, Bounds::kClamp);
   if (!after.ok()) return failed("it fails", after.status());
   if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
   EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};

@@ -68,8 +68,9 @@ constexpr Transform kTransforms[] = {
 
 }  // namespace
 
-Result<Graph> Transform::run(const Graph& graph) const {
+Result<Graph> Transform::run(const Graph& graph, Bounds bounds) const {
   PassContext context;
+  context.checks_indices = bounds == Bounds::kError;
   context.math = math;
   if (has_kernels) context.refuses = [](const Graph&, Value) { return std::string(); };
   return pass(graph, context);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/bounds.h"
 #include "passes/pass.h"
 
 namespace rlx::test {
@@ -17,7 +18,8 @@ struct Transform {
   bool has_kernels;  // of the device: it takes every composite, or none
 
   bool exact() const { return math == Grade::kExact; }  // results keep every bit; else they keep their meaning
-  Result<Graph> run(const Graph& graph) const;
+  // For runs with these bounds: where an index out of range fails the run, a guard may fail it instead.
+  Result<Graph> run(const Graph& graph, Bounds bounds = Bounds::kError) const;
 };
 std::span<const Transform> transforms();
 const Transform* find_transform(std::string_view name);  // null: no such transform
