@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace bench {
@@ -39,11 +40,13 @@ struct Duel {
   double ratio() const { return peer.median / ours.median; }  // above 1: we are faster
 };
 
-// Each turn begins with a run that is not counted: it brings the rival's weights back into the caches.
+// Each turn begins with a pause, in which the rival's idle threads stop spinning and leave the cores (ONNX Runtime's
+// spin for tens of milliseconds), and a run that is not counted, which brings the own weights back into the caches.
 template <class Ours, class Peer>
 Duel duel(int turns, int runs_per_turn, Ours&& ours, Peer&& peer) {
   std::vector<double> ours_ms, peer_ms;
   auto take_turn = [&](auto& work, std::vector<double>& samples) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));
     work();
     for (int i = 0; i < runs_per_turn; ++i) samples.push_back(time_ms(work));
   };
