@@ -55,6 +55,14 @@ Result<Tensor> borrowed(const Operand& operand) {
   return Tensor::adopt(operand.dtype, operand.dims, std::move(data), static_cast<size_t>(bytes));
 }
 
+// The sizes of now; plan and symbols outlive it.
+SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
+  return [&plan, symbols](std::string_view name) -> std::optional<int64_t> {
+    int64_t i = symbol_index(plan, name);
+    return i < 0 ? std::nullopt : std::optional(symbols[i]);
+  };
+}
+
 Result<ParamTensors> params_over(std::span<const Operand> operands, const std::vector<std::string>& names) {
   ParamTensors params;
   for (size_t i = 0; i < names.size(); i++) params.emplace(names[i], RLX_TRY(borrowed(operands[i])));
@@ -63,10 +71,7 @@ Result<ParamTensors> params_over(std::span<const Operand> operands, const std::v
 
 Status run_eval(const void* args, int64_t, int64_t) {
   const auto& block = *static_cast<const EvalBlock*>(args);
-  SymbolLookup sizes = [&block](std::string_view name) -> std::optional<int64_t> {
-    int64_t i = symbol_index(*block.plan, name);
-    return i < 0 ? std::nullopt : std::optional(block.symbols[i]);
-  };
+  SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
   std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
   EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
   size_t own = block.inputs - block.step->body_params.size();
@@ -76,19 +81,13 @@ Status run_eval(const void* args, int64_t, int64_t) {
 
 // ---- steps that decide sizes ----
 
-SymbolLookup lookup_of(const StepView& view) {
-  return [&view](std::string_view name) -> std::optional<int64_t> {
-    int64_t i = symbol_index(view.plan, name);
-    return i < 0 ? std::nullopt : std::optional(view.symbols[i]);
-  };
-}
-
 Operand operand_of(const View& view) {
   return {view.dtype, view.dims, view.data};
 }
 
 Status measure_dynamic_iota(const StepView& view, FunctionRef<Status(uint32_t, int64_t)> tell) {
-  int64_t size = RLX_TRY(dynamic_size(view.node.attrs, index_at(operand_of(view.in[0]), 0), lookup_of(view)));
+  SymbolLookup sizes = lookup_of(view.plan, view.symbols);
+  int64_t size = RLX_TRY(dynamic_size(view.node.attrs, index_at(operand_of(view.in[0]), 0), sizes));
   return tell(static_cast<uint32_t>(symbol_index(view.plan, view.node.attrs.str("symbol"))), size);
 }
 
@@ -97,12 +96,13 @@ Status measure_if(const StepView& view, FunctionRef<Status(uint32_t, int64_t)> t
   size_t own = view.in.size() - view.step.body_params.size();
   std::vector<Tensor> given;
   for (size_t i = 1; i < own; i++) given.push_back(RLX_TRY(borrowed(operand_of(view.in[i]))));
-  ParamTensors params;
-  for (size_t i = own; i < view.in.size(); i++)
-    params.emplace(view.step.body_params[i - own], RLX_TRY(borrowed(operand_of(view.in[i]))));
+  std::vector<Operand> operands;
+  for (const View& param : view.in.subspan(own)) operands.push_back(operand_of(param));
+  ParamTensors params = RLX_TRY(params_over(operands, view.step.body_params));
   const Graph& branch = *view.node.attrs.graph(*view.in[0].as<bool8>() ? "then" : "else");
   EvalOptions options{EvalMode::kTyped, view.plan.lowered->options.bounds};
-  std::vector<Tensor> results = RLX_TRY(run_sub_graph(branch, given, lookup_of(view), params, options));
+  std::vector<Tensor> results =
+      RLX_TRY(run_sub_graph(branch, given, lookup_of(view.plan, view.symbols), params, options));
   for (size_t i = 0; i < results.size(); i++)
     for (size_t axis = 0; axis < results[i].rank(); axis++) {
       const std::string* name = view.node.out[i].dims[axis].symbol_name();
