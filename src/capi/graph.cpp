@@ -9,6 +9,7 @@
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
+#include "capi/schema.h"
 #include "capi/tensor.h"
 #include "capi/text.h"
 #include "ir/text.h"
@@ -75,7 +76,7 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
 static Status unknown_op(const OpTable& table, const std::string& name) {
   std::vector<std::string_view> known;
   for (const OpInfo& row : table.rows())
-    if (!row.is(kInternal) && !row.is(kLeaf)) known.push_back(row.name);
+    if (is_for_users(row)) known.push_back(row.name);
   return Status(Code::kNotFound, "no op '" + name + "'" + did_you_mean(name, known)).with("op", name);
 }
 
@@ -85,7 +86,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   size_t end = std::min(text.find(' '), text.size());
   std::string name(text.substr(0, end));
   const OpInfo* info = graph.graph.table().find(name);
-  if (!info || info->is(kInternal) || info->is(kLeaf)) return unknown_op(graph.graph.table(), name);
+  if (!info || !is_for_users(*info)) return unknown_op(graph.graph.table(), name);
   if (in.size() > kMostInputs)
     return Status(Code::kInvalidArgument, format("%s: %zu inputs are too many", name.c_str(), in.size()));
   std::vector<Value> values;

@@ -54,7 +54,7 @@ static void write_ports(JsonWriter& json, std::string_view key, std::span<const 
   json.end_array();
 }
 
-static bool is_for_users(const OpInfo& info) {
+bool is_for_users(const OpInfo& info) {
   return !info.is(kInternal) && !info.is(kLeaf);
 }
 
