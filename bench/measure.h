@@ -40,17 +40,21 @@ struct Duel {
   double ratio() const { return peer.median / ours.median; }  // above 1: we are faster
 };
 
-// Each turn begins with a pause, in which the rival's idle threads stop spinning and leave the cores (ONNX Runtime's
-// spin for tens of milliseconds), and a run that is not counted, which brings the own weights back into the caches.
+struct Turns {
+  int count;
+  int pause_ms;  // before each turn, so that whatever the rival's threads still do after a run is over
+};
+
+// Each turn begins with a run that is not counted: it brings the rival's weights back into the caches.
 template <class Ours, class Peer>
-Duel duel(int turns, int runs_per_turn, Ours&& ours, Peer&& peer) {
+Duel duel(const Turns& turns, int runs_per_turn, Ours&& ours, Peer&& peer) {
   std::vector<double> ours_ms, peer_ms;
   auto take_turn = [&](auto& work, std::vector<double>& samples) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(250));
+    std::this_thread::sleep_for(std::chrono::milliseconds(turns.pause_ms));
     work();
     for (int i = 0; i < runs_per_turn; ++i) samples.push_back(time_ms(work));
   };
-  for (int turn = 0; turn < turns; ++turn) {
+  for (int turn = 0; turn < turns.count; ++turn) {
     take_turn(ours, ours_ms);
     take_turn(peer, peer_ms);
   }

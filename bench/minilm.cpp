@@ -2,7 +2,7 @@
 // librlx beside ONNX Runtime on all-MiniLM-L6-v2: time per run, time to compile, time for a new size, and the cost of
 // one small op. Equal outputs are asserted for every row; a row whose outputs differ ends the program.
 //
-//   bench_minilm MODEL.onnx libonnxruntime.so [TURNS]
+//   bench_minilm MODEL.onnx libonnxruntime.so [TURNS [PAUSE_MS]]
 #include <rlx.h>
 
 #include <cmath>
@@ -140,7 +140,7 @@ void print_heading(const char* title) {
   std::printf("\n%-22s  %-27s  %-27s  unit ratio\n", title, "librlx [quartiles]", "ONNX Runtime [quartiles]");
 }
 
-void bench_runs(const char* path, int threads, int turns) {
+void bench_runs(const char* path, int threads, const Turns& turns) {
   Env env = make_env(threads);
   Ort ort(path, threads);
   print_heading(threads == 1 ? "run, 1 thread" : "run, 2 threads");
@@ -157,7 +157,7 @@ void bench_runs(const char* path, int threads, int turns) {
 }
 
 // From the file to a bound exec or session, weights prepared: the first run is part of it.
-void bench_compile(const char* path, int turns) {
+void bench_compile(const char* path, const Turns& turns) {
   Env env = make_env(1);
   Batch batch = make_batch(1, 128);
   auto ours = [&] {
@@ -175,12 +175,12 @@ void bench_compile(const char* path, int turns) {
 }
 
 // What a run at a size not seen before costs beyond a second run at that size.
-void bench_new_size(const char* path, int turns) {
+void bench_new_size(const char* path, const Turns& turns) {
   Env env = make_env(1);
   Program program(env.get(), path, 8, 128);
   Ort ort(path, 1);
   std::vector<double> ours, peer;
-  for (int turn = 0; turn < 4 * turns; ++turn) {
+  for (int turn = 0; turn < 4 * turns.count; ++turn) {
     Batch batch = make_batch(1, 4 + turn);
     double first = time_ms([&] { program.bind(batch), program.run(); });
     ours.push_back(first - time_ms([&] { program.run(); }));
@@ -207,7 +207,7 @@ std::vector<uint8_t> one_op_model() {
   return {model.begin(), model.end()};
 }
 
-void bench_one_op(int turns) {
+void bench_one_op(const Turns& turns) {
   constexpr int kRuns = 2000;  // in one sample
   std::vector<uint8_t> model = one_op_model();
   std::vector<float> x(16, 1.5f);
@@ -242,16 +242,18 @@ void bench_one_op(int turns) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS [PAUSE_MS]]\n", argv[0]);
     return 2;
   }
   const char* model = argv[1];
-  int turns = argc > 3 ? std::max(1, std::atoi(argv[3])) : 8;
+  const bench::Turns turns{argc > 3 ? std::max(1, std::atoi(argv[3])) : 8,
+                           argc > 4 ? std::max(0, std::atoi(argv[4])) : 250};
   bench::Ort::load(argv[2]);
   std::printf(
-      "%s; librlx %s, ONNX Runtime %s\nall-MiniLM-L6-v2, f32; %d turns each, in alternation; ratio above 1: librlx is "
+      "%s; librlx %s, ONNX Runtime %s\nall-MiniLM-L6-v2, f32; %d turns each, in alternation, %d ms apart; ratio above "
+      "1: librlx is "
       "faster\n",
-      bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), turns);
+      bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), turns.count, turns.pause_ms);
   for (int threads : {1, 2}) bench::bench_runs(model, threads, turns);
   bench::bench_compile(model, turns);
   bench::bench_new_size(model, turns);
