@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How indices address a tensor (OPS.md 4.4): one rule for what an index means, and one walk for each of the three
 // layouts, which gathers and scatters share. A walk calls body(at, i, run): `run` elements of the indexed tensor from
-// offset `at` (-1: an index to be ignored) belong to those of the other tensor from offset i.
+// offset `at` (-1: an index to be ignored) belong to those of the other tensor from offset i. Every index is checked,
+// also where there are no elements that it could pick.
 #pragma once
 
 #include "ops/eval.h"
@@ -34,10 +35,9 @@ Status walk_axis(const EvalArgs& args, const Operand& x, const Operand& indices,
   std::span<const int64_t> dims(x.dims);
   int64_t outer = *element_count(dims.first(axis)), n = dims[axis], picked = indices.count();
   int64_t run = *element_count(dims.subspan(axis + 1));
-  if (outer == 0 || run == 0) return {};
   for (int64_t i = 0; i < picked; i++) {
     int64_t at = RLX_TRY(checked_index(args, index_at(indices, i), n, i));
-    for (int64_t p = 0; p < outer; p++) body(at < 0 ? -1 : (p * n + at) * run, (p * picked + i) * run, run);
+    for (int64_t p = 0; p < outer && run; p++) body(at < 0 ? -1 : (p * n + at) * run, (p * picked + i) * run, run);
   }
   return {};
 }
@@ -67,14 +67,14 @@ Status walk_nd(const EvalArgs& args, const Operand& x, const Operand& indices, B
   int64_t rows = *element_count(index_dims.subspan(batch_dims, index_dims.size() - 1 - batch_dims));
   int64_t run = *element_count(dims.subspan(batch_dims + depth));
   Dims strides = dense_strides(x.dims);
-  for (int64_t row = 0; row < batches * rows && run; row++) {
+  for (int64_t row = 0; row < batches * rows; row++) {
     int64_t at = row / rows * batch;
     for (size_t k = 0; k < depth; k++) {
       int64_t position = row * static_cast<int64_t>(depth) + static_cast<int64_t>(k);
       int64_t index = RLX_TRY(checked_index(args, index_at(indices, position), dims[batch_dims + k], position));
       at = index < 0 || at < 0 ? -1 : at + index * strides[batch_dims + k];
     }
-    body(at, row * run, run);
+    if (run) body(at, row * run, run);
   }
   return {};
 }

@@ -113,8 +113,10 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
 
 Result<Meaning> Meaning::of(const RandomGraph& random) {
   Meaning meaning(random);
-  for (EvalMode mode : {EvalMode::kOracle, EvalMode::kTyped})
-    meaning.runs_.push_back(RLX_TRY(interpret(random.graph, random.inputs, random.params, {mode, Bounds::kClamp})));
+  if (!meaning.add_exact_runs().ok()) {
+    meaning.bounds_ = Bounds::kClamp;
+    RLX_TRY(meaning.add_exact_runs());
+  }
   for (const Node& node : random.graph.nodes()) {
     meaning.has_attention_ |= node.op == Op::kAttention;
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(random.graph.info(node).tol).steps);
@@ -123,6 +125,14 @@ Result<Meaning> Meaning::of(const RandomGraph& random) {
   return meaning;
 }
 
+Status Meaning::add_exact_runs() {
+  runs_.clear();
+  for (EvalMode mode : {EvalMode::kOracle, EvalMode::kTyped})
+    runs_.push_back(RLX_TRY(interpret(random_.graph, random_.inputs, random_.params, {mode, bounds_})));
+  return {};
+}
+
+// Noise may move an index that was computed, so these clamp.
 Status Meaning::add_noisy_runs() {
   Random random(1);
   Graph primitives = RLX_TRY(with_primitives_only(random_.graph));

@@ -19,6 +19,10 @@ class Meaning {
   // outlives what is made of it.
   static Result<Meaning> of(const RandomGraph& random);
 
+  // What an index out of range does in all runs: an error where this graph has none, so that what passes may assume of
+  // indices is seen to hold; else they are clamped.
+  Bounds bounds() const { return bounds_; }
+
   // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
   std::string difference(const Results& got);
   // The same of results that must be those of typed evaluation, bit for bit (any NaN is any NaN).
@@ -26,6 +30,7 @@ class Meaning {
 
  private:
   explicit Meaning(const RandomGraph& random) : random_(random) {}
+  Status add_exact_runs();
   Status add_noisy_runs();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
@@ -33,6 +38,7 @@ class Meaning {
 
   const RandomGraph& random_;
   std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
+  Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;
   int64_t steps_ = 0;   // that a row allows an integer to be off by
   double epsilon_ = 0;  // of the narrowest dtype in the graph that floats are rounded to

@@ -31,10 +31,10 @@ std::string check_text(const Graph& graph) {
 // ---- transforms ----
 
 std::string check_transform(const Transform& transform, const RandomGraph& before, Meaning& meaning) {
-  auto after = transform.run(before.graph, Bounds::kClamp);
+  auto after = transform.run(before.graph, meaning.bounds());
   if (!after.ok()) return failed("it fails", after.status());
   if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
-  EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, Bounds::kClamp};
+  EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, meaning.bounds()};
   auto again = interpret(*after, before.inputs, before.params, options);
   if (!again.ok()) return failed("its graph does not run", again.status()) + "\n" + print(*after);
   std::string wrong = transform.exact() ? meaning.difference_in_bits(*again) : meaning.difference(*again);
@@ -63,11 +63,11 @@ const Way kWays[] = {
     {"reference", {}, false},
 };
 
-Result<Results> run_compiled(const Way& way, const RandomGraph& random, const std::shared_ptr<Env>& env) {
+Result<Results> run_compiled(const Way& way, const RandomGraph& random, Bounds bounds, const std::shared_ptr<Env>& env) {
   auto weights = std::make_shared<Weights>();
   for (const auto& [name, tensor] : random.params) RLX_TRY(weights->put(name, tensor));
   NamedAttrs options = way.options;
-  options.emplace_back("bounds", "clamp");
+  options.emplace_back("bounds", bounds == Bounds::kError ? "error" : "clamp");
   for (const auto& [symbol, size] : RLX_TRY(bind_sizes(random.graph, random.inputs)))
     options.emplace_back("dims." + symbol, size);
   Device* device = RLX_TRY(env->find_device(way.device));
@@ -77,7 +77,7 @@ Result<Results> run_compiled(const Way& way, const RandomGraph& random, const st
 
 std::string check_programs(const RandomGraph& random, Meaning& meaning, const std::shared_ptr<Env>& env) {
   for (const Way& way : kWays) {
-    auto results = run_compiled(way, random, env);
+    auto results = run_compiled(way, random, meaning.bounds(), env);
     std::string wrong = !results.ok() ? failed("it does not run", results.status())
                         : way.exact   ? meaning.difference_in_bits(*results)
                                       : meaning.difference(*results);

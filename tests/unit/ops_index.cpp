@@ -56,6 +56,15 @@ TEST(gather, an_index_outside_follows_the_option) {
   expect_op(Op::kGather, {f32s({0, 2}, {}), i64s({1}, {0})}, {}, f32s({1, 2}, {0, 0}), kClamp);
 }
 
+TEST(gather, an_index_outside_fails_where_nothing_is_picked_too) {
+  expect_failure(Op::kGather, {f32s({3, 0}, {}), i64s({1}, {3})}, {}, Code::kRange,
+                 "gather: index 3 at position 0 is outside a size of 3");
+  expect_failure(Op::kGather, {f32s({0, 3}, {}), i64s({1}, {3})}, {{"axis", int64_t{1}}}, Code::kRange,
+                 "gather: index 3 at position 0 is outside a size of 3");
+  expect_failure(Op::kGatherNd, {f32s({3, 0}, {}), i64s({1, 1}, {-4})}, {}, Code::kRange,
+                 "gather_nd: index -4 at position 0 is outside a size of 3");
+}
+
 TEST(gather, nd_drops_a_tuple_if_any_of_its_indices_is_outside) {
   Graph graph;
   Tensor idx = i64s({2, 2}, {2, 5, -1, -2});

@@ -21,7 +21,7 @@ struct CopyArgs {
 Loop<CopyArgs> copy_loop();     // a part: one block of rows
 void collapse_dims(CopyArgs&);  // joins neighbours that lie in one run, drops axes of size 1
 
-// Rows of `bytes` picked by index: to[o, i] = from[o, index[i]]. Bounds: error is checked before, row by row.
+// Rows of `bytes` picked by index: to[o, i] = from[o, index[i]]. Indices are checked row by row, as rows are copied.
 struct GatherArgs {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;

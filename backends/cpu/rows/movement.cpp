@@ -60,6 +60,7 @@ void encode_gather(const StepView& view, const Caps&, void* block, Launch& launc
   for (size_t i = 0; i < at; i++) args.outer *= x.dims[i];
   for (size_t i = at + 1; i < x.dims.size(); i++) args.bytes *= x.dims[i];
   args.bounds = view.plan.lowered->options.bounds;
+  if (args.outer == 0) args.outer = 1, args.bytes = 0;  // nothing to copy, but indices to check
   new (block) GatherBlock{args, &view.node};
   double rows = static_cast<double>(args.outer * args.count);
   launch = {gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes))};

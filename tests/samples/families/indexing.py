@@ -186,6 +186,11 @@ def bounds(family):
     empty = source("i32", (0, 2))
     family.case("gather", [x, i], "RLX_E_RANGE")
     family.case("gather", [empty, i], "RLX_E_RANGE")
+    # NumPy too fails where there is nothing to pick.
+    for shape, axis in (((3, 0), 0), ((0, 3), 1)):
+        family.case("gather", [source("i32", shape), i], "RLX_E_RANGE", axis=axis)
+    family.case("gather_nd", [source("i32", (3, 0)), tensor("i64", [[-4]])], "RLX_E_RANGE")
+    family.case("scatter", [source("i32", (3, 0)), i, source("i32", (3, 0))], "RLX_E_RANGE")
     family.case("gather_elements", [x, element], "RLX_E_RANGE")
     family.case("gather_nd", [x, vector], "RLX_E_RANGE")
     family.case("scatter", [x, i, source("i32", (3, 2))], "RLX_E_RANGE")
