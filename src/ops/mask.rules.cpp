@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Positions (SPELLINGS.md 2 and 3): comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and
-// gathers whose indices count up along axes, which are slices. Out of range they would fail the run; a guard does.
+// gathers whose indices count up along axes, which are slices. Out of range they would fail the run; a guard does. It
+// also does at a size of 0 that leaves nothing to index.
 #include <algorithm>
 
 #include "ops/rules.h"
@@ -38,6 +39,7 @@ struct Pick {
 
 // x[..., indices, ...] where the indices pick positions of the axes of x from `first` on, one axis each: the anchor.
 static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>& picks, std::span<const Dim> index) {
+  if (std::any_of(index.begin(), index.end(), [](const Dim& dim) { return dim.is(0); })) return Expr();
   std::vector<Dim> taken(index.size(), Dim(1));
   std::vector<Guard> guards;
   for (size_t i = 0; i < picks.size(); i++) {

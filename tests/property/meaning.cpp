@@ -78,6 +78,11 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
+bool has_empty_size(const RandomGraph& random) {
+  auto sizes = bind_sizes(random.graph, random.inputs);
+  return sizes.ok() && std::any_of(sizes->begin(), sizes->end(), [](const auto& it) { return it.second == 0; });
+}
+
 Result<Graph> with_primitives_only(Graph graph) {
   auto is_composite = [&](const Node& node) { return !graph.info(node).is(kLeaf) && !graph.info(node).primitive(); };
   while (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_composite))
@@ -113,7 +118,7 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
 
 Result<Meaning> Meaning::of(const RandomGraph& random) {
   Meaning meaning(random);
-  if (!meaning.add_exact_runs().ok()) {
+  if (has_empty_size(random) || !meaning.add_exact_runs().ok()) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());
   }

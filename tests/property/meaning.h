@@ -20,7 +20,8 @@ class Meaning {
   static Result<Meaning> of(const RandomGraph& random);
 
   // What an index out of range does in all runs: an error where this graph has none, so that what passes may assume of
-  // indices is seen to hold; else they are clamped.
+  // indices is seen to hold; else they are clamped. They are at a size of 0, too, where a guard may ask more of sizes
+  // than the indices did which it stands for: there were none.
   Bounds bounds() const { return bounds_; }
 
   // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
