@@ -88,6 +88,11 @@ void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>
 // may also hold dots, or any text in single quotes. Errors name the column.
 Result<Dim> parse_dim(std::string_view text);
 
+// The axis that a legal `axis` means: negative ones count from the end.
+constexpr size_t normal_axis(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
+
 std::string text_of(const std::vector<Dim>& dims);  // "[batch,past + seq,64]"
 
 }  // namespace rlx

@@ -264,4 +264,32 @@ std::vector<std::vector<uint32_t>> use_counts(const Graph& graph) {
   return uses;
 }
 
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body) {
+  auto visit_all = [&](const std::vector<Dim>& dims) {
+    for (const Dim& dim : dims) visit_symbols(dim, body);
+  };
+  for (const ValueType& type : node.out) visit_all(type.dims);
+  for (const AttrValue& value : node.attrs.values()) {
+    if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, body);
+    if (auto* dims = std::get_if<std::vector<Dim>>(&value)) visit_all(*dims);
+    if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
+      for (const Node& inner : (*graph)->nodes()) visit_symbols(inner, body);
+  }
+}
+
+// By the attributes that name such sizes, `symbol` and `symbols`.
+std::vector<DecidedSize> decided_sizes(const Graph& graph) {
+  std::vector<DecidedSize> sizes;
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const Attrs& attrs = graph.node(i).attrs;
+    for (const AttrDef& def : attrs.info()->attrs) {
+      if (!attrs.has(def.name)) continue;
+      if (def.name == "symbol" && def.kind == AttrKind::kStr) sizes.push_back({attrs.str("symbol"), i});
+      if (def.name == "symbols" && def.kind == AttrKind::kStrs)
+        for (const std::string& symbol : attrs.strs("symbols")) sizes.push_back({symbol, i});
+    }
+  }
+  return sizes;
+}
+
 }  // namespace rlx

@@ -118,6 +118,17 @@ class Graph {
 // How often each value is used, by nodes and as a graph output.
 std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][output]
 
+// Every symbol in the sizes and attributes of a node, in its sub-graphs too.
+void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
+
+// A size that the contents of a value decide in the run, and the node that finds it (OPS.md D6). Nodes that name it
+// depend on that node, whether they read it or not.
+struct DecidedSize {
+  std::string symbol;
+  uint32_t node;
+};
+std::vector<DecidedSize> decided_sizes(const Graph& graph);
+
 // What inference sees of a node. `out` arrives with the dtypes that the signature gives.
 struct InferArgs {
   Graph& graph;

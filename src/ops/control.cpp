@@ -15,13 +15,7 @@ namespace rlx {
 
 std::vector<std::string> own_symbols(const Graph& graph) {
   std::vector<std::string> own;
-  for (const Node& node : graph.nodes())
-    for (const AttrDef& def : node.attrs.info()->attrs) {
-      if (!node.attrs.has(def.name)) continue;
-      if (def.name == "symbol" && def.kind == AttrKind::kStr) own.push_back(node.attrs.str("symbol"));
-      if (def.name == "symbols" && def.kind == AttrKind::kStrs)
-        for (const std::string& symbol : node.attrs.strs("symbols")) own.push_back(symbol);
-    }
+  for (DecidedSize& size : decided_sizes(graph)) own.push_back(std::move(size.symbol));
   return own;
 }
 

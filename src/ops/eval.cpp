@@ -34,8 +34,4 @@ Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> t
   return strides;
 }
 
-int64_t normal_axis(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
 }  // namespace rlx

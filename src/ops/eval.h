@@ -56,7 +56,6 @@ struct EvalArgs {
 Dims dense_strides(std::span<const int64_t> dims);
 // Strides of `dims` seen as `target` by broadcasting (0 along what is stretched), aligned right.
 Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> target);
-int64_t normal_axis(int64_t axis, size_t rank);
 
 // An index that runs over `dims` in row-major order and keeps offsets by several stride lists up to date.
 template <size_t kLists>

@@ -16,7 +16,7 @@ const ValueType& Expr::type() const {
 
 const Dim& Expr::dim(int64_t axis) const {
   static const Dim kZero = 0;
-  size_t i = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank()) : axis);
+  size_t i = normal_axis(axis, rank());
   return i < rank() ? dims()[i] : kZero;
 }
 

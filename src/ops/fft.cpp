@@ -81,7 +81,7 @@ Status eval_fft(EvalArgs& args) {
   visit<dtypes::Z>(in.dtype, [&]<class T>() {
     std::vector<c128> values(in.as<T>(), in.as<T>() + in.count());
     for (int64_t axis : args.attrs.i64s("axes"))
-      transform_axis(args.attrs, in.dims, static_cast<size_t>(normal_axis(axis, in.rank())), values);
+      transform_axis(args.attrs, in.dims, normal_axis(axis, in.rank()), values);
     for (size_t i = 0; i < values.size(); i++) out.as<T>()[i] = T(values[i]);
   });
   return {};

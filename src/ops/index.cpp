@@ -39,7 +39,7 @@ Status infer_iota(InferArgs& args) {
 
 Status eval_iota(EvalArgs& args) {
   const Operand& out = args.out[0];
-  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), out.rank()));
+  size_t axis = normal_axis(args.attrs.i64("axis"), out.rank());
   Dims step(out.rank());
   step[axis] = 1;
   visit<dtypes::N>(out.dtype, [&]<class T>() {
@@ -145,7 +145,7 @@ Result<std::vector<Dim>> picked_nd(InferArgs& args) {
 Status infer_gather(InferArgs& args) {
   bool quantised = is_block(args.in[0]->dtype);
   std::vector<Dim> dims = RLX_TRY(picked_along_axis(args));
-  if (quantised && normal_axis(args.attrs.i64("axis"), args.rank()) == static_cast<int64_t>(args.rank()) - 1)
+  if (quantised && normal_axis(args.attrs.i64("axis"), args.rank()) == args.rank() - 1)
     return args.fail(Code::kShape, "a block-quantised x is gathered by rows, not along its last axis");
   args.out[0] = {quantised ? args.attrs.dtype("dequant") : args.in[0]->dtype, std::move(dims)};
   return {};

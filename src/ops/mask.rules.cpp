@@ -109,8 +109,7 @@ static Expr gather_of_positions(const Match& m) {
   if (!m.rewriter().options().checks_indices || x.dtype() != m.anchor().dtype()) return Expr();
   auto form = affine_form(m.graph(), index.value());
   if (!form) return Expr();
-  int64_t given = m.attrs().i64("axis");
-  size_t axis = static_cast<size_t>(given < 0 ? given + static_cast<int64_t>(x.rank()) : given);
+  size_t axis = normal_axis(m.attrs().i64("axis"), x.rank());
   auto digits = digits_of(*form, x.dims()[axis]);
   if (!digits) return m.miss("the indices count through no block of the axis");
   std::vector<Dim> split = x.dims();

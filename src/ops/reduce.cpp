@@ -43,7 +43,7 @@ struct ReducedAxes {
     Dims strides = dense_strides(in.dims);
     std::vector<bool> is_reduced(in.rank(), !args.attrs.has("axes"));
     if (args.attrs.has("axes"))
-      for (int64_t axis : args.attrs.i64s("axes")) is_reduced[static_cast<size_t>(normal_axis(axis, in.rank()))] = true;
+      for (int64_t axis : args.attrs.i64s("axes")) is_reduced[normal_axis(axis, in.rank())] = true;
     for (size_t i = 0; i < in.rank(); i++) {
       (is_reduced[i] ? reduced : kept).push_back(in.dims[i]);
       (is_reduced[i] ? reduced_strides : kept_strides).push_back(strides[i]);
@@ -84,7 +84,7 @@ Status eval_cumulative(EvalArgs& args) {
   const Operand &in = args.in[0], &out = args.out[0];
   Fold fold = Fold::named(args.attrs.str("fn"));
   bool exclusive = args.attrs.flag("exclusive"), reverse = args.attrs.flag("reverse");
-  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), in.rank()));
+  size_t axis = normal_axis(args.attrs.i64("axis"), in.rank());
   int64_t n = in.dims[axis], stride = dense_strides(in.dims)[axis];
   Dims lines = in.dims, strides = dense_strides(in.dims);
   lines[axis] = 1;

@@ -65,15 +65,14 @@ Status infer_transpose(InferArgs& args) {
   if (perm.size() != args.rank())
     return args.fail(Code::kOption, format("'perm' names %zu axes of a value of rank %zu", perm.size(), args.rank()));
   RLX_TRY(args.axes(perm, args.rank()));
-  for (int64_t from : perm)
-    args.out[0].dims.push_back(args.dims()[static_cast<size_t>(normal_axis(from, perm.size()))]);
+  for (int64_t from : perm) args.out[0].dims.push_back(args.dims()[normal_axis(from, perm.size())]);
   return {};
 }
 
 Status eval_transpose(EvalArgs& args) {
   const auto& perm = args.attrs.i64s("perm");
   Dims from = dense_strides(args.in[0].dims), strides;
-  for (int64_t axis : perm) strides.push_back(from[static_cast<size_t>(normal_axis(axis, perm.size()))]);
+  for (int64_t axis : perm) strides.push_back(from[normal_axis(axis, perm.size())]);
   return copy_strided(args.out[0], args.in[0], strides);
 }
 
@@ -118,7 +117,7 @@ Status infer_concat(InferArgs& args) {
 
 Status eval_concat(EvalArgs& args) {
   const Operand& out = args.out[0];
-  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), out.rank()));
+  size_t axis = normal_axis(args.attrs.i64("axis"), out.rank());
   std::span<const int64_t> dims(out.dims);
   int64_t outer = *element_count(dims.first(axis)), unit = element_bytes(out.dtype);
   int64_t row = *element_count(dims.subspan(axis)) * unit, at = 0;
@@ -205,7 +204,7 @@ Status infer_slice(InferArgs& args) {
     for (const Dim& bound : {slice.starts[i], slice.ends[i]})
       if (!bound.is_literal() && args.graph.range(bound).lo < 0)
         return args.fail(Code::kShape, "the bound " + bound.text() + " may be negative");
-    Dim& dim = args.out[0].dims[static_cast<size_t>(normal_axis(slice.axes[i], args.rank()))];
+    Dim& dim = args.out[0].dims[normal_axis(slice.axes[i], args.rank())];
     dim = slice_range(args, dim, slice.starts[i], slice.ends[i], slice.steps[i]).length;
   }
   return {};
@@ -216,7 +215,7 @@ Status eval_slice(EvalArgs& args) {
   Dims strides = dense_strides(args.in[0].dims);
   int64_t offset = 0;
   for (size_t i = 0; i < slice.starts.size(); i++) {
-    size_t axis = static_cast<size_t>(normal_axis(slice.axes[i], args.in[0].rank()));
+    size_t axis = normal_axis(slice.axes[i], args.in[0].rank());
     int64_t start = RLX_TRY(evaluate(slice.starts[i], args.sizes)), end = RLX_TRY(evaluate(slice.ends[i], args.sizes));
     auto range = slice_range(args.in[0].dims[axis], start, end, slice.steps[i]);
     offset += range.start * strides[axis];
@@ -233,8 +232,7 @@ Status infer_dim_size(InferArgs& args) {
 }
 
 Status eval_dim_size(EvalArgs& args) {
-  *args.out[0].as<int64_t>() =
-      args.in[0].dims[static_cast<size_t>(normal_axis(args.attrs.i64("axis"), args.in[0].rank()))];
+  *args.out[0].as<int64_t>() = args.in[0].dims[normal_axis(args.attrs.i64("axis"), args.in[0].rank())];
   return {};
 }
 

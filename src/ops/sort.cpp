@@ -33,7 +33,7 @@ static bool sorts_before(T a, T b) {
 
 Status eval_sort(EvalArgs& args) {
   const Operand &x = args.in[0], &values = args.out[0], &indices = args.out[1];
-  size_t axis = static_cast<size_t>(normal_axis(args.attrs.i64("axis"), x.rank()));
+  size_t axis = normal_axis(args.attrs.i64("axis"), x.rank());
   bool descending = args.attrs.flag("descending");
   Dims strides = dense_strides(x.dims), lines = x.dims;
   int64_t n = x.dims[axis], stride = strides[axis];

@@ -26,7 +26,7 @@ static Expr normal_reshape(const Match& m) {
 static Expr normal_transpose(const Match& m) {
   Expr x = m.in(0);
   Axes perm = m.attrs().i64s("perm");
-  for (int64_t& axis : perm) axis = axis < 0 ? axis + static_cast<int64_t>(perm.size()) : axis;
+  for (int64_t& axis : perm) axis = static_cast<int64_t>(normal_axis(axis, perm.size()));
   if (std::is_sorted(perm.begin(), perm.end())) return x;
   if (const Node* inner = producer(m, x, Op::kTranspose)) {
     const Axes& first = inner->attrs.i64s("perm");
@@ -150,7 +150,7 @@ static Expr slice_before_reshape(const Match& m) {
   for (auto& [name, value] : attrs) {
     if (name != "axes") continue;
     for (int64_t& axis : std::get<Axes>(value)) {
-      size_t source = kept[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(kept.size()) : axis)];
+      size_t source = kept[normal_axis(axis, kept.size())];
       if (source == x.rank()) return Expr();
       axis = static_cast<int64_t>(source);
     }

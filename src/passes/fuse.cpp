@@ -35,10 +35,17 @@ static std::map<uint32_t, uint32_t> norms_of_sums(const Graph& graph) {
 }
 
 static Status copy_after_inputs(const Graph& graph, uint32_t index, Rebuild& rebuild) {
-  if (rebuild.is_done(index)) return {};
-  for (Value in : graph.node(index).in)
-    if (present(in)) RLX_TRY(copy_after_inputs(graph, in.node, rebuild));
-  return rebuild.copy(index);
+  std::vector<uint32_t> waiting{index};  // each for those behind it
+  while (!waiting.empty()) {
+    uint32_t next = waiting.back();
+    size_t count = waiting.size();
+    for (Value in : graph.node(next).in)
+      if (present(in) && !rebuild.is_done(in.node)) waiting.push_back(in.node);
+    if (waiting.size() > count) continue;
+    if (!rebuild.is_done(next)) RLX_TRY(rebuild.copy(next));
+    waiting.pop_back();
+  }
+  return {};
 }
 
 // add(a, b), residual_norm(a, b) -> the norm's other output: the sum is read by the next residual too. Exact, and no

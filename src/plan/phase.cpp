@@ -43,49 +43,22 @@ static Phase own_phase(const Graph& graph, const Node& node) {
   return is_size_free(node) ? Phase::kResident : Phase::kSized;
 }
 
-std::vector<std::pair<std::string, uint32_t>> fresh_symbols(const Graph& graph) {
-  std::vector<std::pair<std::string, uint32_t>> fresh;
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    const Attrs& attrs = graph.node(i).attrs;
-    if (graph.node(i).op == Op::kDynamicIota) fresh.emplace_back(attrs.str("symbol"), i);
-    if (graph.node(i).op == Op::kIf && attrs.has("symbols"))
-      for (const std::string& symbol : std::get<std::vector<std::string>>(attrs.get("symbols")))
-        fresh.emplace_back(symbol, i);
-  }
-  return fresh;
-}
-
-using FreshSymbols = std::vector<std::pair<std::string, uint32_t>>;
-
-static bool mentions(const Dim& dim, const FreshSymbols& fresh) {
+// Whether a size that is known only in the run decides what a node computes.
+static bool names(const Node& node, const std::vector<DecidedSize>& decided) {
   bool found = false;
-  visit_symbols(dim, [&](const std::string& name) {
-    for (const auto& [symbol, node] : fresh) found |= symbol == name;
+  visit_symbols(node, [&](const std::string& name) {
+    found |= std::any_of(decided.begin(), decided.end(), [&](const DecidedSize& size) { return size.symbol == name; });
   });
   return found;
 }
 
-// Whether a size that is known only in the run decides what a node computes.
-static bool mentions(const Node& node, const FreshSymbols& fresh) {
-  auto any = [&](const std::vector<Dim>& dims) {
-    return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) { return mentions(dim, fresh); });
-  };
-  for (const ValueType& type : node.out)
-    if (any(type.dims)) return true;
-  for (const AttrValue& value : node.attrs.values()) {
-    if (auto* dim = std::get_if<Dim>(&value); dim && mentions(*dim, fresh)) return true;
-    if (auto* dims = std::get_if<std::vector<Dim>>(&value); dims && any(*dims)) return true;
-  }
-  return false;
-}
-
 std::vector<Phase> phases_of(const Graph& graph) {
-  FreshSymbols fresh = fresh_symbols(graph);
+  std::vector<DecidedSize> decided = decided_sizes(graph);
   std::vector<Phase> phases;
   for (const Node& node : graph.nodes()) {
     Phase phase = own_phase(graph, node);
-    if (!fresh.empty() && phase == Phase::kSized &&
-        (mentions(node, fresh) || (node.op == Op::kDimSize && mentions(graph.node(node.in[0]), fresh))))
+    if (!decided.empty() && phase == Phase::kSized &&
+        (names(node, decided) || (node.op == Op::kDimSize && names(graph.node(node.in[0]), decided))))
       phase = Phase::kRun;
     if (node.op != Op::kDimSize)
       for (Value value : node.in)

@@ -16,9 +16,6 @@ enum class Phase : uint8_t {
 
 std::vector<Phase> phases_of(const Graph& graph);  // by node
 
-// Symbols whose size a node decides in the run (OPS.md D6), with that node.
-std::vector<std::pair<std::string, uint32_t>> fresh_symbols(const Graph& graph);
-
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.
 struct BodyParam {
   std::string name;

@@ -35,7 +35,7 @@ class Planner {
         if (lowered_.phases[node] == phase) RLX_TRY(add_step(node));
     }
     add_output_copies();
-    for (const auto& [name, node] : fresh_symbols(graph_))
+    for (const auto& [name, node] : decided_sizes(graph_))
       for (PlanSymbol& symbol : plan_->symbols)
         if (symbol.name == name) symbol.made_by = step_of_[node];
     place_buffers();
@@ -47,7 +47,7 @@ class Planner {
 
   Status set_symbols(const UpperSizes& upper) {
     std::string open;
-    auto fresh = fresh_symbols(graph_);
+    std::vector<DecidedSize> fresh = decided_sizes(graph_);
     RLX_TRY(check_sources(fresh));
     for (const auto& [name, range] : graph_.symbols()) {
       int64_t size = range.hi;
@@ -69,7 +69,7 @@ class Planner {
   }
 
   // A size that the run finds comes from one node, and from no input: kernels read an input at the size it has.
-  Status check_sources(const std::vector<std::pair<std::string, uint32_t>>& fresh) const {
+  Status check_sources(const std::vector<DecidedSize>& fresh) const {
     auto refuse = [&](const std::string& symbol, uint32_t node, const std::string& other) {
       return Status(Code::kShape, "the size '" + symbol + "', which " + graph_.describe(node) +
                                       " finds in its data, is also that of " + other)

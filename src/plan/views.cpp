@@ -65,7 +65,7 @@ static std::optional<Layout> view_reshape(std::span<const Dim> from, std::span<c
 static std::optional<Layout> view_transpose(const Node& node, const Layout& input) {
   std::vector<Dim> strides;
   for (int64_t axis : node.attrs.i64s("perm"))
-    strides.push_back(input.strides[static_cast<size_t>(axis + (axis < 0 ? std::ssize(input.strides) : 0))]);
+    strides.push_back(input.strides[normal_axis(axis, input.strides.size())]);
   return with_strides(input, node.out[0].dims, std::move(strides), input.shift);
 }
 
@@ -84,7 +84,7 @@ static std::optional<Layout> view_slice(const Node& node, std::span<const Dim> f
   Dim shift = input.shift;
   for (size_t i = 0; i < starts.size(); i++) {
     int64_t axis = node.attrs.has("axes") ? node.attrs.i64s("axes")[i] : static_cast<int64_t>(i);
-    size_t at = static_cast<size_t>(axis < 0 ? axis + std::ssize(from) : axis);
+    size_t at = normal_axis(axis, from.size());
     int64_t step = node.attrs.has("steps") ? node.attrs.i64s("steps")[i] : 1;
     if (step < 0) return std::nullopt;
     Dim start = starts[i];

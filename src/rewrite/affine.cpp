@@ -64,10 +64,6 @@ static std::optional<Affine> reshaped(const Affine& form, std::span<const Dim> f
   return result;
 }
 
-static size_t axis_from(int64_t axis, size_t rank) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
-
 static std::optional<Affine> product(const Affine& a, const Affine& b) {
   if (!a.is_uniform() && !b.is_uniform()) return std::nullopt;
   const Affine &varying = a.is_uniform() ? b : a, &factor = a.is_uniform() ? a : b;
@@ -97,13 +93,13 @@ class Analysis {
     if (node.op == Op::kConstant) return affine_constant(node.attrs.tensor("value"));
     if (node.op != Op::kIota) return std::nullopt;
     Affine form{0, std::vector<Dim>(node.out[0].rank(), Dim(0))};
-    form.steps[axis_from(node.attrs.i64("axis"), form.steps.size())] = 1;
+    form.steps[normal_axis(node.attrs.i64("axis"), form.steps.size())] = 1;
     return form;
   }
 
   std::optional<Affine> unary(const Node& node) {
     const std::vector<Dim>&dims = node.out[0].dims, &from = graph_.type(node.in[0]).dims;
-    if (node.op == Op::kDimSize) return Affine{from[axis_from(node.attrs.i64("axis"), from.size())], {}};
+    if (node.op == Op::kDimSize) return Affine{from[normal_axis(node.attrs.i64("axis"), from.size())], {}};
     std::optional<Affine> x = of(node.in[0]);
     if (!x) return x;
     switch (node.op) {
@@ -126,7 +122,7 @@ class Analysis {
 
   static Affine transposed(const Node& node, const Affine& x) {
     Affine form{x.offset, {}};
-    for (int64_t axis : node.attrs.i64s("perm")) form.steps.push_back(x.steps[axis_from(axis, x.steps.size())]);
+    for (int64_t axis : node.attrs.i64s("perm")) form.steps.push_back(x.steps[normal_axis(axis, x.steps.size())]);
     return form;
   }
 
@@ -137,7 +133,7 @@ class Analysis {
       int64_t step = attrs.has("steps") ? attrs.i64s("steps")[i] : 1;
       if (step <= 0 || graph_.range(starts[i]).lo < 0) return std::nullopt;
       int64_t axis = attrs.has("axes") ? attrs.i64s("axes")[i] : static_cast<int64_t>(i);
-      Dim& along = form.steps[axis_from(axis, form.steps.size())];
+      Dim& along = form.steps[normal_axis(axis, form.steps.size())];
       form.offset += along * starts[i];
       along *= step;
     }

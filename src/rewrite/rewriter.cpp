@@ -251,17 +251,33 @@ Result<Graph> rewrite(const Graph& graph, const RuleSet& rules, const RewriteOpt
   return current;
 }
 
-Result<Graph> drop_dead(const Graph& graph) {
+// What the interface, an effect, a guard or an output needs, by node: its inputs, and who decides the sizes it names.
+// Where a node and its decomposition both do, that is the later.
+static std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> needed(graph.nodes().size(), false);
+  std::vector<DecidedSize> decided = decided_sizes(graph);
+  auto need_decider = [&](const std::string& symbol) {
+    auto last = std::find_if(decided.rbegin(), decided.rend(), [&](const auto& size) { return size.symbol == symbol; });
+    if (last != decided.rend()) needed[last->node] = true;
+  };
   for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
   for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
   for (uint32_t leaf : graph.params()) needed[leaf] = true;
-  for (size_t i = graph.nodes().size(); i-- > 0;)
-    if (needed[i] || !graph.info(graph.nodes()[i]).is(kPure)) {
-      needed[i] = true;
-      for (Value in : graph.nodes()[i].in)
-        if (present(in)) needed[in.node] = true;
-    }
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, need_decider);
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (!needed[i] && graph.info(node).is(kPure)) continue;
+    needed[i] = true;
+    for (Value in : node.in)
+      if (present(in)) needed[in.node] = true;
+    if (!decided.empty()) visit_symbols(node, need_decider);
+  }
+  return needed;
+}
+
+Result<Graph> drop_dead(const Graph& graph) {
+  std::vector<bool> needed = needed_nodes(graph);
   Graph result(graph.name(), &graph.table());
   for (const auto& [name, range] : graph.symbols()) RLX_TRY(result.declare_symbol(name, range));
   for (const Guard& guard : graph.guards()) RLX_TRY(result.add_guard(guard));

@@ -209,7 +209,7 @@ TEST_P(peers, form_what_the_cpu_has) {
   ASSERT_TRUE(program.ok()) << program.status().message();
   Counts counts = count_ops((*program)->source().graph());
   for (const auto& [op, count] : kNets.at(net_).ops)
-    if (op == "attention" || op.ends_with("_norm")) {
+    if (op == "attention" || op == "linear" || op == "rope" || op == "glu" || op.ends_with("_norm")) {
       EXPECT_EQ(counts[op], count) << op;
     }
   for (const char* part : {"matmul", "softmax", "mean", "reduce", "erf", "rsqrt", "sqrt", "pow", "gather_nd", "le"})

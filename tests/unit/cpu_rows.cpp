@@ -103,6 +103,50 @@ TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
   compare(graph, nullptr, {noise({4, 1, 6}), noise({5, 1}, 9)});
 }
 
+TEST(cpu_rows, gates_of_every_activation) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {3, 8, 10});
+  for (const char* act : {"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "mish"})
+    for (int64_t gate_first : {0, 1}) {
+      NamedAttrs attrs{{"act", std::string(act)}, {"gate_first", gate_first}};
+      Expr last = b.op(Op::kGlu, {x}, attrs);
+      attrs.emplace_back("axis", int64_t{1});
+      Expr flipped = b.op(Op::kGlu, {transpose(x, {1, 2, 0})}, attrs);
+      std::string name = std::string(act) + std::to_string(gate_first);
+      output(b, name.c_str(), last);
+      output(b, (name + "t").c_str(), flipped);
+      output(b, (name + "g").c_str(), b.op(Op::kGatedAct, {last, last + 1.0}, {{"act", std::string(act)}}));
+    }
+  std::string report = compare(graph, nullptr, {noise({3, 8, 10})});
+  EXPECT_NE(report.find("\"op\": \"glu\""), std::string::npos) << report;
+}
+
+TEST(cpu_rows, ropes_of_every_layout) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2, 4, 5, 12}), angle = input(b, "angle", {2, 5, 6});
+  Expr c = unary(Op::kCos, angle), s = unary(Op::kSin, angle);
+  Expr rows = transpose(x, {0, 2, 1, 3}), joined = reshape(rows, {2, 5, 48});
+  Expr few_c = slice(c, -1, 1, 4), few_s = slice(s, -1, 1, 4), one_c = slice(c, 0, 0, 1), one_s = slice(s, 0, 0, 1);
+  for (const char* style : {"half", "interleaved"})
+    for (int64_t inverse : {0, 1}) {
+      NamedAttrs attrs{{"style", std::string(style)}, {"inverse", inverse}};
+      auto with = [&](const char* layout) {
+        NamedAttrs all = attrs;
+        all.emplace_back("layout", std::string(layout));
+        if (std::string_view(layout) == "bsx") all.emplace_back("num_heads", int64_t{4});
+        return all;
+      };
+      std::string name = style + std::to_string(inverse);
+      output(b, (name + ".bhsd").c_str(), b.op(Op::kRope, {x, c, s}, with("bhsd")));
+      output(b, (name + ".bshd").c_str(), b.op(Op::kRope, {rows, few_c, few_s}, with("bshd")));
+      output(b, (name + ".bsx").c_str(), b.op(Op::kRope, {joined, one_c, one_s}, with("bsx")));
+    }
+  std::string report = compare(graph, nullptr, {noise({2, 4, 5, 12}), noise({2, 5, 6}, 2, 3)});
+  EXPECT_NE(report.find("rope_f32"), std::string::npos) << report;
+}
+
 TEST(cpu_rows, chains_become_one_region) {
   Graph graph;
   Dim n = Dim::symbol("n");

@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/region.h"
+#include "backends/cpu/kernels/rope.h"
 #include "backends/cpu/kernels/rows.h"
 
 namespace rlx::cpu {
@@ -12,12 +13,13 @@ namespace rlx::cpu {
 struct KernelFns {
   GemmFns gemm;
   AttentionFns attention;
+  RopeFns rope;
   RowFns rows;
   RegionFns region;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa), attention_fns(isa), row_fns(isa), region_fns(isa)};
+  return {gemm_fns(isa), attention_fns(isa), rope_fns(isa), row_fns(isa), region_fns(isa)};
 }
 
 }  // namespace rlx::cpu

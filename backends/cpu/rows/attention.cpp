@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for attention over f32. q, k and v may be slices of one product: only their elements must be adjacent.
+// The rows for attention and rope over f32. q, k and v may be slices of one product: only their elements must be
+// adjacent.
 #include <cmath>
 
 #include "backends/cpu/rows/native.h"
@@ -97,6 +98,40 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
   load(block, caps.fns.attention.attention, args, 200 + scores * static_cast<double>(args.d + args.dv) / 30, launch);
 }
 
+// ---- rope ----
+
+std::string_view refuse_rope(const Query& query) {
+  if (query.has(3)) return "rows of the tables are picked by position";
+  return all_f32(query) ? "" : "takes f32 only";
+}
+
+// [S, R/2] or [B, S, R/2]; one row, or one batch, may serve all.
+RopeTable rope_table(const View& view) {
+  size_t seq = view.dims.size() - 2;
+  auto stride = [&](size_t axis) { return view.dims[axis] == 1 ? 0 : view.strides[axis]; };
+  return {view.as<float>(), seq ? stride(0) : 0, stride(seq)};
+}
+
+void encode_rope(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const Attrs& attrs = view.node.attrs;
+  Heads x = heads_of(view.in[0], attrs, "num_heads"), y = heads_of(view.out[0], attrs, "num_heads");
+  RopeArgs args;
+  args.x = view.in[0].as<float>();
+  args.y = view.out[0].as<float>();
+  args.cos = rope_table(view.in[1]);
+  args.sin = rope_table(view.in[2]);
+  args.batch = x.batch;
+  args.seq = x.seq;
+  args.heads = x.heads;
+  args.d = x.d;
+  args.pairs = view.in[1].dims.back();
+  args.x_strides = x.strides;
+  args.y_strides = y.strides;
+  args.interleaved = attrs.is("style", "interleaved");
+  args.inverse = attrs.flag("inverse");
+  load(block, caps.fns.rope.rope, args, 50 + 0.3 * static_cast<double>(view.out[0].count()), launch);
+}
+
 }  // namespace
 
 void add_attention_rows(RowsByOp& by_op) {
@@ -110,6 +145,12 @@ void add_attention_rows(RowsByOp& by_op) {
                   loaded_bytes<AttentionArgs>,
                   encode_attention,
                   run_loaded<AttentionArgs>,
+                  false});
+  rows_of(by_op, Op::kRope)
+      .push_back({{.op = Op::kRope, .name = "rope_f32", .refuse = refuse_rope, .strided = 0b0111, .unit_last = 0b0111},
+                  loaded_bytes<RopeArgs>,
+                  encode_rope,
+                  run_loaded<RopeArgs>,
                   false});
 }
 

@@ -8,8 +8,7 @@ namespace {
 
 size_t first_axis(const Node& node, size_t rank) {
   if (node.op == Op::kResidualLayerNorm || node.op == Op::kResidualRmsNorm) return rank - 1;
-  int64_t axis = node.attrs.i64("axis");
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  return normal_axis(node.attrs.i64("axis"), rank);
 }
 
 std::string_view refuse_softmax(const Query& query) {

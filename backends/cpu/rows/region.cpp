@@ -31,6 +31,14 @@ void set_strides(RegionInput& input, const View& view, std::span<const int64_t> 
     input.strides[i] = i < lead || view.dims[i - lead] == 1 ? 0 : view.strides[i - lead];
 }
 
+View view_of(const RegionSource& source, View view) {
+  if (source.half == RegionSource::kWhole) return view;
+  size_t axis = normal_axis(source.axis, view.dims.size());
+  view.dims[axis] /= 2;
+  view.data += source.half * view.dims[axis] * view.strides[axis] * element_bytes(view.dtype);
+  return view;
+}
+
 void encode_region(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const auto& program = *static_cast<const RegionProgram*>(view.compiled);
   RegionArgs args = program.args;
@@ -39,7 +47,8 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
   args.rank = static_cast<int32_t>(dims.size());
   std::copy(dims.begin(), dims.end(), args.dims);
   for (int32_t i = 0; i < args.input_count; i++) {
-    const View& from = view.in[program.input_ports[static_cast<size_t>(i)]];
+    const RegionSource& source = program.sources[static_cast<size_t>(i)];
+    View from = view_of(source, view.in[source.port]);
     args.inputs[i].data = from.data;
     set_strides(args.inputs[i], from, dims);
   }

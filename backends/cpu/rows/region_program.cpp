@@ -61,7 +61,15 @@ constexpr OpRow kRows[] = {
 };
 
 // Ops whose code depends on an attribute or on the types of their operands.
-constexpr Op kSpecial[] = {Op::kElementwiseRegion, Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast};
+constexpr Op kSpecial[] = {Op::kElementwiseRegion, Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast,
+                           Op::kGatedAct,          Op::kGlu};
+
+// The activations of gates; "none" has no code.
+constexpr std::pair<std::string_view, RegionCode> kActivationCodes[] = {
+    {"relu", RegionCode::kRelu},         {"gelu", RegionCode::kGelu},       {"gelu_tanh", RegionCode::kGeluTanh},
+    {"silu", RegionCode::kSilu},         {"sigmoid", RegionCode::kSigmoid}, {"tanh", RegionCode::kTanh},
+    {"softplus", RegionCode::kSoftplus},
+};
 
 std::optional<RegionType> region_type(DType dtype) {
   switch (dtype) {
@@ -88,14 +96,14 @@ class Emitter {
  public:
   Emitter(const Graph& graph, RegionProgram& program) : graph_(graph), program_(program) {}
 
-  std::string_view add_input(DType dtype, size_t port) {
+  std::string_view add_input(DType dtype, const RegionSource& source) {
     auto type = region_type(dtype);
     if (!type) return "an operand is neither f32 nor bool nor a common integer";
     RegionArgs& args = program_.args;
     if (args.input_count == kMaxRegionInputs) return "too many inputs";
     args.inputs[args.input_count] = {.type = *type, .reg = next()};
     args.input_count++;
-    program_.input_ports.push_back(port);
+    program_.sources.push_back(source);
     return {};
   }
 
@@ -119,12 +127,25 @@ class Emitter {
     }
     if (node.op == Op::kCast) return emit_cast(node, in[0]);
     if (node.out[0].dtype != DType::kF32) return "takes f32 only";
+    if (node.op == Op::kGatedAct) return emit_gate(node, in[0], in[1]);
     if (node.op == Op::kWhere) return push(RegionCode::kWhere, in[0], in[1], in[2]);
     if (node.op == Op::kGelu)
       return push(node.attrs.is("approx", "tanh") ? RegionCode::kGeluTanh : RegionCode::kGelu, in[0], 0, 0);
     if (node.op == Op::kSilu)
       return node.attrs.f64("beta") == 1 ? push(RegionCode::kSilu, in[0], 0, 0) : std::string_view("beta is not 1");
     return "no such op in regions";
+  }
+
+  // up * act(gate)
+  std::string_view emit_gate(const Node& node, uint8_t gate, uint8_t up) {
+    if (!node.attrs.is("act", "none")) {
+      auto found = std::find_if(std::begin(kActivationCodes), std::end(kActivationCodes),
+                                [&](const auto& it) { return node.attrs.is("act", it.first); });
+      if (found == std::end(kActivationCodes)) return "no kernel has this activation";
+      push(found->second, gate, 0, 0);
+      gate = last();
+    }
+    return push(RegionCode::kMul, up, gate, 0);
   }
 
   uint8_t last() const { return static_cast<uint8_t>(registers_ - 1); }
@@ -157,10 +178,23 @@ static std::string_view emit_node(const Graph& graph, const Node& node, Emitter&
   uint8_t registers[3] = {};
   if (node.in.size() > 3) return "too many operands";
   for (size_t i = 0; i < node.in.size(); i++) {
-    if (std::string_view why = emitter.add_input(graph.type(node.in[i]).dtype, i); !why.empty()) return why;
+    if (std::string_view why = emitter.add_input(graph.type(node.in[i]).dtype, {i}); !why.empty()) return why;
     registers[i] = emitter.last();
   }
   return emitter.emit(node, {registers, node.in.size()});
+}
+
+static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& emitter) {
+  DType dtype = graph.type(node.in[0]).dtype;
+  if (dtype != DType::kF32) return "takes f32 only";
+  uint8_t halves[2] = {};
+  for (int half : {0, 1}) {
+    std::string_view why = emitter.add_input(dtype, {0, half, node.attrs.i64("axis")});
+    if (!why.empty()) return why;
+    halves[half] = emitter.last();
+  }
+  bool gate_first = node.attrs.flag("gate_first");
+  return emitter.emit_gate(node, halves[gate_first ? 0 : 1], halves[gate_first ? 1 : 0]);
 }
 
 // A body: its inputs, then its constants, then its ops. Its one output is what was emitted last, or is named by
@@ -170,7 +204,7 @@ static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& 
   if (body.nodes().size() > kMostBodyNodes) return "too many ops";
   for (size_t i = 0; i < body.inputs().size(); i++) {
     uint32_t node = body.inputs()[i];
-    if (std::string_view why = emitter.add_input(body.node(node).out[0].dtype, i); !why.empty()) return why;
+    if (std::string_view why = emitter.add_input(body.node(node).out[0].dtype, {i}); !why.empty()) return why;
     registers[node] = emitter.last();
   }
   for (uint32_t i = 0; i < body.nodes().size(); i++) {
@@ -203,7 +237,7 @@ std::string_view build_region(const Graph& graph, const Node& node, RegionProgra
     why = emit_body(body, emitter, result);
   } else {
     Emitter emitter(graph, program);
-    why = emit_node(graph, node, emitter);
+    why = node.op == Op::kGlu ? emit_glu(graph, node, emitter) : emit_node(graph, node, emitter);
     result = emitter.last();
   }
   if (!why.empty()) return why;

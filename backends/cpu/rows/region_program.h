@@ -10,13 +10,21 @@
 
 namespace rlx::cpu {
 
+// What a region input reads: an operand of the node, or the lower (0) or upper (1) half of an axis of it.
+struct RegionSource {
+  size_t port = 0;
+  int half = kWhole;
+  int64_t axis = 0;
+  static constexpr int kWhole = -1;
+};
+
 struct RegionProgram {
   RegionArgs args;  // all but dims, strides and pointers
   std::vector<RegionOp> ops;
-  std::vector<size_t> input_ports;  // of the node, by region input
+  std::vector<RegionSource> sources;  // by region input
 };
 
-// The program of one node, an elementwise op or a region of them; empty, or why there is none.
+// The program of one node, an elementwise op, a gate or a region of them; empty, or why there is none.
 std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program);
 
 std::vector<Op> region_ops();  // those that build_region may accept
