@@ -600,10 +600,10 @@ RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_wei
 RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
-/* A report: as JSON "dispatch" (the path of every op and node, with the reasons of kernels that refused), "passes"
- * (rules that fired, and near misses), "memory" (arena, buffers with lifetime and offset, params, prepared forms),
- * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in
- * comments. Errors: RLX_E_NOT_FOUND. */
+/* A report: as JSON "dispatch" (the path of every node: native, region, reference, a view, which runs nothing, or the
+ * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, and near misses),
+ * "memory" (arena, buffers with lifetime and offset, params, prepared forms), "bindings" (dtype, shape, bytes of every
+ * slot); "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
 /* ---- execution contexts: bind once, run many times. A run allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */

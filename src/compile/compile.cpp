@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "plan/views.h"
 
 namespace rlx {
 
@@ -128,8 +129,14 @@ Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const Upper
 
 // ---- reports ----
 
-static std::string_view path_text(const Lowered& lowered, uint32_t node) {
+static bool is_view(const Layouts& layouts, uint32_t node) {
+  return layouts.copy_of[node] || !layouts.of[node][0].is_root({node, 0});
+}
+
+static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
   if (lowered.phases[node] == Phase::kResident) return "prologue";
+  if (layouts.copy_of[node]) return "native";  // a view that is needed dense
+  if (is_view(layouts, node)) return "view";
   if (!lowered.kernels[node]) return "unsupported";
   switch (lowered.kernels[node]->path) {
     case Path::kNative: return "native";
@@ -151,13 +158,15 @@ static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std:
 
 std::string dispatch_report(const Template& source) {
   const Graph& graph = source.graph();
+  Layouts layouts = choose_layouts(*source.lowered);
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
-  for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    if (!graph.info(graph.node(i)).is(kLeaf)) {
-      Found found = source.lowered->kernels[i] ? find_kernel(*source.device, source.options, graph, i) : Found();
-      write_node(json, graph, i, path_text(*source.lowered, i), found);
-    }
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (graph.info(graph.node(i)).is(kLeaf)) continue;
+    bool has_kernel = source.lowered->kernels[i] && !is_view(layouts, i);
+    write_node(json, graph, i, path_text(*source.lowered, layouts, i),
+               has_kernel ? find_kernel(*source.device, source.options, graph, i) : Found());
+  }
   json.end_array().key("expanded").begin_array();
   for (const RewriteReport::Line& line : source.report.lines)
     if (line.pass == "expand" && line.reason.empty()) json.value(std::string_view(line.where));

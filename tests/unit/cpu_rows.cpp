@@ -59,6 +59,16 @@ TEST(cpu_rows, views_that_are_outputs_are_copied) {
   compare(graph, nullptr, {noise({6, 4, 5})});
 }
 
+TEST(cpu_rows, the_report_tells_views_from_steps) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {6, 4});
+  output(b, "y", exp(reshape(x, {4, 6})));
+  std::string report = compare(graph, nullptr, {noise({6, 4})});
+  EXPECT_NE(report.find("\"path\": \"view\""), std::string::npos) << report;
+  EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+}
+
 TEST(cpu_rows, products_of_every_form) {
   Graph graph;
   auto weights = std::make_shared<Weights>();
