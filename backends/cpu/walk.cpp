@@ -63,10 +63,11 @@ class FirstFailure {
   Status status_;
 };
 
-void run_part(const EncodedStep& step, int64_t begin, int64_t end, DenormalMode& mode, FirstFailure& failure,
+void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure& failure,
               const std::atomic<bool>* cancel) {
   if (failure.failed() || begin == end) return;
   if (is_cancelled(cancel)) return failure.set(cancelled());
+  DenormalMode mode;
   mode.keep(step.keeps_denormals);
   Status status = step.run(step.args, begin, end);
   if (!status.ok()) failure.set(std::move(status));
@@ -103,20 +104,18 @@ Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* c
   return {};
 }
 
+// Serial groups run on the caller, which owns the team; the others in chunks, on whoever takes them.
 static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
                            FirstFailure& failure, const std::atomic<bool>* cancel) {
-  DenormalMode mode;
   for (const StepGroup& group : groups) {
+    std::span<const EncodedStep> own = steps.subspan(group.first, group.count);
     if (group.grain) {
-      const EncodedStep& step = steps[group.first];
-      team.chunks(step.launch.parts, group.grain,
-                  [&](int64_t begin, int64_t end, int) { run_part(step, begin, end, mode, failure, cancel); });
+      team.chunks(own[0].launch.parts, group.grain,
+                  [&](int64_t begin, int64_t end) { run_part(own[0], begin, end, failure, cancel); });
     } else {
-      team.serial([&] {
-        for (const EncodedStep& step : steps.subspan(group.first, group.count))
-          run_part(step, 0, step.launch.parts, mode, failure, cancel);
-      });
+      for (const EncodedStep& step : own) run_part(step, 0, step.launch.parts, failure, cancel);
     }
+    if (failure.failed()) return;
   }
 }
 
@@ -137,10 +136,7 @@ Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> group
       continue;
     }
     const EncodedStep& step = steps[group.first];
-    auto part = [&](int64_t begin, int64_t end, int) {
-      DenormalMode mode;
-      run_part(step, begin, end, mode, failure, cancel);
-    };
+    auto part = [&](int64_t begin, int64_t end) { run_part(step, begin, end, failure, cancel); };
     pool.parallel_for(step.launch.parts, group.grain, part, workers);
     if (failure.failed()) break;
   }

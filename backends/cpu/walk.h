@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running encoded steps in order: alone, by a team that walks the list together, or step by step on a host's threads.
+// Running encoded steps in order: alone, with a team that shares the larger ones, or step by step on a host's threads.
 // Invariant: results do not depend on which.
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool. A run is three hand-offs: an Event wakes each worker, a Barrier stands between steps, and a last Event
-// tells the caller that all have left. Nobody touches the job after that, so it may live on the caller's stack.
+// The pool. Chunks are claimed by a compare-and-swap on the share that they belong to. Who has claimed one keeps the
+// step alive until he has counted it as finished, and reads what the caller owns in between only: so a thread may come
+// late to a step, or sleep through many, and the caller never waits for it to leave.
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/barrier.h"
+#include "base/signal.h"
 #include "base/topology.h"
 
 namespace rlx {
@@ -21,9 +22,22 @@ namespace detail {
 
 constexpr int kMostThreads = 1024;
 
+// The chunks [next, end) of one worker that nobody has claimed yet, and how many workers may claim them.
+struct Share {
+  uint32_t next, end, workers;
+  static constexpr int kChunkBits = 20;
+  static_assert(Team::kMostChunks < int64_t{1} << kChunkBits && kMostThreads < int64_t{1} << (64 - 2 * kChunkBits));
+
+  static Share of(uint64_t word) {
+    constexpr uint64_t kMask = (uint64_t{1} << kChunkBits) - 1;
+    return {static_cast<uint32_t>(word & kMask), static_cast<uint32_t>(word >> kChunkBits & kMask),
+            static_cast<uint32_t>(word >> 2 * kChunkBits)};
+  }
+  uint64_t word() const { return next | uint64_t{end} << kChunkBits | uint64_t{workers} << 2 * kChunkBits; }
+};
+
 struct Worker {
-  Event go;
-  alignas(64) std::atomic<int64_t> next{0};  // chunk of its own share; others take from it too
+  alignas(64) std::atomic<uint64_t> share{0};  // a Share
   Crew* crew = nullptr;
   int index = 0;
   pthread_t thread{};
@@ -36,18 +50,18 @@ class Crew {
 
   int size() const { return static_cast<int>(workers_.size()); }
 
-  // Runs the job on up to `most` workers; false, and nothing ran, if another run has the threads.
-  bool run(int most, FunctionRef<void(Team&)> job);
+  // For one run at a time: up to `most` workers, the caller among them; 0 if another run has the threads.
+  int hire(int most);
+  void dismiss() { busy_.store(false, std::memory_order_release); }
 
-  void barrier(int workers) {
-    barrier_.arrive(static_cast<uint32_t>(workers), spin_, [] {});
-  }
-  void chunks(const Team& team, int64_t n, int64_t grain, ChunkFn fn);
+  void chunks(int workers, int64_t n, int64_t grain, ChunkFn fn);
 
  private:
   static void* main(void* worker);
   void start(int workers);
   void bring_caller_home() const;
+  bool claim(Worker& owner, uint32_t worker, int64_t& chunk);
+  void help(int worker);
 
   std::vector<int> cores_;  // where worker i belongs, with pin
   cpu_set_t mask_;          // of the thread that made the crew; its threads inherit it whoever starts them
@@ -56,12 +70,16 @@ class Crew {
   pid_t process_ = getpid();
   std::vector<Worker> workers_;  // [0] is the caller and has no thread
   int started_ = 1;
-  const FunctionRef<void(Team&)>* job_ = nullptr;  // null: time to leave
-  int job_workers_ = 0;
   std::atomic<bool> busy_{false};
-  alignas(64) std::atomic<int> running_{0};  // workers, without the caller, still inside the job
-  Event done_;
-  Barrier barrier_;
+  std::atomic<bool> leaving_{false};
+
+  // The step of now. Only who has claimed one of its chunks may look.
+  const ChunkFn* fn_ = nullptr;
+  int64_t n_ = 0, grain_ = 1;
+
+  alignas(64) std::atomic<int64_t> unfinished_{0};  // chunks of this step
+  Signal work_;                                     // there are chunks to claim, or it is time to leave
+  Signal finished_;                                 // someone else finished the last chunk
 };
 
 Crew::Crew(std::vector<int> cores, int size, bool pin)
@@ -70,12 +88,12 @@ Crew::Crew(std::vector<int> cores, int size, bool pin)
   spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? 0 : kSpinMicroseconds;
 }
 
-// Never on a thread of the crew: a run keeps the crew alive until its caller has seen all workers leave.
+// Never on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.
 Crew::~Crew() {
   if (getpid() != process_) return;  // a forked child has none of these threads
-  job_ = nullptr;
-  for (int i = 1; i < started_; i++) workers_[i].go.signal();
-  for (int i = 1; i < started_; i++) pthread_join(workers_[i].thread, nullptr);
+  leaving_.store(true);
+  work_.raise();
+  for (int i = 1; i < started_; i++) pthread_join(workers_[static_cast<size_t>(i)].thread, nullptr);
 }
 
 void* Crew::main(void* argument) {
@@ -89,12 +107,11 @@ void* Crew::main(void* argument) {
     CPU_SET(static_cast<size_t>(crew.cores_[static_cast<size_t>(worker.index) % crew.cores_.size()]), &mask);
   }
   if (crew.has_mask_) sched_setaffinity(0, sizeof mask, &mask);
-  for (;;) {
-    worker.go.wait(crew.spin_);
-    if (!crew.job_) return nullptr;
-    Team team(&crew, worker.index, crew.job_workers_);
-    (*crew.job_)(team);
-    if (crew.running_.fetch_sub(1, std::memory_order_acq_rel) == 1) crew.done_.signal();
+  for (uint32_t seen = 0;;) {
+    crew.work_.wait(seen, crew.spin_);
+    seen = crew.work_.now();
+    if (crew.leaving_.load()) return nullptr;
+    crew.help(worker.index);
   }
 }
 
@@ -123,58 +140,59 @@ void Crew::bring_caller_home() const {
   if (sched_setaffinity(0, sizeof home, &home) == 0) sched_setaffinity(0, sizeof before, &before);
 }
 
-bool Crew::run(int most, FunctionRef<void(Team&)> job) {
-  if (busy_.exchange(true, std::memory_order_acquire)) return false;
+int Crew::hire(int most) {
+  if (busy_.exchange(true, std::memory_order_acquire)) return 0;
   int workers = std::min(most, size());
   if (started_ < workers) start(workers);
   workers = std::min(workers, started_);
-  if (workers > 1) {
-    bring_caller_home();
-    job_ = &job;
-    job_workers_ = workers;
-    running_.store(workers - 1, std::memory_order_relaxed);
-    for (int i = 1; i < workers; i++) workers_[i].go.signal();
-  }
-  Team team(workers > 1 ? this : nullptr, 0, workers);
-  job(team);
-  if (workers > 1) done_.wait(spin_);
-  busy_.store(false, std::memory_order_release);
-  return true;
+  if (workers > 1) bring_caller_home();
+  return workers;
 }
 
-void Crew::chunks(const Team& team, int64_t n, int64_t grain, ChunkFn fn) {
-  int64_t count = (n + grain - 1) / grain, workers = team.workers();
-  for (int64_t turn = 0; turn < workers; turn++) {
-    int64_t owner = (team.worker() + turn) % workers;
-    int64_t first = count * owner / workers, last = count * (owner + 1) / workers;
-    std::atomic<int64_t>& next = workers_[owner].next;
-    for (int64_t i = first + next.fetch_add(1, std::memory_order_relaxed); i < last;
-         i = first + next.fetch_add(1, std::memory_order_relaxed)) {
-      fn(i * grain, std::min(n, (i + 1) * grain), team.worker());
-    }
+bool Crew::claim(Worker& owner, uint32_t worker, int64_t& chunk) {
+  uint64_t word = owner.share.load(std::memory_order_acquire);
+  for (Share share = Share::of(word); share.next < share.end && worker < share.workers; share = Share::of(word)) {
+    chunk = share.next++;
+    if (owner.share.compare_exchange_weak(word, share.word(), std::memory_order_acq_rel)) return true;
   }
-  barrier_.arrive(static_cast<uint32_t>(workers), spin_, [&] {
-    for (int64_t i = 0; i < workers; i++) workers_[i].next.store(0, std::memory_order_relaxed);
-  });
+  return false;
+}
+
+// Takes chunks until there are none: first those of its own share, then those of others.
+void Crew::help(int worker) {
+  for (int turn = 0; turn < size(); turn++) {
+    Worker& owner = workers_[static_cast<size_t>((worker + turn) % size())];
+    int64_t finished = 0;
+    for (int64_t chunk; claim(owner, static_cast<uint32_t>(worker), chunk); finished++)
+      (*fn_)(chunk * grain_, std::min(n_, (chunk + 1) * grain_));
+    bool was_last = finished && unfinished_.fetch_sub(finished, std::memory_order_acq_rel) == finished;
+    if (was_last && worker > 0) finished_.raise();
+  }
+}
+
+void Crew::chunks(int workers, int64_t n, int64_t grain, ChunkFn fn) {
+  int64_t count = n / grain + (n % grain != 0);
+  fn_ = &fn;
+  n_ = n;
+  grain_ = grain;
+  unfinished_.store(count, std::memory_order_relaxed);
+  for (int64_t i = 0; i < workers; i++) {
+    Share share{static_cast<uint32_t>(count * i / workers), static_cast<uint32_t>(count * (i + 1) / workers),
+                static_cast<uint32_t>(workers)};
+    workers_[static_cast<size_t>(i)].share.store(share.word(), std::memory_order_release);
+  }
+  work_.raise();
+  help(0);
+  for (uint32_t seen = finished_.now(); unfinished_.load(std::memory_order_acquire) > 0; seen = finished_.now())
+    finished_.wait(seen, spin_);
 }
 
 }  // namespace detail
 
-void Team::barrier() {
-  if (crew_) crew_->barrier(workers_);
-}
-
 void Team::chunks(int64_t n, int64_t grain, ChunkFn fn) {
-  if (crew_ && n > grain) return crew_->chunks(*this, n, grain, fn);
-  if (worker_ == 0) {
-    for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain), 0);
-  }
-  barrier();
-}
-
-void Team::serial(FunctionRef<void()> fn) {
-  if (worker_ == 0) fn();
-  barrier();
+  grain *= n / grain / kMostChunks + 1;
+  if (crew_ && n > grain) return crew_->chunks(workers_, n, grain, fn);
+  for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain));
 }
 
 struct ThreadPool::Lazy {
@@ -206,12 +224,11 @@ int ThreadPool::workers() const {
 }
 
 void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
-  if (most > 1 && has_teams()) {
-    std::shared_ptr<detail::Crew> held = crew();  // the job may end the pool
-    if (held->run(most, job)) return;
-  }
-  Team alone(nullptr, 0, 1);
-  job(alone);
+  std::shared_ptr<detail::Crew> held = most > 1 && has_teams() ? crew() : nullptr;  // the job may end the pool
+  int workers = held ? held->hire(most) : 0;
+  Team team(workers > 1 ? held.get() : nullptr, std::max(workers, 1));
+  job(team);
+  if (workers > 0) held->dismiss();
 }
 
 void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
@@ -227,16 +244,15 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
     int64_t n, grain;
     ChunkFn fn;
     std::atomic<int64_t> next{0};
-    void take(int worker) {
-      for (int64_t begin; (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;) {
-        fn(begin, std::min(n, begin + grain), worker);
-      }
+    void take() {
+      for (int64_t begin; (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;)
+        fn(begin, std::min(n, begin + grain));
     }
   } work{n, grain, fn};
-  auto take = [](void* argument, size_t i) { static_cast<Work*>(argument)->take(static_cast<int>(i)); };
+  auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
   services.parallel_for(services.user, static_cast<size_t>(std::min(most, workers())), take, &work);
-  work.take(0);  // whatever a host that skipped calls has left
+  work.take();  // whatever a host that skipped calls has left
 }
 
 }  // namespace rlx

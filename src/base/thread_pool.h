@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of one env, in two forms: chunks handed out one after another (`parallel_for`), and a team that walks
-// one list of steps together with a barrier between them (`run_team`), which spares the fork and join at every step.
-// Invariant: how work is cut into chunks depends on its size alone, never on the number of threads, so results do not.
+// The threads of one env. A caller shares out chunks of work, one step after another; the pool's threads take what they
+// get to, and nobody waits for a thread that has taken nothing: one that lost its core to another program only helps
+// less. Invariant: how work is cut into chunks depends on its size alone, never on the number of threads, so results do
+// not.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +17,24 @@ namespace detail {
 class Crew;  // the threads and what they share; outlives the pool while a run goes on
 }
 
-using ChunkFn = FunctionRef<void(int64_t begin, int64_t end, int worker)>;
+using ChunkFn = FunctionRef<void(int64_t begin, int64_t end)>;
 
-// One worker's view of a run. Every worker makes the same calls of `barrier` and `chunks`, in the same order.
+// What the caller of run_team has: the threads, for the length of one run.
 class Team {
  public:
-  int worker() const { return worker_; }    // 0: the thread that called run_team
-  int workers() const { return workers_; }  // of this run; 1: alone, nothing below waits
-
-  void barrier();
+  int workers() const { return workers_; }  // the caller among them; 1: alone
 
   // Calls fn for [0, grain), [grain, 2 grain) ... up to n, each once, on any worker, and waits for all of them. A
   // worker takes its own share in order, the same at every step, so that it finds in its cache what it wrote before;
-  // then it helps others. Up to one chunk runs on worker 0.
+  // then it helps others. One chunk runs on the caller. Of more than kMostChunks, each is some grains long.
   void chunks(int64_t n, int64_t grain, ChunkFn fn);
-
-  // Runs fn on worker 0 while the others wait: for work under about 2 us, and for what must run alone.
-  void serial(FunctionRef<void()> fn);
+  static constexpr int64_t kMostChunks = (int64_t{1} << 20) - 1;
 
  private:
   friend class ThreadPool;
-  friend class detail::Crew;
-  Team(detail::Crew* crew, int worker, int workers) : crew_(crew), worker_(worker), workers_(workers) {}
+  Team(detail::Crew* crew, int workers) : crew_(crew), workers_(workers) {}
 
   detail::Crew* crew_;  // null: alone
-  int worker_;
   int workers_;
 };
 
@@ -66,7 +60,7 @@ class ThreadPool {
   // False: the threads are the host's, which may run jobs one after another, so that none may wait for another.
   bool has_teams() const { return host_->has_own_threads(); }
 
-  // Runs job on up to `most` workers at once, the caller among them. Without teams, on the caller alone.
+  // Calls job with up to `most` workers for its steps, the caller among them. Without teams, the caller is alone.
   void run_team(int most, FunctionRef<void(Team&)> job);
 
   // As Team::chunks, as a run of its own; works on the host's threads too.

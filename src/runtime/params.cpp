@@ -127,7 +127,7 @@ Status ParamStore::publish(ParamSet next, const std::vector<bool>& changed, bool
     if (all || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
       stale.push_back(i);
   std::vector<Status> results(stale.size());
-  auto work = [&](int64_t begin, int64_t end, int) {
+  auto work = [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
         auto made = prepare(stale[i], next, owner);
         if (made.ok())

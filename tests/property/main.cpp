@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes, and their count.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,8 +50,15 @@ TEST(random_graphs, are_the_same_for_the_same_seed) {
   }
 }
 
+static Tally tally;  // of the run from the command line, for who looks at it after a crash
+
+static void name_seed(int signal) {
+  std::fprintf(stderr, "signal %d at seed %llu\n", signal, static_cast<unsigned long long>(tally.seed));
+  _exit(2);
+}
+
 static int run_for(double seconds, uint64_t seed) {
-  Tally tally;
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, name_seed);
   std::string wrong = check_random_graphs(seed, seconds, tally);
   std::printf("%llu graphs from seed %llu, %llu of them run\n%s", static_cast<unsigned long long>(tally.graphs),
               static_cast<unsigned long long>(seed), static_cast<unsigned long long>(tally.evaluated), wrong.c_str());

@@ -63,7 +63,8 @@ const Way kWays[] = {
     {"reference", {}, false},
 };
 
-Result<Results> run_compiled(const Way& way, const RandomGraph& random, Bounds bounds, const std::shared_ptr<Env>& env) {
+Result<Results> run_compiled(const Way& way, const RandomGraph& random, Bounds bounds,
+                             const std::shared_ptr<Env>& env) {
   auto weights = std::make_shared<Weights>();
   for (const auto& [name, tensor] : random.params) RLX_TRY(weights->put(name, tensor));
   NamedAttrs options = way.options;
@@ -106,6 +107,7 @@ std::string check_random_graphs(uint64_t seed, double seconds, Tally& tally) {
   if (!env.ok()) return failed("no env", env.status());
   auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (std::string wrong; Clock::now() < end; seed++) {
+    tally.seed = seed;
     wrong = check_graph(random_graph(seed, op_table()), *env, tally);
     if (!wrong.empty()) return "seed " + std::to_string(seed) + ": " + wrong;
   }

@@ -13,6 +13,7 @@ namespace rlx::test {
 
 struct Tally {
   uint64_t graphs = 0;
+  uint64_t seed = 0;       // of the graph of now
   uint64_t evaluated = 0;  // the interpreter gave results for it, so that transforms and programs were compared
 };
 

@@ -44,16 +44,26 @@ bool all_threads_are_gone() {
   return own_threads() == 0;
 }
 
+// Runs fn on that many workers at once, each with its number: no chunk ends before all have begun. 0 is the caller.
+void on_all(Team& team, int workers, FunctionRef<void(int)> fn) {
+  std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> begun{0}, number{1};
+  team.chunks(workers, 1, [&](int64_t, int64_t) {
+    begun++;
+    while (begun < workers) std::this_thread::yield();
+    fn(std::this_thread::get_id() == caller ? 0 : number++);
+  });
+}
+
 TEST(thread_pool, every_chunk_runs_once_with_borders_that_threads_do_not_move) {
   for (int threads : {0, 1, 2, 3, 7}) {
     ThreadPool pool(Host::library(), {.threads = threads});
     for (auto [n, grain] :
          std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {1, 4}, {4, 4}, {5, 4}, {1000, 7}, {64, 1}}) {
       std::vector<std::atomic<int>> touched(static_cast<size_t>(n));
-      pool.parallel_for(n, grain, [&](int64_t begin, int64_t end, int worker) {
+      pool.parallel_for(n, grain, [&](int64_t begin, int64_t end) {
         EXPECT_EQ(begin % grain, 0);
         EXPECT_EQ(end, std::min(n, begin + grain));
-        EXPECT_LT(worker, pool.workers());
         for (int64_t i = begin; i < end; i++) touched[static_cast<size_t>(i)]++;
       });
       for (auto& count : touched) EXPECT_EQ(count, 1);
@@ -61,14 +71,58 @@ TEST(thread_pool, every_chunk_runs_once_with_borders_that_threads_do_not_move) {
   }
 }
 
+TEST(thread_pool, more_chunks_than_fit_are_longer) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  int64_t n = 2 * Team::kMostChunks + 5;
+  std::atomic<int64_t> sum{0}, calls{0};
+  pool.parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+    sum.fetch_add(end - begin, std::memory_order_relaxed);
+    calls.fetch_add(1, std::memory_order_relaxed);
+  });
+  EXPECT_EQ(sum, n);
+  EXPECT_EQ(calls, n / 3 + 1);
+}
+
+// A thread that lost its core between two steps: a signal stops it.
+TEST(thread_pool, nobody_waits_for_a_thread_that_has_taken_nothing) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  static std::atomic<bool> stopped, go_on;
+  stopped = go_on = false;
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) {
+    stopped = true;
+    while (!go_on) usleep(100);
+  };
+  ASSERT_EQ(sigaction(SIGUSR2, &action, &before), 0);
+  pthread_t helper{};
+  pool.run_team(2, [&](Team& team) {
+    on_all(team, 2, [&](int worker) {
+      if (worker == 0) return;
+      helper = pthread_self();
+      sigset_t open;
+      sigemptyset(&open);
+      sigaddset(&open, SIGUSR2);
+      pthread_sigmask(SIG_UNBLOCK, &open, nullptr);
+    });
+    pthread_kill(helper, SIGUSR2);
+    while (!stopped) usleep(100);
+    std::atomic<int64_t> done{0};
+    for (int step = 0; step < 100; step++) team.chunks(16, 1, [&](int64_t, int64_t) { done++; });
+    EXPECT_EQ(done, 1600);
+    go_on = true;
+    on_all(team, 2, [](int) {});  // it comes back
+  });
+  sigaction(SIGUSR2, &before, nullptr);
+}
+
 TEST(thread_pool, a_team_sees_at_each_step_what_all_wrote_before) {
   constexpr int kSteps = 2000, kParts = 24;
   ThreadPool pool(Host::library(), {.threads = 3});
-  std::vector<int64_t> now(kParts, 1), next(kParts);  // plain memory: TSan watches the barrier
+  std::vector<int64_t> now(kParts, 1), next(kParts);  // plain memory: TSan watches the steps
   pool.run_team(3, [&](Team& team) {
     for (int step = 0; step < kSteps; step++) {
-      team.chunks(kParts, 1, [&](int64_t i, int64_t, int) { next[i] = now[i] + now[(i + 1) % kParts] % 2; });
-      team.serial([&] { std::swap(now, next); });
+      team.chunks(kParts, 1, [&](int64_t i, int64_t) { next[i] = now[i] + now[(i + 1) % kParts] % 2; });
+      std::swap(now, next);
     }
   });
   std::vector<int64_t> expected(kParts, 1), other(kParts);
@@ -84,11 +138,12 @@ TEST(thread_pool, makes_no_thread_before_it_is_needed_and_joins_all) {
   {
     ThreadPool pool(Host::library(), {.threads = 3});
     EXPECT_EQ(pool.workers(), 3);
-    pool.parallel_for(10, 10, [](int64_t, int64_t, int) {});  // one chunk
+    pool.parallel_for(10, 10, [](int64_t, int64_t) {});  // one chunk
     EXPECT_EQ(own_threads(), 0);
-    pool.run_team(2, [](Team& team) { EXPECT_EQ(team.workers(), 2); });
+    auto all_named = [](Team& team) { on_all(team, team.workers(), [](int) {}); };
+    pool.run_team(2, all_named);
     EXPECT_EQ(own_threads(), 1);
-    pool.run_team(9, [](Team& team) { EXPECT_EQ(team.workers(), 3); });
+    pool.run_team(9, all_named);
     auto names = threads_of_this_process();
     EXPECT_EQ(names.count("rlx-1") + names.count("rlx-2"), 2u);
   }
@@ -101,8 +156,7 @@ TEST(thread_pool, zero_and_one_make_no_thread) {
     ThreadPool pool(Host::library(), {.threads = threads});
     pool.run_team(4, [](Team& team) {
       EXPECT_EQ(team.workers(), 1);
-      team.barrier();
-      EXPECT_EQ(own_threads(), 0);
+      team.chunks(10, 1, [](int64_t, int64_t) { EXPECT_EQ(own_threads(), 0); });
     });
   }
 }
@@ -118,11 +172,13 @@ TEST(thread_pool, threads_block_all_signals_and_round_to_nearest) {
   int rounding = fegetround();
   fesetround(FE_UPWARD);
   pool.run_team(2, [](Team& team) {
-    sigset_t blocked;
-    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
-    EXPECT_EQ(sigismember(&blocked, SIGTERM), team.worker() > 0);
-    EXPECT_EQ(sigismember(&blocked, SIGPROF), team.worker() > 0);
-    EXPECT_EQ(fegetround(), team.worker() > 0 ? FE_TONEAREST : FE_UPWARD);
+    on_all(team, 2, [](int worker) {
+      sigset_t blocked;
+      pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+      EXPECT_EQ(sigismember(&blocked, SIGTERM), worker > 0);
+      EXPECT_EQ(sigismember(&blocked, SIGPROF), worker > 0);
+      EXPECT_EQ(fegetround(), worker > 0 ? FE_TONEAREST : FE_UPWARD);
+    });
   });
   EXPECT_EQ(fegetround(), FE_UPWARD);
   fesetround(rounding);
@@ -133,10 +189,12 @@ TEST(thread_pool, pin_leaves_the_mask_of_the_caller) {
   sched_getaffinity(0, sizeof before, &before);
   ThreadPool pool(Host::library(), {.pin = true});
   pool.run_team(64, [](Team& team) {
-    if (team.worker() == 0) return;
-    cpu_set_t mine;
-    sched_getaffinity(0, sizeof mine, &mine);
-    EXPECT_EQ(CPU_COUNT(&mine), 1);
+    on_all(team, team.workers(), [](int worker) {
+      if (worker == 0) return;
+      cpu_set_t mine;
+      sched_getaffinity(0, sizeof mine, &mine);
+      EXPECT_EQ(CPU_COUNT(&mine), 1);
+    });
   });
   sched_getaffinity(0, sizeof after, &after);
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
@@ -144,11 +202,11 @@ TEST(thread_pool, pin_leaves_the_mask_of_the_caller) {
 
 TEST(thread_pool, a_busy_pool_lets_others_run_alone) {
   ThreadPool pool(Host::library(), {.threads = 2});
+  auto alone = [&] { pool.run_team(2, [](Team& team) { EXPECT_EQ(team.workers(), 1); }); };
   pool.run_team(2, [&](Team& team) {
-    pool.run_team(2, [&](Team& inner) { EXPECT_EQ(inner.workers(), 1); });  // from its own job
-    team.barrier();
-    team.serial(
-        [&] { std::thread([&] { pool.run_team(2, [](Team& other) { EXPECT_EQ(other.workers(), 1); }); }).join(); });
+    alone();  // from its own job
+    on_all(team, 2, [&](int) { alone(); });
+    std::thread(alone).join();
   });
 }
 
@@ -159,7 +217,7 @@ TEST(thread_pool, many_callers_at_once) {
   for (int i = 0; i < 4; i++) {
     callers.emplace_back([&] {
       for (int run = 0; run < 300; run++) {
-        pool.parallel_for(100, 3, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
+        pool.parallel_for(100, 3, [&](int64_t begin, int64_t end) { sum += end - begin; });
       }
     });
   }
@@ -173,9 +231,10 @@ TEST(thread_pool, wakes_after_sleeping) {
     usleep(5000);  // far beyond the spinning: the worker sleeps in the kernel
     std::atomic<int> workers{0};
     pool.run_team(2, [&](Team& team) {
-      if (team.worker() == 1) usleep(2000);  // and now the caller does
-      team.barrier();
-      workers++;
+      on_all(team, 2, [&](int worker) {
+        if (worker == 1) usleep(2000);  // and now the caller does
+        workers++;
+      });
     });
     EXPECT_EQ(workers, 2);
   }
@@ -186,9 +245,9 @@ TEST(thread_pool, may_end_inside_its_own_job_on_any_worker) {
     auto pool = std::make_unique<ThreadPool>(Host::library(), PoolOptions{.threads = 2});
     ThreadPool& running = *pool;
     running.run_team(2, [&](Team& team) {
-      team.barrier();
-      if (team.worker() == ender) pool.reset();
-      team.barrier();
+      on_all(team, 2, [&](int worker) {
+        if (worker == ender) pool.reset();
+      });
     });
     EXPECT_TRUE(all_threads_are_gone());
   }
@@ -224,8 +283,7 @@ TEST(thread_pool, a_host_pool_may_run_calls_in_any_order) {
   EXPECT_EQ(pool.workers(), 4);
   EXPECT_FALSE(pool.has_teams());
   std::vector<int> touched(10);
-  pool.parallel_for(10, 3, [&](int64_t begin, int64_t end, int worker) {
-    EXPECT_LT(worker, 4);
+  pool.parallel_for(10, 3, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) touched[i]++;
   });
   EXPECT_EQ(calls, 3);
