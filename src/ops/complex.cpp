@@ -48,7 +48,8 @@ Status eval_bitcast(EvalArgs& args) {
   DType from = args.declared_in[0], to = args.declared_out[0];
   int64_t elements = in.count();
   if (elements == 0) return {};
-  bool parts = is_complex(from) != is_complex(to) && is_float(is_complex(from) ? to : from);
+  DType whole = is_complex(from) ? from : to, part = is_complex(from) ? to : from;
+  bool parts = is_complex(whole) && is_float(part) && element_bytes(whole) == 2 * element_bytes(part);
   bool both_stored_wide = in.dtype != from && out.dtype != to;
   if ((in.dtype == from && out.dtype == to) || (parts && both_stored_wide)) {
     std::memcpy(out.data, in.data, static_cast<size_t>(elements * element_bytes(in.dtype)));

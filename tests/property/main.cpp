@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes, and their count.
+// The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes, and their count;
+// or, with --show S, the graph of that seed.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "compile/compile.h"
 #include "generate.h"
+#include "ir/text.h"
 #include "properties.h"
 #include "tests/support/transforms.h"
 
@@ -57,6 +59,11 @@ static void name_seed(int signal) {
   _exit(2);
 }
 
+static int show(uint64_t seed) {
+  std::printf("%s", print(random_graph(seed, op_table()).graph).c_str());
+  return 0;
+}
+
 static int run_for(double seconds, uint64_t seed) {
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, name_seed);
   std::string wrong = check_random_graphs(seed, seconds, tally);
@@ -73,6 +80,7 @@ int main(int argc, char** argv) {
   uint64_t seed = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::atof(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--show")) return rlx::test::show(std::strtoull(argv[i + 1], nullptr, 10));
     if (!std::strcmp(argv[i], "--seed")) seed = std::strtoull(argv[i + 1], nullptr, 10);
   }
   return seconds > 0 ? rlx::test::run_for(seconds, seed) : RUN_ALL_TESTS();
