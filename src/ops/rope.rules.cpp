@@ -113,20 +113,30 @@ struct Rotated {
   Style style;
 };
 
+// The slice that a value is, or that it is but for axes in front of the last: where there is one head, its axis has
+// become such a reshape.
+const Node* slice_of(const Match& m, Expr part) {
+  const Node* node = &m.node(part);
+  if (node->op == Op::kReshape) node = &m.graph().node(node->in[0]);
+  return node->op == Op::kSlice && part.rank() && node->out[0].dims.back() == part.dim(-1) ? node : nullptr;
+}
+
 // The value whose first and second halves, or even and odd elements, `a` and `b` are.
 std::optional<Rotated> parts_of(const Match& m, Expr a, Expr b) {
-  const Node &first = m.node(a), &second = m.node(b);
-  if (first.op != Op::kSlice || second.op != Op::kSlice || first.in[0] != second.in[0]) return std::nullopt;
-  Expr x = m.builder().wrap(first.in[0]);
-  for (const Node* part : {&first, &second})
+  const Node *first = slice_of(m, a), *second = slice_of(m, b);
+  if (!first || !second || first->in[0] != second->in[0] || !(a.dims() == b.dims())) return std::nullopt;
+  Expr x = m.builder().wrap(first->in[0]);
+  for (const Node* part : {first, second})
     if (part->attrs.dims("starts").size() != 1 || !part->attrs.has("axes") || !part->attrs.has("steps") ||
         !is_last(x, part->attrs.i64s("axes")[0]))
       return std::nullopt;
-  const Dim &from_a = first.attrs.dims("starts")[0], &from_b = second.attrs.dims("starts")[0];
-  int64_t step = first.attrs.i64s("steps")[0];
-  if (step != second.attrs.i64s("steps")[0] || !from_a.is(0) || !(a.dim(-1) == b.dim(-1)) ||
-      !(x.dim(-1) == a.dim(-1) * Dim(2)))
+  Dim from_a = first->attrs.dims("starts")[0], from_b = second->attrs.dims("starts")[0];
+  int64_t step = first->attrs.i64s("steps")[0];
+  if (step != second->attrs.i64s("steps")[0] || !from_a.is(0) || !(x.dim(-1) == a.dim(-1) * Dim(2)))
     return std::nullopt;
+  std::vector<Dim> dims = a.dims();
+  dims.back() = x.dim(-1);
+  if (!(x.dims() == dims)) x = reshape(x, dims);
   if (step == 1 && from_b == a.dim(-1)) return Rotated{x, Style::kHalf};
   if (step == 2 && from_b.is(1)) return Rotated{x, Style::kInterleaved};
   return std::nullopt;
