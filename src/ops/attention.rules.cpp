@@ -60,9 +60,10 @@ class Walk {
     if (m_.rewriter().is_static(q.value()) || m_.rewriter().is_static(kt.value()))
       return miss("a side of q k' is a constant");
     if (node.attrs.flag("transpose_a") || q.rank() != kt.rank() || q.rank() > 4) return miss("not a product of heads");
-    for (size_t i = 0; i + 2 < q.rank(); i++)
-      if (!(q.dim(static_cast<int64_t>(i)) == kt.dim(static_cast<int64_t>(i))))
-        return miss("q and k differ in batch or heads");
+    for (size_t i = 0; i + 2 < q.rank(); i++) {
+      bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
+      if (!serves_all && !(q.dims()[i] == kt.dims()[i])) return miss("q and k differ in batch or heads");
+    }
     out.q = q;
     out.k = kt;
     if (!node.attrs.flag("transpose_b")) {
