@@ -236,10 +236,12 @@ static bool tries_next(Code code) {
 Result<std::shared_ptr<Compiled>> Model::get(std::string_view device,
                                              std::span<const std::pair<std::string_view, int64_t>> sizes) {
   Sizes wanted;
+  std::vector<std::string_view> known;
+  for (const auto& [symbol, range] : graph_.symbols()) known.push_back(symbol);
   for (const auto& [name, size] : sizes) {
-    const auto& symbols = graph_.symbols();
-    if (std::none_of(symbols.begin(), symbols.end(), [&, &name = name](const auto& it) { return it.first == name; }))
-      return Status(Code::kNotFound, "the model has no size '" + std::string(name) + "'").with("value", name);
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return Status(Code::kNotFound, "the model has no size '" + std::string(name) + "', only " + listed(known))
+          .with("value", name);
     wanted.emplace_back(name, size);
   }
   std::vector<Device*> list = RLX_TRY(candidates(device));
