@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/nearest.h"
+
 namespace rlx {
 
 namespace {
@@ -132,7 +134,10 @@ Status SizeState::set_dim(const Plan& plan, std::string_view symbol, int64_t siz
     wished_[i] = size;
     return {};
   }
-  return Status(Code::kNotFound, "there is no size '" + std::string(symbol) + "'").with("value", symbol);
+  std::vector<std::string_view> known;
+  for (const PlanSymbol& it : plan.symbols) known.push_back(it.name);
+  return Status(Code::kNotFound, "there is no size '" + std::string(symbol) + "', only " + listed(known))
+      .with("value", symbol);
 }
 
 Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
