@@ -65,29 +65,10 @@ static Expr activation_of_linear(const Match& m, std::string_view act) {
   return m.builder().add(m.graph().info(*linear), in, linear->attrs.with("act", std::string(act)))[0];
 }
 
-// conv(x, w) + b -> conv_bias_act(x, w, b), b static and one number for each channel
-static Expr bias_of_conv(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    Expr y = m.in(i), bias = m.in(1 - i);
-    const Node& conv = m.node(y);
-    if (conv.op != Op::kConv || m.rewriter().used_elsewhere(y.value()) || !m.rewriter().is_static(bias.value()))
-      continue;
-    std::vector<Dim> per_channel(y.rank() - 1, Dim(1)), dims = bias.dims();
-    per_channel[0] = y.dim(1);
-    if (dims.size() == y.rank() && dims[0].is(1)) dims.erase(dims.begin());
-    if (dims != per_channel || !(y.dims() == m.anchor().dims())) continue;
-    if (is_half(y.dtype()) && !m.rewriter().allows(close)) return Expr();  // it adds before rounding
-    std::vector<Expr> in{m.builder().wrap(conv.in[0]), m.builder().wrap(conv.in[1]), reshape(bias, {y.dim(1)})};
-    return m.builder().ops(Op::kConvBiasAct, in, conv.attrs.named())[0];
-  }
-  return Expr();
-}
-
 void add_linear_rules(RuleSet& rules) {
   rules.add(exact, "linear", std::vector{Op::kMatmul}, product_with_weight);
   rules.add(exact, "linear_rows", std::vector{Op::kReshape}, rows_unmerged);
   rules.add(exact, "linear_bias", std::vector{Op::kAdd}, bias_of_linear);
-  rules.add(exact, "conv_bias", std::vector{Op::kAdd}, bias_of_conv);
   rules.add(exact, "linear_gelu", std::vector{Op::kGelu}, [](const Match& m) {
     return activation_of_linear(m, m.attrs().is("approx", "tanh") ? "gelu_tanh" : "gelu");
   });

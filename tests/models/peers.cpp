@@ -71,10 +71,9 @@ const std::map<std::string, Net> kNets = {
        {"attention", 2},
        {"broadcast_to", 1},  // the class token
        {"concat", 5},
-       {"conv_bias_act", 1},
        {"layer_norm", 1},
-       {"linear", 9},
-       {"reshape", 3},
+       {"linear", 10},  // the first one of patches
+       {"reshape", 6},
        {"residual_layer_norm", 4},
        {"slice", 7},
        {"transpose", 1}},

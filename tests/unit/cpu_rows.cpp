@@ -157,6 +157,26 @@ TEST(cpu_rows, ropes_of_every_layout) {
   EXPECT_NE(report.find("rope_f32"), std::string::npos) << report;
 }
 
+TEST(cpu_rows, convolutions_side_by_side_are_products) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  Expr image = input(b, "image", {2, 3, 8, 12}), line = input(b, "line", {2, 3, 9});
+  Expr bias = weight(b, *weights, "bias", {1, 5, 1, 1});
+  auto conv = [&](Expr x, const char* name, std::vector<int64_t> dims, std::vector<int64_t> strides) {
+    return b.op(Op::kConv, {x, weight(b, *weights, name, std::move(dims))}, {{"strides", std::move(strides)}});
+  };
+  output(b, "patches", conv(image, "w1", {5, 3, 4, 4}, {4, 4}) + bias);
+  output(b, "points", conv(image, "w2", {5, 3, 1, 1}, {1, 1}));
+  output(b, "pieces", conv(line, "w3", {4, 3, 3}, {3}));
+  output(b, "overlap", conv(image, "w4", {5, 3, 4, 4}, {2, 4}) + bias);
+  output(b, "rest", conv(line, "w5", {4, 3, 2}, {2}));
+  std::string report = compare(graph, weights, {noise({2, 3, 8, 12}), noise({2, 3, 9}, 4)});
+  size_t products = 0;
+  for (size_t at = 0; (at = report.find("\"op\": \"linear\"", at)) != std::string::npos; at++) products++;
+  EXPECT_EQ(products, 3u) << report;
+}
+
 TEST(cpu_rows, chains_become_one_region) {
   Graph graph;
   Dim n = Dim::symbol("n");
