@@ -35,6 +35,9 @@ Affine operator-(const Affine& a, const Affine& b) {
 // A constant whose elements progress evenly along every axis.
 static std::optional<Affine> affine_constant(const Tensor& tensor) {
   if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if (int64_t element = element_as_i64(tensor, i); element > kLargestConstant || element < -kLargestConstant)
+      return std::nullopt;
   std::span<const int64_t> dims = tensor.dims();
   std::vector<int64_t> strides(dims.size(), 1), steps(dims.size(), 0);
   for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
@@ -42,10 +45,9 @@ static std::optional<Affine> affine_constant(const Tensor& tensor) {
   for (size_t axis = 0; axis < dims.size(); axis++)
     if (dims[axis] > 1) steps[axis] = element_as_i64(tensor, strides[axis]) - first;
   for (int64_t i = 0; i < tensor.count(); i++) {
-    int64_t element = element_as_i64(tensor, i), expected = first;
-    if (element > kLargestConstant || element < -kLargestConstant) return std::nullopt;
+    int64_t expected = first;
     for (size_t axis = 0; axis < dims.size(); axis++) expected += i / strides[axis] % dims[axis] * steps[axis];
-    if (element != expected) return std::nullopt;
+    if (element_as_i64(tensor, i) != expected) return std::nullopt;
   }
   return Affine{first, {steps.begin(), steps.end()}};
 }

@@ -36,11 +36,14 @@ std::optional<double> splat_value(const Graph& graph, Value value) {
 
 // ---- integer ranges ----
 
+// Of numbers as large as what stands for an open end, or that no i64 holds, nothing is said.
 static std::optional<Interval> constant_range(const Tensor& tensor) {
   if (!is_integer(tensor.dtype()) || tensor.count() == 0 || tensor.count() > 4096) return std::nullopt;
   Interval range{Interval::kUnbounded, -Interval::kUnbounded};
   for (int64_t i = 0; i < tensor.count(); i++) {
-    int64_t element = std::clamp(element_as_i64(tensor, i), -Interval::kUnbounded, Interval::kUnbounded);
+    int64_t element = element_as_i64(tensor, i);
+    if (element <= -Interval::kUnbounded || element >= Interval::kUnbounded) return std::nullopt;
+    if (element < 0 && tensor.dtype() == DType::kU64) return std::nullopt;
     range = {std::min(range.lo, element), std::max(range.hi, element)};
   }
   return range;
