@@ -59,7 +59,7 @@ static Expr halves_as_glu(const Match& m) {
   Expr product = m.builder().wrap(g.in[0]);
   int64_t last = static_cast<int64_t>(product.rank()) - 1;
   for (const Node* half : {&g, &u})
-    if (half->attrs.dims("starts").size() != 1 || half->attrs.i64s("axes")[0] != last ||
+    if (!half->attrs.has("axes") || !half->attrs.has("steps") || half->attrs.i64s("axes") != Axes{last} ||
         half->attrs.i64s("steps")[0] != 1)
       return Expr();
   Dim width = gate.dim(-1);
