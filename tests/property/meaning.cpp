@@ -194,11 +194,15 @@ bool Meaning::is_open(size_t output, int64_t i) const {
 }
 
 // The error may be a multiple of how far the runs are apart, or of one rounding at the largest value. Where they
-// disagree on integers (of a comparison, of a rounding to whole numbers), all of that output is left out.
+// disagree on integers (of a comparison, of a rounding to whole numbers), or on how many elements there are (that
+// differ from each other), all of that output is left out.
 std::string Meaning::difference(size_t output, const Tensor& got) const {
   const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
-  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) || !same_dims(got, oracle))
+  auto has_its_dims = [&](const Results& run) { return same_dims(run[output], got); };
+  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) ||
+      std::none_of(runs_.begin(), runs_.end(), has_its_dims))
     return of_another_type(output, got, typed);
+  if (!std::all_of(runs_.begin(), runs_.end(), has_its_dims)) return "";
   double largest = 1, apart = 0;
   for (int64_t i = 0; i < oracle.count(); i++) {
     c128 exact = element(oracle, i);
