@@ -18,7 +18,6 @@ void add_rope_rules(RuleSet& rules);
 void add_score_rules(RuleSet& rules);  // scores, links absorbed one by one, up to attention
 void add_attention_layout_rules(RuleSet& rules);
 void add_linear_rules(RuleSet& rules);
-void add_conv_rules(RuleSet& rules);
 void add_gate_rules(RuleSet& rules);  // gated_act, residual + norm
 
 void add_sibling_rules(RuleSet& rules);       // products of one left operand: run by `merge-siblings`

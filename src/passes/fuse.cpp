@@ -75,7 +75,7 @@ Result<Graph> fuse_composites(const Graph& graph, PassContext& context) {
       {"attention", {add_score_rules, add_view_rules}},
       {"attention layout", {add_attention_layout_rules, add_view_rules}},
       {"gates", {add_gate_rules}},
-      {"linear", {add_linear_rules, add_conv_rules, add_view_rules}},
+      {"linear", {add_linear_rules, add_view_rules}},
   };
   Result<Graph> current = graph;
   for (const Stage& stage : kStages) {
