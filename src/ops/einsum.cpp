@@ -19,7 +19,7 @@ static std::optional<Sorted> sorted_axes(Expr x, const Axes& batch, const Axes& 
   named.insert(named.end(), contract.begin(), contract.end());
   if (!legal_axes(x, named)) return std::nullopt;
   auto normal = [&](Axes axes) {
-    for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(x.rank()) : 0;
+    for (int64_t& axis : axes) axis = static_cast<int64_t>(normal_axis(axis, x.rank()));
     return axes;
   };
   Sorted sorted{normal(batch), normal(contract), {}};

@@ -15,7 +15,7 @@ bool reduced_range(const Node& node, size_t rank, size_t& first, size_t& last) {
   first = 0, last = rank;
   if (!node.attrs.has("axes")) return true;
   std::vector<int64_t> axes = node.attrs.i64s("axes");
-  for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
+  for (int64_t& axis : axes) axis = static_cast<int64_t>(normal_axis(axis, rank));
   std::sort(axes.begin(), axes.end());
   if (axes.empty() || axes.back() - axes.front() + 1 != std::ssize(axes)) return false;
   first = static_cast<size_t>(axes.front());
