@@ -36,11 +36,13 @@ class Meaning {
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
   bool is_open(size_t output, int64_t i) const;
+  void find_bits_of_numbers();
 
   const RandomGraph& random_;
   std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;
+  std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
   int64_t steps_ = 0;   // that a row allows an integer to be off by
   double epsilon_ = 0;  // of the narrowest dtype in the graph that floats are rounded to
 };
