@@ -81,9 +81,10 @@ void identify(CpuInfo& info) {
   std::memcpy(info.vendor, &zero.b, 4);
   std::memcpy(info.vendor + 4, &zero.d, 4);
   std::memcpy(info.vendor + 8, &zero.c, 4);
-  int family = (one.a >> 8) & 15, extended = (one.a >> 20) & 255;
+  auto bits = [&](int lowest, uint32_t mask) { return static_cast<int>(one.a >> lowest & mask); };
+  int family = bits(8, 15), extended = bits(20, 255);
   info.family = family == 15 ? family + extended : family;
-  info.model = ((one.a >> 4) & 15) | ((one.a >> 12) & 0xf0);
+  info.model = bits(4, 15) | bits(12, 0xf0);
   info.highest = highest_isa();
   info.caches = read_caches(std::string_view(info.vendor) == "AuthenticAMD");
 }

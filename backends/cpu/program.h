@@ -28,13 +28,13 @@ class CpuProgram : public Program {
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
   class Operands;
-  StepView view_of(uint32_t step, const Operands& operands, const RunArgs&) const;
+  StepView view_of(uint32_t index, const Operands& operands, const RunArgs&) const;
   bool decides_sizes(uint32_t step) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
-  void encode(uint32_t step, const RunArgs&, CpuState&) const;
+  void encode(uint32_t index, const RunArgs&, CpuState&) const;
   void encode_dirty(const RunArgs&, CpuState&) const;
   Status follow_changes(const RunArgs&, CpuState&) const;
-  Status measure(uint32_t step, const RunArgs&, CpuState&) const;
+  Status measure(uint32_t index, const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
 
   std::shared_ptr<const Plan> plan_;

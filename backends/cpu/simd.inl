@@ -5,9 +5,9 @@
 
 inline constexpr int kLanes = RLX_ISA == 2 ? 16 : RLX_ISA == 1 ? 8 : 4;
 inline constexpr int kRegisters = RLX_ISA == 2 ? 32 : 16;
-typedef float Vec __attribute__((vector_size(4 * kLanes)));
-typedef int32_t Int __attribute__((vector_size(4 * kLanes)));    // a mask: all ones or 0 in each lane
-typedef uint32_t Word __attribute__((vector_size(4 * kLanes)));  // wraps
+using Vec [[gnu::vector_size(4 * kLanes)]] = float;
+using Int [[gnu::vector_size(4 * kLanes)]] = int32_t;    // a mask: all ones or 0 in each lane
+using Word [[gnu::vector_size(4 * kLanes)]] = uint32_t;  // wraps
 
 inline Vec splat(float value) {
 #if RLX_ISA == 2

@@ -109,8 +109,8 @@ inline Vec erf(Vec x) {
 // Sine and cosine in quadrants: x = n pi/2 + r. The reduction runs in f64 with pi/2 in two parts, the first of 33 bits,
 // so that n times it is exact for n < 2^20; beyond 10^5 the C library's reduction takes the lane.
 inline constexpr int kHalf = kLanes / 2;
-typedef float HalfVec __attribute__((vector_size(4 * kHalf)));
-typedef double HalfDouble __attribute__((vector_size(8 * kHalf)));
+using HalfVec [[gnu::vector_size(4 * kHalf)]] = float;
+using HalfDouble [[gnu::vector_size(8 * kHalf)]] = double;
 
 inline Vec reduce_quadrant(Vec x, Vec n) {
   HalfVec xs[2], ns[2], rs[2];

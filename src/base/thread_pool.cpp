@@ -57,7 +57,7 @@ class Crew {
   void chunks(int workers, int64_t n, int64_t grain, ChunkFn fn);
 
  private:
-  static void* main(void* worker);
+  static void* main(void* argument);
   void start(int workers);
   void bring_caller_home() const;
   bool claim(Worker& owner, uint32_t worker, int64_t& chunk);

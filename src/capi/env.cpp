@@ -48,14 +48,14 @@ std::span<const AttrDef> env_options() {
 }
 
 // The options given, each checked against its definition; absent ones have their default.
-static Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, NamedAttrs given) {
+static Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const NamedAttrs& given) {
   std::vector<std::string_view> known;
   for (const AttrDef& def : defs) known.push_back(def.name);
   for (const auto& [key, value] : given)
     if (std::find(known.begin(), known.end(), key) == known.end())
       return Status(Code::kOption, "unknown option '" + key + "'" + did_you_mean(key, known)).with("value", key);
   OpInfo row{.attrs = {defs.begin(), defs.end()}};
-  return RLX_TRY(bind_attrs(row, std::move(given))).values();
+  return RLX_TRY(bind_attrs(row, given)).values();
 }
 
 // The first release's struct, and anything longer whose tail this library does not know but is zero.

@@ -99,7 +99,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   if (!words.ok()) return std::move(words).status().prefixed(name + ": ").with("op", name);
   NamedAttrs all = *std::move(words);
   for (auto& pair : RLX_TRY(values_of(attrs, graph.env->dims))) all.push_back(std::move(pair));
-  return graph.graph.add(info->op(), values, std::move(all));
+  return graph.graph.add(info->op(), values, all);
 }
 
 static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,

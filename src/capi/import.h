@@ -18,6 +18,6 @@ struct ImportedFile {
 bool has_format(std::string_view name);
 
 // A format by name, "" to go by the first bytes. `with_weights`: large initialisers become params, not constants.
-Result<ImportedFile> import_source(const Source& source, std::string_view format, bool with_graph, bool with_weights);
+Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph, bool with_weights);
 
 }  // namespace rlx::capi

@@ -26,7 +26,7 @@ struct Template {
   const Graph& graph() const { return lowered->graph; }
 };
 
-Result<std::shared_ptr<const Template>> compile(const Graph& graph, Device& device, CompileOptions options);
+Result<std::shared_ptr<const Template>> compile(const Graph& given, Device& device, CompileOptions options);
 Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const UpperSizes& upper);
 
 std::vector<std::string_view> pass_names();  // in order

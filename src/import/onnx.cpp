@@ -248,7 +248,7 @@ Status Importer::add_node(const NodeProto& node) {
     return Status(Code::kUnsupported, "no such node kind is known");
   }
   while (!in.empty() && !in.back()) in.pop_back();
-  return build(*kind, node, std::move(in));
+  return build(*kind, node, in);
 }
 
 // Whether an expression has at most `budget` symbols and operations: a hostile file squares a size in every node.
@@ -271,7 +271,7 @@ static Status check_dims(std::span<const Dim> dims) {
   return {};
 }
 
-Status Importer::build(const NodeKind& kind, const NodeProto& node, std::vector<OnnxValue*> in) {
+Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   Builder builder(out_.graph);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   if (kind.fold && node.output.size() == 1) {

@@ -107,7 +107,7 @@ std::string_view Call::text(std::string_view name, std::string_view fallback) {
   return found ? found->s : fallback;
 }
 
-std::vector<int64_t> Call::i64s(std::string_view name, std::vector<int64_t> fallback) {
+std::vector<int64_t> Call::i64s(std::string_view name, const std::vector<int64_t>& fallback) {
   const auto* found = attribute(name, AttributeProto::kInts, "a list of integers");
   return found ? found->ints : fallback;
 }
@@ -131,9 +131,9 @@ const GraphProto* Call::graph(std::string_view name) {
 
 // ---- results ----
 
-Outputs Call::ops(std::string_view name, std::span<const Expr> in, NamedAttrs attrs) {
+Outputs Call::ops(std::string_view name, std::span<const Expr> in, const NamedAttrs& attrs) {
   const OpInfo* info = op_table().find(name);
-  if (info) return builder_.ops(info->op(), in, std::move(attrs));
+  if (info) return builder_.ops(info->op(), in, attrs);
   fail(Code::kUnsupported, "there is no op '" + std::string(name) + "' for it yet");
   return Outputs(outputs() + 1, Expr(&builder_, kInvalid));
 }

@@ -96,7 +96,7 @@ class Call {
   int64_t i64(std::string_view name, int64_t fallback);
   double f64(std::string_view name, double fallback);
   std::string_view text(std::string_view name, std::string_view fallback);
-  std::vector<int64_t> i64s(std::string_view name, std::vector<int64_t> fallback = {});
+  std::vector<int64_t> i64s(std::string_view name, const std::vector<int64_t>& fallback = {});
   std::vector<double> f64s(std::string_view name);
   const TensorProto* tensor(std::string_view name);
   const GraphProto* graph(std::string_view name);
@@ -104,9 +104,9 @@ class Call {
 
   // ---- results ----
   // An op of ours by name; a row that is not there makes the node unsupported.
-  Outputs ops(std::string_view op, std::span<const Expr> in, NamedAttrs attrs = {});
-  Expr op(std::string_view op, std::initializer_list<Expr> in, NamedAttrs attrs = {}) {
-    return ops(op, std::span<const Expr>(in.begin(), in.size()), std::move(attrs))[0];
+  Outputs ops(std::string_view name, std::span<const Expr> in, const NamedAttrs& attrs = {});
+  Expr op(std::string_view op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {}) {
+    return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs)[0];
   }
   Axes axes(const std::vector<int64_t>& axes, size_t rank);  // normalised
   int64_t axis(int64_t axis, size_t rank) { return axes({axis}, rank)[0]; }

@@ -16,7 +16,7 @@ void build_same(Call& call) {
   NamedAttrs attrs;
   for (const AttrRow& row : call.kind().attrs)
     if (row.theirs) attrs.emplace_back(row.ours, call.f64(row.theirs, row.fallback));
-  call.out(0, call.ops(call.kind().op, in, std::move(attrs))[0]);
+  call.out(0, call.ops(call.kind().op, in, attrs)[0]);
 }
 
 // max, min, add of one or more.

@@ -31,7 +31,7 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_nodes(const GraphProto& graph);
   Status add_node(const NodeProto& node);
-  Status build(const NodeKind& kind, const NodeProto& node, std::vector<OnnxValue*> in);
+  Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
   Result<Value> add_param(const OnnxValue& value);

@@ -45,7 +45,7 @@ void build_softmax(Call& call) {
   if (!flattens || is_last) return call.out(0, call.op(call.kind().op, {x}, {{"axis", axis}}));
   std::span<const Dim> dims(x.dims());
   auto split = static_cast<size_t>(axis);
-  std::vector<Dim> original = x.dims();
+  const std::vector<Dim>& original = x.dims();
   Expr flat = reshape(x, {element_count(dims.first(split)), element_count(dims.subspan(split))});
   call.out(0, reshape(call.op(call.kind().op, {flat}, {{"axis", int64_t{1}}}), original));
 }
@@ -105,10 +105,10 @@ void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& win
   }
 }
 
-Window window_of(Call& call, std::vector<int64_t> kernel) {
+Window window_of(Call& call, const std::vector<int64_t>& kernel) {
   const std::vector<Dim>& dims = call.type(0).dims;
   size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
-  Window window{call.i64s("kernel_shape", std::move(kernel)), call.i64s("strides", std::vector<int64_t>(n, 1)),
+  Window window{call.i64s("kernel_shape", kernel), call.i64s("strides", std::vector<int64_t>(n, 1)),
                 call.i64s("dilations", std::vector<int64_t>(n, 1)), std::vector<Dim>(n), std::vector<Dim>(n)};
   std::vector<int64_t> pads = call.i64s("pads", std::vector<int64_t>(2 * n, 0));
   std::string_view automatic = call.text("auto_pad", "NOTSET");
@@ -124,7 +124,7 @@ Window window_of(Call& call, std::vector<int64_t> kernel) {
   }
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER")
     pad_same(call, {dims.begin() + 2, dims.end()}, automatic == "SAME_UPPER", window);
-  else if (automatic != "NOTSET" && automatic != "VALID" && automatic != "")
+  else if (automatic != "NOTSET" && automatic != "VALID" && !automatic.empty())
     call.fail(Code::kData, "'auto_pad' is " + std::string(automatic));
   return window;
 }
@@ -185,7 +185,7 @@ void build_max_pool(Call& call) {
 void build_avg_pool(Call& call) {
   NamedAttrs attrs = pool_attrs(call);
   attrs.emplace_back("count_include_pad", call.i64("count_include_pad", 0));
-  call.out(0, call.op("avg_pool", {call.in(0)}, std::move(attrs)));
+  call.out(0, call.op("avg_pool", {call.in(0)}, attrs));
 }
 
 void build_global_average(Call& call) {

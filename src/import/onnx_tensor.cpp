@@ -127,7 +127,7 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
     return Status(
         Code::kData,
         format("bytes %llu to %llu of its external file '%s', which has %zu", static_cast<unsigned long long>(offset),
-               static_cast<unsigned long long>(offset + length), file.path.c_str(), file.bytes.size()));
+               static_cast<unsigned long long>(offset) + length, file.path.c_str(), file.bytes.size()));
   return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
 }
 

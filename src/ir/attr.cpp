@@ -28,8 +28,11 @@ const AttrValue& Attrs::get(std::string_view name) const {
 
 Attrs Attrs::with(std::string_view name, AttrValue value) const {
   Attrs changed = *this;
-  for (size_t i = 0; i < values_.size(); i++)
-    if (info_->attrs[i].name == name) changed.values_[i] = std::move(value);
+  for (size_t i = 0; i < values_.size(); i++) {
+    if (info_->attrs[i].name != name) continue;
+    changed.values_[i] = std::move(value);
+    break;
+  }
   return changed;
 }
 
@@ -269,7 +272,7 @@ std::string shown(const AttrValue& value) {
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
-Status illegal(const AttrDef& def, std::string expected, const AttrValue& given) {
+Status illegal(const AttrDef& def, const std::string& expected, const AttrValue& given) {
   std::string got = shown(given);
   return Status(Code::kOption,
                 format("'%s' must be %s, not %s", std::string(def.name).c_str(), expected.c_str(), got.c_str()))
@@ -294,7 +297,7 @@ Status unknown_attr(const OpInfo& info, const std::string& key) {
 
 }  // namespace
 
-Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
+Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value) {
   AttrValue converted = convert(def, value);
   if (std::holds_alternative<std::monostate>(converted))
     return illegal(
@@ -315,16 +318,16 @@ Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
   return converted;
 }
 
-Result<Attrs> bind_attrs(const OpInfo& info, NamedAttrs given) {
+Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {
   std::vector<AttrValue> values(info.attrs.size());
   std::vector<bool> seen(info.attrs.size(), false);
-  for (auto& [key, value] : given) {
+  for (const auto& [key, value] : given) {
     size_t i = 0;
     while (i < info.attrs.size() && info.attrs[i].name != key) i++;
     if (i == info.attrs.size()) return unknown_attr(info, key);
     if (seen[i]) return Status(Code::kOption, "attribute '" + key + "' is given twice").with("value", key);
     seen[i] = true;
-    values[i] = RLX_TRY(coerce(info.attrs[i], std::move(value)));
+    values[i] = RLX_TRY(coerce(info.attrs[i], value));
   }
   for (size_t i = 0; i < info.attrs.size(); i++) {
     const AttrDef& def = info.attrs[i];

@@ -97,8 +97,8 @@ bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, gra
 
 // Coerces (an integer to a number or dim, a string to an enum, dtype, dim or bool, a scalar to a list of one), checks
 // legal ranges, fills in defaults. RLX_E_OPTION for an unknown, doubled, missing or illegal one.
-Result<Attrs> bind_attrs(const OpInfo& info, NamedAttrs given);
+Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
 // One value to one definition, by the same rules; compile options and policies are checked by it too.
-Result<AttrValue> coerce(const AttrDef& def, AttrValue value);
+Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value);
 
 }  // namespace rlx

@@ -149,7 +149,7 @@ Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
   RLX_TRY(check_arity(info, node.in));
   RLX_TRY(check_dtypes(graph, info, node.in));
   std::vector<const ValueType*> in(std::max(node.in.size(), info.signature.in.size()), nullptr);
-  if (info.signature.in.size() && info.signature.in.back().variadic) in.resize(node.in.size());
+  if (!info.signature.in.empty() && info.signature.in.back().variadic) in.resize(node.in.size());
   for (size_t i = 0; i < node.in.size(); i++)
     if (node.in[i] != kAbsent) in[i] = &graph.type(node.in[i]);
   node.out.clear();
@@ -181,9 +181,9 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
   return Value{static_cast<uint32_t>(nodes_.size() - 1), 0};
 }
 
-Result<Value> Graph::add(Op op, std::span<const Value> in, NamedAttrs attrs, std::string name) {
+Result<Value> Graph::add(Op op, std::span<const Value> in, const NamedAttrs& attrs, std::string name) {
   const OpInfo& row = info(op);
-  auto bound = bind_attrs(row, std::move(attrs));
+  auto bound = bind_attrs(row, attrs);
   if (!bound.ok())
     return std::move(bound).status().prefixed(std::string(row.name) + ": ").with("op", row.name).with("value", name);
   return add(row, in, std::move(*bound), std::move(name));

@@ -84,7 +84,7 @@ class Graph {
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
   // names the op, the input or attribute, what was expected and what came. `internal`: ops that users may not build are
   // legal.
-  Result<Value> add(Op op, std::span<const Value> in, NamedAttrs attrs = {}, std::string name = {});
+  Result<Value> add(Op op, std::span<const Value> in, const NamedAttrs& attrs = {}, std::string name = {});
   Result<Value> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name = {});
   Result<Value> add_input(std::string_view name, DType dtype, std::vector<Dim> dims);
   Result<Value> add_param(std::string_view name, DType dtype, std::vector<Dim> dims);
@@ -143,7 +143,7 @@ struct InferArgs {
   Status fail(Code code, std::string message) const;
   // OPS.md D5: normalises a negative axis; `extra` 1 where the op inserts an axis.
   Result<int64_t> axis(int64_t axis, size_t rank, int64_t extra = 0) const;
-  Result<std::vector<int64_t>> axes(const std::vector<int64_t>& axes, size_t rank) const;  // sorted, no repeats
+  Result<std::vector<int64_t>> axes(const std::vector<int64_t>& list, size_t rank) const;  // sorted, no repeats
   Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);                     // D2: equal, or a guard
   Status require_le(const Dim& a, const Dim& b, std::string_view what);                    // a <= b, or a guard
   Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard

@@ -23,7 +23,7 @@ class Verifier {
       if (status.ok()) status = check_order(node);
       if (status.ok()) status = check_attrs(node);
       if (status.ok()) status = check_types(node);
-      if (!status.ok()) return at_node(node, std::move(status));
+      if (!status.ok()) return at_node(node, status);
     }
     RLX_TRY(check_guards());
     RLX_TRY(check_leaves());
@@ -33,7 +33,7 @@ class Verifier {
  private:
   static Status wrong(std::string message) { return Status(Code::kInternal, std::move(message)); }
 
-  Status at_node(uint32_t node, Status status) const {
+  Status at_node(uint32_t node, const Status& status) const {
     std::string op = graph_.table().has(graph_.node(node).op) ? graph_.describe(node) : "%" + std::to_string(node);
     return Status(Code::kInternal, "not a valid graph: " + op + ": " + std::string(status.message())).with("value", op);
   }

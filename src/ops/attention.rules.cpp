@@ -406,7 +406,7 @@ Expr form_attention(const Match& m) {
   for (Expr mask : s.masks) take_apart(m, mask, s.dims, masks);
   align(masks, q.dim(2), k.dim(2), attrs);
   Expr mask = for_rank4(conjunction(masks.others), s.q.rank()), bias = for_rank4(total(s.biases), s.q.rank());
-  Expr y = m.builder().op(Op::kAttention, {q, k, v, mask, bias}, std::move(attrs));
+  Expr y = m.builder().op(Op::kAttention, {q, k, v, mask, bias}, attrs);
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 

@@ -71,7 +71,7 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
 static Expr positions(Expr count, const Dim& max, const Attrs& attrs) {
   NamedAttrs named{{"max", max}};
   if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
-  return count.builder().op(Op::kDynamicIota, {count}, std::move(named));
+  return count.builder().op(Op::kDynamicIota, {count}, named);
 }
 
 static Expr flat(Expr x) {
@@ -124,7 +124,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   NamedAttrs same{{"bounded", attrs.flag("bounded") ? int64_t{1} : int64_t{0}}};
   for (std::string_view name : {"max_count", "symbol"})
     if (attrs.has(name)) same.emplace_back(name, attrs.get(name));
-  Outputs found = b.ops(Op::kNonzero, {condition}, std::move(same));
+  Outputs found = b.ops(Op::kNonzero, {condition}, same);
   if (!b.status().ok()) return {};
   Expr index = reshape(found[0], {found[0].dim(0)}), count = found[1];
   Expr y = gather(x, maximum(index, 0), *axis);

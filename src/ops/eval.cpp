@@ -13,7 +13,7 @@ Result<Dims> EvalArgs::dims(std::string_view attr) const {
   return sizes_now;
 }
 
-Status EvalArgs::fail(Code code, std::string message) const {
+Status EvalArgs::fail(Code code, const std::string& message) const {
   return Status(code, std::string(where) + ": " + message).with("op", info.name).with("value", where);
 }
 

@@ -49,7 +49,7 @@ struct EvalArgs {
 
   Result<int64_t> dim(std::string_view attr) const { return evaluate(attrs.dim(attr), sizes); }
   Result<Dims> dims(std::string_view attr) const;  // of at most kMaxRank entries
-  Status fail(Code code, std::string message) const;
+  Status fail(Code code, const std::string& message) const;
 };
 
 // Row-major strides in elements.

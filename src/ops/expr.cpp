@@ -53,9 +53,9 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
   return outputs;
 }
 
-Outputs Builder::ops(Op op, std::span<const Expr> in, NamedAttrs attrs, std::string name) {
+Outputs Builder::ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs, std::string name) {
   const OpInfo& info = graph_->info(op);
-  auto bound = bind_attrs(info, std::move(attrs));
+  auto bound = bind_attrs(info, attrs);
   if (!bound.ok()) {
     fail(std::move(bound).status().prefixed(std::string(info.name) + ": ").with("op", info.name));
     return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
@@ -63,8 +63,8 @@ Outputs Builder::ops(Op op, std::span<const Expr> in, NamedAttrs attrs, std::str
   return add(info, in, std::move(*bound), std::move(name));
 }
 
-Expr Builder::op(Op op, std::initializer_list<Expr> in, NamedAttrs attrs) {
-  return ops(op, std::span<const Expr>(in.begin(), in.size()), std::move(attrs))[0];
+Expr Builder::op(Op op, std::initializer_list<Expr> in, const NamedAttrs& attrs) {
+  return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs)[0];
 }
 
 Expr Builder::constant(Tensor value) {

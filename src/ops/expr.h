@@ -62,10 +62,10 @@ class Builder {
                                                std::string name);
   void set_add(AddFn add, void* user) { add_ = add, user_ = user; }
 
-  Expr op(Op op, std::initializer_list<Expr> in, NamedAttrs attrs = {});
-  Outputs ops(Op op, std::span<const Expr> in, NamedAttrs attrs = {}, std::string name = {});
-  Outputs ops(Op op, std::initializer_list<Expr> in, NamedAttrs attrs = {}) {
-    return ops(op, std::span<const Expr>(in.begin(), in.size()), std::move(attrs));
+  Expr op(Op op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {});
+  Outputs ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs = {}, std::string name = {});
+  Outputs ops(Op op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {}) {
+    return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs);
   }
   Outputs add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name = {});
   Expr constant(Tensor value);

@@ -48,7 +48,7 @@ Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
   NamedAttrs named;
   if (attrs.has("max")) named.emplace_back("max", attrs.dim("max"));
   if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
-  Expr i = cast(b.op(Op::kDynamicIota, {count}, std::move(named)), in[0].dtype());
+  Expr i = cast(b.op(Op::kDynamicIota, {count}, named), in[0].dtype());
   return {in[0] + in[2] * i};
 }
 

@@ -155,7 +155,7 @@ static Expr slice_before_reshape(const Match& m) {
       axis = static_cast<int64_t>(source);
     }
   }
-  return reshape(m.builder().op(Op::kSlice, {x}, std::move(attrs)), m.anchor().dims());
+  return reshape(m.builder().op(Op::kSlice, {x}, attrs), m.anchor().dims());
 }
 
 static Expr concat_of_one(const Match& m) {

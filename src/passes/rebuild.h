@@ -17,8 +17,8 @@ class Rebuild {
   bool is_done(uint32_t node) const { return !map_[node].empty(); }
   Value mapped(Value value) const { return present(value) ? map_[value.node][value.output] : value; }
   void set(uint32_t node, std::vector<Value> values) { map_[node] = std::move(values); }
-  Status copy(uint32_t node);  // with its inputs as mapped
-  Result<Graph> finish();      // adds the outputs
+  Status copy(uint32_t index);  // with its inputs as mapped
+  Result<Graph> finish();       // adds the outputs
   Graph& graph() { return to_; }
 
  private:

@@ -354,7 +354,7 @@ uint32_t Plan::known_at(const Dim& dim) const {
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
   for (const auto& [name, size] : upper) {
     const auto& symbols = lowered->graph.symbols();
-    if (std::none_of(symbols.begin(), symbols.end(), [&](auto& symbol) { return symbol.first == name; }))
+    if (std::none_of(symbols.begin(), symbols.end(), [&name = name](auto& symbol) { return symbol.first == name; }))
       return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
   }
   return Planner(std::move(lowered)).run(upper);

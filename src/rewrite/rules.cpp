@@ -11,7 +11,7 @@ static Expr instantiate(const Pattern& pattern, const Match& match, DType dtype)
   std::vector<Expr> in;
   for (const Pattern& input : node.in) in.push_back(instantiate(input, match, dtype));
   NamedAttrs attrs(node.attrs.begin(), node.attrs.end());
-  return match.builder().ops(node.op, in, std::move(attrs))[0];
+  return match.builder().ops(node.op, in, attrs)[0];
 }
 
 static std::vector<Op> anchors_of(const Pattern& pattern) {
@@ -34,7 +34,8 @@ void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replac
       [replacement](const Match& match) { return instantiate(replacement, match, match.anchor().dtype()); });
 }
 
-void RuleSet::add(Grade grade, std::string name, std::vector<Op> anchors, std::function<Expr(const Match&)> apply) {
+void RuleSet::add(Grade grade, std::string name, const std::vector<Op>& anchors,
+                  std::function<Expr(const Match&)> apply) {
   rules_.push_back(std::make_unique<Rule>(Rule{grade, std::move(name), {}, std::move(apply)}));
   for (Op op : anchors) by_anchor_[op].push_back(rules_.back().get());
 }

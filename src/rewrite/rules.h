@@ -31,7 +31,7 @@ class RuleSet {
   void add(Grade grade, std::string name, Pattern pattern, Pattern replacement);
   void add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply);
   // A rule in code, tried at every node of these ops: canonicalisations, which look at a node and its inputs.
-  void add(Grade grade, std::string name, std::vector<Op> anchors, std::function<Expr(const Match&)> apply);
+  void add(Grade grade, std::string name, const std::vector<Op>& anchors, std::function<Expr(const Match&)> apply);
 
   std::span<const Rule* const> at(Op op) const;
   std::vector<std::string_view> names() const;
@@ -94,7 +94,7 @@ class Rewriter {
   Result<std::vector<Value>> expand(Value value);
   Expr try_rule(const Rule& rule, Value value);
   Result<Attrs> rewrite_subgraphs(const Attrs& attrs);
-  Status rebuild(uint32_t node);
+  Status rebuild(uint32_t index);
   void acquire(Value value, uint32_t count = 1);
   void release(Value value, uint32_t count = 1);
   bool is_live(uint32_t node) const;

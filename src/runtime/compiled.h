@@ -34,7 +34,7 @@ class Compiled : public std::enable_shared_from_this<Compiled> {
   // Device null: the env's default. Weights null: a private, empty one.
   static Result<std::shared_ptr<Compiled>> compile(std::shared_ptr<Env> env, const Graph& graph,
                                                    std::shared_ptr<Weights> weights, Device* device,
-                                                   const NamedAttrs& options);
+                                                   const NamedAttrs& given);
   // Another plan of the same template that shares its params: what models do. Its own setters refuse (RLX_E_STATE).
   static Result<std::shared_ptr<Compiled>> plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper);
 

@@ -44,7 +44,7 @@ class ParamStore {
 
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
-  Result<Tensor> prepare(size_t resident, const ParamSet& set, Weights& owner) const;
+  Result<Tensor> prepare(size_t index, const ParamSet& set, Weights& owner) const;
   Status publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner);
   void note_hole(ParamSet& set) const;
   void drop_originals(ParamSet& set) const;

@@ -43,8 +43,8 @@ class Meaning {
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
-  int64_t steps_ = 0;   // that a row allows an integer to be off by
-  double epsilon_ = 0;  // of the narrowest dtype in the graph that floats are rounded to
+  int64_t steps_ = 0;             // that a row allows an integer to be off by
+  double epsilon_ = 0;            // of the narrowest dtype in the graph that floats are rounded to
 };
 
 }  // namespace rlx::test

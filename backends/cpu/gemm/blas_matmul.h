@@ -10,12 +10,12 @@ namespace rlx::cpu {
 
 // Whether BLAS can read the sides as they lie: one stride of each is 1 and the other steps over whole rows.
 template <class T>
-bool blas_takes(const MatmulSides<T>& sides);
+bool blas_takes(const MatmulSides<T>& p);
 
 // As a Loop, for sides that blas_takes.
 template <class T>
-int64_t blas_parts(const MatmulSides<T>& sides);
+int64_t blas_parts(const MatmulSides<T>& p);
 template <class T>
-Status blas_run(const MatmulSides<T>& sides, int64_t begin, int64_t end);
+Status blas_run(const MatmulSides<T>& p, int64_t begin, int64_t end);
 
 }  // namespace rlx::cpu

@@ -215,7 +215,7 @@ class Parser {
     }
     RLX_TRY(parse_attrs(call));
     std::string name = labels[0].text[0] == '%' || labels[0].text == "_" ? "" : labels[0].text;
-    auto added = graph_.add(info.op(), call.in, std::move(call.attrs), name);
+    auto added = graph_.add(info.op(), call.in, call.attrs, name);
     if (added.ok()) return added;
     size_t at = place_of(added.status(), info, call, op);
     return in_.located(at, std::move(added).status());
