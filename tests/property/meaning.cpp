@@ -96,6 +96,13 @@ Result<Graph> with_primitives_only(Graph graph) {
   return graph;
 }
 
+// A number from -1 to 1 for each element, another for another value, so that what is nearly equal may change its order.
+Expr wobble(Expr value) {
+  Expr phase = cast(value, DType::kF64) * value.builder().scalar(DType::kF64, 1e9);
+  Expr wave = cast(value.builder().op(Op::kSin, {phase}), value.dtype());
+  return where(equal(wave, wave), wave, scalar_like(value, 0));
+}
+
 // The graph with what every float node gives multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Random& random) {
   Rebuild rebuild(graph);
@@ -110,7 +117,9 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
       if (is_float(value.dtype()) || is_complex(value.dtype())) {
         double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
         if (random.chance(50)) value = otherwise_equal(value, random);
-        value = value * builder.scalar(value.dtype(), 1 + rounding);
+        Expr noise = builder.scalar(value.dtype(), rounding);
+        if (is_float(value.dtype()) && random.chance(50)) noise = noise * wobble(value);
+        value = value * (noise + scalar_like(value, 1));
       }
       noisy.push_back(value.value());
     }
