@@ -220,7 +220,7 @@ bool Meaning::is_open(size_t output, int64_t i) const {
 
 // The error may be a multiple of how far the runs are apart, or of one rounding at the largest value. Where they
 // disagree on integers (of a comparison, of a rounding to whole numbers), or on how many elements there are (that
-// differ from each other), all of that output is left out.
+// differ from each other), or where it shows the bits of numbers, all of that output is left out.
 std::string Meaning::difference(size_t output, const Tensor& got) const {
   const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
   auto has_its_dims = [&](const Results& run) { return same_dims(run[output], got); };
