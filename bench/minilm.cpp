@@ -74,9 +74,9 @@ std::vector<float> output(rlx_exec_t* exec) {
 }
 
 // A program planned for sizes up to rows x length, and one exec of it.
-class Program {
+class Executable {
  public:
-  Program(rlx_env_t* env, const char* path, int64_t rows, int64_t length) {
+  Executable(rlx_env_t* env, const char* path, int64_t rows, int64_t length) {
     const char* symbols[] = {"batch_size", "sequence_length"};
     const int64_t sizes[] = {rows, length};
     rlx_model_t* model = nullptr;
@@ -85,12 +85,12 @@ class Program {
     rlx_model_release(model);
     check(rlx_exec_create(compiled_, nullptr, &exec_));
   }
-  ~Program() {
+  ~Executable() {
     rlx_exec_release(exec_);
     rlx_compiled_release(compiled_);
   }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
 
   void bind(Batch& batch) {
     check(rlx_exec_set_dim(exec_, "batch_size", batch.rows));
@@ -146,7 +146,7 @@ void bench_runs(const char* path, int threads, const Turns& turns) {
   print_heading(threads == 1 ? "run, 1 thread" : "run, 2 threads");
   for (auto [rows, length] : {std::pair<int64_t, int64_t>{1, 128}, {8, 128}, {1, 16}}) {
     Batch batch = make_batch(rows, length);
-    Program program(env.get(), path, rows, length);
+    Executable program(env.get(), path, rows, length);
     program.bind(batch);
     bind(ort, batch);
     Duel times = duel(
@@ -161,7 +161,7 @@ void bench_compile(const char* path, const Turns& turns) {
   Env env = make_env(1);
   Batch batch = make_batch(1, 128);
   auto ours = [&] {
-    Program program(env.get(), path, 1, 128);
+    Executable program(env.get(), path, 1, 128);
     program.bind(batch);
     program.run();
   };
@@ -177,7 +177,7 @@ void bench_compile(const char* path, const Turns& turns) {
 // What a run at a size not seen before costs beyond a second run at that size.
 void bench_new_size(const char* path, const Turns& turns) {
   Env env = make_env(1);
-  Program program(env.get(), path, 8, 128);
+  Executable program(env.get(), path, 8, 128);
   Ort ort(path, 1);
   std::vector<double> ours, peer;
   for (int turn = 0; turn < 4 * turns.count; ++turn) {

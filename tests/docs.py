@@ -39,7 +39,7 @@ def op_groups(kind):
 
 def facts():
     """(what README.md says, with a group that holds it; what the source says) of all that changes as the library grows."""
-    onnx = (ROOT / "src/import/onnx.cpp").read_text(encoding="utf-8")
+    onnx = (ROOT / "src/import/onnx/onnx.cpp").read_text(encoding="utf-8")
     first, last = re.search(r"kMinOpset = (\d+), kMaxOpset = (\d+)", onnx).groups()
     yield r"\| primitive ops \| (.*?) \|", op_groups("PRIMITIVE")
     yield r"\| composite ops \| (.*?) \|", op_groups("COMPOSITE")

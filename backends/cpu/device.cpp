@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "cpu".
-#include "backend/registry.h"
 #include "backends/cpu/caps.h"
-#include "backends/cpu/program.h"
+#include "backends/cpu/executable.h"
 #include "backends/cpu/table.h"
+#include "device/registry.h"
 
 namespace rlx {
 
@@ -17,9 +17,9 @@ class CpuDevice : public Device {
     info_.capabilities = {{"isa", std::string(isa_name(caps_.cpu.chosen))}, {"vendor", caps_.cpu.vendor}};
   }
   const DeviceInfo& info() const override { return info_; }
-  Found find(const Query& query) const override { return table_.find(query); }
-  Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {
-    return std::unique_ptr<Program>(new CpuProgram(std::move(plan), caps_, context_));
+  Found find(const KernelQuery& query) const override { return table_.find(query); }
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan) override {
+    return std::unique_ptr<Executable>(new CpuExecutable(std::move(plan), caps_, context_));
   }
 
  private:

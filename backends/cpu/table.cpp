@@ -19,7 +19,7 @@ std::span<const CpuKernel> Table::rows(Op op) const {
   return id < by_op_.size() ? std::span<const CpuKernel>(by_op_[id]) : std::span<const CpuKernel>();
 }
 
-Found Table::find(const Query& query) const {
+Found Table::find(const KernelQuery& query) const {
   Found found;
   for (const CpuKernel& row : rows(query.node.op)) {
     std::string_view reason = row.refuse ? row.refuse(query) : std::string_view();

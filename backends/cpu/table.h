@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "backend/device.h"
 #include "base/status.h"
+#include "device/device.h"
 #include "plan/plan.h"
 
 namespace rlx::cpu {
@@ -47,7 +47,7 @@ class Table {
  public:
   explicit Table(const OpTable& ops);
   std::span<const CpuKernel> rows(Op op) const;
-  Found find(const Query&) const;
+  Found find(const KernelQuery&) const;
 
  private:
   std::vector<std::vector<CpuKernel>> by_op_;

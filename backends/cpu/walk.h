@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/cpu/table.h"
-#include "base/thread_pool.h"
+#include "base/os/thread_pool.h"
 
 namespace rlx::cpu {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "null": accepts every op, compiles every plan and runs nothing; outputs keep the bytes that they had. It
 // tests the compiler, and it is the least that a backend can be.
-#include "backend/registry.h"
+#include "device/registry.h"
 
 namespace rlx {
 
 namespace {
 
-class NullProgram : public Program {
+class NullExecutable : public Executable {
  public:
-  Result<std::unique_ptr<ProgramState>> make_state() const override { return std::make_unique<ProgramState>(); }
+  Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
   Result<Fence> submit(const RunArgs&) const override { return Fence::finished({}); }
 };
 
@@ -17,12 +17,12 @@ class NullDevice : public Device {
  public:
   NullDevice() { info_.name = info_.kind = "null"; }
   const DeviceInfo& info() const override { return info_; }
-  Found find(const Query&) const override {
+  Found find(const KernelQuery&) const override {
     static constexpr Kernel kNothing{.op = Op::kNone, .name = "nothing"};
     return {&kNothing, {}};
   }
-  Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan>) override {
-    return std::unique_ptr<Program>(new NullProgram);
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>) override {
+    return std::unique_ptr<Executable>(new NullExecutable);
   }
 
  private:

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/registry.h"
+#include "device/registry.h"
 #include "ops/interpret.h"
 
 namespace rlx {
 
 namespace {
 
-class ReferenceProgram : public Program {
+class ReferenceExecutable : public Executable {
  public:
-  explicit ReferenceProgram(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
-  Result<std::unique_ptr<ProgramState>> make_state() const override { return std::make_unique<ProgramState>(); }
+  explicit ReferenceExecutable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
 
   Result<Fence> submit(const RunArgs& args) const override { return Fence::finished(evaluate(args)); }
 
@@ -73,14 +73,14 @@ class ReferenceDevice : public Device {
     info_.prologue = false;
   }
   const DeviceInfo& info() const override { return info_; }
-  Found find(const Query& query) const override {
+  Found find(const KernelQuery& query) const override {
     static constexpr Kernel kEval{.op = Op::kNone, .name = "eval", .path = Path::kReference};
     const OpInfo& info = query.graph.info(query.node);
     if (!info.primitive() && makes_symbol(info)) return {nullptr, "plans know the sizes that primitives find in data"};
     return {&kEval, {}};
   }
-  Result<std::unique_ptr<Program>> compile(std::shared_ptr<const Plan> plan) override {
-    return std::unique_ptr<Program>(new ReferenceProgram(std::move(plan)));
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan) override {
+    return std::unique_ptr<Executable>(new ReferenceExecutable(std::move(plan)));
   }
 
  private:

@@ -6,15 +6,15 @@
 
 #include "capi/env.h"
 #include "capi/tensor.h"
-#include "runtime/compiled.h"
+#include "runtime/program.h"
 
 struct rlx_compiled : rlx::capi::Counted {
-  rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Compiled> made, bool from_model = false)
+  rlx_compiled(rlx_env* owner, std::shared_ptr<rlx::Program> made, bool from_model = false)
       : env(owner), compiled(std::move(made)), is_of_model(from_model) {}
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;
-  const std::shared_ptr<rlx::Compiled> compiled;
+  const std::shared_ptr<rlx::Program> compiled;
   const bool is_of_model;  // its params are set through the model
 };
 

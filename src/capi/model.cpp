@@ -6,8 +6,8 @@
 #include "capi/compiled.h"
 #include "capi/graph.h"
 #include "capi/guard.h"
-#include "capi/import.h"
 #include "capi/weights.h"
+#include "import/format.h"
 
 using namespace rlx;
 using namespace rlx::capi;

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
 #include "ops/interpret.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "backend/registry.h"
 #include "capi/guard.h"
-#include "capi/import.h"
 #include "capi/schema.h"
+#include "device/registry.h"
+#include "import/format.h"
 #include "rlx.h"
 
 using namespace rlx;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler: a graph becomes a template (all passes, on symbolic sizes, once), a template and upper sizes become a
-// plan. Invariant: a template is immutable, and no symbol's value entered it.
+// The compiler: a graph becomes a compiled graph (all passes, on symbolic sizes, once), that and upper sizes become a
+// plan. Invariant: a compiled graph is immutable, and no symbol's value entered it.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backend/device.h"
 #include "compile/options.h"
+#include "device/device.h"
 #include "ir/graph.h"
 #include "passes/pass.h"
 #include "passes/prologue.h"
@@ -16,7 +16,7 @@
 
 namespace rlx {
 
-struct Template {
+struct CompiledGraph {
   Device* device = nullptr;  // of the env
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
@@ -26,8 +26,8 @@ struct Template {
   const Graph& graph() const { return lowered->graph; }
 };
 
-Result<std::shared_ptr<const Template>> compile(const Graph& given, Device& device, CompileOptions options);
-Result<std::shared_ptr<const Plan>> plan_for(const Template& source, const UpperSizes& upper);
+Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options);
+Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper);
 
 std::vector<std::string_view> pass_names();  // in order
 
@@ -35,8 +35,8 @@ std::vector<std::string_view> pass_names();  // in order
 Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node);
 
 // Reports, as JSON.
-std::string dispatch_report(const Template& source);  // for every node the path taken, and why kernels refused
-std::string passes_report(const Template& source);
+std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused
+std::string passes_report(const CompiledGraph& source);
 // The dispatch report of a graph that is not compiled: what would happen on this device.
 std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options);
 

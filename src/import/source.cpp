@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 namespace rlx {
 

@@ -3,9 +3,9 @@
 // scores to be left alone by `linear`, a gate must be seen before its activation joins the product.
 #include <map>
 
-#include "ops/rules.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
+#include "rules/rules.h"
 
 namespace rlx {
 

@@ -4,10 +4,10 @@
 #include <map>
 
 #include "ops/expr.h"
-#include "ops/rules.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
 #include "plan/phase.h"
+#include "rules/rules.h"
 
 namespace rlx {
 

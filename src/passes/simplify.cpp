@@ -2,9 +2,9 @@
 // Canonicalize and fold once more, over what `expand` made, and join chains of scalars, which `fuse` needed apart.
 #include <cmath>
 
-#include "ops/rules.h"
 #include "passes/pass.h"
 #include "rewrite/facts.h"
+#include "rules/rules.h"
 
 namespace rlx {
 

@@ -25,7 +25,7 @@ struct KernelOptions {
 
 // One node that wants a kernel. Rows may look at op, dtypes, ranks, attributes, literal dims and which inputs are
 // resident (depend on params and constants only); never at the values of symbols.
-struct Query {
+struct KernelQuery {
   const Graph& graph;
   const Node& node;
   const KernelOptions& options;
@@ -38,10 +38,10 @@ struct Query {
 // The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. Made
 // once when params are set; `packing` tells different forms of one tensor apart.
 struct Form {
-  std::string (*packing)(const Query&);
-  size_t (*bytes)(const Query&);
+  std::string (*packing)(const KernelQuery&);
+  size_t (*bytes)(const KernelQuery&);
   // Writes the form of `source` (dense, literal dims); rows of other devices leave it null and make forms by kernels.
-  void (*make)(const Query&, const std::byte* source, std::byte* form);
+  void (*make)(const KernelQuery&, const std::byte* source, std::byte* form);
 };
 
 enum class Path : uint8_t { kNative, kRegion, kReference };  // for the dispatch report
@@ -63,11 +63,11 @@ struct Kernel {
   Op op;
   std::string_view name;
   Path path = Path::kNative;
-  std::string_view (*refuse)(const Query&) = nullptr;  // empty: accepted; null: accepts all
-  uint32_t strided = 0;                                // bit i: input i may be a view with any strides
-  uint32_t unit_last = 0;                              // bit i: if so, its last axis has stride 1
-  uint32_t optional_outputs = 0;                       // bit i: output i is left out where nobody reads it
-  int form_input = -1;                                 // the input that is read in a form, if any
+  std::string_view (*refuse)(const KernelQuery&) = nullptr;  // empty: accepted; null: accepts all
+  uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
+  uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1
+  uint32_t optional_outputs = 0;                             // bit i: output i is left out where nobody reads it
+  int form_input = -1;                                       // the input that is read in a form, if any
   Form form = {};
   // Bytes of scratch, enough for every size up to these: the dims of the inputs, then of the outputs.
   size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;

@@ -19,7 +19,7 @@ static void add_dense(Lowered& lowered, Value value) {
 }
 
 static void add_form(Lowered& lowered, const Kernel* kernel, uint32_t reader, Value value) {
-  Query query = lowered.query(reader);
+  KernelQuery query = lowered.query(reader);
   std::string packing = kernel->form.packing(query);
   for (const Resident& known : lowered.residents)
     if (known.value == value && known.packing == packing) return;

@@ -76,7 +76,7 @@ bool is_resident(const Graph& graph, Value value) {
                      [&](Value input) { return !present(input) || is_resident(graph, input); });
 }
 
-bool Query::resident(size_t input) const {
+bool KernelQuery::resident(size_t input) const {
   return has(input) && is_resident(graph, node.in[input]);
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "backend/registry.h"
 #include "base/nearest.h"
+#include "device/registry.h"
 
 namespace rlx {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/device.h"
 #include "base/allocator.h"
+#include "base/os/thread_pool.h"
 #include "base/tensor.h"
-#include "base/thread_pool.h"
+#include "device/device.h"
 
 namespace rlx {
 

@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Compiled> program, const NamedAttrs& options) {
+Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, const NamedAttrs& options) {
   std::unique_ptr<Exec> exec(new Exec);
   const Plan& plan = program->plan();
   const std::shared_ptr<Host>& host = program->env()->host();
@@ -22,7 +22,7 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Compiled> program, co
   exec->given_.reserve(plan.inputs.size());
   exec->bases_.resize(plan.base_count());
   exec->changed_bases_.reserve(plan.base_count());
-  exec->state_ = RLX_TRY(program->program().make_state());
+  exec->state_ = RLX_TRY(program->executable().make_state());
   exec->program_ = std::move(program);
   exec->place_base(kArenaBase, exec->arena_.data());
   exec->place_base(kSizedBase, exec->sized_.data());
@@ -355,7 +355,7 @@ Status Exec::run() {
   args.set_size = &sink;
   args.cancel = &cancel_;
   args.threads = program_->source().options.threads;
-  Status status = program_->program().run(args);
+  Status status = program_->executable().run(args);
   changed_bases_.clear();
   sizes_.forget_changes();
   if (!status.ok()) return status;

@@ -10,17 +10,17 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/device.h"
-#include "backend/fence.h"
 #include "base/allocator.h"
-#include "runtime/compiled.h"
+#include "device/device.h"
+#include "device/fence.h"
+#include "runtime/program.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
 
 class Exec {
  public:
-  static Result<std::unique_ptr<Exec>> create(std::shared_ptr<Compiled> program, const NamedAttrs& options = {});
+  static Result<std::unique_ptr<Exec>> create(std::shared_ptr<Program> program, const NamedAttrs& options = {});
 
   // Keeps the tensor; its dims determine symbols. A tensor that tests false unbinds: the slot has memory of its own.
   Status bind(SlotKind kind, size_t slot, Tensor tensor);
@@ -39,14 +39,14 @@ class Exec {
   void cancel() { cancel_.store(true, std::memory_order_relaxed); }  // async-signal-safe; acts between steps
 
   Result<std::string> report(std::string_view what) const;  // "sizes"
-  const std::shared_ptr<Compiled>& program() const { return program_; }
+  const std::shared_ptr<Program>& program() const { return program_; }
 
   // A whole run with bindings for this call only; results are new host tensors.
   Result<std::vector<Tensor>> run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
                                        std::span<const size_t> out_slots);
 
  private:
-  friend class Compiled;
+  friend class Program;
   // Where the bytes of one input or output slot are. At most one of `bound` and `pointer` is set; else `own` is used.
   struct Port {
     Tensor bound;
@@ -85,7 +85,7 @@ class Exec {
   Status stage_inputs();
   Status stage_outputs();
 
-  std::shared_ptr<Compiled> program_;
+  std::shared_ptr<Program> program_;
   std::vector<Port> inputs_, outputs_;
   struct Link {
     size_t output, input;
@@ -102,7 +102,7 @@ class Exec {
 
   std::vector<Binding> bases_;
   std::vector<uint32_t> changed_bases_;  // since the last run; capacity for all
-  std::unique_ptr<ProgramState> state_;
+  std::unique_ptr<ExecState> state_;
   std::atomic<bool> cancel_{false};
 };
 

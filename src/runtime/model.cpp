@@ -55,7 +55,7 @@ Status Model::set_policy(const NamedAttrs* policy) {
   std::lock_guard lock(mutex_);
   if (policy) policy_ = std::move(next);
   for (OnDevice& on : devices_) on.plans.clear();
-  if (policy) devices_.clear();  // other options make another template; prepared forms stay in the weights
+  if (policy) devices_.clear();  // other options make another compiled graph; prepared forms stay in the weights
   return {};
 }
 
@@ -124,12 +124,12 @@ Result<Device*> Model::resolve(std::string_view device) {
   return first;
 }
 
-// The template and params on a device; the caller holds the lock.
+// The compiled graph and params on a device; the caller holds the lock.
 Result<Model::OnDevice*> Model::on_device(Device* device) {
   for (OnDevice& on : devices_)
     if (on.device == device) return &on;
   CompileOptions options = RLX_TRY(parse_compile_options(policy_.options));
-  std::shared_ptr<const Template> source = RLX_TRY(compile(graph_, *device, std::move(options)));
+  std::shared_ptr<const CompiledGraph> source = RLX_TRY(compile(graph_, *device, std::move(options)));
   std::shared_ptr<ParamStore> params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
   std::vector<std::pair<std::string_view, Tensor>> changes(set_.begin(), set_.end());
   if (!changes.empty()) RLX_TRY(params->set(changes));
@@ -171,7 +171,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
   return sizes;
 }
 
-static const PlanSymbol* find_symbol(const Compiled& plan, std::string_view name) {
+static const PlanSymbol* find_symbol(const Program& plan, std::string_view name) {
   for (const PlanSymbol& symbol : plan.plan().symbols)
     if (symbol.name == name) return &symbol;
   return nullptr;
@@ -205,22 +205,22 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes) co
   return upper;
 }
 
-static bool fits(const Compiled& plan, const std::vector<std::pair<std::string, int64_t>>& sizes) {
+static bool fits(const Program& plan, const std::vector<std::pair<std::string, int64_t>>& sizes) {
   return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
     const PlanSymbol* symbol = find_symbol(plan, pair.first);
     return !symbol || symbol->upper >= pair.second;
   });
 }
 
-Result<std::shared_ptr<Compiled>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
+Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
   std::lock_guard lock(mutex_);
   OnDevice* on = RLX_TRY(on_device(device));
-  std::shared_ptr<Compiled> best;
+  std::shared_ptr<Program> best;
   for (const auto& plan : on->plans)
     if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
   if (best) return best;
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes));
-  std::shared_ptr<Compiled> made = RLX_TRY(Compiled::plan(on->params, upper));
+  std::shared_ptr<Program> made = RLX_TRY(Program::plan(on->params, upper));
   if (on->plans.size() >= policy_.capacity) on->plans.erase(on->plans.begin());
   on->plans.push_back(made);
   return made;
@@ -233,8 +233,8 @@ static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-Result<std::shared_ptr<Compiled>> Model::get(std::string_view device,
-                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
+Result<std::shared_ptr<Program>> Model::get(std::string_view device,
+                                            std::span<const std::pair<std::string_view, int64_t>> sizes) {
   Sizes wanted;
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph_.symbols()) known.push_back(symbol);

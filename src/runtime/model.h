@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model: a graph, its weights and a policy; compiled on demand, with a plan per range of sizes. Thread-safe.
-// Invariant: all plans on one device share one template and one param set.
+// Invariant: all plans on one device share one compiled graph and one param set.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/compiled.h"
+#include "runtime/program.h"
 
 namespace rlx {
 
@@ -34,8 +34,8 @@ class Model {
   // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
   Result<Device*> resolve(std::string_view device);
   // A plan for at least these sizes. Its params are set through the model only.
-  Result<std::shared_ptr<Compiled>> get(std::string_view device,
-                                        std::span<const std::pair<std::string_view, int64_t>> sizes);
+  Result<std::shared_ptr<Program>> get(std::string_view device,
+                                       std::span<const std::pair<std::string_view, int64_t>> sizes);
   struct Ran {
     std::vector<Tensor> outputs;
     Device* device;
@@ -50,7 +50,7 @@ class Model {
   struct OnDevice {  // made when a device is first used
     Device* device;
     std::shared_ptr<ParamStore> params;
-    std::vector<std::shared_ptr<Compiled>> plans;  // oldest first
+    std::vector<std::shared_ptr<Program>> plans;  // oldest first
   };
   using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
@@ -58,7 +58,7 @@ class Model {
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Result<OnDevice*> on_device(Device* device);
-  Result<std::shared_ptr<Compiled>> plan_for_sizes(Device* device, const Sizes& sizes);
+  Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes) const;
   Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
 

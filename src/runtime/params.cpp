@@ -24,7 +24,8 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
   return fits ? Status() : refuse(Code::kShape);
 }
 
-Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
+                                                     std::shared_ptr<const CompiledGraph> source,
                                                      std::shared_ptr<Weights> weights) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParamStore: the current tensors of a template's params and what the prologue made of them, as one immutable set that
-// is replaced whole. Shared by every plan of the template. Invariant: a set that is published is complete for its
-// tensors: every resident value whose params are all set has its bytes.
+// ParamStore: the current tensors of a compiled graph's params and what the prologue made of them, as one immutable set
+// that is replaced whole. Shared by every plan of it. Invariant: a set that is published is complete for its tensors:
+// every resident value whose params are all set has its bytes.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace rlx {
 struct ParamSet {
   std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
   std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
-  std::vector<Tensor> residents;      // bytes of Template::residents; false where a param is missing
+  std::vector<Tensor> residents;      // bytes of CompiledGraph::residents; false where a param is missing
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
 
@@ -28,7 +28,7 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
 
 class ParamStore {
  public:
-  static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const Template> source,
+  static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source,
                                                   std::shared_ptr<Weights> weights);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
@@ -39,7 +39,7 @@ class ParamStore {
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // moves with every publication
 
   const std::shared_ptr<Env>& env() const { return env_; }
-  const std::shared_ptr<const Template>& source() const { return source_; }
+  const std::shared_ptr<const CompiledGraph>& source() const { return source_; }
   Weights& weights() const { return *weights_; }
 
  private:
@@ -50,7 +50,7 @@ class ParamStore {
   void drop_originals(ParamSet& set) const;
 
   std::shared_ptr<Env> env_;
-  std::shared_ptr<const Template> source_;
+  std::shared_ptr<const CompiledGraph> source_;
   std::shared_ptr<Weights> weights_;
   std::mutex setter_;         // one publication at a time
   mutable std::mutex mutex_;  // guards current_

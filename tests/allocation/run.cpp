@@ -17,7 +17,7 @@ static int64_t host_allocations(const Env& env) {
 TEST(allocation, a_run_allocates_nothing_while_sizes_stay_or_change) {
   Encoder encoder;
   auto env = env_with(2);
-  auto program = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  auto program = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});
   auto exec = Exec::create(program).value();
   std::vector<std::vector<Tensor>> inputs;
   for (int64_t seq : {16, 16, 9, 64}) inputs.push_back(Encoder::inputs(2, seq));

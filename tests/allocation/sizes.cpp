@@ -51,7 +51,7 @@ TEST(sizes, minilm_at_twenty_sizes_equals_exact_programs) {
   ASSERT_TRUE(model.ok()) << model.status().message();
   auto env = env_with(2);
   auto compiled = [&](const Size& size) {
-    return *Compiled::compile(env, model->graph, model->weights, nullptr, planned_for(size));
+    return *Program::compile(env, model->graph, model->weights, nullptr, planned_for(size));
   };
   auto exec = Exec::create(compiled(kLargest)).value();
   bind_all(*exec, minilm_inputs(kLargest));

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "import/onnx.h"
-#include "import/onnx_model.h"
-#include "runtime/compiled.h"
+#include "import/onnx/model.h"
+#include "import/onnx/onnx.h"
+#include "runtime/program.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/memory.h"
 
@@ -67,7 +67,7 @@ static Status run_on_zeros(const Imported& imported, const std::shared_ptr<Env>&
   for (const auto& [name, tensor] : imported.weights) RLX_TRY(weights->put(name, tensor));
   NamedAttrs options{{"memory.limit", kPlanLimit}};
   for (const auto& [symbol, range] : imported.graph.symbols()) options.emplace_back("dims." + symbol, int64_t{2});
-  auto program = RLX_TRY(Compiled::compile(env, imported.graph, weights, nullptr, options));
+  auto program = RLX_TRY(Program::compile(env, imported.graph, weights, nullptr, options));
   std::vector<Tensor> inputs;
   for (const Slot& slot : program->slots(SlotKind::kInput)) {
     if (slot.bytes > kPlanLimit) return Status(Code::kNoMemory, "the input '" + slot.name + "' is too large");

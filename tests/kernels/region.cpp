@@ -197,7 +197,7 @@ TEST(region, elu_stays_in_its_class) {
 }
 
 // A region under construction: inputs, constants and ops named in order, as assign_registers wants them.
-struct Program {
+struct Executable {
   RegionArgs args;
   std::vector<RegionOp> ops;
 
@@ -246,7 +246,7 @@ TEST(region, broadcasts_every_way_and_collapses_dims) {
         count *= sizes[d];
       }
       Guarded a = Guarded::random(total, rng), b = Guarded::random(count, rng, -1, 1, 3), y(total), again(total);
-      Program p;
+      Executable p;
       p.shape(dims);
       uint8_t x = p.input(a.data(), {dims[1] * dims[2], dims[2], 1}),
               z = p.input(b.data(), {strides[0], strides[1], strides[2]});
@@ -277,7 +277,7 @@ TEST(region, transposed_input_and_in_place_output) {
   Guarded t = Guarded::random(n * m, rng);
   for (Isa isa : available_isas()) {
     Guarded x = Guarded::random(m * n, rng), before = x;
-    Program p;
+    Executable p;
     p.shape({m, n});
     uint8_t a = p.input(x.data(), {n, 1}), b = p.input(t.data(), {1, m});
     p.output(x.data(), p.op(Code::kAdd, p.op(Code::kMul, a, b), a));
@@ -299,7 +299,7 @@ TEST(region, integers_truth_values_and_where) {
   }
   for (Isa isa : available_isas()) {
     Guarded y(n);
-    Program p;
+    Executable p;
     p.shape({n});
     uint8_t l = p.input(longs.data(), {1}, RegionType::kI64), i = p.input(ints.data(), {1}, RegionType::kI32);
     uint8_t u = p.input(bytes.data(), {1}, RegionType::kU8), t = p.input(truths.data(), {1}, RegionType::kBool);
@@ -337,7 +337,7 @@ TEST(region, comparisons_with_nan_are_false) {
                            {Code::kIsFinite, {1, 0, 1, 0}}}) {
     for (Isa isa : available_isas()) {
       uint8_t y[4];
-      Program p;
+      Executable p;
       p.shape({4});
       uint8_t x = p.input(a.data(), {1}), z = p.input(b.data(), {1});
       p.output(y, p.op(want.code, x, z), RegionType::kBool);
@@ -367,7 +367,7 @@ TEST(region, long_chains_reuse_few_registers) {
   const int64_t n = 5000;
   Guarded x(n), y(n);
   for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(i);
-  Program p;
+  Executable p;
   p.shape({n});
   uint8_t a = p.input(x.data(), {1}), one = p.constant(1);
   uint8_t at = a;
@@ -383,7 +383,7 @@ TEST(region, long_chains_reuse_few_registers) {
 }
 
 TEST(region, too_many_live_values_are_refused_and_left_alone) {
-  Program p;
+  Executable p;
   p.shape({4});
   uint8_t x = p.input(nullptr, {1});
   for (int i = 0; i < 100; ++i) p.op(Code::kNeg, x);

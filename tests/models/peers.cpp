@@ -7,7 +7,7 @@
 
 #include "ir/text.h"
 #include "passes/pass.h"
-#include "runtime/compiled.h"
+#include "runtime/program.h"
 #include "tests/support/models.h"
 
 namespace rlx::test {
@@ -118,7 +118,7 @@ NamedAttrs largest_sizes(const Graph& graph, const std::vector<TensorsByName>& c
 }
 
 // All outputs by name.
-Result<TensorsByName> run(Compiled& program, const TensorsByName& given) {
+Result<TensorsByName> run(Program& program, const TensorsByName& given) {
   std::vector<std::string_view> in_names, out_names;
   std::vector<Tensor> in;
   for (const Slot& slot : program.slots(SlotKind::kInput)) {
@@ -154,10 +154,10 @@ class peers : public testing::TestWithParam<const char*> {
   }
 
   // Planned at the largest of the sizes.
-  Result<std::shared_ptr<Compiled>> compiled(const Graph& graph, std::string_view device) {
+  Result<std::shared_ptr<Program>> compiled(const Graph& graph, std::string_view device) {
     std::shared_ptr<Env> env = RLX_TRY(Env::create({.threads = 2}));
     Device* found = RLX_TRY(env->find_device(device));
-    return Compiled::compile(env, graph, model_.weights, found, largest_sizes(graph, cases_));
+    return Program::compile(env, graph, model_.weights, found, largest_sizes(graph, cases_));
   }
 
   // Run at all of them.

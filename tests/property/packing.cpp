@@ -61,7 +61,7 @@ static void expect_inside(const Plan& plan, const Access& access, const SymbolLo
 TEST(packing, a_plan_holds_every_size_up_to_the_upper_ones) {
   Encoder encoder;
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  auto program = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});
   const Plan& plan = program->plan();
   for (size_t i = 0; i < plan.buffers.size(); i++)
     for (size_t k = 0; k < i; k++) {

@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "meaning.h"
-#include "runtime/compiled.h"
+#include "runtime/program.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -72,7 +72,7 @@ Result<Results> run_compiled(const Way& way, const RandomGraph& random, Bounds b
   for (const auto& [symbol, size] : RLX_TRY(bind_sizes(random.graph, random.inputs)))
     options.emplace_back("dims." + symbol, size);
   Device* device = RLX_TRY(env->find_device(way.device));
-  auto program = RLX_TRY(Compiled::compile(env, random.graph, weights, device, options));
+  auto program = RLX_TRY(Program::compile(env, random.graph, weights, device, options));
   return program->run({}, random.inputs, {}, random.graph.outputs().size());
 }
 

@@ -20,10 +20,10 @@ static void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>
 TEST(sizes, a_larger_plan_gives_the_same_bits) {
   Encoder encoder;
   auto env = env_with(2), alone = env_with(1);
-  auto large = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  auto large = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});
   for (auto [batch, seq] : {std::pair<int64_t, int64_t>{1, 1}, {2, 9}, {5, 64}, {8, 33}}) {
     auto exact =
-        *Compiled::compile(alone, encoder.graph, encoder.weights, nullptr, {{"dims.batch", batch}, {"dims.seq", seq}});
+        *Program::compile(alone, encoder.graph, encoder.weights, nullptr, {{"dims.batch", batch}, {"dims.seq", seq}});
     EXPECT_LE(exact->plan().arena_bytes, large->plan().arena_bytes);
     auto in = Encoder::inputs(batch, seq);
     auto a = large->run({}, in, {}, 2), b = exact->run({}, in, {}, 2);
@@ -47,8 +47,8 @@ TEST(sizes, expressions_follow_their_symbols) {
   output(b, "y", matmul(b.ops(Op::kSoftmax, {scores})[0], all));
   output(b, "half", slice(all, 0, floor_div(total, 2), total));
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, graph, nullptr, nullptr, {});
-  auto oracle = *Compiled::compile(env, graph, nullptr, *env->find_device("reference"), {});
+  auto program = *Program::compile(env, graph, nullptr, nullptr, {});
+  auto oracle = *Program::compile(env, graph, nullptr, *env->find_device("reference"), {});
   EXPECT_GT(program->plan().first_run_step, 0u) << "positions are computed when sizes change";
   for (auto [p, s] : {std::pair<int64_t, int64_t>{0, 1}, {7, 3}, {30, 20}, {7, 3}, {1, 1}}) {
     std::vector<Tensor> in = {noise({p, 4}, 2), noise({s, 4}, 4)};
@@ -72,7 +72,7 @@ TEST(sizes, a_size_from_data_is_known_when_the_walk_arrives) {
   output(b, "total", reduce(exp(rows), "sum", {0}, false));
   auto env = env_with(2);
   for (const char* device : {"cpu", "reference"}) {
-    auto program = Compiled::compile(env, graph, nullptr, *env->find_device(device), {});
+    auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
     ASSERT_TRUE(program.ok()) << program.status().message();
     Tensor n = *Tensor::create(DType::kI64, std::span<const int64_t>()), values = noise({12, 3});
     for (int64_t size : {5, 0, 12, 5, 1}) {
@@ -101,7 +101,7 @@ TEST(sizes, a_size_from_data_has_one_source) {
     output(b, "a", b.ops(Op::kDynamicIota, std::array{count}, attrs)[0]);
     if (twice) output(b, "b", b.ops(Op::kDynamicIota, std::array{other}, attrs)[0]);
     output(b, "y", x);
-    auto program = Compiled::compile(env_with(1), graph, nullptr, nullptr, {});
+    auto program = Program::compile(env_with(1), graph, nullptr, nullptr, {});
     return program.ok() ? "" : std::string(program.status().message());
   };
   EXPECT_EQ(message(true),

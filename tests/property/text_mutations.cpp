@@ -6,7 +6,7 @@
 #include "generate.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "runtime/compiled.h"
+#include "runtime/program.h"
 
 namespace rlx::test {
 
@@ -34,7 +34,7 @@ static std::string mutated(Random& random, std::string text) {
 static Status compiled(const Graph& graph, const std::shared_ptr<Env>& env) {
   NamedAttrs options{{"memory.limit", int64_t{1} << 24}};
   for (const auto& [symbol, range] : graph.symbols()) options.emplace_back("dims." + symbol, int64_t{2});
-  return Compiled::compile(env, graph, nullptr, nullptr, options).status();
+  return Program::compile(env, graph, nullptr, nullptr, options).status();
 }
 
 TEST(damaged_text, ends_in_a_graph_or_a_status) {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 namespace rlx::test {
 

@@ -31,7 +31,7 @@ TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
   auto weights = std::make_shared<Weights>();
   NamedAttrs options;
   for (const auto& [name, range] : graph.symbols()) options.emplace_back("dims." + name, int64_t{6});
-  auto program = Compiled::compile(env, graph, weights, nullptr, options);
+  auto program = Program::compile(env, graph, weights, nullptr, options);
   ASSERT_TRUE(program.ok()) << program.status().message();
   Tensor values = noise({6, 2});
   auto run = [&](bool which) { return (*program)->run({}, std::array{truth(which), values}, {}, 1); };
@@ -62,7 +62,7 @@ TEST(control, a_loop_runs_until_its_condition_fails) {
   std::shared_ptr<const Graph> test = cond, step = body;
   output(b, "y", b.ops(Op::kWhile, std::array{x}, {{"cond", test}, {"body", step}, {"n_carry", int64_t{1}}})[0]);
   auto env = env_with(1);
-  auto program = Compiled::compile(env, graph, nullptr, nullptr, {});
+  auto program = Program::compile(env, graph, nullptr, nullptr, {});
   ASSERT_TRUE(program.ok()) << program.status().message();
   Tensor one = *Tensor::create(DType::kF32, std::array<int64_t, 1>{3});
   for (int i = 0; i < 3; i++) one.as<float>()[i] = 1;

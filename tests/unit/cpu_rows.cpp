@@ -11,8 +11,8 @@ static std::string compare(const Graph& graph, std::shared_ptr<Weights> weights,
                            const NamedAttrs& options = {}) {
   auto env = env_with(2);
   size_t outputs = graph.outputs().size();
-  auto oracle = Compiled::compile(env, graph, weights, *env->find_device("reference"), {});
-  auto program = Compiled::compile(env, graph, weights, *env->find_device("cpu"), options);
+  auto oracle = Program::compile(env, graph, weights, *env->find_device("reference"), {});
+  auto program = Program::compile(env, graph, weights, *env->find_device("cpu"), options);
   EXPECT_TRUE(oracle.ok()) << oracle.status().message();
   EXPECT_TRUE(program.ok()) << program.status().message();
   if (!oracle.ok() || !program.ok()) return {};
@@ -27,8 +27,8 @@ static std::string compare(const Graph& graph, std::shared_ptr<Weights> weights,
 TEST(cpu_rows, an_encoder_layer_agrees_with_the_oracle_at_many_sizes) {
   Encoder encoder;
   auto env = env_with(2);
-  auto oracle = *Compiled::compile(env, encoder.graph, encoder.weights, *env->find_device("reference"), {});
-  auto program = Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  auto oracle = *Program::compile(env, encoder.graph, encoder.weights, *env->find_device("reference"), {});
+  auto program = Program::compile(env, encoder.graph, encoder.weights, nullptr, {});
   ASSERT_TRUE(program.ok()) << program.status().message();
   for (auto [batch, seq] : {std::pair{2, 17}, {1, 1}, {8, 64}, {3, 0}, {2, 17}}) {
     auto in = Encoder::inputs(batch, seq);
@@ -188,8 +188,8 @@ TEST(cpu_rows, chains_become_one_region) {
   output(b, "chain", chain);
   output(b, "shared", shared * shared + sqrt(abs(y)));
   auto env = env_with(2);
-  auto program = *Compiled::compile(env, graph, nullptr, nullptr, {});
-  auto oracle = *Compiled::compile(env, graph, nullptr, *env->find_device("reference"), {});
+  auto program = *Program::compile(env, graph, nullptr, nullptr, {});
+  auto oracle = *Program::compile(env, graph, nullptr, *env->find_device("reference"), {});
   for (int64_t size : {5000, 1, 0, 77}) {
     std::vector<Tensor> in = {noise({size, 3}), noise({size, 1}, 8)};
     auto got = program->run({}, in, {}, 2), want = oracle->run({}, in, {}, 2);
@@ -231,7 +231,7 @@ TEST(cpu_rows, an_index_out_of_range_is_named) {
   bad.as<int32_t>()[1] = 5;
   auto env = env_with(1);
   auto run = [&](const char* bounds) {
-    auto program = *Compiled::compile(env, graph, nullptr, nullptr, {{"bounds", bounds}});
+    auto program = *Program::compile(env, graph, nullptr, nullptr, {{"bounds", bounds}});
     return program->run({}, std::array{noise({5, 4}), bad}, {}, 1);
   };
   auto failed = run("error");

@@ -2,7 +2,7 @@
 // What an exec promises beyond a plain run: pointers, links, staging, conversion, fences, models.
 #include <cstring>
 
-#include "base/file.h"
+#include "base/os/file.h"
 #include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
@@ -23,7 +23,7 @@ static Graph counter() {  // next = state + x
 
 TEST(exec, linked_slots_exchange_at_the_next_run) {
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
   auto exec = Exec::create(program).value();
   ASSERT_TRUE(exec->set_dim("n", 3).ok());
   ASSERT_TRUE(exec->link(0, 0).ok());
@@ -41,7 +41,7 @@ TEST(exec, linked_slots_exchange_at_the_next_run) {
 
 TEST(exec, pointers_are_used_in_place_and_misaligned_ones_staged) {
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
   auto exec = Exec::create(program).value();
   ASSERT_TRUE(exec->set_dim("n", 2).ok());
   alignas(16) char bytes[64] = {};
@@ -59,7 +59,7 @@ TEST(exec, pointers_are_used_in_place_and_misaligned_ones_staged) {
 
 TEST(exec, inputs_that_disagree_are_refused_and_the_exec_stays_usable) {
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
   auto exec = Exec::create(program).value();
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({4})).ok());
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, noise({5})).ok());
@@ -74,9 +74,9 @@ TEST(exec, io_convert_widens_inputs) {
   auto env = env_with(1);
   Tensor wide = *Tensor::create(DType::kF64, std::array<int64_t, 1>{3});
   for (int i = 0; i < 3; i++) wide.as<double>()[i] = i + 0.5;
-  auto strict = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto strict = *Program::compile(env, counter(), nullptr, nullptr, {});
   EXPECT_EQ(strict->run({}, std::array{wide, noise({3})}, {}, 1).status().code(), Code::kDtype);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {{"io.convert", int64_t{1}}});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {{"io.convert", int64_t{1}}});
   auto got = program->run({}, std::array{wide, wide}, {}, 1);
   ASSERT_TRUE(got.ok()) << got.status().message();
   EXPECT_EQ((*got)[0].as<float>()[2], 5.0f);
@@ -84,7 +84,7 @@ TEST(exec, io_convert_widens_inputs) {
 
 TEST(exec, a_run_waits_for_fences_and_a_failed_one_aborts_it) {
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
   auto exec = Exec::create(program).value();
   Fence before;
   before.signal({});
@@ -101,18 +101,18 @@ TEST(exec, a_run_waits_for_fences_and_a_failed_one_aborts_it) {
 TEST(exec, dump_writes_the_graph_after_every_pass) {
   auto env = env_with(1);
   std::string folder = ::testing::TempDir();
-  auto program = Compiled::compile(env, counter(), nullptr, nullptr, {{"dump", folder}});
+  auto program = Program::compile(env, counter(), nullptr, nullptr, {{"dump", folder}});
   ASSERT_TRUE(program.ok()) << program.status().message();
   auto text = read_file(folder + "/00-given.rlx");
   ASSERT_TRUE(text.ok()) << text.status().message();
   EXPECT_NE(text->find("add("), std::string::npos) << *text;
-  EXPECT_EQ(Compiled::compile(env, counter(), nullptr, nullptr, {{"dump", "/nonexistent"}}).status().code(),
+  EXPECT_EQ(Program::compile(env, counter(), nullptr, nullptr, {{"dump", "/nonexistent"}}).status().code(),
             Code::kNotFound);
 }
 
 TEST(exec, the_text_report_reads_back) {
   auto env = env_with(1);
-  auto program = *Compiled::compile(env, counter(), nullptr, nullptr, {});
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
   std::string text = *program->report("text");
   EXPECT_NE(text.find("; arena "), std::string::npos) << text;
   auto graph = parse(text);
@@ -123,7 +123,7 @@ TEST(exec, the_text_report_reads_back) {
 TEST(exec, a_memory_limit_refuses_the_plan) {
   Encoder encoder;
   auto env = env_with(1);
-  auto refused = Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {{"memory.limit", int64_t{1000}}});
+  auto refused = Program::compile(env, encoder.graph, encoder.weights, nullptr, {{"memory.limit", int64_t{1000}}});
   EXPECT_EQ(refused.status().code(), Code::kNoMemory);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 #include "protobuf_writer.h"
 
 namespace rlx::onnx {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/onnx_model.h"
+#include "import/onnx/model.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "import/onnx_tensor.h"
+#include "import/onnx/tensor.h"
 #include "protobuf_writer.h"
 
 namespace rlx::onnx {

@@ -24,7 +24,7 @@ TEST(param_threads, every_run_sees_one_set) {
   ASSERT_TRUE(weights->put("w", filled({16, 40}, 1)).ok());
   ASSERT_TRUE(weights->put("b", filled({40}, 1)).ok());
   auto env = env_with(2);
-  auto program = *Compiled::compile(env, graph, weights, nullptr, {});
+  auto program = *Program::compile(env, graph, weights, nullptr, {});
   std::atomic<bool> stop{false};
   std::atomic<int> torn{0}, runs{0};
   std::vector<std::thread> threads;
@@ -58,10 +58,10 @@ TEST(param_threads, every_run_sees_one_set) {
 TEST(param_threads, programs_share_the_forms_of_one_weights_object) {
   Encoder encoder;
   auto env = env_with(1);
-  auto first = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {});
+  auto first = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});
   int64_t prepared = env->host()->counts(MemoryKind::kPrepared).allocations;
   EXPECT_GT(prepared, 0);
-  auto second = *Compiled::compile(env, encoder.graph, encoder.weights, nullptr, {{"dims.seq", int64_t{8}}});
+  auto second = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {{"dims.seq", int64_t{8}}});
   EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).allocations, prepared);
   ASSERT_TRUE(second->set_param("w1", noise({Encoder::kWidth, Encoder::kInner}, 99)).ok());
   EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).allocations, prepared + 1) << "only what depends on it";
@@ -73,9 +73,9 @@ TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   Builder b(graph);
   output(b, "y", matmul(input(b, "x", {2, 16}), weight(b, *weights, "w", {16, 40})));
   auto env = env_with(1);
-  auto keep = *Compiled::compile(env, graph, weights, nullptr, {});
+  auto keep = *Program::compile(env, graph, weights, nullptr, {});
   auto want = *keep->run({}, std::array{noise({2, 16})}, {}, 1);
-  auto program = *Compiled::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
+  auto program = *Program::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
   EXPECT_EQ(weights->get("w").status().code(), Code::kState);
   expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
 }

@@ -53,7 +53,7 @@ TEST(runtime, a_program_runs_at_every_size_up_to_the_planned_one) {
   auto weights = mlp_weights();
   for (const char* device : {"cpu", "reference"}) {
     auto env = test_env();
-    auto program = Compiled::compile(env, graph, weights, *env->find_device(device), {});
+    auto program = Program::compile(env, graph, weights, *env->find_device(device), {});
     ASSERT_TRUE(program.ok()) << program.status().message();
     for (int64_t batch : {64, 1, 7, 0, 64}) {
       Tensor x = ramp({batch, 6}, 0.25f);
@@ -70,7 +70,7 @@ TEST(runtime, a_program_runs_at_every_size_up_to_the_planned_one) {
 
 TEST(runtime, a_bound_exec_follows_its_inputs_and_its_params) {
   auto env = test_env();
-  auto program = *Compiled::compile(env, mlp(), mlp_weights(), nullptr, {});
+  auto program = *Program::compile(env, mlp(), mlp_weights(), nullptr, {});
   auto exec = Exec::create(program);
   ASSERT_TRUE(exec.ok()) << exec.status().message();
   Tensor x = ramp({3, 6});
@@ -93,7 +93,7 @@ TEST(runtime, failures_name_what_is_wrong) {
   Graph graph = mlp();
   auto weights = std::make_shared<Weights>();
   ASSERT_TRUE(weights->put("w", ramp({6, 5})).ok());
-  auto program = *Compiled::compile(env, graph, weights, nullptr, {});
+  auto program = *Program::compile(env, graph, weights, nullptr, {});
   auto run = [&](Tensor x) { return program->run({}, std::array{x}, {}, 2).status(); };
   EXPECT_EQ(run(ramp({2, 6})).code(), Code::kState);
   EXPECT_EQ(run(ramp({2, 6})).message(), "the param 'b' is not set");
@@ -105,11 +105,11 @@ TEST(runtime, failures_name_what_is_wrong) {
   EXPECT_EQ(run(ramp({2, 7})).code(), Code::kShape);
   EXPECT_EQ(run(*Tensor::create(DType::kI32, std::array<int64_t, 2>{2, 6})).code(), Code::kDtype);
   EXPECT_TRUE(run(ramp({64, 6})).ok());
-  EXPECT_EQ(Compiled::compile(env, graph, weights, nullptr, {{"nonsense", int64_t{1}}}).status().code(), Code::kOption);
+  EXPECT_EQ(Program::compile(env, graph, weights, nullptr, {{"nonsense", int64_t{1}}}).status().code(), Code::kOption);
   Graph open;
   Value a = *open.add_input("a", DType::kF32, {kBatch, kSeq});
   ASSERT_TRUE(open.add_output("b", *open.add(Op::kExp, std::array{a})).ok());
-  EXPECT_EQ(Compiled::compile(env, open, nullptr, nullptr, {}).status().message(),
+  EXPECT_EQ(Program::compile(env, open, nullptr, nullptr, {}).status().message(),
             "no upper size for 'batch', 'seq': set dims.<symbol>, or declare a maximum");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/thread_pool.h"
+#include "base/os/thread_pool.h"
 
 #include <dirent.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file.h"
+#include "base/os/file.h"
 
 namespace rlx {
 namespace {

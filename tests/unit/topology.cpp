@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/topology.h"
+#include "base/os/topology.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -4,9 +4,9 @@
 
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/region.h"
 #include "backends/cpu/kernels/rope.h"
-#include "backends/cpu/kernels/rows.h"
 
 namespace rlx::cpu {
 

@@ -11,7 +11,7 @@ namespace {
 
 enum Input { kQ, kK, kV, kMask, kBias, kKvLen, kAlibi, kSinks };
 
-std::string_view refuse_attention(const Query& query) {
+std::string_view refuse_attention(const KernelQuery& query) {
   for (int i : {kQ, kK, kV, kBias, kAlibi, kSinks})
     if (query.has(static_cast<size_t>(i)) && query.type(static_cast<size_t>(i)).dtype != DType::kF32)
       return "takes f32 only";
@@ -100,7 +100,7 @@ void encode_attention(const StepView& view, const Caps& caps, void* block, Launc
 
 // ---- rope ----
 
-std::string_view refuse_rope(const Query& query) {
+std::string_view refuse_rope(const KernelQuery& query) {
   if (query.has(3)) return "rows of the tables are picked by position";
   return all_f32(query) ? "" : "takes f32 only";
 }

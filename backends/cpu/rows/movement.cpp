@@ -37,7 +37,7 @@ struct GatherBlock {
   const Node* node;
 };
 
-std::string_view refuse_gather(const Query& query) {
+std::string_view refuse_gather(const KernelQuery& query) {
   return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
 }
 

@@ -44,7 +44,7 @@ inline std::vector<CpuKernel>& rows_of(RowsByOp& by_op, Op op) {
   return by_op[static_cast<size_t>(op)];
 }
 
-inline bool all_f32(const Query& query) {
+inline bool all_f32(const KernelQuery& query) {
   for (size_t i = 0; i < query.node.in.size(); i++)
     if (query.has(i) && query.type(i).dtype != DType::kF32) return false;
   return query.node.out[0].dtype == DType::kF32;

@@ -11,7 +11,7 @@ size_t first_axis(const Node& node, size_t rank) {
   return normal_axis(node.attrs.i64("axis"), rank);
 }
 
-std::string_view refuse_softmax(const Query& query) {
+std::string_view refuse_softmax(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   if (first_axis(query.node, query.type(0).rank()) + 1 != query.type(0).rank()) return "not over the last axis";
   return {};
@@ -32,7 +32,7 @@ bool is_residual(Op op) {
 }
 
 // gamma, beta and bias lie along the normalised axes, whole.
-std::string_view refuse_norm(const Query& query) {
+std::string_view refuse_norm(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   const std::vector<Dim>& dims = query.type(0).dims;
   std::span<const Dim> tail = std::span<const Dim>(dims).subspan(first_axis(query.node, dims.size()));

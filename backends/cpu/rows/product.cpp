@@ -14,7 +14,7 @@ namespace {
 
 // ---- the packed form of w: [K,N], or [N,K] where it is transposed ----
 
-bool is_transposed(const Query& query) {
+bool is_transposed(const KernelQuery& query) {
   return query.node.attrs.flag(query.node.op == Op::kLinear ? "transpose_w" : "transpose_b");
 }
 
@@ -27,16 +27,16 @@ MatrixDims matrix_dims(const ValueType& w, bool transposed) {
   return transposed ? MatrixDims{second, first} : MatrixDims{first, second};
 }
 
-std::string panel_name(const Query& query) {
+std::string panel_name(const KernelQuery& query) {
   return is_transposed(query) ? "panels_f32_transposed" : "panels_f32";
 }
 
-size_t panel_bytes(const Query& query) {
+size_t panel_bytes(const KernelQuery& query) {
   MatrixDims dims = matrix_dims(query.type(1), is_transposed(query));
   return static_cast<size_t>(packed_size(dims.k, dims.n)) * sizeof(float);
 }
 
-void pack_panels(const Query& query, const std::byte* source, std::byte* form) {
+void pack_panels(const KernelQuery& query, const std::byte* source, std::byte* form) {
   bool transposed = is_transposed(query);
   MatrixDims dims = matrix_dims(query.type(1), transposed);
   PackArgs args;
@@ -64,7 +64,7 @@ const Activation* fused_activation(const Node& node) {
   return nullptr;
 }
 
-std::string_view refuse_packed(const Query& query) {
+std::string_view refuse_packed(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   if (!query.resident(1)) return "the right side is no param or constant";
   if (query.type(1).rank() != 2) return "the right side is no single matrix";
@@ -100,7 +100,7 @@ void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& 
 
 // ---- a product of two sides of the run ----
 
-std::string_view refuse_strided(const Query& query) {
+std::string_view refuse_strided(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   if (query.node.out[0].rank() > kMaxBatchRank + 2) return "too many batch axes";
   return {};
@@ -165,7 +165,7 @@ template <DType kType>
 using SidesOf = MatmulSides<typename Storage<kType>::type>;
 
 template <DType kType>
-std::string_view refuse_blas(const Query& query) {
+std::string_view refuse_blas(const KernelQuery& query) {
   if (query.type(0).dtype != kType || query.node.out[0].dtype != kType) return "takes another dtype";
   if (query.node.out[0].rank() > kMaxBatchRank + 2) return "too many batch axes";
   return {};

@@ -23,7 +23,7 @@ bool reduced_range(const Node& node, size_t rank, size_t& first, size_t& last) {
   return true;
 }
 
-std::string_view refuse_reduce(const Query& query) {
+std::string_view refuse_reduce(const KernelQuery& query) {
   size_t first, last;
   if (!all_f32(query)) return "takes f32 only";
   return reduced_range(query.node, query.type(0).rank(), first, last) ? "" : "the reduced axes are no neighbours";

@@ -16,7 +16,7 @@ std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node)
   return program;  // `refuse` has built it before: it is whole
 }
 
-std::string_view refuse_region(const Query& query) {
+std::string_view refuse_region(const KernelQuery& query) {
   RegionProgram program;
   return build_region(query.graph, query.node, program);
 }

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a compiled graph tells of itself: which kernel each node got and why others refused, which rules fired.
+#include "base/json.h"
+#include "compile/compile.h"
+#include "plan/views.h"
+
+namespace rlx {
+
+static bool is_view(const Layouts& layouts, uint32_t node) {
+  return layouts.copy_of[node] || !layouts.of[node][0].is_root({node, 0});
+}
+
+static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
+  if (lowered.phases[node] == Phase::kResident) return "prologue";
+  if (layouts.copy_of[node]) return "native";  // a view that is needed dense
+  if (is_view(layouts, node)) return "view";
+  if (!lowered.kernels[node]) return "unsupported";
+  switch (lowered.kernels[node]->path) {
+    case Path::kNative: return "native";
+    case Path::kRegion: return "region";
+    case Path::kReference: return "reference";
+  }
+  return "unsupported";
+}
+
+static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std::string_view path, const Found& found) {
+  json.begin_object()
+      .member("op", graph.info(graph.node(node)).name)
+      .member("node", std::string_view(graph.describe(node)))
+      .member("path", path);
+  if (found.kernel) json.member("kernel", found.kernel->name);
+  if (!found.why_not.empty()) json.member("refused", std::string_view(found.why_not));
+  json.end_object();
+}
+
+std::string dispatch_report(const CompiledGraph& source) {
+  const Graph& graph = source.graph();
+  Layouts layouts = choose_layouts(*source.lowered);
+  JsonWriter json;
+  json.begin_object().key("nodes").begin_array();
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (graph.info(graph.node(i)).is(kLeaf)) continue;
+    bool has_kernel = source.lowered->kernels[i] && !is_view(layouts, i);
+    write_node(json, graph, i, path_text(*source.lowered, layouts, i),
+               has_kernel ? find_kernel(*source.device, source.options, graph, i) : Found());
+  }
+  json.end_array().key("expanded").begin_array();
+  for (const RewriteReport::Line& line : source.report.lines)
+    if (line.pass == "expand" && line.reason.empty()) json.value(std::string_view(line.where));
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options) {
+  JsonWriter json;
+  json.begin_object().key("nodes").begin_array();
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const OpInfo& info = graph.info(graph.node(i));
+    if (info.is(kLeaf)) continue;
+    Found found = find_kernel(device, options, graph, i);
+    std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
+                                         : (info.primitive() ? "unsupported" : "expanded");
+    write_node(json, graph, i, path, found);
+  }
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string passes_report(const CompiledGraph& source) {
+  JsonWriter json;
+  json.begin_array();
+  for (const RewriteReport::Line& line : source.report.lines) {
+    json.begin_object()
+        .member("pass", std::string_view(line.pass))
+        .member("rule", std::string_view(line.rule))
+        .member("node", std::string_view(line.where));
+    if (!line.reason.empty()) json.member("missed", std::string_view(line.reason));
+    json.end_object();
+  }
+  json.end_array();
+  return std::move(json).take();
+}
+
+}  // namespace rlx

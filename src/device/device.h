@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a backend must be. Names, params, casts, caching, sizes and profiling live above this line, once: a backend
+// sees bytes and a plan. Invariant: an Executable is immutable, so many execs may run it at once.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/allocator.h"
+#include "base/function_ref.h"
+#include "base/os/thread_pool.h"
+#include "device/fence.h"
+#include "plan/plan.h"
+
+namespace rlx {
+
+// Memory of a device.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual size_t size() const = 0;
+  virtual std::byte* host() const { return nullptr; }  // where the host can address it
+};
+
+// What a backend keeps per exec: encoded steps, recorded commands.
+class ExecState {
+ public:
+  virtual ~ExecState() = default;
+};
+
+// Where a base lies in this run. On the CPU only `host` is set.
+struct Binding {
+  std::byte* host = nullptr;
+  Buffer* buffer = nullptr;
+};
+
+// Tells the exec a size that the run has computed; gives the entries of the size table that moved. The spans of RunArgs
+// show the new sizes at once.
+using SetSize = FunctionRef<Result<std::span<const SizeId>>(uint32_t symbol, int64_t size)>;
+
+struct RunArgs {
+  std::span<const Binding> bases;           // by base of the plan
+  std::span<const int64_t> sizes;           // by SizeId
+  std::span<const int64_t> symbols;         // by symbol of the plan
+  std::span<const uint32_t> changed_bases;  // since the last submit with this state
+  std::span<const SizeId> changed_sizes;
+  ExecState* state = nullptr;                 // from make_state
+  const SetSize* set_size = nullptr;          // where the plan has fresh symbols
+  const std::atomic<bool>* cancel = nullptr;  // read between steps
+  int threads = INT32_MAX;                    // most workers of this run
+};
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual Result<std::unique_ptr<ExecState>> make_state() const = 0;
+  virtual Result<Fence> submit(const RunArgs&) const = 0;
+  // As submit and wait: what a synchronous run calls. A backend that works on the caller's thread needs no fence.
+  virtual Status run(const RunArgs& args) const;
+};
+
+struct DeviceInfo {
+  std::string name;         // "cpu", "vulkan:0"
+  std::string kind;         // "cpu"
+  std::string description;  // "AMD EPYC ..., avx512"
+  bool host_memory = true;  // its bases are host pointers
+  bool prologue = true;     // false: wants the whole graph, params included
+  std::vector<std::pair<std::string, std::string>> capabilities;
+};
+
+// The device's own ways with memory that is not the host's are asked of GPUs only; host devices inherit these.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual Found find(const KernelQuery&) const = 0;  // "supports" is this lookup
+  virtual Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>) = 0;
+
+  virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes, MemoryKind);
+  virtual Result<std::unique_ptr<Buffer>> wrap(void* host, size_t bytes);
+  virtual Status write(Buffer&, size_t offset, std::span<const std::byte>);
+  virtual Status read(const Buffer&, size_t offset, std::span<std::byte>);
+  virtual Status copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes);
+};
+
+// What an env gives its devices; it outlives them.
+struct DeviceContext {
+  std::shared_ptr<Host> host;
+  ThreadPool* pool;
+};
+
+}  // namespace rlx

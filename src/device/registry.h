@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backends that are in this build. Each has one entry: a function that opens the devices it finds.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+
+namespace rlx {
+
+using Devices = std::vector<std::unique_ptr<Device>>;
+
+// Defined by the backends.
+Result<Devices> open_cpu(const DeviceContext&);
+Result<Devices> open_reference(const DeviceContext&);
+Result<Devices> open_null(const DeviceContext&);
+
+struct BackendEntry {
+  const char* name;
+  Result<Devices> (*open)(const DeviceContext&);
+};
+inline constexpr BackendEntry kBackends[] = {{"cpu", open_cpu}, {"reference", open_reference}, {"null", open_null}};
+
+}  // namespace rlx

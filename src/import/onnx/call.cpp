@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/call.h"
+
+#include "import/onnx/importer.h"
+
+namespace rlx::onnx {
+
+void Call::fail(Code code, std::string message) {
+  if (status_.ok()) status_ = Status(code, std::move(message));
+}
+
+Status Call::status() const {
+  if (!status_.ok()) return status_;
+  if (!builder_.status().ok()) return builder_.status();
+  for (size_t i = 0; i < read_.size(); i++)
+    if (!read_[i])
+      return Status(Code::kUnsupported, "the attribute '" + std::string(node_.attribute[i].name) + "' is not known");
+  return {};
+}
+
+// ---- inputs ----
+
+Expr Call::in(size_t i) {
+  if (has(i)) return importer_.expr(*in_[i], builder_);
+  return Expr(&builder_, kAbsent);
+}
+
+const ValueType& Call::type(size_t i) {
+  static const ValueType kNothing;
+  if (has(i)) return in_[i]->type;
+  fail(Code::kData, format("input %zu is missing", i));
+  return kNothing;
+}
+
+// Integers and bools of a literal tensor, where there are few.
+static std::optional<Sizes> sizes_of(const Tensor& tensor) {
+  bool counts = is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool;
+  if (!counts || tensor.count() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
+  Sizes sizes{tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}, {}};
+  for (int64_t i = 0; i < tensor.count(); i++) sizes.items.push_back(element_as_i64(tensor, i));
+  return sizes;
+}
+
+const Sizes* Call::sizes(size_t i) {
+  if (!has(i)) return nullptr;
+  OnnxValue& value = *in_[i];
+  if (!value.sizes && value.tensor) value.sizes = sizes_of(value.tensor);
+  return value.sizes ? &*value.sizes : nullptr;
+}
+
+std::vector<Dim> Call::dims(size_t i, const char* what) {
+  if (!has(i)) {
+    fail(Code::kData, std::string("the input '") + what + "' is missing");
+    return {};
+  }
+  if (const Sizes* known = sizes(i)) return known->items;
+  fail(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes");
+  return {};
+}
+
+std::vector<int64_t> Call::numbers(size_t i, const char* what) {
+  std::vector<int64_t> numbers;
+  for (const Dim& dim : dims(i, what)) {
+    if (!dim.is_literal()) fail(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text());
+    numbers.push_back(dim.is_literal() ? dim.literal() : 0);
+  }
+  return numbers;
+}
+
+// ---- attributes ----
+
+bool Call::has_attr(std::string_view name) const {
+  for (const AttributeProto& attribute : node_.attribute)
+    if (attribute.name == name) return true;
+  return false;
+}
+
+void Call::ignore(std::string_view name) {
+  for (size_t i = 0; i < read_.size(); i++)
+    if (node_.attribute[i].name == name) read_[i] = true;
+}
+
+const AttributeProto* Call::attribute(std::string_view name, int32_t type, const char* expected) {
+  for (size_t i = 0; i < read_.size(); i++) {
+    const AttributeProto& attribute = node_.attribute[i];
+    if (attribute.name != name) continue;
+    read_[i] = true;
+    if (attribute.type == type || attribute.type == 0) return &attribute;
+    fail(Code::kData, "the attribute '" + std::string(name) + "' is not " + expected);
+    return nullptr;
+  }
+  return nullptr;
+}
+
+int64_t Call::i64(std::string_view name, int64_t fallback) {
+  const auto* found = attribute(name, AttributeProto::kInt, "an integer");
+  return found ? found->i : fallback;
+}
+
+double Call::f64(std::string_view name, double fallback) {
+  const auto* found = attribute(name, AttributeProto::kFloat, "a number");
+  return found ? static_cast<double>(found->f) : fallback;
+}
+
+std::string_view Call::text(std::string_view name, std::string_view fallback) {
+  const auto* found = attribute(name, AttributeProto::kString, "a string");
+  return found ? found->s : fallback;
+}
+
+std::vector<int64_t> Call::i64s(std::string_view name, const std::vector<int64_t>& fallback) {
+  const auto* found = attribute(name, AttributeProto::kInts, "a list of integers");
+  return found ? found->ints : fallback;
+}
+
+std::vector<double> Call::f64s(std::string_view name) {
+  const auto* found = attribute(name, AttributeProto::kFloats, "a list of numbers");
+  return found ? std::vector<double>(found->floats.begin(), found->floats.end()) : std::vector<double>();
+}
+
+const TensorProto* Call::tensor(std::string_view name) {
+  const auto* found = attribute(name, AttributeProto::kTensor, "a tensor");
+  return found && !found->tensors.empty() ? &found->tensors[0] : nullptr;
+}
+
+const GraphProto* Call::graph(std::string_view name) {
+  const auto* found = attribute(name, AttributeProto::kGraph, "a graph");
+  if (found && !found->graphs.empty()) return &found->graphs[0];
+  fail(Code::kData, "the graph '" + std::string(name) + "' is missing");
+  return nullptr;
+}
+
+// ---- results ----
+
+Outputs Call::ops(std::string_view name, std::span<const Expr> in, const NamedAttrs& attrs) {
+  const OpInfo* info = op_table().find(name);
+  if (info) return builder_.ops(info->op(), in, attrs);
+  fail(Code::kUnsupported, "there is no op '" + std::string(name) + "' for it yet");
+  return Outputs(outputs() + 1, Expr(&builder_, kInvalid));
+}
+
+Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
+  Axes normal;
+  if (axes.size() > kMaxRank) return fail(Code::kShape, format("%zu axes", axes.size())), normal;
+  auto limit = static_cast<int64_t>(rank);
+  for (int64_t axis : axes) {
+    if (axis < -limit || axis >= limit) {
+      fail(Code::kRange, format("axis %lld of a value of rank %zu", static_cast<long long>(axis), rank));
+      axis = 0;
+    }
+    normal.push_back(axis < 0 ? axis + limit : axis);
+  }
+  return normal;
+}
+
+void Call::out(size_t i, Expr expr) {
+  if (!wants(i) || !expr.valid()) return;
+  out_[i].value = expr.value();
+  out_[i].type = expr.type();
+}
+
+void Call::out(size_t i, Tensor tensor) {
+  if (!wants(i)) return;
+  out_[i].type = {tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}};
+  out_[i].tensor = std::move(tensor);
+}
+
+void Call::out(size_t i, const OnnxValue& value) {
+  if (wants(i)) out_[i] = value;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the builder of one ONNX node kind works with: its inputs as expressions or as sizes, its attributes, its
+// outputs. Getters never fail on the spot: the first problem stays with the call, and the importer looks at it once, at
+// the end.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/onnx/model.h"
+#include "ops/expr.h"
+
+namespace rlx::onnx {
+
+class Call;
+class Importer;
+
+// A small integer or bool tensor whose elements are known as numbers or as expressions over the model's sizes
+// (OPS.md D6). Shape arithmetic is done on these; no op is made for it.
+struct Sizes {
+  DType dtype = DType::kI64;
+  std::vector<int64_t> dims;
+  std::vector<Dim> items;
+};
+inline constexpr size_t kMaxSizes = 64;
+
+// What is known of an ONNX value. It becomes a value of the graph when an op asks for it.
+struct OnnxValue {
+  std::string_view name;
+  ValueType type;
+  Value value = kInvalid;                    // in the graph, if it is there already
+  Tensor tensor;                             // its elements, where they are literal
+  std::optional<Sizes> sizes;                // its elements, where they are sizes
+  const TensorProto* initializer = nullptr;  // not read yet
+  bool is_weight = false;                    // an initializer: large ones become params
+  bool refused = false;                      // made by a node that cannot be imported
+};
+
+// An ONNX attribute that is a number and the attribute of ours that it becomes.
+struct AttrRow {
+  const char* theirs = nullptr;
+  const char* ours = nullptr;
+  double fallback = 0;  // ONNX's default
+};
+
+// One row per node kind; the tables stand in onnx_<group>.cpp.
+struct NodeKind {
+  std::string_view op_type;
+  void (*build)(Call& call);
+  std::string_view op = {};                            // of ours, for builders that serve several kinds
+  std::optional<Sizes> (*fold)(Call& call) = nullptr;  // the result as sizes, where it can be told
+  AttrRow attrs[2] = {};
+  std::string_view domain = {};  // "": ai.onnx
+  bool control = false;          // works on the walk itself, so never on values aside
+};
+std::span<const NodeKind> elementwise_kinds();
+std::span<const NodeKind> shape_kinds();
+std::span<const NodeKind> index_kinds();
+std::span<const NodeKind> reduce_kinds();
+std::span<const NodeKind> nn_kinds();
+std::span<const NodeKind> control_kinds();
+
+class Call {
+ public:
+  Call(Importer& importer, Builder& builder, const NodeKind& kind, const NodeProto& node, int64_t opset,
+       std::vector<OnnxValue*> in)
+      : importer_(importer),
+        builder_(builder),
+        kind_(kind),
+        node_(node),
+        opset_(opset),
+        in_(std::move(in)),
+        read_(node.attribute.size()),
+        out_(node.output.size()) {}
+
+  const NodeKind& kind() const { return kind_; }
+  int64_t opset() const { return opset_; }
+  Builder& builder() { return builder_; }
+  Importer& importer() { return importer_; }
+
+  // ---- inputs ----
+  size_t inputs() const { return in_.size(); }
+  bool has(size_t i) const { return i < in_.size() && in_[i]; }
+  Expr in(size_t i);  // an absent Expr for one that is left out
+  const ValueType& type(size_t i);
+  const Sizes* sizes(size_t i);                              // null: its elements are not known before a run
+  std::vector<Dim> dims(size_t i, const char* what);         // its elements, which must be sizes
+  std::vector<int64_t> numbers(size_t i, const char* what);  // its elements, which must be numbers
+  Interval range(const Dim& dim) const { return builder_.graph().range(dim); }
+
+  // ---- attributes ----
+  bool has_attr(std::string_view name) const;
+  int64_t i64(std::string_view name, int64_t fallback);
+  double f64(std::string_view name, double fallback);
+  std::string_view text(std::string_view name, std::string_view fallback);
+  std::vector<int64_t> i64s(std::string_view name, const std::vector<int64_t>& fallback = {});
+  std::vector<double> f64s(std::string_view name);
+  const TensorProto* tensor(std::string_view name);
+  const GraphProto* graph(std::string_view name);
+  void ignore(std::string_view name);  // an attribute that says nothing to us
+
+  // ---- results ----
+  // An op of ours by name; a row that is not there makes the node unsupported.
+  Outputs ops(std::string_view name, std::span<const Expr> in, const NamedAttrs& attrs = {});
+  Expr op(std::string_view op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {}) {
+    return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs)[0];
+  }
+  Axes axes(const std::vector<int64_t>& axes, size_t rank);  // normalised
+  int64_t axis(int64_t axis, size_t rank) { return axes({axis}, rank)[0]; }
+  void out(size_t i, Expr expr);
+  void out(size_t i, Tensor tensor);
+  void out(size_t i, const OnnxValue& value);
+  bool wants(size_t i) const { return i < node_.output.size() && !node_.output[i].empty(); }
+  std::vector<OnnxValue>& results() { return out_; }
+  size_t outputs() const { return node_.output.size(); }
+
+  void fail(Code code, std::string message);  // keeps the first
+  Status status() const;                      // also an attribute that nobody read
+
+ private:
+  const AttributeProto* attribute(std::string_view name, int32_t type, const char* expected);
+  Importer& importer_;
+  Builder& builder_;
+  const NodeKind& kind_;
+  const NodeProto& node_;
+  int64_t opset_;
+  std::vector<OnnxValue*> in_;
+  std::vector<bool> read_;  // attributes
+  std::vector<OnnxValue> out_;
+  Status status_;
+};
+
+}  // namespace rlx::onnx

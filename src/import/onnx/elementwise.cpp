@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds that work element by element. Most are one op of ours; those that carry sizes also say what they make
+// of them.
+#include "import/onnx/call.h"
+#include "import/onnx/fold.h"
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// Every input to the op of the same meaning; numbers among the attributes by the row.
+void build_same(Call& call) {
+  std::vector<Expr> in;
+  for (size_t i = 0; i < call.inputs(); i++) in.push_back(call.in(i));
+  NamedAttrs attrs;
+  for (const AttrRow& row : call.kind().attrs)
+    if (row.theirs) attrs.emplace_back(row.ours, call.f64(row.theirs, row.fallback));
+  call.out(0, call.ops(call.kind().op, in, attrs)[0]);
+}
+
+// max, min, add of one or more.
+void build_chain(Call& call) {
+  Expr y = call.in(0);
+  for (size_t i = 1; i < call.inputs(); i++) y = call.op(call.kind().op, {y, call.in(i)});
+  call.out(0, y);
+}
+
+void build_mean(Call& call) {
+  Expr y = call.in(0);
+  for (size_t i = 1; i < call.inputs(); i++) y = y + call.in(i);
+  call.out(0, call.inputs() == 1 ? y : y / static_cast<double>(call.inputs()));
+}
+
+// a > b is b < a.
+void build_swapped(Call& call) {
+  call.out(0, call.op(call.kind().op, {call.in(1), call.in(0)}));
+}
+
+void build_not(Call& call) {
+  call.out(0, binary(Op::kBitXor, call.in(0), call.builder().scalar(DType::kBool, 1)));
+}
+
+void build_reciprocal(Call& call) {
+  call.out(0, 1.0 / call.in(0));
+}
+
+// ONNX lets the exponent have a dtype of its own (T1).
+void build_pow(Call& call) {
+  Expr x = call.in(0);
+  call.out(0, binary(Op::kPow, x, cast(call.in(1), x.dtype())));
+}
+
+void build_mod(Call& call) {
+  bool truncates = call.i64("fmod", 0) != 0;
+  call.out(0, call.op(truncates ? "rem" : "floor_mod", {call.in(0), call.in(1)}));
+}
+
+void build_bit_shift(Call& call) {
+  std::string_view direction = call.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") call.fail(Code::kData, "'direction' is neither LEFT nor RIGHT");
+  call.out(0, binary(direction == "LEFT" ? Op::kShl : Op::kShr, call.in(0), call.in(1)));
+}
+
+void build_cast(Call& call) {
+  call.ignore("round_mode");  // of float8e8m0, which is refused
+  bool saturate = call.i64("saturate", 1) != 0;
+  auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
+  if (!to.ok()) return call.fail(to.status().code(), std::string(to.status().message()));
+  Expr x = call.in(0);
+  if (x.dtype() == *to) return call.out(0, x);
+  call.out(0, call.op("cast", {x}, {{"to", *to}, {"saturate", int64_t{saturate}}}));
+}
+
+void build_cast_like(Call& call) {
+  call.ignore("saturate");
+  call.out(0, cast(call.in(0), call.type(1).dtype));
+}
+
+void build_is_inf(Call& call) {
+  int64_t pos = call.i64("detect_positive", 1), neg = call.i64("detect_negative", 1);
+  call.out(0, call.op("is_inf", {call.in(0)}, {{"pos", pos}, {"neg", neg}}));
+}
+
+// Bounds were attributes before opset 11 and may be left out since.
+void build_clip(Call& call) {
+  Expr x = call.in(0), lo = call.in(1), hi = call.in(2);
+  if (call.opset() < 11) {
+    if (call.has_attr("min")) lo = scalar_like(x, call.f64("min", 0));
+    if (call.has_attr("max")) hi = scalar_like(x, call.f64("max", 0));
+  }
+  if (!lo && !hi) return call.out(0, x);
+  call.out(0, call.op("clamp", {x, lo, hi}));
+}
+
+void build_gelu(Call& call) {
+  std::string approx(call.text("approximate", "none"));
+  call.out(0, call.op("gelu", {call.in(0)}, {{"approx", approx}}));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Abs", build_same, "abs"},
+    {"Neg", build_same, "neg", fold_neg},
+    {"Ceil", build_same, "ceil"},
+    {"Floor", build_same, "floor"},
+    {"Round", build_same, "round"},
+    {"Sign", build_same, "sign"},
+    {"Exp", build_same, "exp"},
+    {"Log", build_same, "log"},
+    {"Sqrt", build_same, "sqrt"},
+    {"Erf", build_same, "erf"},
+    {"Sin", build_same, "sin"},
+    {"Cos", build_same, "cos"},
+    {"Tan", build_same, "tan"},
+    {"Asin", build_same, "asin"},
+    {"Acos", build_same, "acos"},
+    {"Atan", build_same, "atan"},
+    {"Sinh", build_same, "sinh"},
+    {"Cosh", build_same, "cosh"},
+    {"Tanh", build_same, "tanh"},
+    {"Asinh", build_same, "asinh"},
+    {"Acosh", build_same, "acosh"},
+    {"Atanh", build_same, "atanh"},
+    {"Add", build_same, "add", fold_add},
+    {"Sub", build_same, "sub", fold_sub},
+    {"Mul", build_same, "mul", fold_mul},
+    {"Div", build_same, "div", fold_div},
+    {"Pow", build_pow},
+    {"Mod", build_mod, "", fold_mod},
+    {"Reciprocal", build_reciprocal},
+    {"Min", build_chain, "min", fold_min},
+    {"Max", build_chain, "max", fold_max},
+    {"Sum", build_chain, "add", fold_add},
+    {"Mean", build_mean},
+    {"And", build_same, "bit_and", fold_and},
+    {"Or", build_same, "bit_or", fold_or},
+    {"Xor", build_same, "bit_xor"},
+    {"Not", build_not, "", fold_not},
+    {"BitwiseAnd", build_same, "bit_and"},
+    {"BitwiseOr", build_same, "bit_or"},
+    {"BitwiseXor", build_same, "bit_xor"},
+    {"BitwiseNot", build_same, "bit_not"},
+    {"BitShift", build_bit_shift},
+    {"Equal", build_same, "eq", fold_equal},
+    {"Less", build_same, "lt", fold_less},
+    {"LessOrEqual", build_same, "le", fold_less_equal},
+    {"Greater", build_swapped, "lt", fold_greater},
+    {"GreaterOrEqual", build_swapped, "le", fold_greater_equal},
+    {"Where", build_same, "where", fold_where},
+    {"Cast", build_cast, "", fold_cast},
+    {"CastLike", build_cast_like},
+    {"IsNaN", build_same, "is_nan"},
+    {"IsInf", build_is_inf},
+    {"Clip", build_clip},
+    {"Relu", build_same, "relu"},
+    {"LeakyRelu", build_same, "leaky_relu", nullptr, {{"alpha", "alpha", 0.01}}},
+    {"PRelu", build_same, "prelu"},
+    {"ThresholdedRelu", build_same, "thresholded_relu", nullptr, {{"alpha", "alpha", 1}}},
+    {"Elu", build_same, "elu", nullptr, {{"alpha", "alpha", 1}}},
+    {"Celu", build_same, "celu", nullptr, {{"alpha", "alpha", 1}}},
+    {"Selu",
+     build_same,
+     "selu",
+     nullptr,
+     {{"alpha", "alpha", 1.67326319217681884765625}, {"gamma", "gamma", 1.05070102214813232421875}}},
+    {"Gelu", build_gelu},
+    {"HardSigmoid", build_same, "hard_sigmoid", nullptr, {{"alpha", "alpha", 0.2}, {"beta", "beta", 0.5}}},
+    {"HardSwish", build_same, "hard_swish"},
+    {"Mish", build_same, "mish"},
+    {"Sigmoid", build_same, "sigmoid"},
+    {"Softplus", build_same, "softplus"},
+    {"Softsign", build_same, "softsign"},
+    {"Shrink", build_same, "shrink", nullptr, {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}}},
+};
+
+}  // namespace
+
+std::span<const NodeKind> elementwise_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

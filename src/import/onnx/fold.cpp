@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/fold.h"
+
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+using Item = std::optional<Dim>;
+
+// The dims of a broadcast of literal dims, or nullopt where they disagree (inference will say so).
+std::optional<std::vector<int64_t>> broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  std::vector<int64_t> dims(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < dims.size(); i++) {
+    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    if (x != y && x != 1 && y != 1) return std::nullopt;
+    dims[dims.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return dims;
+}
+
+// `sizes` stretched to dims that they broadcast to.
+Folded stretch(const Sizes& sizes, const std::vector<int64_t>& dims) {
+  return move_sizes(sizes, dims, [&](int64_t flat) {
+    int64_t at = 0, stride = 1;
+    for (size_t i = 0; i < dims.size(); i++) {
+      int64_t position = flat % dims[dims.size() - 1 - i];
+      flat /= dims[dims.size() - 1 - i];
+      if (i >= sizes.dims.size()) continue;
+      int64_t own = sizes.dims[sizes.dims.size() - 1 - i];
+      at += own == 1 ? 0 : position * stride;
+      stride *= own;
+    }
+    return at;
+  });
+}
+
+// One answer per element of the inputs' broadcast; all of them or none.
+template <class Answer>
+Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer answer) {
+  auto dims = broadcast(first.dims, second.dims);
+  if (!dims) return std::nullopt;
+  Folded a = stretch(first, *dims), b = stretch(second, *dims);
+  if (!a || !b) return std::nullopt;
+  Sizes result{dtype, *dims, {}};
+  for (size_t i = 0; i < a->items.size(); i++) {
+    Item item = answer(a->items[i], b->items[i]);
+    if (!item) return std::nullopt;
+    result.items.push_back(*item);
+  }
+  return result;
+}
+
+template <class Answer>
+Folded fold_chain(Call& call, Answer answer) {
+  Folded result;
+  for (size_t i = 0; i < call.inputs(); i++) {
+    const Sizes* next = call.sizes(i);
+    if (!next) return std::nullopt;
+    result = i == 0 ? *next : fold_pair(*result, *next, next->dtype, answer);
+    if (!result) return std::nullopt;
+  }
+  return result;
+}
+
+template <class Answer>
+Folded fold_compare(Call& call, Answer answer) {
+  const Sizes *a = call.sizes(0), *b = call.sizes(1);
+  if (!a || !b) return std::nullopt;
+  return fold_pair(*a, *b, DType::kBool, answer);
+}
+
+template <class Answer>
+Folded fold_one(Call& call, Answer answer) {
+  const Sizes* x = call.sizes(0);
+  if (!x) return std::nullopt;
+  return fold_pair(*x, *x, x->dtype, [&](const Dim& a, const Dim&) { return answer(a); });
+}
+
+// ---- what is true at every size ----
+
+Item is_zero(Call& call, const Dim& dim) {
+  if (dim.is_literal()) return Dim(dim.literal() == 0);
+  Interval range = call.range(dim);
+  if (range.lo > 0 || range.hi < 0) return Dim(0);
+  return std::nullopt;
+}
+
+Item is_less(Call& call, const Dim& a, const Dim& b) {
+  Interval difference = call.range(b - a);
+  if (difference.lo > 0) return Dim(1);
+  if (difference.hi <= 0) return Dim(0);
+  return std::nullopt;
+}
+
+Item negated(Item item) {
+  if (!item || !item->is_literal()) return std::nullopt;
+  return Dim(item->literal() == 0);
+}
+
+// Integers divide toward zero; rounding down is the same where neither is negative.
+Item divide(Call& call, const Dim& a, const Dim& b) {
+  if (b.is(0)) return std::nullopt;
+  if (b.is(-1)) return Dim(0) - a;
+  if (a.is_literal() && b.is_literal()) return Dim(a.literal() / b.literal());
+  if (auto exact = exact_div(a, b)) return *exact;
+  if (call.range(a).lo < 0 || call.range(b).lo <= 0) return std::nullopt;
+  return floor_div(a, b);
+}
+
+}  // namespace
+
+Folded fold_neg(Call& call) {
+  return fold_one(call, [](const Dim& a) -> Item { return Dim(0) - a; });
+}
+Folded fold_add(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return a + b; });
+}
+Folded fold_sub(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return a - b; });
+}
+Folded fold_mul(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return a * b; });
+}
+Folded fold_min(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return min(a, b); });
+}
+Folded fold_max(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return max(a, b); });
+}
+Folded fold_div(Call& call) {
+  return fold_chain(call, [&](const Dim& a, const Dim& b) { return divide(call, a, b); });
+}
+
+// Where neither is negative, both kinds of remainder agree.
+Folded fold_mod(Call& call) {
+  call.ignore("fmod");
+  return fold_chain(call, [&](const Dim& a, const Dim& b) -> Item {
+    if (call.range(a).lo < 0 || call.range(b).lo <= 0) return std::nullopt;
+    Item quotient = divide(call, a, b);
+    return quotient ? Item(a - *quotient * b) : std::nullopt;
+  });
+}
+
+Folded fold_and(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return min(a, b); });
+}
+Folded fold_or(Call& call) {
+  return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return max(a, b); });
+}
+Folded fold_not(Call& call) {
+  return fold_one(call, [](const Dim& a) { return negated(a); });
+}
+Folded fold_equal(Call& call) {
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_zero(call, a - b); });
+}
+Folded fold_less(Call& call) {
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_less(call, a, b); });
+}
+Folded fold_greater(Call& call) {
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_less(call, b, a); });
+}
+Folded fold_less_equal(Call& call) {
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return negated(is_less(call, b, a)); });
+}
+Folded fold_greater_equal(Call& call) {
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return negated(is_less(call, a, b)); });
+}
+
+Folded fold_where(Call& call) {
+  const Sizes *condition = call.sizes(0), *a = call.sizes(1), *b = call.sizes(2);
+  if (!condition || !a || !b) return std::nullopt;
+  auto dims = broadcast(a->dims, b->dims);
+  if (dims) dims = broadcast(*dims, condition->dims);
+  if (!dims) return std::nullopt;
+  Folded which = stretch(*condition, *dims), yes = stretch(*a, *dims), no = stretch(*b, *dims);
+  if (!which || !yes || !no) return std::nullopt;
+  for (size_t i = 0; i < which->items.size(); i++) {
+    if (!which->items[i].is_literal()) return std::nullopt;
+    if (which->items[i].is(0)) yes->items[i] = no->items[i];
+  }
+  return yes;
+}
+
+// Among integers and bool. A narrower integer keeps a size that fits; no size of a tensor exceeds 2^31 by accident.
+Folded fold_cast(Call& call) {
+  const Sizes* x = call.sizes(0);
+  auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
+  call.ignore("saturate");
+  if (!x || !to.ok() || (*to != DType::kI64 && *to != DType::kI32 && *to != DType::kBool)) return std::nullopt;
+  Sizes result{*to, x->dims, {}};
+  for (const Dim& item : x->items) {
+    Item kept = *to == DType::kBool ? negated(is_zero(call, item)) : Item(item);
+    bool fits = !item.is_literal() || *to != DType::kI32 || item.literal() == static_cast<int32_t>(item.literal());
+    if (!kept || !fits) return std::nullopt;
+    result.items.push_back(*kept);
+  }
+  return result;
+}
+
+}  // namespace rlx::onnx

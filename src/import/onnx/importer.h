@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over an ONNX graph: values by name, nodes one after another, what cannot be imported collected.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "import/onnx/call.h"
+#include "import/onnx/onnx.h"
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+class Importer {
+ public:
+  Importer(const Source& source, const ModelProto& model, Imported& out, bool with_weights)
+      : model_(model), reader_(source), out_(out), with_weights_(with_weights) {}
+  Status run();
+
+  // For calls.
+  Status resolve(OnnxValue& value);  // reads an initializer
+  Expr expr(OnnxValue& value, Builder& builder);
+  Result<Tensor> read(const TensorProto& proto) { return reader_.read(proto); }
+  // The nodes of a branch in a scope of its own; its outputs.
+  Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
+
+ private:
+  Status check_opsets();
+  Status add_input(const ValueInfoProto& info);
+  Status add_initializers(const GraphProto& graph);
+  Status add_nodes(const GraphProto& graph);
+  Status add_node(const NodeProto& node);
+  Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
+  bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
+  Status store(const NodeProto& node, std::vector<OnnxValue> results);
+  Result<Value> add_param(const OnnxValue& value);
+  Status add_outputs(const GraphProto& graph);
+  Status define(std::string_view name, OnnxValue value);
+  Result<OnnxValue*> find(std::string_view name);
+  void refuse(const NodeProto& node, const std::string& why);
+  int64_t opset_of(std::string_view domain) const;
+  Status refused() const;
+
+  using Scope = std::unordered_map<std::string_view, OnnxValue>;
+  const ModelProto& model_;
+  TensorReader reader_;
+  Imported& out_;
+  bool with_weights_;
+  std::vector<Scope> scopes_;
+  std::vector<std::pair<std::string, size_t>> refused_;  // why, and how many nodes
+  std::string first_refused_;                            // a node's name
+};
+
+}  // namespace rlx::onnx

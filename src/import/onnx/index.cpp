@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds that read or write at indices.
+#include "import/onnx/call.h"
+#include "import/onnx/fold.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+void build_gather(Call& call) {
+  call.out(0, gather(call.in(0), call.in(1), call.i64("axis", 0)));
+}
+
+// Elements of a list of sizes at literal places.
+Folded fold_gather(Call& call) {
+  const Sizes *x = call.sizes(0), *indices = call.sizes(1);
+  if (!x || !indices || x->dims.size() != 1) return std::nullopt;
+  int64_t axis = call.i64("axis", 0), n = x->dims[0];
+  if (axis != 0 && axis != -1) return std::nullopt;
+  std::vector<int64_t> places;
+  for (const Dim& index : indices->items) {
+    if (!index.is_literal() || index.literal() < -n || index.literal() >= n) return std::nullopt;
+    places.push_back(index.literal() < 0 ? index.literal() + n : index.literal());
+  }
+  return move_sizes(*x, indices->dims, [&](int64_t i) { return places[static_cast<size_t>(i)]; });
+}
+
+void build_gather_elements(Call& call) {
+  call.out(0, call.op("gather_elements", {call.in(0), call.in(1)}, {{"axis", call.i64("axis", 0)}}));
+}
+
+void build_gather_nd(Call& call) {
+  call.out(0, call.op("gather_nd", {call.in(0), call.in(1)}, {{"batch_dims", call.i64("batch_dims", 0)}}));
+}
+
+void build_scatter_elements(Call& call) {
+  std::string reduction(call.text("reduction", "none"));
+  call.out(0, call.op("scatter_elements", {call.in(0), call.in(1), call.in(2)},
+                      {{"axis", call.i64("axis", 0)}, {"reduction", reduction}}));
+}
+
+void build_scatter_nd(Call& call) {
+  std::string reduction(call.text("reduction", "none"));
+  call.out(0, call.op("scatter_nd", {call.in(0), call.in(1), call.in(2)}, {{"reduction", reduction}}));
+}
+
+// Values are (off, on).
+void build_one_hot(Call& call) {
+  std::vector<Dim> depth = call.dims(1, "depth");
+  if (depth.size() != 1) return call.fail(Code::kData, "'depth' is not one number");
+  Expr values = call.in(2), index = cast(call.in(0), DType::kI64);
+  auto value_at = [&](int64_t i) { return reshape(slice(values, 0, i, i + 1), {}); };
+  call.out(
+      0, call.op("one_hot", {index, value_at(1), value_at(0)}, {{"depth", depth[0]}, {"axis", call.i64("axis", -1)}}));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Gather", build_gather, "", fold_gather},
+    {"GatherElements", build_gather_elements},
+    {"GatherND", build_gather_nd},
+    {"Scatter", build_scatter_elements},
+    {"ScatterElements", build_scatter_elements},
+    {"ScatterND", build_scatter_nd},
+    {"OneHot", build_one_hot},
+};
+
+}  // namespace
+
+std::span<const NodeKind> index_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/onnx.h"
+
+#include <algorithm>
+
+#include "import/onnx/importer.h"
+#include "ops/interpret.h"
+
+namespace rlx {
+
+Result<Imported> import_onnx(const Source& source, bool with_weights) {
+  onnx::ModelProto model = RLX_TRY(onnx::parse_model(source.bytes));
+  Imported imported{Graph(std::string(model.graph.name)), {}, {}};
+  RLX_TRY(onnx::Importer(source, model, imported, with_weights).run());
+  for (const onnx::StringEntry& entry : model.metadata_props) imported.metadata.emplace_back(entry.key, entry.value);
+  return imported;
+}
+
+// A model begins with its ir_version (field 1, a varint), as every writer of ONNX files does.
+bool is_onnx(std::span<const std::byte> bytes) {
+  return bytes.size() > 2 && bytes[0] == std::byte{8} && bytes[1] < std::byte{0x80};
+}
+
+namespace onnx {
+
+static constexpr int64_t kMinOpset = 7, kMaxOpset = 28;
+static constexpr size_t kMaxRefused = 32;   // kinds that one message lists
+static constexpr int64_t kMaxLiteral = 64;  // elements; larger initializers are weights
+
+// "node 'n' (Reshape of ai.onnx, opset 11)"
+static std::string describe(const NodeProto& node, int64_t opset) {
+  std::string name(node.name.empty() && !node.output.empty() ? node.output[0] : node.name);
+  std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
+  return "node '" + name + "' (" + std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset) +
+         ")";
+}
+
+static const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
+  if (domain == "ai.onnx") domain = "";
+  for (auto group : {elementwise_kinds(), shape_kinds(), index_kinds(), reduce_kinds(), nn_kinds(), control_kinds()})
+    for (const NodeKind& kind : group)
+      if (kind.op_type == op_type && kind.domain == domain) return &kind;
+  return nullptr;
+}
+
+// ---- the model ----
+
+Status Importer::run() {
+  RLX_TRY(check_opsets());
+  scopes_.emplace_back();
+  RLX_TRY(add_initializers(model_.graph));
+  for (const ValueInfoProto& input : model_.graph.input)
+    if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
+  RLX_TRY(add_nodes(model_.graph));
+  if (!refused_.empty()) return refused();
+  return add_outputs(model_.graph);
+}
+
+int64_t Importer::opset_of(std::string_view domain) const {
+  for (const OperatorSetProto& opset : model_.opset_import)
+    if (opset.domain == domain || (opset.domain == "ai.onnx" && domain.empty()) ||
+        (opset.domain.empty() && domain == "ai.onnx"))
+      return opset.version;
+  return 0;
+}
+
+Status Importer::check_opsets() {
+  int64_t opset = opset_of("");
+  if (opset >= kMinOpset && opset <= kMaxOpset) return {};
+  return Status(Code::kUnsupported,
+                format("ONNX model: opset %lld of ai.onnx; %lld to %lld can be read", static_cast<long long>(opset),
+                       static_cast<long long>(kMinOpset), static_cast<long long>(kMaxOpset)))
+      .with("got", std::to_string(opset));
+}
+
+// A size is a number, the model's own name or expression, or "<input>.<axis>".
+static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis) {
+  static constexpr size_t kLongest = 64;  // characters; a product of sums grows exponentially with its text
+  if (dim.dim_value >= 0) return dim.dim_value;
+  if (dim.dim_param.empty()) return Dim::symbol(std::string(input) + "." + std::to_string(axis));
+  if (dim.dim_param.size() <= kLongest)
+    if (auto parsed = parse_dim(dim.dim_param); parsed.ok()) return *parsed;
+  std::string name(dim.dim_param);
+  std::replace(name.begin(), name.end(), '\'', '_');  // quotes mark such names in text
+  return Dim::symbol(name);
+}
+
+Status Importer::add_input(const ValueInfoProto& info) {
+  std::string name(info.name);
+  if (info.type.tensor_type.empty() || info.type.tensor_type[0].shape.empty())
+    return Status(Code::kUnsupported, "ONNX model: input '" + name + "' is not a tensor of known rank")
+        .with("value", name);
+  const TensorTypeProto& type = info.type.tensor_type[0];
+  auto dtype = dtype_of(type.elem_type);
+  if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
+  std::vector<Dim> dims;
+  for (const DimensionProto& dim : type.shape[0].dim) dims.push_back(dim_of(dim, name, dims.size()));
+  auto value = out_.graph.add_input(name, *dtype, dims);
+  if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
+  return define(info.name, {.type = out_.graph.type(*value), .value = *value});
+}
+
+Status Importer::add_initializers(const GraphProto& graph) {
+  if (graph.sparse_initializers)
+    return Status(Code::kUnsupported, format("ONNX model: %zu sparse initializers", graph.sparse_initializers));
+  for (const TensorProto& tensor : graph.initializer)
+    RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = true}));
+  return {};
+}
+
+Status Importer::add_outputs(const GraphProto& graph) {
+  Builder builder(out_.graph);
+  for (const ValueInfoProto& output : graph.output) {
+    Expr result = expr(*RLX_TRY(find(output.name)), builder);
+    RLX_TRY(Status(builder.status()));
+    RLX_TRY(out_.graph.add_output(output.name, result.value()));
+  }
+  return {};
+}
+
+// ---- values ----
+
+Status Importer::define(std::string_view name, OnnxValue value) {
+  value.name = name;
+  if (name.empty()) return Status(Code::kData, "ONNX model: a value without a name");
+  if (!scopes_.back().emplace(name, std::move(value)).second)
+    return Status(Code::kData, "ONNX model: the value '" + std::string(name) + "' is defined twice")
+        .with("value", name);
+  return {};
+}
+
+Result<OnnxValue*> Importer::find(std::string_view name) {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    auto found = scope->find(name);
+    if (found == scope->end()) continue;
+    RLX_TRY(resolve(found->second));
+    return &found->second;
+  }
+  return Status(Code::kData, "ONNX model: nothing before it defines the value '" + std::string(name) + "'")
+      .with("value", name);
+}
+
+Status Importer::resolve(OnnxValue& value) {
+  if (!value.initializer) return {};
+  auto tensor = reader_.read(*value.initializer);
+  if (!tensor.ok()) return std::move(tensor).status().prefixed("ONNX model: ");
+  value.tensor = std::move(*tensor);
+  value.type = {value.tensor.dtype(), {value.tensor.dims().begin(), value.tensor.dims().end()}};
+  value.initializer = nullptr;
+  return {};
+}
+
+static bool is_weight_type(DType dtype) {
+  return is_float(dtype) || is_block(dtype) || (element_bytes(dtype) == 1 && dtype != DType::kBool);
+}
+
+// A tensor's dim cannot be negative, so a number that can be is the difference of two.
+static Expr expr_of(const Dim& item, DType dtype, Builder& builder) {
+  if (item.is_literal() || builder.graph().range(item).lo >= 0) return builder.size(item, dtype);
+  return builder.size(max(Dim(0), item), dtype) - builder.size(max(Dim(0), Dim(0) - item), dtype);
+}
+
+// Sizes as a tensor: literal, or one element after another.
+static Expr expr_of(const Sizes& sizes, Builder& builder) {
+  std::vector<Dim> shape(sizes.dims.begin(), sizes.dims.end());
+  if (sizes.items.empty()) return broadcast_to(builder.scalar(sizes.dtype, 0), shape);
+  std::vector<Expr> parts;
+  for (const Dim& item : sizes.items) parts.push_back(reshape(expr_of(item, sizes.dtype, builder), {Dim(1)}));
+  Expr joined = parts.size() == 1 ? parts[0] : concat(parts, 0);
+  return reshape(joined, shape);
+}
+
+Result<Value> Importer::add_param(const OnnxValue& value) {
+  if (auto known = out_.graph.find_leaf(value.name)) return *known;
+  Value param = RLX_TRY(out_.graph.add_param(value.name, value.type.dtype, value.type.dims));
+  out_.weights.emplace_back(value.name, value.tensor);
+  return param;
+}
+
+Expr Importer::expr(OnnxValue& value, Builder& builder) {
+  auto literal = [&] { return value.tensor ? builder.constant(value.tensor) : expr_of(*value.sizes, builder); };
+  if (&builder.graph() != &out_.graph) return literal();
+  if (value.value != kInvalid) return builder.wrap(value.value);
+  bool is_large = value.is_weight && value.tensor.count() > kMaxLiteral && is_weight_type(value.type.dtype);
+  if (with_weights_ && is_large) {
+    auto param = add_param(value);
+    if (!param.ok()) return builder.fail(std::move(param).status());
+    value.value = *param;
+  } else {
+    value.value = literal().value();
+  }
+  return builder.wrap(value.value);
+}
+
+// ---- nodes ----
+
+Status Importer::add_nodes(const GraphProto& graph) {
+  for (const NodeProto& node : graph.node) {
+    Status status = add_node(node);
+    if (status.ok()) continue;
+    if (status.code() == Code::kUnsupported) {
+      refuse(node, std::string(status.message()));
+      continue;
+    }
+    std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
+    return std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
+  }
+  return {};
+}
+
+// A node that cannot be imported makes its outputs unusable, so that one import names all such nodes.
+void Importer::refuse(const NodeProto& node, const std::string& why) {
+  std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
+  std::string kind =
+      std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset_of(node.domain)) + ": " + why;
+  auto known = std::find_if(refused_.begin(), refused_.end(), [&](const auto& pair) { return pair.first == kind; });
+  if (known != refused_.end())
+    known->second++;
+  else if (refused_.size() < kMaxRefused)
+    refused_.emplace_back(kind, 1);
+  if (first_refused_.empty()) first_refused_ = describe(node, opset_of(node.domain));
+  for (std::string_view name : node.output)
+    if (!name.empty()) scopes_.back()[name].refused = true;
+}
+
+Status Importer::refused() const {
+  std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
+  for (const auto& [kind, count] : refused_)
+    message += format(" [%s; %zu node%s]", kind.c_str(), count, &"s"[count == 1]);
+  return Status(Code::kUnsupported, message).with("value", first_refused_).with("op", refused_[0].first);
+}
+
+Status Importer::add_node(const NodeProto& node) {
+  std::vector<OnnxValue*> in;
+  for (std::string_view name : node.input) {
+    in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));
+    if (in.back() && in.back()->refused) {
+      for (std::string_view output : node.output)
+        if (!output.empty()) scopes_.back()[output].refused = true;
+      return {};
+    }
+  }
+  const NodeKind* kind = find_kind(node.op_type, node.domain);
+  if (!kind) {
+    for (const FunctionProto& function : model_.functions)
+      if (function.name == node.op_type && function.domain == node.domain)
+        return Status(Code::kUnsupported, "functions of the model are not expanded");
+    return Status(Code::kUnsupported, "no such node kind is known");
+  }
+  while (!in.empty() && !in.back()) in.pop_back();
+  return build(*kind, node, in);
+}
+
+// Whether an expression has at most `budget` symbols and operations: a hostile file squares a size in every node.
+static bool is_manageable(const Dim& dim, int& budget) {
+  if (dim.is_literal()) return --budget >= 0;
+  for (const Term& term : dim.polynomial()->terms)
+    for (const AtomPtr& atom : term.atoms)
+      if (--budget < 0 ||
+          (atom->kind != Atom::kSymbol && !(is_manageable(atom->a, budget) && is_manageable(atom->b, budget))))
+        return false;
+  return true;
+}
+
+static Status check_dims(std::span<const Dim> dims) {
+  for (const Dim& dim : dims) {
+    int budget = 1000;
+    if (!is_manageable(dim, budget))
+      return Status(Code::kUnsupported, "a size that is an expression of more than 1000 parts");
+  }
+  return {};
+}
+
+Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
+  Builder builder(out_.graph);
+  Call call(*this, builder, kind, node, opset_of(node.domain), in);
+  if (kind.fold && node.output.size() == 1) {
+    if (auto sizes = kind.fold(call); sizes && sizes->items.size() <= kMaxSizes) {
+      RLX_TRY(call.status());
+      RLX_TRY(check_dims(sizes->items));
+      OnnxValue result{.type = {sizes->dtype, {sizes->dims.begin(), sizes->dims.end()}}};
+      result.sizes = std::move(sizes);
+      return define(node.output[0], std::move(result));
+    }
+  }
+  if (!kind.control && fold_literals(kind, node, in)) return {};
+  size_t before = out_.graph.nodes().size();
+  kind.build(call);
+  RLX_TRY(call.status());
+  std::string name(node.name.empty() && !node.output.empty() ? node.output[0] : node.name);
+  for (const OnnxValue& result : call.results())
+    if (present(result.value) && result.value.node >= before && out_.graph.node(result.value).name.empty())
+      out_.graph.set_name(result.value, name);
+  return store(node, std::move(call.results()));
+}
+
+Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
+  for (size_t i = 0; i < results.size(); i++) {
+    if (node.output[i].empty()) continue;
+    const OnnxValue& result = results[i];
+    if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused)
+      return Status(Code::kUnsupported, format("its output %zu", i));
+    RLX_TRY(check_dims(result.type.dims));
+    RLX_TRY(define(node.output[i], std::move(results[i])));
+  }
+  return {};
+}
+
+// Small, and the same bits wherever it is computed: math=strict must not fold what is not (DESIGN.md 3).
+static bool may_fold(const OpInfo& info, std::span<const ValueType> out) {
+  bool exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
+  for (const ValueType& type : out) {
+    if (is_float(type.dtype) && !exact) return false;
+    Dim count = element_count(type.dims);
+    if (!count.is_literal() || count.literal() > kMaxLiteral) return false;
+  }
+  return info.primitive() || info.is(kElementwise);  // others may hold large values inside
+}
+
+// A node on small literals only is computed here, by the ops' own meaning, so that sizes may depend on it.
+bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
+  if (in.empty()) return false;
+  for (const OnnxValue* value : in) {
+    if (!value) continue;
+    bool is_literal = value->sizes && std::all_of(value->sizes->items.begin(), value->sizes->items.end(),
+                                                  [](const Dim& dim) { return dim.is_literal(); });
+    if (!is_literal && (!value->tensor || value->tensor.count() > kMaxLiteral)) return false;
+  }
+  Graph aside;
+  Builder builder(aside);
+  Call call(*this, builder, kind, node, opset_of(node.domain), in);
+  kind.build(call);
+  if (!call.status().ok()) return false;  // said again, with its reason, when it is built in the graph
+  for (const Node& step : aside.nodes())
+    if (!may_fold(aside.info(step), step.out)) return false;
+  for (size_t i = 0; i < call.results().size(); i++) {
+    const OnnxValue& result = call.results()[i];
+    if (!present(result.value)) return false;
+    if (!aside.add_output("y" + std::to_string(i), result.value).ok()) return false;
+  }
+  auto tensors = interpret(aside, {});
+  if (!tensors.ok()) return false;
+  std::vector<OnnxValue> results;
+  for (Tensor& tensor : *tensors)
+    results.push_back({.type = {tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}}, .tensor = tensor});
+  return store(node, std::move(results)).ok();
+}
+
+Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph) {
+  scopes_.emplace_back();
+  std::vector<OnnxValue> outputs;
+  auto walk = [&]() -> Status {
+    RLX_TRY(add_initializers(graph));
+    RLX_TRY(add_nodes(graph));
+    for (const ValueInfoProto& output : graph.output) outputs.push_back(*RLX_TRY(find(output.name)));
+    return {};
+  };
+  Status status = walk();
+  scopes_.pop_back();
+  RLX_TRY(std::move(status));
+  return outputs;
+}
+
+}  // namespace onnx
+}  // namespace rlx

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds that reduce, search or sort along axes.
+#include "import/onnx/call.h"
+#include "import/onnx/fold.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// Axes became an input in opset 18 (of ReduceSum in 13). None means all, unless noop_with_empty_axes says none.
+struct ReduceArgs {
+  std::vector<int64_t> axes;
+  bool identity = false;
+  bool keep_dims = true;
+};
+
+ReduceArgs reduce_args(Call& call, int64_t input_since) {
+  ReduceArgs args;
+  bool noop = call.i64("noop_with_empty_axes", 0) != 0;
+  args.keep_dims = call.i64("keepdims", 1) != 0;
+  if (call.opset() < input_since)
+    args.axes = call.i64s("axes");
+  else if (call.has(1))
+    args.axes = call.numbers(1, "axes");
+  args.identity = args.axes.empty() && noop;
+  size_t rank = call.type(0).rank();
+  args.axes = args.axes.empty() && !noop ? trailing_axes(0, rank) : call.axes(args.axes, rank);
+  return args;
+}
+
+template <int64_t kInputSince>
+void build_fn(Call& call) {
+  ReduceArgs args = reduce_args(call, kInputSince);
+  std::string fn(call.kind().op);
+  call.out(0, args.identity ? call.in(0) : reduce(call.in(0), fn.c_str(), args.axes, args.keep_dims));
+}
+
+// Ops of ours that reduce by themselves: mean, reduce_l1, ... An empty list of axes leaves their inner map.
+void build_op(Call& call) {
+  ReduceArgs args = reduce_args(call, 18);
+  call.out(0, call.op(call.kind().op, {call.in(0)}, {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}}));
+}
+
+Folded fold_all(Call& call, int64_t input_since, Dim start, Dim (*step)(const Dim&, const Dim&)) {
+  const Sizes* x = call.sizes(0);
+  if (!x || x->dims.size() != 1 || (call.has(1) && !call.sizes(1))) return std::nullopt;
+  ReduceArgs args = reduce_args(call, input_since);
+  if (args.identity || args.axes.empty()) return std::nullopt;
+  for (const Dim& item : x->items) start = step(start, item);
+  std::vector<int64_t> dims(args.keep_dims ? 1 : 0, 1);
+  return Sizes{x->dtype, dims, {start}};
+}
+Folded fold_prod(Call& call) {
+  return fold_all(call, 18, 1, [](const Dim& a, const Dim& b) { return a * b; });
+}
+Folded fold_sum(Call& call) {
+  return fold_all(call, 13, 0, [](const Dim& a, const Dim& b) { return a + b; });
+}
+
+void build_arg(Call& call) {
+  Expr x = call.in(0);
+  int64_t axis = call.axis(call.i64("axis", 0), x.rank()), keep = call.i64("keepdims", 1),
+          last = call.i64("select_last_index", 0);
+  call.out(0, call.op(call.kind().op, {x}, {{"axis", axis}, {"keep_dims", keep}, {"last", last}}));
+}
+
+void build_cumsum(Call& call) {
+  std::vector<int64_t> axis = call.numbers(1, "axis");
+  if (axis.size() != 1) return call.fail(Code::kData, "'axis' is not one number");
+  int64_t exclusive = call.i64("exclusive", 0), reverse = call.i64("reverse", 0);
+  call.out(0, call.op("cumulative", {call.in(0)},
+                      {{"fn", "sum"}, {"axis", axis[0]}, {"exclusive", exclusive}, {"reverse", reverse}}));
+}
+
+// k was an attribute before opset 10.
+void build_top_k(Call& call) {
+  call.ignore("sorted");  // ours are always sorted, which an unsorted answer may be
+  std::vector<Dim> k = call.opset() < 10 ? std::vector<Dim>{Dim(call.i64("k", 0))} : call.dims(1, "k");
+  if (k.size() != 1) return call.fail(Code::kData, "'k' is not one number");
+  Expr inputs[] = {call.in(0)};
+  Outputs found =
+      call.ops("top_k", inputs, {{"k", k[0]}, {"axis", call.i64("axis", -1)}, {"largest", call.i64("largest", 1)}});
+  for (size_t i = 0; i < 2 && i < found.size(); i++) call.out(i, found[i]);
+}
+
+constexpr NodeKind kKinds[] = {
+    {"ReduceSum", build_fn<13>, "sum", fold_sum},
+    {"ReduceProd", build_fn<18>, "prod", fold_prod},
+    {"ReduceMax", build_fn<18>, "max"},
+    {"ReduceMin", build_fn<18>, "min"},
+    {"ReduceMean", build_op, "mean"},
+    {"ReduceL1", build_op, "reduce_l1"},
+    {"ReduceL2", build_op, "reduce_l2"},
+    {"ReduceSumSquare", build_op, "sum_square"},
+    {"ReduceLogSum", build_op, "log_sum"},
+    {"ReduceLogSumExp", build_op, "logsumexp"},
+    {"ArgMax", build_arg, "arg_max"},
+    {"ArgMin", build_arg, "arg_min"},
+    {"CumSum", build_cumsum},
+    {"TopK", build_top_k},
+};
+
+}  // namespace
+
+std::span<const NodeKind> reduce_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds that move elements, and those that speak of shapes.
+#include <algorithm>
+
+#include "import/onnx/call.h"
+#include "import/onnx/fold.h"
+#include "import/onnx/importer.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// Bounds of slices mean "past the end" beyond this (OPS.md 7).
+constexpr int64_t kFarBound = int64_t{1} << 47;
+
+// ---- one order of elements, other dims ----
+
+std::vector<Dim> unsqueezed(Call& call, const std::vector<Dim>& dims, std::vector<int64_t> axes) {
+  axes = call.axes(axes, dims.size() + axes.size());
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) call.fail(Code::kData, "an axis is named twice");
+  std::vector<Dim> result = dims;
+  for (int64_t axis : axes)
+    result.insert(result.begin() + std::min<int64_t>(axis, static_cast<int64_t>(result.size())), Dim(1));
+  return result;
+}
+
+// Without axes: all literal 1s.
+std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<int64_t> axes, bool all) {
+  axes = call.axes(axes, dims.size());
+  std::vector<Dim> result;
+  for (size_t i = 0; i < dims.size(); i++) {
+    bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
+    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis %zu is %s, not 1", i, dims[i].text().c_str()));
+    if (!named && !(all && dims[i].is(1))) result.push_back(dims[i]);
+  }
+  return result;
+}
+
+// An attribute before opset 13, an input since.
+std::vector<int64_t> axes_of(Call& call, size_t input) {
+  if (call.opset() < 13) return call.i64s("axes");
+  return call.has(input) ? call.numbers(input, "axes") : std::vector<int64_t>();
+}
+
+std::vector<Dim> dims_unsqueeze(Call& call) {
+  return unsqueezed(call, call.type(0).dims, axes_of(call, 1));
+}
+
+std::vector<Dim> dims_squeeze(Call& call) {
+  bool all = call.opset() < 13 ? !call.has_attr("axes") : !call.has(1);
+  return squeezed(call, call.type(0).dims, axes_of(call, 1), all);
+}
+
+std::vector<Dim> dims_flatten(Call& call) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t axis = call.i64("axis", 1);
+  if (axis < -rank || axis > rank) call.fail(Code::kRange, "'axis' is outside the rank");
+  axis = std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank);
+  std::span<const Dim> all(dims);
+  return {element_count(all.first(static_cast<size_t>(axis))), element_count(all.subspan(static_cast<size_t>(axis)))};
+}
+
+// A 0 copies the input's size unless allowzero says that it is one.
+std::vector<Dim> dims_reshape(Call& call) {
+  bool zero_is_size = call.i64("allowzero", 0) != 0;
+  std::vector<Dim> shape = call.dims(1, "shape");
+  const std::vector<Dim>& from = call.type(0).dims;
+  for (size_t i = 0; i < shape.size() && !zero_is_size; i++)
+    if (shape[i].is(0) && i < from.size()) shape[i] = from[i];
+  return shape;
+}
+
+template <std::vector<Dim> (*kDims)(Call&)>
+void build_view(Call& call) {
+  std::vector<Dim> dims = kDims(call);
+  call.out(0, reshape(call.in(0), std::move(dims)));
+}
+
+// Sizes keep their order; a -1 of a reshape is what their number leaves.
+template <std::vector<Dim> (*kDims)(Call&)>
+Folded fold_view(Call& call) {
+  const Sizes* x = call.sizes(0);
+  if (!x || (call.inputs() > 1 && !call.sizes(1))) return std::nullopt;
+  Sizes result{x->dtype, {}, x->items};
+  std::vector<int64_t> known;
+  for (const Dim& dim : kDims(call)) {
+    if (!dim.is_literal()) return std::nullopt;
+    result.dims.push_back(dim.literal());
+    if (dim.literal() != -1) known.push_back(dim.literal());
+  }
+  auto rest = element_count(std::span<const int64_t>(known));  // none: negative or far too large
+  if (!rest || known.size() + 1 < result.dims.size()) return std::nullopt;
+  auto count = static_cast<int64_t>(x->items.size());
+  if (known.size() == result.dims.size()) return *rest == count ? Folded(result) : std::nullopt;
+  if (*rest == 0 || count % *rest != 0) return std::nullopt;
+  *std::find(result.dims.begin(), result.dims.end(), -1) = count / *rest;
+  return result;
+}
+
+void build_identity(Call& call) {
+  call.out(0, call.in(0));
+}
+Folded fold_identity(Call& call) {
+  return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
+}
+
+// Inference only; the mask that it may also answer is all true.
+void build_dropout(Call& call) {
+  for (const char* unused : {"ratio", "seed", "is_test"}) call.ignore(unused);
+  if (call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0})
+    call.fail(Code::kUnsupported, "'training_mode' must be false");
+  call.out(0, call.in(0));
+  if (call.wants(1)) call.out(1, broadcast_to(call.builder().scalar(DType::kBool, 1), call.type(0).dims));
+}
+
+void build_transpose(Call& call) {
+  std::vector<int64_t> perm = call.i64s("perm");
+  if (!call.has_attr("perm"))
+    for (size_t i = call.type(0).rank(); i-- > 0;) perm.push_back(static_cast<int64_t>(i));
+  call.out(0, transpose(call.in(0), perm));
+}
+
+// ---- larger, smaller, joined ----
+
+// The two-way broadcast of x and the shape.
+void build_expand(Call& call) {
+  std::vector<Dim> shape = call.dims(1, "shape");
+  const std::vector<Dim>& dims = call.type(0).dims;
+  if (shape.size() < dims.size()) shape.insert(shape.begin(), dims.size() - shape.size(), Dim(1));
+  for (size_t i = 0; i < dims.size(); i++) {
+    Dim& target = shape[shape.size() - dims.size() + i];
+    if (target.is(1)) target = dims[i];
+  }
+  call.out(0, broadcast_to(call.in(0), shape));
+}
+
+void build_tile(Call& call) {
+  call.out(0, call.op("tile", {call.in(0)}, {{"repeats", call.dims(1, "repeats")}}));
+}
+
+void build_concat(Call& call) {
+  int64_t axis = call.i64("axis", 1);
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < call.inputs(); i++) parts.push_back(call.in(i));
+  if (parts.empty()) return call.fail(Code::kData, "nothing to join");
+  call.out(0, parts.size() == 1 ? parts[0] : concat(parts, axis));
+}
+
+Folded fold_concat(Call& call) {
+  Sizes result;
+  for (size_t i = 0; i < call.inputs(); i++) {
+    const Sizes* part = call.sizes(i);
+    if (!part || part->dims.size() != 1) return std::nullopt;
+    result.dtype = part->dtype;
+    result.items.insert(result.items.end(), part->items.begin(), part->items.end());
+  }
+  call.i64("axis", 0);
+  result.dims = {static_cast<int64_t>(result.items.size())};
+  return result;
+}
+
+// Sizes of the pieces: given, or all of one size with a smaller last one (opset 18), or equal.
+std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
+  bool by_attribute = call.opset() < 13;
+  if (by_attribute && call.has_attr("split")) {
+    std::vector<int64_t> split = call.i64s("split");
+    return {split.begin(), split.end()};
+  }
+  if (!by_attribute && call.has(1)) return call.dims(1, "split");
+  auto parts = static_cast<int64_t>(call.outputs());
+  if (call.i64("num_outputs", parts) != parts) call.fail(Code::kData, "'num_outputs' is not the number of outputs");
+  Dim size = floor_div(total + Dim(parts - 1), Dim(parts));
+  std::vector<Dim> sizes(call.outputs(), size);
+  sizes.back() = total - Dim(parts - 1) * size;
+  return sizes;
+}
+
+void build_split(Call& call) {
+  Expr x = call.in(0);
+  int64_t axis = call.axis(call.i64("axis", 0), x.rank());
+  std::vector<Dim> sizes = piece_sizes(call, x.dim(axis));
+  if (sizes.size() != call.outputs()) return call.fail(Code::kData, "'split' does not name one size per output");
+  Dim at = 0;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    call.out(i, slice(x, axis, at, at + sizes[i]));
+    at += sizes[i];
+  }
+}
+
+struct SliceArgs {
+  std::vector<Dim> starts, ends;
+  std::vector<int64_t> axes, steps;
+};
+
+// Attributes before opset 10, inputs since.
+SliceArgs slice_args(Call& call) {
+  SliceArgs args;
+  if (call.opset() < 10) {
+    std::vector<int64_t> starts = call.i64s("starts"), ends = call.i64s("ends");
+    args = {{starts.begin(), starts.end()}, {ends.begin(), ends.end()}, call.i64s("axes"), {}};
+  } else {
+    args = {call.dims(1, "starts"), call.dims(2, "ends"), {}, {}};
+    if (call.has(3)) args.axes = call.numbers(3, "axes");
+    if (call.has(4)) args.steps = call.numbers(4, "steps");
+  }
+  for (size_t i = args.axes.size(); i < args.starts.size(); i++) args.axes.push_back(static_cast<int64_t>(i));
+  args.steps.resize(args.starts.size(), 1);
+  args.axes = call.axes(args.axes, call.type(0).rank());
+  for (auto* bounds : {&args.starts, &args.ends})
+    for (Dim& bound : *bounds)
+      if (bound.is_literal()) bound = std::clamp(bound.literal(), -kFarBound, kFarBound);
+  if (args.ends.size() != args.starts.size() || args.axes.size() != args.starts.size())
+    call.fail(Code::kData, "'starts', 'ends' and 'axes' are not of one length");
+  return args;
+}
+
+void build_slice(Call& call) {
+  SliceArgs args = slice_args(call);
+  call.out(0, call.op("slice", {call.in(0)},
+                      {{"starts", args.starts}, {"ends", args.ends}, {"axes", args.axes}, {"steps", args.steps}}));
+}
+
+// Of a list of sizes.
+Folded fold_slice(Call& call) {
+  const Sizes* x = call.sizes(0);
+  if (!x || x->dims.size() != 1 || (call.opset() >= 10 && (!call.sizes(1) || !call.sizes(2)))) return std::nullopt;
+  SliceArgs args = slice_args(call);
+  if (args.starts.size() != 1 || args.ends.size() != 1 || !args.starts[0].is_literal() || !args.ends[0].is_literal())
+    return std::nullopt;
+  int64_t n = x->dims[0], start = args.starts[0].literal(), end = args.ends[0].literal(), step = args.steps[0];
+  if (step == 0) return std::nullopt;
+  int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
+  start = std::clamp(start < 0 ? start + n : start, lowest, highest);
+  end = std::clamp(end < 0 ? end + n : end, lowest, highest);
+  Sizes result{x->dtype, {}, {}};
+  for (int64_t i = start; step > 0 ? i < end : i > end; i += step)
+    result.items.push_back(x->items[static_cast<size_t>(i)]);
+  result.dims = {static_cast<int64_t>(result.items.size())};
+  return result;
+}
+
+// Pads stand as all the lows, then all the highs; an attribute before opset 11, an input since.
+void build_pad(Call& call) {
+  Expr x = call.in(0);
+  std::string mode(call.text("mode", "constant"));
+  std::vector<Dim> pads;
+  Expr value = call.in(2);
+  if (call.opset() < 11) {
+    for (int64_t pad : call.i64s("pads")) pads.push_back(pad);
+    if (call.has_attr("value")) value = scalar_like(x, call.f64("value", 0));
+  } else {
+    pads = call.dims(1, "pads");
+  }
+  std::vector<int64_t> axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank()) : trailing_axes(0, x.rank());
+  if (pads.size() != 2 * axes.size()) return call.fail(Code::kData, "'pads' does not hold two numbers per axis");
+  std::vector<Dim> lo(x.rank()), hi(x.rank());
+  for (size_t i = 0; i < axes.size(); i++) {
+    lo[static_cast<size_t>(axes[i])] = pads[i];
+    hi[static_cast<size_t>(axes[i])] = pads[i + axes.size()];
+  }
+  if (value && value.rank() != 0) value = reshape(value, {});
+  if (mode != "constant") value = Expr(&call.builder(), kAbsent);
+  call.out(0, call.op("pad", {x, value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
+}
+
+// ---- shapes as values ----
+
+Folded fold_shape(Call& call) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  auto rank = static_cast<int64_t>(dims.size());
+  int64_t start = call.i64("start", 0), end = call.i64("end", rank);
+  start = std::clamp<int64_t>(start < 0 ? start + rank : start, 0, rank);
+  end = std::clamp<int64_t>(end < 0 ? end + rank : end, start, rank);
+  return Sizes{DType::kI64, {end - start}, {dims.begin() + start, dims.begin() + end}};
+}
+
+Folded fold_size(Call& call) {
+  return Sizes{DType::kI64, {}, {element_count(call.type(0).dims)}};
+}
+
+// Shape and Size always fold; a value without a type has no shape.
+void build_never(Call& call) {
+  call.fail(Code::kData, "its input has no shape");
+}
+
+// The value is a tensor of one element, 0.f if it is left out.
+Tensor fill_of(Call& call) {
+  const TensorProto* proto = call.tensor("value");
+  auto value = proto ? call.importer().read(*proto) : scalar_tensor(DType::kF32, 0);
+  if (!value.ok()) return call.fail(value.status().code(), std::string(value.status().message())), Tensor();
+  if (value->count() != 1) return call.fail(Code::kData, "'value' is not one element"), Tensor();
+  return *value->reshaped({});
+}
+
+void build_constant_of_shape(Call& call) {
+  Tensor fill = fill_of(call);
+  std::vector<Dim> shape = call.dims(0, "shape");
+  if (fill) call.out(0, broadcast_to(call.builder().constant(fill), shape));
+}
+
+Folded fold_constant_of_shape(Call& call) {
+  const Sizes* shape = call.sizes(0);
+  Tensor fill = fill_of(call);
+  if (!shape || !fill || !(is_integer(fill.dtype()) || fill.dtype() == DType::kBool)) return std::nullopt;
+  Sizes result{fill.dtype(), {}, {Dim(element_as_i64(fill, 0))}};
+  std::vector<int64_t> dims;
+  for (const Dim& dim : shape->items) {
+    if (!dim.is_literal() || dim.literal() < 0 || dim.literal() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
+    dims.push_back(dim.literal());
+  }
+  return move_sizes(result, dims, [](int64_t) { return 0; });
+}
+
+// Integers: start + step * iota, as many as the sizes say. Floats only where they are literal.
+void build_range(Call& call) {
+  DType dtype = call.type(0).dtype;
+  if (!is_integer(dtype)) return call.fail(Code::kUnsupported, "a range of floats must be constant");
+  Dim start = call.dims(0, "start").empty() ? 0 : call.dims(0, "start")[0];
+  std::vector<Dim> limit = call.dims(1, "limit");
+  std::vector<int64_t> step = call.numbers(2, "delta");
+  if (limit.size() != 1 || step.size() != 1 || step[0] == 0 || step[0] == INT64_MIN)
+    return call.fail(Code::kData, "'limit' or 'delta' is no number");
+  Dim span = step[0] > 0 ? limit[0] - start : start - limit[0];
+  int64_t stride = std::abs(step[0]);
+  Dim count = floor_div(span + Dim(stride - 1), Dim(stride));
+  if (call.range(count).lo < 0) count = max(Dim(0), count);
+  Expr y = iota(call.builder(), {count}, 0, dtype);
+  if (step[0] != 1) y = y * static_cast<double>(step[0]);
+  if (!start.is(0)) y = y + call.in(0);
+  call.out(0, y);
+}
+
+void build_trilu(Call& call) {
+  int64_t upper = call.i64("upper", 1);
+  std::vector<int64_t> k = call.has(1) ? call.numbers(1, "k") : std::vector<int64_t>{0};
+  call.out(0, call.op("trilu", {call.in(0)}, {{"upper", upper}, {"k", k.empty() ? 0 : k[0]}}));
+}
+
+void build_depth_to_space(Call& call) {
+  std::string mode(call.text("mode", "DCR"));
+  for (char& c : mode) c = static_cast<char>(c | 0x20);
+  call.out(0, call.op("depth_to_space", {call.in(0)}, {{"block", call.i64("blocksize", 0)}, {"mode", mode}}));
+}
+
+void build_space_to_depth(Call& call) {
+  call.out(0, call.op("space_to_depth", {call.in(0)}, {{"block", call.i64("blocksize", 0)}}));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Reshape", build_view<dims_reshape>, "", fold_view<dims_reshape>},
+    {"Flatten", build_view<dims_flatten>, "", fold_view<dims_flatten>},
+    {"Squeeze", build_view<dims_squeeze>, "", fold_view<dims_squeeze>},
+    {"Unsqueeze", build_view<dims_unsqueeze>, "", fold_view<dims_unsqueeze>},
+    {"Identity", build_identity, "", fold_identity},
+    {"Dropout", build_dropout},
+    {"Transpose", build_transpose},
+    {"Expand", build_expand},
+    {"Tile", build_tile},
+    {"Concat", build_concat, "", fold_concat},
+    {"Split", build_split},
+    {"Slice", build_slice, "", fold_slice},
+    {"Pad", build_pad},
+    {"Shape", build_never, "", fold_shape},
+    {"Size", build_never, "", fold_size},
+    {"ConstantOfShape", build_constant_of_shape, "", fold_constant_of_shape},
+    {"Range", build_range},
+    {"Trilu", build_trilu},
+    {"DepthToSpace", build_depth_to_space},
+    {"SpaceToDepth", build_space_to_depth},
+};
+
+}  // namespace
+
+std::span<const NodeKind> shape_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

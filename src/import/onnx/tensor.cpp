@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/tensor.h"
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+namespace rlx::onnx {
+
+namespace {
+
+// TensorProto.DataType, and the field that holds elements of the type when raw_data does not.
+struct ElementType {
+  std::string_view name;
+  DType dtype = DType::kNone;  // none: refused
+  uint32_t field = 0;
+};
+constexpr uint32_t kFloatData = 4, kInt32Data = 5, kInt64Data = 7, kDoubleData = 10, kUint64Data = 11;
+constexpr ElementType kElementTypes[] = {{"undefined"},
+                                         {"float", DType::kF32, kFloatData},
+                                         {"uint8", DType::kU8, kInt32Data},
+                                         {"int8", DType::kI8, kInt32Data},
+                                         {"uint16", DType::kU16, kInt32Data},
+                                         {"int16", DType::kI16, kInt32Data},
+                                         {"int32", DType::kI32, kInt32Data},
+                                         {"int64", DType::kI64, kInt64Data},
+                                         {"string"},
+                                         {"bool", DType::kBool, kInt32Data},
+                                         {"float16", DType::kF16, kInt32Data},
+                                         {"double", DType::kF64, kDoubleData},
+                                         {"uint32", DType::kU32, kUint64Data},
+                                         {"uint64", DType::kU64, kUint64Data},
+                                         {"complex64", DType::kC64, kFloatData},
+                                         {"complex128", DType::kC128, kDoubleData},
+                                         {"bfloat16", DType::kBF16, kInt32Data},
+                                         {"float8e4m3fn", DType::kF8E4M3, kInt32Data},
+                                         {"float8e4m3fnuz"},
+                                         {"float8e5m2", DType::kF8E5M2, kInt32Data},
+                                         {"float8e5m2fnuz"},
+                                         {"uint4"},
+                                         {"int4"},
+                                         {"float4e2m1"}};
+
+// Elements from a typed field, in file order, as `size` low bytes each: packed or one by one, fixed or varint.
+Result<std::vector<std::byte>> typed_bytes(const TensorProto& proto, uint32_t number, size_t size) {
+  using protobuf::Wire;
+  Wire wire = number == kFloatData ? Wire::kFixed32 : number == kDoubleData ? Wire::kFixed64 : Wire::kVarint;
+  size_t stored = number == kFloatData ? 4 : number == kDoubleData ? 8 : size;  // a complex number is two elements
+  std::vector<std::byte> bytes;
+  auto append = [&](uint64_t value) {
+    const auto* first = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), first, first + stored);
+  };
+  for (const protobuf::Field& field : proto.typed_data) {
+    if (field.number != number) return protobuf::damaged(field.offset, "these elements are not of the tensor's type");
+    if (field.wire == wire) {
+      append(field.value);
+    } else if (field.wire == Wire::kBytes) {
+      protobuf::Reader packed(field.bytes, field.offset);
+      while (!packed.done()) append(RLX_TRY(packed.number(wire)));
+    } else {
+      return protobuf::wrong_wire(field, "elements", "a list of numbers");
+    }
+  }
+  return bytes;
+}
+
+Result<uint64_t> parse_number(std::string_view key, std::string_view text) {
+  uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size())
+    return Status(Code::kData,
+                  "the " + std::string(key) + " '" + std::string(text) + "' of its external data is no number");
+  return value;
+}
+
+}  // namespace
+
+Result<DType> dtype_of(int32_t element_type) {
+  if (element_type < 0 || static_cast<size_t>(element_type) >= std::size(kElementTypes))
+    return Status(Code::kData, format("there is no ONNX element type %d", element_type));
+  const ElementType& type = kElementTypes[element_type];
+  if (type.dtype != DType::kNone) return type.dtype;
+  return Status(Code::kUnsupported, "elements of the ONNX type " + std::string(type.name)).with("got", type.name);
+}
+
+static Result<Tensor> read_here(const TensorProto& proto, const Source& source, DType dtype) {
+  if (!proto.raw_data.empty() || proto.typed_data.empty())
+    return tensor_over(source, proto.raw_data, dtype, proto.dims);
+  auto size = static_cast<size_t>(element_bytes(dtype));
+  auto bytes = RLX_TRY(typed_bytes(proto, kElementTypes[proto.data_type].field, size));
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return tensor_over({*owner, owner, {}}, *owner, dtype, proto.dims);
+}
+
+Result<Tensor> TensorReader::read(const TensorProto& proto) {
+  auto attempt = [&]() -> Result<Tensor> {
+    DType dtype = RLX_TRY(dtype_of(proto.data_type));
+    if (proto.data_location == 1) return read_external(proto, dtype);
+    return read_here(proto, source_, dtype);
+  };
+  Result<Tensor> tensor = attempt();
+  if (tensor.ok()) return tensor;
+  const char* joint = tensor.status().message().starts_with(" at byte") ? "" : ": ";
+  return std::move(tensor)
+      .status()
+      .prefixed("tensor '" + std::string(proto.name) + "'" + joint)
+      .with("value", proto.name);
+}
+
+Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype) {
+  std::string_view location;
+  uint64_t offset = 0, length = 0;
+  bool has_length = false;
+  for (const StringEntry& entry : proto.external_data) {
+    if (entry.key == "location") location = entry.value;
+    if (entry.key == "offset") offset = RLX_TRY(parse_number(entry.key, entry.value));
+    if (entry.key == "length") length = RLX_TRY(parse_number(entry.key, entry.value)), has_length = true;
+  }
+  auto found = files_.find(location);
+  if (found == files_.end()) found = files_.emplace(std::string(location), RLX_TRY(open_external(location))).first;
+  const Source& file = found->second;
+  auto count = element_count(proto.dims);
+  auto size = count ? byte_size(dtype, *count) : std::nullopt;
+  if (!has_length && size) length = static_cast<uint64_t>(*size);
+  if (offset > file.bytes.size() || length > file.bytes.size() - offset)
+    return Status(
+        Code::kData,
+        format("bytes %llu to %llu of its external file '%s', which has %zu", static_cast<unsigned long long>(offset),
+               static_cast<unsigned long long>(offset) + length, file.path.c_str(), file.bytes.size()));
+  return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
+}
+
+// The folder is compared after links are followed: a model must not read what its folder does not hold.
+Result<Source> TensorReader::open_external(std::string_view location) {
+  namespace fs = std::filesystem;
+  std::string name(location);
+  auto denied = [&](const char* why) {
+    return Status(Code::kDenied, "its external data '" + name + "' " + why).with("got", name);
+  };
+  if (source_.path.empty()) return denied("needs a model that is a file, not bytes in memory");
+  if (name.empty() || fs::path(name).is_absolute()) return denied("is not a path relative to the model");
+  std::error_code failure;
+  fs::path folder = fs::canonical(fs::path(source_.path), failure).parent_path();
+  if (failure) return denied("cannot be found: the model's own path is gone");
+  fs::path file = fs::weakly_canonical(folder / name, failure);
+  fs::path inside = file.lexically_relative(folder);
+  if (failure || inside.empty() || *inside.begin() == "..") return denied("is outside the model's folder");
+  return Source::open(file.string());
+}
+
+}  // namespace rlx::onnx

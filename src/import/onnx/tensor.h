@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorProto to Tensor: the element types of ONNX, the three places where its elements may stand, and external files.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/tensor.h"
+#include "import/onnx/model.h"
+#include "import/source.h"
+
+namespace rlx::onnx {
+
+// RLX_E_UNSUPPORTED names the ONNX type: strings, 4-bit numbers and the fnuz floats have no dtype of ours.
+Result<DType> dtype_of(int32_t element_type);
+
+// Reads tensors of one model. External files are mapped once each and must lie in the model's folder.
+class TensorReader {
+ public:
+  explicit TensorReader(const Source& source) : source_(source) {}
+  Result<Tensor> read(const TensorProto& proto);
+
+ private:
+  Result<Tensor> read_external(const TensorProto& proto, DType dtype);
+  Result<Source> open_external(std::string_view location);
+
+  const Source& source_;
+  std::map<std::string, Source, std::less<>> files_;  // by location
+};
+
+}  // namespace rlx::onnx

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations as files spell them (SPELLINGS.md 4).
+#include "rules/rules.h"
+
+namespace rlx {
+
+using namespace patterns;
+
+static Expr gelu_of(const Match& m, const Pattern& x, const char* approx) {
+  if (!(m[x].dims() == m.anchor().dims())) return m.miss("the constants enlarge x");
+  return m.builder().op(Op::kGelu, {m[x]}, {{"approx", approx}});
+}
+
+void add_activation_rules(RuleSet& rules) {
+  Pattern x = any();
+  // 1 / (1 + exp(-x)) -> sigmoid(x)
+  rules.add(close, "sigmoid", Pattern(1.0) / (exp(neg(x)) + 1.0),
+            [=](const Match& m) { return unary(Op::kSigmoid, m[x]); });
+  // x * sigmoid(x) -> silu(x); x * sigmoid(k * x) -> silu(x; beta = k)
+  rules.add(exact, "silu", product({op(Op::kSigmoid, {x}), x}), [=](const Match& m) { return unary(Op::kSilu, m[x]); });
+  Pattern k = scalar();
+  rules.add(close, "silu_beta", product({op(Op::kSigmoid, {x * k}), x}), [=](const Match& m) {
+    return m.builder().op(Op::kSilu, {m[x]}, {{"beta", m.number(k)}});
+  });
+  // x * (1 + erf(x / sqrt 2)) * 0.5 -> gelu(x), the 0.5 anywhere
+  rules.add(close, "gelu", product({erf(product({x}, 0.70710678)) + 1.0, x}, 0.5),
+            [=](const Match& m) { return gelu_of(m, x, "none"); });
+  // x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) * 0.5 -> gelu(x; tanh)
+  Pattern cube = product({x, x, x}, 0.044715), inner = product({x + cube}, 0.79788456);
+  rules.add(close, "gelu_tanh", product({tanh(inner) + 1.0, x}, 0.5),
+            [=](const Match& m) { return gelu_of(m, x, "tanh"); });
+  Pattern slope = product({x, x}, 0.044715) + 1.0;
+  rules.add(close, "gelu_tanh_factored", product({tanh(product({x, slope}, 0.79788456)) + 1.0, x}, 0.5),
+            [=](const Match& m) { return gelu_of(m, x, "tanh"); });
+}
+
+}  // namespace rlx

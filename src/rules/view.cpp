@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views in normal form: a chain of reshapes is one reshape, a chain of transposes one transpose, and what moves nothing
+// is nothing. All exact: no element changes.
+#include <algorithm>
+#include <numeric>
+
+#include "rules/rules.h"
+
+namespace rlx {
+
+static const Node* producer(const Match& m, Expr x, Op op) {
+  return x && m.node(x).op == op ? &m.node(x) : nullptr;
+}
+
+// reshape(x) to x's own shape -> x; reshape(reshape(x)) -> reshape(x); -1 -> the size that it stands for
+static Expr normal_reshape(const Match& m) {
+  Expr x = m.in(0);
+  const std::vector<Dim>& dims = m.anchor().dims();
+  if (x.dims() == dims) return x;
+  if (const Node* inner = producer(m, x, Op::kReshape)) return reshape(m.builder().wrap(inner->in[0]), dims);
+  if (m.attrs().dims("shape") != dims) return reshape(x, dims);
+  return Expr();
+}
+
+// transpose that moves nothing -> x; transpose(transpose(x)) -> transpose(x); one that moves only literal 1s -> reshape
+static Expr normal_transpose(const Match& m) {
+  Expr x = m.in(0);
+  Axes perm = m.attrs().i64s("perm");
+  for (int64_t& axis : perm) axis = static_cast<int64_t>(normal_axis(axis, perm.size()));
+  if (std::is_sorted(perm.begin(), perm.end())) return x;
+  if (const Node* inner = producer(m, x, Op::kTranspose)) {
+    const Axes& first = inner->attrs.i64s("perm");
+    Axes both;
+    for (int64_t axis : perm) {
+      int64_t from = first[static_cast<size_t>(axis)];
+      both.push_back(from < 0 ? from + static_cast<int64_t>(perm.size()) : from);
+    }
+    return transpose(m.builder().wrap(inner->in[0]), both);
+  }
+  Axes wide;
+  for (int64_t axis : perm)
+    if (!x.dim(axis).is(1)) wide.push_back(axis);
+  if (std::is_sorted(wide.begin(), wide.end())) return reshape(x, m.anchor().dims());
+  return perm == m.attrs().i64s("perm") ? Expr() : transpose(x, perm);
+}
+
+// A reshape that splits or merges runs of axes, as groups of (axes before, axes after) with equal products.
+struct Run {
+  size_t from, from_end, to, to_end;
+};
+
+static std::vector<Run> reshape_runs(std::span<const Dim> from, std::span<const Dim> to) {
+  std::vector<Run> runs;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    Run run{i, i, j, j};
+    Dim left = 1, right = 1;
+    if (i < from.size()) left = from[i++];
+    if (j < to.size()) right = to[j++];
+    // Grow the side that divides the other until both products agree.
+    while (!(left == right)) {
+      if (i < from.size() && (exact_div(right, left) || j == to.size()))
+        left *= from[i++];
+      else if (j < to.size())
+        right *= to[j++];
+      else
+        return {};
+    }
+    run.from_end = i, run.to_end = j;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+// transpose(reshape(x)) where the reshape only splits, and every run of split axes stays together -> no change; where
+// it merges, and the merged axis is moved whole: transpose(reshape(x)) -> reshape(transpose(x)). That turns 3-D
+// batch*heads back into 4-D.
+static Expr transpose_before_merge(const Match& m) {
+  const Node* inner = producer(m, m.in(0), Op::kReshape);
+  if (!inner) return Expr();
+  Expr x = m.builder().wrap(inner->in[0]);
+  const std::vector<Dim>& merged = m.in(0).dims();
+  std::vector<Run> runs = reshape_runs(x.dims(), merged);
+  bool merges = false;
+  for (const Run& run : runs) {
+    if (run.to_end - run.to != 1) return Expr();  // this run splits, or does both
+    merges |= run.from_end - run.from > 1;
+  }
+  if (!merges || runs.size() != merged.size()) return Expr();
+  Axes perm;
+  for (int64_t axis : m.attrs().i64s("perm")) {
+    const Run& run = runs[static_cast<size_t>(axis)];
+    for (size_t k = run.from; k < run.from_end; k++) perm.push_back(static_cast<int64_t>(k));
+  }
+  return reshape(transpose(x, perm), m.anchor().dims());
+}
+
+// slice that keeps everything -> x
+static Expr full_slice(const Match& m) {
+  if (!(m.in(0).dims() == m.anchor().dims())) return Expr();
+  if (m.attrs().has("steps"))
+    for (int64_t step : m.attrs().i64s("steps"))
+      if (step != 1) return Expr();
+  return m.in(0);
+}
+
+// Bounds as they are read: ends within x, axes from the front. So equal slices are one node.
+static Expr normal_slice(const Match& m) {
+  const Attrs& attrs = m.attrs();
+  Expr x = m.in(0);
+  std::vector<Dim> starts = attrs.dims("starts"), ends = attrs.dims("ends");
+  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, starts.size());
+  Axes steps = attrs.has("steps") ? attrs.i64s("steps") : Axes(starts.size(), 1);
+  for (size_t i = 0; i < starts.size(); i++) {
+    if (axes[i] < 0) axes[i] += static_cast<int64_t>(x.rank());
+    if (steps[i] != 1 || m.graph().range(starts[i]).lo < 0) return Expr();
+    ends[i] = starts[i] + m.anchor().dims()[static_cast<size_t>(axes[i])];
+    if (!m.graph().implies_le(ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
+  }
+  if (attrs.has("axes") && attrs.has("steps") && ends == attrs.dims("ends") && axes == attrs.i64s("axes"))
+    return Expr();
+  return m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+}
+
+// The axis of `from` that each axis of `to` is, where a reshape between them only adds and drops 1-dims; of an added
+// one, the rank of `from`. Empty if it does more.
+static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const Dim> to) {
+  std::vector<size_t> kept;
+  size_t next = 0;
+  auto skip_ones = [&] {
+    while (next < from.size() && from[next].is(1)) next++;
+  };
+  for (const Dim& dim : to) {
+    if (!dim.is(1)) skip_ones();
+    if (!dim.is(1) && (next == from.size() || !(dim == from[next]))) return {};
+    kept.push_back(dim.is(1) ? from.size() : next++);
+  }
+  skip_ones();
+  return next == from.size() ? kept : std::vector<size_t>();
+}
+
+// slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims: reshapes gather at the end
+static Expr slice_before_reshape(const Match& m) {
+  const Node* inner = producer(m, m.in(0), Op::kReshape);
+  if (!inner || !m.attrs().has("axes")) return Expr();
+  Expr x = m.builder().wrap(inner->in[0]);
+  std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
+  if (kept.empty()) return Expr();
+  NamedAttrs attrs = m.attrs().named();
+  for (auto& [name, value] : attrs) {
+    if (name != "axes") continue;
+    for (int64_t& axis : std::get<Axes>(value)) {
+      size_t source = kept[normal_axis(axis, kept.size())];
+      if (source == x.rank()) return Expr();
+      axis = static_cast<int64_t>(source);
+    }
+  }
+  return reshape(m.builder().op(Op::kSlice, {x}, attrs), m.anchor().dims());
+}
+
+static Expr concat_of_one(const Match& m) {
+  return m.node(m.anchor()).in.size() == 1 ? m.in(0) : Expr();
+}
+
+// broadcast_to x's own shape -> x; broadcast_to(broadcast_to(x)) -> broadcast_to(x)
+static Expr normal_broadcast(const Match& m) {
+  if (m.in(0).dims() == m.anchor().dims()) return m.in(0);
+  if (const Node* inner = producer(m, m.in(0), Op::kBroadcastTo))
+    return broadcast_to(m.builder().wrap(inner->in[0]), m.anchor().dims());
+  return Expr();
+}
+
+// What broadcasting gives where it is certain: equal dims, or a literal 1 against anything.
+static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a, std::span<const Dim> b) {
+  size_t rank = std::max(a.size(), b.size());
+  std::vector<Dim> dims(rank);
+  for (size_t i = 0; i < rank; i++) {
+    Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1), y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
+    if (!(x == y) && !x.is(1) && !y.is(1)) return std::nullopt;
+    dims[rank - 1 - i] = x.is(1) ? y : x;
+  }
+  return dims;
+}
+
+// op(broadcast_to(a), b) -> op(a, b), broadcast afterwards where b alone has not the shape
+static Expr broadcast_by_op(const Match& m) {
+  const Node& node = m.node(m.anchor());
+  for (size_t i = 0; i < node.in.size(); i++) {
+    const Node* inner = producer(m, m.in(i), Op::kBroadcastTo);
+    if (!inner) continue;
+    std::vector<Expr> in;
+    std::optional<std::vector<Dim>> dims = std::vector<Dim>();
+    for (size_t k = 0; k < node.in.size() && dims; k++) {
+      in.push_back(m.builder().wrap(k == i ? inner->in[0] : node.in[k]));
+      dims = certain_broadcast(*dims, in.back().dims());
+    }
+    if (!dims) continue;
+    Expr y = m.builder().add(m.graph().info(node), in, node.attrs)[0];
+    return broadcast_to(y, m.anchor().dims());
+  }
+  return Expr();
+}
+
+static std::vector<Op> elementwise_ops() {
+  std::vector<Op> ops;
+  for (const OpInfo& row : op_table().rows())
+    if (row.is(kElementwise) && row.primitive()) ops.push_back(row.op());
+  return ops;
+}
+
+void add_view_rules(RuleSet& rules) {
+  rules.add(exact, "reshape_once", std::vector{Op::kReshape}, normal_reshape);
+  rules.add(exact, "transpose_once", std::vector{Op::kTranspose}, normal_transpose);
+  rules.add(exact, "transpose_before_merge", std::vector{Op::kTranspose}, transpose_before_merge);
+  rules.add(exact, "full_slice", std::vector{Op::kSlice}, full_slice);
+  rules.add(exact, "slice_bounds", std::vector{Op::kSlice}, normal_slice);
+  rules.add(exact, "slice_before_reshape", std::vector{Op::kSlice}, slice_before_reshape);
+  rules.add(exact, "concat_of_one", std::vector{Op::kConcat}, concat_of_one);
+  rules.add(exact, "broadcast_once", std::vector{Op::kBroadcastTo}, normal_broadcast);
+  rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op);
+}
+
+}  // namespace rlx

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/program.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/nearest.h"
+#include "ir/text.h"
+#include "runtime/exec.h"
+
+namespace rlx {
+
+Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, const Graph& graph,
+                                                  std::shared_ptr<Weights> weights, Device* device,
+                                                  const NamedAttrs& given) {
+  CompileOptions options = RLX_TRY(parse_compile_options(given));
+  if (!device) device = RLX_TRY(env->find_device(""));
+  UpperSizes upper = options.dims;
+  std::shared_ptr<const CompiledGraph> source = RLX_TRY(rlx::compile(graph, *device, std::move(options)));
+  // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper));
+  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), std::move(plan));
+}
+
+Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper));
+  std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), std::move(plan)));
+  made->shares_params_ = true;
+  return made;
+}
+
+Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan) {
+  std::shared_ptr<Program> made(new Program);
+  made->env_ = params->env();
+  made->source_ = params->source();
+  made->params_ = std::move(params);
+  made->plan_ = plan;
+  made->executable_ = RLX_TRY(made->device().compile(std::move(plan)));
+  made->make_slots();
+  return made;
+}
+
+void Program::make_slots() {
+  const Graph& graph = plan_->graph();
+  auto add = [&](SlotKind kind, const std::string& name, const ValueType& type, Dims upper, int64_t bytes) {
+    slots_[static_cast<size_t>(kind) - 1].push_back({name, type, upper, bytes});
+  };
+  for (size_t i = 0; i < graph.inputs().size(); i++)
+    add(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), graph.node(graph.inputs()[i]).out[0],
+        plan_->inputs[i].upper, plan_->inputs[i].bytes);
+  for (size_t i = 0; i < graph.outputs().size(); i++)
+    add(SlotKind::kOutput, graph.outputs()[i].name, graph.type(graph.outputs()[i].value), plan_->outputs[i].upper,
+        plan_->outputs[i].bytes);
+  for (uint32_t node : graph.params()) {
+    const ValueType& type = graph.node(node).out[0];
+    Dims dims;
+    for (const Dim& dim : type.dims) dims.push_back(dim.literal());
+    int64_t count = element_count(std::span<const int64_t>(dims)).value_or(0);
+    add(SlotKind::kParam, graph.leaf_name(node), type, dims, byte_size(type.dtype, count).value_or(0));
+  }
+}
+
+int64_t Program::find(SlotKind kind, std::string_view name) const {
+  std::span<const Slot> list = slots(kind);
+  for (size_t i = 0; i < list.size(); i++)
+    if (list[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
+
+static Status owned_by_model() {
+  return Status(Code::kState, "this program belongs to a model: set params through the model");
+}
+
+Status Program::set_param(std::string_view name, Tensor tensor) {
+  if (shares_params_) return owned_by_model();
+  std::pair<std::string_view, Tensor> change{name, std::move(tensor)};
+  return params_->set({&change, 1});
+}
+
+Status Program::set_params(const std::shared_ptr<Weights>& weights) {
+  if (shares_params_) return owned_by_model();
+  return params_->set_all(*weights);
+}
+
+// ---- running ----
+
+static std::string_view kind_text(SlotKind kind) {
+  return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
+}
+
+Status Program::unknown_slot(SlotKind kind, std::string_view name) const {
+  std::vector<std::string_view> known;
+  for (const Slot& slot : slots(kind)) known.push_back(slot.name);
+  return Status(Code::kNotFound, format("the program has no %s '%s', only %s", std::string(kind_text(kind)).c_str(),
+                                        std::string(name).c_str(), listed(known).c_str()))
+      .with("value", name);
+}
+
+Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const std::string_view> names,
+                                                 size_t count) const {
+  std::vector<size_t> list;
+  if (names.empty() && count > slots(kind).size())
+    return Status(Code::kInvalidArgument, format("%zu %ss were given, the program has %zu", count,
+                                                 std::string(kind_text(kind)).c_str(), slots(kind).size()));
+  for (size_t i = 0; i < count; i++) {
+    int64_t slot = names.empty() ? static_cast<int64_t>(i) : find(kind, names[i]);
+    if (slot < 0) return unknown_slot(kind, names[i]);
+    if (std::find(list.begin(), list.end(), static_cast<size_t>(slot)) != list.end())
+      return Status(Code::kInvalidArgument, format("the %s '%s' is named twice", std::string(kind_text(kind)).c_str(),
+                                                   slots(kind)[static_cast<size_t>(slot)].name.c_str()));
+    list.push_back(static_cast<size_t>(slot));
+  }
+  return list;
+}
+
+Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                                         std::span<const std::string_view> out_names, size_t n_out) {
+  std::vector<size_t> in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
+  std::vector<size_t> out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
+  for (size_t i = 0; i < slots(SlotKind::kInput).size(); i++)
+    if (std::find(in_slots.begin(), in_slots.end(), i) == in_slots.end()) {
+      const std::string& name = slots(SlotKind::kInput)[i].name;
+      return Status(Code::kInvalidArgument, "the input '" + name + "' is missing").with("value", name);
+    }
+  std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
+  auto results = exec->run_once(in_slots, in, out_slots);
+  give_exec(std::move(exec));
+  return results;
+}
+
+Result<std::unique_ptr<Exec>> Program::take_exec() {
+  {
+    std::lock_guard lock(pool_mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Exec> exec = std::move(idle_.back());
+      idle_.pop_back();
+      exec->program_ = shared_from_this();
+      return exec;
+    }
+  }
+  return Exec::create(shared_from_this());
+}
+
+void Program::give_exec(std::unique_ptr<Exec> exec) {
+  exec->forget_bindings();
+  std::shared_ptr<Program> self = std::move(exec->program_);  // released after the lock
+  std::lock_guard lock(pool_mutex_);
+  idle_.push_back(std::move(exec));
+}
+
+Program::~Program() = default;
+
+// ---- reports ----
+
+static void write_slots(JsonWriter& json, const char* key, std::span<const Slot> slots) {
+  json.key(key).begin_array();
+  for (const Slot& slot : slots)
+    json.begin_object()
+        .member("name", std::string_view(slot.name))
+        .member("dtype", name(slot.type.dtype))
+        .member("shape", std::string_view(text_of(slot.type.dims)))
+        .member("upper", std::span<const int64_t>(slot.upper))
+        .member("bytes", slot.bytes)
+        .end_object();
+  json.end_array();
+}
+
+Result<std::string> Program::report(std::string_view what) const {
+  if (what == "dispatch") return dispatch_report(*source_);
+  if (what == "passes") return passes_report(*source_);
+  if (what == "memory") return memory_json(*plan_);
+  if (what == "text") return print(source_->graph()) + plan_text(*plan_);
+  if (what == "bindings") {
+    JsonWriter json;
+    json.begin_object();
+    write_slots(json, "inputs", slots(SlotKind::kInput));
+    write_slots(json, "outputs", slots(SlotKind::kOutput));
+    write_slots(json, "params", slots(SlotKind::kParam));
+    json.end_object();
+    return std::move(json).take();
+  }
+  return Status(Code::kNotFound,
+                "a program has no report '" + std::string(what) + "', only dispatch, passes, memory, bindings, text")
+      .with("value", what);
+}
+
+}  // namespace rlx

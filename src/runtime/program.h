@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program: what a user compiled, for one device, planned at upper sizes, and the param set that its runs read. Any
+// number of execs run it at once. Invariant: a published param set never changes; setting a param publishes another.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/compile.h"
+#include "plan/plan.h"
+#include "runtime/env.h"
+#include "runtime/params.h"
+#include "runtime/weights.h"
+
+namespace rlx {
+
+enum class SlotKind : int32_t { kInput = 1, kOutput = 2, kParam = 3 };  // the values of RLX_INPUT ...
+
+struct Slot {
+  std::string name;
+  ValueType type;     // symbolic
+  Dims upper;         // at the upper sizes
+  int64_t bytes = 0;  // at the upper sizes
+};
+
+class Exec;
+
+class Program : public std::enable_shared_from_this<Program> {
+ public:
+  // Device null: the env's default. Weights null: a private, empty one.
+  static Result<std::shared_ptr<Program>> compile(std::shared_ptr<Env> env, const Graph& graph,
+                                                  std::shared_ptr<Weights> weights, Device* device,
+                                                  const NamedAttrs& given);
+  // Another plan of the same compiled graph that shares its params: what models do. Its own setters refuse
+  // (RLX_E_STATE).
+  static Result<std::shared_ptr<Program>> plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper);
+
+  ~Program();
+
+  const std::shared_ptr<Env>& env() const { return env_; }
+  Device& device() const { return *source_->device; }
+  std::span<const Slot> slots(SlotKind kind) const { return slots_[static_cast<size_t>(kind) - 1]; }
+  int64_t find(SlotKind kind, std::string_view name) const;  // -1: no such slot
+
+  Status set_param(std::string_view name, Tensor tensor);
+  Status set_params(const std::shared_ptr<Weights>& weights);  // all of its names that are params of this program
+
+  // Inputs and outputs by name, or in order of declaration where the names are empty. Results are new host tensors.
+  Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                                  std::span<const std::string_view> out_names, size_t n_out);
+
+  Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"
+
+  const CompiledGraph& source() const { return *source_; }
+  const std::shared_ptr<ParamStore>& params() const { return params_; }
+  const Plan& plan() const { return *plan_; }
+  const Executable& executable() const { return *executable_; }
+
+ private:
+  friend class Exec;
+  Program() = default;
+  static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan);
+  void make_slots();
+  Status unknown_slot(SlotKind kind, std::string_view name) const;
+  Result<std::vector<size_t>> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
+  Result<std::unique_ptr<Exec>> take_exec();
+  void give_exec(std::unique_ptr<Exec> exec);
+
+  std::shared_ptr<Env> env_;
+  std::shared_ptr<const CompiledGraph> source_;
+  std::shared_ptr<ParamStore> params_;
+  bool shares_params_ = false;  // they are the model's to set
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<Executable> executable_;
+  std::vector<Slot> slots_[3];
+  std::mutex pool_mutex_;
+  std::vector<std::unique_ptr<Exec>> idle_;  // for run(); each holds no reference to this program while it is here
+};
+
+}  // namespace rlx
