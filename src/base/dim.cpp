@@ -52,6 +52,28 @@ int Dim::compare(const Dim& a, const Dim& b) {
   return x.size() < y.size() ? -1 : x.size() > y.size();
 }
 
+bool Dim::operator==(const Dim& other) const {
+  if (!terms_ || !other.terms_) return !terms_ && !other.terms_ && literal_ == other.literal_;
+  return terms_ == other.terms_ || (terms_->hash == other.terms_->hash && compare(*this, other) == 0);
+}
+
+static size_t mix(size_t seed, size_t value) {
+  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
+}
+
+static size_t hash_of(const std::vector<Term>& terms) {
+  size_t seed = 1;
+  for (const Term& term : terms) {
+    seed = mix(seed, std::hash<int64_t>()(term.coefficient));
+    for (const AtomPtr& atom : term.atoms) seed = mix(seed, atom->hash);
+  }
+  return seed;
+}
+
+size_t Dim::hash() const {
+  return terms_ ? terms_->hash : std::hash<int64_t>()(literal_);
+}
+
 static std::vector<Term> terms_of(const Dim& dim) {
   if (const Polynomial* polynomial = dim.polynomial()) return polynomial->terms;
   if (dim.literal() == 0) return {};
@@ -73,11 +95,14 @@ Dim Dim::from(Polynomial polynomial) {
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
   Dim dim;
-  dim.terms_ = std::make_shared<const Polynomial>(Polynomial{std::move(merged)});
+  size_t hash = hash_of(merged);
+  dim.terms_ = std::make_shared<const Polynomial>(Polynomial{std::move(merged), hash});
   return dim;
 }
 
 static Dim from_atom(Atom atom) {
+  atom.hash = atom.kind == Atom::kSymbol ? std::hash<std::string>()(atom.name)
+                                         : mix(mix(mix(1, atom.kind), atom.a.hash()), atom.b.hash());
   return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
 }
 
@@ -105,9 +130,28 @@ Dim operator-(const Dim& a, const Dim& b) {
   return a + Dim(-1) * b;
 }
 
+// min(1, n), which says whether a size is not 0.
+static bool is_presence_of(const Atom& atom, const Atom& symbol) {
+  if (atom.kind != Atom::kMin) return false;
+  for (const auto& [one, other] : {std::pair(&atom.a, &atom.b), {&atom.b, &atom.a}})
+    if (const std::string* name = other->symbol_name(); one->is(1) && name && *name == symbol.name) return true;
+  return false;
+}
+
+// n * min(1, n) = n: a symbol is never negative.
+static void drop_presence(std::vector<AtomPtr>& atoms) {
+  std::vector<AtomPtr> symbols;
+  for (const AtomPtr& atom : atoms)
+    if (atom->kind == Atom::kSymbol) symbols.push_back(atom);
+  std::erase_if(atoms, [&](const AtomPtr& atom) {
+    return std::any_of(symbols.begin(), symbols.end(), [&](const AtomPtr& it) { return is_presence_of(*atom, *it); });
+  });
+}
+
 static Term multiply(const Term& a, const Term& b) {
   Term product{multiply(a.coefficient, b.coefficient), a.atoms};
   product.atoms.insert(product.atoms.end(), b.atoms.begin(), b.atoms.end());
+  if (!a.atoms.empty() && !b.atoms.empty()) drop_presence(product.atoms);
   std::sort(product.atoms.begin(), product.atoms.end(),
             [](const AtomPtr& x, const AtomPtr& y) { return compare(*x, *y) < 0; });
   return product;
@@ -173,22 +217,6 @@ Dim min(const Dim& a, const Dim& b) {
 
 // ---- walks ----
 
-static size_t mix(size_t seed, size_t value) {
-  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
-}
-
-size_t Dim::hash() const {
-  if (!terms_) return std::hash<int64_t>()(literal_);
-  size_t seed = 1;
-  for (const Term& term : terms_->terms) {
-    seed = mix(seed, std::hash<int64_t>()(term.coefficient));
-    for (const AtomPtr& atom : term.atoms)
-      seed = atom->kind == Atom::kSymbol ? mix(seed, std::hash<std::string>()(atom->name))
-                                         : mix(mix(mix(seed, atom->kind), atom->a.hash()), atom->b.hash());
-  }
-  return seed;
-}
-
 static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   if (atom.kind == Atom::kSymbol) {
     if (auto size = sizes(atom.name)) return *size;
@@ -246,7 +274,7 @@ Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::strin
     for (const AtomPtr& atom : term.atoms) {
       if (atom->kind == Atom::kSymbol) {
         auto other = replacement(atom->name);
-        product *= other ? *other : Dim::symbol(atom->name);
+        product *= other ? *other : Dim::from({{Term{1, {atom}}}});
         continue;
       }
       Dim a = substitute(atom->a, replacement), b = substitute(atom->b, replacement);

@@ -36,7 +36,7 @@ class Dim {
   Dim& operator*=(const Dim& b) { return *this = *this * b; }
   Dim& operator+=(const Dim& b) { return *this = *this + b; }
 
-  bool operator==(const Dim& other) const { return compare(*this, other) == 0; }
+  bool operator==(const Dim& other) const;
   static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
   size_t hash() const;
   std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
@@ -57,6 +57,7 @@ struct Atom {
   enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin } kind;
   std::string name;  // of a symbol
   Dim a, b;          // operands of the others
+  size_t hash = 0;   // set as it is made, as that of a polynomial
 };
 using AtomPtr = std::shared_ptr<const Atom>;
 
@@ -67,6 +68,7 @@ struct Term {
 
 struct Polynomial {
   std::vector<Term> terms;  // sorted, highest degree first; coefficients are not 0
+  size_t hash = 0;
 };
 
 // Sizes of symbols in a run, or nullopt for one that is not known.
@@ -78,6 +80,10 @@ struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 62;
   int64_t lo = 0, hi = kUnbounded;
 };
+// What a symbol without a declared maximum, and what any size, is at most: checked when sizes are bound, so that facts
+// of integers may rely on it.
+inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize = int64_t{1} << 48;
+
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 

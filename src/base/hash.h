@@ -23,4 +23,10 @@ Hash128 hash128(std::span<const std::byte> bytes, uint64_t seed = 0);
 // The hash of two hashes, order included: hash_combine(a, b) != hash_combine(b, a).
 uint64_t hash_combine(uint64_t first, uint64_t second);
 
+// For tables of names that are asked by string_view.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return hash64(text); }
+};
+
 }  // namespace rlx

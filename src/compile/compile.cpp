@@ -41,12 +41,13 @@ static KernelOptions options_of(const CompileOptions& options, const OpInfo& inf
   return own;
 }
 
-Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node) {
+Found find_kernel(const Device& device, const CompileOptions& options, const Facts& facts, uint32_t node) {
+  const Graph& graph = facts.graph();
   const OpInfo& info = graph.info(graph.node(node));
   KernelOptions own = options_of(options, info);
   if (!info.primitive() && own.dispatch != Dispatch::kNative)
     return {nullptr, own.dispatch == Dispatch::kCommon ? "dispatch=common" : "dispatch=reference"};
-  return device.find(KernelQuery{graph, graph.node(node), own});
+  return device.find(KernelQuery{graph, graph.node(node), own, facts.phases()});
 }
 
 static Status check_expected(const CompileOptions& options, const RewriteReport& report) {
@@ -81,8 +82,8 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   PassContext context;
   context.math = static_cast<Grade>(options.kernels.math);
   context.skip = options.skip;
-  context.refuses = [&](const Graph& graph, Value value) {
-    Found found = find_kernel(device, options, graph, value.node);
+  context.refuses = [&](const Facts& facts, Value value) {
+    Found found = find_kernel(device, options, facts, value.node);
     return found.kernel ? std::string() : found.why_not;
   };
   context.checks_indices = options.kernels.bounds == Bounds::kError;
@@ -92,7 +93,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
-    graph = RLX_TRY(pass.run(graph, context));
+    graph = RLX_TRY(pass.run(std::move(graph), context));
     if (Status status = verify(graph); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
     RLX_TRY(dump(graph, options, ++number, pass.name));
@@ -104,10 +105,11 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options) {
   auto source = std::make_shared<CompiledGraph>();
   Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
+  Facts facts(graph);
   std::vector<const Kernel*> kernels(graph.nodes().size(), nullptr);
   for (uint32_t i = 0; i < kernels.size(); i++)
-    if (!graph.info(graph.node(i)).is(kLeaf) && !is_resident(graph, {i, 0}))
-      kernels[i] = find_kernel(device, options, graph, i).kernel;
+    if (!graph.info(graph.node(i)).is(kLeaf) && !facts.is_resident({i, 0}))
+      kernels[i] = find_kernel(device, options, facts, i).kernel;
   source->device = &device;
   source->lowered = std::make_shared<const Lowered>(
       lower(std::move(graph), options.kernels, std::move(kernels), device.info().prologue));

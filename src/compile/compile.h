@@ -32,7 +32,7 @@ Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const 
 std::vector<std::string_view> pass_names();  // in order
 
 // What the device says of one node under these options; composites have no kernel where dispatch is not native.
-Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node);
+Found find_kernel(const Device& device, const CompileOptions& options, const Facts& facts, uint32_t node);
 
 // Reports, as JSON.
 std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused

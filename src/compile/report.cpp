@@ -35,6 +35,7 @@ static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std:
 
 std::string dispatch_report(const CompiledGraph& source) {
   const Graph& graph = source.graph();
+  Facts facts(graph);
   Layouts layouts = choose_layouts(*source.lowered);
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
@@ -42,7 +43,7 @@ std::string dispatch_report(const CompiledGraph& source) {
     if (graph.info(graph.node(i)).is(kLeaf)) continue;
     bool has_kernel = source.lowered->kernels[i] && !is_view(layouts, i);
     write_node(json, graph, i, path_text(*source.lowered, layouts, i),
-               has_kernel ? find_kernel(*source.device, source.options, graph, i) : Found());
+               has_kernel ? find_kernel(*source.device, source.options, facts, i) : Found());
   }
   json.end_array().key("expanded").begin_array();
   for (const RewriteReport::Line& line : source.report.lines)
@@ -52,12 +53,13 @@ std::string dispatch_report(const CompiledGraph& source) {
 }
 
 std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options) {
+  Facts facts(graph);
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const OpInfo& info = graph.info(graph.node(i));
     if (info.is(kLeaf)) continue;
-    Found found = find_kernel(device, options, graph, i);
+    Found found = find_kernel(device, options, facts, i);
     std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
                                          : (info.primitive() ? "unsupported" : "expanded");
     write_node(json, graph, i, path, found);

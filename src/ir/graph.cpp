@@ -19,54 +19,102 @@ bool all_literal(std::span<const Dim> dims) {
   return std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is_literal(); });
 }
 
-// ---- symbols and guards ----
+// ---- symbols ----
 
-Interval Graph::symbol_range(std::string_view name) const {
-  for (const auto& [symbol, range] : symbols_)
-    if (symbol == name) return range;
-  return {};
+const std::pair<std::string, Interval>* Graph::find_symbol(std::string_view name) const {
+  for (const Graph* graph = this; graph; graph = graph->around_) {
+    auto found = graph->symbol_index_.find(name);
+    if (found != graph->symbol_index_.end()) return &graph->symbols_[found->second];
+  }
+  return nullptr;
 }
 
-Interval Graph::range(const Dim& dim) const {
+bool Graph::has_symbol(std::string_view name) const {
+  return find_symbol(name) != nullptr;
+}
+
+Interval Graph::symbol_range(std::string_view name) const {
+  const auto* found = find_symbol(name);
+  return found ? found->second : Interval();
+}
+
+Interval Graph::declared_range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return symbol_range(name); });
 }
 
+Interval Graph::range(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) {
+    Interval range = symbol_range(name);
+    if (range.hi == Interval::kUnbounded) range.hi = std::max(range.lo, kLargestSymbol);
+    return range;
+  });
+}
+
 Status Graph::declare_symbol(std::string_view name, Interval range) {
-  for (auto& [symbol, known] : symbols_) {
-    if (symbol != name) continue;
-    Interval both{std::max(known.lo, range.lo), std::min(known.hi, range.hi)};
-    if (both.lo > both.hi)
-      return Status(Code::kRange, format("the size '%s' cannot be in [%lld, %lld] and in [%lld, %lld]", symbol.c_str(),
-                                         static_cast<long long>(known.lo), static_cast<long long>(known.hi),
-                                         static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
-          .with("value", symbol);
-    known = both;
-    return {};
-  }
-  if (range.lo > range.hi || range.lo < 0)
+  const auto* known = find_symbol(name);
+  Interval before = known ? known->second : Interval();
+  Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
+  if (!known && (range.lo > range.hi || range.lo < 0))
     return Status(Code::kRange, format("the size '%s' has no legal value: [%lld, %lld]", std::string(name).c_str(),
                                        static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
         .with("value", name);
-  symbols_.emplace_back(name, range);
+  if (both.lo > both.hi)
+    return Status(Code::kRange,
+                  format("the size '%s' cannot be in [%lld, %lld] and in [%lld, %lld]", std::string(name).c_str(),
+                         static_cast<long long>(before.lo), static_cast<long long>(before.hi),
+                         static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
+        .with("value", name);
+  if (known && both.lo == before.lo && both.hi == before.hi) return {};
+  auto own = symbol_index_.find(name);
+  if (own != symbol_index_.end()) {
+    narrowed_.emplace_back(own->second, before);
+    symbols_[own->second].second = both;
+  } else {
+    symbol_index_.emplace(name, static_cast<uint32_t>(symbols_.size()));
+    symbols_.emplace_back(name, both);
+  }
   return {};
 }
 
+// ---- guards ----
+
+// The same for a = b and b = a, which differ in the sign of their difference.
+static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
+  if (relation == Guard::kLessEqual) return difference.hash();
+  return difference.hash() ^ (Dim(-1) * difference).hash();
+}
+
+bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
+  if (guards_.empty() && !around_) return false;
+  auto [first, last] = guard_index_.equal_range(guard_hash(relation, difference));
+  for (auto at = first; at != last; ++at) {
+    const Guard& guard = guards_[at->second];
+    if (guard.relation != relation) continue;
+    if (guard.b - guard.a == difference || (relation == Guard::kEqual && guard.a - guard.b == difference)) return true;
+  }
+  return around_ && around_->has_guard(relation, difference);
+}
+
+bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  if (a == b) return true;
+  Dim difference = b - a;
+  if (relation == Guard::kEqual) return difference.is(0) || has_guard(Guard::kEqual, difference);
+  return range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference) || has_guard(Guard::kEqual, difference);
+}
+
 Status Graph::add_guard(Guard guard) {
-  Interval difference = range(guard.b - guard.a);
-  bool proved = guard.relation == Guard::kEqual ? guard.a == guard.b : difference.lo >= 0;
-  bool refuted = guard.relation == Guard::kEqual ? difference.lo > 0 || difference.hi < 0 : difference.hi < 0;
-  if (proved) return {};
+  if (guard.a == guard.b) return {};
+  Dim difference = guard.b - guard.a;
+  Interval by = range(difference);
+  bool refuted = by.hi < 0 || (guard.relation == Guard::kEqual && by.lo > 0);
   if (refuted)
     return Status(Code::kShape,
                   format("%s%s %s %s does not hold", guard.where.empty() ? "" : (guard.where + ": ").c_str(),
                          guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=", guard.b.text().c_str()));
-  if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) guards_.push_back(std::move(guard));
+  if (implies(guard.relation, guard.a, guard.b)) return {};
+  guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
+  guards_.push_back(std::move(guard));
   return {};
-}
-
-bool Graph::implies_le(const Dim& a, const Dim& b) const {
-  if (range(b - a).lo >= 0) return true;
-  return std::find(guards_.begin(), guards_.end(), Guard{Guard::kLessEqual, a, b, {}}) != guards_.end();
 }
 
 // ---- building ----
@@ -74,7 +122,7 @@ bool Graph::implies_le(const Dim& a, const Dim& b) const {
 std::string Graph::describe(uint32_t node) const {
   const Node& it = nodes_[node];
   std::string text(info(it).name);
-  if (info(it).is(kLeaf) && it.attrs.info()->attrs[0].name == "name") return text + " '" + leaf_name(node) + "'";
+  if (info(it).is(kInterface)) return text + " '" + leaf_name(node) + "'";
   if (!it.name.empty()) text += " '" + it.name + "'";
   return text + " (%" + std::to_string(node) + ")";
 }
@@ -213,6 +261,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
   }
   Value value = RLX_TRY(add(Op::kInput, {}, leaf_attrs(name, dtype, std::move(dims))));
   inputs_.push_back(value.node);
+  leaf_index_.emplace(name, value.node);
   return value;
 }
 
@@ -220,6 +269,7 @@ Result<Value> Graph::add_param(std::string_view name, DType dtype, std::vector<D
   RLX_TRY(check_leaf(*this, name, dims));
   Value value = RLX_TRY(add(Op::kParam, {}, leaf_attrs(name, dtype, std::move(dims))));
   params_.push_back(value.node);
+  leaf_index_.emplace(name, value.node);
   return value;
 }
 
@@ -232,9 +282,9 @@ Status Graph::add_output(std::string_view name, Value value) {
     return Status(Code::kInvalidArgument, "output '" + std::string(name) + "': no value of this graph")
         .with("value", name);
   if (name.empty()) return Status(Code::kInvalidArgument, "an output needs a name");
-  for (const GraphOutput& output : outputs_)
-    if (output.name == name)
-      return Status(Code::kExists, "there is already an output '" + std::string(name) + "'").with("value", name);
+  if (has_output(name))
+    return Status(Code::kExists, "there is already an output '" + std::string(name) + "'").with("value", name);
+  output_index_.emplace(name, static_cast<uint32_t>(outputs_.size()));
   outputs_.push_back({std::string(name), value});
   return {};
 }
@@ -242,10 +292,8 @@ Status Graph::add_output(std::string_view name, Value value) {
 // ---- looking ----
 
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
-  for (auto* list : {&inputs_, &params_})
-    for (uint32_t node : *list)
-      if (leaf_name(node) == name) return Value{node, 0};
-  return std::nullopt;
+  auto found = leaf_index_.find(name);
+  return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
 }
 
 const Tensor* Graph::constant(Value value) const {
@@ -277,19 +325,107 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
   }
 }
 
-// By the attributes that name such sizes, `symbol` and `symbols`.
+void visit_decided_sizes(const Node& node, const std::function<void(const std::string&)>& body) {
+  if (!node.attrs.info()->names_sizes) return;
+  const Attrs& attrs = node.attrs;
+  for (const AttrDef& def : attrs.info()->attrs) {
+    if (def.name == "symbol" && def.kind == AttrKind::kStr && attrs.has(def.name)) body(attrs.str(def.name));
+    if (def.name == "symbols" && def.kind == AttrKind::kStrs && attrs.has(def.name))
+      for (const std::string& symbol : attrs.strs(def.name)) body(symbol);
+  }
+}
+
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    const Attrs& attrs = graph.node(i).attrs;
-    for (const AttrDef& def : attrs.info()->attrs) {
-      if (!attrs.has(def.name)) continue;
-      if (def.name == "symbol" && def.kind == AttrKind::kStr) sizes.push_back({attrs.str("symbol"), i});
-      if (def.name == "symbols" && def.kind == AttrKind::kStrs)
-        for (const std::string& symbol : attrs.strs("symbols")) sizes.push_back({symbol, i});
-    }
-  }
+  for (uint32_t i = 0; i < graph.nodes().size(); i++)
+    visit_decided_sizes(graph.node(i), [&](const std::string& symbol) { sizes.push_back({symbol, i}); });
   return sizes;
+}
+
+// ---- rewriting ----
+
+Value Graph::append(Node node) {
+  nodes_.push_back(std::move(node));
+  return {static_cast<uint32_t>(nodes_.size() - 1), 0};
+}
+
+Value Graph::append_copy(const Graph& from, uint32_t index, std::vector<Value> in) {
+  Node copy = from.nodes_[index];
+  copy.in = std::move(in);
+  Value value = append(std::move(copy));
+  if (!from.info(from.nodes_[index]).is(kInterface)) return value;
+  const std::string& name = leaf_name(value.node);
+  leaf_index_.emplace(name, value.node);
+  (from.info(from.nodes_[index]).is(kVaries) ? inputs_ : params_).push_back(value.node);
+  return value;
+}
+
+void Graph::roll_back(const Mark& mark) {
+  while (narrowed_.size() > mark.narrowed) {
+    symbols_[narrowed_.back().first].second = narrowed_.back().second;
+    narrowed_.pop_back();
+  }
+  while (symbols_.size() > mark.symbols) {
+    symbol_index_.erase(symbols_.back().first);
+    symbols_.pop_back();
+  }
+  while (guards_.size() > mark.guards) {
+    const Guard& guard = guards_.back();
+    auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, guard.b - guard.a));
+    auto index = static_cast<uint32_t>(guards_.size() - 1);
+    guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+    guards_.pop_back();
+  }
+  while (nodes_.size() > mark.nodes) nodes_.pop_back();
+}
+
+Graph Graph::reordered(std::span<const uint32_t> order) && {
+  std::vector<uint32_t> map(nodes_.size(), UINT32_MAX);
+  std::deque<Node> nodes;
+  for (uint32_t index : order) {
+    map[index] = static_cast<uint32_t>(nodes.size());
+    nodes.push_back(std::move(nodes_[index]));
+    for (Value& value : nodes.back().in)
+      if (present(value)) value.node = map[value.node];
+  }
+  nodes_ = std::move(nodes);
+  for (auto* list : {&inputs_, &params_})
+    for (uint32_t& node : *list) node = map[node];
+  for (auto& [name, node] : leaf_index_) node = map[node];
+  for (GraphOutput& output : outputs_) output.value.node = map[output.value.node];
+  return std::move(*this);
+}
+
+// Where a node and its decomposition both decide a size, the later counts.
+std::vector<bool> needed_nodes(const Graph& graph) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  ByName<uint32_t> deciders;
+  for (const DecidedSize& size : decided_sizes(graph)) deciders[size.symbol] = size.node;
+  auto need_decider = [&](const std::string& symbol) {
+    if (auto found = deciders.find(symbol); found != deciders.end()) needed[found->second] = true;
+  };
+  for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
+  for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
+  for (uint32_t leaf : graph.params()) needed[leaf] = true;
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, need_decider);
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (!needed[i] && graph.info(node).is(kPure)) continue;
+    needed[i] = true;
+    for (Value in : node.in)
+      if (present(in)) needed[in.node] = true;
+    if (!deciders.empty()) visit_symbols(node, need_decider);
+  }
+  return needed;
+}
+
+Graph drop_dead(Graph graph) {
+  std::vector<bool> needed = needed_nodes(graph);
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < needed.size(); i++)
+    if (needed[i]) order.push_back(i);
+  return order.size() == needed.size() ? graph : std::move(graph).reordered(order);
 }
 
 }  // namespace rlx

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes in topological order, each with typed outputs that inference gave it. A graph only grows; what changes
-// one builds another. The invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
+// Graph: nodes in topological order, each with typed outputs that inference gave it. Whatever has a name is found by
+// hash. A graph only grows, but in the hands of the rewriter, which may roll back what it has just added. The
+// invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
 #include <deque>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/dim.h"
 #include "base/dtype.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "ir/attr.h"
 #include "ir/op.h"
@@ -63,9 +66,14 @@ struct Guard {
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
 
+template <class T>
+using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
 class Graph {
  public:
-  explicit Graph(std::string name = "", const OpTable* table = &op_table()) : name_(std::move(name)), table_(table) {}
+  // `around`: a graph whose symbols and guards hold here too, without being copied; it outlives this one.
+  explicit Graph(std::string name = "", const OpTable* table = &op_table(), const Graph* around = nullptr)
+      : name_(std::move(name)), table_(table), around_(around) {}
 
   const std::string& name() const { return name_; }
   const OpTable& table() const { return *table_; }
@@ -76,14 +84,15 @@ class Graph {
   Status declare_symbol(std::string_view name, Interval range);
   const std::vector<std::pair<std::string, Interval>>& symbols() const { return symbols_; }
   Interval symbol_range(std::string_view name) const;  // [0, unbounded] for one that nobody declared
-  Interval range(const Dim& dim) const;
-  Status add_guard(Guard guard);  // dropped when the ranges prove it, RLX_E_SHAPE when they refute it
+  bool has_symbol(std::string_view name) const;
+  Interval range(const Dim& dim) const;           // an open symbol is at most kLargestSymbol
+  Interval declared_range(const Dim& dim) const;  // an open end stays open
+  Status add_guard(Guard guard);  // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
   const std::vector<Guard>& guards() const { return guards_; }
-  bool implies_le(const Dim& a, const Dim& b) const;  // a <= b by the ranges or by a guard
+  bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
-  // names the op, the input or attribute, what was expected and what came. `internal`: ops that users may not build are
-  // legal.
+  // names the op, the input or attribute, what was expected and what came.
   Result<Value> add(Op op, std::span<const Value> in, const NamedAttrs& attrs = {}, std::string name = {});
   Result<Value> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name = {});
   Result<Value> add_input(std::string_view name, DType dtype, std::vector<Dim> dims);
@@ -101,18 +110,44 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::string& leaf_name(uint32_t node) const { return nodes_[node].attrs.str("name"); }
   std::optional<Value> find_leaf(std::string_view name) const;  // an input or param
-  const Tensor* constant(Value value) const;                    // its tensor, or null
-  std::string describe(uint32_t node) const;                    // "layer_norm 'encoder.0.norm' (%17)", for messages
+  bool has_output(std::string_view name) const { return output_index_.contains(name); }
+  const Tensor* constant(Value value) const;  // its tensor, or null
+  std::string describe(uint32_t node) const;  // "layer_norm 'encoder.0.norm' (%17)", for messages
+
+  // ---- for what rewrites graphs ----
+  // A node whose types are known, as those of a copy are. The verifier infers them again.
+  Value append(Node node);
+  // The same for a leaf of another graph, a constant or a plain node, on inputs of this one.
+  Value append_copy(const Graph& from, uint32_t node, std::vector<Value> in);
+  void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
+  void set_output(size_t output, Value value) { outputs_[output].value = value; }               // of the same type
+  // What roll_back undoes: nodes (no leaves), guards and symbols that came, ranges that narrowed.
+  struct Mark {
+    size_t nodes, symbols, guards, narrowed;
+  };
+  Mark mark() const { return {nodes_.size(), symbols_.size(), guards_.size(), narrowed_.size()}; }
+  void roll_back(const Mark& mark);
+  // These nodes in this order, which must be topological and hold all leaves and whatever they read.
+  Graph reordered(std::span<const uint32_t> order) &&;
 
  private:
   friend Status infer_node(Graph&, const OpInfo&, Node&);
+  const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
+  bool has_guard(Guard::Relation relation, const Dim& difference) const;
+
   std::string name_;
   const OpTable* table_;
+  const Graph* around_;
   std::deque<Node> nodes_;  // a deque: a node stays where it is while others are added
   std::vector<uint32_t> inputs_, params_;
+  ByName<uint32_t> leaf_index_;
   std::vector<GraphOutput> outputs_;
+  ByName<uint32_t> output_index_;
   std::vector<std::pair<std::string, Interval>> symbols_;
+  ByName<uint32_t> symbol_index_;
+  std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its range before: for roll_back
   std::vector<Guard> guards_;
+  std::unordered_multimap<size_t, uint32_t> guard_index_;  // by what the difference b - a hashes to
 };
 
 // How often each value is used, by nodes and as a graph output.
@@ -128,6 +163,11 @@ struct DecidedSize {
   uint32_t node;
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
+void visit_decided_sizes(const Node& node, const std::function<void(const std::string&)>& body);  // of one node
+
+// By node: needed by an output, an effect or a guard; or a leaf of the interface.
+std::vector<bool> needed_nodes(const Graph& graph);
+Graph drop_dead(Graph graph);  // the others go
 
 // What inference sees of a node. `out` arrives with the dtypes that the signature gives.
 struct InferArgs {

@@ -34,6 +34,9 @@ enum Trait : uint32_t {
   kInternal = 32,    // made by passes, refused from users
   kLeaf = 64,        // input, param, constant
   kSpelling = 128,   // a composite that says no more than its decomposition: canonicalize writes that instead
+  kInterface = 256,  // a leaf with a name, which the user gives: input, param
+  kVaries = 512,     // not known before a run, whatever its inputs are
+  kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
 };
 
 // OPS.md 3.7. kNone_ marks ops whose outputs are exact copies or that have no numbers.
@@ -43,11 +46,13 @@ enum class Tol : uint8_t { kE0, kU1, kU4, kU16, kSUM, kACT, kNRM, kATT, kLIN, kQ
 enum class Fuse : uint8_t { kNever, kDerived, kWritten };
 
 struct InferArgs;
+struct FactArgs;
 struct EvalArgs;
 class Expr;
 class Inputs;
 using InferFn = Status (*)(InferArgs&);
 using EvalFn = Status (*)(EvalArgs&);
+using FactFn = void (*)(FactArgs&);
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that any dense dtype may come through, each of its own.
@@ -77,10 +82,12 @@ struct OpInfo {
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
   Fuse fuse = Fuse::kNever;
+  FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for a primitive
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
+  bool names_sizes = false;         // has an attribute for sizes that its contents decide: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }

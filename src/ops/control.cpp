@@ -138,7 +138,7 @@ struct JoinedSizes {
     for (const Pair& pair : pairs)
       if (pair.a == a && pair.b == b) return Dim::symbol(pair.symbol);
     std::string symbol = RLX_TRY(next_name());
-    Interval x = then.range(a), y = otherwise.range(b);
+    Interval x = then.declared_range(a), y = otherwise.declared_range(b);
     RLX_TRY(args.graph.declare_symbol(symbol, {std::max<int64_t>(0, std::min(x.lo, y.lo)), std::max(x.hi, y.hi)}));
     pairs.push_back({a, b, symbol});
     return Dim::symbol(symbol);

@@ -120,8 +120,7 @@ Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in
 }
 
 Status infer_composite(InferArgs& args) {
-  Graph aside("", &args.graph.table());
-  for (const auto& [symbol, range] : args.graph.symbols()) RLX_TRY(aside.declare_symbol(symbol, range));
+  Graph aside("", &args.graph.table(), &args.graph);
   Builder builder(aside);
   std::vector<Expr> in;
   for (size_t i = 0; i < args.in.size(); i++) {
@@ -134,15 +133,17 @@ Status infer_composite(InferArgs& args) {
                     : aside.add_input("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims);
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
-  size_t known = aside.symbols().size();
   Outputs outputs = decompose(builder, args.info, in, args.attrs);
   RLX_TRY(Status(builder.status()));
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());
-  for (const auto& [symbol, range] : aside.symbols()) RLX_TRY(args.graph.declare_symbol(symbol, range));
-  // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
-  if (aside.symbols().size() > known) args.attrs = args.attrs.with("symbol", aside.symbols()[known].first);
+  for (const auto& [symbol, range] : aside.symbols()) {
+    // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
+    if (!args.graph.has_symbol(symbol) && args.info.names_sizes && !args.attrs.has("symbol"))
+      args.attrs = args.attrs.with("symbol", symbol);
+    RLX_TRY(args.graph.declare_symbol(symbol, range));
+  }
   for (const Guard& guard : aside.guards())
     RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where}));
   return {};

@@ -56,14 +56,10 @@ static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
 
 // The dot keeps it apart from what users call their sizes.
 std::string fresh_symbol(const Graph& graph, std::string_view op) {
-  auto taken = [&](const std::string& name) {
-    return std::any_of(graph.symbols().begin(), graph.symbols().end(),
-                       [&](auto& known) { return known.first == name; });
-  };
   size_t number = 0;
   std::string name;
   do name = std::string(op) + "." + std::to_string(number++);
-  while (taken(name));
+  while (graph.has_symbol(name));
   return name;
 }
 

@@ -161,8 +161,10 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
   }
   auto from_end = [&](const Dim& bound) { return bound.is_literal() && bound.literal() < 0 ? n + bound : bound; };
   auto clamp = [&](const Dim& bound, const Dim& lo, const Dim& hi) {
-    Dim low = args.graph.implies_le(lo, bound) ? bound : max(bound, lo);
-    return args.graph.implies_le(low, hi) ? low : args.graph.implies_le(hi, low) ? hi : min(low, hi);
+    Dim low = args.graph.implies(Guard::kLessEqual, lo, bound) ? bound : max(bound, lo);
+    return args.graph.implies(Guard::kLessEqual, low, hi)   ? low
+           : args.graph.implies(Guard::kLessEqual, hi, low) ? hi
+                                                            : min(low, hi);
   };
   if (step > 0) {
     // The exporters' "to the end"; a start past the end makes the length negative, hence 0.

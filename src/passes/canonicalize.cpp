@@ -6,14 +6,13 @@
 
 namespace rlx {
 
-Result<Graph> canonicalize(const Graph& graph, PassContext& context) {
-  RuleSet rules;
-  add_view_rules(rules);
-  add_arithmetic_rules(rules);
-  add_mask_rules(rules);
+Result<Graph> canonicalize(Graph graph, PassContext& context) {
+  static const RuleSet kRules{add_view_rules, add_arithmetic_rules, add_mask_rules};
   RewriteOptions options = context.rewrite_options("canonicalize");
-  options.expands = [](const Graph& g, Value value) { return g.info(g.node(value)).is(kSpelling); };
-  return rewrite(graph, rules, options);
+  options.expands = [](const Facts& facts, Value value) {
+    return facts.graph().info(facts.graph().node(value)).is(kSpelling);
+  };
+  return rewrite(std::move(graph), kRules, options);
 }
 
 }  // namespace rlx

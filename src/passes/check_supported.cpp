@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes nothing: fails when a node is left without a kernel, naming every such node and why each kernel refused.
+#include "ir/facts.h"
 #include "passes/pass.h"
-#include "plan/phase.h"
 
 namespace rlx {
 
-Result<Graph> check_supported(const Graph& graph, PassContext& context) {
+Result<Graph> check_supported(Graph graph, PassContext& context) {
+  Facts facts(graph);
   std::string refused;
   size_t count = 0;
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const Node& node = graph.node(i);
-    if (graph.info(node).is(kLeaf) || is_resident(graph, {i, 0})) continue;
-    std::string why = context.refuses ? context.refuses(graph, {i, 0}) : "no device";
+    if (graph.info(node).is(kLeaf) || facts.is_resident({i, 0})) continue;
+    std::string why = context.refuses ? context.refuses(facts, {i, 0}) : "no device";
     if (why.empty()) continue;
     refused += "\n  " + graph.describe(i) + ": " + why;
     count++;

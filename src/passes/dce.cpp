@@ -4,8 +4,8 @@
 
 namespace rlx {
 
-Result<Graph> drop_dead_nodes(const Graph& graph, PassContext&) {
-  return drop_dead(graph);
+Result<Graph> drop_dead_nodes(Graph graph, PassContext&) {
+  return drop_dead(std::move(graph));
 }
 
 }  // namespace rlx

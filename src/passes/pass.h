@@ -18,25 +18,25 @@ struct PassContext {
   std::vector<std::string> skip;  // passes and rules to leave out
   // Why the device has no kernel for a node as it stands; empty: it has one. Null: a device that has none for
   // composites.
-  std::function<std::string(const Graph&, Value)> refuses = nullptr;
+  std::function<std::string(const Facts&, Value)> refuses = nullptr;
   bool checks_indices = true;  // of RewriteOptions
   RewriteReport* report = nullptr;
 
-  bool supports(const Graph& graph, Value value) const { return refuses && refuses(graph, value).empty(); }
+  bool supports(const Facts& facts, Value value) const { return refuses && refuses(facts, value).empty(); }
   RewriteOptions rewrite_options(std::string_view pass) const;
 };
 
-using PassFn = Result<Graph> (*)(const Graph&, PassContext&);
+using PassFn = Result<Graph> (*)(Graph, PassContext&);
 
 // The passes; compile.cpp lists them in order. One file each.
-Result<Graph> canonicalize(const Graph& graph, PassContext& context);
-Result<Graph> fold_constants(const Graph& graph, PassContext& context);
-Result<Graph> fuse_composites(const Graph& graph, PassContext& context);
-Result<Graph> merge_siblings(const Graph& graph, PassContext& context);
-Result<Graph> expand_composites(const Graph& graph, PassContext& context);
-Result<Graph> simplify(const Graph& graph, PassContext& context);
-Result<Graph> group_elementwise(const Graph& graph, PassContext& context);
-Result<Graph> drop_dead_nodes(const Graph& graph, PassContext& context);
-Result<Graph> check_supported(const Graph& graph, PassContext& context);
+Result<Graph> canonicalize(Graph graph, PassContext& context);
+Result<Graph> fold_constants(Graph graph, PassContext& context);
+Result<Graph> fuse_composites(Graph graph, PassContext& context);
+Result<Graph> merge_siblings(Graph graph, PassContext& context);
+Result<Graph> expand_composites(Graph graph, PassContext& context);
+Result<Graph> simplify(Graph graph, PassContext& context);
+Result<Graph> group_elementwise(Graph graph, PassContext& context);
+Result<Graph> drop_dead_nodes(Graph graph, PassContext& context);
+Result<Graph> check_supported(Graph graph, PassContext& context);
 
 }  // namespace rlx

@@ -4,29 +4,24 @@
 namespace rlx {
 
 Rebuild::Rebuild(const Graph& from) : from_(from), to_(from.name(), &from.table()), map_(from.nodes().size()) {
-  auto leaves = [&]() -> Status {
+  auto declare = [&]() -> Status {
     for (const auto& [name, range] : from.symbols()) RLX_TRY(to_.declare_symbol(name, range));
     for (const Guard& guard : from.guards()) RLX_TRY(to_.add_guard(guard));
-    for (uint32_t node : from.inputs())
-      set(node,
-          {RLX_TRY(to_.add_input(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
-    for (uint32_t node : from.params())
-      set(node,
-          {RLX_TRY(to_.add_param(from.leaf_name(node), from.node(node).out[0].dtype, from.node(node).out[0].dims))});
     return {};
   };
-  status_ = leaves();
+  status_ = declare();
+  for (uint32_t node : from.inputs()) copy(node);
+  for (uint32_t node : from.params()) copy(node);
 }
 
-Status Rebuild::copy(uint32_t index) {
+void Rebuild::copy(uint32_t index) {
   const Node& node = from_.node(index);
   std::vector<Value> in;
   for (Value value : node.in) in.push_back(mapped(value));
-  Value first = RLX_TRY(to_.add(from_.info(node), in, node.attrs, node.name));
+  Value first = to_.append_copy(from_, index, std::move(in));
   std::vector<Value> values;
   for (uint32_t i = 0; i < node.out.size(); i++) values.push_back({first.node, i});
   set(index, std::move(values));
-  return {};
 }
 
 Result<Graph> Rebuild::finish() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying a graph node by node into a new one, for passes that leave most of it as it is. Invariant: inputs, params,
-// symbols and guards arrive in their order before any other node is asked for.
+// Copying a graph node by node into a new one, for passes that leave most of it as it is. Types travel with the copies.
+// Invariant: inputs, params, symbols and guards arrive in their order before any other node is asked for.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ class Rebuild {
   bool is_done(uint32_t node) const { return !map_[node].empty(); }
   Value mapped(Value value) const { return present(value) ? map_[value.node][value.output] : value; }
   void set(uint32_t node, std::vector<Value> values) { map_[node] = std::move(values); }
-  Status copy(uint32_t index);  // with its inputs as mapped
-  Result<Graph> finish();       // adds the outputs
+  void copy(uint32_t index);  // with its inputs as mapped
+  Result<Graph> finish();     // adds the outputs
   Graph& graph() { return to_; }
 
  private:

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/facts.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
-#include "plan/phase.h"
 
 namespace rlx {
 
@@ -18,7 +18,7 @@ constexpr size_t kMostNodes = 40, kMostInputs = 24;
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+  Grouping(const Graph& graph, PassContext& context) : graph_(graph), facts_(graph), context_(context) {}
 
   Result<Graph> run() {
     assign();
@@ -30,7 +30,7 @@ class Grouping {
       if (is_inner) continue;  // made as part of its region
       bool is_root = region_[i] == i && stands_[i];
       if (!is_root || members_[i].size() < 2) {
-        RLX_TRY(rebuild.copy(i));
+        rebuild.copy(i);
       } else {
         RLX_TRY(add_region(i, rebuild));
       }
@@ -43,7 +43,7 @@ class Grouping {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
     if (!info.is(kElementwise) || info.is(kLeaf) || node.op == Op::kStopGradient || node.out.size() != 1) return false;
-    return !is_resident(graph_, {index, 0}) && context_.supports(graph_, {index, 0});
+    return !facts_.is_resident({index, 0}) && context_.supports(facts_, {index, 0});
   }
 
   // From the last node to the first, so that users have their region before what they use.
@@ -97,9 +97,21 @@ class Grouping {
     return list;
   }
 
+  // Those that the region names, with what is known of them.
+  Status declare_symbols(uint32_t root, Graph& graph) const {
+    Status status;
+    auto declare = [&](const std::string& symbol) {
+      if (status.ok()) status = graph.declare_symbol(symbol, graph_.symbol_range(symbol));
+    };
+    for (uint32_t member : members_[root]) visit_symbols(graph_.node(member), declare);
+    for (Value value : external_inputs(root))
+      for (const Dim& dim : graph_.type(value).dims) visit_symbols(dim, declare);
+    return status;
+  }
+
   Result<std::shared_ptr<const Graph>> body_of(uint32_t root) const {
     Graph body("", &graph_.table());
-    for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(body.declare_symbol(symbol, range));
+    RLX_TRY(declare_symbols(root, body));
     std::map<Value, Value> map;
     std::vector<Value> inputs = external_inputs(root);
     for (size_t i = 0; i < inputs.size(); i++)
@@ -123,8 +135,7 @@ class Grouping {
     auto body = body_of(root);
     if (!body.ok()) return false;
     Graph trial("", &graph_.table());
-    for (const auto& [symbol, range] : graph_.symbols())
-      if (!trial.declare_symbol(symbol, range).ok()) return false;
+    if (!declare_symbols(root, trial).ok()) return false;
     std::vector<Value> in;
     for (uint32_t leaf : (*body)->inputs()) {
       const ValueType& type = (*body)->node(leaf).out[0];
@@ -133,7 +144,7 @@ class Grouping {
       in.push_back(*value);
     }
     auto region = trial.add(Op::kElementwiseRegion, in, {{"body", *body}});
-    return region.ok() && context_.supports(trial, *region);
+    return region.ok() && context_.supports(Facts(trial), *region);
   }
 
   Status add_region(uint32_t root, Rebuild& rebuild) {
@@ -151,6 +162,7 @@ class Grouping {
   }
 
   const Graph& graph_;
+  Facts facts_;
   PassContext& context_;
   std::vector<uint32_t> region_;                // by node: the root of its region
   std::vector<std::vector<uint32_t>> members_;  // by root
@@ -159,7 +171,7 @@ class Grouping {
 
 }  // namespace
 
-Result<Graph> group_elementwise(const Graph& graph, PassContext& context) {
+Result<Graph> group_elementwise(Graph graph, PassContext& context) {
   if (!context.refuses) return graph;
   return Grouping(graph, context).run();
 }

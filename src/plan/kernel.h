@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/bounds.h"
+#include "ir/facts.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -29,10 +30,11 @@ struct KernelQuery {
   const Graph& graph;
   const Node& node;
   const KernelOptions& options;
+  std::span<const Phase> phases;  // of the graph, by node
 
   const ValueType& type(size_t input) const { return graph.type(node.in[input]); }
   bool has(size_t input) const { return input < node.in.size() && present(node.in[input]); }
-  bool resident(size_t input) const;
+  bool resident(size_t input) const { return has(input) && phases[node.in[input].node] == Phase::kResident; }
 };
 
 // The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. Made

@@ -29,7 +29,8 @@ static void add_form(Lowered& lowered, const Kernel* kernel, uint32_t reader, Va
 Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> kernels, bool with_prologue) {
   Lowered lowered{std::move(graph), options, {}, std::move(kernels), {}};
   const Graph& g = lowered.graph;
-  lowered.phases = phases_of(g);
+  Facts facts(g);
+  lowered.phases.assign(facts.phases().begin(), facts.phases().end());
   if (!with_prologue)
     for (uint32_t i = 0; i < g.nodes().size(); i++)
       if (!g.node(i).in.empty() || !g.info(g.node(i)).is(kLeaf)) lowered.phases[i] = Phase::kRun;
@@ -60,7 +61,7 @@ uint32_t Lowered::resident_of(uint32_t reader, size_t input) const {
   const Node& node = graph.node(reader);
   const Kernel* kernel = kernels[reader];
   if (!reads_form(*this, node, kernel, input)) return dense_resident(node.in[input]);
-  std::string packing = kernel->form.packing({graph, node, options});
+  std::string packing = kernel->form.packing(query(reader));
   auto found = std::find_if(residents.begin(), residents.end(),
                             [&](const Resident& it) { return it.value == node.in[input] && it.packing == packing; });
   return static_cast<uint32_t>(found - residents.begin());

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/facts.h"
 #include "ir/graph.h"
 #include "plan/kernel.h"
-#include "plan/phase.h"
 
 namespace rlx {
 
@@ -32,7 +32,7 @@ struct Lowered {
   std::vector<Resident> residents;
   uint32_t resident_of(uint32_t reader, size_t input) const;  // index into residents
   uint32_t dense_resident(Value value) const;
-  KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options}; }
+  KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
 };
 Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> kernels, bool with_prologue);
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "rewrite/facts.h"
-#include "rewrite/rules.h"
+#include "base/visit.h"
+#include "rewrite/workspace.h"
 
 namespace rlx {
 
@@ -22,6 +22,12 @@ Pattern Pattern::where(std::string_view why, std::function<bool(const Match&, Ex
   return make(std::move(copy));
 }
 
+Pattern Pattern::shared() const {
+  PatternNode copy = *node_;
+  copy.shared = true;
+  return make(std::move(copy));
+}
+
 Pattern Pattern::with(std::string_view attr, AttrValue value) const {
   PatternNode copy = *node_;
   copy.attrs.emplace_back(attr, std::move(value));
@@ -30,15 +36,17 @@ Pattern Pattern::with(std::string_view attr, AttrValue value) const {
 
 namespace patterns {
 
+Pattern exactly(double number) {
+  return make({.kind = PatternNode::kNumber, .number = number, .exact = true});
+}
 Pattern any() {
   return make({.kind = PatternNode::kAny});
 }
 Pattern constant() {
-  return any().where("a constant or param", [](const Match& m, Expr x) { return m.rewriter().is_static(x.value()); });
+  return any().where("a constant or param", [](const Match& m, Expr x) { return m.is_static(x); });
 }
 Pattern scalar() {
-  return any().where("a constant of equal elements",
-                     [](const Match& m, Expr x) { return splat_value(m.graph(), x.value()).has_value(); });
+  return any().where("a constant of equal elements", [](const Match& m, Expr x) { return m.splat(x).has_value(); });
 }
 Pattern op(Op op, std::vector<Pattern> in) {
   return make({.kind = PatternNode::kOp, .op = op, .in = std::move(in)});
@@ -87,12 +95,61 @@ Expr Match::operator[](const Pattern& pattern) const {
 
 double Match::number(const Pattern& scalar) const {
   Expr bound = (*this)[scalar];
-  return bound ? splat_value(graph(), bound.value()).value_or(NAN) : NAN;
+  return bound ? splat(bound).value_or(NAN) : NAN;
 }
 
 Expr Match::in(size_t i) const {
-  const Node& it = node(anchor_);
+  return input(anchor_, i);
+}
+
+Expr Match::input(Expr x, size_t i) const {
+  const Node& it = node(x);
   return i < it.in.size() && present(it.in[i]) ? builder().wrap(it.in[i]) : Expr();
+}
+
+std::optional<double> Match::splat(Expr x) const {
+  return workspace_->facts().splat(x.value());
+}
+const Affine* Match::affine(Expr x) const {
+  return workspace_->facts().affine(x.value());
+}
+std::optional<Interval> Match::range(Expr x) const {
+  return workspace_->facts().range(x.value());
+}
+bool Match::is_static(Expr x) const {
+  return workspace_->facts().is_resident(x.value());
+}
+bool Match::may_be_repeated(Expr x) const {
+  return workspace_->may_be_repeated(x.value());
+}
+std::vector<uint32_t> Match::users(Expr x) const {
+  return workspace_->users(x.value());
+}
+uint32_t Match::uses(Value value) const {
+  return workspace_->uses(value);
+}
+bool Match::allows(Grade grade) const {
+  return workspace_->allows(grade);
+}
+bool Match::is_refused(Expr x) const {
+  return x.valid() && workspace_->is_refused(x.value());
+}
+bool Match::checks_indices() const {
+  return workspace_->options().checks_indices;
+}
+
+bool Match::is_inner(Expr x) const {
+  if (!workspace_->is_used_only_by(x.value(), inner_)) return false;
+  inner_.push_back(x.value().node);
+  return true;
+}
+
+bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const {
+  Graph& graph = builder().graph();
+  size_t before = graph.guards().size();
+  if (!graph.add_guard({relation, a, b, graph.describe(anchor_.value().node)}).ok()) return false;
+  required_ += graph.guards().size() - before;
+  return true;
 }
 
 // ---- matching ----
@@ -127,7 +184,7 @@ class Matcher {
   explicit Matcher(Match& match) : match_(match) {}
 
   bool solve(const Goal* goals) {
-    if (!goals) return true;
+    if (!goals) return vanishes();
     size_t mark = match_.bound_.size();
     bool found =
         goals->product ? place_factor(*goals->product, goals->next) : step(*goals->pattern, goals->value, goals->next);
@@ -140,7 +197,7 @@ class Matcher {
     if (const Value* bound = find(&pattern)) return *bound == value && solve(next);
     switch (pattern.kind) {
       case PatternNode::kAny: return bind(pattern, value) && solve(next);
-      case PatternNode::kNumber: return is_near(pattern.number, value) && solve(next);
+      case PatternNode::kNumber: return is_number(pattern, value) && solve(next);
       case PatternNode::kOp: return step_op(pattern, value, next);
       case PatternNode::kProduct: return step_product(pattern, value, next);
       case PatternNode::kEither: return step_either(pattern, value, next);
@@ -162,7 +219,7 @@ class Matcher {
     if (node.op != pattern.op || value.output != 0 || node.in.size() < pattern.in.size()) return false;
     for (const auto& [name, wanted] : pattern.attrs)
       if (!equal(node.attrs.get(name), wanted)) return false;
-    if (!is_free(value) || !bind(pattern, value)) return false;
+    if (!bind(pattern, value)) return false;
     size_t mark = match_.bound_.size();
     if (solve_inputs(pattern, node, false, next)) return true;
     match_.bound_.resize(mark);
@@ -185,12 +242,17 @@ class Matcher {
     ProductTree tree{{value}};
     for (size_t at = 0; at < tree.size() && tree.size() < kLargestProduct; at++) {
       const Node& node = match_.graph().node(tree[at].value);
-      if (node.op != Op::kMul || !is_free(tree[at].value)) continue;
+      if (node.op != Op::kMul || !belongs(tree, at)) continue;
       tree[at].left = tree.size(), tree[at].right = tree.size() + 1;
       tree.push_back({node.in[0]});
       tree.push_back({node.in[1]});
     }
-    return place_factor({&pattern, 0, &tree, {}}, next);
+    size_t mark = products_.size();
+    for (const Occurrence& it : tree)
+      if (it.is_product()) products_.push_back(it.value.node);
+    bool found = place_factor({&pattern, 0, &tree, {}}, next);
+    if (!found) products_.resize(mark);
+    return found;
   }
 
   // Places the next factor on any sub-product that is still whole; after the last, sees to what is left.
@@ -221,11 +283,11 @@ class Matcher {
     }
     double scalar = 1;
     for (Value factor : left) {
-      auto number = splat_value(match_.graph(), factor);
+      auto number = match_.splat(match_.builder().wrap(factor));
       if (!number) return false;
       scalar *= *number;
     }
-    return near(scalar, state.pattern->number) && solve(next);
+    return near(scalar, state.pattern->number, match_.anchor().dtype()) && solve(next);
   }
 
   static bool holds(const ProductTree& tree, size_t whole, size_t part) {
@@ -252,27 +314,50 @@ class Matcher {
     collect_rest(state, it.right, left);
   }
 
-  bool is_scalar(Value value) const { return splat_value(match_.graph(), value).has_value(); }
+  bool is_scalar(Value value) const { return match_.splat(match_.builder().wrap(value)).has_value(); }
   bool has_scalar(const ProductState& state, const Occurrence& product) const {
     return is_scalar((*state.tree)[product.left].value) || is_scalar((*state.tree)[product.right].value);
   }
 
-  // Constants in files are f32 or f16 roundings of the formula's.
-  static bool near(double got, double wanted) {
-    return got == wanted || std::fabs(got - wanted) <= 2e-6 * std::fabs(wanted);
+  // Constants in files are roundings of the formula's, made in the dtype or in f32.
+  static bool near(double got, double wanted, DType dtype) {
+    double tolerance = dtype == DType::kBF16 ? 8e-3 : dtype == DType::kF16 ? 1e-3 : 2e-6;
+    return got == wanted || std::fabs(got - wanted) <= tolerance * std::fabs(wanted);
   }
 
-  bool is_near(double number, Value value) const {
-    auto splat = splat_value(match_.graph(), value);
-    return splat && near(*splat, number);
+  bool is_number(const PatternNode& pattern, Value value) const {
+    Expr x = match_.builder().wrap(value);
+    auto splat = match_.splat(x);
+    return splat && (pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype()));
   }
 
-  // Whether a matched inner value vanishes with the match. The anchor itself is what gets replaced.
-  bool is_free(Value value) const {
-    if (value == match_.anchor().value() || !match_.rewriter().used_elsewhere(value)) return true;
-    if (match_.rewriter().may_be_repeated(value)) return true;
-    match_.miss("%" + std::to_string(value.node) + " has another use");
-    return false;
+  // Whether a factor is part of the product alone, and may be taken apart: its one user is the product above it.
+  bool belongs(const ProductTree& tree, size_t at) const {
+    if (at == 0) return true;
+    std::vector<uint32_t> products;
+    for (const Occurrence& it : tree)
+      if (it.is_product()) products.push_back(it.value.node);
+    return match_.workspace_->is_used_only_by(tree[at].value, products);
+  }
+
+  // Whether all that lies between the root and the wildcards vanishes with the match, or may stay besides.
+  bool vanishes() {
+    std::vector<uint32_t> matched{match_.anchor().value().node};
+    for (const auto& [pattern, value] : match_.bound_)
+      if (is_inner(*pattern)) matched.push_back(value.node);
+    matched.insert(matched.end(), products_.begin(), products_.end());
+    for (const auto& [pattern, value] : match_.bound_) {
+      if (!is_inner(*pattern) || pattern->shared || value == match_.anchor().value()) continue;
+      if (match_.workspace_->is_used_only_by(value, matched) || match_.workspace_->may_be_repeated(value)) continue;
+      match_.miss("%" + std::to_string(value.node) + " has another use");
+      return false;
+    }
+    match_.inner_ = std::move(matched);
+    return true;
+  }
+
+  static bool is_inner(const PatternNode& pattern) {
+    return pattern.kind == PatternNode::kOp || pattern.kind == PatternNode::kProduct;
   }
 
   const Value* find(const PatternNode* pattern) const {
@@ -291,6 +376,7 @@ class Matcher {
   }
 
   Match& match_;
+  std::vector<uint32_t> products_;  // that matched products were flattened from
 };
 
 bool find_match(const Pattern& pattern, Match& match) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrite/rules.h"
 
+#include <algorithm>
+
 namespace rlx {
 
 // A replacement pattern on the bindings of a match: its ops are built, its wildcards looked up.
@@ -24,9 +26,34 @@ static std::vector<Op> anchors_of(const Pattern& pattern) {
   return anchors;
 }
 
+// The longest path of ops down a pattern, the root counted; casts count nothing.
+static int depth_of(const Pattern& pattern) {
+  if (!pattern.get()) return 0;
+  const PatternNode& node = *pattern.get();
+  int deepest = 0;
+  for (const Pattern& input : node.in) deepest = std::max(deepest, depth_of(input));
+  bool is_product = node.kind == PatternNode::kProduct;
+  bool counts = node.kind == PatternNode::kOp && node.op != Op::kCast;
+  return deepest + (is_product ? 2 : counts);  // factors may stand in a tree
+}
+
+RuleSet::RuleSet(std::initializer_list<Family> families) {
+  for (Family add : families) add(*this);
+}
+
+void RuleSet::add(Rule rule, const std::vector<Op>& anchors, int depth) {
+  rules_.push_back(std::make_unique<Rule>(std::move(rule)));
+  for (Op op : anchors) {
+    auto index = static_cast<size_t>(op);
+    if (anchors_.size() <= index) anchors_.resize(index + 1);
+    anchors_[index].rules.push_back(rules_.back().get());
+    anchors_[index].depth = std::max(anchors_[index].depth, depth);
+  }
+  deepest_ = std::max(deepest_, depth);
+}
+
 void RuleSet::add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply) {
-  rules_.push_back(std::make_unique<Rule>(Rule{grade, std::move(name), pattern, std::move(apply)}));
-  for (Op op : anchors_of(pattern)) by_anchor_[op].push_back(rules_.back().get());
+  add(Rule{grade, std::move(name), pattern, std::move(apply)}, anchors_of(pattern), depth_of(pattern));
 }
 
 void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replacement) {
@@ -35,15 +62,18 @@ void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replac
 }
 
 void RuleSet::add(Grade grade, std::string name, const std::vector<Op>& anchors,
-                  std::function<Expr(const Match&)> apply) {
-  rules_.push_back(std::make_unique<Rule>(Rule{grade, std::move(name), {}, std::move(apply)}));
-  for (Op op : anchors) by_anchor_[op].push_back(rules_.back().get());
+                  std::function<Expr(const Match&)> apply, int depth) {
+  add(Rule{grade, std::move(name), {}, std::move(apply)}, anchors, depth);
 }
 
 std::span<const Rule* const> RuleSet::at(Op op) const {
-  auto found = by_anchor_.find(op);
-  if (found == by_anchor_.end()) return {};
-  return found->second;
+  auto index = static_cast<size_t>(op);
+  return index < anchors_.size() ? std::span<const Rule* const>(anchors_[index].rules) : std::span<const Rule* const>();
+}
+
+int RuleSet::depth(Op op) const {
+  auto index = static_cast<size_t>(op);
+  return index < anchors_.size() ? anchors_[index].depth : 0;
 }
 
 std::vector<std::string_view> RuleSet::names() const {

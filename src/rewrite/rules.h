@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules and the one loop that applies them. A rule is tried whenever a node of one of its anchor ops is built; it
-// answers with an equal value, or declines. The loop rebuilds the graph bottom-up through a hash-consing constructor,
-// so each value exists once, and repeats until nothing fires.
+// Rules, sets of them, and what a pass says when it applies a set to a graph.
 #pragma once
 
 #include <functional>
-#include <map>
+#include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ir/facts.h"
 #include "rewrite/pattern.h"
 
 namespace rlx {
 
-// What a rule may change (OPS.md 3.6): nothing; the rounding; also -0, NaN, inf.
+// What a rule may change: nothing; the rounding; also -0, NaN, inf.
 enum class Grade : uint8_t { kExact, kClose, kFast };
 inline constexpr Grade exact = Grade::kExact, close = Grade::kClose, fast = Grade::kFast;
 
+// A rule is tried at nodes of its anchor ops. It answers with a value that equals the anchor, or declines; then nothing
+// of the attempt stays. During an attempt nodes are only built: no other rule sees them before it has succeeded.
 struct Rule {
   Grade grade;
   std::string name;
@@ -27,18 +29,32 @@ struct Rule {
 
 class RuleSet {
  public:
+  using Family = void (*)(RuleSet&);
+  RuleSet() = default;
+  RuleSet(std::initializer_list<Family> families);  // NOLINT: { add_norm_rules, add_activation_rules }
+
   // The pattern's root says where it is anchored. `replacement` is instantiated on the bindings.
   void add(Grade grade, std::string name, Pattern pattern, Pattern replacement);
   void add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply);
-  // A rule in code, tried at every node of these ops: canonicalisations, which look at a node and its inputs.
-  void add(Grade grade, std::string name, const std::vector<Op>& anchors, std::function<Expr(const Match&)> apply);
+  // A rule in code, which looks at most `depth` nodes below its anchor.
+  void add(Grade grade, std::string name, const std::vector<Op>& anchors, std::function<Expr(const Match&)> apply,
+           int depth = 3);
 
   std::span<const Rule* const> at(Op op) const;
+  int depth(Op op) const;  // how far below a node of this op its rules look; casts and views count nothing
+  int depth() const { return deepest_; }
   std::vector<std::string_view> names() const;
 
  private:
+  struct Anchor {
+    std::vector<const Rule*> rules;
+    int depth = 0;
+  };
+  void add(Rule rule, const std::vector<Op>& anchors, int depth);
+
   std::vector<std::unique_ptr<Rule>> rules_;
-  std::map<Op, std::vector<const Rule*>> by_anchor_;
+  std::vector<Anchor> anchors_;  // by op
+  int deepest_ = 0;
 };
 
 // Which rules fired where, and which nearly did.
@@ -53,67 +69,18 @@ struct RewriteOptions {
   Grade math = Grade::kClose;     // the loosest grade allowed
   std::vector<std::string> skip;  // rules left out by name
   // Whether a composite that a rule formed may stand; why not, if not. Null: any may.
-  std::function<std::string(const Graph&, Value)> refuses = nullptr;
-  // Whether a composite is to be replaced by its decomposition as it is built. Null: none.
-  std::function<bool(const Graph&, Value)> expands = nullptr;
+  std::function<std::string(const Facts&, Value)> refuses = nullptr;
+  // Whether a composite that no rule replaces is to become its decomposition. Null: none.
+  std::function<bool(const Facts&, Value)> expands = nullptr;
   bool checks_indices = true;  // an index out of range fails the run, so that a guard may fail it instead
   RewriteReport* report = nullptr;
   std::string_view pass;
 };
 
+// The reason of the one line that says that a set of rules did not come to rest: our bug.
+inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
+
 // The graph with every rule applied until none fires; dead nodes are dropped, inputs and outputs keep order and name.
-Result<Graph> rewrite(const Graph& graph, const RuleSet& rules, const RewriteOptions& options);
-
-// The constructor behind the loop: hash-consing, rules applied to what it builds, live uses counted.
-class Rewriter {
- public:
-  Rewriter(const Graph& from, const RuleSet& rules, const RewriteOptions& options);
-  Result<Graph> run();
-  size_t fired() const { return fired_; }
-
-  Builder& builder() { return builder_; }
-  const Graph& graph() const { return to_; }
-  const RewriteOptions& options() const { return options_; }
-  bool allows(Grade grade) const { return grade <= options_.math; }
-
-  // Facts about values of the new graph.
-  bool is_static(Value value) const { return flags_[value.node] & kStatic; }       // from params and constants alone
-  bool is_size_only(Value value) const { return flags_[value.node] & kSizeOnly; }  // from constants and sizes alone
-  bool is_refused(Value value) const;       // a composite that may not stand, if a rule forms it as it is
-  bool used_elsewhere(Value value) const;   // by something outside the match: a live node or a graph output
-  bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
-  uint32_t uses(Value value) const { return refs_[value.node][value.output]; }
-
- private:
-  enum Flag : uint8_t { kStatic = 1, kSizeOnly = 2 };
-  static Result<std::vector<Value>> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
-                                             std::string name);
-  Result<std::vector<Value>> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
-  Result<Value> append(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
-  Value apply_rules(Value value);
-  Result<std::vector<Value>> expand(Value value);
-  Expr try_rule(const Rule& rule, Value value);
-  Result<Attrs> rewrite_subgraphs(const Attrs& attrs);
-  Status rebuild(uint32_t index);
-  void acquire(Value value, uint32_t count = 1);
-  void release(Value value, uint32_t count = 1);
-  bool is_live(uint32_t node) const;
-  void note(const Rule& rule, Value value, std::string_view reason);
-
-  const Graph& from_;
-  const RuleSet& rules_;
-  const RewriteOptions& options_;
-  Graph to_;
-  Builder builder_;
-  std::vector<std::vector<Value>> map_;              // old node, output -> new value
-  std::unordered_multimap<size_t, uint32_t> known_;  // hash -> node, for consing
-  std::vector<uint8_t> flags_;
-  std::vector<std::vector<uint32_t>> refs_;  // live uses of each new value: edges from live nodes, uses still to come
-  size_t fired_ = 0;
-  int depth_ = 0;  // of rules applied to what rules build: a bound against rule sets that chase their tail
-};
-
-// Drops nodes that no output needs; inputs and params stay.
-Result<Graph> drop_dead(const Graph& graph);
+Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);
 
 }  // namespace rlx

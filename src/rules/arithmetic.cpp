@@ -4,7 +4,7 @@
 // looked.
 #include <cmath>
 
-#include "rewrite/facts.h"
+#include "rules/numbers.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -13,7 +13,7 @@ using namespace patterns;
 
 static bool is_power_of_two(double c) {
   int exponent;
-  return std::isfinite(c) && std::fabs(std::frexp(c, &exponent)) == 0.5 && std::abs(exponent) < 100;
+  return std::isfinite(c) && std::fabs(std::frexp(c, &exponent)) == 0.5;
 }
 
 static Expr scalar_of(Expr like, double value) {
@@ -25,10 +25,11 @@ static bool keeps_shape(const Match& m, Expr x) {
   return x.dims() == m.anchor().dims();
 }
 
-// x / c -> x * (1/c): the same bits for a power of two, one more rounding else
+// x / c -> x * (1/c): the same bits for a power of two, one more rounding else; where the dtype holds 1/c
 static Expr divide_by_constant(const Match& m, bool exact_only) {
-  auto c = splat_value(m.graph(), m.in(1).value());
-  if (!c || !is_float(m.anchor().dtype()) || *c == 0 || !std::isfinite(1 / *c)) return Expr();
+  auto c = m.splat(m.in(1));
+  DType dtype = m.anchor().dtype();
+  if (!c || !is_float(dtype) || !is_normal(dtype, *c) || !is_normal(dtype, 1 / *c)) return Expr();
   if (is_power_of_two(*c) != exact_only) return Expr();
   if (!keeps_shape(m, m.in(0))) return Expr();
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
@@ -36,15 +37,21 @@ static Expr divide_by_constant(const Match& m, bool exact_only) {
 
 // pow(x, n) for the small n that files hold
 static Expr small_power(const Match& m) {
-  auto exponent = splat_value(m.graph(), m.in(1).value());
+  auto exponent = m.splat(m.in(1));
   Expr x = m.in(0);
   if (!exponent || !is_float(x.dtype()) || !keeps_shape(m, x)) return Expr();
   if (*exponent == 1) return x;
   if (*exponent == 2) return x * x;
   if (*exponent == 3) return x * x * x;
   if (*exponent == -1) return 1.0 / x;
-  if (*exponent == -0.5) return unary(Op::kRsqrt, x);
   return Expr();
+}
+
+// pow(x, -0.5) -> rsqrt(x), which differs at -0 and -inf
+static Expr power_as_rsqrt(const Match& m) {
+  auto exponent = m.splat(m.in(1));
+  Expr x = m.in(0);
+  return exponent == -0.5 && is_float(x.dtype()) && keeps_shape(m, x) ? unary(Op::kRsqrt, x) : Expr();
 }
 
 // a / sqrt(v) -> a * rsqrt(v)
@@ -52,15 +59,15 @@ static Expr divide_by_root(const Match& m) {
   Expr divisor = m.in(1);
   if (m.node(divisor).op != Op::kSqrt || !is_float(divisor.dtype())) return Expr();
   Expr root = unary(Op::kRsqrt, m.builder().wrap(m.node(divisor).in[0]));
-  if (!root || !root.valid() || m.rewriter().is_refused(root.value())) return Expr();
-  auto numerator = splat_value(m.graph(), m.in(0).value());
+  if (!root || !root.valid() || m.is_refused(root)) return Expr();
+  auto numerator = m.splat(m.in(0));
   if (numerator && *numerator == 1 && root.dims() == m.anchor().dims()) return root;
   return m.in(0) * root;
 }
 
 // x - c -> x + (-c)
 static Expr subtract_constant(const Match& m) {
-  auto c = splat_value(m.graph(), m.in(1).value());
+  auto c = m.splat(m.in(1));
   if (!c || !is_float(m.anchor().dtype()) || !keeps_shape(m, m.in(0)) || std::isnan(*c)) return Expr();
   return m.in(0) + scalar_of(m.in(0), -*c);
 }
@@ -69,7 +76,7 @@ static Expr subtract_constant(const Match& m) {
 static Expr times_one(const Match& m) {
   bool divides = m.node(m.anchor()).op == Op::kDiv;
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
-    auto c = splat_value(m.graph(), m.in(i).value());
+    auto c = m.splat(m.in(i));
     if (c && *c == 1 && keeps_shape(m, m.in(1 - i))) return m.in(1 - i);
   }
   return Expr();
@@ -77,7 +84,7 @@ static Expr times_one(const Match& m) {
 
 static Expr plus_zero(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
-    auto c = splat_value(m.graph(), m.in(i).value());
+    auto c = m.splat(m.in(i));
     if (c && *c == 0 && keeps_shape(m, m.in(1 - i))) return m.in(1 - i);
   }
   return Expr();
@@ -97,13 +104,13 @@ static Expr cast_to_itself(const Match& m) {
 // where(not c, a, b) -> where(c, b, a); where of a constant condition -> that side
 static Expr where_condition(const Match& m) {
   const Node& condition = m.node(m.in(0));
-  if (auto c = splat_value(m.graph(), m.in(0).value())) {
+  if (auto c = m.splat(m.in(0))) {
     Expr chosen = m.in(*c != 0 ? 1 : 2);
     return broadcast_to(chosen, m.anchor().dims());
   }
   if (condition.op != Op::kBitXor) return Expr();
   for (size_t i = 0; i < 2; i++) {
-    auto flip = splat_value(m.graph(), condition.in[i]);
+    auto flip = m.splat(m.builder().wrap(condition.in[i]));
     if (flip && *flip == 1) return where(m.builder().wrap(condition.in[1 - i]), m.in(2), m.in(1));
   }
   return Expr();
@@ -114,7 +121,7 @@ static Expr logical_identity(const Match& m) {
   if (m.anchor().dtype() != DType::kBool) return Expr();
   double neutral = m.node(m.anchor()).op == Op::kBitAnd ? 1 : 0;
   for (size_t i = 0; i < 2; i++) {
-    auto c = splat_value(m.graph(), m.in(i).value());
+    auto c = m.splat(m.in(i));
     if (!c) continue;
     return broadcast_to(m.in(*c == neutral ? 1 - i : i), m.anchor().dims());
   }
@@ -126,10 +133,10 @@ static Expr double_not(const Match& m) {
   if (m.anchor().dtype() != DType::kBool) return Expr();
   for (size_t i = 0; i < 2; i++) {
     const Node& inner = m.node(m.in(i));
-    auto outer = splat_value(m.graph(), m.in(1 - i).value());
+    auto outer = m.splat(m.in(1 - i));
     if (!outer || *outer != 1 || inner.op != Op::kBitXor) continue;
     for (size_t k = 0; k < 2; k++) {
-      auto flip = splat_value(m.graph(), inner.in[k]);
+      auto flip = m.splat(m.builder().wrap(inner.in[k]));
       Expr x = m.builder().wrap(inner.in[1 - k]);
       if (flip && *flip == 1 && keeps_shape(m, x)) return x;
     }
@@ -141,7 +148,7 @@ static Expr double_not(const Match& m) {
 static Expr not_less(const Match& m) {
   if (m.anchor().dtype() != DType::kBool) return Expr();
   for (size_t i = 0; i < 2; i++) {
-    auto flip = splat_value(m.graph(), m.in(1 - i).value());
+    auto flip = m.splat(m.in(1 - i));
     const Node& inner = m.node(m.in(i));
     if (!flip || *flip != 1 || (inner.op != Op::kLt && inner.op != Op::kLe) || !keeps_shape(m, m.in(i))) continue;
     Expr a = m.builder().wrap(inner.in[0]), b = m.builder().wrap(inner.in[1]);
@@ -154,12 +161,11 @@ static Expr not_less(const Match& m) {
 static Expr scalar_out_of(const Match& m, size_t input) {
   Expr product = m.in(input);
   const Node& inner = m.node(product);
-  if (inner.op != Op::kMul || m.anchor().dtype() != DType::kF32 || m.rewriter().used_elsewhere(product.value()))
-    return Expr();
+  if (inner.op != Op::kMul || m.anchor().dtype() != DType::kF32 || !m.is_inner(product)) return Expr();
   for (size_t i = 0; i < 2; i++) {
-    auto s = splat_value(m.graph(), inner.in[i]);
+    auto s = m.splat(m.builder().wrap(inner.in[i]));
     Expr x = m.builder().wrap(inner.in[1 - i]);
-    if (!s || *s == 0 || !std::isfinite(*s) || !(x.dims() == product.dims())) continue;
+    if (!s || !is_moderate(*s) || !(x.dims() == product.dims())) continue;
     std::vector<Expr> in;
     const Node& node = m.node(m.anchor());
     for (size_t k = 0; k < node.in.size(); k++) in.push_back(k == input ? x : m.in(k));
@@ -172,7 +178,7 @@ static Expr scalar_out_of(const Match& m, size_t input) {
 
 static Expr scalar_out_of_product(const Match& m) {
   // Only towards scores: a product with a constant keeps its scale, which `linear` and the prologue handle.
-  if (m.rewriter().is_static(m.in(1).value()) || m.rewriter().is_static(m.in(0).value())) return Expr();
+  if (m.is_static(m.in(1)) || m.is_static(m.in(0))) return Expr();
   for (size_t i = 0; i < 2; i++)
     if (Expr moved = scalar_out_of(m, i)) return moved;
   return Expr();
@@ -181,12 +187,12 @@ static Expr scalar_out_of_product(const Match& m) {
 // (x * s) * t -> x * (s * t) where both scalars came out of one product of two run-time values
 static Expr join_scales(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
-    auto t = splat_value(m.graph(), m.in(i).value());
+    auto t = m.splat(m.in(i));
     const Node& inner = m.node(m.in(1 - i));
     if (!t || inner.op != Op::kMul) continue;
     for (size_t k = 0; k < 2; k++) {
-      auto s = splat_value(m.graph(), inner.in[k]);
-      if (s && m.graph().node(inner.in[1 - k]).op == Op::kMatmul)
+      auto s = m.splat(m.builder().wrap(inner.in[k]));
+      if (s && is_moderate(*s) && is_moderate(*t) && m.graph().node(inner.in[1 - k]).op == Op::kMatmul)
         return m.builder().wrap(inner.in[1 - k]) * scalar_of(m.anchor(), *s * *t);
     }
   }
@@ -211,6 +217,7 @@ void add_arithmetic_rules(RuleSet& rules) {
             [](const Match& m) { return divide_by_constant(m, false); });
   rules.add(close, "divide_by_root", std::vector{Op::kDiv}, divide_by_root);
   rules.add(close, "small_power", std::vector{Op::kPow}, small_power);
+  rules.add(fast, "power_as_rsqrt", std::vector{Op::kPow}, power_as_rsqrt);
   rules.add(exact, "subtract_constant", std::vector{Op::kSub}, subtract_constant);
   rules.add(exact, "where_condition", std::vector{Op::kWhere}, where_condition);
   rules.add(exact, "logical_identity", std::vector{Op::kBitAnd, Op::kBitOr}, logical_identity);

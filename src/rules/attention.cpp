@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "rewrite/affine.h"
-#include "rewrite/facts.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -35,8 +33,7 @@ class Walk {
     if (out.dims.empty()) out.dims = value.dims();
     if (!(value.dims() == out.dims)) return miss("a link changes the shape of the scores");
     const Node& node = m_.node(value);
-    if (m_.rewriter().used_elsewhere(value.value()) && !m_.rewriter().may_be_repeated(value.value()))
-      return miss("the scores have another use");
+    if (!m_.is_inner(value) && !m_.may_be_repeated(value)) return miss("the scores have another use");
     switch (node.op) {
       case Op::kMatmul: return product(node, out);
       case Op::kMul: return scaled(node, out) || softcapped(node, out);
@@ -52,13 +49,12 @@ class Walk {
     return false;
   }
   Expr in(const Node& node, size_t i) const { return m_.builder().wrap(node.in[i]); }
-  std::optional<double> splat(Expr x) const { return splat_value(m_.graph(), x.value()); }
+  std::optional<double> splat(Expr x) const { return m_.splat(x); }
 
   // matmul(q, kt): k is kt with its last two axes exchanged
   bool product(const Node& node, Scores& out) {
     Expr q = in(node, 0), kt = in(node, 1);
-    if (m_.rewriter().is_static(q.value()) || m_.rewriter().is_static(kt.value()))
-      return miss("a side of q k' is a constant");
+    if (m_.is_static(q) || m_.is_static(kt)) return miss("a side of q k' is a constant");
     if (node.attrs.flag("transpose_a") || q.rank() != kt.rank() || q.rank() > 4) return miss("not a product of heads");
     for (size_t i = 0; i + 2 < q.rank(); i++) {
       bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
@@ -84,7 +80,10 @@ class Walk {
       // What lies inside is scaled too; a mask there fills before the scale, which -inf and huge numbers do not notice.
       for (size_t k = out.biases.size(); k < inner.biases.size(); k++) inner.biases[k] = inner.biases[k] * *s;
       if (inner.softcap != 0 && out.softcap == 0) return miss("a scale outside the softcap");
-      if (*s <= 0 && inner.masks.size() > out.masks.size()) return miss("a scale that turns a mask round");
+      if (inner.masks.size() > out.masks.size()) {
+        if (!(*s > 0) || !is_fill(inner.fill * *s)) return miss("a scale that makes a mask no mask");
+        inner.fill *= *s;
+      }
       inner.scale *= *s;
       out = inner;
       return true;
@@ -100,6 +99,7 @@ class Walk {
       if (!cap || *cap <= 0 || m_.node(bounded).op != Op::kTanh) continue;
       Scores inner = out;
       if (!scores(in(m_.node(bounded), 0), inner)) return false;
+      if (inner.softcap != out.softcap) return miss("one softcap inside another");
       if (inner.masks.size() != out.masks.size() || inner.biases.size() != out.biases.size())
         return miss("a mask inside the softcap");
       inner.scale *= *cap;  // scale holds s1; softcap needs s1 * cap before the division by cap
@@ -320,7 +320,7 @@ bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& score
     return true;
   }
   if (node.op != Op::kLe && node.op != Op::kLt) return false;
-  auto a = affine_form(m.graph(), node.in[0]), b = affine_form(m.graph(), node.in[1]);
+  const Affine *a = m.affine(m.input(mask, 0)), *b = m.affine(m.input(mask, 1));
   if (!a || !b) return false;
   Affine slack = *b - *a;  // not negative where allowed; for a < b, positive
   size_t rank = slack.steps.size();
@@ -342,7 +342,7 @@ void take_apart(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks
   const Node& node = m.node(mask);
   if (node.op == Op::kBitAnd || node.op == Op::kBroadcastTo) {
     for (Value part : node.in) take_apart(m, m.builder().wrap(part), scores, out);
-  } else if (splat_value(m.graph(), mask.value()) != 1 && !compares_positions(m, mask, scores, out)) {
+  } else if (m.splat(mask) != 1 && !compares_positions(m, mask, scores, out)) {
     out.others.push_back(mask);
   }
 }
@@ -372,9 +372,15 @@ Expr probabilities(const Match& m, Expr p, bool& guarded) {
   if (!guarded) return p;
   Expr inner = m.builder().wrap(node.in[1]);
   const Node& test = m.graph().node(node.in[0]);
-  auto zero = splat_value(m.graph(), node.in[2]);
+  auto zero = m.splat(m.builder().wrap(node.in[2]));
   bool tests_nan = test.op == Op::kEq && test.in[0] == inner.value() && test.in[1] == inner.value();
   return tests_nan && zero && *zero == 0 ? inner : Expr();
+}
+
+// Whether nothing else reads the probabilities; in where(p = p, p, 0) three nodes do.
+bool is_consumed(const Match& m, Expr p, bool guarded) {
+  if (!m.is_inner(m.in(0))) return false;
+  return !guarded || (m.is_inner(m.input(m.in(0), 0)) && m.is_inner(p));
 }
 
 std::string_view empty_row(const Scores& scores, bool guarded) {
@@ -390,8 +396,7 @@ Expr form_attention(const Match& m) {
   const Node& softmax = m.node(p);
   int64_t axis = softmax.attrs.i64("axis");
   if (axis != -1 && axis != static_cast<int64_t>(p.rank()) - 1) return m.miss("the softmax is not over keys");
-  if (m.rewriter().used_elsewhere(p.value()) || m.rewriter().used_elsewhere(m.in(0).value()))
-    return m.miss("the probabilities have another use");
+  if (!is_consumed(m, p, guarded)) return m.miss("the probabilities have another use");
   Scores s;
   if (!Walk(m).scores(m.builder().wrap(softmax.in[0]), s)) return m.miss("the scores are no product of q and k");
   Expr v = m.in(1);
@@ -399,8 +404,6 @@ Expr form_attention(const Match& m) {
   std::vector<Dim> dims = m.anchor().dims();
   Expr q = with_head_axis(s.q), k = with_head_axis(s.k);
   v = with_head_axis(v);
-  if (Expr small_k = ungrouped(m, k), small_v = ungrouped(m, v); small_k && small_v && small_k.dim(1) == small_v.dim(1))
-    k = small_k, v = small_v;
   NamedAttrs attrs{{"scale", s.scale}, {"softcap", s.softcap}, {"empty_row", std::string(empty_row(s, guarded))}};
   Masks masks;
   for (Expr mask : s.masks) take_apart(m, mask, s.dims, masks);
@@ -410,10 +413,21 @@ Expr form_attention(const Match& m) {
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 
+// attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads that there are
+Expr shared_heads(const Match& m) {
+  Expr k = ungrouped(m, m.in(1)), v = ungrouped(m, m.in(2));
+  if (!m.attrs().is("layout", "bhsd") || !k || !v || !(k.dim(1) == v.dim(1))) return Expr();
+  const Node& node = m.node(m.anchor());
+  std::vector<Expr> in{m.in(0), k, v};
+  for (size_t i = 3; i < node.in.size(); i++) in.push_back(m.in(i));
+  return m.builder().add(m.graph().info(node), in, node.attrs)[0];
+}
+
 }  // namespace
 
 void add_score_rules(RuleSet& rules) {
-  rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention);
+  rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention, 12);
+  rules.add(exact, "attention_groups", std::vector{Op::kAttention}, shared_heads, 4);
 }
 
 }  // namespace rlx

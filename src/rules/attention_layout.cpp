@@ -11,7 +11,7 @@ namespace {
 
 const Node* attention_of(const Match& m, Expr x, std::string_view layout) {
   if (!x || m.node(x).op != Op::kAttention || x.value().output != 0) return nullptr;
-  if (m.rewriter().used_elsewhere(x.value()) || !m.node(x).attrs.is("layout", layout)) return nullptr;
+  if (!m.is_inner(x) || !m.node(x).attrs.is("layout", layout)) return nullptr;
   return &m.node(x);
 }
 

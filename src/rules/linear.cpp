@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights (SPELLINGS.md 4): linear, its bias and activation, and the convolutions that are such products.
-#include "rewrite/facts.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -11,7 +10,7 @@ using namespace patterns;
 static Expr product_with_weight(const Match& m) {
   Expr x = m.in(0), w = m.in(1);
   const Attrs& attrs = m.attrs();
-  if (!m.rewriter().is_static(w.value()) || w.rank() != 2 || m.rewriter().is_static(x.value())) return Expr();
+  if (!m.is_static(w) || w.rank() != 2 || m.is_static(x)) return Expr();
   if (attrs.flag("transpose_a")) return m.miss("the left operand is transposed");
   if (!is_float(x.dtype()) || attrs.has("out_dtype")) return m.miss("not a float product of one dtype");
   return m.builder().op(Op::kLinear, {x, w}, {{"transpose_w", attrs.i64("transpose_b")}});
@@ -21,7 +20,7 @@ static Expr product_with_weight(const Match& m) {
 static Expr rows_unmerged(const Match& m) {
   Expr product = m.in(0);
   const Node& linear = m.node(product);
-  if (linear.op != Op::kLinear || m.rewriter().used_elsewhere(product.value())) return Expr();
+  if (linear.op != Op::kLinear || !m.is_inner(product)) return Expr();
   const Node& rows = m.graph().node(linear.in[0]);
   if (rows.op != Op::kReshape) return Expr();
   Expr x = m.builder().wrap(rows.in[0]);
@@ -35,7 +34,7 @@ static Expr rows_unmerged(const Match& m) {
 }
 
 static const Node* free_linear(const Match& m, Expr x) {
-  if (!x || m.node(x).op != Op::kLinear || m.rewriter().used_elsewhere(x.value())) return nullptr;
+  if (!x || m.node(x).op != Op::kLinear || !m.is_inner(x)) return nullptr;
   return m.node(x).attrs.is("act", "none") ? &m.node(x) : nullptr;
 }
 
@@ -49,7 +48,7 @@ static Expr bias_of_linear(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     const Node* linear = free_linear(m, m.in(i));
     Expr bias = m.in(1 - i);
-    if (!linear || linear->in.size() > 2 || !m.rewriter().is_static(bias.value())) continue;
+    if (!linear || linear->in.size() > 2 || !m.is_static(bias)) continue;
     std::vector<Dim> dims = bias.dims();
     while (dims.size() > 1 && dims[0].is(1)) dims.erase(dims.begin());
     if (dims.size() != 1 || !(dims[0] == m.in(i).dim(-1)) || !(m.in(i).dims() == m.anchor().dims())) continue;
@@ -86,7 +85,7 @@ static bool is_tiling(const Attrs& attrs, std::span<const Dim> window) {
 static Expr conv_of_patches(const Match& m) {
   Expr x = m.in(0), w = m.in(1);
   std::span<const Dim> window = std::span(w.dims()).subspan(2);
-  if (!is_float(x.dtype()) || !m.rewriter().is_static(w.value()) || m.rewriter().is_static(x.value())) return Expr();
+  if (!is_float(x.dtype()) || !m.is_static(w) || m.is_static(x)) return Expr();
   if (!is_tiling(m.attrs(), window)) return Expr();
   auto axes = static_cast<int64_t>(window.size());
   std::vector<Dim> split{x.dim(0), x.dim(1)}, rows{x.dim(0)};
@@ -105,14 +104,14 @@ static Expr conv_of_patches(const Match& m) {
   rows.push_back(element_count(std::span(w.dims()).subspan(1)));
   Expr patches = reshape(transpose(reshape(x, split), perm), rows);
   Expr y = m.builder().op(Op::kLinear, {patches, reshape(w, {w.dim(0), rows.back()})}, {{"transpose_w", int64_t{1}}});
-  return m.rewriter().is_refused(y.value()) ? m.miss("no kernel for the product of patches") : transpose(y, back);
+  return m.is_refused(y) ? m.miss("no kernel for the product of patches") : transpose(y, back);
 }
 
 // ---- bias of convolutions ----
 
 // The vector that `bias` is, one static number for each channel of y; absent if it is not.
 static Expr channel_bias(const Match& m, Expr y, Expr bias) {
-  if (!m.rewriter().is_static(bias.value()) || !(y.dims() == m.anchor().dims()) || y.rank() < 2) return Expr();
+  if (!m.is_static(bias) || !(y.dims() == m.anchor().dims()) || y.rank() < 2) return Expr();
   std::vector<Dim> per_channel(y.rank() - 1, Dim(1)), dims = bias.dims();
   per_channel[0] = y.dim(1);
   if (dims.size() == y.rank() && dims[0].is(1)) dims.erase(dims.begin());
@@ -124,10 +123,10 @@ static Expr bias_of_conv(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr y = m.in(i);
     const Node& node = m.node(y);
-    if ((node.op != Op::kConv && node.op != Op::kTranspose) || m.rewriter().used_elsewhere(y.value())) continue;
+    if ((node.op != Op::kConv && node.op != Op::kTranspose) || !m.is_inner(y)) continue;
     Expr bias = channel_bias(m, y, m.in(1 - i));
     if (!bias) continue;
-    if (is_half(y.dtype()) && !m.rewriter().allows(close)) return Expr();  // it adds before rounding
+    if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // it adds before rounding
     Expr x = m.builder().wrap(node.in[0]);
     if (node.op == Op::kConv)
       return m.builder().ops(Op::kConvBiasAct, std::vector{x, m.builder().wrap(node.in[1]), bias},

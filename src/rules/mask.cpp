@@ -4,8 +4,6 @@
 // also does at a size of 0 that leaves nothing to index.
 #include <algorithm>
 
-#include "rewrite/affine.h"
-#include "rewrite/facts.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -17,11 +15,11 @@ static Expr decided_comparison(const Match& m) {
   Expr a = m.in(0), b = m.in(1);
   if (!is_integer(a.dtype())) return Expr();
   bool strict = m.node(m.anchor()).op == Op::kLt, always = false, never = false;
-  auto of_a = affine_form(m.graph(), a.value()), of_b = affine_form(m.graph(), b.value());
+  const Affine *of_a = m.affine(a), *of_b = m.affine(b);
   if (of_a && of_b) {
     Interval difference = bounds_of(m.graph(), *of_b - *of_a, m.anchor().dims());
     always = difference.lo >= (strict ? 1 : 0), never = difference.hi < (strict ? 1 : 0);
-  } else if (auto x = integer_range(m.graph(), a.value()), y = integer_range(m.graph(), b.value()); x && y) {
+  } else if (auto x = m.range(a), y = m.range(b); x && y) {
     always = strict ? x->hi < y->lo : x->hi <= y->lo, never = strict ? x->lo >= y->hi : x->lo > y->hi;
   }
   if (!always && !never) return Expr();
@@ -37,11 +35,28 @@ struct Pick {
   size_t to = kOne;
 };
 
+// 1 where the run reads something, else 0, as positions are then never looked at: the product of min(1, size) over the
+// sizes that may be 0. Those of the axis that is picked from do not count, nor of positions from 0 on, which are out of
+// range only where there are some. nullopt where that is no simple size.
+static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis, Expr x, std::span<const Dim> index) {
+  Dim is_read = 1;
+  bool is_known = true;
+  auto count = [&](const Dim& dim) {
+    if (m.graph().range(dim).lo >= 1) return;
+    is_known &= dim.symbol_name() != nullptr;
+    if (is_known && !exact_div(is_read, min(1, dim))) is_read *= min(1, dim);
+  };
+  for (size_t i = 0; i < index.size(); i++)
+    if (i != pick.to || !pick.start.is(0)) count(index[i]);
+  for (size_t i = 0; i < x.rank(); i++)
+    if (i != axis) count(x.dims()[i]);
+  return is_known ? std::optional(is_read) : std::nullopt;
+}
+
 // x[..., indices, ...] where the indices pick positions of the axes of x from `first` on, one axis each: the anchor.
 static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>& picks, std::span<const Dim> index) {
   if (std::any_of(index.begin(), index.end(), [](const Dim& dim) { return dim.is(0); })) return Expr();
-  std::vector<Dim> taken(index.size(), Dim(1));
-  std::vector<Guard> guards;
+  std::vector<Dim> taken(index.size(), Dim(1)), starts, ends;
   for (size_t i = 0; i < picks.size(); i++) {
     const auto& [start, to] = picks[i];
     if (to != Pick::kOne && !taken[to].is(1)) return m.miss("two axes are read along one");
@@ -49,13 +64,20 @@ static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>
     if (to != Pick::kOne) taken[to] = index[to];
     if (m.graph().range(start).lo < 0 || m.graph().range(x.dims()[first + i] - end).hi < 0)
       return m.miss("a position may be out of range");
-    guards.push_back({Guard::kLessEqual, end, x.dims()[first + i], m.graph().describe(m.anchor().value().node)});
+    Dim is_read = 1;
+    if (!m.graph().implies(Guard::kLessEqual, end, x.dims()[first + i])) {
+      auto found = presence(m, picks[i], first + i, x, index);
+      if (!found) return m.miss("nothing may be read, where any position is legal");
+      is_read = *found;
+      if (!m.require(is_read * end, Guard::kLessEqual, x.dims()[first + i]))
+        return m.miss("a position is out of range");
+    }
+    starts.push_back(is_read * start);
+    ends.push_back(is_read * end);
   }
-  for (const Guard& guard : guards)
-    if (!m.builder().graph().add_guard(guard).ok()) return m.miss("a position is out of range");
   std::vector<size_t> order;
   for (size_t i = 0; i < picks.size(); i++) {
-    x = slice(x, static_cast<int64_t>(first + i), picks[i].start, guards[i].a);
+    x = slice(x, static_cast<int64_t>(first + i), starts[i], ends[i]);
     order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return picks[a].to < picks[b].to; });
@@ -65,6 +87,7 @@ static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>
   auto at = dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(first),
                        dims.begin() + static_cast<std::ptrdiff_t>(first + picks.size()));
   dims.insert(at, taken.begin(), taken.end());
+  if (!(element_count(dims) == element_count(x.dims()))) return m.miss("where nothing is read the sizes differ");
   return broadcast_to(reshape(transpose(x, perm), dims), m.anchor().dims());
 }
 
@@ -74,7 +97,8 @@ struct Digits {
   std::vector<Pick> picks;
 };
 
-static std::optional<Digits> digits_of(const Affine& form, const Dim& size) {
+static std::optional<Digits> digits_of(const Graph& graph, const Affine& form, std::span<const Dim> index,
+                                       const Dim& size) {
   if (form.is_uniform()) {
     bool from_end = form.offset.is_literal() && form.offset.literal() < 0;
     return Digits{{size}, {{from_end ? size + form.offset : form.offset}}};
@@ -83,7 +107,10 @@ static std::optional<Digits> digits_of(const Affine& form, const Dim& size) {
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (!form.steps[axis].is(0)) moving.push_back(axis);
   Digits digits;
+  bool reaches_end = true;  // of all slower digits
   Dim whole = size;
+  for (size_t axis : moving)
+    if (graph.range(form.steps[axis]).lo < 0) return std::nullopt;
   while (!moving.empty()) {
     // The slowest of those left: the one whose step all the others divide.
     auto slowest = std::find_if(moving.begin(), moving.end(), [&](size_t axis) {
@@ -93,6 +120,10 @@ static std::optional<Digits> digits_of(const Affine& form, const Dim& size) {
     if (slowest == moving.end()) return std::nullopt;
     auto part = exact_div(whole, form.steps[*slowest]);
     if (!part) return std::nullopt;
+    // A faster digit must not reach the next of the slower one. Where the slower one ends with its last, that would be
+    // out of range altogether.
+    if (!reaches_end && !graph.implies(Guard::kLessEqual, index[*slowest], *part)) return std::nullopt;
+    reaches_end &= (digits.picks.empty() ? form.offset : Dim(0)) + index[*slowest] == *part;
     digits.sizes.push_back(*part);
     digits.picks.push_back({0, *slowest});
     whole = form.steps[*slowest];
@@ -106,11 +137,11 @@ static std::optional<Digits> digits_of(const Affine& form, const Dim& size) {
 // gather(x, offset + positions) -> slice, reshape, broadcast
 static Expr gather_of_positions(const Match& m) {
   Expr x = m.in(0), index = m.in(1);
-  if (!m.rewriter().options().checks_indices || x.dtype() != m.anchor().dtype()) return Expr();
-  auto form = affine_form(m.graph(), index.value());
+  if (!m.checks_indices() || x.dtype() != m.anchor().dtype()) return Expr();
+  const Affine* form = m.affine(index);
   if (!form) return Expr();
   size_t axis = normal_axis(m.attrs().i64("axis"), x.rank());
-  auto digits = digits_of(*form, x.dims()[axis]);
+  auto digits = digits_of(m.graph(), *form, index.dims(), x.dims()[axis]);
   if (!digits) return m.miss("the indices count through no block of the axis");
   std::vector<Dim> split = x.dims();
   auto at = split.erase(split.begin() + static_cast<std::ptrdiff_t>(axis));
@@ -135,14 +166,14 @@ static std::vector<Expr> components(const Match& m, Expr index) {
 // gather_nd(x, tuples of positions) -> the same, each component along an axis of its own
 static Expr gather_nd_of_positions(const Match& m) {
   Expr x = m.in(0), index = m.in(1);
-  if (!m.rewriter().options().checks_indices || m.attrs().i64("batch_dims") != 0 || index.rank() == 0) return Expr();
+  if (!m.checks_indices() || m.attrs().i64("batch_dims") != 0 || index.rank() == 0) return Expr();
   std::vector<Expr> parts = components(m, index);
   if (parts.empty()) return Expr();
   std::vector<Pick> picks;
   for (size_t i = 0; i < parts.size(); i++) {
-    auto form = affine_form(m.graph(), parts[i].value());
+    const Affine* form = m.affine(parts[i]);
     if (!form) return Expr();
-    auto digits = digits_of(*form, x.dims()[i]);
+    auto digits = digits_of(m.graph(), *form, parts[i].dims(), x.dims()[i]);
     if (!digits || digits->picks.size() != 1) return m.miss("a component moves along more than one axis");
     picks.push_back(digits->picks[0]);
   }

@@ -2,7 +2,6 @@
 // Norms as files spell them (SPELLINGS.md 4): first the bare norm, then gamma, then beta are absorbed, then a residual.
 #include <algorithm>
 
-#include "rewrite/facts.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -22,29 +21,35 @@ static std::optional<int64_t> first_trailing_axis(const Match& m, const Pattern&
 
 // A parameter of the normalised shape: literally x.d[axis..], whatever 1-dims stand before.
 static Expr norm_parameter(const Match& m, Expr parameter, Expr x, int64_t axis) {
-  if (!m.rewriter().is_static(parameter.value())) return Expr();
+  if (!m.is_static(parameter)) return Expr();
   std::vector<Dim> wanted(x.dims().end() + axis, x.dims().end());
   std::vector<Dim> dims = parameter.dims();
   while (dims.size() > wanted.size() && dims[0].is(1)) dims.erase(dims.begin());
-  if (dims.empty() && splat_value(m.graph(), parameter.value())) return broadcast_to(parameter, wanted);
+  if (dims.empty() && m.splat(parameter)) return broadcast_to(parameter, wanted);
   if (dims != wanted) return m.miss("gamma or beta has not the normalised shape");
   return parameter.dims() == wanted ? parameter : reshape(parameter, wanted);
 }
 
 // c * rsqrt(mean(c*c) + eps), c = x - mean(x) -> layer_norm(x)
 static Expr bare_layer_norm(const Match& m, const Pattern& x, const Pattern& mu, const Pattern& variance,
-                            const Pattern& eps) {
+                            const Pattern& inv, const Pattern& eps) {
   auto axis = first_trailing_axis(m, mu, m[x].rank());
   if (!axis || axis != first_trailing_axis(m, variance, m[x].rank()))
     return m.miss("the axes are not the same trailing ones");
   if (m.number(eps) < 0) return m.miss("eps is negative");
-  return m.builder().op(Op::kLayerNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
+  Outputs norm = m.builder().ops(Op::kLayerNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
+  m.also(m[mu].value(), norm[1]);
+  m.also(m[inv].value(), norm[2]);
+  return norm[0];
 }
 
-static Expr bare_rms_norm(const Match& m, const Pattern& x, const Pattern& mean_square, const Pattern& eps) {
+static Expr bare_rms_norm(const Match& m, const Pattern& x, const Pattern& mean_square, const Pattern& inv,
+                          const Pattern& eps) {
   auto axis = first_trailing_axis(m, mean_square, m[x].rank());
   if (!axis) return m.miss("the axes are not trailing ones");
-  return m.builder().op(Op::kRmsNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
+  Outputs norm = m.builder().ops(Op::kRmsNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
+  m.also(m[inv].value(), norm[1]);
+  return norm[0];
 }
 
 // The norm that one input of the anchor is, with nothing else using it; and which input.
@@ -52,8 +57,14 @@ static const Node* norm_operand(const Match& m, size_t i) {
   Expr operand = m.in(i);
   const Node& node = m.node(operand);
   if (node.op != Op::kLayerNorm && node.op != Op::kRmsNorm) return nullptr;
-  if (operand.value().output != 0 || m.rewriter().used_elsewhere(operand.value())) return nullptr;
+  if (operand.value().output != 0 || !m.is_inner(operand)) return nullptr;
   return &node;
+}
+
+// The first of the outputs; the statistics of `norm` are the others.
+static Expr with_statistics(const Match& m, Expr norm, const Outputs& outputs) {
+  for (uint32_t i = 1; i < outputs.size(); i++) m.also({norm.value().node, i}, outputs[i]);
+  return outputs[0];
 }
 
 // norm(x) * gamma -> norm(x, gamma); norm(x, gamma) + beta -> norm(x, gamma, beta)
@@ -70,7 +81,7 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
     std::vector<Expr> in{x, norm->in.size() > 1 ? m.builder().wrap(norm->in[1]) : Expr()};
     in.resize(slot);
     in.push_back(parameter);
-    return m.builder().add(m.graph().info(*norm), in, norm->attrs)[0];
+    return with_statistics(m, m.in(i), m.builder().add(m.graph().info(*norm), in, norm->attrs));
   }
   return Expr();
 }
@@ -80,24 +91,27 @@ static Expr residual_norm(const Match& m, Op fused) {
   const Node& node = m.node(m.anchor());
   Expr total = m.in(0);
   if (m.node(total).op != Op::kAdd) return Expr();
-  if (is_half(total.dtype()) && !m.rewriter().allows(close)) return Expr();  // it normalises the sum before rounding it
+  if (is_half(total.dtype()) && !m.allows(close)) return Expr();  // it normalises the sum before rounding it
   int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
   if (axis != -1 && axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)
-    if (m.rewriter().uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
+    if (m.uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
   Expr a = m.builder().wrap(m.node(total).in[0]), b = m.builder().wrap(m.node(total).in[1]);
   if (!(a.dims() == total.dims()) || !(b.dims() == total.dims())) return m.miss("one side of the sum is broadcast");
-  return m.builder().op(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});
+  Outputs outputs = m.builder().ops(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});
+  m.also(total.value(), outputs[1]);  // the sum, which the next residual reads
+  return outputs[0];
 }
 
 void add_norm_rules(RuleSet& rules) {
   Pattern x = any(), eps = scalar();
-  Pattern mu = mean(x), centred = x - mu, square = centred * centred, variance = mean(square);
-  rules.add(close, "layer_norm", product({op(Op::kRsqrt, {variance + eps}), centred}),
-            [=](const Match& m) { return bare_layer_norm(m, x, mu, variance, eps); });
-  Pattern mean_square = mean(x * x);
-  rules.add(close, "rms_norm", product({op(Op::kRsqrt, {mean_square + eps}), x}),
-            [=](const Match& m) { return bare_rms_norm(m, x, mean_square, eps); });
+  Pattern mu = mean(x).shared(), centred = x - mu, square = centred * centred, variance = mean(square);
+  Pattern inv_std = op(Op::kRsqrt, {variance + eps}).shared();
+  rules.add(close, "layer_norm", product({inv_std, centred}),
+            [=](const Match& m) { return bare_layer_norm(m, x, mu, variance, inv_std, eps); });
+  Pattern mean_square = mean(x * x), inv_rms = op(Op::kRsqrt, {mean_square + eps}).shared();
+  rules.add(close, "rms_norm", product({inv_rms, x}),
+            [=](const Match& m) { return bare_rms_norm(m, x, mean_square, inv_rms, eps); });
   rules.add(close, "norm_gamma", std::vector{Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); });
   rules.add(close, "norm_beta", std::vector{Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); });
 }
@@ -113,7 +127,7 @@ void add_gate_rules(RuleSet& rules) {
     rules.add(exact, "gated_act", act * up, [=, name = std::string(name)](const Match& m) {
       if (!(m[gate].dims() == m[up].dims())) return m.miss("gate and up differ in shape");
       if (m[up].value() == m[act].value()) return m.miss("the square of an activation is no gate");
-      if (m.rewriter().is_static(m[up].value())) return m.miss("up is a constant");
+      if (m.is_static(m[up])) return m.miss("up is a constant");
       bool tanh_gelu = name == "gelu" && m.attrs(act).is("approx", "tanh");
       if (name == "silu" && m.attrs(act).f64("beta") != 1) return m.miss("beta is not 1");
       return m.builder().op(Op::kGatedAct, {m[gate], m[up]}, {{"act", tanh_gelu ? "gelu_tanh" : name}});

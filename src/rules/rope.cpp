@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary embedding as files spell it (SPELLINGS.md 4): x * C + turned(x) * S with tables that hold every angle twice,
 // or its two parts rotated apart and joined again; over halves or over neighbours; of all elements or the first ones.
-#include "rewrite/facts.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -86,7 +85,7 @@ Expr half_of(const Match& m, Expr table, Style style) {
     return is_last(table, node.attrs.i64s("axes")[0]) ? Expr() : over_half(m, table, 0, style);
   if (node.op == Op::kMul)
     for (size_t i = 0; i < 2; i++)
-      if (splat_value(m.graph(), node.in[i]) && m.graph().type(node.in[1 - i]).dims == table.dims())
+      if (m.splat(m.builder().wrap(node.in[i])) && m.graph().type(node.in[1 - i]).dims == table.dims())
         return over_half(m, table, 1 - i, style);
   return Expr();
 }
@@ -180,7 +179,7 @@ Expr partial_rope(const Match& m) {
   if (m.node(m.anchor()).in.size() != 2 || !is_last(m.anchor(), m.attrs().i64("axis"))) return Expr();
   Expr turned = m.in(0);
   const Node &rope = m.node(turned), &rest = m.node(m.in(1));
-  if (rope.op != Op::kRope || rest.op != Op::kSlice || m.rewriter().used_elsewhere(turned.value())) return Expr();
+  if (rope.op != Op::kRope || rest.op != Op::kSlice || !m.is_inner(turned)) return Expr();
   if (rope.attrs.is("layout", "bsx")) return Expr();
   const Node& front = m.graph().node(rope.in[0]);
   if (front.op != Op::kSlice || front.in[0] != rest.in[0]) return Expr();

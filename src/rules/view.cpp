@@ -115,7 +115,7 @@ static Expr normal_slice(const Match& m) {
     if (axes[i] < 0) axes[i] += static_cast<int64_t>(x.rank());
     if (steps[i] != 1 || m.graph().range(starts[i]).lo < 0) return Expr();
     ends[i] = starts[i] + m.anchor().dims()[static_cast<size_t>(axes[i])];
-    if (!m.graph().implies_le(ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
+    if (!m.graph().implies(Guard::kLessEqual, ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
   }
   if (attrs.has("axes") && attrs.has("steps") && ends == attrs.dims("ends") && axes == attrs.i64s("axes"))
     return Expr();

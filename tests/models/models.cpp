@@ -20,7 +20,7 @@ static std::map<std::string, int> count_ops(const Graph& graph) {
 // The passes up to `fuse` for a device that takes every composite.
 static Result<Graph> fused(const Graph& graph, RewriteReport* report = nullptr) {
   PassContext context;
-  context.refuses = [](const Graph&, Value) { return std::string(); };
+  context.refuses = [](const Facts&, Value) { return std::string(); };
   context.report = report;
   Graph current = RLX_TRY(canonicalize(graph, context));
   current = RLX_TRY(fold_constants(current, context));

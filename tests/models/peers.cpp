@@ -97,7 +97,7 @@ std::string text_of(const Counts& counts) {
 // The passes up to merge-siblings, for a device that takes every composite.
 Result<Graph> composed(const Graph& graph) {
   PassContext context;
-  context.refuses = [](const Graph&, Value) { return std::string(); };
+  context.refuses = [](const Facts&, Value) { return std::string(); };
   Graph current = RLX_TRY(canonicalize(graph, context));
   current = RLX_TRY(fold_constants(current, context));
   current = RLX_TRY(fuse_composites(current, context));

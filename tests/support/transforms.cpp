@@ -16,7 +16,7 @@ Result<Value> copy_leaf(const Graph& from, uint32_t index, Graph& to) {
 }
 
 // Every composite replaced, once, by what its row says it means.
-Result<Graph> decompose_composites(const Graph& graph, PassContext&) {
+Result<Graph> decompose_composites(Graph graph, PassContext&) {
   Graph result(graph.name(), &graph.table());
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(result.declare_symbol(symbol, range));
   for (const Guard& guard : graph.guards()) RLX_TRY(result.add_guard(guard));
@@ -42,8 +42,8 @@ Result<Graph> decompose_composites(const Graph& graph, PassContext&) {
 }
 
 // As the compiler's list of passes has it: what forms composites reads the normal form.
-Result<Graph> fuse_normal_form(const Graph& graph, PassContext& context) {
-  Graph normal = RLX_TRY(canonicalize(graph, context));
+Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
+  Graph normal = RLX_TRY(canonicalize(std::move(graph), context));
   Graph folded = RLX_TRY(fold_constants(normal, context));
   return fuse_composites(folded, context);
 }
@@ -72,7 +72,7 @@ Result<Graph> Transform::run(const Graph& graph, Bounds bounds) const {
   PassContext context;
   context.checks_indices = bounds == Bounds::kError;
   context.math = math;
-  if (has_kernels) context.refuses = [](const Graph&, Value) { return std::string(); };
+  if (has_kernels) context.refuses = [](const Facts&, Value) { return std::string(); };
   return pass(graph, context);
 }
 

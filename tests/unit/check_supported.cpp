@@ -18,7 +18,8 @@ TEST(check_supported, names_every_node_without_a_kernel_and_why) {
     })");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   PassContext context;
-  context.refuses = [](const Graph& in, Value value) {
+  context.refuses = [](const Facts& facts, Value value) {
+    const Graph& in = facts.graph();
     return in.node(value).op == Op::kRelu ? std::string()
                                           : "its rows want " + std::string(in.info(in.node(value)).name);
   };
@@ -27,7 +28,7 @@ TEST(check_supported, names_every_node_without_a_kernel_and_why) {
   EXPECT_EQ(checked.status().code(), Code::kUnsupported);
   EXPECT_EQ(checked.status().message(),
             "2 nodes without a kernel:\n  erf (%1): its rows want erf\n  softmax (%3): its rows want softmax");
-  context.refuses = [](const Graph&, Value) { return std::string(); };
+  context.refuses = [](const Facts&, Value) { return std::string(); };
   EXPECT_TRUE(check_supported(*graph, context).ok());
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/facts.h"
+
+#include <algorithm>
+
+#include "base/visit.h"
+
+namespace rlx {
+
+// ---- affine forms ----
+
+bool Affine::is_uniform() const {
+  return std::all_of(steps.begin(), steps.end(), [](const Dim& step) { return step.is(0); });
+}
+
+Affine operator*(const Affine& a, const Dim& factor) {
+  Affine product{a.offset * factor, {}};
+  for (const Dim& step : a.steps) product.steps.push_back(step * factor);
+  return product;
+}
+
+Affine operator+(const Affine& a, const Affine& b) {
+  const Affine &longer = a.steps.size() < b.steps.size() ? b : a, &shorter = &longer == &a ? b : a;
+  Affine sum{a.offset + b.offset, longer.steps};
+  size_t lead = longer.steps.size() - shorter.steps.size();
+  for (size_t i = 0; i < shorter.steps.size(); i++) sum.steps[lead + i] += shorter.steps[i];
+  return sum;
+}
+
+Affine operator-(const Affine& a, const Affine& b) {
+  return a + b * Dim(-1);
+}
+
+Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> dims) {
+  Dim lowest = form.offset, highest = form.offset;
+  size_t lead = dims.size() - form.steps.size();
+  for (size_t axis = 0; axis < form.steps.size(); axis++) {
+    const Dim& step = form.steps[axis];
+    if (step.is(0)) continue;
+    Interval sign = graph.range(step);
+    Dim reach = step * (dims[lead + axis] - Dim(1));
+    if (sign.lo >= 0)
+      highest += reach;
+    else if (sign.hi <= 0)
+      lowest += reach;
+    else
+      return {-Interval::kUnbounded, Interval::kUnbounded};
+  }
+  return {graph.range(lowest).lo, graph.range(highest).hi};
+}
+
+// What the dtype holds, as far as an Interval can say it.
+static Interval limits_of(DType dtype) {
+  return visit<dtypes::I>(dtype, []<class T>() {
+    using Limits = std::numeric_limits<T>;
+    constexpr auto kMost = static_cast<uint64_t>(Interval::kUnbounded - 1);
+    int64_t hi = static_cast<uint64_t>(Limits::max()) > kMost ? static_cast<int64_t>(kMost)
+                                                              : static_cast<int64_t>(Limits::max());
+    return Interval{std::is_signed_v<T> ? std::max<int64_t>(static_cast<int64_t>(Limits::min()), -hi - 1) : 0, hi};
+  });
+}
+
+static bool within(Interval range, Interval limits) {
+  return range.lo >= limits.lo && range.hi <= limits.hi;
+}
+
+void FactArgs::set(Affine form) {
+  if (!dtypes::X.has(type().dtype)) return;
+  for (size_t axis = 0; axis < form.steps.size(); axis++)
+    if (type().dims[axis].is(1)) form.steps[axis] = 0;
+  Interval range = bounds_of(graph, form, type().dims);
+  if (!within(range, limits_of(type().dtype))) return;
+  out.affine = std::make_shared<const Affine>(std::move(form));
+  out.range = range;
+}
+
+void FactArgs::set(Interval range) {
+  if (is_integer(type().dtype) && within(range, limits_of(type().dtype))) out.range = range;
+}
+
+// ---- phases ----
+
+std::vector<BodyParam> body_params(const Node& node) {
+  std::vector<BodyParam> found;
+  for (const AttrValue& value : node.attrs.values()) {
+    auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    if (!body || !*body) continue;
+    for (uint32_t leaf : (*body)->params()) found.push_back({(*body)->leaf_name(leaf), (*body)->node(leaf).out[0]});
+    for (const Node& inner : (*body)->nodes())
+      for (BodyParam& param : body_params(inner)) found.push_back(std::move(param));
+  }
+  std::sort(found.begin(), found.end(), [](const BodyParam& a, const BodyParam& b) { return a.name < b.name; });
+  found.erase(std::unique(found.begin(), found.end(), [](auto& a, auto& b) { return a.name == b.name; }), found.end());
+  return found;
+}
+
+static bool is_size_free(const Node& node);
+
+static bool is_literal(const AttrValue& value) {
+  if (auto* dim = std::get_if<Dim>(&value)) return dim->is_literal();
+  if (auto* dims = std::get_if<std::vector<Dim>>(&value)) return all_literal(*dims);
+  if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
+    return std::all_of((*graph)->nodes().begin(), (*graph)->nodes().end(), is_size_free);
+  return true;
+}
+
+// Literal attributes and outputs: the node computes the same at all sizes. What reads sizes may read those of the run.
+static bool is_size_free(const Node& node) {
+  if (node.attrs.info()->is(kOfSizes)) return false;
+  return std::all_of(node.out.begin(), node.out.end(), [](const ValueType& type) { return all_literal(type.dims); }) &&
+         std::all_of(node.attrs.values().begin(), node.attrs.values().end(), is_literal);
+}
+
+Phase Facts::phase_of(const Node& node) const {
+  const OpInfo& info = graph_.info(node);
+  if (info.is(kVaries) || !info.is(kPure) || !body_params(node).empty()) return Phase::kRun;
+  if (info.is(kLeaf)) return Phase::kResident;
+  Phase phase = is_size_free(node) ? Phase::kResident : Phase::kSized;
+  if (phase == Phase::kSized && !decided_.empty()) {
+    auto decide = [&](const std::string& symbol) { phase = decided_.contains(symbol) ? Phase::kRun : phase; };
+    visit_symbols(node, decide);
+    if (info.is(kOfSizes)) visit_symbols(graph_.node(node.in[0]), decide);
+  }
+  if (info.is(kOfSizes)) return phase;
+  for (Value value : node.in)
+    if (present(value)) phase = std::max(phase, phases_[value.node]);
+  return phase;
+}
+
+// ---- the table ----
+
+Facts::Facts(const Graph& graph) : graph_(graph) {
+  extend();
+}
+
+void Facts::extend() {
+  size_t count = graph_.nodes().size();
+  for (size_t index = phases_.size(); index < count; index++) {
+    const Node& node = graph_.nodes()[index];
+    visit_decided_sizes(node, [&](const std::string& symbol) { decided_.insert(symbol); });
+    phases_.push_back(phase_of(node));
+    const OpInfo& info = graph_.info(node);
+    bool reads = info.is(kInterface) && !info.is(kVaries);
+    if (!info.is(kOfSizes))
+      for (Value value : node.in) reads |= present(value) && reads_params_[value.node];
+    reads_params_.push_back(reads);
+  }
+  known_.resize(count);
+}
+
+void Facts::shorten(size_t nodes) {
+  phases_.resize(nodes);
+  reads_params_.resize(nodes);
+  known_.resize(nodes);
+}
+
+bool Facts::knows_more(Value value) {
+  const ValueFacts& facts = of(value);
+  return facts.splat || facts.affine || facts.range;
+}
+
+bool Facts::find_again(uint32_t index) {
+  const Node& node = graph_.node(index);
+  Phase before = phases_[index];
+  phases_[index] = phase_of(node);
+  bool was_known = known_[index] && knows_more({index, 0});
+  bool may_change = known_[index] && !was_known && graph_.info(node).facts;
+  if (may_change) known_[index] = nullptr;
+  return phases_[index] < before || (may_change && knows_more({index, 0}));
+}
+
+// Inputs first, without recursion; what is known already is not looked at again.
+const ValueFacts& Facts::of(Value value) {
+  static const ValueFacts kNothing;
+  if (!present(value) || value.output != 0) return kNothing;
+  std::vector<uint32_t> waiting;
+  if (!known_[value.node]) waiting.push_back(value.node);
+  while (!waiting.empty()) {
+    uint32_t node = waiting.back();
+    size_t count = waiting.size();
+    if (!known_[node] && graph_.info(graph_.node(node)).facts)
+      for (Value in : graph_.node(node).in)
+        if (present(in) && !known_[in.node]) waiting.push_back(in.node);
+    if (waiting.size() > count) continue;
+    if (!known_[node]) find(node);
+    waiting.pop_back();
+  }
+  return *known_[value.node];
+}
+
+void Facts::find(uint32_t index) {
+  const Node& node = graph_.node(index);
+  known_[index] = std::make_unique<ValueFacts>();
+  FactFn facts = graph_.info(node).facts;
+  if (!facts) return;
+  static const ValueFacts kNothing;
+  std::vector<const ValueFacts*> in;
+  for (Value value : node.in)
+    in.push_back(!present(value) ? nullptr : value.output == 0 ? known_[value.node].get() : &kNothing);
+  FactArgs args{graph_, node, in, *known_[index]};
+  facts(args);
+}
+
+}  // namespace rlx

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of values: when they are computed, whether all elements are one number, integers as a function of their
+// position. Each fact is found once per value and stays true, as a rewrite keeps meanings. What an op contributes is a
+// function of its row (`facts`). Invariant: a fact about integers is given only where nothing wraps on the way.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+// When a value is computed: when params are set, when sizes change, or in every run.
+enum class Phase : uint8_t {
+  kResident,  // depends on params and constants only
+  kSized,     // on these and on sizes
+  kRun,       // on inputs
+};
+
+// Integers that sizes make: offset + the sum over axes of steps[axis] * position along the axis.
+struct Affine {
+  Dim offset;
+  std::vector<Dim> steps;  // one for each axis of the value; 0: equal along it
+
+  bool is_uniform() const;  // the same number everywhere
+};
+// Both on the axes of the longer one, aligned right; a step of a missing axis is 0.
+Affine operator+(const Affine& a, const Affine& b);
+Affine operator-(const Affine& a, const Affine& b);
+Affine operator*(const Affine& a, const Dim& factor);
+
+// Bounds of all elements of a value of these dims.
+Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> dims);
+
+struct ValueFacts {
+  std::optional<double> splat;           // the number that all elements equal, of real dtypes
+  std::shared_ptr<const Affine> affine;  // of i32 and i64
+  std::optional<Interval> range;         // of integers
+};
+
+// What a row's `facts` is given: the facts of each input (null where absent), and those of output 0 to fill in.
+struct FactArgs {
+  const Graph& graph;
+  const Node& node;
+  std::span<const ValueFacts* const> in;
+  ValueFacts& out;
+
+  const std::vector<Dim>& dims(size_t input) const { return graph.type(node.in[input]).dims; }
+  const ValueType& type() const { return node.out[0]; }
+  // Records the form if every element fits the dtype: so that what is derived from it may reckon without wrapping.
+  void set(Affine form);
+  void set(Interval range);
+};
+
+class Facts {
+ public:
+  explicit Facts(const Graph& graph);
+  const Graph& graph() const { return graph_; }
+
+  void extend();               // to the nodes that have been added to the graph
+  void shorten(size_t nodes);  // to these, as the graph was rolled back
+  // An input has become a value of which more is known: whether more is known of the node's values now.
+  bool find_again(uint32_t node);
+  bool knows_more(Value value);  // than nothing, besides its phase
+
+  Phase phase(uint32_t node) const { return phases_[node]; }
+  std::span<const Phase> phases() const { return phases_; }
+  bool is_resident(Value value) const { return present(value) && phases_[value.node] == Phase::kResident; }
+  bool reads_params(uint32_t node) const { return reads_params_[node]; }
+
+  std::optional<double> splat(Value value) { return of(value).splat; }
+  const Affine* affine(Value value) { return of(value).affine.get(); }
+  std::optional<Interval> range(Value value) { return of(value).range; }
+
+ private:
+  Phase phase_of(const Node& node) const;
+  const ValueFacts& of(Value value);
+  void find(uint32_t node);
+
+  const Graph& graph_;
+  std::vector<Phase> phases_;                       // by node
+  std::vector<bool> reads_params_;                  // by node
+  std::vector<std::unique_ptr<ValueFacts>> known_;  // by node, of output 0; null: not asked for yet
+  std::unordered_set<std::string> decided_;         // sizes that contents decide in the run
+};
+
+// The param leaves in the sub-graphs of a node, at every level: their names are global to the program.
+struct BodyParam {
+  std::string name;
+  ValueType type;
+};
+std::vector<BodyParam> body_params(const Node& node);
+
+}  // namespace rlx

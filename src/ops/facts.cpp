@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the ops that make positions, masks and constants. FactArgs::set drops a form whose elements might wrap.
+#include "ops/facts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/dtype.h"
+
+namespace rlx {
+
+static constexpr int64_t kLargestConstant = int64_t{1} << 40;  // beyond any size: sums of these do not overflow
+static constexpr int64_t kMostElements = int64_t{1} << 16;     // of a constant that is looked at
+static constexpr int64_t kExactInDouble = int64_t{1} << 53;
+
+// ---- leaves ----
+
+static std::optional<double> splat_of(const Tensor& tensor) {
+  if (tensor.bytes() == 0 || is_block(tensor.dtype()) || is_complex(tensor.dtype())) return std::nullopt;
+  auto unit = static_cast<size_t>(element_bytes(tensor.dtype()));
+  if (std::memcmp(tensor.data(), tensor.data() + unit, tensor.bytes() - unit) != 0) return std::nullopt;
+  if (is_integer(tensor.dtype())) {
+    int64_t value = element_as_i64(tensor, 0);
+    bool exact = std::abs(value) <= kExactInDouble && (value >= 0 || tensor.dtype() != DType::kU64);
+    return exact ? std::optional(static_cast<double>(value)) : std::nullopt;
+  }
+  return element_as_f64(tensor, 0);
+}
+
+// Of a constant whose elements progress evenly along every axis.
+static std::optional<Affine> affine_of(const Tensor& tensor) {
+  if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if (int64_t element = element_as_i64(tensor, i); element > kLargestConstant || element < -kLargestConstant)
+      return std::nullopt;
+  std::span<const int64_t> dims = tensor.dims();
+  std::vector<int64_t> strides(dims.size(), 1), steps(dims.size(), 0);
+  for (size_t axis = dims.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * dims[axis];
+  int64_t first = element_as_i64(tensor, 0);
+  for (size_t axis = 0; axis < dims.size(); axis++)
+    if (dims[axis] > 1) steps[axis] = element_as_i64(tensor, strides[axis]) - first;
+  for (int64_t i = 0; i < tensor.count(); i++) {
+    int64_t expected = first;
+    for (size_t axis = 0; axis < dims.size(); axis++) expected += i / strides[axis] % dims[axis] * steps[axis];
+    if (element_as_i64(tensor, i) != expected) return std::nullopt;
+  }
+  return Affine{first, {steps.begin(), steps.end()}};
+}
+
+static std::optional<Interval> range_of(const Tensor& tensor) {
+  if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
+  Interval range{Interval::kUnbounded, -Interval::kUnbounded};
+  for (int64_t i = 0; i < tensor.count(); i++) {
+    int64_t element = element_as_i64(tensor, i);
+    if (element < 0 && tensor.dtype() == DType::kU64) return std::nullopt;
+    range = {std::min(range.lo, element), std::max(range.hi, element)};
+  }
+  return range;
+}
+
+void facts_constant(FactArgs& args) {
+  const Tensor& tensor = args.node.attrs.tensor("value");
+  args.out.splat = splat_of(tensor);
+  if (!is_integer(tensor.dtype())) return;
+  if (auto range = range_of(tensor)) args.set(*range);
+  if (!dtypes::X.has(tensor.dtype())) return;
+  if (auto form = affine_of(tensor)) args.set(std::move(*form));
+}
+
+void facts_iota(FactArgs& args) {
+  Affine form{0, std::vector<Dim>(args.type().rank(), Dim(0))};
+  form.steps[normal_axis(args.node.attrs.i64("axis"), form.steps.size())] = 1;
+  args.set(std::move(form));
+}
+
+void facts_dim_size(FactArgs& args) {
+  const std::vector<Dim>& dims = args.dims(0);
+  args.set(Affine{dims[normal_axis(args.node.attrs.i64("axis"), dims.size())], {}});
+}
+
+// ---- arithmetic ----
+
+void facts_cast(FactArgs& args) {
+  const ValueFacts& x = *args.in[0];
+  DType from = args.graph.type(args.node.in[0]).dtype, to = args.type().dtype;
+  if (x.affine) args.set(*x.affine);
+  if (x.range) args.set(*x.range);
+  if (!x.splat) return;
+  if (to == DType::kBool) args.out.splat = *x.splat != 0 ? 1.0 : 0.0;
+  bool one_rounding = to == DType::kF32 || (is_half(to) && (from == DType::kF32 || is_half(from)));
+  if (!one_rounding || !std::isfinite(*x.splat)) return;
+  if (auto rounded = scalar_tensor(to, *x.splat); rounded.ok() && std::isfinite(element_as_f64(*rounded, 0)))
+    args.out.splat = element_as_f64(*rounded, 0);
+}
+
+void facts_neg(FactArgs& args) {
+  if (args.in[0]->affine) args.set(*args.in[0]->affine * Dim(-1));
+}
+
+void facts_add(FactArgs& args) {
+  if (args.in[0]->affine && args.in[1]->affine) args.set(*args.in[0]->affine + *args.in[1]->affine);
+}
+
+void facts_sub(FactArgs& args) {
+  if (args.in[0]->affine && args.in[1]->affine) args.set(*args.in[0]->affine - *args.in[1]->affine);
+}
+
+// By a number that is the same everywhere.
+void facts_mul(FactArgs& args) {
+  for (size_t i = 0; i < 2; i++) {
+    const Affine *varying = args.in[i]->affine.get(), *factor = args.in[1 - i]->affine.get();
+    if (!varying || !factor || !factor->is_uniform()) continue;
+    Affine ranks{0, std::vector<Dim>(factor->steps.size(), Dim(0))};
+    return args.set(*varying * factor->offset + ranks);
+  }
+}
+
+// ---- views ----
+
+// Each element is one of the input's.
+static void selects(FactArgs& args) {
+  args.out.splat = args.in[0]->splat;
+  if (args.in[0]->range) args.set(*args.in[0]->range);
+}
+
+// One that only adds and drops 1-dims moves the steps with their axes.
+static std::optional<Affine> reshaped(const Affine& form, std::span<const Dim> from, std::span<const Dim> to) {
+  Affine result{form.offset, std::vector<Dim>(to.size(), Dim(0))};
+  if (form.is_uniform()) return result;
+  size_t at = 0;
+  for (size_t axis = 0; axis < from.size(); axis++) {
+    if (from[axis].is(1)) continue;
+    while (at < to.size() && to[at].is(1)) at++;
+    if (at == to.size() || !(to[at] == from[axis])) return std::nullopt;
+    result.steps[at++] = form.steps[axis];
+  }
+  return result;
+}
+
+void facts_reshape(FactArgs& args) {
+  selects(args);
+  if (!args.in[0]->affine) return;
+  if (auto form = reshaped(*args.in[0]->affine, args.dims(0), args.type().dims)) args.set(std::move(*form));
+}
+
+void facts_broadcast_to(FactArgs& args) {
+  selects(args);
+  if (args.in[0]->affine) args.set(*args.in[0]->affine + Affine{0, std::vector<Dim>(args.type().rank(), Dim(0))});
+}
+
+void facts_transpose(FactArgs& args) {
+  selects(args);
+  if (!args.in[0]->affine) return;
+  const Affine& x = *args.in[0]->affine;
+  Affine form{x.offset, {}};
+  for (int64_t axis : args.node.attrs.i64s("perm")) form.steps.push_back(x.steps[normal_axis(axis, x.steps.size())]);
+  args.set(std::move(form));
+}
+
+void facts_slice(FactArgs& args) {
+  selects(args);
+  if (!args.in[0]->affine) return;
+  Affine form = *args.in[0]->affine;
+  const Attrs& attrs = args.node.attrs;
+  const std::vector<Dim>& starts = attrs.dims("starts");
+  for (size_t i = 0; i < starts.size(); i++) {
+    int64_t step = attrs.has("steps") ? attrs.i64s("steps")[i] : 1;
+    int64_t axis = attrs.has("axes") ? attrs.i64s("axes")[i] : static_cast<int64_t>(i);
+    size_t at = normal_axis(axis, form.steps.size());
+    // A start beyond the end leaves nothing, and then nothing is claimed of an element.
+    if (step <= 0 || args.graph.range(starts[i]).lo < 0) return;
+    form.offset += form.steps[at] * starts[i];
+    form.steps[at] *= step;
+  }
+  args.set(std::move(form));
+}
+
+}  // namespace rlx

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rows contribute to ir/facts.h: one function per op, or per group of ops that do the same.
+#pragma once
+
+#include "ir/facts.h"
+
+namespace rlx {
+
+void facts_constant(FactArgs& args);
+void facts_iota(FactArgs& args);
+void facts_dim_size(FactArgs& args);
+void facts_cast(FactArgs& args);
+void facts_neg(FactArgs& args);
+void facts_add(FactArgs& args);
+void facts_sub(FactArgs& args);
+void facts_mul(FactArgs& args);
+void facts_reshape(FactArgs& args);
+void facts_broadcast_to(FactArgs& args);
+void facts_transpose(FactArgs& args);
+void facts_slice(FactArgs& args);
+
+}  // namespace rlx

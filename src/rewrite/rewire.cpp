@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the graph of a Workspace changes: nodes that come, users that are rewired, what dies of that, what has become
+// equal, and what is worth another visit.
+#include <algorithm>
+
+#include "rewrite/workspace.h"
+
+namespace rlx {
+
+// ---- building ----
+
+Result<std::vector<Value>> Workspace::add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
+                                               std::string name) {
+  auto* workspace = static_cast<Workspace*>(self);
+  uint32_t node = RLX_TRY(workspace->add(info, in, std::move(attrs), std::move(name)));
+  std::vector<Value> outputs;
+  for (uint32_t i = 0; i < workspace->graph_.node(node).out.size(); i++) outputs.push_back({node, i});
+  return outputs;
+}
+
+Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
+  while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
+  bool mergeable = KnownNodes::is_mergeable(info);
+  if (mergeable)
+    if (uint32_t node = known_.find(KnownNodes::hash_of(info, in, attrs), info, in, attrs); node != KnownNodes::kNone)
+      return node;
+  Graph::Mark mark = graph_.mark();
+  uint32_t node = RLX_TRY(graph_.add(info, in, std::move(attrs), std::move(name))).node;
+  const Attrs& normal = graph_.node(node).attrs;
+  size_t hash = KnownNodes::hash_of(info, in, normal);
+  if (mergeable)
+    if (uint32_t same = known_.find(hash, info, in, normal); same != KnownNodes::kNone) {
+      graph_.roll_back(mark);
+      return same;
+    }
+  add_state(node, position_);
+  facts_.extend();
+  states_[node].hash = hash;
+  if (mergeable) know(node);
+  return node;
+}
+
+void Workspace::add_state(uint32_t node, uint32_t position) {
+  states_.push_back({.position = position});
+  uses_.add_node(node, graph_.node(node).in.size());
+}
+
+void Workspace::know(uint32_t node) {
+  known_.insert(states_[node].hash, node);
+  states_[node].known = true;
+}
+
+void Workspace::unknow(uint32_t node) {
+  if (states_[node].known) known_.erase(states_[node].hash, node);
+  states_[node].known = false;
+}
+
+// ---- life and death ----
+
+// The node and what it reads count as users from now on.
+void Workspace::acquire(uint32_t node) {
+  std::vector<uint32_t> coming;
+  auto come = [&](uint32_t it) {
+    if (states_[it].live) return;
+    states_[it].live = true;
+    coming.push_back(it);
+  };
+  come(node);
+  while (!coming.empty()) {
+    uint32_t it = coming.back();
+    coming.pop_back();
+    const std::vector<Value>& in = graph_.node(it).in;
+    for (size_t i = 0; i < in.size(); i++) {
+      if (!present(in[i])) continue;
+      uses_.link(it, i, in[i].node);
+      lower_position(in[i].node, states_[it].position);
+      come(in[i].node);
+    }
+  }
+}
+
+// The node goes, and with it what only it has read.
+void Workspace::release(uint32_t node) {
+  constexpr uint32_t kFewUses = 4;  // a value with more is no inner value of a pattern
+  std::vector<uint32_t> going{node};
+  states_[node].live = false;
+  while (!going.empty()) {
+    uint32_t it = going.back();
+    going.pop_back();
+    unknow(it);
+    const std::vector<Value>& in = graph_.node(it).in;
+    for (size_t i = 0; i < in.size(); i++) {
+      if (!present(in[i])) continue;
+      uint32_t used = in[i].node;
+      uses_.unlink(it, i, used);
+      if (uses_.count(used) == 0 && states_[used].pins == 0 && states_[used].live) {
+        states_[used].live = false;
+        going.push_back(used);
+      } else if (uses_.count(used) <= kFewUses) {
+        enqueue_above(used);
+      }
+    }
+  }
+}
+
+void Workspace::lower_position(uint32_t node, uint32_t position) {
+  std::vector<uint32_t> waiting{node};
+  while (!waiting.empty()) {
+    uint32_t it = waiting.back();
+    waiting.pop_back();
+    if (states_[it].position <= position) continue;
+    states_[it].position = position;
+    for (Value in : graph_.node(it).in)
+      if (present(in)) waiting.push_back(in.node);
+  }
+}
+
+// ---- rewiring ----
+
+// Every use of `old` becomes one of `made`, which equals it.
+void Workspace::replace(Value old, Value made) {
+  if (old == made || !states_[old.node].live) return;
+  std::vector<std::pair<uint32_t, uint32_t>> uses;
+  uses_.all_of(old.node, [&](uint32_t user, uint32_t input) {
+    if (graph_.node(user).in[input] == old && user != made.node && user < first_new_) uses.emplace_back(user, input);
+    return true;
+  });
+  acquire(made.node);
+  for (auto [user, input] : uses) {
+    unknow(user);
+    uses_.unlink(user, input, old.node);
+    graph_.set_input(user, input, made);
+    uses_.link(user, input, made.node);
+    to_merge_.push_back(user);
+  }
+  rewire_outputs(old, made);
+  improve_users(old, made);
+  enqueue_above(made.node);
+  if (uses_.count(old.node) == 0 && states_[old.node].pins == 0 && states_[old.node].live) release(old.node);
+}
+
+void Workspace::rewire_outputs(Value old, Value made) {
+  std::vector<uint32_t> moved;
+  auto [first, last] = outputs_of_.equal_range(old.node);
+  for (auto at = first; at != last;) {
+    if (graph_.outputs()[at->second].value == old) {
+      moved.push_back(at->second);
+      at = outputs_of_.erase(at);
+    } else {
+      ++at;
+    }
+  }
+  for (uint32_t output : moved) {
+    graph_.set_output(output, made);
+    outputs_of_.emplace(made.node, output);
+    states_[made.node].pins++;
+    states_[old.node].pins--;
+  }
+}
+
+// Users that read something else now are known under another hash; one that equals a node becomes that node.
+void Workspace::merge_equals() {
+  while (!to_merge_.empty()) {
+    uint32_t node = to_merge_.back();
+    to_merge_.pop_back();
+    const Node& it = graph_.node(node);
+    const OpInfo& info = graph_.info(it);
+    if (!states_[node].live || states_[node].known || !KnownNodes::is_mergeable(info)) continue;
+    states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
+    uint32_t same = known_.find(states_[node].hash, info, it.in, it.attrs);
+    if (same == KnownNodes::kNone) {
+      know(node);
+      continue;
+    }
+    lower_position(same, states_[node].position);
+    for (uint32_t i = 0; i < it.out.size(); i++) replace({node, i}, {same, i});
+  }
+}
+
+// Facts stay true; where more is known of the new value than of the old one, they are found again above it. A phase can
+// improve twice, and so much is allowed for the others.
+void Workspace::improve_users(Value old, Value made) {
+  bool is_better =
+      facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));
+  if (!is_better) return;
+  std::vector<uint32_t> improved{made.node};
+  while (!improved.empty()) {
+    uint32_t node = improved.back();
+    improved.pop_back();
+    uses_.all_of(node, [&](uint32_t user, uint32_t) {
+      if (states_[user].improved < 2 && facts_.find_again(user)) {
+        states_[user].improved++;
+        improved.push_back(user);
+        enqueue(user);
+      }
+      return true;
+    });
+  }
+}
+
+// ---- the worklist ----
+
+void Workspace::enqueue(uint32_t node) {
+  if (states_[node].queued || !states_[node].live) return;
+  const Node& it = graph_.node(node);
+  if (rules_.at(it.op).empty() && !(options_.expands && !graph_.info(it).primitive())) return;
+  states_[node].queued = true;
+  queue_.push({states_[node].position, node});
+}
+
+// The nodes whose rules look as far down as this one, which has changed or lost a use. Casts and views are no distance,
+// but a long run of them is not followed for ever.
+void Workspace::enqueue_above(uint32_t node) {
+  constexpr size_t kMostFree = 8;
+  struct Seen {
+    uint32_t node;
+    int distance;
+    size_t free;
+  };
+  stamps_.resize(graph_.nodes().size(), 0);
+  walk_++;
+  std::vector<Seen> seen{{node, 0, 0}};
+  for (size_t at = 0; at < seen.size(); at++) {
+    auto [below, distance, free] = seen[at];
+    uses_.all_of(below, [&](uint32_t user, uint32_t) {
+      if (stamps_[user] == walk_) return true;
+      stamps_[user] = walk_;
+      Op op = graph_.node(user).op;
+      if (rules_.depth(op) > distance) enqueue(user);
+      bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && free < kMostFree;
+      int next = distance + !is_free;
+      if (next < rules_.depth()) seen.push_back({user, next, free + is_free});
+      return true;
+    });
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who uses what: for each node the list of inputs that read it. Linked lists in one array, so that a use comes and goes
+// in constant time. Only the uses of live nodes are linked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+class UseLists {
+ public:
+  struct Use {
+    uint32_t user, input;  // node and which of its inputs
+    uint32_t previous, next;
+  };
+
+  void add_node(uint32_t node, size_t inputs);  // in order; its uses are not linked yet
+  void shorten(size_t nodes);                   // none of the uses of those that go may be linked
+
+  void link(uint32_t user, size_t input, uint32_t used);
+  void unlink(uint32_t user, size_t input, uint32_t used);
+
+  uint32_t count(uint32_t node) const { return nodes_[node].count; }
+  // Calls body(user, input) for each use until it answers false; whether none did. It may not change the lists.
+  template <class Body>
+  bool all_of(uint32_t node, Body body) const {
+    for (uint32_t at = nodes_[node].first; at != kNone; at = uses_[at].next)
+      if (!body(uses_[at].user, uses_[at].input)) return false;
+    return true;
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Entry {
+    uint32_t own;            // where the uses that it makes begin
+    uint32_t first = kNone;  // the list of those of it
+    uint32_t count = 0;
+  };
+  std::vector<Entry> nodes_;
+  std::vector<Use> uses_;
+};
+
+inline void UseLists::add_node(uint32_t node, size_t inputs) {
+  nodes_.push_back({static_cast<uint32_t>(uses_.size())});
+  for (uint32_t input = 0; input < inputs; input++) uses_.push_back({node, input, kNone, kNone});
+}
+
+inline void UseLists::shorten(size_t nodes) {
+  if (nodes == nodes_.size()) return;
+  uses_.resize(nodes_[nodes].own);
+  nodes_.resize(nodes);
+}
+
+inline void UseLists::link(uint32_t user, size_t input, uint32_t used) {
+  uint32_t at = nodes_[user].own + static_cast<uint32_t>(input);
+  uses_[at].previous = kNone;
+  uses_[at].next = nodes_[used].first;
+  if (uses_[at].next != kNone) uses_[uses_[at].next].previous = at;
+  nodes_[used].first = at;
+  nodes_[used].count++;
+}
+
+inline void UseLists::unlink(uint32_t user, size_t input, uint32_t used) {
+  uint32_t at = nodes_[user].own + static_cast<uint32_t>(input);
+  auto [_, __, previous, next] = uses_[at];
+  (previous == kNone ? nodes_[used].first : uses_[previous].next) = next;
+  if (next != kNone) uses_[next].previous = previous;
+  nodes_[used].count--;
+}
+
+}  // namespace rlx

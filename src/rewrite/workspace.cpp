@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop over the worklist, and rules as transactions. How the graph is changed stands in rewire.cpp.
+#include "rewrite/workspace.h"
+
+#include <algorithm>
+
+namespace rlx {
+
+// Visits a node, on average: a set of rules that needs more chases its tail.
+static constexpr uint64_t kMostVisits = 64;
+
+Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
+    : rules_(rules),
+      options_(options),
+      graph_(std::move(graph)),
+      facts_(graph_),
+      builder_(graph_),
+      known_(graph_),
+      given_(static_cast<uint32_t>(graph_.nodes().size())) {
+  builder_.set_add(add_hook, this);
+}
+
+Result<Graph> Workspace::run() {
+  load();
+  while (true) {
+    uint32_t node = next();
+    if (node == UINT32_MAX) break;
+    if (visits_++ > kMostVisits * (graph_.nodes().size() + 64)) {
+      if (options_.report) options_.report->lines.push_back({std::string(options_.pass), "", "", kOutOfBudget});
+      break;
+    }
+    RLX_TRY(visit(node));
+  }
+  return finish();
+}
+
+Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
+  return Workspace(std::move(graph), rules, options).run();
+}
+
+// Equal nodes become one on the way; what nothing needs stays behind.
+void Workspace::load() {
+  std::vector<bool> needed = needed_nodes(graph_);
+  std::vector<uint32_t> same(given_);  // by node: the node that it is
+  for (uint32_t node = 0; node < given_; node++) {
+    same[node] = node;
+    add_state(node, node);
+    const Node& it = graph_.node(node);
+    if (!needed[node]) {
+      changed_ = true;
+      continue;
+    }
+    for (size_t i = 0; i < it.in.size(); i++)
+      if (present(it.in[i]) && same[it.in[i].node] != it.in[i].node)
+        graph_.set_input(node, i, {same[it.in[i].node], it.in[i].output});
+    const OpInfo& info = graph_.info(it);
+    if (KnownNodes::is_mergeable(info)) {
+      states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
+      same[node] = known_.find(states_[node].hash, info, it.in, it.attrs);
+      if (same[node] != KnownNodes::kNone) {
+        changed_ = true;
+        continue;
+      }
+      same[node] = node;
+      know(node);
+    }
+    // What decides a size is needed by all that names the size, whether they read it or not.
+    bool is_pinned = !info.is(kPure) || info.is(kInterface) || info.names_sizes;
+    states_[node].pins += is_pinned;
+    states_[node].live = true;
+    for (size_t i = 0; i < it.in.size(); i++)
+      if (present(it.in[i])) uses_.link(node, i, it.in[i].node);
+    states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
+  }
+  for (uint32_t i = 0; i < graph_.outputs().size(); i++) {
+    Value value = graph_.outputs()[i].value;
+    graph_.set_output(i, {same[value.node], value.output});
+    outputs_of_.emplace(same[value.node], i);
+    states_[same[value.node]].pins++;
+  }
+  // A node that only others read which turned out to be equal to earlier ones.
+  for (uint32_t node = given_; node-- > 0;)
+    if (states_[node].live && states_[node].pins == 0 && uses_.count(node) == 0) release(node);
+}
+
+// Those of the given graph in their order, between them what replacements have touched: always the first in position.
+uint32_t Workspace::next() {
+  while (cursor_ < given_ && !states_[cursor_].queued) cursor_++;
+  bool from_queue = !queue_.empty() && (cursor_ >= given_ || !(queue_.top() > Place{cursor_, cursor_}));
+  if (from_queue) {
+    uint32_t node = queue_.top().node;
+    queue_.pop();
+    states_[node].queued = false;
+    return node;
+  }
+  if (cursor_ >= given_) return UINT32_MAX;
+  states_[cursor_].queued = false;
+  return cursor_++;
+}
+
+Status Workspace::visit(uint32_t node) {
+  if (!states_[node].live) return {};
+  position_ = states_[node].position;
+  for (const Rule* rule : rules_.at(graph_.node(node).op))
+    if (is_allowed(*rule) && try_rule(*rule, node)) return {};
+  bool expands = options_.expands && !graph_.info(graph_.node(node)).primitive() && options_.expands(facts_, {node, 0});
+  return expands ? expand(node) : Status();
+}
+
+bool Workspace::is_allowed(const Rule& rule) const {
+  return allows(rule.grade) && std::find(options_.skip.begin(), options_.skip.end(), rule.name) == options_.skip.end();
+}
+
+// ---- transactions ----
+
+bool Workspace::try_rule(const Rule& rule, uint32_t node) {
+  Graph::Mark mark = graph_.mark();
+  Value value{node, 0};
+  Match match(*this, builder_.wrap(value));
+  Expr replacement;
+  if (!rule.pattern.get() || find_match(rule.pattern, match)) replacement = rule.apply(match);
+  Status status = builder_.take_status();
+  std::string why = !status.ok() ? std::string(status.message()) : match.reason();
+  bool made = status.ok() && replacement && replacement.valid() && replacement.value() != value &&
+              !is_used_only_by(value, {{replacement.value().node}});
+  if (made) {
+    why = refusal(match, mark, replacement);
+    made = why.empty();
+  }
+  if (!made) {
+    if (!why.empty()) note(rule, node, why);
+    roll_back(mark);
+    return false;
+  }
+  note(rule, node, {});
+  std::vector<Replacement> replacements{{value, replacement.value()}};
+  for (const auto& [old, other] : match.replaced())
+    if (graph_.type(old) == graph_.type(other) && !closes_cycle({old, other})) replacements.emplace_back(old, other);
+  const std::string& name = graph_.node(node).name;
+  if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
+  commit(std::move(replacements), mark);
+  return true;
+}
+
+// Why what a rule made may not stand; empty: it may.
+std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const {
+  const ValueType& type = graph_.type(match.anchor().value());
+  // A rule must keep the meaning: the type is the part of it that can be checked here.
+  if (!(replacement.type() == type))
+    return "the replacement is " + text_of(replacement.type()) + ", not " + text_of(type);
+  if (graph_.guards().size() > mark.guards + match.required()) {
+    const Guard& guard = graph_.guards().back();
+    return "it would need " + guard.a.text() + (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text();
+  }
+  const OpInfo& info = graph_.info(graph_.node(replacement.value()));
+  // A composite of halves is computed wide and rounded once; what it stands for may have been rounded at every op.
+  if (!allows(Grade::kClose) && is_half(type.dtype) && !info.primitive()) return "halves would be rounded less often";
+  if (options_.refuses && !info.primitive() && !info.is(kInternal))
+    return options_.refuses(facts_, replacement.value());
+  return {};
+}
+
+void Workspace::roll_back(const Graph::Mark& mark) {
+  for (size_t node = graph_.nodes().size(); node-- > mark.nodes;) unknow(static_cast<uint32_t>(node));
+  graph_.roll_back(mark);
+  facts_.shorten(mark.nodes);
+  uses_.shorten(mark.nodes);
+  states_.resize(mark.nodes);
+}
+
+void Workspace::commit(std::vector<Replacement> replacements, const Graph::Mark& mark) {
+  changed_ = true;
+  for (const auto& [old, made] : replacements) {
+    lower_position(made.node, states_[old.node].position);
+    states_[made.node].pins++;  // until all of them are in place
+    acquire(made.node);
+  }
+  first_new_ = static_cast<uint32_t>(mark.nodes);
+  for (const auto& [old, made] : replacements) replace(old, made);
+  first_new_ = UINT32_MAX;
+  for (const auto& [old, made] : replacements) {
+    states_[made.node].pins--;
+    if (states_[made.node].pins == 0 && uses_.count(made.node) == 0) release(made.node);
+  }
+  merge_equals();
+  for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++)
+    states_[node].live ? enqueue(node) : unknow(node);
+}
+
+// Another value than the anchor is replaced too. Whatever depends on it would depend on the new one: which must not
+// depend on it in turn. What has an earlier position cannot.
+bool Workspace::closes_cycle(const Replacement& replacement) const {
+  constexpr size_t kMostSeen = 256;
+  auto [old, made] = replacement;
+  std::vector<uint32_t> seen{made.node};
+  for (size_t at = 0; at < seen.size(); at++) {
+    if (seen[at] == old.node || seen.size() > kMostSeen) return true;
+    for (Value in : graph_.node(seen[at]).in) {
+      if (!present(in) || states_[in.node].position < states_[old.node].position || facts_.is_resident(in)) continue;
+      if (std::find(seen.begin(), seen.end(), in.node) == seen.end()) seen.push_back(in.node);
+    }
+  }
+  return facts_.is_resident(old);
+}
+
+Status Workspace::expand(uint32_t index) {
+  Graph::Mark mark = graph_.mark();
+  const Node& node = graph_.node(index);
+  std::vector<Expr> in;
+  for (Value input : node.in) in.push_back(present(input) ? builder_.wrap(input) : Expr());
+  Outputs outputs = decompose(builder_, graph_.info(node), in, node.attrs);
+  RLX_TRY(builder_.take_status());
+  if (graph_.node(outputs[0].value()).name.empty()) graph_.set_name(outputs[0].value(), node.name);
+  if (options_.report)
+    options_.report->lines.push_back({std::string(options_.pass), "expand", graph_.describe(index), {}});
+  std::vector<Replacement> replacements;
+  for (uint32_t i = 0; i < outputs.size(); i++) replacements.emplace_back(Value{index, i}, outputs[i].value());
+  commit(std::move(replacements), mark);
+  return {};
+}
+
+void Workspace::note(const Rule& rule, uint32_t node, std::string_view reason) {
+  if (!options_.report) return;
+  if (!reason.empty() && !noted_.insert(reinterpret_cast<uintptr_t>(&rule) * 31 + node).second) return;
+  const std::string& name = graph_.node(node).name;
+  options_.report->lines.push_back(
+      {std::string(options_.pass), rule.name, name.empty() ? graph_.describe(node) : name, std::string(reason)});
+}
+
+// ---- what rules ask ----
+
+bool Workspace::is_refused(Value value) const {
+  return options_.refuses && !graph_.info(graph_.node(value)).primitive() && !options_.refuses(facts_, value).empty();
+}
+
+bool Workspace::is_used_only_by(Value value, std::span<const uint32_t> users) const {
+  auto [first, last] = outputs_of_.equal_range(value.node);
+  for (auto at = first; at != last; ++at)
+    if (graph_.outputs()[at->second].value == value) return false;
+  return uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
+    return !(graph_.node(user).in[input] == value) || std::find(users.begin(), users.end(), user) != users.end();
+  });
+}
+
+uint32_t Workspace::uses(Value value) const {
+  uint32_t count = 0;
+  auto [first, last] = outputs_of_.equal_range(value.node);
+  for (auto at = first; at != last; ++at) count += graph_.outputs()[at->second].value == value;
+  uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
+    count += graph_.node(user).in[input] == value;
+    return true;
+  });
+  return count;
+}
+
+std::vector<uint32_t> Workspace::users(Value value) const {
+  std::vector<uint32_t> users;
+  uses_.all_of(value.node, [&](uint32_t user, uint32_t input) {
+    if (graph_.node(user).in[input] == value && (users.empty() || users.back() != user)) users.push_back(user);
+    return true;
+  });
+  return users;
+}
+
+bool Workspace::may_be_repeated(Value value) const {
+  const Node& node = graph_.node(value);
+  const OpInfo& info = graph_.info(node);
+  bool size_only = facts_.phase(value.node) != Phase::kRun && !facts_.reads_params(value.node);
+  return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || size_only || facts_.is_resident(value);
+}
+
+// ---- the end ----
+
+// Live nodes in topological order, of those that are ready the least position first.
+Graph Workspace::finish() {
+  if (!changed_) return std::move(graph_);
+  size_t count = graph_.nodes().size();
+  std::vector<uint32_t> waiting(count, 0), order;
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  for (uint32_t node = 0; node < count; node++) {
+    if (!states_[node].live) continue;
+    for (Value in : graph_.node(node).in) waiting[node] += present(in);
+    if (waiting[node] == 0) ready.push({states_[node].position, node});
+  }
+  while (!ready.empty()) {
+    uint32_t node = ready.top().node;
+    ready.pop();
+    order.push_back(node);
+    uses_.all_of(node, [&](uint32_t user, uint32_t) {
+      if (--waiting[user] == 0) ready.push({states_[user].position, user});
+      return true;
+    });
+  }
+  return drop_dead(std::move(graph_).reordered(order));
+}
+
+}  // namespace rlx

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs on which rules once changed what is computed: each compiled for the CPU, run, and compared with the typed
+// interpreter. What a rule may assume is written in rewrite/rules.h.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ir/text.h"
+#include "ops/interpret.h"
+#include "tests/support/transforms.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+// What the CPU computes must be what the interpreter does, to a few roundings of the values' size. Returns the passes
+// report.
+static std::string expect_same(const char* text, const std::vector<Tensor>& in, const NamedAttrs& options = {}) {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  if (!graph.ok()) return {};
+  auto want = interpret(*graph, in);
+  EXPECT_TRUE(want.ok()) << want.status().message();
+  auto program = Program::compile(env_with(1), *graph, nullptr, nullptr, options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  if (!want.ok() || !program.ok()) return {};
+  auto got = (*program)->run({}, in, {}, graph->outputs().size());
+  EXPECT_TRUE(got.ok()) << got.status().message();
+  for (size_t i = 0; got.ok() && i < got->size(); i++)
+    for (int64_t k = 0; k < (*got)[i].count(); k++) {
+      double a = element_as_f64((*got)[i], k), b = element_as_f64((*want)[i], k);
+      bool same = a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-3 * (std::fabs(b) + 1e-3);
+      EXPECT_TRUE(same) << text << "\noutput " << i << ", element " << k << ": " << a << ", not " << b;
+      if (!same) return {};
+    }
+  return *(*program)->report("passes");
+}
+
+static Tensor filled(DType dtype, std::vector<int64_t> dims, double value) {
+  Tensor tensor = *Tensor::create(dtype, dims);
+  Tensor element = *scalar_tensor(dtype, value);
+  for (size_t at = 0; at < tensor.bytes(); at += element.bytes())
+    std::memcpy(tensor.data() + at, element.data(), element.bytes());
+  return tensor;
+}
+
+// v serves all of b: attention would need b = 1.
+TEST(rewrite_soundness, a_rule_that_declines_leaves_no_guard) {
+  expect_same(R"(graph "g" (b in [0, 8]) {
+    q = input f32[b,2,3,4]
+    k = input f32[b,2,4,3]
+    v = input f32[1,2,3,4]
+    s = matmul(q, k)
+    p = softmax(s)
+    y = matmul(p, v)
+    output y
+  })",
+              {noise({3, 2, 3, 4}, 1), noise({3, 2, 4, 3}, 2), noise({1, 2, 3, 4}, 3)});
+}
+
+TEST(rewrite_soundness, integers_wrap) {
+  expect_same(R"(graph "g" {
+    c = constant i64[] {4294967296}
+    x = cast(c) to=i32
+    five = constant i32[] {5}
+    y = lt(x, five)
+    i = iota() shape=[4] axis=0 dtype=i32
+    k = constant i32[] {1103515245}
+    p = mul(i, k)
+    zero = constant i32[] {0}
+    n = lt(p, zero)
+    big = constant i64[] {9223372036854775807}
+    one = constant i64[] {1}
+    w = add(big, one)
+    last = lt(w, one)
+    output y
+    output n
+    output last
+  })",
+              {});
+}
+
+TEST(rewrite_soundness, a_half_holds_no_reciprocal_of_a_tiny_number) {
+  for (double c : {-17.0, -24.0, 15.0, -1.0}) {
+    std::string text = "graph \"g\" {\n x = input f16[4]\n c = constant f16[] {" +
+                       std::to_string(std::ldexp(1.0, static_cast<int>(c))) + "}\n y = div(x, c)\n output y\n}";
+    expect_same(text.c_str(), {filled(DType::kF16, {4}, 0.000244140625)});
+    expect_same(text.c_str(), {filled(DType::kF16, {4}, 0)});
+  }
+}
+
+static const char* kScores = R"(graph "g" {
+    q = input f32[1,2,3,4]
+    k = input f32[1,2,4,3]
+    v = input f32[1,2,3,4]
+    m = input bool[1,1,3,3]
+    s = matmul(q, k)
+    %s
+    p = softmax(l)
+    y = matmul(p, v)
+    output y
+  })";
+
+static std::string scores(const char* links) {
+  return format(kScores, links);
+}
+
+TEST(rewrite_soundness, links_of_scores_keep_their_order) {
+  Tensor mask = *Tensor::create(DType::kBool, std::array<int64_t, 4>{1, 1, 3, 3});
+  for (int64_t i = 0; i < 9; i++) reinterpret_cast<uint8_t*>(mask.data())[i] = i % 3 <= i / 3;
+  std::vector<Tensor> in{noise({1, 2, 3, 4}, 1, 8), noise({1, 2, 4, 3}, 2, 8), noise({1, 2, 3, 4}, 3), mask};
+  const char* kLinks[] = {
+      // one softcap in another
+      "a = constant f32[] {0.5}\n b = constant f32[] {30}\n t = tanh(s)\n u = mul(t, a)\n w = tanh(u)\n l = mul(w, b)",
+      // a soft mask: the fill shrinks to -1
+      "f = constant f32[] {-1e9}\n z = constant f32[] {1e-9}\n t = where(m, s, f)\n l = mul(t, z)",
+      // a mask inside a softcap
+      "f = constant f32[] {-1e9}\n c = constant f32[] {3}\n t = where(m, s, f)\n u = div(t, c)\n w = tanh(u)\n l = "
+      "mul(w, c)",
+      // a scale outside a softcap, one inside
+      "a = constant f32[] {0.25}\n c = constant f32[] {3}\n t = mul(s, a)\n u = div(t, c)\n w = tanh(u)\n o = mul(w, "
+      "c)\n l = mul(o, a)",
+      // a bias inside a scale
+      "a = constant f32[] {0.25}\n b = constant f32[3] {1, 2, 3}\n t = add(s, b)\n l = mul(t, a)",
+  };
+  for (const char* links : kLinks) expect_same(scores(links).c_str(), in);
+}
+
+TEST(rewrite_soundness, no_pass_needs_another_for_the_form_of_attributes) {
+  const char* text = R"(graph "g" {
+    x = input f32[2,3]
+    t = transpose(x) perm=[-1,-2]
+    r = reshape(t) shape=[6]
+    s = slice(r) starts=[-5] ends=[100] axes=[-1]
+    output t
+    output s
+  })";
+  expect_same(text, {noise({2, 3})});
+  expect_same(
+      text, {noise({2, 3})},
+      {{"passes.skip", std::vector<std::string>{"transpose_once", "slice_bounds", "canonicalize", "simplify"}}});
+}
+
+static size_t count_of(const std::string& text, std::string_view what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) count++;
+  return count;
+}
+
+TEST(rewrite_soundness, a_statistic_that_is_read_comes_from_the_norm) {
+  auto graph = parse(R"(graph "g" {
+    x = input f32[4,8]
+    mu = mean(x) axes=[1] keep_dims=true
+    c = sub(x, mu)
+    cc = mul(c, c)
+    var = mean(cc) axes=[1] keep_dims=true
+    eps = constant f32[] {1e-5}
+    ve = add(var, eps)
+    std = sqrt(ve)
+    y = div(c, std)
+    output y
+    output mu
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto fused = test::find_transform("fuse")->run(*graph);
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  std::string text = print(*fused);
+  EXPECT_EQ(count_of(text, "= layer_norm("), 1u) << text;
+  EXPECT_EQ(count_of(text, "mean("), 0u) << text;
+}
+
+// Where nothing is read, a position out of range is no error.
+TEST(rewrite_soundness, a_guard_fails_no_run_that_works) {
+  const char* wide = R"(graph "g" (b in [0, 8], n in [0, 64]) {
+    table = input f32[4,2]
+    x = input f32[b,n]
+    i = iota() shape=[n] axis=0 dtype=i64
+    wide = broadcast_to(i) shape=[b,n]
+    y = gather(table, wide) axis=0
+    c = constant i64[] {2}
+    z = gather(x, c) axis=1
+    output y
+    output z
+  })";
+  expect_same(wide, {noise({4, 2}), noise({0, 9})});
+  expect_same(wide, {noise({4, 2}), noise({2, 3})});
+  const char* shifted = R"(graph "g" (n in [0, 64], past in [0, 64]) {
+    table = input f32[4,2]
+    x = input f32[n]
+    one = input f32[past]
+    i = iota() shape=[n] axis=0 dtype=i64
+    p = dim_size(one) axis=0
+    j = add(i, p)
+    z = gather(table, j) axis=0
+    output z
+  })";
+  expect_same(shifted, {noise({4, 2}), noise({0}), noise({9})});
+  expect_same(shifted, {noise({4, 2}), noise({3}), noise({1})});
+}
+
+// A sliding window is no row-major block, and positions may count down.
+TEST(rewrite_soundness, positions_that_overlap_are_gathered) {
+  expect_same(R"(graph "g" (n in [0, 8]) {
+    x = input f32[n]
+    w = input f32[4]
+    c = constant i64[3,1] {0, 1, 2}
+    two = constant i64[] {2}
+    rest = slice(x) starts=[2] ends=[100] axes=[0]
+    i = iota() shape=[1] axis=0 dtype=i64
+    k = add(i, c)
+    y = gather(x, k) axis=0
+    d = constant i64[2,2] {0, -4, 1, -3}
+    z = gather(w, d) axis=0
+    output y
+    output z
+    output rest
+  })",
+              {noise({6}), noise({4}, 2)});
+}
+
+}  // namespace rlx
