@@ -12,7 +12,7 @@ namespace rlx::cpu {
 namespace {
 
 // In nanoseconds on one thread. Less than kWorthSharing stays on one worker; a run that could share less than
-// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long (CPU.md 1: 23-72 us).
+// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
 // FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host services and the library's own allocator. Large buffers get huge pages: without them a product that streams
-// weights spends its time in the page walker (CPU.md 3.2).
+// weights spends its time in the page walker.
 #include "base/allocator.h"
 
 #include <sys/mman.h>

@@ -5,6 +5,6 @@
 
 namespace rlx {
 
-enum class Bounds : uint8_t { kError, kClamp, kDrop };  // what an index out of range does (OPS.md 3.1)
+enum class Bounds : uint8_t { kError, kClamp, kDrop };  // what an index out of range does (semantics.md X2)
 
 }  // namespace rlx

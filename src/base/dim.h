@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dim: a size, as a number or an integer expression over named symbols (OPS.md D1). Kept canonical: a polynomial whose
-// atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
+// Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). Kept canonical: a polynomial
+// whose atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
 #pragma once
 
 #include <cstdint>

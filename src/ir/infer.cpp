@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inference functions share: axes, equal dims, broadcasting; OPS.md 2 in code.
+// What inference functions share: axes, equal dims, broadcasting (semantics.md S2-S5).
 #include <algorithm>
 
 #include "ir/graph.h"

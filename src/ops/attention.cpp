@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and rotary position embedding (OPS.md 5.7): the formulas, step by step, over [B, H, S, D].
+// Attention (semantics.md A1-A5) and rotary position embedding: the formulas, step by step, over [B, H, S, D].
 #include <array>
 #include <cmath>
 
@@ -58,7 +58,7 @@ static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n,
   return allowed;
 }
 
-// Step 4's treatment of rows without an allowed key, y being 0 there. v is 0 beyond the n keys.
+// What rows without an allowed key give (semantics.md A4); y is 0 there. v is 0 beyond the n keys.
 static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, const Attrs& attrs) {
   if (attrs.is("empty_row", "zero")) return y;
   Expr empty = equal(total, 0);

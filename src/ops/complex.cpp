@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reinterpretation of bytes (OPS.md 4.2, bitcast) and the parts of complex numbers, which are made of it (5.1).
+// Reinterpretation of bytes (bitcast) and the parts of complex numbers, which are made of it.
 #include <cstring>
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution (OPS.md 4.6), for any number of spatial axes: sums over the window, position by position.
+// Convolution, for any number of spatial axes: sums over the window, position by position.
 #include "ops/act.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
@@ -130,7 +130,7 @@ Status eval_conv(EvalArgs& args) {
   return {};
 }
 
-// ---- composites (5.6) ----
+// ---- composites ----
 
 Outputs decompose_conv_bias_act(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();

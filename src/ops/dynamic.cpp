@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites at positions that are values (OPS.md 5.2): windows that move, caches that grow, and results whose size
-// their contents decide (D6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
+// Composites at positions that are values: windows that move, caches that grow, and results whose size their contents
+// decide (semantics.md S6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
 #include "ops/expr.h"
 
 namespace rlx {

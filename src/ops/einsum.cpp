@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products over chosen axes (OPS.md 5.5): dot_general as one matmul of merged axes, and einsum as dot_generals.
+// Products over chosen axes: dot_general as one matmul of merged axes, and einsum as dot_generals.
 #include <algorithm>
 #include <cctype>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The discrete Fourier transform (OPS.md 4.7), for any length: the transform of n = p * m elements is put together from
+// The discrete Fourier transform, for any length: the transform of n = p * m elements is put together from
 // p transforms of m (Cooley and Tukey, 1965); a prime length is the sum of its definition. All in c128, rounded once.
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that make values from positions (OPS.md 5.2): constants, ranges, masks, one-hot rows.
+// Composites that make values from positions: constants, ranges, masks, one-hot rows.
 #include "ops/expr.h"
 
 namespace rlx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions and gathers (OPS.md 4.4).
+// Positions and gathers.
 #include "ops/index.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-// ---- the bounds rule (OPS.md 3.1) ----
+// ---- indices out of range (semantics.md X1-X3) ----
 
 Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position) {
   int64_t normal = index < 0 ? index + n : index;

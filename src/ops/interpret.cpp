@@ -44,7 +44,7 @@ class Walk {
     values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
   }
 
-  // What could not be proved at build (OPS.md D2), as far as its sizes are known by now.
+  // What could not be proved at build (semantics.md G1), as far as its sizes are known by now.
   Status check_guards() const {
     for (const Guard& guard : graph_.guards()) {
       auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triangular factors (OPS.md 4.8): lu, cholesky, qr, and solving with them. Textbook algorithms in f64, item by item;
+// Triangular factors: lu, cholesky, qr, and solving with them. Textbook algorithms in f64, item by item;
 // an item with inf or NaN gives NaN, and no input is an error.
 #include "ops/linalg.h"
 

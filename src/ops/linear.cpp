@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composite contractions and gates (OPS.md 5.5, 5.13).
+// Composite contractions and gates.
 #include "ops/act.h"
 #include "ops/expr.h"
 

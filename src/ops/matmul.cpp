@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions (OPS.md 4.6).
+// Contractions.
 #include "ops/blocks.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"

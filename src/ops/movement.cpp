@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that move whole axes (OPS.md 5.2): views, pieces, repetition, order. Sizes may be symbolic throughout.
+// Composites that move whole axes: views, pieces, repetition, order. Sizes may be symbolic throughout.
 #include "ops/expr.h"
 
 namespace rlx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation (OPS.md 5.4): each composite is its formula; half inputs arrive as f32 (W).
+// Normalisation: each composite is its formula; half inputs arrive as f32 (semantics.md N7).
 #include "ops/expr.h"
 
 namespace rlx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding (OPS.md 4.3): every output position of an axis reads one position of x or none, whatever the mode; a table
+// Padding: every output position of an axis reads one position of x or none, whatever the mode; a table
 // per axis says which.
 #include "ops/eval.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling (OPS.md 5.6): folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
+// Pooling: folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
 // in front, by padding more at the end.
 #include "ops/expr.h"
 

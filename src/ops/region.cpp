@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise regions (OPS.md 5.13): the body in place of the region is what it means.
+// Elementwise regions: the body in place of the region is what it means (semantics.md B4).
 #include "ops/expr.h"
 
 namespace rlx {

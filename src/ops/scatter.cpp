@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatters (OPS.md 4.4): y is x with updates folded in, index by index in row-major order. Each element is rounded
+// Scatters: y is x with updates folded in, index by index in row-major order. Each element is rounded
 // once, after its last update.
 #include <cstring>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data movement (OPS.md 4.3): elements change their place, never their value.
+// Data movement: elements change their place, never their value.
 #include <cstring>
 
 #include "ops/eval.h"
@@ -141,7 +141,7 @@ struct SliceRange {
   Size start, length;
 };
 
-// OPS.md 4.3 over numbers. A literal bound below 0 counts from the end; both are clamped, never an error.
+// Over numbers: a bound below 0 counts from the end; both are clamped, never an error (semantics.md S8).
 static SliceRange<int64_t> slice_range(int64_t n, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start += n;
   if (end < 0) end += n;

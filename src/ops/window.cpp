@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds over sliding windows (OPS.md 4.5). Positions outside x contribute nothing, so a window without elements gives
+// Folds over sliding windows. Positions outside x contribute nothing, so a window without elements gives
 // the identity.
 #include <memory>
 

@@ -75,8 +75,8 @@ std::string of_another_type(size_t output, const Tensor& got, const Tensor& want
                 type_text(want.dtype(), want.dims()).c_str());
 }
 
-// What no tolerance looks at (OPS.md 3.7): the sign of NaN and of zero, what is below the normal numbers of f32, and
-// the parts of a complex number that is not finite.
+// What no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, what is below the normal numbers of
+// f32, and the parts of a complex number that is not finite.
 Expr otherwise_equal(Expr value, Random& random) {
   if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
   Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
@@ -207,7 +207,7 @@ std::string Meaning::difference_in_bits(const Results& got) const {
 }
 
 // Whether rounding decides if this element overflows, or is a number at all: then nothing can be asked of it. Nor can
-// it of the NaN that attention may have by its definition from a key that a query does not use (OPS.md 214).
+// it of the NaN that attention may have by its definition from a key that a query does not use (semantics.md A5).
 bool Meaning::is_open(size_t output, int64_t i) const {
   c128 exact = element(runs_[0][output], i);
   if (has_attention_ && is_nan(exact)) return true;

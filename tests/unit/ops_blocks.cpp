@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block-quantised types: the golden values of OPS.md 6.8, and their use by dequantize, matmul and gather.
+// Block-quantised types: golden values, and their use by dequantize, matmul and gather.
 #include "op_test.h"
 #include "ops/blocks.h"
 

@@ -19,7 +19,7 @@ class Call;
 class Importer;
 
 // A small integer or bool tensor whose elements are known as numbers or as expressions over the model's sizes
-// (OPS.md D6). Shape arithmetic is done on these; no op is made for it.
+// (semantics.md S7). Shape arithmetic is done on these; no op is made for it.
 struct Sizes {
   DType dtype = DType::kI64;
   std::vector<int64_t> dims;

@@ -306,7 +306,7 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
   return {};
 }
 
-// Small, and the same bits wherever it is computed: math=strict must not fold what is not (DESIGN.md 3).
+// Small, and the same bits wherever it is computed (semantics.md R5).
 static bool may_fold(const OpInfo& info, std::span<const ValueType> out) {
   bool exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
   for (const ValueType& type : out) {

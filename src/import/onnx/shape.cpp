@@ -10,7 +10,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// Bounds of slices mean "past the end" beyond this (OPS.md 7).
+// Files write a bound of a slice beyond this, such as 2^63 - 1, where they mean the end.
 constexpr int64_t kFarBound = int64_t{1} << 47;
 
 // ---- one order of elements, other dims ----
