@@ -62,7 +62,7 @@ void Host::count_taken(MemoryKind kind, size_t bytes) {
 
 Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind, size_t align) {
   if (!std::has_single_bit(align) || align < sizeof(void*)) {
-    return Status(Code::kInvalidArgument, format("alignment %zu is no power of two from %zu up", align, sizeof(void*)));
+    return Status(Code::kInvalidArgument, format("alignment {} is no power of two from {} up", align, sizeof(void*)));
   }
   if (bytes > PTRDIFF_MAX - align) return Status::no_memory();
   const HostServices& services = host->services();
@@ -77,7 +77,7 @@ Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes
   memory.align_ = align;
   memory.kind_ = kind;
   if (reinterpret_cast<uintptr_t>(data) % align != 0) {  // a host's mistake that kernels would turn into a fault
-    return Status(Code::kCallback, format("host alloc returned %p for an alignment of %zu", data, align));
+    return Status(Code::kCallback, format("host alloc returned {} for an alignment of {}", data, align));
   }
   return memory;
 }

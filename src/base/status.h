@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+
 namespace rlx {
 
 // The values are the RLX_E_* constants of rlx.h; capi/status.cpp asserts that they agree.
@@ -133,8 +135,5 @@ T value_of(Result<T>&& result) {
     if (!rlx_result.ok()) return ::rlx::detail::failure_of(std::move(rlx_result)); \
     ::rlx::detail::value_of(std::move(rlx_result));                                \
   })
-
-// printf for messages; the result is complete, never truncated.
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
 
 }  // namespace rlx

@@ -22,8 +22,7 @@ class HostBuffer : public Buffer {
 
 Status check_range(const Buffer& buffer, size_t offset, size_t bytes) {
   if (offset <= buffer.size() && bytes <= buffer.size() - offset) return {};
-  return Status(Code::kRange,
-                format("bytes [%zu, %zu + %zu) of a buffer of %zu", offset, offset, bytes, buffer.size()));
+  return Status(Code::kRange, format("bytes [{}, {} + {}) of a buffer of {}", offset, offset, bytes, buffer.size()));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class Verifier {
 
   Status check_row(uint32_t index) const {
     Op op = graph_.node(index).op;
-    if (!graph_.table().has(op)) return wrong(format("no row has the id %u", static_cast<unsigned>(op)));
+    if (!graph_.table().has(op)) return wrong(format("no row has the id {}", static_cast<unsigned>(op)));
     if (graph_.node(index).attrs.info() != &graph_.info(op)) return wrong("its attributes belong to another op");
     return {};
   }
@@ -48,9 +48,9 @@ class Verifier {
   Status check_order(uint32_t index) const {
     for (Value value : graph_.node(index).in) {
       if (value == kAbsent) continue;
-      if (value.node >= index) return wrong(format("uses %%%u, which does not come before it", value.node));
+      if (value.node >= index) return wrong(format("uses %{}, which does not come before it", value.node));
       if (value.output >= graph_.node(value).out.size())
-        return wrong(format("uses output %u of %s, which has %zu", value.output, graph_.describe(value.node).c_str(),
+        return wrong(format("uses output {} of {}, which has {}", value.output, graph_.describe(value.node),
                             graph_.node(value).out.size()));
     }
     return {};
@@ -71,11 +71,10 @@ class Verifier {
     Value value = RLX_TRY(again_.add(graph_.info(node), node.in, node.attrs, node.name));
     const Node& inferred = again_.node(value);
     if (inferred.out.size() != node.out.size())
-      return wrong(format("has %zu outputs, inference gives %zu", node.out.size(), inferred.out.size()));
+      return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)
       if (inferred.out[i] != node.out[i])
-        return wrong(format("output %zu is stored as %s, inference gives %s", i, text_of(node.out[i]).c_str(),
-                            text_of(inferred.out[i]).c_str()));
+        return wrong(format("output {} is stored as {}, inference gives {}", i, node.out[i], inferred.out[i]));
     return {};
   }
 

@@ -140,7 +140,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
-  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not %zu", x.rank()));
+  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not {}", x.rank()));
   const Dim& n = x.dim(0);
   Outputs sorted = b.ops(Op::kSort, {x});
   Expr position = iota(b, {n}, 0, DType::kI64);

@@ -11,8 +11,7 @@ namespace rlx {
 Status infer_fft(InferArgs& args) {
   std::vector<int64_t> axes = RLX_TRY(args.axes(args.attrs.i64s("axes"), args.rank()));
   for (int64_t axis : axes)
-    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)],
-                            format("the length of axis %lld", static_cast<long long>(axis))));
+    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)], format("the length of axis {}", axis)));
   args.out[0].dims = args.dims();
   return {};
 }

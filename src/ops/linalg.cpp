@@ -60,7 +60,7 @@ Status check_matrix(InferArgs& args, size_t input) {
         .with("input", port)
         .with("got", name(dtype));
   if (args.rank(input) < 2)
-    return args.fail(Code::kShape, format("%s needs rank 2 or more, not %zu", port.c_str(), args.rank(input)));
+    return args.fail(Code::kShape, format("{} needs rank 2 or more, not {}", port, args.rank(input)));
   return {};
 }
 

@@ -62,17 +62,17 @@ bool same_dims(const Tensor& a, const Tensor& b) {
 }
 
 std::string text(c128 value) {
-  return value.imag() == 0 ? format("%.9g", value.real()) : format("(%.9g, %.9g)", value.real(), value.imag());
+  return value.imag() == 0 ? format("{:.9}", value.real()) : format("({:.9}, {:.9})", value.real(), value.imag());
 }
 
 std::string failed_at(size_t output, int64_t i, c128 got, c128 oracle, c128 typed) {
-  return format("output %zu differs at element %lld: it is %s, not %s (%s in its dtype)", output,
-                static_cast<long long>(i), text(got).c_str(), text(oracle).c_str(), text(typed).c_str());
+  return format("output {} differs at element {}: it is {}, not {} ({} in its dtype)", output, i, text(got),
+                text(oracle), text(typed));
 }
 
 std::string of_another_type(size_t output, const Tensor& got, const Tensor& want) {
-  return format("output %zu is %s, not %s", output, type_text(got.dtype(), got.dims()).c_str(),
-                type_text(want.dtype(), want.dims()).c_str());
+  return format("output {} is {}, not {}", output, type_text(got.dtype(), got.dims()),
+                type_text(want.dtype(), want.dims()));
 }
 
 // What no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, what is below the normal numbers of

@@ -6,7 +6,7 @@
 namespace rlx {
 
 static Result<int> half(int x) {
-  if (x % 2) return Status(Code::kRange, format("%d is odd", x)).with("got", std::to_string(x));
+  if (x % 2) return Status(Code::kRange, format("{} is odd", x)).with("got", std::to_string(x));
   return x / 2;
 }
 

@@ -71,9 +71,8 @@ Status run_gather(const void* block, int64_t begin, int64_t end) {
   if (bad < 0) return {};
   int64_t value = it.args.index_is_i64 ? static_cast<const int64_t*>(it.args.index)[bad]
                                        : static_cast<const int32_t*>(it.args.index)[bad];
-  return Status(Code::kRange,
-                format("gather '%s': index %lld at position %lld is outside an axis of %lld", it.node->name.c_str(),
-                       static_cast<long long>(value), static_cast<long long>(bad), static_cast<long long>(it.args.n)))
+  return Status(Code::kRange, format("gather '{}': index {} at position {} is outside an axis of {}", it.node->name,
+                                     value, bad, it.args.n))
       .with("op", "gather")
       .with("value", it.node->name);
 }

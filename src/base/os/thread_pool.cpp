@@ -100,7 +100,7 @@ void* Crew::main(void* argument) {
   Worker& worker = *static_cast<Worker*>(argument);
   Crew& crew = *worker.crew;
   fesetenv(FE_DFL_ENV);  // not the mode of whoever happened to start this thread
-  pthread_setname_np(pthread_self(), format("rlx-%d", worker.index).c_str());
+  pthread_setname_np(pthread_self(), format("rlx-{}", worker.index).c_str());
   cpu_set_t mask = crew.mask_;
   if (!crew.cores_.empty()) {
     CPU_ZERO(&mask);

@@ -68,8 +68,7 @@ Status Importer::check_opsets() {
   int64_t opset = opset_of("");
   if (opset >= kMinOpset && opset <= kMaxOpset) return {};
   return Status(Code::kUnsupported,
-                format("ONNX model: opset %lld of ai.onnx; %lld to %lld can be read", static_cast<long long>(opset),
-                       static_cast<long long>(kMinOpset), static_cast<long long>(kMaxOpset)))
+                format("ONNX model: opset {} of ai.onnx; {} to {} can be read", opset, kMinOpset, kMaxOpset))
       .with("got", std::to_string(opset));
 }
 
@@ -102,7 +101,7 @@ Status Importer::add_input(const ValueInfoProto& info) {
 
 Status Importer::add_initializers(const GraphProto& graph) {
   if (graph.sparse_initializers)
-    return Status(Code::kUnsupported, format("ONNX model: %zu sparse initializers", graph.sparse_initializers));
+    return Status(Code::kUnsupported, format("ONNX model: {} sparse initializers", graph.sparse_initializers));
   for (const TensorProto& tensor : graph.initializer)
     RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = true}));
   return {};
@@ -225,8 +224,7 @@ void Importer::refuse(const NodeProto& node, const std::string& why) {
 
 Status Importer::refused() const {
   std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
-  for (const auto& [kind, count] : refused_)
-    message += format(" [%s; %zu node%s]", kind.c_str(), count, &"s"[count == 1]);
+  for (const auto& [kind, count] : refused_) message += format(" [{}; {}]", kind, plural(count, "node"));
   return Status(Code::kUnsupported, message).with("value", first_refused_).with("op", refused_[0].first);
 }
 
@@ -299,7 +297,7 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
     if (node.output[i].empty()) continue;
     const OnnxValue& result = results[i];
     if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused)
-      return Status(Code::kUnsupported, format("its output %zu", i));
+      return Status(Code::kUnsupported, format("its output {}", i));
     RLX_TRY(check_dims(result.type.dims));
     RLX_TRY(define(node.output[i], std::move(results[i])));
   }

@@ -31,7 +31,7 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
   std::vector<Dim> result;
   for (size_t i = 0; i < dims.size(); i++) {
     bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis %zu is %s, not 1", i, dims[i].text().c_str()));
+    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis {} is {}, not 1", i, dims[i]));
     if (!named && !(all && dims[i].is(1))) result.push_back(dims[i]);
   }
   return result;

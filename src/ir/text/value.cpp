@@ -32,7 +32,7 @@ Result<ValueType> scan_type(Scanner& in) {
     in.skip_blanks();
     size_t at = in.at();
     type.dims.push_back(RLX_TRY(located_dim(in, at, in.expression(",]"))));
-    if (type.dims.size() > kMaxRank) return in.error_at(at, format("the rank is above the limit of %zu", kMaxRank));
+    if (type.dims.size() > kMaxRank) return in.error_at(at, format("the rank is above the limit of {}", kMaxRank));
   }
   return type;
 }
