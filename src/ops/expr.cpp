@@ -136,7 +136,7 @@ Status infer_composite(InferArgs& args) {
   }
   size_t known = aside.symbols().size();
   Outputs outputs = decompose(builder, args.info, in, args.attrs);
-  RLX_TRY(Status(builder.status()));
+  RLX_TRY(builder.status());
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());

@@ -137,7 +137,7 @@ class Walk {
       given.push_back(value(node.in[i]));
     }
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
     Walk walk(body, params_, options_, sizes_);
     values_[index] = RLX_TRY(walk.run(given));

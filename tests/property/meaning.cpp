@@ -106,7 +106,7 @@ Expr wobble(Expr value) {
 // The graph with what every float node gives multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Random& random) {
   Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
+  RLX_TRY(rebuild.status());
   Builder builder(rebuild.graph());
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     if (rebuild.is_done(i)) continue;
@@ -123,7 +123,7 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
       }
       noisy.push_back(value.value());
     }
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     rebuild.set(i, std::move(noisy));
   }
   return rebuild.finish();

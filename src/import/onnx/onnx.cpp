@@ -111,7 +111,7 @@ Status Importer::add_outputs(const GraphProto& graph) {
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
     Expr result = expr(*RLX_TRY(find(output.name)), builder);
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     RLX_TRY(out_.graph.add_output(output.name, result.value()));
   }
   return {};
@@ -328,7 +328,7 @@ bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const 
   Builder builder(aside);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   kind.build(call);
-  if (!call.status().ok()) return false;  // said again, with its reason, when it is built in the graph
+  if (!call.status().ok()) return false;  // the builder will report it, with its reason
   for (const Node& step : aside.nodes())
     if (!may_fold(aside.info(step), step.out)) return false;
   for (size_t i = 0; i < call.results().size(); i++) {
@@ -355,7 +355,7 @@ Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph) {
   };
   Status status = walk();
   scopes_.pop_back();
-  RLX_TRY(std::move(status));
+  RLX_TRY(status);
   return outputs;
 }
 

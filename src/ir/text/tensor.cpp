@@ -81,7 +81,7 @@ static Result<std::vector<std::byte>> read_numbers(Scanner& in, DType dtype) {
       bytes.insert(bytes.end(), first, first + sizeof element);
     }
   });
-  RLX_TRY(std::move(status));
+  RLX_TRY(status);
   return bytes;
 }
 
