@@ -14,7 +14,12 @@
 namespace rlx {
 
 enum class Math : uint8_t { kStrict, kClose, kFast };
+template <>
+inline constexpr std::string_view kChoices<Math> = "strict|close|fast";
+
 enum class Dispatch : uint8_t { kNative, kCommon, kReference };
+template <>
+inline constexpr std::string_view kChoices<Dispatch> = "native|common|reference";
 
 // The compile options that choose kernels.
 struct KernelOptions {
