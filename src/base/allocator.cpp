@@ -19,7 +19,8 @@ void* library_alloc(void*, size_t size, size_t align, uint32_t) {
   if (huge && align < kHugePage) align = kHugePage;
   void* data = nullptr;
   if (posix_memalign(&data, align, size) != 0) return nullptr;
-  if (huge) madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // advice: a kernel without huge pages may refuse
+  if (huge)
+    madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: a system without huge pages may refuse
   return data;
 }
 
@@ -76,7 +77,8 @@ Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes
   memory.size_ = bytes;
   memory.align_ = align;
   memory.kind_ = kind;
-  if (reinterpret_cast<uintptr_t>(data) % align != 0) {  // a host's mistake that kernels would turn into a fault
+  if (reinterpret_cast<uintptr_t>(data) % align !=
+      0) {  // the host's mistake; a kernel that used the memory would crash
     return Status(Code::kCallback, format("host alloc returned {} for an alignment of {}", data, align));
   }
   return memory;

@@ -52,7 +52,7 @@ class DTypeSet {
   }
 
  public:
-  uint64_t bits_ = 0;  // public, as a template argument must be; not for use
+  uint64_t bits_ = 0;  // public only because template arguments must be
 };
 
 namespace dtypes {  // the sets of semantics.md, by their letters

@@ -39,7 +39,7 @@ static Status rethrown(const char* function) {
 Status from_exception(const char* function) noexcept {
   try {
     return rethrown(function);
-  } catch (...) {  // the words about the first exception found no memory
+  } catch (...) {  // no memory for the message about the first exception
     return Status::no_memory();
   }
 }

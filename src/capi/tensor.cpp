@@ -21,7 +21,7 @@ Tensor frozen(const rlx_tensor& handle) {
   return *Tensor::adopt(tensor.dtype(), tensor.dims(), std::shared_ptr<std::byte>(tensor.data(), thaw), tensor.bytes());
 }
 
-// The rank is checked before the dims are read: it may be absurd.
+// The rank comes first: a wrong one would make us read past the caller's dims.
 static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t rank) {
   if (rank <= kMaxRank) return std::span(dims, rank);
   return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
@@ -131,7 +131,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
     RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));
-    // The owner learns of the end only once nothing can fail any more.
+    // `done` is armed last: after a failure the bytes are still the caller's.
     auto armed = std::make_shared<bool>(false);
     std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
       if (done && *armed) done(user, bytes_of_user);
@@ -152,7 +152,7 @@ rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64
     size_t bytes = RLX_TRY(bytes_of(type, shape));
     auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
     RLX_TRY(check_part(path, offset, bytes, file->bytes().size()));
-    // Read-only by `access`; the const_cast meets nobody who writes.
+    // Nobody writes through the const_cast: the handle is read-only.
     auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
     Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes));
     *out = new rlx_tensor(env, std::move(tensor), nullptr, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers in host memory: what devices inherit that have no memory of their own.
+// Buffers in host memory, for devices that have no memory of their own.
 #include "device/device.h"
 
 #include <cstring>

@@ -43,7 +43,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }  // for who must know that the last write arrived
+  int close() { return ::close(std::exchange(fd_, -1)); }  // for callers that must know whether all was written
 
  private:
   int fd_;

@@ -78,7 +78,7 @@ void build_view(Call& call) {
   call.out(0, reshape(call.in(0), std::move(dims)));
 }
 
-// Sizes keep their order; a -1 of a reshape is what their number leaves.
+// Sizes keep their order; -1 stands for as many elements as are left.
 template <std::vector<Dim> (*kDims)(Call&)>
 Folded fold_view(Call& call) {
   const Sizes* x = call.sizes(0);
@@ -106,7 +106,7 @@ Folded fold_identity(Call& call) {
   return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
 }
 
-// Inference only; the mask that it may also answer is all true.
+// At inference it is the identity; its second output, the mask, is all true.
 void build_dropout(Call& call) {
   for (const char* unused : {"ratio", "seed", "is_test"}) call.ignore(unused);
   if (call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0})

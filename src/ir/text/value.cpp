@@ -46,7 +46,7 @@ static std::optional<AttrValue> integer_of(std::string_view word) {
   return value;
 }
 
-// An integer, an f64, or nothing. "inf" and "nan" alone are words: whoever expects a number takes them as such.
+// An integer, an f64, or nothing. "inf" and "nan" are words here; a reader that expects a number accepts them.
 static std::optional<AttrValue> number_of(std::string_view word) {
   if (auto integer = integer_of(word)) return integer;
   if (word.find_first_of("0123456789") == word.npos || word.find_first_of("nN(") != word.npos) return std::nullopt;
