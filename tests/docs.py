@@ -111,6 +111,7 @@ def faults():
         text = (ROOT / page).read_text(encoding="utf-8")
         yield from missing_files(page, text)
         yield from wrong_quotes(page, text)
+    yield from all_wrong_citations()
 
 
 def self_test():

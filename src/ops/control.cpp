@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow (OPS.md 4.10). A sub-graph sees its inputs only; its sizes are those of the graph around it (3.3), but
+// Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but
 // for those that its own contents decide: no output of a loop may depend on these, and for `if` they are fresh outside.
 #include "ops/control.h"
 

@@ -14,7 +14,7 @@
 
 namespace rlx {
 
-// What a rule may change (OPS.md 3.6): nothing; the rounding; also -0, NaN, inf.
+// What a rule may change (semantics.md R1-R3): nothing; the rounding; also -0, NaN, inf.
 enum class Grade : uint8_t { kExact, kClose, kFast };
 inline constexpr Grade exact = Grade::kExact, close = Grade::kClose, fast = Grade::kFast;
 

@@ -181,7 +181,8 @@ static int64_t round_up(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
-// API.md 6: a bucket's end; else exact in the first plan, and later a power of two where every plan is outgrown.
+// The upper sizes of a plan: a bucket's end; else exact in the first plan, and later a power of two where every plan is
+// outgrown.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes) const {
   UpperSizes upper = RLX_TRY(parse_compile_options(policy_.options)).dims;
   for (const auto& [name, size] : sizes) {
