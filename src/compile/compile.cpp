@@ -79,7 +79,7 @@ static Result<Graph> with_body_params(const Graph& given) {
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
                                 RewriteReport& report) {
   PassContext context;
-  context.math = static_cast<Grade>(options.kernels.math);
+  context.math = options.kernels.math;
   context.skip = options.skip;
   context.refuses = [&](const Graph& graph, Value value) {
     Found found = find_kernel(device, options, graph, value.node);

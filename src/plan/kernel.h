@@ -9,13 +9,10 @@
 #include <string_view>
 
 #include "base/bounds.h"
+#include "base/grade.h"
 #include "ir/graph.h"
 
 namespace rlx {
-
-enum class Math : uint8_t { kStrict, kClose, kFast };
-template <>
-inline constexpr std::string_view kChoices<Math> = "strict|close|fast";
 
 enum class Dispatch : uint8_t { kNative, kCommon, kReference };
 template <>
@@ -23,7 +20,7 @@ inline constexpr std::string_view kChoices<Dispatch> = "native|common|reference"
 
 // The compile options that choose kernels.
 struct KernelOptions {
-  Math math = Math::kClose;
+  Grade math = Grade::kClose;
   Bounds bounds = Bounds::kError;
   Dispatch dispatch = Dispatch::kNative;  // of the op in question
 };

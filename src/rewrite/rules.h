@@ -10,12 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/grade.h"
 #include "rewrite/pattern.h"
 
 namespace rlx {
 
-// What a rule may change (semantics.md R1-R3): nothing; the rounding; also -0, NaN, inf.
-enum class Grade : uint8_t { kExact, kClose, kFast };
 inline constexpr Grade exact = Grade::kExact, close = Grade::kClose, fast = Grade::kFast;
 
 struct Rule {
