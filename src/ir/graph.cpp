@@ -36,16 +36,14 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
     if (symbol != name) continue;
     Interval both{std::max(known.lo, range.lo), std::min(known.hi, range.hi)};
     if (both.lo > both.hi)
-      return Status(Code::kRange, format("the size '%s' cannot be in [%lld, %lld] and in [%lld, %lld]", symbol.c_str(),
-                                         static_cast<long long>(known.lo), static_cast<long long>(known.hi),
-                                         static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
+      return Status(Code::kRange, format("the size '{}' cannot be in [{}, {}] and in [{}, {}]", symbol, known.lo,
+                                         known.hi, range.lo, range.hi))
           .with("value", symbol);
     known = both;
     return {};
   }
   if (range.lo > range.hi || range.lo < 0)
-    return Status(Code::kRange, format("the size '%s' has no legal value: [%lld, %lld]", std::string(name).c_str(),
-                                       static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
+    return Status(Code::kRange, format("the size '{}' has no legal value: [{}, {}]", name, range.lo, range.hi))
         .with("value", name);
   symbols_.emplace_back(name, range);
   return {};
@@ -57,9 +55,8 @@ Status Graph::add_guard(Guard guard) {
   bool refuted = guard.relation == Guard::kEqual ? difference.lo > 0 || difference.hi < 0 : difference.hi < 0;
   if (proved) return {};
   if (refuted)
-    return Status(Code::kShape,
-                  format("%s%s %s %s does not hold", guard.where.empty() ? "" : (guard.where + ": ").c_str(),
-                         guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=", guard.b.text().c_str()));
+    return Status(Code::kShape, format("{}{} {} {} does not hold", guard.where.empty() ? "" : (guard.where + ": "),
+                                       guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
   if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) guards_.push_back(std::move(guard));
   return {};
 }
@@ -89,8 +86,7 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
   const auto& ports = info.signature.in;
   bool variadic = !ports.empty() && ports.back().variadic;
   if (in.size() > ports.size() && !variadic)
-    return Status(Code::kInvalidArgument,
-                  format("takes %zu input%s, not %zu", ports.size(), &"s"[ports.size() == 1], in.size()))
+    return Status(Code::kInvalidArgument, format("takes {}, not {}", plural(ports.size(), "input"), in.size()))
         .with("expected", std::to_string(ports.size()))
         .with("got", std::to_string(in.size()));
   for (size_t i = 0; i < std::max(in.size(), ports.size()); i++) {
@@ -112,8 +108,7 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
     DType dtype = graph.type(in[i]).dtype;
     std::string got(name(dtype));
     if (!port.set.has(dtype))
-      return Status(Code::kDtype, format("%s may not be %s (takes %s)", ordinal_input(info, i).c_str(), got.c_str(),
-                                         port.letter.c_str()))
+      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), got, port.letter))
           .with("input", port.name)
           .with("expected", port.letter)
           .with("got", got);
@@ -125,9 +120,8 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
       letters.emplace_back(letter, i);
     } else if (DType first = graph.type(in[bound->second]).dtype; first != dtype) {
       std::string expected(name(first));
-      return Status(Code::kDtype,
-                    format("%s is %s, but %s is %s: they must agree (a cast converts)", ordinal_input(info, i).c_str(),
-                           got.c_str(), ordinal_input(info, bound->second).c_str(), expected.c_str()))
+      return Status(Code::kDtype, format("{} is {}, but {} is {}: they must agree (a cast converts)",
+                                         ordinal_input(info, i), got, ordinal_input(info, bound->second), expected))
           .with("input", port.name)
           .with("expected", expected)
           .with("got", got);
@@ -159,7 +153,7 @@ Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
     if (type.rank() > kMaxRank)
-      return Status(Code::kShape, format("the result has rank %zu, the limit is %zu", type.rank(), kMaxRank));
+      return Status(Code::kShape, format("the result has rank {}, the limit is {}", type.rank(), kMaxRank));
   return {};
 }
 
@@ -194,9 +188,7 @@ static Status check_leaf(const Graph& graph, std::string_view name, std::span<co
   if (graph.find_leaf(name))
     return Status(Code::kExists, "there is already an input or param '" + std::string(name) + "'").with("value", name);
   for (const Dim& dim : dims)
-    if (graph.range(dim).hi < 0)
-      return Status(Code::kShape,
-                    format("'%s': the size %s is negative", std::string(name).c_str(), dim.text().c_str()));
+    if (graph.range(dim).hi < 0) return Status(Code::kShape, format("'{}': the size {} is negative", name, dim));
   return {};
 }
 

@@ -94,7 +94,7 @@ Result<Graph> merge_siblings(const Graph& graph, PassContext& context) {
     RLX_TRY(merge(graph, *group->second, rebuild));
     if (context.report)
       context.report->lines.push_back(
-          {"merge-siblings", format("merge_%zu_products", group->second->size()), graph.describe(i), ""});
+          {"merge-siblings", format("merge_{}_products", group->second->size()), graph.describe(i), ""});
   }
   Graph merged = RLX_TRY(rebuild.finish());
   RuleSet rules;

@@ -158,9 +158,8 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     if (!leaf || graph_.node(*leaf).op != Op::kInput)
       return unknown_input(graph_, names.empty() ? std::to_string(i) : "'" + std::string(names[i]) + "'");
     if (in[i].rank() != graph_.type(*leaf).rank())
-      return Status(Code::kShape,
-                    format("the input '%s' is %s, not %s", graph_.leaf_name(leaf->node).c_str(),
-                           text_of(graph_.type(*leaf)).c_str(), type_text(in[i].dtype(), in[i].dims()).c_str()))
+      return Status(Code::kShape, format("the input '{}' is {}, not {}", graph_.leaf_name(leaf->node),
+                                         graph_.type(*leaf), type_text(in[i].dtype(), in[i].dims())))
           .with("value", graph_.leaf_name(leaf->node));
     given.push_back({&graph_.type(*leaf), in[i].dims(), graph_.leaf_name(leaf->node)});
   }

@@ -124,8 +124,8 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
   if (!has_length && size) length = static_cast<uint64_t>(*size);
   if (offset > file.bytes.size() || length > file.bytes.size() - offset)
-    return Status(Code::kData, format("bytes {} to {} of its external file '{}', which has {}", offset,
-                                      static_cast<unsigned long long>(offset) + length, file.path, file.bytes.size()));
+    return Status(Code::kData, format("bytes {} to {} of its external file '{}', which has {}", offset, offset + length,
+                                      file.path, file.bytes.size()));
   return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
 }
 
