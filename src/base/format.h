@@ -52,8 +52,6 @@ struct Placeholder {
 };
 
 constexpr Placeholder placeholder_at(std::string_view text) {
-  for (std::string_view old : {"%s", "%zu", "%lld", "%llu", "%ld", "%d", "%u", "%g", "%.9g", "%.15g", "%.17g", "%02zu"})
-    if (text.starts_with(old)) return {old.size()};  // as printf has it
   if (text.starts_with("{}")) return {2};
   bool digits = text.starts_with("{:."), width = text.starts_with("{:0");
   if (!digits && !width) return {};
