@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # librlx.so, and how it is installed. It exports what src/capi/librlx.map names and nothing else, needs no symbol that it
-# does not link, and binds its own symbols to itself, whatever else the process has loaded (API 2).
+# does not link, and binds its own symbols to itself, whatever else the process has loaded.
 include(CMakePackageConfigHelpers)
 
 set(RLX_MAP ${CMAKE_SOURCE_DIR}/src/capi/librlx.map)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say about the repository is so: numbers, files, and code that they quote.
+"""What the pages say about the repository is so: numbers, files, and code that they quote. What the code says about the
+pages is so too: a page that it names is there, and has the rule.
 
-usage: docs.py            checks README.md, src/README.md, CONTRIBUTING.md
+usage: docs.py            checks the pages, and what tracked sources cite
        docs.py self-test  checks that each check can fail
 
 NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of that file, in the same order. A line of three dots skips
@@ -10,11 +11,13 @@ some.
 """
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md"]
-FOLDERS = "src|tests|backends|abi-tests|include|examples|bench|cmake|pkgconfig"
+PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md", "docs/semantics.md"]
+FOLDERS = "docs|src|tests|backends|abi-tests|include|examples|bench|cmake|pkgconfig"
+CODE = ["*.c", "*.h", "*.cpp", "*.inl", "*.def", "*.py", "*.sh", "*.rlx", "*.cmake", "*CMakeLists.txt", "dev"]
 
 
 def node_kinds():
@@ -29,7 +32,7 @@ def op_groups(kind):
     """The cell of README.md for RLX_PRIMITIVE or RLX_COMPOSITE: "71: 3 leaves; 33 elementwise", as ops.def is divided."""
     text = (ROOT / "src/ops/ops.def").read_text(encoding="utf-8")
     groups = []
-    header = r"^// ---- (?:composites: )?([^\n]*?) \([^()\n]*\d\)[^\n]*$"
+    header = r"^// ---- (?:composites: )?([^:\n]*?)(?:: [^\n]*)? ----$"
     for title, body in re.findall(header + r"(.*?)(?=^// ----|\Z)", text, re.MULTILINE | re.DOTALL):
         number = len(re.findall(rf"^RLX_{kind}\(", body, re.MULTILINE))
         if number:
@@ -74,15 +77,47 @@ def wrong_quotes(page, text):
                 break
 
 
+RULES = r"[A-Z]\d+(?:-[A-Z]\d+)?"
+
+
+def wrong_citations(path, text, pages, rules):
+    """Pages named by a source that are not there, and rules of docs/semantics.md that are not in it: C4, N1-N3."""
+    for page in sorted({name.lstrip("./") for name in re.findall(r"[\w./-]*\w\.md\b", text)}):
+        if not any(known == page or known.endswith("/" + page) for known in pages):
+            yield f"{path}: cites {page}, which is no page of this repository"
+    for cited in re.findall(rf"semantics\.md ({RULES}(?:(?:, | and ){RULES})*)", text):
+        for rule in re.findall(r"[A-Z]\d+", cited):
+            if rule not in rules:
+                yield f"{path}: docs/semantics.md has no rule {rule}"
+
+
+def tracked(*names):
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *names]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for path in listed.split("\0") if path and (ROOT / path).is_file()]
+
+
+def all_wrong_citations():
+    rules = set(re.findall(r"\*\*([A-Z]\d+)\*\*", (ROOT / "docs/semantics.md").read_text(encoding="utf-8")))
+    pages = tracked("*.md")
+    for path in tracked(*CODE):
+        if path != "tests/docs.py":  # which has wrong ones on purpose
+            yield from wrong_citations(path, (ROOT / path).read_text(encoding="utf-8"), pages, rules)
+
+
 def faults():
     yield from wrong_facts((ROOT / "README.md").read_text(encoding="utf-8"), facts())
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         yield from missing_files(page, text)
         yield from wrong_quotes(page, text)
+    yield from all_wrong_citations()
 
 
 def self_test():
+    def cited(text):
+        return wrong_citations("a file", text, ["src/README.md", "docs/semantics.md"], {"N1", "N3", "S2"})
+
     quote = "```cpp tests/docs.py\n{}\n```\n"
     for found, expected in [
         (wrong_facts("all 7 of the op table", [(r"all (\d+) of", 7)]), 0),
@@ -94,6 +129,9 @@ def self_test():
         (wrong_quotes("a page", quote.format("import sys\nimport pathlib")), 1),
         (wrong_quotes("a page", quote.format("import nothing")), 1),
         (wrong_quotes("a page", "```cpp tests/nothing.py\n```\n"), 1),
+        (cited("see src/README.md, README.md and semantics.md N1-N3, S2"), 0),
+        (cited("see OTHER.md 1.2"), 1),
+        (cited("see semantics.md N1-N4, S9"), 2),
     ]:
         found = list(found)
         if len(found) != expected:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What librlx.so needs and how it is linked (API 2).
+"""What librlx.so needs and how it is linked.
 
 usage: elf.py READELF librlx.so
 """

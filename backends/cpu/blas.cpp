@@ -38,7 +38,7 @@ Status checked(const Gemm& g, Call call) {
   call(spelled(g.a), spelled(g.b), static_cast<int>(g.m), static_cast<int>(g.n), static_cast<int>(g.k),
        static_cast<int>(g.lda), static_cast<int>(g.ldb), static_cast<int>(g.ldc));
   if (refused_argument == 0) return {};
-  return Status(Code::kInternal, format("BLAS refused argument %d of a product", refused_argument));
+  return Status(Code::kInternal, format("BLAS refused argument {} of a product", refused_argument));
 }
 
 }  // namespace

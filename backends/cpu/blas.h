@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by OpenBLAS, for what our own kernels do not do: f64, complex, and products of two variable sides
-// (CPU.md 2). Single-threaded and callable from any thread; whoever wants threads cuts the result into tiles. The BLAS
+// Matrix products by OpenBLAS, for what our own kernels do not do: f64, complex, and products of two variable sides.
+// A call uses one thread and may come from any; a caller that wants more threads cuts the result into tiles. The BLAS
 // is linked in and hidden: no other BLAS of the process is ever called, and nobody else calls this one.
 #pragma once
 

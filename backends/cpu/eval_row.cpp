@@ -55,7 +55,7 @@ Result<Tensor> borrowed(const Operand& operand) {
   return Tensor::adopt(operand.dtype, operand.dims, std::move(data), static_cast<size_t>(bytes));
 }
 
-// The sizes of now; plan and symbols outlive it.
+// The current sizes; plan and symbols outlive it.
 SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
   return [&plan, symbols](std::string_view name) -> std::optional<int64_t> {
     int64_t i = symbol_index(plan, name);

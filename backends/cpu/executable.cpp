@@ -68,7 +68,7 @@ static View resolve(const Access& access, const RunArgs& args) {
   return view;
 }
 
-// The operands of a step at the places and sizes of now.
+// The operands of a step at their current places and sizes.
 class CpuExecutable::Operands {
  public:
   Operands(const Step& step, const RunArgs& args) : inputs_(step.in.size()), count_(inputs_ + step.out.size()) {

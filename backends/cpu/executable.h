@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan on the CPU: its steps are encoded into argument blocks, which hold pointers and sizes of now, and walked by a
+// A plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes, and walked by a
 // team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has changed.
 #pragma once
 

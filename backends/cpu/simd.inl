@@ -69,7 +69,7 @@ inline Vec round(Vec v) {
 inline Vec floor(Vec v) {
   return _mm512_roundscale_ps(v, 9);
 }
-// The processor's: b where either is NaN.
+// As the instruction has it: b where either is NaN.
 inline Vec raw_max(Vec a, Vec b) {
   return _mm512_max_ps(a, b);
 }

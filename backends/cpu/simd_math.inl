@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions and activations on a Vec. Classes of OPS.md 3.7: functions U4 (within 4 ulp of every f32),
-// activations ACT. NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by the error that counts) on
-// the interval that stands beside each; the accuracy test walks all exponents.
+// Elementary functions and activations on a Vec. Classes of semantics.md C2, C4: functions U4 (within 4 ulp of every
+// f32), activations ACT. NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by the error that
+// counts) on the interval that stands beside each; the accuracy test walks all exponents.
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();

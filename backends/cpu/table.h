@@ -14,14 +14,14 @@ namespace rlx::cpu {
 
 struct Caps;  // what rows are told of this machine: caps.h
 
-// One step at the sizes and places of now. Absent operands test false.
+// One step at its current sizes and places. Absent operands test false.
 struct StepView {
   const Plan& plan;
   const Step& step;
   const Node& node;
   std::span<const View> in, out;
   std::byte* scratch = nullptr;
-  const int64_t* symbols = nullptr;  // sizes of now by symbol of the plan; stays where it is
+  const int64_t* symbols = nullptr;  // current sizes, by symbol of the plan; does not move
   const void* compiled = nullptr;    // what the row's `compile` made
 };
 
@@ -37,9 +37,9 @@ struct CpuKernel : Kernel {
   void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
   Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
-  // What a step needs at all sizes, made once per program.
+  // Makes what a step needs at all sizes, once per program.
   std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;
-  // Of a step that decides sizes: tells them, by symbol of the plan, before it is encoded and run.
+  // For a step that decides sizes: tells them, by symbol of the plan, before it is encoded and run.
   Status (*measure)(const StepView&, FunctionRef<Status(uint32_t symbol, int64_t size)>) = nullptr;
 };
 

@@ -12,7 +12,7 @@ namespace rlx::cpu {
 namespace {
 
 // In nanoseconds on one thread. Less than kWorthSharing stays on one worker; a run that could share less than
-// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long (CPU.md 1: 23-72 us).
+// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
 // FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.
@@ -46,7 +46,7 @@ Status cancelled() {
   return Status(Code::kCancelled, "the run was cancelled");
 }
 
-// The first failure of a run that several threads share; whoever sees it does nothing more.
+// The first failure of a run that several threads share; a thread that sees one stops.
 class FirstFailure {
  public:
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
@@ -104,7 +104,7 @@ Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* c
   return {};
 }
 
-// Serial groups run on the caller, which owns the team; the others in chunks, on whoever takes them.
+// Serial groups run on the caller. The others are cut into chunks, which any thread of the team takes.
 static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
                            FirstFailure& failure, const std::atomic<bool>* cancel) {
   for (const StepGroup& group : groups) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running encoded steps in order: alone, with a team that shares the larger ones, or step by step on a host's threads.
-// Invariant: results do not depend on which.
+// Invariant: the results are the same in all three.
 #pragma once
 
 #include <atomic>

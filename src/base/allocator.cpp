@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host services and the library's own allocator. Large buffers get huge pages: without them a product that streams
-// weights spends its time in the page walker (CPU.md 3.2).
+// weights spends its time in the page walker.
 #include "base/allocator.h"
 
 #include <sys/mman.h>
@@ -19,7 +19,8 @@ void* library_alloc(void*, size_t size, size_t align, uint32_t) {
   if (huge && align < kHugePage) align = kHugePage;
   void* data = nullptr;
   if (posix_memalign(&data, align, size) != 0) return nullptr;
-  if (huge) madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // advice: a kernel without huge pages may refuse
+  if (huge)
+    madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: a system without huge pages may refuse
   return data;
 }
 
@@ -62,7 +63,7 @@ void Host::count_taken(MemoryKind kind, size_t bytes) {
 
 Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind, size_t align) {
   if (!std::has_single_bit(align) || align < sizeof(void*)) {
-    return Status(Code::kInvalidArgument, format("alignment %zu is no power of two from %zu up", align, sizeof(void*)));
+    return Status(Code::kInvalidArgument, format("alignment {} is no power of two from {} up", align, sizeof(void*)));
   }
   if (bytes > PTRDIFF_MAX - align) return Status::no_memory();
   const HostServices& services = host->services();
@@ -76,8 +77,9 @@ Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes
   memory.size_ = bytes;
   memory.align_ = align;
   memory.kind_ = kind;
-  if (reinterpret_cast<uintptr_t>(data) % align != 0) {  // a host's mistake that kernels would turn into a fault
-    return Status(Code::kCallback, format("host alloc returned %p for an alignment of %zu", data, align));
+  if (reinterpret_cast<uintptr_t>(data) % align !=
+      0) {  // the host's mistake; a kernel that used the memory would crash
+    return Status(Code::kCallback, format("host alloc returned {} for an alignment of {}", data, align));
   }
   return memory;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host of the library may own: the log sink, large memory and threads (rlx_host_t). One Host belongs to one
-// env. Invariant: every service of a made Host can be called; where the caller gave none stands the library's own.
+// env. Invariant: every service of a Host can be called. The library's own stands in for what the caller did not give.
 #pragma once
 
 #include <atomic>

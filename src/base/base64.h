@@ -12,6 +12,6 @@
 namespace rlx {
 
 std::string to_base64(std::span<const std::byte> bytes);
-std::optional<std::vector<std::byte>> from_base64(std::string_view text);  // nullopt: not what to_base64 writes
+std::optional<std::vector<std::byte>> from_base64(std::string_view text);  // nullopt for what to_base64 does not write
 
 }  // namespace rlx

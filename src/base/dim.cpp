@@ -266,23 +266,40 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges) {
   return sum;
 }
 
-Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement) {
+static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
+  return kind == Atom::kFloorDiv ? floor_div(a, b) : kind == Atom::kMax ? max(a, b) : min(a, b);
+}
+
+// The dim over other atoms, each given by `replacement(atom)`.
+template <class Replacement>
+static Dim over_atoms(const Dim& dim, Replacement replacement) {
   if (dim.is_literal()) return dim;
   Dim sum = 0;
   for (const Term& term : dim.polynomial()->terms) {
     Dim product = term.coefficient;
-    for (const AtomPtr& atom : term.atoms) {
-      if (atom->kind == Atom::kSymbol) {
-        auto other = replacement(atom->name);
-        product *= other ? *other : Dim::from({{Term{1, {atom}}}});
-        continue;
-      }
-      Dim a = substitute(atom->a, replacement), b = substitute(atom->b, replacement);
-      product *= atom->kind == Atom::kFloorDiv ? floor_div(a, b) : atom->kind == Atom::kMax ? max(a, b) : min(a, b);
-    }
+    for (const AtomPtr& atom : term.atoms) product *= replacement(atom);
     sum += product;
   }
   return sum;
+}
+
+static Dim from_atom(const AtomPtr& atom) {
+  return Dim::from({{Term{1, {atom}}}});
+}
+
+Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement) {
+  return over_atoms(dim, [&](const AtomPtr& atom) {
+    if (atom->kind == Atom::kSymbol) return replacement(atom->name).value_or(from_atom(atom));
+    return combined(atom->kind, substitute(atom->a, replacement), substitute(atom->b, replacement));
+  });
+}
+
+Dim rewritten(const Dim& dim, const AtomRewrite& replacement) {
+  return over_atoms(dim, [&](const AtomPtr& atom) {
+    if (atom->kind == Atom::kSymbol) return from_atom(atom);
+    Dim a = rewritten(atom->a, replacement), b = rewritten(atom->b, replacement);
+    return replacement(atom->kind, a, b).value_or(combined(atom->kind, a, b));
+  });
 }
 
 void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dim: a size, as a number or an integer expression over named symbols (OPS.md D1). Kept canonical: a polynomial whose
-// atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
+// Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). Kept canonical: a polynomial
+// whose atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
 #pragma once
 
 #include <cstdint>
@@ -87,6 +87,9 @@ inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize =
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 
+// The same with other terms in place of floor(a/b), max(a,b), min(a,b), from the innermost; nullopt: it stays.
+using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
+Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
 void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>& body);
 

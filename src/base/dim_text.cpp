@@ -70,8 +70,8 @@ class DimParser {
 
  private:
   Status error(const char* expected) const {
-    return Status(Code::kInvalidArgument, format("in the size \"%.*s\", column %zu: expected %s",
-                                                 static_cast<int>(text_.size()), text_.data(), at_ + 1, expected))
+    return Status(Code::kInvalidArgument,
+                  format("in the size \"{}\", column {}: expected {}", text_, at_ + 1, expected))
         .with("expected", expected);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element types (OPS.md 1.1, 1.6) and the sets of them that op signatures speak of.
+// The element types and the sets of them that op signatures speak of (semantics.md T1-T7).
 #pragma once
 
 #include <cstdint>
@@ -52,10 +52,10 @@ class DTypeSet {
   }
 
  public:
-  uint64_t bits_ = 0;  // public, as a template argument must be; not for use
+  uint64_t bits_ = 0;  // public only because template arguments must be
 };
 
-namespace dtypes {  // OPS.md 0
+namespace dtypes {  // the sets of semantics.md, by their letters
 inline constexpr DTypeSet F{DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
 inline constexpr DTypeSet S{DType::kI8, DType::kI16, DType::kI32, DType::kI64};
 inline constexpr DTypeSet U{DType::kU8, DType::kU16, DType::kU32, DType::kU64};

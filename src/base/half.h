@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage types narrower than f32: each converts to float exactly, and from float by one rounding to nearest even.
-// Arithmetic happens in float (OPS.md 1.5), so these have no operators.
+// Arithmetic happens in float (semantics.md N6), so these have no operators.
 #pragma once
 
 #include <bit>
@@ -31,7 +31,7 @@ constexpr uint32_t round_to_small_float(float value) {
   return sign | (magnitude == 0x7f800000u || result > kMax ? kOverflow : result);
 }
 
-// A stored bool: any non-zero byte is true (OPS.md 1.1), which reading a C++ bool would not allow.
+// A stored bool: any non-zero byte is true (semantics.md T6), which reading a C++ bool would not allow.
 struct bool8 {
   uint8_t byte = 0;
   constexpr bool8() = default;
@@ -65,7 +65,8 @@ struct bf16 {
   constexpr operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
-// OCP E4M3FN: no infinity. `saturating` is the cast rule of OPS.md 1.3; the plain conversion gives NaN past the end.
+// OCP E4M3FN: no infinity. `saturating` is that of `cast` (semantics.md T8); the plain conversion gives NaN past the
+// end.
 struct f8e4m3 {
   uint8_t bits = 0;
   constexpr f8e4m3() = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message tells someone whose word is not known: the one that he probably meant, or all that there are.
+// Help in a message about an unknown word: the known word that was probably meant, or a list of all.
 #pragma once
 
 #include <span>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
-#include <cstdarg>
-#include <cstdio>
-
 namespace rlx {
 
 static Failure* out_of_memory() {
@@ -76,17 +73,6 @@ Status Status::with(std::string_view key, std::string_view value) && {
 Status Status::prefixed(std::string_view words) && {
   if (failure_ && !failure_->is_static) unique()->message.insert(0, words);
   return std::move(*this);
-}
-
-std::string format(const char* pattern, ...) {
-  va_list arguments, again;
-  va_start(arguments, pattern);
-  va_copy(again, arguments);
-  std::string text(static_cast<size_t>(std::vsnprintf(nullptr, 0, pattern, arguments)), '\0');
-  std::vsnprintf(text.data(), text.size() + 1, pattern, again);
-  va_end(again);
-  va_end(arguments);
-  return text;
 }
 
 }  // namespace rlx

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
+
 namespace rlx {
 
 // The values are the RLX_E_* constants of rlx.h; capi/status.cpp asserts that they agree.
@@ -111,15 +113,26 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
+// What RLX_TRY makes of a Status or Result. It moves out of a temporary, and copies no more than the failure of one
+// that has a name. The value of a named Result stays where it is: RLX_TRY(result); use(*result);
 namespace detail {
 inline Status failure_of(Status&& status) {
   return std::move(status);
 }
-inline void value_of(Status&&) {}
+inline Status failure_of(const Status& status) {
+  return status;
+}
 template <class T>
 Status failure_of(Result<T>&& result) {
   return std::move(result).status();
 }
+template <class T>
+Status failure_of(const Result<T>& result) {
+  return result.status();
+}
+inline void value_of(const Status&) {}
+template <class T>
+void value_of(const Result<T>&) {}
 template <class T>
 T value_of(Result<T>&& result) {
   return std::move(result).value();
@@ -127,14 +140,11 @@ T value_of(Result<T>&& result) {
 }  // namespace detail
 
 // RLX_TRY(status_call());  auto x = RLX_TRY(result_call());   returns the failure from the enclosing function.
-#define RLX_TRY(call)                                                              \
-  __extension__({                                                                  \
-    auto rlx_result = (call);                                                      \
-    if (!rlx_result.ok()) return ::rlx::detail::failure_of(std::move(rlx_result)); \
-    ::rlx::detail::value_of(std::move(rlx_result));                                \
+#define RLX_TRY(call)                                                                                      \
+  __extension__({                                                                                          \
+    auto&& rlx_result = (call);                                                                            \
+    if (!rlx_result.ok()) return ::rlx::detail::failure_of(static_cast<decltype(rlx_result)>(rlx_result)); \
+    ::rlx::detail::value_of(static_cast<decltype(rlx_result)>(rlx_result));                                \
   })
-
-// printf for messages; the result is complete, never truncated.
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
 
 }  // namespace rlx

@@ -23,7 +23,7 @@ std::optional<int64_t> element_count(std::span<const int64_t> dims) {
 
 static Result<size_t> checked_bytes(DType dtype, std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank)
-    return Status(Code::kShape, format("rank %zu is above the limit of %zu", dims.size(), kMaxRank));
+    return Status(Code::kShape, format("rank {} is above the limit of {}", dims.size(), kMaxRank));
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
   if (is_block(dtype) && (dims.empty() || dims.back() % info(dtype).block)) bytes = std::nullopt;
@@ -44,8 +44,7 @@ Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::sh
                              size_t bytes) {
   size_t expected = RLX_TRY(checked_bytes(dtype, dims));
   if (bytes != expected)
-    return Status(Code::kInvalidArgument,
-                  format("%s has %zu bytes, not %zu", type_text(dtype, dims).c_str(), expected, bytes))
+    return Status(Code::kInvalidArgument, format("{} has {} bytes, not {}", type_text(dtype, dims), expected, bytes))
         .with("expected", std::to_string(expected))
         .with("got", std::to_string(bytes));
   Tensor tensor;

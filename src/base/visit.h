@@ -49,7 +49,7 @@ inline constexpr bool is_small_float =
 template <class T>
 inline constexpr bool is_complex_type = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
-// What arithmetic on a storage type is done in: halves in float (OPS.md 1.5), all others in themselves.
+// What arithmetic on a storage type is done in: halves in float (semantics.md N6), all others in themselves.
 template <class T>
 using Compute = std::conditional_t<is_small_float<T>, float, std::conditional_t<std::is_same_v<T, bool8>, bool, T>>;
 

@@ -67,7 +67,7 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
       [&]() -> Status {
         if (!attrs->failure.ok()) return attrs->failure;
         const AttrValue* value = find(attrs, key);
-        if (!value) return Status(Code::kNotFound, format("no attribute '%s'", key)).with("value", key);
+        if (!value) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
         AttrValue converted = RLX_TRY(coerce({.name = key, .kind = kind}, *value));
         const auto& list = std::get<std::vector<T>>(converted);
         std::copy_n(list.begin(), std::min(capacity, list.size()), values);
@@ -118,7 +118,7 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
   set(attrs, key, {array(values, n, "values")}, [&]() -> Result<AttrValue> {
     std::vector<std::string> list;
     for (size_t i = 0; i < n; i++) {
-      if (!values[i]) return Status(Code::kInvalidArgument, format("'%s': values[%zu] is NULL", key, i));
+      if (!values[i]) return Status(Code::kInvalidArgument, format("'{}': values[{}] is NULL", key, i));
       list.emplace_back(values[i]);
     }
     return AttrValue(std::move(list));
@@ -150,9 +150,9 @@ rlx_status_t* rlx_attrs_get_str(const rlx_attrs_t* attrs, const char* key, const
   return guard({{attrs, "attrs"}, {key, "key"}, cleared(value, "value")}, [&]() -> Status {
     if (!attrs->failure.ok()) return attrs->failure;
     const AttrValue* found = find(attrs, key);
-    if (!found) return Status(Code::kNotFound, format("no attribute '%s'", key)).with("value", key);
+    if (!found) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
     auto* text = std::get_if<std::string>(found);
-    if (!text) return Status(Code::kOption, format("'%s' is no string", key)).with("value", key);
+    if (!text) return Status(Code::kOption, format("'{}' is no string", key)).with("value", key);
     *value = text->c_str();
     return {};
   });

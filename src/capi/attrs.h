@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_attrs_t: named values as the caller gave them; what they are for gives them their kinds (bind_attrs).
+// rlx_attrs_t: named values as the caller gave them. They get their kinds when an op or an option takes them
+// (bind_attrs).
 #pragma once
 
 #include "base/status.h"

@@ -16,7 +16,7 @@ namespace rlx::capi {
 
 static Status check_names(const char* const* names, size_t n, const char* argument) {
   for (size_t i = 0; names && i < n; i++)
-    if (!names[i]) return Status(Code::kInvalidArgument, format("%s[%zu] is NULL", argument, i));
+    if (!names[i]) return Status(Code::kInvalidArgument, format("{}[{}] is NULL", argument, i));
   return {};
 }
 
@@ -28,7 +28,7 @@ Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rl
   if (in_names) inputs.in_names.assign(in_names, in_names + n_in);
   if (out_names) inputs.out_names.assign(out_names, out_names + n_out);
   for (size_t i = 0; i < n_in; i++) {
-    if (!in[i]) return Status(Code::kInvalidArgument, format("in[%zu] is NULL", i));
+    if (!in[i]) return Status(Code::kInvalidArgument, format("in[{}] is NULL", i));
     RLX_TRY(same_env(env, in[i]->env.get(), "in"));
     inputs.in.push_back(in[i]->tensor);
   }

@@ -64,7 +64,7 @@ static Result<HostServices> services_of(const rlx_host_t* host) {
   if (!host) return services;
   constexpr size_t kLongest = 4096;
   if (host->struct_size < sizeof(rlx_host_t) || host->struct_size > kLongest)
-    return Status(Code::kVersion, format("rlx_host_t: struct_size is %u, expected %zu: use rlx_host_init",
+    return Status(Code::kVersion, format("rlx_host_t: struct_size is {}, expected {}: use rlx_host_init",
                                          host->struct_size, sizeof(rlx_host_t)))
         .with("got", std::to_string(host->struct_size));
   auto* tail = reinterpret_cast<const unsigned char*>(host) + sizeof(rlx_host_t);
@@ -84,7 +84,7 @@ static Result<int> thread_count(const AttrValue& option, const Environment& envi
   int count = -1;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
   if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMostThreads) return count;
-  return Status(Code::kOption, format("%s=%s: must be a number from 0 to %g", environment.name("THREADS").c_str(),
+  return Status(Code::kOption, format("{}={}: must be a number from 0 to {}", environment.name("THREADS"),
                                       text->c_str(), kMostThreads))
       .with("got", *text);
 }
@@ -164,7 +164,7 @@ static constexpr Stat kStats[] = {
 
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument) {
   if (expected == got) return {};
-  return Status(Code::kInvalidArgument, format("'%s' belongs to another environment", argument))
+  return Status(Code::kInvalidArgument, format("'{}' belongs to another environment", argument))
       .with("input", argument);
 }
 
@@ -210,7 +210,7 @@ rlx_status_t* rlx_env_report(const rlx_env_t* env, const char* what, rlx_blob_t*
         return {};
       }
     return Status(Code::kNotFound,
-                  format("an environment has no report '%s', only devices, threads, environment", what))
+                  format("an environment has no report '{}', only devices, threads, environment", what))
         .with("value", what);
   });
 }
@@ -222,6 +222,6 @@ rlx_status_t* rlx_env_stat(const rlx_env_t* env, const char* key, int64_t* out) 
         *out = stat.read(*env);
         return {};
       }
-    return Status(Code::kNotFound, format("no counter '%s'", key)).with("value", key);
+    return Status(Code::kNotFound, format("no counter '{}'", key)).with("value", key);
   });
 }

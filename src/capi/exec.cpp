@@ -16,7 +16,7 @@ struct rlx_exec {
 
 static Result<SlotKind> slot_kind(int32_t kind) {
   if (kind == RLX_INPUT || kind == RLX_OUTPUT) return static_cast<SlotKind>(kind);
-  return Status(Code::kInvalidArgument, format("kind %d is neither RLX_INPUT nor RLX_OUTPUT", kind))
+  return Status(Code::kInvalidArgument, format("kind {} is neither RLX_INPUT nor RLX_OUTPUT", kind))
       .with("got", std::to_string(kind));
 }
 
@@ -39,15 +39,14 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
     if (!tensor) return exec->exec->bind(port, slot, Tensor());
     RLX_TRY(same_env(exec->env.get(), tensor->env.get(), "tensor"));
     if (port == SlotKind::kOutput && !tensor->is_writable())
-      return Status(Code::kState,
-                    format("output %zu: the tensor is read-only, or frozen as a param or constant", slot));
+      return Status(Code::kState, format("output {}: the tensor is read-only, or frozen as a param or constant", slot));
     return exec->exec->bind(port, slot, tensor->tensor);
   });
 }
 
 rlx_status_t* rlx_exec_bind_ptr(rlx_exec_t* exec, int32_t kind, size_t slot, void* data, size_t bytes) {
   return guard({handle(exec, "exec")}, [&]() -> Status {
-    if (!is_possible(bytes, 1)) return Status(Code::kInvalidArgument, format("%zu bytes cannot be", bytes));
+    if (!is_possible(bytes, 1)) return Status(Code::kInvalidArgument, format("{} bytes cannot be", bytes));
     return exec->exec->bind_ptr(RLX_TRY(slot_kind(kind)), slot, data, bytes);
   });
 }

@@ -34,15 +34,14 @@ Result<Value> from_c(const Graph& graph, rlx_value_t value) {
   rlx_value_t node = bits >> kOutputBits, output = bits & ((1 << kOutputBits) - 1);
   if (value >= kFirstValue && node < graph.nodes().size() && output < graph.nodes()[node].out.size())
     return Value{static_cast<uint32_t>(node), static_cast<uint32_t>(output)};
-  return Status(Code::kInvalidArgument,
-                value == 0 ? std::string("an input is 0, the value of a call that failed")
-                           : format("%llu is no value of this graph", static_cast<unsigned long long>(value)))
+  return Status(Code::kInvalidArgument, value == 0 ? std::string("an input is 0, the value of a call that failed")
+                                                   : format("{} is no value of this graph", value))
       .with("got", std::to_string(value));
 }
 
 static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* dims, size_t rank) {
   if (rank <= kMaxRank) return graph.env->dims.dims({dims, rank});
-  return Status(Code::kShape, format("rank %zu is above the limit of %zu", rank, kMaxRank))
+  return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
       .with("got", std::to_string(rank));
 }
 
@@ -53,7 +52,7 @@ static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, c
     return ValueType{RLX_TRY(checked_dtype(dtype)), RLX_TRY(from_c(graph, dims, rank))};
   }();
   if (type.ok()) return type;
-  return std::move(type).status().prefixed(format("%s '%s': ", role, name)).with("value", name);
+  return std::move(type).status().prefixed(format("{} '{}': ", role, name)).with("value", name);
 }
 
 // Body: () -> Result<Value>. Returns 0 where that fails.
@@ -88,7 +87,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || !is_for_users(*info)) return unknown_op(graph.graph.table(), name);
   if (in.size() > kMostInputs)
-    return Status(Code::kInvalidArgument, format("%s: %zu inputs are too many", name.c_str(), in.size()));
+    return Status(Code::kInvalidArgument, format("{}: {} inputs are too many", name, in.size()));
   std::vector<Value> values;
   for (rlx_value_t value : in) {
     auto known = from_c(graph.graph, value);
@@ -113,8 +112,7 @@ static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::in
   std::string_view name = op;
   const OpInfo* info = graph.graph.table().find(name.substr(0, name.find(' ')));
   if (info && (!info->is(kElementwise) || info->signature.in.size() != in.size()))
-    return Status(Code::kInvalidArgument, format("%s is no elementwise op of %zu inputs", op, in.size()))
-        .with("op", op);
+    return Status(Code::kInvalidArgument, format("{} is no elementwise op of {} inputs", op, in.size())).with("op", op);
   return add_typed(graph, name, in, {});
 }
 
@@ -130,8 +128,7 @@ static Result<Value> add_reduce(rlx_graph_t& graph, std::string_view fn, rlx_val
   bool on_bools = fn == "any" || fn == "all";
   Value value = RLX_TRY(from_c(graph.graph, x));
   if (on_bools && present(value) && graph.graph.type(value).dtype != DType::kBool)
-    return Status(Code::kDtype, format("%s: takes bool, not %s", std::string(fn).c_str(),
-                                       std::string(name(graph.graph.type(value).dtype)).c_str()))
+    return Status(Code::kDtype, format("{}: takes bool, not {}", fn, graph.graph.type(value).dtype))
         .with("op", fn)
         .with("expected", "bool");
   if (fn != "sum" && fn != "prod" && fn != "max" && fn != "min" && !on_bools)
@@ -145,10 +142,10 @@ static Result<int64_t> declare_dim(rlx_graph_t& graph, const char* text, int64_t
   if (const std::string* symbol = dim.symbol_name()) {
     RLX_TRY(graph.graph.declare_symbol(*symbol, {min, max == 0 ? Interval::kUnbounded : max}));
   } else if (min != 0 || max != 0) {
-    return Status(Code::kInvalidArgument, format("the size '%s' is no symbol: its range follows from its parts", text))
+    return Status(Code::kInvalidArgument, format("the size '{}' is no symbol: its range follows from its parts", text))
         .with("value", text);
   } else if (dim.is_literal() && dim.literal() < 0) {
-    return Status(Code::kRange, format("the size '%s' is negative", text)).with("value", text);
+    return Status(Code::kRange, format("the size '{}' is negative", text)).with("value", text);
   }
   return graph.env->dims.token(dim);
 }
@@ -206,7 +203,7 @@ rlx_value_t rlx_graph_param(rlx_graph_t* graph, const char* name, rlx_dtype_t dt
   return built(graph, {{name, "name"}, array(dims, rank, "dims")}, [&]() -> Result<Value> {
     ValueType type = RLX_TRY(leaf_type(*graph, "param", name, dtype, dims, rank));
     if (!all_literal(type.dims))
-      return Status(Code::kShape, format("param '%s': the dims %s must be numbers", name, text_of(type.dims).c_str()))
+      return Status(Code::kShape, format("param '{}': the dims {} must be numbers", name, type.dims))
           .with("value", name);
     return graph->graph.add_param(name, type.dtype, std::move(type.dims));
   });
@@ -243,7 +240,7 @@ rlx_value_t rlx_graph_op_n(rlx_graph_t* graph, const char* op, const rlx_value_t
     Value first = RLX_TRY(add_op(*graph, op, std::span(in, n_in), attrs));
     size_t count = graph->graph.node(first).out.size();
     if (n_out > count)
-      return Status(Code::kInvalidArgument, format("%s has %zu outputs, not %zu", op, count, n_out))
+      return Status(Code::kInvalidArgument, format("{} has {} outputs, not {}", op, count, n_out))
           .with("op", op)
           .with("expected", std::to_string(count))
           .with("got", std::to_string(n_out));
@@ -256,7 +253,7 @@ void rlx_graph_output(rlx_graph_t* graph, const char* name, rlx_value_t value) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
     auto known = from_c(graph->graph, value);
-    if (!known.ok()) return std::move(known).status().prefixed(format("output '%s': ", name)).with("value", name);
+    if (!known.ok()) return std::move(known).status().prefixed(format("output '{}': ", name)).with("value", name);
     return graph->graph.add_output(name, *known);
   });
 }
@@ -296,7 +293,7 @@ rlx_value_t rlx_graph_reshape(rlx_graph_t* graph, rlx_value_t x, const int64_t* 
 
 rlx_value_t rlx_graph_transpose(rlx_graph_t* graph, rlx_value_t x, const int64_t* perm, size_t rank) {
   return built(graph, {array(perm, rank, "perm")}, [&]() -> Result<Value> {
-    if (rank > kMaxRank) return Status(Code::kShape, format("transpose: rank %zu is above the limit", rank));
+    if (rank > kMaxRank) return Status(Code::kShape, format("transpose: rank {} is above the limit", rank));
     return add_typed(*graph, "transpose", {x}, {{"perm", std::vector<int64_t>(perm, perm + rank)}});
   });
 }
@@ -304,7 +301,7 @@ rlx_value_t rlx_graph_transpose(rlx_graph_t* graph, rlx_value_t x, const int64_t
 rlx_value_t rlx_graph_reduce(rlx_graph_t* graph, const char* op, rlx_value_t x, const int64_t* axes, size_t n,
                              int32_t keep_dims) {
   return built(graph, {{op, "op"}, array(axes, n, "axes")}, [&]() -> Result<Value> {
-    if (n > kMaxRank) return Status(Code::kShape, format("%s: %zu axes are above the limit", op, n)).with("op", op);
+    if (n > kMaxRank) return Status(Code::kShape, format("{}: {} axes are above the limit", op, n)).with("op", op);
     NamedAttrs attrs{{"keep_dims", int64_t{keep_dims}}};
     if (n > 0) attrs.emplace_back("axes", std::vector<int64_t>(axes, axes + n));
     return add_reduce(*graph, op, x, std::move(attrs));

@@ -67,7 +67,7 @@ rlx_status_t* rlx_graph_value_info(const rlx_graph_t* graph, rlx_value_t value, 
 rlx_status_t* rlx_graph_print(const rlx_graph_t* graph, const char* format, rlx_blob_t** out) {
   return guard({cleared(out, "out"), handle(graph, "graph"), {format, "format"}}, [&]() -> Status {
     if (std::string_view(format) != "rlx")
-      return Status(Code::kNotFound, rlx::format("a graph cannot be printed as '%s', only as 'rlx'", format))
+      return Status(Code::kNotFound, rlx::format("a graph cannot be printed as '{}', only as 'rlx'", format))
           .with("got", format);
     if (!graph->status.ok()) return graph->status;
     *out = new rlx_blob(print(graph->graph));

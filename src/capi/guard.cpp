@@ -9,16 +9,16 @@ namespace rlx::capi {
 Status check(const char* function, std::initializer_list<Argument> arguments) {
   for (const Argument& argument : arguments) {
     if (!is_possible(argument.count, argument.element_bytes))
-      return Status(Code::kInvalidArgument, format("%s: %s cannot have %zu elements of %zu bytes", function,
+      return Status(Code::kInvalidArgument, format("{}: {} cannot have {} elements of {} bytes", function,
                                                    argument.name, argument.count, argument.element_bytes))
           .with("input", argument.name)
           .with("got", std::to_string(argument.count));
     if (!argument.pointer && argument.count != 0)
-      return Status(Code::kInvalidArgument, format("%s: %s is NULL", function, argument.name))
+      return Status(Code::kInvalidArgument, format("{}: {} is NULL", function, argument.name))
           .with("input", argument.name)
           .with("got", "NULL");
     if (argument.alive && *argument.alive == 0)
-      return Status(Code::kForked, format("%s: %s was made before this process was forked", function, argument.name))
+      return Status(Code::kForked, format("{}: {} was made before this process was forked", function, argument.name))
           .with("input", argument.name);
   }
   return {};
@@ -30,16 +30,16 @@ static Status rethrown(const char* function) {
   } catch (const std::bad_alloc&) {
     return Status::no_memory();
   } catch (const std::exception& exception) {
-    return Status(Code::kInternal, format("%s: unexpected exception: %s", function, exception.what()));
+    return Status(Code::kInternal, format("{}: unexpected exception: {}", function, exception.what()));
   } catch (...) {
-    return Status(Code::kInternal, format("%s: unexpected exception of an unknown type", function));
+    return Status(Code::kInternal, format("{}: unexpected exception of an unknown type", function));
   }
 }
 
 Status from_exception(const char* function) noexcept {
   try {
     return rethrown(function);
-  } catch (...) {  // the words about the first exception found no memory
+  } catch (...) {  // no memory for the message about the first exception
     return Status::no_memory();
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
-// release, on whatever thread that is, and gives its parents' references back then. Where one is made, all that can
-// fail stands before its `new`: RLX_TRY inside the new-expression would leave the memory behind.
+// release, on whatever thread that is, and gives its parents' references back then. Whoever makes one does all
+// that can fail before its `new`: an RLX_TRY inside the new-expression would leak the memory.
 #pragma once
 
 #include <atomic>

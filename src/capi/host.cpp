@@ -4,7 +4,7 @@
 
 #include "rlx.h"
 
-// No version of the struct will be larger. A size beyond it is a mistake that must not become a write out of bounds.
+// No version of the struct will be larger. A larger size is a mistake of the caller; nothing is written for it.
 static constexpr size_t kLargestHost = 4096;
 
 void rlx_host_init(rlx_host_t* host, size_t struct_size) {

@@ -48,7 +48,7 @@ rlx_status_t* rlx_import_memory(rlx_env_t* env, const char* format, const void* 
                                 void* user, const rlx_attrs_t* options, rlx_graph_t** graph, rlx_weights_t** weights) {
   clear(graph, weights);
   return guard({handle(env, "env"), array(data, bytes, "data")}, [&]() -> Status {
-    // The owner learns of the end only once nothing can fail any more.
+    // `done` is armed last: after a failure the bytes are still the caller's.
     auto armed = std::make_shared<bool>(false);
     auto release = [done, user, armed](void* memory) {
       if (done && *armed) done(user, memory);

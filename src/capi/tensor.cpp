@@ -21,10 +21,10 @@ Tensor frozen(const rlx_tensor& handle) {
   return *Tensor::adopt(tensor.dtype(), tensor.dims(), std::shared_ptr<std::byte>(tensor.data(), thaw), tensor.bytes());
 }
 
-// The rank is checked before the dims are read: it may be absurd.
+// The rank comes first: a wrong one would make us read past the caller's dims.
 static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t rank) {
   if (rank <= kMaxRank) return std::span(dims, rank);
-  return Status(Code::kShape, format("rank %zu is above the limit of %zu", rank, kMaxRank))
+  return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
       .with("got", std::to_string(rank));
 }
 
@@ -50,32 +50,30 @@ static std::string element_text(const Tensor& tensor, size_t i) {
     bool wide = tensor.dtype() == DType::kC128;
     double re = wide ? tensor.as<double>()[2 * i] : tensor.as<float>()[2 * i];
     double im = wide ? tensor.as<double>()[2 * i + 1] : tensor.as<float>()[2 * i + 1];
-    return format("%g%+gi", re, im);
+    return format("{:.6}{}{:.6}i", re, std::signbit(im) ? "" : "+", im);
   }
   if (tensor.dtype() == DType::kU64) return std::to_string(tensor.as<uint64_t>()[i]);
   auto index = static_cast<int64_t>(i);
   if (is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool)
     return std::to_string(element_as_i64(tensor, index));
-  return format("%g", element_as_f64(tensor, index));
+  return format("{:.6}", element_as_f64(tensor, index));
 }
 
 // "f32[2,3]", then a line for each row of the last axis.
 std::string to_text(const Tensor& tensor, size_t max_elements) {
   std::string text = type_text(tensor.dtype(), tensor.dims()) + "\n";
-  if (is_block(tensor.dtype())) return text + format("%zu bytes in blocks\n", tensor.bytes());
+  if (is_block(tensor.dtype())) return text + format("{} bytes in blocks\n", tensor.bytes());
   auto count = static_cast<size_t>(tensor.count());
   size_t row = tensor.rank() ? static_cast<size_t>(tensor.dims().back()) : 1;
   for (size_t i = 0; i < std::min(count, max_elements); i++)
     text += element_text(tensor, i) + (i % row == row - 1 ? "\n" : " ");
-  if (max_elements < count) text += format("... %zu elements in all\n", count);
+  if (max_elements < count) text += format("... {} elements in all\n", count);
   return text;
 }
 
 static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
   if (offset <= size && bytes <= size - offset) return {};
-  return Status(Code::kRange,
-                format("%s: %llu bytes at offset %llu of a tensor of %zu bytes", what,
-                       static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset), size))
+  return Status(Code::kRange, format("{}: {} bytes at offset {} of a tensor of {} bytes", what, bytes, offset, size))
       .with("expected", std::to_string(size))
       .with("got", std::to_string(offset));
 }
@@ -133,7 +131,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
     RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));
-    // The owner learns of the end only once nothing can fail any more.
+    // `done` is armed last: after a failure the bytes are still the caller's.
     auto armed = std::make_shared<bool>(false);
     std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
       if (done && *armed) done(user, bytes_of_user);
@@ -154,7 +152,7 @@ rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64
     size_t bytes = RLX_TRY(bytes_of(type, shape));
     auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
     RLX_TRY(check_part(path, offset, bytes, file->bytes().size()));
-    // Read-only by `access`; the const_cast meets nobody who writes.
+    // Nobody writes through the const_cast: the handle is read-only.
     auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
     Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes));
     *out = new rlx_tensor(env, std::move(tensor), nullptr, true);

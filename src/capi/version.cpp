@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_version, rlx_feature: what this build is and has. Features are asked of the tables that the work itself goes by.
+// rlx_version, rlx_feature: what this build is and has. Features are looked up in the tables that the library itself
+// uses.
 #include <algorithm>
 #include <string_view>
 

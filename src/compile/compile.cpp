@@ -64,7 +64,7 @@ static Status check_expected(const CompileOptions& options, const RewriteReport&
 // "03-fuse.rlx" in the folder: what the passes so far have made of the graph.
 static Status dump(const Graph& graph, const CompileOptions& options, size_t number, std::string_view pass) {
   if (options.dump.empty()) return {};
-  std::string path = format("%s/%02zu-%s.rlx", options.dump.c_str(), number, std::string(pass).c_str());
+  std::string path = format("{}/{:02}-{}.rlx", options.dump, number, pass);
   return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
 }
 
@@ -80,7 +80,7 @@ static Result<Graph> with_body_params(const Graph& given) {
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
                                 RewriteReport& report) {
   PassContext context;
-  context.math = static_cast<Grade>(options.kernels.math);
+  context.math = options.kernels.math;
   context.skip = options.skip;
   context.refuses = [&](const Facts& facts, Value value) {
     Found found = find_kernel(device, options, facts, value.node);
@@ -123,9 +123,8 @@ Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const 
   int64_t bytes = plan->arena_bytes + plan->sized_bytes;
   for (const Resident& resident : source.lowered->residents) bytes += static_cast<int64_t>(resident.bytes);
   if (bytes > source.options.memory_limit)
-    return Status(Code::kNoMemory,
-                  format("the plan takes %lld bytes, memory.limit is %lld:\n%s", static_cast<long long>(bytes),
-                         static_cast<long long>(source.options.memory_limit), memory_json(*plan).c_str()));
+    return Status(Code::kNoMemory, format("the plan takes {} bytes, memory.limit is {}:\n{}", bytes,
+                                          source.options.memory_limit, memory_json(*plan)));
   return plan;
 }
 

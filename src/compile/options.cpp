@@ -17,18 +17,9 @@ struct OptionRow {
 };
 
 template <class Enum>
-Enum choice(const AttrValue& value, std::string_view choices) {
-  const auto& text = std::get<std::string>(value);
-  int index = 0;
-  while (!choices.starts_with(text) || (choices.size() > text.size() && choices[text.size()] != '|')) {
-    choices.remove_prefix(choices.find('|') + 1);
-    index++;
-  }
-  return static_cast<Enum>(index);
+Enum choice(const AttrValue& value) {
+  return *find_choice<Enum>(std::get<std::string>(value));  // coerce has checked it
 }
-
-constexpr std::string_view kBoundsNames = "error|clamp|drop", kMathNames = "strict|close|fast",
-                           kDispatchNames = "native|common|reference";
 
 const std::vector<OptionRow>& rows() {
   using Options = CompileOptions;
@@ -37,20 +28,18 @@ const std::vector<OptionRow>& rows() {
       {{"dims.", AttrKind::kI64, true, {}, {}, 0},
        "upper size to plan for",
        [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
-      {{"math", AttrKind::kEnum, false, "close", kMathNames},
+      {{"math", AttrKind::kEnum, false, "close", kChoices<Grade>},
        "which rewrites are allowed",
-       [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Math>(v, kMathNames); }},
-      {{"bounds", AttrKind::kEnum, false, "error", kBoundsNames},
+       [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
+      {{"bounds", AttrKind::kEnum, false, "error", kChoices<Bounds>},
        "what an index out of range does",
-       [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v, kBoundsNames); }},
-      {{"dispatch", AttrKind::kEnum, false, "native", kDispatchNames},
+       [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},
+      {{"dispatch", AttrKind::kEnum, false, "native", kChoices<Dispatch>},
        "native kernels, primitives only, or reference",
-       [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v, kDispatchNames); }},
-      {{"dispatch.", AttrKind::kEnum, true, {}, kDispatchNames},
+       [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v); }},
+      {{"dispatch.", AttrKind::kEnum, true, {}, kChoices<Dispatch>},
        "the same for one op",
-       [](Options& o, Text rest, const AttrValue& v) {
-         o.dispatch_of.emplace_back(rest, choice<Dispatch>(v, kDispatchNames));
-       }},
+       [](Options& o, Text rest, const AttrValue& v) { o.dispatch_of.emplace_back(rest, choice<Dispatch>(v)); }},
       {{"passes.skip", AttrKind::kStrs, false, std::vector<std::string>()},
        "passes and rules to leave out",
        [](Options& o, Text, const AttrValue& v) { o.skip = std::get<std::vector<std::string>>(v); }},

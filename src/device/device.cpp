@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers in host memory: what devices inherit that have no memory of their own.
+// Buffers in host memory, for devices that have no memory of their own.
 #include "device/device.h"
 
 #include <cstring>
@@ -22,8 +22,7 @@ class HostBuffer : public Buffer {
 
 Status check_range(const Buffer& buffer, size_t offset, size_t bytes) {
   if (offset <= buffer.size() && bytes <= buffer.size() - offset) return {};
-  return Status(Code::kRange,
-                format("bytes [%zu, %zu + %zu) of a buffer of %zu", offset, offset, bytes, buffer.size()));
+  return Status(Code::kRange, format("bytes [{}, {} + {}) of a buffer of {}", offset, offset, bytes, buffer.size()));
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ struct Binding {
   Buffer* buffer = nullptr;
 };
 
-// Tells the exec a size that the run has computed; gives the entries of the size table that moved. The spans of RunArgs
-// show the new sizes at once.
+// Tells the exec a size that the run has computed. Returns the entries of the size table that have changed; the spans
+// of RunArgs show the new sizes at once.
 using SetSize = FunctionRef<Result<std::span<const SizeId>>(uint32_t symbol, int64_t size)>;
 
 struct RunArgs {
@@ -72,12 +72,12 @@ struct DeviceInfo {
   std::vector<std::pair<std::string, std::string>> capabilities;
 };
 
-// The device's own ways with memory that is not the host's are asked of GPUs only; host devices inherit these.
+// The functions for memory are for devices that have their own; a device that works in the host's memory inherits them.
 class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
-  virtual Found find(const KernelQuery&) const = 0;  // "supports" is this lookup
+  virtual Found find(const KernelQuery&) const = 0;  // also the answer to "is this supported?"
   virtual Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>) = 0;
 
   virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes, MemoryKind);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fence: the completion of work, and its status. Copies share one state. Done once, and then for ever.
+// Fence: whether work is done, and with what status. Copies share one state; what is done stays done.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Fence {
 
   void signal(Status result) const;  // the first call counts
   bool is_done() const;
-  Status result() const;  // of the work; success while it is not done
+  Status result() const;  // of the work; success until it is done
   // Its own failure only: RLX_E_TIMEOUT.
   static Status wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which);
   static constexpr uint64_t kForever = UINT64_MAX;

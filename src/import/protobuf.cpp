@@ -8,13 +8,11 @@
 namespace rlx::protobuf {
 
 Status damaged(size_t offset, const std::string& what) {
-  return Status(Code::kData, format(" at byte %zu: ", offset) + what).with("offset", std::to_string(offset));
+  return Status(Code::kData, format(" at byte {}: ", offset) + what).with("offset", std::to_string(offset));
 }
 
 Status wrong_wire(const Field& field, std::string_view name, std::string_view expected) {
-  return damaged(field.offset, format("the field '%.*s' is not %.*s", static_cast<int>(name.size()), name.data(),
-                                      static_cast<int>(expected.size()), expected.data()))
-      .with("expected", expected);
+  return damaged(field.offset, format("the field '{}' is not {}", name, expected)).with("expected", expected);
 }
 
 Result<std::string_view> text_of(const Field& field, std::string_view name) {
@@ -58,15 +56,14 @@ Result<Field> Reader::next() {
     case Wire::kBytes: {
       uint64_t size = RLX_TRY(number(Wire::kVarint));
       if (size > bytes_.size() - at_)
-        return damaged(start, format("a field of %llu bytes, but %zu are left", static_cast<unsigned long long>(size),
-                                     bytes_.size() - at_));
+        return damaged(start, format("a field of {} bytes, but {} are left", size, bytes_.size() - at_));
       field.offset = offset();
       field.bytes = bytes_.subspan(at_, static_cast<size_t>(size));
       at_ += static_cast<size_t>(size);
       return field;
     }
   }
-  return damaged(start, format("a field of the unknown wire type %d", static_cast<int>(wire)));
+  return damaged(start, format("a field of the unknown wire type {}", static_cast<int>(wire)));
 }
 
 }  // namespace rlx::protobuf

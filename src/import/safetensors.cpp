@@ -28,11 +28,10 @@ static Status damaged(const std::string& what) {
 static Result<std::string_view> header_of(std::span<const std::byte> bytes) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes)
-    return damaged(format("%zu bytes are no file: the header's length is missing", bytes.size()));
+    return damaged(format("{} bytes are no file: the header's length is missing", bytes.size()));
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > kMaxHeader || length > bytes.size() - kLengthBytes)
-    return damaged(format("byte 0: a header of %llu bytes, but %zu are left", static_cast<unsigned long long>(length),
-                          bytes.size() - kLengthBytes));
+    return damaged(format("byte 0: a header of {} bytes, but {} are left", length, bytes.size() - kLengthBytes));
   return std::string_view(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(length));
 }
 
@@ -109,8 +108,7 @@ Result<SafeTensors> read_safetensors(const Source& source) {
     DType dtype = RLX_TRY(dtype_of(tensor, name));
     auto shape = RLX_TRY(sizes_of(tensor, "shape", name)), range = RLX_TRY(sizes_of(tensor, "data_offsets", name));
     if (range.size() != 2 || range[0] > range[1] || static_cast<uint64_t>(range[1]) > data.size())
-      return damaged(format("tensor '%s': its data_offsets are no range of the %zu bytes of data", name.c_str(),
-                            data.size()))
+      return damaged(format("tensor '{}': its data_offsets are no range of the {} bytes of data", name, data.size()))
           .with("value", name);
     auto bytes = data.subspan(static_cast<size_t>(range[0]), static_cast<size_t>(range[1] - range[0]));
     auto view = tensor_over(source, bytes, dtype, shape);
@@ -122,14 +120,11 @@ Result<SafeTensors> read_safetensors(const Source& source) {
   std::sort(pieces.begin(), pieces.end());
   int64_t end = 0;
   for (auto [begin, next] : pieces) {
-    if (begin != end)
-      return damaged(
-          format("the tensors overlap or leave a gap at byte %lld of the data", static_cast<long long>(end)));
+    if (begin != end) return damaged(format("the tensors overlap or leave a gap at byte {} of the data", end));
     end = next;
   }
   if (static_cast<uint64_t>(end) != data.size())
-    return damaged(
-        format("%zu bytes of data, of which the tensors take %lld", data.size(), static_cast<long long>(end)));
+    return damaged(format("{} bytes of data, of which the tensors take {}", data.size(), end));
   return out;
 }
 

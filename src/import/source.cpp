@@ -15,11 +15,11 @@ Result<Source> Source::open(const std::string& path) {
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
                            std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank)
-    return Status(Code::kUnsupported, format("a tensor of rank %zu; at most %zu", dims.size(), kMaxRank));
+    return Status(Code::kUnsupported, format("a tensor of rank {}; at most {}", dims.size(), kMaxRank));
   auto count = element_count(dims);
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
   if (!size || static_cast<uint64_t>(*size) != bytes.size())
-    return Status(Code::kData, format("%zu bytes for a %s", bytes.size(), type_text(dtype, dims).c_str()))
+    return Status(Code::kData, format("{} bytes for a {}", bytes.size(), type_text(dtype, dims)))
         .with("expected", size ? std::to_string(*size) : "a size")
         .with("got", std::to_string(bytes.size()));
   auto* data = const_cast<std::byte*>(bytes.data());  // a constant's or param's bytes are frozen: nobody writes to them

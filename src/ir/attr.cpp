@@ -274,15 +274,14 @@ std::string shown(const AttrValue& value) {
 
 Status illegal(const AttrDef& def, const std::string& expected, const AttrValue& given) {
   std::string got = shown(given);
-  return Status(Code::kOption,
-                format("'%s' must be %s, not %s", std::string(def.name).c_str(), expected.c_str(), got.c_str()))
+  return Status(Code::kOption, format("'{}' must be {}, not {}", def.name, expected, got))
       .with("value", def.name)
       .with("expected", expected)
       .with("got", got);
 }
 
 std::string range_text(const AttrDef& def) {
-  auto limit = [](double number) { return format("%.15g", number); };
+  auto limit = [](double number) { return format("{}", number); };
   if (def.hi == std::numeric_limits<double>::infinity()) return "at least " + limit(def.lo);
   return "from " + limit(def.lo) + " to " + limit(def.hi);
 }
@@ -310,9 +309,8 @@ Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value) {
   if (def.kind == AttrKind::kDtype && !def.choices.empty()) {
     Signature set = RLX_TRY(parse_signature("x:" + std::string(def.choices) + " -> y"));
     if (!set.in[0].set.has(std::get<DType>(converted)))
-      return Status(Code::kDtype, format("'%s' may not be %s (takes %s)", std::string(def.name).c_str(),
-                                         std::string(rlx::name(std::get<DType>(converted))).c_str(),
-                                         std::string(def.choices).c_str()))
+      return Status(Code::kDtype,
+                    format("'{}' may not be {} (takes {})", def.name, std::get<DType>(converted), def.choices))
           .with("expected", def.choices);
   }
   return converted;
@@ -333,8 +331,7 @@ Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {
     const AttrDef& def = info.attrs[i];
     if (seen[i]) continue;
     if (def.required)
-      return Status(Code::kOption, format("attribute '%s' (%s) is missing", std::string(def.name).c_str(),
-                                          std::string(name(def.kind)).c_str()))
+      return Status(Code::kOption, format("attribute '{}' ({}) is missing", def.name, def.kind))
           .with("value", def.name);
     values[i] = def.fallback;
   }

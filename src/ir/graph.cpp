@@ -55,14 +55,11 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
   Interval before = known ? known->second : Interval();
   Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
   if (!known && (range.lo > range.hi || range.lo < 0))
-    return Status(Code::kRange, format("the size '%s' has no legal value: [%lld, %lld]", std::string(name).c_str(),
-                                       static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
+    return Status(Code::kRange, format("the size '{}' has no legal value: [{}, {}]", name, range.lo, range.hi))
         .with("value", name);
   if (both.lo > both.hi)
     return Status(Code::kRange,
-                  format("the size '%s' cannot be in [%lld, %lld] and in [%lld, %lld]", std::string(name).c_str(),
-                         static_cast<long long>(before.lo), static_cast<long long>(before.hi),
-                         static_cast<long long>(range.lo), static_cast<long long>(range.hi)))
+                  format("the size '{}' cannot be in [{}, {}] and in [{}, {}]", name, before.lo, before.hi, range.lo, range.hi))
         .with("value", name);
   if (known && both.lo == before.lo && both.hi == before.hi) return {};
   auto own = symbol_index_.find(name);
@@ -98,8 +95,29 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
 bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (a == b) return true;
   Dim difference = b - a;
-  if (relation == Guard::kEqual) return difference.is(0) || has_guard(Guard::kEqual, difference);
-  return range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference) || has_guard(Guard::kEqual, difference);
+  if (has_guard(Guard::kEqual, difference)) return true;
+  if (relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference)))
+    return true;
+  Dim x = resolved(a), y = resolved(b);  // fewer terms, or the same
+  return !(x == a && y == b) && implies(relation, x, y);
+}
+
+Dim Graph::resolved(const Dim& dim) const {
+  if (dim.is_literal()) return dim;
+  return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
+    if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
+    if (implies(Guard::kLessEqual, a, b)) return kind == Atom::kMax ? b : a;
+    if (implies(Guard::kLessEqual, b, a)) return kind == Atom::kMax ? a : b;
+    return std::nullopt;
+  });
+}
+
+bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
+  if (a == b) return true;
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.rank(); i++)
+    if (!(a.dims[i] == b.dims[i]) && !implies(Guard::kEqual, resolved(a.dims[i]), resolved(b.dims[i]))) return false;
+  return true;
 }
 
 Status Graph::add_guard(Guard guard) {
@@ -109,8 +127,8 @@ Status Graph::add_guard(Guard guard) {
   bool refuted = by.hi < 0 || (guard.relation == Guard::kEqual && by.lo > 0);
   if (refuted)
     return Status(Code::kShape,
-                  format("%s%s %s %s does not hold", guard.where.empty() ? "" : (guard.where + ": ").c_str(),
-                         guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=", guard.b.text().c_str()));
+                  format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ", guard.a,
+                         guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
   if (implies(guard.relation, guard.a, guard.b)) return {};
   guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
   guards_.push_back(std::move(guard));
@@ -137,8 +155,7 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
   const auto& ports = info.signature.in;
   bool variadic = !ports.empty() && ports.back().variadic;
   if (in.size() > ports.size() && !variadic)
-    return Status(Code::kInvalidArgument,
-                  format("takes %zu input%s, not %zu", ports.size(), &"s"[ports.size() == 1], in.size()))
+    return Status(Code::kInvalidArgument, format("takes {}, not {}", plural(ports.size(), "input"), in.size()))
         .with("expected", std::to_string(ports.size()))
         .with("got", std::to_string(in.size()));
   for (size_t i = 0; i < std::max(in.size(), ports.size()); i++) {
@@ -160,8 +177,7 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
     DType dtype = graph.type(in[i]).dtype;
     std::string got(name(dtype));
     if (!port.set.has(dtype))
-      return Status(Code::kDtype, format("%s may not be %s (takes %s)", ordinal_input(info, i).c_str(), got.c_str(),
-                                         port.letter.c_str()))
+      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), got, port.letter))
           .with("input", port.name)
           .with("expected", port.letter)
           .with("got", got);
@@ -173,9 +189,8 @@ static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<con
       letters.emplace_back(letter, i);
     } else if (DType first = graph.type(in[bound->second]).dtype; first != dtype) {
       std::string expected(name(first));
-      return Status(Code::kDtype,
-                    format("%s is %s, but %s is %s: they must agree (a cast converts)", ordinal_input(info, i).c_str(),
-                           got.c_str(), ordinal_input(info, bound->second).c_str(), expected.c_str()))
+      return Status(Code::kDtype, format("{} is {}, but {} is {}: they must agree (a cast converts)",
+                                         ordinal_input(info, i), got, ordinal_input(info, bound->second), expected))
           .with("input", port.name)
           .with("expected", expected)
           .with("got", got);
@@ -207,7 +222,7 @@ Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
     if (type.rank() > kMaxRank)
-      return Status(Code::kShape, format("the result has rank %zu, the limit is %zu", type.rank(), kMaxRank));
+      return Status(Code::kShape, format("the result has rank {}, the limit is {}", type.rank(), kMaxRank));
   return {};
 }
 
@@ -242,9 +257,7 @@ static Status check_leaf(const Graph& graph, std::string_view name, std::span<co
   if (graph.find_leaf(name))
     return Status(Code::kExists, "there is already an input or param '" + std::string(name) + "'").with("value", name);
   for (const Dim& dim : dims)
-    if (graph.range(dim).hi < 0)
-      return Status(Code::kShape,
-                    format("'%s': the size %s is negative", std::string(name).c_str(), dim.text().c_str()));
+    if (graph.range(dim).hi < 0) return Status(Code::kShape, format("'{}': the size {} is negative", name, dim));
   return {};
 }
 

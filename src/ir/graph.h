@@ -58,7 +58,7 @@ struct GraphOutput {
   Value value;
 };
 
-// A condition on sizes that could not be proved at build (OPS.md D2); checked whenever sizes are bound.
+// A condition on sizes that could not be proved at build (semantics.md G1); checked whenever sizes are bound.
 struct Guard {
   enum Relation : uint8_t { kEqual, kLessEqual } relation;
   Dim a, b;
@@ -90,6 +90,9 @@ class Graph {
   Status add_guard(Guard guard);  // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
   const std::vector<Guard>& guards() const { return guards_; }
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
+  // What a dim is where all ranges and guards hold: min and max of sizes of which the order is known are one of them.
+  Dim resolved(const Dim& dim) const;
+  bool is_same_type(const ValueType& a, const ValueType& b) const;  // where all ranges and guards hold
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
   // names the op, the input or attribute, what was expected and what came.
@@ -156,8 +159,8 @@ std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][ou
 // Every symbol in the sizes and attributes of a node, in its sub-graphs too.
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
 
-// A size that the contents of a value decide in the run, and the node that finds it (OPS.md D6). Nodes that name it
-// depend on that node, whether they read it or not.
+// A size that the contents of a value decide in the run, and the node that finds it (semantics.md S6). Nodes that name
+// it depend on that node, whether they read it or not.
 struct DecidedSize {
   std::string symbol;
   uint32_t node;
@@ -181,14 +184,14 @@ struct InferArgs {
   size_t rank(size_t i = 0) const { return in[i]->rank(); }
   const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
   Status fail(Code code, std::string message) const;
-  // OPS.md D5: normalises a negative axis; `extra` 1 where the op inserts an axis.
+  // Normalises a negative axis (semantics.md S5); `extra` 1 where the op inserts an axis.
   Result<int64_t> axis(int64_t axis, size_t rank, int64_t extra = 0) const;
   Result<std::vector<int64_t>> axes(const std::vector<int64_t>& list, size_t rank) const;  // sorted, no repeats
-  Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);                     // D2: equal, or a guard
+  Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);                     // equal, or a guard
   Status require_le(const Dim& a, const Dim& b, std::string_view what);                    // a <= b, or a guard
   Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard
   Dim not_negative(const Dim& dim) const;                                  // max(0, dim), dropped where ranges prove it
-  Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // D3
+  Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
 };
 
 }  // namespace rlx

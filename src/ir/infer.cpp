@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inference functions share: axes, equal dims, broadcasting; OPS.md 2 in code.
+// What inference functions share: axes, equal dims, broadcasting (semantics.md S2-S5).
 #include <algorithm>
 
 #include "ir/graph.h"
@@ -14,9 +14,8 @@ Result<int64_t> InferArgs::axis(int64_t axis, size_t rank, int64_t extra) const 
   int64_t limit = static_cast<int64_t>(rank) + extra;
   int64_t normal = axis < 0 ? axis + limit : axis;
   if (normal < 0 || normal >= limit)
-    return Status(Code::kRange,
-                  format("axis %lld is outside rank %lld", static_cast<long long>(axis), static_cast<long long>(limit)))
-        .with("expected", format("%lld..%lld", static_cast<long long>(-limit), static_cast<long long>(limit - 1)))
+    return Status(Code::kRange, format("axis {} is outside rank {}", axis, limit))
+        .with("expected", format("{}..{}", -limit, limit - 1))
         .with("got", std::to_string(axis));
   return normal;
 }
@@ -34,8 +33,7 @@ Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return a;
   Status status = graph.add_guard({Guard::kEqual, a, b, where});
   if (!status.ok())
-    return Status(Code::kShape,
-                  format("%s: %s is not %s", std::string(what).c_str(), b.text().c_str(), a.text().c_str()))
+    return Status(Code::kShape, format("{}: {} is not {}", what, b, a))
         .with("expected", a.text())
         .with("got", b.text());
   return b.is_literal() ? b : a;
@@ -44,8 +42,7 @@ Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
 Status InferArgs::require_le(const Dim& a, const Dim& b, std::string_view what) {
   Status status = graph.add_guard({Guard::kLessEqual, a, b, where});
   if (status.ok()) return status;
-  return Status(Code::kShape,
-                format("%s: %s is above %s", std::string(what).c_str(), a.text().c_str(), b.text().c_str()))
+  return Status(Code::kShape, format("{}: {} is above {}", what, a, b))
       .with("expected", "at most " + b.text())
       .with("got", a.text());
 }

@@ -29,7 +29,7 @@ enum Trait : uint32_t {
   kPure = 1,         // same inputs, same outputs, no effects: may be merged, folded, dropped
   kCommutative = 2,  // of its first two inputs
   kElementwise = 4,  // output i depends on broadcast inputs i only
-  kWide = 8,         // a composite whose half inputs arrive as f32 (OPS.md 0, W)
+  kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
   kView = 16,        // moves no value: every output element is an input element at the same or another index
   kInternal = 32,    // made by passes, refused from users
   kLeaf = 64,        // input, param, constant
@@ -39,7 +39,7 @@ enum Trait : uint32_t {
   kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
 };
 
-// OPS.md 3.7. kNone_ marks ops whose outputs are exact copies or that have no numbers.
+// How close a kernel must be to the meaning (semantics.md C1-C10).
 enum class Tol : uint8_t { kE0, kU1, kU4, kU16, kSUM, kACT, kNRM, kATT, kLIN, kQNT, kRNG };
 
 // How a composite is found again in a graph: not at all, by a pattern derived from its decomposition, by written rules.

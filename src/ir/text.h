@@ -31,8 +31,9 @@ std::string print(const Graph& graph);
 Result<Graph> parse(std::string_view text, const OpTable& table = op_table());
 
 // `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu name="a b" shape=[batch,past+seq,64]`: the syntax of attributes, of op
-// strings and of options. A number is an integer or an f64, every other word a string, a list that is not all numbers
-// a list of strings: the row that the attributes are bound to knows more. RLX_E_OPTION with detail "column".
+// strings and of options. A number is an integer or an f64, every other word is a string, and a list that does not hold
+// only numbers is a list of strings; binding to a row makes of it what the row asks for. RLX_E_OPTION with detail
+// "column".
 Result<NamedAttrs> parse_attrs(std::string_view text);
 
 // An op's name and its attributes: "layer_norm axis=-1".

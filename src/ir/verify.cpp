@@ -13,11 +13,11 @@ class Verifier {
  public:
   explicit Verifier(const Graph& graph) : graph_(graph), again_(graph.name(), &graph.table()) {}
 
-  // `guards_first`: inference knows all guards from the start, as it does while a graph is rewritten.
-  Status run(bool guards_first) {
+  // Inference knows all guards from the start: a type may have been found with fewer, and is the same where they hold.
+  Status run() {
     for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(again_.declare_symbol(symbol, range));
-    if (guards_first)
-      for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
+    for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
+    known_guards_ = again_.guards().size();
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
       Status status = check_row(node);
       if (status.ok()) status = check_order(node);
@@ -40,7 +40,7 @@ class Verifier {
 
   Status check_row(uint32_t index) const {
     Op op = graph_.node(index).op;
-    if (!graph_.table().has(op)) return wrong(format("no row has the id %u", static_cast<unsigned>(op)));
+    if (!graph_.table().has(op)) return wrong(format("no row has the id {}", static_cast<unsigned>(op)));
     if (graph_.node(index).attrs.info() != &graph_.info(op)) return wrong("its attributes belong to another op");
     return {};
   }
@@ -48,9 +48,9 @@ class Verifier {
   Status check_order(uint32_t index) const {
     for (Value value : graph_.node(index).in) {
       if (value == kAbsent) continue;
-      if (value.node >= index) return wrong(format("uses %%%u, which does not come before it", value.node));
+      if (value.node >= index) return wrong(format("uses %{}, which does not come before it", value.node));
       if (value.output >= graph_.node(value).out.size())
-        return wrong(format("uses output %u of %s, which has %zu", value.output, graph_.describe(value.node).c_str(),
+        return wrong(format("uses output {} of {}, which has {}", value.output, graph_.describe(value.node),
                             graph_.node(value).out.size()));
     }
     return {};
@@ -71,20 +71,19 @@ class Verifier {
     Value value = RLX_TRY(again_.add(graph_.info(node), node.in, node.attrs, node.name));
     const Node& inferred = again_.node(value);
     if (inferred.out.size() != node.out.size())
-      return wrong(format("has %zu outputs, inference gives %zu", node.out.size(), inferred.out.size()));
+      return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)
-      if (inferred.out[i] != node.out[i])
-        return wrong(format("output %zu is stored as %s, inference gives %s", i, text_of(node.out[i]).c_str(),
-                            text_of(inferred.out[i]).c_str()));
+      if (!again_.is_same_type(inferred.out[i], node.out[i]))
+        return wrong(format("output {} is stored as {}, inference gives {}", i, node.out[i], inferred.out[i]));
     return {};
   }
 
+  // Whatever inference asks for was known.
   Status check_guards() const {
-    for (const Guard& guard : again_.guards())
-      if (std::find(graph_.guards().begin(), graph_.guards().end(), guard) == graph_.guards().end())
-        return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
-                     (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
-    return {};
+    if (again_.guards().size() <= known_guards_) return {};
+    const Guard& guard = again_.guards()[known_guards_];
+    return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
+                 (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
   }
 
   // The lists of leaves hold every input and param, in order.
@@ -116,13 +115,13 @@ class Verifier {
 
   const Graph& graph_;
   Graph again_;
+  size_t known_guards_ = 0;
 };
 
 }  // namespace
 
 Status verify(const Graph& graph) {
-  Status built = Verifier(graph).run(false);
-  return built.ok() || Verifier(graph).run(true).ok() ? Status() : built;
+  return Verifier(graph).run();
 }
 
 }  // namespace rlx

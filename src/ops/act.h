@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `act` attribute of fused ops (OPS.md 5.1): a name from attr_defs::kActivations as the op that it stands for.
+// The `act` attribute of fused ops: a name from attr_defs::kActivations as the op that it stands for.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations (OPS.md 5.1): each composite is its formula. NaN stays NaN unless the row says otherwise.
+// Activations: each composite is its formula. NaN stays NaN unless the row says otherwise.
 #include <cmath>
 #include <numbers>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and rotary position embedding (OPS.md 5.7): the formulas, step by step, over [B, H, S, D].
+// Attention (semantics.md A1-A5) and rotary position embedding: the formulas, step by step, over [B, H, S, D].
 #include <array>
 #include <cmath>
 
@@ -16,19 +16,17 @@ struct Heads {
   // Any layout as [B, H, S, D].
   Expr split(Expr x, const Attrs& attrs, std::string_view count) const {
     if (layout == "bsx") {
-      if (x.rank() != 3) return b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not %zu", x.rank())));
+      if (x.rank() != 3) return b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not {}", x.rank())));
       if (!attrs.has(count)) return b.fail(Status(Code::kOption, "layout bsx needs '" + std::string(count) + "'"));
       int64_t heads = attrs.i64(count);
       if (heads < 1) return b.fail(Status(Code::kOption, "'" + std::string(count) + "' must be at least 1"));
       x = reshape(x, {x.dim(0), x.dim(1), heads, -1});
     }
-    if (x.rank() != 4)
-      return b.fail(Status(Code::kShape, format("layout %s needs rank 4, not %zu", layout.c_str(), x.rank())));
+    if (x.rank() != 4) return b.fail(Status(Code::kShape, format("layout {} needs rank 4, not {}", layout, x.rank())));
     Expr heads_first = layout == "bhsd" ? x : transpose(x, {0, 2, 1, 3});
     if (attrs.has(count) && heads_first.valid() && !heads_first.dim(1).is(attrs.i64(count)))
-      return b.fail(
-          Status(Code::kShape, format("'%s' is %lld, but there are %s heads", std::string(count).c_str(),
-                                      static_cast<long long>(attrs.i64(count)), heads_first.dim(1).text().c_str())));
+      return b.fail(Status(Code::kShape,
+                           format("'{}' is {}, but there are {} heads", count, attrs.i64(count), heads_first.dim(1))));
     return heads_first;
   }
 
@@ -58,7 +56,7 @@ static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n,
   return allowed;
 }
 
-// Step 4's treatment of rows without an allowed key, y being 0 there. v is 0 beyond the n keys.
+// What rows without an allowed key give (semantics.md A4); y is 0 there. v is 0 beyond the n keys.
 static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, const Attrs& attrs) {
   if (attrs.is("empty_row", "zero")) return y;
   Expr empty = equal(total, 0);
@@ -99,8 +97,7 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   bool known = q.dim(1).is_literal() && k.dim(1).is_literal();
   auto group = known ? exact_div(q.dim(1), k.dim(1)) : divided(q, q.dim(1), k.dim(1));
   if (!group)
-    return {b.fail(Status(Code::kShape, format("%s query heads do not divide into %s kv heads", q.dim(1).text().c_str(),
-                                               k.dim(1).text().c_str()))),
+    return {b.fail(Status(Code::kShape, format("{} query heads do not divide into {} kv heads", q.dim(1), k.dim(1)))),
             b.wrap(kInvalid)};
   Dim kv_heads = k.dim(1), rows = q.dim(2), keys = k.dim(2);
   DType type = q.dtype();
@@ -155,10 +152,10 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   bool joined = attrs.is("layout", "bsx");
   if (joined) {
     if (!attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
-    if (x.rank() != 3) return {b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not %zu", x.rank())))};
+    if (x.rank() != 3) return {b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not {}", x.rank())))};
     x = reshape(x, {x.dim(0), x.dim(1), attrs.i64("num_heads"), -1});
   } else if (x.rank() != 4) {
-    return {b.fail(Status(Code::kShape, format("x needs rank 4, not %zu", x.rank())))};
+    return {b.fail(Status(Code::kShape, format("x needs rank 4, not {}", x.rank())))};
   }
   bool heads_first = attrs.is("layout", "bhsd");
   Dim seq = x.dim(heads_first ? 2 : 1);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constructors of attribute definitions, so that a row reads like OPS.md: i64("axis", -1), enums("mode", "a|b", "a").
+// Constructors of attribute definitions, so that a row reads like a signature: i64("axis", -1), enums("mode", "a|b",
+// "a").
 #pragma once
 
 #include "ir/attr.h"
 
 namespace rlx::attr_defs {
 
-// The activations that fused ops apply (OPS.md 5.1); act.h turns a name into its formula.
+// The activations that fused ops apply; act.h turns a name into its formula.
 inline constexpr std::string_view kActivations =
     "none|relu|relu2|gelu|gelu_tanh|quick_gelu|silu|sigmoid|tanh|hard_sigmoid|hard_swish|leaky_relu|elu|softplus|mish";
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -68,7 +69,7 @@ inline AttrDef dtype(std::string_view name, std::string_view set, DType fallback
   return make(name, AttrKind::kDtype, false, fallback, set);
 }
 
-// Absent by default: what that means stands in OPS.md.
+// Absent by default: inference or the decomposition of the op says what that means.
 inline AttrDef opt_i64(std::string_view name) {
   return make(name, AttrKind::kI64, false);
 }

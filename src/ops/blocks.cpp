@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block-quantised types (OPS.md 1.6): each is its formula for element i of a block, in the page's own letters. Every
-// formula is exact in f64, so a result is rounded once, to f32. The bit layouts are those of GGUF files.
+// Block-quantised types (semantics.md Q1): each is its formula for element i of a block, in the page's own letters.
+// Every formula is exact in f64, so a result is rounded once, to f32. The bit layouts are those of GGUF files.
 #include "ops/blocks.h"
 
 #include <cmath>
@@ -147,7 +147,7 @@ Result<Tensor> decoded(const Operand& operand) {
   return tensor;
 }
 
-// ---- dequantize (OPS.md 4.6) ----
+// ---- dequantize ----
 
 Status infer_dequantize(InferArgs& args) {
   args.out[0] = {args.attrs.dtype("out_dtype"), args.dims()};

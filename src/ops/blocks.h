@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference decoder of block-quantised types (OPS.md 1.6).
+// The reference decoder of block-quantised types (semantics.md Q1).
 #pragma once
 
 #include <cstddef>

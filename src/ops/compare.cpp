@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons and tests (OPS.md 5.1): each composite is its formula.
+// Comparisons and tests: each composite is its formula.
 #include <cstring>
 
 #include "ops/expr.h"

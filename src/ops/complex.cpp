@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reinterpretation of bytes (OPS.md 4.2, bitcast) and the parts of complex numbers, which are made of it (5.1).
+// Reinterpretation of bytes (bitcast) and the parts of complex numbers, which are made of it.
 #include <cstring>
 #include <memory>
 
@@ -19,9 +19,7 @@ Status infer_bitcast(InferArgs& args) {
   } else if (wide < narrow) {
     int64_t parts = narrow / wide;
     if (dims.empty() || !dims.back().is(parts))
-      return args
-          .fail(Code::kShape, format("%s from %s needs a last axis of %lld", std::string(name(to)).c_str(),
-                                     std::string(name(from)).c_str(), static_cast<long long>(parts)))
+      return args.fail(Code::kShape, format("{} from {} needs a last axis of {}", to, from, parts))
           .with("expected", std::to_string(parts))
           .with("got", text_of(dims));
     dims.pop_back();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums of products share (OPS.md 1.4, 1.5): floats accumulate in f64, complex in c128, and integers in u64, where
-// wrapping modulo 2^64 contains every narrower modulus. A result is rounded once.
+// What sums of products share (semantics.md N1, N10): floats accumulate in f64, complex in c128, and integers in u64,
+// where wrapping modulo 2^64 contains every narrower modulus. A result is rounded once.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow (OPS.md 4.10). A sub-graph sees its inputs only; its sizes are those of the graph around it (3.3), but
+// Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but
 // for those that its own contents decide: no output of a loop may depend on these, and for `if` they are fresh outside.
 #include "ops/control.h"
 
@@ -53,7 +53,7 @@ static Status check_type(InferArgs& args, const std::string& what, const ValueTy
         .with("expected", text_of(expected))
         .with("got", text_of(got));
   for (size_t i = 0; i < got.rank(); i++)
-    RLX_TRY(args.same(expected.dims[i], got.dims[i], format("%s, axis %zu", what.c_str(), i)));
+    RLX_TRY(args.same(expected.dims[i], got.dims[i], format("{}, axis {}", what, i)));
   return {};
 }
 
@@ -63,7 +63,7 @@ static Status check_inputs(InferArgs& args, const char* attr, std::span<const Va
   std::string name = "'" + std::string(attr) + "'";
   if (graph.inputs().size() != given.size())
     return args.fail(Code::kInvalidArgument,
-                     format("%s takes %zu inputs, not %zu", name.c_str(), graph.inputs().size(), given.size()));
+                     format("{} takes {} inputs, not {}", name, graph.inputs().size(), given.size()));
   RLX_TRY(check_symbols(args, name, graph));
   for (size_t i = 0; i < given.size(); i++) {
     const ValueType& formal = graph.node(graph.inputs()[i]).out[0];
@@ -75,7 +75,7 @@ static Status check_inputs(InferArgs& args, const char* attr, std::span<const Va
 static Status check_output_count(InferArgs& args, const char* attr, size_t expected) {
   size_t got = args.attrs.graph(attr)->outputs().size();
   if (got == expected) return {};
-  return args.fail(Code::kInvalidArgument, format("'%s' has %zu outputs, not %zu", attr, got, expected));
+  return args.fail(Code::kInvalidArgument, format("'{}' has {} outputs, not {}", attr, got, expected));
 }
 
 // The type of an output of a loop's body, in sizes that are known around it.
@@ -103,7 +103,7 @@ static Status check_carries(InferArgs& args, std::span<const ValueType> carries)
 static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   std::vector<ValueType> given;
   for (size_t i = first; i < args.in.size(); i++) {
-    if (!args.in[i]) return args.fail(Code::kInvalidArgument, format("input %zu may not be left out", i));
+    if (!args.in[i]) return args.fail(Code::kInvalidArgument, format("input {} may not be left out", i));
     given.push_back(*args.in[i]);
   }
   return given;
@@ -157,12 +157,11 @@ Status infer_if(InferArgs& args) {
   for (size_t i = 0; i < then.outputs().size(); i++) {
     const ValueType &a = then.type(then.outputs()[i].value), &b = otherwise.type(otherwise.outputs()[i].value);
     if (a.dtype != b.dtype || a.rank() != b.rank())
-      return args.fail(
-          a.dtype == b.dtype ? Code::kShape : Code::kDtype,
-          format("output %zu is %s in 'then' and %s in 'else'", i, text_of(a).c_str(), text_of(b).c_str()));
+      return args.fail(a.dtype == b.dtype ? Code::kShape : Code::kDtype,
+                       format("output {} is {} in 'then' and {} in 'else'", i, a, b));
     ValueType joined{a.dtype, {}};
     for (size_t axis = 0; axis < a.rank(); axis++)
-      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis], format("output %zu, axis %zu", i, axis))));
+      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis], format("output {}, axis {}", i, axis))));
     args.out.push_back(std::move(joined));
   }
   std::vector<std::string> names;
@@ -177,7 +176,7 @@ Status infer_while(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   size_t carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
-    return args.fail(Code::kOption, format("n_carry is %zu, but there are %zu inputs", carries, given.size()));
+    return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
   for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given));
   RLX_TRY(check_output_count(args, "cond", 1));
   RLX_TRY(check_output_count(args, "body", carries));
@@ -195,7 +194,7 @@ static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
                                                : "'length' is that of the xs: it may not be given");
   Dim length = xs.empty() ? args.attrs.dim("length") : Dim();
   for (size_t i = 0; i < xs.size(); i++) {
-    if (xs[i].rank() == 0) return args.fail(Code::kShape, format("xs %zu is a scalar: it has no steps", i));
+    if (xs[i].rank() == 0) return args.fail(Code::kShape, format("xs {} is a scalar: it has no steps", i));
     length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of steps of the xs"));
   }
   if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");
@@ -206,14 +205,14 @@ Status infer_scan(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
   if (carries + xs > given.size())
-    return args.fail(Code::kOption, format("n_carry %zu and n_xs %zu exceed %zu inputs", carries, xs, given.size()));
+    return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
   RLX_TRY(check_inputs(args, "body", given));
   size_t outputs = args.attrs.graph("body")->outputs().size();
   if (outputs < std::max<size_t>(carries, 1))
     return args.fail(Code::kInvalidArgument,
-                     format("'body' has %zu outputs, not %zu or more", outputs, std::max<size_t>(carries, 1)));
+                     format("'body' has {} outputs, not {} or more", outputs, std::max<size_t>(carries, 1)));
   args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
   RLX_TRY(check_carries(args, args.out));
   for (size_t i = carries; i < outputs; i++) {
@@ -239,9 +238,8 @@ static Result<std::vector<Tensor>> copies(std::span<const Operand> operands) {
 
 static Status copy_out(EvalArgs& args, size_t i, const Tensor& tensor) {
   if (!std::ranges::equal(tensor.dims(), args.out[i].dims))
-    return args.fail(Code::kShape,
-                     format("output %zu is %s, not %s", i, type_text(tensor.dtype(), tensor.dims()).c_str(),
-                            type_text(args.out[i].dtype, args.out[i].dims).c_str()));
+    return args.fail(Code::kShape, format("output {} is {}, not {}", i, type_text(tensor.dtype(), tensor.dims()),
+                                          type_text(args.out[i].dtype, args.out[i].dims)));
   if (tensor.bytes()) std::memcpy(args.out[i].data, tensor.data(), tensor.bytes());
   return {};
 }

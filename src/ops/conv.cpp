@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution (OPS.md 4.6), for any number of spatial axes: sums over the window, position by position.
+// Convolution, for any number of spatial axes: sums over the window, position by position.
 #include "ops/act.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
@@ -49,11 +49,11 @@ Status infer_conv(InferArgs& args) {
   const std::vector<Dim>&x = args.dims(0), &w = args.dims(1);
   if (x.size() < 3 || x.size() > 5 || w.size() != x.size())
     return args.fail(Code::kShape,
-                     format("x and w need rank 3, 4 or 5, both the same, not %zu and %zu", x.size(), w.size()));
+                     format("x and w need rank 3, 4 or 5, both the same, not {} and {}", x.size(), w.size()));
   size_t axes = x.size() - 2;
   ConvAttrs conv(args.attrs, axes);
   if (!conv.has_entries_for(axes))
-    return args.fail(Code::kOption, format("strides, pads and dilations need %zu entries, one per spatial axis", axes));
+    return args.fail(Code::kOption, format("strides, pads and dilations need {} entries, one per spatial axis", axes));
   int64_t groups = args.attrs.i64("groups");
   RLX_TRY(args.same(x[1], w[1] * Dim(groups), "the channels of x, and those of w times the groups"));
   RLX_TRY(args.divided(w[0], groups, "the output channels over the groups"));
@@ -130,7 +130,7 @@ Status eval_conv(EvalArgs& args) {
   return {};
 }
 
-// ---- composites (5.6) ----
+// ---- composites ----
 
 Outputs decompose_conv_bias_act(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();

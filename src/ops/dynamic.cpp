@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites at positions that are values (OPS.md 5.2): windows that move, caches that grow, and results whose size
-// their contents decide (D6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
+// Composites at positions that are values: windows that move, caches that grow, and results whose size their contents
+// decide (semantics.md S6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -140,7 +140,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
-  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not %zu", x.rank()));
+  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not {}", x.rank()));
   const Dim& n = x.dim(0);
   Outputs sorted = b.ops(Op::kSort, {x});
   Expr position = iota(b, {n}, 0, DType::kI64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spectral factors (OPS.md 4.8): eigh and svd by Jacobi rotations, which are short, and accurate to the last bits.
+// Spectral factors: eigh and svd by Jacobi rotations, which are short, and accurate to the last bits.
 // The signs that the factors leave free are fixed: of each column the first component near its largest is positive.
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products over chosen axes (OPS.md 5.5): dot_general as one matmul of merged axes, and einsum as dot_generals.
+// Products over chosen axes: dot_general as one matmul of merged axes, and einsum as dot_generals.
 #include <algorithm>
 #include <cctype>
 
@@ -37,7 +37,7 @@ static std::vector<Dim> sizes_of(Expr x, const Axes& axes) {
 
 static bool pairs_agree(Expr a, const Axes& axes_a, Expr b, const Axes& axes_b, const char* what) {
   if (axes_a.size() != axes_b.size()) {
-    a.builder().fail(Status(Code::kOption, format("%zu %s axes of a, %zu of b", axes_a.size(), what, axes_b.size())));
+    a.builder().fail(Status(Code::kOption, format("{} {} axes of a, {} of b", axes_a.size(), what, axes_b.size())));
     return false;
   }
   for (size_t i = 0; i < axes_a.size(); i++)
@@ -132,13 +132,13 @@ class Einsum {
         parts.emplace_back();
       else
         parts.back() += c;
-    if (parts.size() != operands.size()) return fail(format("%zu terms for %zu inputs", parts.size(), operands.size()));
+    if (parts.size() != operands.size()) return fail(format("{} terms for {} inputs", parts.size(), operands.size()));
     for (size_t i = 0; i < parts.size(); i++) {
       Expr x = operands[i];
       bool dots = parts[i].find("...") != std::string::npos;
       size_t letters = parts[i].size() - (dots ? 3 : 0);
       if (!x.valid() || (dots ? letters > x.rank() : letters != x.rank()))
-        return fail(format("term %zu names %zu axes of an input of rank %zu", i, letters, x.rank()));
+        return fail(format("term {} names {} axes of an input of rank {}", i, letters, x.rank()));
       rest_ = std::max(rest_, x.rank() - letters);
       terms_.push_back({x, {}});
       if (!expand(parts[i], x.rank() - letters, terms_.back().labels)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise primitives (OPS.md 4.2): one line of meaning each, over every dtype of the row. Integers wrap and never
-// fault (1.4); floats are IEEE, NaN wins in max and min.
+// Elementwise primitives: one line of meaning each, over every dtype of the row. Integers wrap and never fault, floats
+// are IEEE, and NaN wins in max and min (semantics.md N1-N3).
 #include <cmath>
 
 #include "ops/eval.h"
@@ -273,7 +273,7 @@ Status eval_where(EvalArgs& args) {
   return {};
 }
 
-// ---- cast (OPS.md 1.3) ----
+// ---- cast (semantics.md T8) ----
 
 template <class To, class From>
 static To float_to_integer(From x) {

@@ -81,7 +81,7 @@ static bool holds_exactly(DType integer, double value) {
 Expr Builder::scalar(DType dtype, double value) {
   if (dtype == DType::kNone) return Expr(this, kInvalid);
   if (is_integer(dtype) && !holds_exactly(dtype, value))
-    return fail(Status(Code::kOption, format("%g is no value of %s", value, std::string(name(dtype)).c_str())));
+    return fail(Status(Code::kOption, format("{} is no value of {}", value, dtype)));
   auto tensor = scalar_tensor(dtype, value);
   return tensor.ok() ? constant(*tensor) : fail(std::move(tensor).status());
 }
@@ -134,7 +134,7 @@ Status infer_composite(InferArgs& args) {
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
   Outputs outputs = decompose(builder, args.info, in, args.attrs);
-  RLX_TRY(Status(builder.status()));
+  RLX_TRY(builder.status());
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());
@@ -235,8 +235,7 @@ Expr unsqueeze(Expr x, int64_t axis) {
   std::vector<Dim> dims = x.dims();
   int64_t at = axis < 0 ? axis + static_cast<int64_t>(dims.size()) + 1 : axis;
   if (at < 0 || at > static_cast<int64_t>(dims.size()))
-    return x.builder().fail(
-        Status(Code::kRange, format("axis %lld is outside the rank", static_cast<long long>(axis))));
+    return x.builder().fail(Status(Code::kRange, format("axis {} is outside the rank", axis)));
   dims.insert(dims.begin() + at, Dim(1));
   return reshape(x, dims);
 }
@@ -273,8 +272,8 @@ Axes trailing_axes(int64_t axis, size_t rank) {
 std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra) {
   int64_t limit = static_cast<int64_t>(x.rank()) + extra, normal = axis < 0 ? axis + limit : axis;
   if (normal >= 0 && normal < limit) return normal;
-  x.builder().fail(Status(Code::kRange, format("axis %lld is outside rank %zu", static_cast<long long>(axis), x.rank()))
-                       .with("got", std::to_string(axis)));
+  x.builder().fail(
+      Status(Code::kRange, format("axis {} is outside rank {}", axis, x.rank())).with("got", std::to_string(axis)));
   return std::nullopt;
 }
 
@@ -307,9 +306,8 @@ bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, boo
   }
   if (!fits)
     x.builder().fail(
-        Status(Code::kShape,
-               format("%s is %s, which %s %s", std::string(what).c_str(), text_of(x.dims()).c_str(),
-                      broadcast ? "does not stretch to" : "is not", text_of({dims.begin(), dims.end()}).c_str()))
+        Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(),
+                                    broadcast ? "does not stretch to" : "is not", text_of({dims.begin(), dims.end()})))
             .with("input", what)
             .with("expected", text_of({dims.begin(), dims.end()}))
             .with("got", text_of(x.dims())));

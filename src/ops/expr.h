@@ -85,7 +85,7 @@ class Builder {
   Status status_;
 };
 
-// The composite's decomposition in `builder`'s graph, the W rule (OPS.md 0) applied around it.
+// The composite's decomposition in `builder`'s graph, the wide rule (semantics.md N7) applied around it.
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
 
 // Inference of every composite: its decomposition, built aside on inputs of the same types.
@@ -212,7 +212,7 @@ Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
 Expr stop_gradient(Expr x);
 Axes trailing_axes(int64_t axis, size_t rank);  // axis..rank-1; a negative axis counts from the end
 
-// ---- what attributes say, checked (OPS.md D2, D5); nullopt: the builder has failed, so return {} ----
+// ---- what attributes say, checked (semantics.md S2, S5); nullopt: the builder has failed, so return {} ----
 // `extra` 1 where the op inserts an axis.
 std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra = 0);
 std::optional<Axes> legal_axes(Expr x, const Axes& axes);                    // sorted, no repeats

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The discrete Fourier transform (OPS.md 4.7), for any length: the transform of n = p * m elements is put together from
+// The discrete Fourier transform, for any length: the transform of n = p * m elements is put together from
 // p transforms of m (Cooley and Tukey, 1965); a prime length is the sum of its definition. All in c128, rounded once.
 #include <cmath>
 #include <numbers>
@@ -11,8 +11,7 @@ namespace rlx {
 Status infer_fft(InferArgs& args) {
   std::vector<int64_t> axes = RLX_TRY(args.axes(args.attrs.i64s("axes"), args.rank()));
   for (int64_t axis : axes)
-    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)],
-                            format("the length of axis %lld", static_cast<long long>(axis))));
+    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)], format("the length of axis {}", axis)));
   args.out[0].dims = args.dims();
   return {};
 }

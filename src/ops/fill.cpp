@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that make values from positions (OPS.md 5.2): constants, ranges, masks, one-hot rows.
+// Composites that make values from positions: constants, ranges, masks, one-hot rows.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -23,7 +23,7 @@ Outputs decompose_eye(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_trilu(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   Builder& b = in.builder();
-  if (x.rank() < 2) return {b.fail(Status(Code::kShape, format("x needs rank 2 or more, not %zu", x.rank())))};
+  if (x.rank() < 2) return {b.fail(Status(Code::kShape, format("x needs rank 2 or more, not {}", x.rank())))};
   Expr number = diagonal_numbers(b, x.dim(-2), x.dim(-1)), k = b.size(attrs.i64("k"), DType::kI64);
   Expr kept = attrs.flag("upper") ? less_equal(k, number) : less_equal(number, k);
   return {where(kept, x, 0)};

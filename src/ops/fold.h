@@ -38,7 +38,7 @@ struct Fold {
   // Sums and products of numbers, extremes of what has an order.
   bool accepts(DType dtype) const { return kind == kSum || kind == kProd ? dtype != DType::kBool : !is_complex(dtype); }
 
-  // OPS.md D7: what the fold of nothing is.
+  // What the fold of nothing is (semantics.md N8).
   template <class W>
   W identity() const {
     if constexpr (is_complex_type<W>) {

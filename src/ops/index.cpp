@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions and gathers (OPS.md 4.4).
+// Positions and gathers.
 #include "ops/index.h"
 
 #include <cstring>
@@ -9,18 +9,15 @@
 
 namespace rlx {
 
-// ---- the bounds rule (OPS.md 3.1) ----
+// ---- indices out of range (semantics.md X1-X3) ----
 
 Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position) {
   int64_t normal = index < 0 ? index + n : index;
   if (normal >= 0 && normal < n) return normal;
   if (args.bounds == Bounds::kError)
-    return args
-        .fail(Code::kRange,
-              format("index %lld at position %lld is outside a size of %lld", static_cast<long long>(index),
-                     static_cast<long long>(position), static_cast<long long>(n)))
+    return args.fail(Code::kRange, format("index {} at position {} is outside a size of {}", index, position, n))
         .with("got", std::to_string(index))
-        .with("expected", format("%lld..%lld", static_cast<long long>(-n), static_cast<long long>(n - 1)));
+        .with("expected", format("{}..{}", -n, n - 1));
   if (args.bounds == Bounds::kDrop || n == 0) return -1;
   return std::clamp<int64_t>(normal, 0, n - 1);
 }
@@ -83,8 +80,7 @@ Status infer_dynamic_iota(InferArgs& args) {
 Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes) {
   int64_t most = attrs.has("max") ? RLX_TRY(evaluate(attrs.dim("max"), sizes)) : kMostPositions;
   if (count > std::min(most, kMostPositions))
-    return Status(Code::kRange, format("the count %lld is above %lld", static_cast<long long>(count),
-                                       static_cast<long long>(std::min(most, kMostPositions))))
+    return Status(Code::kRange, format("the count {} is above {}", count, std::min(most, kMostPositions)))
         .with("got", std::to_string(count))
         .with("value", attrs.str("symbol"));
   return std::max<int64_t>(count, 0);
@@ -110,11 +106,11 @@ Result<std::vector<Dim>> picked_along_axis(InferArgs& args) {
 Result<std::vector<Dim>> picked_elements(InferArgs& args) {
   if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to index along");
   if (args.rank(1) != args.rank())
-    return args.fail(Code::kShape, format("idx has rank %zu, x has %zu", args.rank(1), args.rank()));
+    return args.fail(Code::kShape, format("idx has rank {}, x has {}", args.rank(1), args.rank()));
   int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
   for (size_t i = 0; i < args.rank(); i++)
     if (static_cast<int64_t>(i) != axis)
-      RLX_TRY(args.require_le(args.dims(1)[i], args.dims(0)[i], format("axis %zu of idx", i)));
+      RLX_TRY(args.require_le(args.dims(1)[i], args.dims(0)[i], format("axis {} of idx", i)));
   return args.dims(1);
 }
 
@@ -126,11 +122,11 @@ Result<std::vector<Dim>> picked_nd(InferArgs& args) {
   auto batch_dims = static_cast<size_t>(args.attrs.i64("batch_dims"));
   auto depth = static_cast<size_t>(indices.back().literal());
   if (batch_dims >= indices.size() || batch_dims + depth > x.size())
-    return args.fail(Code::kShape, format("%zu batch dims and %zu indices do not fit x of rank %zu and idx of rank %zu",
+    return args.fail(Code::kShape, format("{} batch dims and {} indices do not fit x of rank {} and idx of rank {}",
                                           batch_dims, depth, x.size(), indices.size()));
   std::vector<Dim> dims;
   for (size_t i = 0; i < batch_dims; i++)
-    dims.push_back(RLX_TRY(args.same(x[i], indices[i], format("batch axis %zu of x and idx", i))));
+    dims.push_back(RLX_TRY(args.same(x[i], indices[i], format("batch axis {} of x and idx", i))));
   dims.insert(dims.end(), indices.begin() + static_cast<ptrdiff_t>(batch_dims), indices.end() - 1);
   dims.insert(dims.end(), x.begin() + static_cast<ptrdiff_t>(batch_dims + depth), x.end());
   return dims;

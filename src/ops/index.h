@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How indices address a tensor (OPS.md 4.4): one rule for what an index means, and one walk for each of the three
+// How indices address a tensor: one rule for what an index means, and one walk for each of the three
 // layouts, which gathers and scatters share. A walk calls body(at, i, run): `run` elements of the indexed tensor from
 // offset `at` (-1: an index to be ignored) belong to those of the other tensor from offset i. Every index is checked,
 // also where there are no elements that it could pick.
@@ -9,18 +9,18 @@
 
 namespace rlx {
 
-// The position that an index means in a dim of size n, or -1 where it is to be ignored (OPS.md 3.1). `position` is that
-// of the index in its tensor, for the message.
+// The position that an index means in a dim of size n, or -1 where it is to be ignored (semantics.md X2). `position` is
+// that of the index in its tensor, for the message.
 Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position);
 
 inline int64_t index_at(const Operand& indices, int64_t i) {
   return indices.dtype == DType::kI32 ? indices.as<int32_t>()[i] : indices.as<int64_t>()[i];
 }
 
-// A symbol that the graph does not know yet, for a size that the contents of one of its nodes decide (OPS.md D6).
+// A symbol that the graph does not know yet, for a size that the contents of one of its nodes decide (semantics.md S6).
 std::string fresh_symbol(const Graph& graph, std::string_view op);
 
-// The result size of a `dynamic_iota` whose count is this value (OPS.md D6).
+// The result size of a `dynamic_iota` whose count is this value (semantics.md S6).
 Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes);
 
 // Shapes of what the three layouts take from x: the result of a gather, the updates of a scatter.

@@ -44,15 +44,13 @@ class Walk {
     values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
   }
 
-  // What could not be proved at build (OPS.md D2), as far as its sizes are known by now.
+  // What could not be proved at build (semantics.md G1), as far as its sizes are known by now.
   Status check_guards() const {
     for (const Guard& guard : graph_.guards()) {
       auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());
       if (!a.ok() || !b.ok() || (guard.relation == Guard::kEqual ? *a == *b : *a <= *b)) continue;
-      return Status(Code::kShape,
-                    format("%s: %s is %lld, which is not %s %s = %lld", guard.where.c_str(), guard.a.text().c_str(),
-                           static_cast<long long>(*a), guard.relation == Guard::kEqual ? "equal to" : "at most",
-                           guard.b.text().c_str(), static_cast<long long>(*b)))
+      return Status(Code::kShape, format("{}: {} is {}, which is not {} {} = {}", guard.where, guard.a, *a,
+                                         guard.relation == Guard::kEqual ? "equal to" : "at most", guard.b, *b))
           .with("expected", std::to_string(*b))
           .with("got", std::to_string(*a));
     }
@@ -62,8 +60,7 @@ class Walk {
   Status bind_symbol(const std::string& symbol, int64_t size) {
     auto [known, is_new] = sizes_.emplace(symbol, size);
     if (known->second != size)
-      return Status(Code::kShape, format("the size '%s' is %lld and %lld", symbol.c_str(),
-                                         static_cast<long long>(known->second), static_cast<long long>(size)))
+      return Status(Code::kShape, format("the size '{}' is {} and {}", symbol, known->second, size))
           .with("value", symbol);
     return is_new ? check_guards() : Status();
   }
@@ -140,7 +137,7 @@ class Walk {
       given.push_back(value(node.in[i]));
     }
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
     Walk walk(body, params_, options_, sizes_);
     values_[index] = RLX_TRY(walk.run(given));
@@ -198,8 +195,7 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
 
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs().size())
-    return Status(Code::kInvalidArgument,
-                  format("%zu inputs are needed, not %zu", graph.inputs().size(), inputs.size()));
+    return Status(Code::kInvalidArgument, format("{} inputs are needed, not {}", graph.inputs().size(), inputs.size()));
   SymbolSizes sizes;
   auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
     auto found = sizes.find(name);
@@ -210,12 +206,10 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
       const Node& node = graph.node(graph.inputs()[i]);
       const std::string& name = graph.leaf_name(graph.inputs()[i]);
       if (inputs[i].dtype() != node.out[0].dtype)
-        return Status(Code::kDtype, format("input '%s' is %s, not %s", name.c_str(),
-                                           std::string(rlx::name(node.out[0].dtype)).c_str(),
-                                           std::string(rlx::name(inputs[i].dtype())).c_str()));
+        return Status(Code::kDtype, format("input '{}' is {}, not {}", name, node.out[0].dtype, inputs[i].dtype()));
       if (inputs[i].rank() != node.out[0].rank())
         return Status(Code::kShape,
-                      format("input '%s' has rank %zu, not %zu", name.c_str(), node.out[0].rank(), inputs[i].rank()));
+                      format("input '{}' has rank {}, not {}", name, node.out[0].rank(), inputs[i].rank()));
       for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
         const Dim& dim = node.out[0].dims[axis];
         int64_t given = inputs[i].dims()[axis];
@@ -223,8 +217,7 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
           if (auto* symbol = dim.symbol_name()) sizes.emplace(*symbol, given);
         } else if (int64_t expected = RLX_TRY(evaluate(dim, lookup)); expected != given) {
           return Status(Code::kShape,
-                        format("input '%s', axis %zu: %s is %lld, not %lld", name.c_str(), axis, dim.text().c_str(),
-                               static_cast<long long>(expected), static_cast<long long>(given)));
+                        format("input '{}', axis {}: {} is {}, not {}", name, axis, dim, expected, given));
         }
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves (OPS.md 4.1). They have no eval of their own: whoever runs a graph supplies their values.
+// Leaves. They have no eval of their own: whoever runs a graph supplies their values.
 #include "ops/eval.h"
 
 namespace rlx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triangular factors (OPS.md 4.8): lu, cholesky, qr, and solving with them. Textbook algorithms in f64, item by item;
+// Triangular factors: lu, cholesky, qr, and solving with them. Textbook algorithms in f64, item by item;
 // an item with inf or NaN gives NaN, and no input is an error.
 #include "ops/linalg.h"
 
@@ -60,7 +60,7 @@ Status check_matrix(InferArgs& args, size_t input) {
         .with("input", port)
         .with("got", name(dtype));
   if (args.rank(input) < 2)
-    return args.fail(Code::kShape, format("%s needs rank 2 or more, not %zu", port.c_str(), args.rank(input)));
+    return args.fail(Code::kShape, format("{} needs rank 2 or more, not {}", port, args.rank(input)));
   return {};
 }
 

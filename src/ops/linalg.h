@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrices in f64, what the reference factorisations (OPS.md 4.8) work on whatever is stored.
+// Dense matrices in f64, what the reference factorisations work on whatever is stored.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composite contractions and gates (OPS.md 5.5, 5.13).
+// Composite contractions and gates.
 #include "ops/act.h"
 #include "ops/expr.h"
 
@@ -8,7 +8,7 @@ namespace rlx {
 // Leading dims of x are merged: one product of matrices, whatever the rank.
 Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], w = in[1], bias = in[2];
-  if (w.rank() != 2) return {x.builder().fail(Status(Code::kShape, format("w has rank %zu, not 2", w.rank())))};
+  if (w.rank() != 2) return {x.builder().fail(Status(Code::kShape, format("w has rank {}, not 2", w.rank())))};
   if (x.rank() == 0) return {x.builder().fail(Status(Code::kShape, "x is a scalar, it needs rank 1 or more"))};
   bool transposed = attrs.flag("transpose_w");
   std::vector<Dim> dims = x.dims();

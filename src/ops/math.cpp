@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise mathematics (OPS.md 5.1): each composite is its formula, in the form that stays exact near the places
+// Elementwise mathematics: each composite is its formula, in the form that stays exact near the places
 // where the obvious one cancels or overflows.
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions (OPS.md 4.6).
+// Contractions.
 #include "ops/blocks.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
@@ -21,8 +21,7 @@ static Result<std::vector<DType>> product_dtypes(InferArgs& args) {
   } else if (a == b && (dtypes::N | dtypes::Z).has(a)) {
     return std::vector{a};
   }
-  return Status(Code::kDtype,
-                format("no product of %s and %s", std::string(name(a)).c_str(), std::string(name(b)).c_str()))
+  return Status(Code::kDtype, format("no product of {} and {}", a, b))
       .with("input", "b")
       .with("expected", name(a))
       .with("got", name(b));
@@ -35,7 +34,7 @@ Status infer_matmul(InferArgs& args) {
     return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
   if (args.rank(0) < 2 || args.rank(1) < 2)
     return args.fail(Code::kShape,
-                     format("both inputs need rank 2 or more, not %zu and %zu", args.rank(0), args.rank(1)));
+                     format("both inputs need rank 2 or more, not {} and {}", args.rank(0), args.rank(1)));
   bool flip_a = args.attrs.flag("transpose_a"), flip_b = args.attrs.flag("transpose_b");
   if (is_block(args.in[1]->dtype) && !flip_b)
     return args.fail(Code::kShape, "a block-quantised b is stored [N,K]: transpose_b must be true");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that move whole axes (OPS.md 5.2): views, pieces, repetition, order. Sizes may be symbolic throughout.
+// Composites that move whole axes: views, pieces, repetition, order. Sizes may be symbolic throughout.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -54,8 +54,7 @@ Outputs decompose_flatten(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   int64_t given = attrs.i64("axis"), rank = static_cast<int64_t>(x.rank());
   int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis > rank)
-    return fail(in, Code::kRange, format("axis %lld is outside 0..%zu", static_cast<long long>(given), x.rank()));
+  if (axis < 0 || axis > rank) return fail(in, Code::kRange, format("axis {} is outside 0..{}", given, x.rank()));
   auto at = static_cast<size_t>(axis);
   return {reshape(x, {product(x.dims(), 0, at), product(x.dims(), at, x.rank())})};
 }
@@ -77,7 +76,7 @@ Outputs decompose_tile(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const auto& repeats = attrs.dims("repeats");
   if (repeats.size() != x.rank())
-    return fail(in, Code::kOption, format("'repeats' needs one entry per axis: %zu", x.rank()));
+    return fail(in, Code::kOption, format("'repeats' needs one entry per axis: {}", x.rank()));
   for (size_t i = 0; i < repeats.size() && x.valid(); i++) x = repeated(x, i, repeats[i], false);
   return {x};
 }
@@ -180,7 +179,7 @@ Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
 
 static std::optional<Dim> image_part(const Inputs& in, int64_t axis, int64_t block) {
   if (in[0].rank() == 4) return divided(in[0], in[0].dim(axis), block);
-  fail(in, Code::kShape, format("x needs rank 4, not %zu", in[0].rank()));
+  fail(in, Code::kShape, format("x needs rank 4, not {}", in[0].rank()));
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation (OPS.md 5.4): each composite is its formula; half inputs arrive as f32 (W).
+// Normalisation: each composite is its formula; half inputs arrive as f32 (semantics.md N7).
 #include "ops/expr.h"
 
 namespace rlx {
@@ -23,8 +23,7 @@ static Expr parameter(Expr x, Expr given, const char* what, std::span<const Dim>
   if (!require_shape(given, what, dims)) return given;
   if (given.dtype() == x.dtype()) return given;
   return x.builder().fail(
-      Status(Code::kDtype, format("%s is %s, x is %s (a cast converts)", what, std::string(name(given.dtype())).c_str(),
-                                  std::string(name(x.dtype())).c_str()))
+      Status(Code::kDtype, format("{} is {}, x is {} (a cast converts)", what, given.dtype(), x.dtype()))
           .with("input", what));
 }
 
@@ -59,7 +58,7 @@ Outputs decompose_rms_norm(const Inputs& in, const Attrs& attrs) {
 
 static bool has_channels(Expr x) {
   if (x.rank() >= 2) return true;
-  x.builder().fail(Status(Code::kShape, format("x needs a batch and a channel axis, it has rank %zu", x.rank())));
+  x.builder().fail(Status(Code::kShape, format("x needs a batch and a channel axis, it has rank {}", x.rank())));
   return false;
 }
 
@@ -105,7 +104,7 @@ Outputs decompose_instance_norm(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_layer_norm_2d(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  if (x.rank() != 4) return {x.builder().fail(Status(Code::kShape, format("x has rank %zu, not 4", x.rank())))};
+  if (x.rank() != 4) return {x.builder().fail(Status(Code::kShape, format("x has rank {}, not 4", x.rank())))};
   Expr c = x - mean(x, {1});
   return {scaled_by_channel(c * (1.0 / sqrt(mean(c * c, {1}) + attrs.f64("eps"))), in[1], in[2])};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding (OPS.md 4.3): every output position of an axis reads one position of x or none, whatever the mode; a table
+// Padding: every output position of an axis reads one position of x or none, whatever the mode; a table
 // per axis says which.
 #include "ops/eval.h"
 
@@ -14,7 +14,7 @@ static Status check_pad(InferArgs& args) {
   size_t rank = args.rank();
   if (attrs.dims("lo").size() != rank || attrs.dims("hi").size() != rank ||
       (attrs.has("interior") && attrs.i64s("interior").size() != rank))
-    return args.fail(Code::kOption, format("lo, hi and interior need one entry per axis: %zu", rank));
+    return args.fail(Code::kOption, format("lo, hi and interior need one entry per axis: {}", rank));
   if (args.in[1] && args.rank(1) != 0) return args.fail(Code::kShape, "value must be a scalar").with("input", "value");
   if (attrs.is("mode", "constant")) return {};
   if (args.in[1]) return args.fail(Code::kInvalidArgument, "mode " + attrs.str("mode") + " takes no value");
@@ -30,7 +30,7 @@ Status infer_pad(InferArgs& args) {
     const Dim& n = args.dims()[i];
     bool grows = args.graph.range(lo[i]).lo > 0 || args.graph.range(hi[i]).lo > 0;
     if (grows && !args.attrs.is("mode", "constant"))
-      RLX_TRY(args.require_le(1, n, format("axis %zu has nothing to pad with", i)));
+      RLX_TRY(args.require_le(1, n, format("axis {} has nothing to pad with", i)));
     Dim spread = n + args.not_negative(n - 1) * interior_of(args.attrs, i);
     args.out[0].dims.push_back(args.not_negative(spread + lo[i] + hi[i]));
   }
@@ -55,7 +55,7 @@ static Result<std::vector<int64_t>> sources(const EvalArgs& args, size_t axis, i
   int64_t step = interior_of(args.attrs, axis) + 1;
   const std::string& mode = args.attrs.str("mode");
   if (n == 0 && length > 0 && mode != "constant")
-    return args.fail(Code::kShape, format("axis %zu has nothing to pad with", axis));
+    return args.fail(Code::kShape, format("axis {} has nothing to pad with", axis));
   std::vector<int64_t> from(static_cast<size_t>(length));
   for (int64_t j = 0; j < length; j++) {
     int64_t i = j - lo;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling (OPS.md 5.6): folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
+// Pooling: folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
 // in front, by padding more at the end.
 #include "ops/expr.h"
 
@@ -42,13 +42,13 @@ static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
     return std::nullopt;
   };
   if (x.rank() != axes + 2)
-    return wrong(format("x has rank %zu; a kernel of %zu axes needs %zu", x.rank(), axes, axes + 2), Code::kShape);
+    return wrong(format("x has rank {}; a kernel of {} axes needs {}", x.rank(), axes, axes + 2), Code::kShape);
   for (const char* name : {"strides", "dilation"})
     if (attrs.has(name) && attrs.i64s(name).size() != axes)
-      return wrong(format("'%s' needs %zu entries, one per spatial axis", name, axes));
+      return wrong(format("'{}' needs {} entries, one per spatial axis", name, axes));
   for (const char* name : {"pad_lo", "pad_hi"})
     if (attrs.has(name) && attrs.dims(name).size() != axes)
-      return wrong(format("'%s' needs %zu entries, one per spatial axis", name, axes));
+      return wrong(format("'{}' needs {} entries, one per spatial axis", name, axes));
   Pool pool;
   for (size_t i = 0; i < axes; i++) {
     int64_t stride = attrs.has("strides") ? attrs.i64s("strides")[i] : 1;

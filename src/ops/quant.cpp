@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affine quantisation (OPS.md 5.9): q stands for (q - zp) * scale, with one scale for all, per index of an axis, or per
+// Affine quantisation: q stands for (q - zp) * scale, with one scale for all, per index of an axis, or per
 // block along it. Arithmetic is in f32.
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random bits (OPS.md 4.9): Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A
+// Random bits: Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A
 // block of four words is a pure function of key and counter, so any part of a stream can be made alone.
 #include "ops/eval.h"
 
@@ -12,7 +12,7 @@ Status infer_rng_bits(InferArgs& args) {
   for (size_t i = 0; i < 2; i++) {
     const char* port = i ? "counter" : "key";
     int64_t words = i ? 4 : 2;
-    if (args.rank(i) != 1) return args.fail(Code::kShape, format("%s must have the shape [%d]", port, int(words)));
+    if (args.rank(i) != 1) return args.fail(Code::kShape, format("{} must have the shape [{}]", port, words));
     RLX_TRY(args.same(words, args.dims(i)[0], port));
   }
   for (const Dim& dim : args.attrs.dims("shape"))

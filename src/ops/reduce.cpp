@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions and running folds (OPS.md 4.5) and the composites of reductions (5.3).
+// Reductions, running folds, and the composites of reductions.
 #include <cmath>
 
 #include "ops/eval.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise regions (OPS.md 5.13): the body in place of the region is what it means.
+// Elementwise regions: the body in place of the region is what it means (semantics.md B4).
 #include "ops/expr.h"
 
 namespace rlx {
@@ -14,14 +14,13 @@ Outputs decompose_elementwise_region(const Inputs& in, const Attrs& attrs) {
   };
   if (body.inputs().size() != in.size())
     return refuse(Code::kInvalidArgument,
-                  format("the body has %zu inputs, the region %zu", body.inputs().size(), in.size()));
+                  format("the body has {} inputs, the region {}", body.inputs().size(), in.size()));
   std::vector<Outputs> made(body.nodes().size());
   for (size_t i = 0; i < in.size(); i++) {
     DType declared = body.node(body.inputs()[i]).out[0].dtype;
     if (in[i].dtype() != declared)
       return refuse(Code::kDtype,
-                    format("input %zu of the body is %s, that of the region %s", i, std::string(name(declared)).c_str(),
-                           std::string(name(in[i].dtype())).c_str()));
+                    format("input {} of the body is {}, that of the region {}", i, declared, in[i].dtype()));
     made[body.inputs()[i]] = {in[i]};
   }
   for (uint32_t i = 0; i < body.nodes().size(); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scatters (OPS.md 4.4): y is x with updates folded in, index by index in row-major order. Each element is rounded
+// Scatters: y is x with updates folded in, index by index in row-major order. Each element is rounded
 // once, after its last update.
 #include <cstring>
 #include <memory>
@@ -13,10 +13,10 @@ namespace rlx {
 static Status infer_updates(InferArgs& args, std::vector<Dim> picked) {
   const std::vector<Dim>& updates = args.dims(2);
   if (updates.size() != picked.size())
-    return args.fail(Code::kShape, format("u has rank %zu, the indices pick %zu axes", updates.size(), picked.size()))
+    return args.fail(Code::kShape, format("u has rank {}, the indices pick {} axes", updates.size(), picked.size()))
         .with("expected", text_of(picked))
         .with("got", text_of(updates));
-  for (size_t i = 0; i < picked.size(); i++) RLX_TRY(args.same(picked[i], updates[i], format("axis %zu of u", i)));
+  for (size_t i = 0; i < picked.size(); i++) RLX_TRY(args.same(picked[i], updates[i], format("axis {} of u", i)));
   DType dtype = args.in[0]->dtype;
   const std::string& reduction = args.attrs.str("reduction");
   if (reduction != "none" && (dtypes::E.has(dtype) || !Fold::named(reduction).accepts(dtype)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data movement (OPS.md 4.3): elements change their place, never their value.
+// Data movement: elements change their place, never their value.
 #include <cstring>
 
 #include "ops/eval.h"
@@ -63,7 +63,7 @@ static Status copy_strided(const Operand& out, const Operand& in, const Dims& st
 Status infer_transpose(InferArgs& args) {
   const auto& perm = args.attrs.i64s("perm");
   if (perm.size() != args.rank())
-    return args.fail(Code::kOption, format("'perm' names %zu axes of a value of rank %zu", perm.size(), args.rank()));
+    return args.fail(Code::kOption, format("'perm' names {} axes of a value of rank {}", perm.size(), args.rank()));
   RLX_TRY(args.axes(perm, args.rank()));
   for (int64_t from : perm) args.out[0].dims.push_back(args.dims()[normal_axis(from, perm.size())]);
   return {};
@@ -79,11 +79,11 @@ Status eval_transpose(EvalArgs& args) {
 Status infer_broadcast_to(InferArgs& args) {
   const auto& shape = args.attrs.dims("shape");
   if (shape.size() < args.rank())
-    return args.fail(Code::kShape, format("rank %zu does not broadcast to rank %zu", args.rank(), shape.size()));
+    return args.fail(Code::kShape, format("rank {} does not broadcast to rank {}", args.rank(), shape.size()));
   args.out[0].dims = shape;
   for (size_t i = 0; i < args.rank(); i++) {
     Dim& target = args.out[0].dims[shape.size() - args.rank() + i];
-    if (!args.dims()[i].is(1)) target = RLX_TRY(args.same(target, args.dims()[i], format("axis %zu of x", i)));
+    if (!args.dims()[i].is(1)) target = RLX_TRY(args.same(target, args.dims()[i], format("axis {} of x", i)));
   }
   for (const Dim& dim : args.out[0].dims)
     if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
@@ -102,13 +102,13 @@ Status infer_concat(InferArgs& args) {
   std::vector<Dim> dims = args.dims();
   for (size_t i = 1; i < args.in.size(); i++) {
     if (args.rank(i) != dims.size())
-      return args.fail(Code::kShape, format("input %zu has rank %zu, the first has %zu", i, args.rank(i), dims.size()));
+      return args.fail(Code::kShape, format("input {} has rank {}, the first has {}", i, args.rank(i), dims.size()));
     for (size_t k = 0; k < dims.size(); k++) {
       const Dim& other = args.dims(i)[k];
       if (static_cast<int64_t>(k) == axis)
         dims[k] += other;
       else
-        dims[k] = RLX_TRY(args.same(dims[k], other, format("axis %zu of input %zu", k, i)));
+        dims[k] = RLX_TRY(args.same(dims[k], other, format("axis {} of input {}", k, i)));
     }
   }
   args.out[0].dims = std::move(dims);
@@ -141,7 +141,7 @@ struct SliceRange {
   Size start, length;
 };
 
-// OPS.md 4.3 over numbers. A literal bound below 0 counts from the end; both are clamped, never an error.
+// Over numbers: a bound below 0 counts from the end; both are clamped, never an error (semantics.md S8).
 static SliceRange<int64_t> slice_range(int64_t n, int64_t start, int64_t end, int64_t step) {
   if (start < 0) start += n;
   if (end < 0) end += n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting (OPS.md 4.5) and what is chosen by order (5.3). One order everywhere: NaN is greater than every number, -0
-// equals +0, equal keys keep their places.
+// Sorting, and what is chosen by order. One order everywhere: NaN is greater than every number, -0 equals +0, equal
+// keys keep their places (semantics.md N4, N9).
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds over sliding windows (OPS.md 4.5). Positions outside x contribute nothing, so a window without elements gives
+// Folds over sliding windows. Positions outside x contribute nothing, so a window without elements gives
 // the identity.
 #include <memory>
 
@@ -45,15 +45,13 @@ static Result<std::vector<Dim>> window_counts(InferArgs& args) {
   size_t rank = args.rank();
   for (std::string_view name : {"window", "strides", "dilation"})
     if (attrs.has(name) && attrs.i64s(name).size() != rank)
-      return args.fail(Code::kOption, format("'%s' needs one entry per axis: %zu", std::string(name).c_str(), rank));
+      return args.fail(Code::kOption, format("'{}' needs one entry per axis: {}", name, rank));
   for (std::string_view name : {"pad_lo", "pad_hi"}) {
     if (!attrs.has(name)) continue;
     if (attrs.dims(name).size() != rank)
-      return args.fail(Code::kOption, format("'%s' needs one entry per axis: %zu", std::string(name).c_str(), rank));
+      return args.fail(Code::kOption, format("'{}' needs one entry per axis: {}", name, rank));
     for (const Dim& pad : attrs.dims(name))
-      if (args.graph.range(pad).lo < 0)
-        return args.fail(Code::kOption,
-                         format("'%s' may be negative: %s", std::string(name).c_str(), pad.text().c_str()));
+      if (args.graph.range(pad).lo < 0) return args.fail(Code::kOption, format("'{}' may be negative: {}", name, pad));
   }
   std::vector<Dim> counts;
   for (size_t i = 0; i < rank; i++) {
@@ -101,9 +99,9 @@ Status eval_reduce_window(EvalArgs& args) {
 Status infer_select_and_scatter(InferArgs& args) {
   std::vector<Dim> counts = RLX_TRY(window_counts(args));
   if (args.rank(1) != counts.size())
-    return args.fail(Code::kShape, format("u has rank %zu, x has %zu", args.rank(1), counts.size()));
+    return args.fail(Code::kShape, format("u has rank {}, x has {}", args.rank(1), counts.size()));
   for (size_t i = 0; i < counts.size(); i++)
-    RLX_TRY(args.same(counts[i], args.dims(1)[i], format("axis %zu of u, one entry per window", i)));
+    RLX_TRY(args.same(counts[i], args.dims(1)[i], format("axis {} of u, one entry per window", i)));
   args.out[0].dims = args.dims();
   return {};
 }

@@ -18,8 +18,7 @@ Result<Graph> check_supported(Graph graph, PassContext& context) {
     count++;
   }
   if (count == 0) return graph;
-  return Status(Code::kUnsupported,
-                format("%zu node%s without a kernel:%s", count, count == 1 ? "" : "s", refused.c_str()));
+  return Status(Code::kUnsupported, format("{} without a kernel:{}", plural(count, "node"), refused));
 }
 
 }  // namespace rlx

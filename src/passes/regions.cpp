@@ -154,10 +154,8 @@ class Grouping {
     Value value = RLX_TRY(rebuild.graph().add(Op::kElementwiseRegion, in, {{"body", body}}, graph_.node(root).name));
     rebuild.set(root, {value});
     if (context_.report)
-      context_.report->lines.push_back({"regions",
-                                        "elementwise_region",
-                                        format("%s, %zu ops", graph_.describe(root).c_str(), members_[root].size()),
-                                        {}});
+      context_.report->lines.push_back(
+          {"regions", "elementwise_region", format("{}, {} ops", graph_.describe(root), members_[root].size()), {}});
     return {};
   }
 

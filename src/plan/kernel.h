@@ -10,16 +10,18 @@
 
 #include "base/bounds.h"
 #include "ir/facts.h"
+#include "base/grade.h"
 #include "ir/graph.h"
 
 namespace rlx {
 
-enum class Math : uint8_t { kStrict, kClose, kFast };
 enum class Dispatch : uint8_t { kNative, kCommon, kReference };
+template <>
+inline constexpr std::string_view kChoices<Dispatch> = "native|common|reference";
 
 // The compile options that choose kernels.
 struct KernelOptions {
-  Math math = Math::kClose;
+  Grade math = Grade::kClose;
   Bounds bounds = Bounds::kError;
   Dispatch dispatch = Dispatch::kNative;  // of the op in question
 };

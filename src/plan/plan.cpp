@@ -57,9 +57,8 @@ class Planner {
         if (wanted == name) size = value;
       if (size >= Interval::kUnbounded) open += (open.empty() ? "'" : ", '") + name + "'";
       if (size < range.lo || size > range.hi)
-        return Status(Code::kRange, format("the size '%s' = %lld is outside its range [%lld, %lld]", name.c_str(),
-                                           static_cast<long long>(size), static_cast<long long>(range.lo),
-                                           static_cast<long long>(range.hi)))
+        return Status(Code::kRange,
+                      format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
             .with("value", name);
       plan_->symbols.push_back({name, range, size});
     }

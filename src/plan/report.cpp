@@ -34,8 +34,7 @@ std::string plan_text(const Plan& plan) {
   std::string text;
   for (const PlanSymbol& symbol : plan.symbols)
     text += "; size " + symbol.name + " <= " + std::to_string(symbol.upper) + "\n";
-  text += format("; arena %lld, sized %lld\n", static_cast<long long>(plan.arena_bytes),
-                 static_cast<long long>(plan.sized_bytes));
+  text += format("; arena {}, sized {}\n", plan.arena_bytes, plan.sized_bytes);
   for (size_t i = 0; i < plan.steps.size(); i++) {
     const Step& step = plan.steps[i];
     text += "; " + std::to_string(i) + (i < plan.first_run_step ? " sized " : " ");
@@ -43,7 +42,7 @@ std::string plan_text(const Plan& plan) {
     for (const Access& out : step.out) text += " " + access_text(plan, out);
     text += " <-";
     for (const Access& in : step.in) text += " " + access_text(plan, in);
-    if (step.scratch_bytes) text += format(" scratch %zu", step.scratch_bytes);
+    if (step.scratch_bytes) text += format(" scratch {}", step.scratch_bytes);
     text += "\n";
   }
   return text;

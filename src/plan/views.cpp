@@ -89,7 +89,7 @@ static std::optional<Layout> view_slice(const Node& node, std::span<const Dim> f
     if (step < 0) return std::nullopt;
     Dim start = starts[i];
     if (start.is_literal() && start.literal() < 0) start += from[at];
-    if (!start.is(0)) start = min(max(start, 0), from[at]);  // OPS.md 41
+    if (!start.is(0)) start = min(max(start, 0), from[at]);  // semantics.md S8
     shift += start * input.strides[at];
     strides[at] *= step;
   }

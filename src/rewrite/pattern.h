@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/grade.h"
 #include "ir/facts.h"
 #include "ops/expr.h"
 
@@ -18,7 +19,6 @@ namespace rlx {
 
 class Match;
 struct PatternNode;
-enum class Grade : uint8_t;
 
 class Pattern {
  public:

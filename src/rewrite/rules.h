@@ -9,13 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/grade.h"
 #include "ir/facts.h"
 #include "rewrite/pattern.h"
 
 namespace rlx {
 
-// What a rule may change: nothing; the rounding; also -0, NaN, inf.
-enum class Grade : uint8_t { kExact, kClose, kFast };
 inline constexpr Grade exact = Grade::kExact, close = Grade::kClose, fast = Grade::kFast;
 
 // A rule is tried at nodes of its anchor ops. It answers with a value that equals the anchor, or declines; then nothing

@@ -135,7 +135,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   note(rule, node, {});
   std::vector<Replacement> replacements{{value, replacement.value()}};
   for (const auto& [old, other] : match.replaced())
-    if (graph_.type(old) == graph_.type(other) && !closes_cycle({old, other})) replacements.emplace_back(old, other);
+    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && !closes_cycle({old, other})) replacements.emplace_back(old, other);
   const std::string& name = graph_.node(node).name;
   if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
   commit(std::move(replacements), mark);
@@ -146,7 +146,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
 std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const {
   const ValueType& type = graph_.type(match.anchor().value());
   // A rule must keep the meaning: the type is the part of it that can be checked here.
-  if (!(replacement.type() == type))
+  if (!graph_.is_same_type(replacement.type(), type))
     return "the replacement is " + text_of(replacement.type()) + ", not " + text_of(type);
   if (graph_.guards().size() > mark.guards + match.required()) {
     const Guard& guard = graph_.guards().back();

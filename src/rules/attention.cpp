@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention (SPELLINGS.md 4): from the product with v inwards, each link of the scores' chain is absorbed by one small
+// Attention: from the product with v inwards, each link of the scores' chain is absorbed by one small
 // function, in whatever order the links stand; what is collected on the way becomes attributes and operands.
 #include <algorithm>
 #include <cmath>

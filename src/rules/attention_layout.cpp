@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of attention and of what feeds it (SPELLINGS.md 4): the transposes and splits around it become its `layout`,
+// Layouts of attention and of what feeds it: the transposes and splits around it become its `layout`,
 // so that it reads what the products wrote. Exact: no element changes.
 #include <array>
 

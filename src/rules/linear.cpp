@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights (SPELLINGS.md 4): linear, its bias and activation, and the convolutions that are such products.
+// Products with weights: linear, its bias and activation, and the convolutions that are such products.
 #include "rules/rules.h"
 
 namespace rlx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions (SPELLINGS.md 2 and 3): comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and
+// Positions: comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and
 // gathers whose indices count up along axes, which are slices. Out of range they would fail the run; a guard does. It
 // also does at a size of 0 that leaves nothing to index.
 #include <algorithm>

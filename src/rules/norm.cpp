@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms as files spell them (SPELLINGS.md 4): first the bare norm, then gamma, then beta are absorbed, then a residual.
+// Norms as files spell them: first the bare norm, then gamma, then beta are absorbed, then a residual.
 #include <algorithm>
 
 #include "rules/rules.h"

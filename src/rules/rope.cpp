@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding as files spell it (SPELLINGS.md 4): x * C + turned(x) * S with tables that hold every angle twice,
+// Rotary embedding as files spell it: x * C + turned(x) * S with tables that hold every angle twice,
 // or its two parts rotated apart and joined again; over halves or over neighbours; of all elements or the first ones.
 #include "rules/rules.h"
 

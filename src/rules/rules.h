@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The written rules, by subject: each <family>.rules.cpp adds its own to a set. SPELLINGS.md says where each was seen.
+// The written rules, by subject: each family's file adds its own to a set.
 #pragma once
 
 #include "rewrite/rules.h"
 
 namespace rlx {
 
-// One spelling per meaning (SPELLINGS.md 2): run by `canonicalize`.
+// One spelling per meaning: run by `canonicalize`.
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
 void add_arithmetic_rules(RuleSet& rules);  // constants out of the way, powers, roots, comparisons, softmax
 void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
 
-// Composites (SPELLINGS.md 4): run by `fuse`, in this order.
+// Composites: run by `fuse`, in this order.
 void add_activation_rules(RuleSet& rules);
 void add_norm_rules(RuleSet& rules);
 void add_rope_rules(RuleSet& rules);

@@ -41,7 +41,7 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
     return Status(Code::kInvalidArgument, "only inputs and outputs are bound");
   size_t count = program_->slots(kind).size();
   if (slot < count) return {};
-  return Status(Code::kRange, format("there is no %s slot %zu; the program has %zu", kind_text(kind), slot, count));
+  return Status(Code::kRange, format("there is no {} slot {}; the program has {}", kind_text(kind), slot, count));
 }
 
 const PlanSlot& Exec::planned(SlotKind kind, size_t slot) const {
@@ -65,14 +65,13 @@ Status Exec::check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const
   DType wanted = it.type.dtype;
   bool converts = kind == SlotKind::kInput && program_->source().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
-    return Status(Code::kDtype, format("the %s '%s' is %s, not %s", kind_text(kind), it.name.c_str(),
-                                       std::string(name(wanted)).c_str(), std::string(name(tensor.dtype())).c_str()))
+    return Status(Code::kDtype, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, wanted, tensor.dtype()))
         .with("value", it.name)
         .with("expected", name(wanted))
         .with("got", name(tensor.dtype()));
   if (tensor.rank() != it.type.rank())
-    return Status(Code::kShape, format("the %s '%s' is %s, not %s", kind_text(kind), it.name.c_str(),
-                                       text_of(it.type).c_str(), type_text(tensor.dtype(), tensor.dims()).c_str()))
+    return Status(Code::kShape, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, it.type,
+                                       type_text(tensor.dtype(), tensor.dims())))
         .with("value", it.name);
   return {};
 }
@@ -97,8 +96,8 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
   const Slot& it = slot_of(kind, slot);
   bool exact = all_literal(it.type.dims);
   if (data && exact && bytes != static_cast<size_t>(it.bytes))
-    return Status(Code::kInvalidArgument, format("the %s '%s' has %lld bytes, not %zu", kind_text(kind),
-                                                 it.name.c_str(), static_cast<long long>(it.bytes), bytes))
+    return Status(Code::kInvalidArgument,
+                  format("the {} '{}' has {} bytes, not {}", kind_text(kind), it.name, it.bytes, bytes))
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
@@ -252,8 +251,8 @@ Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
   const Slot& it = slot_of(kind, slot);
   size_t bytes = port.bound ? port.bound.bytes() : port.pointer_bytes;
   if (!port.is_given() || bytes >= static_cast<size_t>(it.bytes)) return {};
-  return Status(Code::kInvalidArgument, format("the %s '%s' may need %lld bytes, %zu are bound", kind_text(kind),
-                                               it.name.c_str(), static_cast<long long>(it.bytes), bytes))
+  return Status(Code::kInvalidArgument,
+                format("the {} '{}' may need {} bytes, {} are bound", kind_text(kind), it.name, it.bytes, bytes))
       .with("value", it.name);
 }
 
@@ -263,15 +262,14 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
   Dims dims = dims_now(kind, slot);
   if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
   if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
-    return Status(Code::kShape, format("the output '%s' is %s in this run, not %s", it.name.c_str(),
-                                       type_text(it.type.dtype, dims).c_str(),
-                                       type_text(port.bound.dtype(), port.bound.dims()).c_str()))
+    return Status(Code::kShape,
+                  format("the output '{}' is {} in this run, not {}", it.name, type_text(it.type.dtype, dims),
+                         type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
   auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
   if (port.pointer && static_cast<int64_t>(port.pointer_bytes) < needed.value_or(0))
-    return Status(Code::kInvalidArgument,
-                  format("the %s '%s' needs %lld bytes in this run, %zu are bound", kind_text(kind), it.name.c_str(),
-                         static_cast<long long>(needed.value_or(0)), port.pointer_bytes))
+    return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
+                                                 kind_text(kind), it.name, needed.value_or(0), port.pointer_bytes))
         .with("value", it.name);
   return {};
 }
@@ -376,7 +374,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
 Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
                                            std::span<const size_t> out_slots) {
   for (size_t i = 0; i < in.size(); i++) {
-    if (!in[i]) return Status(Code::kInvalidArgument, format("input %zu is no tensor", i));
+    if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is no tensor", i));
     RLX_TRY(bind(SlotKind::kInput, in_slots[i], in[i]));
   }
   RLX_TRY(resolve_sizes());

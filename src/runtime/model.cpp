@@ -158,9 +158,8 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     if (!leaf || graph_.node(*leaf).op != Op::kInput)
       return unknown_input(graph_, names.empty() ? std::to_string(i) : "'" + std::string(names[i]) + "'");
     if (in[i].rank() != graph_.type(*leaf).rank())
-      return Status(Code::kShape,
-                    format("the input '%s' is %s, not %s", graph_.leaf_name(leaf->node).c_str(),
-                           text_of(graph_.type(*leaf)).c_str(), type_text(in[i].dtype(), in[i].dims()).c_str()))
+      return Status(Code::kShape, format("the input '{}' is {}, not {}", graph_.leaf_name(leaf->node),
+                                         graph_.type(*leaf), type_text(in[i].dtype(), in[i].dims())))
           .with("value", graph_.leaf_name(leaf->node));
     given.push_back({&graph_.type(*leaf), in[i].dims(), graph_.leaf_name(leaf->node)});
   }
@@ -181,7 +180,8 @@ static int64_t round_up(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
-// API.md 6: a bucket's end; else exact in the first plan, and later a power of two where every plan is outgrown.
+// The upper sizes of a plan: a bucket's end; else exact in the first plan, and later a power of two where every plan is
+// outgrown.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes) const {
   UpperSizes upper = RLX_TRY(parse_compile_options(policy_.options)).dims;
   for (const auto& [name, size] : sizes) {

@@ -91,8 +91,7 @@ static std::string_view kind_text(SlotKind kind) {
 Status Program::unknown_slot(SlotKind kind, std::string_view name) const {
   std::vector<std::string_view> known;
   for (const Slot& slot : slots(kind)) known.push_back(slot.name);
-  return Status(Code::kNotFound, format("the program has no %s '%s', only %s", std::string(kind_text(kind)).c_str(),
-                                        std::string(name).c_str(), listed(known).c_str()))
+  return Status(Code::kNotFound, format("the program has no {} '{}', only {}", kind_text(kind), name, listed(known)))
       .with("value", name);
 }
 
@@ -100,14 +99,14 @@ Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const 
                                                  size_t count) const {
   std::vector<size_t> list;
   if (names.empty() && count > slots(kind).size())
-    return Status(Code::kInvalidArgument, format("%zu %ss were given, the program has %zu", count,
-                                                 std::string(kind_text(kind)).c_str(), slots(kind).size()));
+    return Status(Code::kInvalidArgument,
+                  format("{} {}s were given, the program has {}", count, kind_text(kind), slots(kind).size()));
   for (size_t i = 0; i < count; i++) {
     int64_t slot = names.empty() ? static_cast<int64_t>(i) : find(kind, names[i]);
     if (slot < 0) return unknown_slot(kind, names[i]);
     if (std::find(list.begin(), list.end(), static_cast<size_t>(slot)) != list.end())
-      return Status(Code::kInvalidArgument, format("the %s '%s' is named twice", std::string(kind_text(kind)).c_str(),
-                                                   slots(kind)[static_cast<size_t>(slot)].name.c_str()));
+      return Status(Code::kInvalidArgument,
+                    format("the {} '{}' is named twice", kind_text(kind), slots(kind)[static_cast<size_t>(slot)].name));
     list.push_back(static_cast<size_t>(slot));
   }
   return list;

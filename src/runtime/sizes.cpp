@@ -81,9 +81,8 @@ Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
     const Dim& dim = input.type->dims[i];
     int64_t expected = RLX_TRY(evaluate(dim, lookup));
     if (expected == input.dims[i]) continue;
-    return Status(Code::kShape, format("'%s', axis %zu: %s is %lld, not %lld", std::string(input.name).c_str(), i,
-                                       dim.is_literal() ? "the size" : dim.text().c_str(),
-                                       static_cast<long long>(expected), static_cast<long long>(input.dims[i])))
+    return Status(Code::kShape, format("'{}', axis {}: {} is {}, not {}", input.name, i,
+                                       dim.is_literal() ? "the size" : dim.text(), expected, input.dims[i]))
         .with("value", input.name)
         .with("expected", std::to_string(expected))
         .with("got", std::to_string(input.dims[i]));
@@ -94,9 +93,8 @@ Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
 Status check_range(const PlanSymbol& symbol, int64_t size) {
   if (size >= symbol.range.lo && size <= symbol.upper) return {};
   const char* what = size > symbol.upper ? "is above the planned" : "is below the smallest";
-  return Status(Code::kRange,
-                format("the size '%s' = %lld %s %lld", symbol.name.c_str(), static_cast<long long>(size), what,
-                       static_cast<long long>(size > symbol.upper ? symbol.upper : symbol.range.lo)))
+  return Status(Code::kRange, format("the size '{}' = {} {} {}", symbol.name, size, what,
+                                     size > symbol.upper ? symbol.upper : symbol.range.lo))
       .with("value", symbol.name)
       .with("got", std::to_string(size));
 }
@@ -104,9 +102,8 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
 Status check_guard(const Guard& guard, const SymbolLookup& lookup) {
   int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
   if (guard.relation == Guard::kEqual ? a == b : a <= b) return {};
-  return Status(Code::kShape, format("%s: %s %s %s does not hold: %lld and %lld", guard.where.c_str(),
-                                     guard.a.text().c_str(), guard.relation == Guard::kEqual ? "=" : "<=",
-                                     guard.b.text().c_str(), static_cast<long long>(a), static_cast<long long>(b)))
+  return Status(Code::kShape, format("{}: {} {} {} does not hold: {} and {}", guard.where, guard.a,
+                                     guard.relation == Guard::kEqual ? "=" : "<=", guard.b, a, b))
       .with("op", guard.where);
 }
 

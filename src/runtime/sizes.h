@@ -26,7 +26,7 @@ class SizeState {
   Status set_dim(const Plan& plan, std::string_view symbol,
                  int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
 
-  // Gives every symbol its size (API.md 5), checks dims, ranges and guards, and evaluates the table. `changed` then
+  // Gives every symbol its size, checks dims, ranges and guards, and evaluates the table. `changed` then
   // lists the entries that moved. On failure the sizes are as before.
   Status resolve(const Plan& plan, std::span<const GivenDims> given);
 

@@ -57,7 +57,7 @@ TEST(sizes, minilm_at_twenty_sizes_equals_exact_programs) {
   bind_all(*exec, minilm_inputs(kLargest));
   ASSERT_TRUE(exec->run().ok());  // threads and the slots' own memory come with the first run
   for (const Size& size : kSizes) {
-    SCOPED_TRACE(rlx::format("%lld x %lld", static_cast<long long>(size.batch), static_cast<long long>(size.length)));
+    SCOPED_TRACE(rlx::format("{} x {}", size.batch, size.length));
     TensorsByName inputs = minilm_inputs(size);
     int64_t before = allocations();
     bind_all(*exec, inputs);

@@ -85,7 +85,7 @@ static bool same_digits(const Tensor& got, const Expected& expected) {
 }
 
 // The oracle computes floats in f64, whatever is declared: it must meet the second source as a f64 kernel would. But
-// the literals of a composite have the dtype of its operands (OPS.md T1), so it is held to that dtype's bound.
+// the literals of a composite have the dtype of its operands (semantics.md T1), so it is held to that dtype's bound.
 static std::string oracle_difference(const Tensor& got, const Expected& expected, const OpInfo& info,
                                      const Terms& terms) {
   DType wide = is_complex(expected.dtype) ? DType::kC128 : is_float(expected.dtype) ? DType::kF64 : expected.dtype;

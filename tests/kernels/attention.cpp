@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention against the definition of OPS.md 5.7 written as plain f64 loops.
+// Attention against the definition (semantics.md A1-A5) written as plain f64 loops.
 #include "backends/cpu/kernels/attention.h"
 
 #include "guarded.h"
@@ -283,7 +283,7 @@ TEST(attention, nan_reaches_the_rows_that_use_it) {
   }
 }
 
-// The golden values of OPS.md 6.5.
+// Computed in f64 from the definition.
 TEST(attention, golden_values) {
   float q[16], k[12], v[12], y[16], lse[8];
   for (int i = 0; i < 16; ++i) q[i] = -0.7f + 0.1f * i;

@@ -58,7 +58,8 @@ double ulp_at(double y) {
   return std::ldexp(1.0, std::max(exponent, -125) - 24);
 }
 
-// Units in the last place of f32 between got and want; results below the normal range are all the same (OPS.md 3.7).
+// Units in the last place of f32 between got and want; results below the normal range are all the same (semantics.md
+// N5).
 double ulps(float got, double want) {
   if (same_special(got, want)) return 0;
   double least = std::ldexp(1.0, -126);

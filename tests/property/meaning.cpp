@@ -62,21 +62,21 @@ bool same_dims(const Tensor& a, const Tensor& b) {
 }
 
 std::string text(c128 value) {
-  return value.imag() == 0 ? format("%.9g", value.real()) : format("(%.9g, %.9g)", value.real(), value.imag());
+  return value.imag() == 0 ? format("{:.9}", value.real()) : format("({:.9}, {:.9})", value.real(), value.imag());
 }
 
 std::string failed_at(size_t output, int64_t i, c128 got, c128 oracle, c128 typed) {
-  return format("output %zu differs at element %lld: it is %s, not %s (%s in its dtype)", output,
-                static_cast<long long>(i), text(got).c_str(), text(oracle).c_str(), text(typed).c_str());
+  return format("output {} differs at element {}: it is {}, not {} ({} in its dtype)", output, i, text(got),
+                text(oracle), text(typed));
 }
 
 std::string of_another_type(size_t output, const Tensor& got, const Tensor& want) {
-  return format("output %zu is %s, not %s", output, type_text(got.dtype(), got.dims()).c_str(),
-                type_text(want.dtype(), want.dims()).c_str());
+  return format("output {} is {}, not {}", output, type_text(got.dtype(), got.dims()),
+                type_text(want.dtype(), want.dims()));
 }
 
-// What no tolerance looks at (OPS.md 3.7): the sign of NaN and of zero, what is below the normal numbers of f32, and
-// the parts of a complex number that is not finite.
+// What no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, what is below the normal numbers of
+// f32, and the parts of a complex number that is not finite.
 Expr otherwise_equal(Expr value, Random& random) {
   if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
   Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
@@ -106,7 +106,7 @@ Expr wobble(Expr value) {
 // The graph with what every float node gives multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Random& random) {
   Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
+  RLX_TRY(rebuild.status());
   Builder builder(rebuild.graph());
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     if (rebuild.is_done(i)) continue;
@@ -123,7 +123,7 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
       }
       noisy.push_back(value.value());
     }
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     rebuild.set(i, std::move(noisy));
   }
   return rebuild.finish();
@@ -207,7 +207,7 @@ std::string Meaning::difference_in_bits(const Results& got) const {
 }
 
 // Whether rounding decides if this element overflows, or is a number at all: then nothing can be asked of it. Nor can
-// it of the NaN that attention may have by its definition from a key that a query does not use (OPS.md 214).
+// it of the NaN that attention may have by its definition from a key that a query does not use (semantics.md A5).
 bool Meaning::is_open(size_t output, int64_t i) const {
   c128 exact = element(runs_[0][output], i);
   if (has_attention_ && is_nan(exact)) return true;

@@ -79,7 +79,7 @@ TEST(sizes, a_size_from_data_is_known_when_the_walk_arrives) {
       *n.as<int64_t>() = size;
       auto got = (*program)->run({}, std::array{n, values}, {}, 2);
       ASSERT_TRUE(got.ok()) << got.status().message();
-      ASSERT_EQ(type_text((*got)[0].dtype(), (*got)[0].dims()), format("f32[%d,3]", static_cast<int>(size)));
+      ASSERT_EQ(type_text((*got)[0].dtype(), (*got)[0].dims()), format("f32[{},3]", static_cast<int>(size)));
       for (int64_t i = 0; i < 3 * size; i++) EXPECT_EQ((*got)[0].as<float>()[i], 2 * values.as<float>()[i]);
       float sum = 0;
       for (int64_t i = 0; i < size; i++) sum += std::exp(values.as<float>()[3 * i]);

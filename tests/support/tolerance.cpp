@@ -100,7 +100,7 @@ static std::string report(int64_t i, const std::string& got, const std::string& 
 static std::string floats(const Tensor& got, const Tensor& oracle, const Bound& bound) {
   for (int64_t i = 0; i < got.count(); i++) {
     double y = element_as_f64(got, i), expected = element_as_f64(oracle, i);
-    if (!bound.holds(i, y, expected)) return report(i, format("%.9g", y), format("%.17g", expected));
+    if (!bound.holds(i, y, expected)) return report(i, format("{:.9}", y), format("{:.17}", expected));
   }
   return "";
 }
@@ -114,8 +114,8 @@ static std::string complexes(const Tensor& got, const Tensor& oracle, const Boun
                        : !(std::isfinite(y.real()) && std::isfinite(y.imag()));
     bool equal = bound.holds(i, y.real(), expected.real()) && bound.holds(i, y.imag(), expected.imag());
     if (!good && !equal)
-      return report(i, format("(%.9g, %.9g)", y.real(), y.imag()),
-                    format("(%.17g, %.17g)", expected.real(), expected.imag()));
+      return report(i, format("({:.9}, {:.9})", y.real(), y.imag()),
+                    format("({:.17}, {:.17})", expected.real(), expected.imag()));
   }
   return "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tolerance classes of OPS.md 3.7 as a table, and the comparison that reads it.
+// The tolerance classes of semantics.md C1-C10 as a table, and the comparison that reads it.
 #pragma once
 
 #include <string>

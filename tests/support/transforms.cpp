@@ -33,7 +33,7 @@ Result<Graph> decompose_composites(Graph graph, PassContext&) {
     } else {
       values.push_back(info.primitive() ? builder.add(info, in, node.attrs) : decompose(builder, info, in, node.attrs));
     }
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     if (!node.name.empty()) result.set_name(values.back()[0].value(), node.name);
   }
   for (const GraphOutput& output : graph.outputs())

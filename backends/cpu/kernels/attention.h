@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over f32, as OPS.md 5.7 (op 214) defines it. Scores live in a tile on the stack only. Strides count
+// Attention over f32, as semantics.md A1-A5 define it. Scores live in a tile on the stack only. Strides count
 // elements. A key whose score is -inf (not allowed, or biased by -inf) has no weight: its row of v is not read into the
 // sum, even where it holds NaN. A row of such keys only is an empty row.
 #pragma once

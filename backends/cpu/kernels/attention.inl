@@ -116,7 +116,7 @@ struct Limits {
   bool reaches;  // some query does not see some key
 };
 
-// The score of one vector of queries and one key: steps 2 and 3 of the definition.
+// The score of one vector of queries and one key (semantics.md A1, A3).
 inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t key, Vec s) {
   const AttentionArgs& p = block.p;
   int64_t query = block.first + v * kLanes, lanes = block.count - v * kLanes;
@@ -165,7 +165,7 @@ inline void adjust_block(const QueryBlock& block, const Limits& limits, int64_t 
     for (int64_t j = 0; j < count; ++j) {
       Vec s = adjust(block, limits, v, begin + j, load(column + j * width));
       store(column + j * width, s);
-      tiles.largest[v] = raw_max(tiles.largest[v], s);  // a NaN that is lost here comes back by its own weight
+      tiles.largest[v] = raw_max(tiles.largest[v], s);  // a NaN lost in the maximum comes back as its own weight
     }
   }
 }

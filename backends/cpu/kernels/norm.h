@@ -15,8 +15,8 @@ struct SoftmaxArgs {
 };
 
 // sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. Whatever is null is absent, outputs included; y and sum
-// may be x or residual. With residual or bias, y or sum is there to hold the sum. layer_norm: mean and inv = 1 / std;
-// rms_norm: inv = 1 / rms, and a mean of 0.
+// may be x or residual. With residual or bias, y or sum must be given: the sum is kept there. layer_norm: mean and inv
+// = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0.
 struct NormArgs {
   const float* x = nullptr;
   const float* residual = nullptr;

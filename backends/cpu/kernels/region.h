@@ -63,7 +63,8 @@ int region_operands(RegionCode code);  // 1 to 3
 
 // Takes a program in which every input, constant and op has a register of its own, numbered in that order (from 0), and
 // renumbers it so that registers are reused once their last reader has run; sets register_count. The outputs' registers
-// follow. False, with nothing changed, where more than kMaxRegionRegisters would be live at once, or 256 be named.
+// follow. False, with nothing changed, where more than kMaxRegionRegisters would be live at once, or 256 registers
+// named.
 bool assign_registers(RegionArgs& args, std::span<RegionOp> ops);
 
 // Joins neighbouring dims that all operands walk as one, and drops those of size 1: fewer, longer rows. The meaning

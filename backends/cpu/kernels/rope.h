@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (OPS.md 216) over f32, class SUM. Elements of a head are adjacent; strides count elements.
+// Rotary position embedding over f32, class SUM (semantics.md C3). Elements of a head are adjacent; strides count
+// elements.
 #pragma once
 
 #include "backends/cpu/isa.h"

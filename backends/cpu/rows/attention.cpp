@@ -135,23 +135,11 @@ void encode_rope(const StepView& view, const Caps& caps, void* block, Launch& la
 }  // namespace
 
 void add_attention_rows(RowsByOp& by_op) {
-  rows_of(by_op, Op::kAttention)
-      .push_back({{.op = Op::kAttention,
-                   .name = "attention_f32",
-                   .refuse = refuse_attention,
-                   .strided = 0b11111,
-                   .unit_last = 0b00111,
-                   .optional_outputs = 0b10},
-                  loaded_bytes<AttentionArgs>,
-                  encode_attention,
-                  run_loaded<AttentionArgs>,
-                  false});
-  rows_of(by_op, Op::kRope)
-      .push_back({{.op = Op::kRope, .name = "rope_f32", .refuse = refuse_rope, .strided = 0b0111, .unit_last = 0b0111},
-                  loaded_bytes<RopeArgs>,
-                  encode_rope,
-                  run_loaded<RopeArgs>,
-                  false});
+  add(by_op, native<AttentionArgs>(Op::kAttention, "attention_f32", refuse_attention, encode_attention)
+                 .strided(0b11111)
+                 .unit_last(0b00111)
+                 .optional_outputs(0b10));
+  add(by_op, native<RopeArgs>(Op::kRope, "rope_f32", refuse_rope, encode_rope).strided(0b0111).unit_last(0b0111));
 }
 
 }  // namespace rlx::cpu

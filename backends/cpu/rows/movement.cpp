@@ -14,7 +14,7 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
   CopyArgs args;
   args.from = from.data;
   args.to = to.data;
-  if (is_block(from.dtype)) {  // never a view: its bytes as they are
+  if (is_block(from.dtype)) {  // never a view, so its bytes lie together
     args.rank = 1;
     args.dims[0] = byte_size(from.dtype, from.count()).value_or(0);
     args.strides[0] = 1;
@@ -39,10 +39,6 @@ struct GatherBlock {
 
 std::string_view refuse_gather(const KernelQuery& query) {
   return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
-}
-
-size_t gather_bytes(const Step&) {
-  return sizeof(GatherBlock);
 }
 
 void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -71,9 +67,8 @@ Status run_gather(const void* block, int64_t begin, int64_t end) {
   if (bad < 0) return {};
   int64_t value = it.args.index_is_i64 ? static_cast<const int64_t*>(it.args.index)[bad]
                                        : static_cast<const int32_t*>(it.args.index)[bad];
-  return Status(Code::kRange,
-                format("gather '%s': index %lld at position %lld is outside an axis of %lld", it.node->name.c_str(),
-                       static_cast<long long>(value), static_cast<long long>(bad), static_cast<long long>(it.args.n)))
+  return Status(Code::kRange, format("gather '{}': index {} at position {} is outside an axis of {}", it.node->name,
+                                     value, bad, it.args.n))
       .with("op", "gather")
       .with("value", it.node->name);
 }
@@ -82,7 +77,7 @@ Status run_gather(const void* block, int64_t begin, int64_t end) {
 
 struct ConcatPiece {
   const std::byte* from;
-  int64_t bytes, at;  // of one outer index; where they begin in a row of the result
+  int64_t bytes, at;  // of one outer index, and where they go in a row of the result
 };
 struct ConcatBlock {
   std::byte* to;
@@ -126,17 +121,12 @@ Status run_concat(const void* block, int64_t begin, int64_t end) {
 
 }  // namespace
 
-const CpuKernel kCopyKernel = {
-    {.op = Op::kReshape, .name = "copy", .strided = 1}, loaded_bytes<CopyArgs>, encode_copy, run_loaded<CopyArgs>};
+constinit const CpuKernel kCopyKernel =
+    Row(Op::kReshape, "copy", nullptr, encode_copy, run_loaded<CopyArgs>, loaded_bytes<CopyArgs>).strided(1).kernel();
 
 void add_movement_rows(RowsByOp& by_op) {
-  rows_of(by_op, Op::kGather)
-      .push_back({{.op = Op::kGather, .name = "gather_rows", .refuse = refuse_gather},
-                  gather_bytes,
-                  encode_gather,
-                  run_gather});
-  rows_of(by_op, Op::kConcat)
-      .push_back({{.op = Op::kConcat, .name = "concat"}, concat_bytes, encode_concat, run_concat});
+  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_gather, encode_gather, run_gather));
+  add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, run_concat, concat_bytes));
 }
 
 }  // namespace rlx::cpu

@@ -40,8 +40,54 @@ T* data_or_null(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
-inline std::vector<CpuKernel>& rows_of(RowsByOp& by_op, Op op) {
-  return by_op[static_cast<size_t>(op)];
+// ---- a row of the table, one line: what every row says, then by name what differs ----
+
+using RefuseFn = std::string_view (*)(const KernelQuery&);
+using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
+using RunFn = Status (*)(const void* block, int64_t begin, int64_t end);
+using BytesFn = size_t (*)(const Step&);
+using CompileFn = std::shared_ptr<const void> (*)(const Graph&, const Node&);
+
+class Row {
+ public:
+  constexpr Row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run, BytesFn bytes) {
+    kernel_.op = op;
+    kernel_.name = name;
+    kernel_.refuse = refuse;
+    kernel_.encode = encode;
+    kernel_.run = run;
+    kernel_.args_bytes = bytes;
+  }
+
+  // Of each mask bit i is input i, or output i.
+  constexpr Row& strided(uint32_t inputs) { return kernel_.strided = inputs, *this; }
+  constexpr Row& unit_last(uint32_t inputs) { return kernel_.unit_last = inputs, *this; }
+  constexpr Row& optional_outputs(uint32_t outputs) { return kernel_.optional_outputs = outputs, *this; }
+  constexpr Row& form(int input, Form form) { return kernel_.form_input = input, kernel_.form = form, *this; }
+  constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
+  constexpr Row& path(Path path) { return kernel_.path = path, *this; }
+  constexpr Row& flushes_denormals() { return kernel_.keeps_denormals = false, *this; }
+
+  constexpr const CpuKernel& kernel() const { return kernel_; }
+
+ private:
+  CpuKernel kernel_;
+};
+
+// Over a loop in f32.
+template <class Args>
+constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+  return Row(op, name, refuse, encode, run_loaded<Args>, loaded_bytes<Args>).flushes_denormals();
+}
+
+// Over an argument block of its own.
+template <class Block>
+constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run) {
+  return Row(op, name, refuse, encode, run, [](const Step&) { return sizeof(Block); });
+}
+
+inline void add(RowsByOp& by_op, const Row& row) {
+  by_op[static_cast<size_t>(row.kernel().op)].push_back(row.kernel());
 }
 
 inline bool all_f32(const KernelQuery& query) {

@@ -80,22 +80,13 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
 }  // namespace
 
 void add_norm_rows(RowsByOp& by_op) {
-  rows_of(by_op, Op::kSoftmax)
-      .push_back({{.op = Op::kSoftmax, .name = "softmax_f32", .refuse = refuse_softmax},
-                  loaded_bytes<SoftmaxArgs>,
-                  encode_softmax,
-                  run_loaded<SoftmaxArgs>,
-                  false});
+  add(by_op, native<SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax));
   static constexpr std::pair<Op, std::string_view> kNorms[] = {{Op::kLayerNorm, "layer_norm_f32"},
                                                                {Op::kRmsNorm, "rms_norm_f32"},
                                                                {Op::kResidualLayerNorm, "residual_layer_norm_f32"},
                                                                {Op::kResidualRmsNorm, "residual_rms_norm_f32"}};
   for (auto [op, name] : kNorms)
-    rows_of(by_op, op).push_back({{.op = op, .name = name, .refuse = refuse_norm, .optional_outputs = 0b110},
-                                  loaded_bytes<NormArgs>,
-                                  encode_norm,
-                                  run_loaded<NormArgs>,
-                                  false});
+    add(by_op, native<NormArgs>(op, name, refuse_norm, encode_norm).optional_outputs(0b110));
 }
 
 }  // namespace rlx::cpu

@@ -172,11 +172,6 @@ std::string_view refuse_blas(const KernelQuery& query) {
 }
 
 template <DType kType>
-size_t blas_bytes(const Step&) {
-  return sizeof(SidesOf<kType>);
-}
-
-template <DType kType>
 void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
   auto& sides = *new (block) SidesOf<kType>();
   set_sides(view, sides);
@@ -190,35 +185,19 @@ Status run_blas(const void* block, int64_t begin, int64_t end) {
 }
 
 template <DType kType>
-CpuKernel blas_row(std::string_view name) {
-  return {{.op = Op::kMatmul, .name = name, .refuse = refuse_blas<kType>},
-          blas_bytes<kType>,
-          encode_blas<kType>,
-          run_blas<kType>};
+Row blas_row(std::string_view name) {
+  return with_block<SidesOf<kType>>(Op::kMatmul, name, refuse_blas<kType>, encode_blas<kType>, run_blas<kType>);
 }
 
 }  // namespace
 
 void add_product_rows(RowsByOp& by_op) {
-  for (Op op : {Op::kLinear, Op::kMatmul})
-    rows_of(by_op, op).push_back({{.op = op,
-                                   .name = op == Op::kLinear ? "linear_f32_packed" : "matmul_f32_packed",
-                                   .refuse = refuse_packed,
-                                   .form_input = 1,
-                                   .form = kPanels},
-                                  loaded_bytes<ProductArgs>,
-                                  encode_packed,
-                                  run_loaded<ProductArgs>,
-                                  false});
-  rows_of(by_op, Op::kMatmul)
-      .push_back({{.op = Op::kMatmul, .name = "matmul_f32", .refuse = refuse_strided, .strided = 3},
-                  loaded_bytes<MatmulArgs>,
-                  encode_strided,
-                  run_loaded<MatmulArgs>,
-                  false});
-  for (const CpuKernel& row : {blas_row<DType::kF64>("matmul_f64_blas"), blas_row<DType::kC64>("matmul_c64_blas"),
-                               blas_row<DType::kC128>("matmul_c128_blas")})
-    rows_of(by_op, Op::kMatmul).push_back(row);
+  add(by_op, native<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, kPanels));
+  add(by_op, native<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, kPanels));
+  add(by_op, native<MatmulArgs>(Op::kMatmul, "matmul_f32", refuse_strided, encode_strided).strided(0b11));
+  add(by_op, blas_row<DType::kF64>("matmul_f64_blas"));
+  add(by_op, blas_row<DType::kC64>("matmul_c64_blas"));
+  add(by_op, blas_row<DType::kC128>("matmul_c128_blas"));
 }
 
 }  // namespace rlx::cpu

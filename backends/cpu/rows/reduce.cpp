@@ -55,13 +55,7 @@ void encode_reduce(const StepView& view, const Caps&, void* block, Launch& launc
 }  // namespace
 
 void add_reduce_rows(RowsByOp& by_op) {
-  rows_of(by_op, Op::kReduce)
-      .push_back({{.op = Op::kReduce, .name = "reduce_f32", .refuse = refuse_reduce},
-                  loaded_bytes<ReduceArgs>,
-                  encode_reduce,
-                  run_loaded<ReduceArgs>,
-                  false,
-                  compile_reduce});
+  add(by_op, native<ReduceArgs>(Op::kReduce, "reduce_f32", refuse_reduce, encode_reduce).compile(compile_reduce));
 }
 
 }  // namespace rlx::cpu

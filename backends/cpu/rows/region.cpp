@@ -13,16 +13,12 @@ namespace {
 std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node) {
   auto program = std::make_shared<RegionProgram>();
   [[maybe_unused]] std::string_view why = build_region(graph, node, *program);
-  return program;  // `refuse` has built it before: it is whole
+  return program;  // `refuse` has built it before, so this succeeds
 }
 
 std::string_view refuse_region(const KernelQuery& query) {
   RegionProgram program;
   return build_region(query.graph, query.node, program);
-}
-
-size_t region_bytes(const Step&) {
-  return sizeof(Loaded<RegionArgs>);
 }
 
 void set_strides(RegionInput& input, const View& view, std::span<const int64_t> dims) {
@@ -62,16 +58,10 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
 
 void add_region_rows(RowsByOp& by_op) {
   for (Op op : region_ops())
-    rows_of(by_op, op).push_back({{.op = op,
-                                   .name = "region_f32",
-                                   .path = op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative,
-                                   .refuse = refuse_region,
-                                   .strided = 0xffffffff},
-                                  region_bytes,
-                                  encode_region,
-                                  run_loaded<RegionArgs>,
-                                  false,
-                                  compile_region});
+    add(by_op, native<RegionArgs>(op, "region_f32", refuse_region, encode_region)
+                   .path(op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative)
+                   .strided(~0U)
+                   .compile(compile_region));
 }
 
 }  // namespace rlx::cpu

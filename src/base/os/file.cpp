@@ -31,7 +31,7 @@ Code code_of(int error) {
 
 Status failed(const char* verb, const std::string& path, int error) {
   std::string why = std::generic_category().message(error);  // thread-safe, unlike strerror
-  return Status(code_of(error), format("cannot %s \"%s\": %s", verb, path.c_str(), why.c_str()));
+  return Status(code_of(error), format("cannot {} \"{}\": {}", verb, path, why));
 }
 
 class Descriptor {
@@ -43,7 +43,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int close() { return ::close(std::exchange(fd_, -1)); }  // for who must know that the last write arrived
+  int close() { return ::close(std::exchange(fd_, -1)); }  // for callers that must know whether all was written
 
  private:
   int fd_;
@@ -55,7 +55,7 @@ Result<size_t> size_of(const Descriptor& file, const std::string& path) {
   if (fstat(file.get(), &info) != 0) return failed("open", path, errno);
   if (S_ISDIR(info.st_mode)) return failed("open", path, EISDIR);
   if (!S_ISREG(info.st_mode)) {
-    return Status(Code::kInvalidArgument, format("cannot open \"%s\": not a regular file", path.c_str()));
+    return Status(Code::kInvalidArgument, format("cannot open \"{}\": not a regular file", path));
   }
   return static_cast<size_t>(info.st_size);
 }
@@ -73,7 +73,7 @@ Status write_all(const Descriptor& file, const std::string& path, std::span<cons
 // A new file beside `path`; the counter keeps two threads of this process apart, the id two processes.
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> counter{0};
-  return format("%s.%ld.%u.tmp", path.c_str(), static_cast<long>(getpid()), counter.fetch_add(1));
+  return format("{}.{}.{}.tmp", path, getpid(), counter.fetch_add(1));
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return failed("open", path, errno);
   size_t expected = RLX_TRY(size_of(file, path));  // 0 for the files of /proc, whatever they hold
-  auto too_long = [&] { return Status(Code::kRange, format("\"%s\" has more than %zu bytes", path.c_str(), limit)); };
+  auto too_long = [&] { return Status(Code::kRange, format("\"{}\" has more than {} bytes", path, limit)); };
   if (expected > limit) return too_long();
   std::string text;
   for (size_t done = 0;;) {

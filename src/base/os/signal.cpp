@@ -13,10 +13,9 @@
 
 namespace rlx {
 
-static constexpr int kPausesPerLook = 32;  // at the clock, which costs more than a pause
+static constexpr int kPausesPerLook = 32;  // reading the clock costs more than a pause
 
-// Looks until `done` is true or the time is over; says whether it came true. Most waits end before the first look at
-// the clock.
+// Spins until `done` is true or the time is over, and returns `done`. Most waits end before the clock is read once.
 template <class Done>
 static bool spin(int microseconds, Done done) {
   auto look = [&] {

@@ -11,7 +11,7 @@ namespace rlx {
 // How long a waiter spins before it sleeps. Short where threads outnumber cores: the one waited for needs the core.
 constexpr int kSpinMicroseconds = 100;
 
-// Counts how often it was raised. Who waits names the last count that he has seen, so no raise is lost.
+// Counts how often it was raised. A waiter passes the last count that it saw, so it misses no raise.
 class Signal {
  public:
   uint32_t now() const { return count_.load(std::memory_order_seq_cst); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool. Chunks are claimed by a compare-and-swap on the share that they belong to. Who has claimed one keeps the
-// step alive until he has counted it as finished, and reads what the caller owns in between only: so a thread may come
-// late to a step, or sleep through many, and the caller never waits for it to leave.
+// The pool. A thread claims a chunk by a compare-and-swap on the share that the chunk belongs to. The step stays alive
+// until every claimed chunk is counted as finished, and a thread reads what the caller owns only while it has a claim.
+// So a thread may come late to a step, or sleep through many, and the caller never waits for it to leave.
 #include "base/os/thread_pool.h"
 
 #include <pthread.h>
@@ -73,7 +73,7 @@ class Crew {
   std::atomic<bool> busy_{false};
   std::atomic<bool> leaving_{false};
 
-  // The step of now. Only who has claimed one of its chunks may look.
+  // The current step. Only a thread that has claimed one of its chunks may read these.
   const ChunkFn* fn_ = nullptr;
   int64_t n_ = 0, grain_ = 1;
 
@@ -100,7 +100,7 @@ void* Crew::main(void* argument) {
   Worker& worker = *static_cast<Worker*>(argument);
   Crew& crew = *worker.crew;
   fesetenv(FE_DFL_ENV);  // not the mode of whoever happened to start this thread
-  pthread_setname_np(pthread_self(), format("rlx-%d", worker.index).c_str());
+  pthread_setname_np(pthread_self(), format("rlx-{}", worker.index).c_str());
   cpu_set_t mask = crew.mask_;
   if (!crew.cores_.empty()) {
     CPU_ZERO(&mask);
@@ -129,8 +129,8 @@ void Crew::start(int workers) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// With pin: a caller that happens to stand on another worker's core is moved to its own. It may leave again: its mask
-// is the host's and is restored at once.
+// With pin: moves a caller that runs on another worker's core to its own. Its mask belongs to the host and is restored
+// at once, so the caller may move away again.
 void Crew::bring_caller_home() const {
   if (cores_.empty() || sched_getcpu() == cores_[0]) return;
   cpu_set_t before, home;
@@ -252,7 +252,7 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
   services.parallel_for(services.user, static_cast<size_t>(std::min(most, workers())), take, &work);
-  work.take();  // whatever a host that skipped calls has left
+  work.take();  // what is left where the host skipped calls
 }
 
 }  // namespace rlx

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of one env. A caller shares out chunks of work, one step after another; the pool's threads take what they
-// get to, and nobody waits for a thread that has taken nothing: one that lost its core to another program only helps
-// less. Invariant: how work is cut into chunks depends on its size alone, never on the number of threads, so results do
-// not.
+// The threads of one env. A caller shares out chunks of work, one step after another, and the pool's threads take them.
+// Nobody waits for a thread that has taken nothing: one that lost its core to another program only helps less.
+// Invariant: how work is cut into chunks depends on its size alone. So results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +39,7 @@ class Team {
 
 struct PoolOptions {
   static constexpr int kAllCores = -1;
-  int threads = kAllCores;  // that take part, the caller included; 0 and 1: no thread is ever made
+  int threads = kAllCores;  // the caller included; 0 and 1: no thread is ever made
   bool pin = false;         // every worker to a core of its own
 };
 
@@ -57,7 +56,7 @@ class ThreadPool {
   // The most workers that a run may have, at least 1. The first call reads the topology of the machine (about 2 ms).
   int workers() const;
 
-  // False: the threads are the host's, which may run jobs one after another, so that none may wait for another.
+  // False: the threads are the host's. It may run jobs one after another, so no job may wait for another.
   bool has_teams() const { return host_->has_own_threads(); }
 
   // Calls job with up to `most` workers for its steps, the caller among them. Without teams, the caller is alone.

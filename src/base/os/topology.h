@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the threads of this process may run on: cores by hwloc, the affinity mask, the CPU quota of the cgroup.
-// Every answer is that of the moment of the call; nothing is kept and no thread is moved.
+// Each call asks the system again; nothing is kept and no thread is moved.
 #pragma once
 
 #include <string>

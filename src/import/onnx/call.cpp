@@ -28,7 +28,7 @@ Expr Call::in(size_t i) {
 const ValueType& Call::type(size_t i) {
   static const ValueType kNothing;
   if (has(i)) return in_[i]->type;
-  fail(Code::kData, format("input %zu is missing", i));
+  fail(Code::kData, format("input {} is missing", i));
   return kNothing;
 }
 
@@ -140,11 +140,11 @@ Outputs Call::ops(std::string_view name, std::span<const Expr> in, const NamedAt
 
 Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
   Axes normal;
-  if (axes.size() > kMaxRank) return fail(Code::kShape, format("%zu axes", axes.size())), normal;
+  if (axes.size() > kMaxRank) return fail(Code::kShape, format("{} axes", axes.size())), normal;
   auto limit = static_cast<int64_t>(rank);
   for (int64_t axis : axes) {
     if (axis < -limit || axis >= limit) {
-      fail(Code::kRange, format("axis %lld of a value of rank %zu", static_cast<long long>(axis), rank));
+      fail(Code::kRange, format("axis {} of a value of rank {}", axis, rank));
       axis = 0;
     }
     normal.push_back(axis < 0 ? axis + limit : axis);

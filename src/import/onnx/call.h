@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the builder of one ONNX node kind works with: its inputs as expressions or as sizes, its attributes, its
-// outputs. Getters never fail on the spot: the first problem stays with the call, and the importer looks at it once, at
-// the end.
+// outputs. A getter does not return its failure: the call keeps the first one, and the importer asks for it at the end.
 #pragma once
 
 #include <optional>
@@ -19,7 +18,7 @@ class Call;
 class Importer;
 
 // A small integer or bool tensor whose elements are known as numbers or as expressions over the model's sizes
-// (OPS.md D6). Shape arithmetic is done on these; no op is made for it.
+// (semantics.md S7). Shape arithmetic is done on these; no op is made for it.
 struct Sizes {
   DType dtype = DType::kI64;
   std::vector<int64_t> dims;
@@ -54,7 +53,7 @@ struct NodeKind {
   std::optional<Sizes> (*fold)(Call& call) = nullptr;  // the result as sizes, where it can be told
   AttrRow attrs[2] = {};
   std::string_view domain = {};  // "": ai.onnx
-  bool control = false;          // works on the walk itself, so never on values aside
+  bool control = false;          // changes the importer itself, so it may not be tried aside
 };
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();
@@ -100,7 +99,7 @@ class Call {
   std::vector<double> f64s(std::string_view name);
   const TensorProto* tensor(std::string_view name);
   const GraphProto* graph(std::string_view name);
-  void ignore(std::string_view name);  // an attribute that says nothing to us
+  void ignore(std::string_view name);  // an attribute that has no meaning for us
 
   // ---- results ----
   // An op of ours by name; a row that is not there makes the node unsupported.

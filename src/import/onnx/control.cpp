@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds that work on the import itself: literals, and branches that are known.
+// ONNX node kinds that are decided while importing: literals, and branches whose condition is known.
 #include "import/onnx/call.h"
 #include "import/onnx/importer.h"
 

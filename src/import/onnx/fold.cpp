@@ -9,7 +9,7 @@ namespace {
 
 using Item = std::optional<Dim>;
 
-// The dims of a broadcast of literal dims, or nullopt where they disagree (inference will say so).
+// The dims of a broadcast of literal dims; nullopt where they disagree, which inference will report.
 std::optional<std::vector<int64_t>> broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   std::vector<int64_t> dims(std::max(a.size(), b.size()));
   for (size_t i = 0; i < dims.size(); i++) {

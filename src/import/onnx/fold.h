@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape arithmetic of ONNX graphs on symbolic sizes (OPS.md D6). A fold answers the node's result if it can be told for
-// every size of the model's symbols, else nullopt: then the node computes at run time.
+// Shape arithmetic of ONNX graphs on symbolic sizes (semantics.md S7). A fold answers the node's result if it can be
+// told for every size of the model's symbols, else nullopt: then the node computes at run time.
 #pragma once
 
 #include <optional>

@@ -114,7 +114,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel) {
   std::string_view automatic = call.text("auto_pad", "NOTSET");
   if (n == 0 || window.kernel.size() != n || window.strides.size() != n || window.dilation.size() != n ||
       pads.size() != 2 * n) {
-    call.fail(Code::kData, format("kernel, strides, dilations and pads do not suit %zu spatial axes", n));
+    call.fail(Code::kData, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
     return window;
   }
   for (size_t i = 0; i < n; i++) {

@@ -68,8 +68,7 @@ Status Importer::check_opsets() {
   int64_t opset = opset_of("");
   if (opset >= kMinOpset && opset <= kMaxOpset) return {};
   return Status(Code::kUnsupported,
-                format("ONNX model: opset %lld of ai.onnx; %lld to %lld can be read", static_cast<long long>(opset),
-                       static_cast<long long>(kMinOpset), static_cast<long long>(kMaxOpset)))
+                format("ONNX model: opset {} of ai.onnx; {} to {} can be read", opset, kMinOpset, kMaxOpset))
       .with("got", std::to_string(opset));
 }
 
@@ -102,7 +101,7 @@ Status Importer::add_input(const ValueInfoProto& info) {
 
 Status Importer::add_initializers(const GraphProto& graph) {
   if (graph.sparse_initializers)
-    return Status(Code::kUnsupported, format("ONNX model: %zu sparse initializers", graph.sparse_initializers));
+    return Status(Code::kUnsupported, format("ONNX model: {} sparse initializers", graph.sparse_initializers));
   for (const TensorProto& tensor : graph.initializer)
     RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = true}));
   return {};
@@ -112,7 +111,7 @@ Status Importer::add_outputs(const GraphProto& graph) {
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
     Expr result = expr(*RLX_TRY(find(output.name)), builder);
-    RLX_TRY(Status(builder.status()));
+    RLX_TRY(builder.status());
     RLX_TRY(out_.graph.add_output(output.name, result.value()));
   }
   return {};
@@ -225,8 +224,7 @@ void Importer::refuse(const NodeProto& node, const std::string& why) {
 
 Status Importer::refused() const {
   std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
-  for (const auto& [kind, count] : refused_)
-    message += format(" [%s; %zu node%s]", kind.c_str(), count, &"s"[count == 1]);
+  for (const auto& [kind, count] : refused_) message += format(" [{}; {}]", kind, plural(count, "node"));
   return Status(Code::kUnsupported, message).with("value", first_refused_).with("op", refused_[0].first);
 }
 
@@ -299,14 +297,14 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
     if (node.output[i].empty()) continue;
     const OnnxValue& result = results[i];
     if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused)
-      return Status(Code::kUnsupported, format("its output %zu", i));
+      return Status(Code::kUnsupported, format("its output {}", i));
     RLX_TRY(check_dims(result.type.dims));
     RLX_TRY(define(node.output[i], std::move(results[i])));
   }
   return {};
 }
 
-// Small, and the same bits wherever it is computed: math=strict must not fold what is not (DESIGN.md 3).
+// Small, and the same bits wherever it is computed (semantics.md R5).
 static bool may_fold(const OpInfo& info, std::span<const ValueType> out) {
   bool exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
   for (const ValueType& type : out) {
@@ -330,7 +328,7 @@ bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const 
   Builder builder(aside);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   kind.build(call);
-  if (!call.status().ok()) return false;  // said again, with its reason, when it is built in the graph
+  if (!call.status().ok()) return false;  // the builder will report it, with its reason
   for (const Node& step : aside.nodes())
     if (!may_fold(aside.info(step), step.out)) return false;
   for (size_t i = 0; i < call.results().size(); i++) {
@@ -357,7 +355,7 @@ Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph) {
   };
   Status status = walk();
   scopes_.pop_back();
-  RLX_TRY(std::move(status));
+  RLX_TRY(status);
   return outputs;
 }
 

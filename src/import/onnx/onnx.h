@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs: OPS.md 7. Sizes keep the model's names and
+// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs. Sizes keep the model's names and
 // expressions; shape arithmetic is evaluated here and leaves no op behind.
 #pragma once
 

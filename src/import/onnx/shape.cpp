@@ -10,7 +10,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// Bounds of slices mean "past the end" beyond this (OPS.md 7).
+// Files write a bound of a slice beyond this, such as 2^63 - 1, where they mean the end.
 constexpr int64_t kFarBound = int64_t{1} << 47;
 
 // ---- one order of elements, other dims ----
@@ -31,7 +31,7 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
   std::vector<Dim> result;
   for (size_t i = 0; i < dims.size(); i++) {
     bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis %zu is %s, not 1", i, dims[i].text().c_str()));
+    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis {} is {}, not 1", i, dims[i]));
     if (!named && !(all && dims[i].is(1))) result.push_back(dims[i]);
   }
   return result;
@@ -78,7 +78,7 @@ void build_view(Call& call) {
   call.out(0, reshape(call.in(0), std::move(dims)));
 }
 
-// Sizes keep their order; a -1 of a reshape is what their number leaves.
+// Sizes keep their order; -1 stands for as many elements as are left.
 template <std::vector<Dim> (*kDims)(Call&)>
 Folded fold_view(Call& call) {
   const Sizes* x = call.sizes(0);
@@ -106,7 +106,7 @@ Folded fold_identity(Call& call) {
   return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
 }
 
-// Inference only; the mask that it may also answer is all true.
+// At inference it is the identity; its second output, the mask, is all true.
 void build_dropout(Call& call) {
   for (const char* unused : {"ratio", "seed", "is_test"}) call.ignore(unused);
   if (call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0})

@@ -78,7 +78,7 @@ Result<uint64_t> parse_number(std::string_view key, std::string_view text) {
 
 Result<DType> dtype_of(int32_t element_type) {
   if (element_type < 0 || static_cast<size_t>(element_type) >= std::size(kElementTypes))
-    return Status(Code::kData, format("there is no ONNX element type %d", element_type));
+    return Status(Code::kData, format("there is no ONNX element type {}", element_type));
   const ElementType& type = kElementTypes[element_type];
   if (type.dtype != DType::kNone) return type.dtype;
   return Status(Code::kUnsupported, "elements of the ONNX type " + std::string(type.name)).with("got", type.name);
@@ -124,10 +124,8 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
   if (!has_length && size) length = static_cast<uint64_t>(*size);
   if (offset > file.bytes.size() || length > file.bytes.size() - offset)
-    return Status(
-        Code::kData,
-        format("bytes %llu to %llu of its external file '%s', which has %zu", static_cast<unsigned long long>(offset),
-               static_cast<unsigned long long>(offset) + length, file.path.c_str(), file.bytes.size()));
+    return Status(Code::kData, format("bytes {} to {} of its external file '{}', which has {}", offset, offset + length,
+                                      file.path, file.bytes.size()));
   return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
 }
 

@@ -167,9 +167,8 @@ class Parser {
     if (!info) return unknown_op(op);
     Value first = RLX_TRY(info->is(kLeaf) ? parse_leaf(*info, labels[0], op) : parse_call(*info, labels, op));
     if (labels.size() > graph_.node(first).out.size())
-      return in_.error_at(labels.back().at,
-                          format("%s has %zu output%s, not %zu", op.text.c_str(), graph_.node(first).out.size(),
-                                 &"s"[graph_.node(first).out.size() == 1], labels.size()));
+      return in_.error_at(labels.back().at, format("{} has {}, not {}", op.text,
+                                                   plural(graph_.node(first).out.size(), "output"), labels.size()));
     for (size_t i = 0; i < labels.size(); i++) RLX_TRY(define(labels[i], Value{first.node, static_cast<uint32_t>(i)}));
     return parse_types(labels, first);
   }

@@ -160,7 +160,7 @@ Scanner::Position Scanner::position(size_t at) const {
 }
 
 std::string Scanner::prefix(Position position) const {
-  return form_ == kFile ? format("%zu:%zu: ", position.line, position.column) : format("column %zu: ", position.column);
+  return form_ == kFile ? format("{}:{}: ", position.line, position.column) : format("column {}: ", position.column);
 }
 
 Status Scanner::error_at(size_t at, std::string message) const {

@@ -36,7 +36,7 @@ class Scanner {
 
   Status error(std::string message) const { return error_at(at_, std::move(message)); }
   Status error_at(size_t at, std::string message) const;
-  // A failure of someone else, as one of this place.
+  // A failure from elsewhere, with this place before its message.
   Status located(size_t at, Status status) const;
 
  private:

@@ -81,7 +81,7 @@ static Result<std::vector<std::byte>> read_numbers(Scanner& in, DType dtype) {
       bytes.insert(bytes.end(), first, first + sizeof element);
     }
   });
-  RLX_TRY(std::move(status));
+  RLX_TRY(status);
   return bytes;
 }
 
@@ -110,8 +110,8 @@ Result<Tensor> scan_tensor(Scanner& in) {
   auto expected = count ? byte_size(type.dtype, *count) : std::nullopt;
   if (!expected || static_cast<size_t>(*expected) != bytes.size()) {
     size_t unit = numbers ? static_cast<size_t>(element_bytes(type.dtype)) : 1;
-    return in.error_at(start, format("%s does not have %zu %s", text_of(type).c_str(), bytes.size() / unit,
-                                     numbers ? "elements" : "bytes"));
+    return in.error_at(start,
+                       format("{} does not have {} {}", type, bytes.size() / unit, numbers ? "elements" : "bytes"));
   }
   auto tensor = Tensor::create(type.dtype, dims);
   if (!tensor.ok()) return in.located(start, std::move(tensor).status());

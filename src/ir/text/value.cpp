@@ -32,7 +32,7 @@ Result<ValueType> scan_type(Scanner& in) {
     in.skip_blanks();
     size_t at = in.at();
     type.dims.push_back(RLX_TRY(located_dim(in, at, in.expression(",]"))));
-    if (type.dims.size() > kMaxRank) return in.error_at(at, format("the rank is above the limit of %zu", kMaxRank));
+    if (type.dims.size() > kMaxRank) return in.error_at(at, format("the rank is above the limit of {}", kMaxRank));
   }
   return type;
 }
@@ -46,7 +46,7 @@ static std::optional<AttrValue> integer_of(std::string_view word) {
   return value;
 }
 
-// An integer, an f64, or nothing. "inf" and "nan" alone are words: whoever expects a number takes them as such.
+// An integer, an f64, or nothing. "inf" and "nan" are words here; a reader that expects a number accepts them.
 static std::optional<AttrValue> number_of(std::string_view word) {
   if (auto integer = integer_of(word)) return integer;
   if (word.find_first_of("0123456789") == word.npos || word.find_first_of("nN(") != word.npos) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise composites, bitcast and the parts of complex numbers: OPS.md 6.1 and 6.2, closed forms, special values.
+// Elementwise composites, bitcast and the parts of complex numbers: golden values, closed forms, special values.
 #include "op_test.h"
 #include "ops/act.h"
 #include "ops/attr_defs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms, attention and rope: the golden values of OPS.md 6.5 in oracle mode, and shapes that would broadcast by
+// Norms, attention and rope: golden values in oracle mode, and shapes that would broadcast by
 // accident.
 #include "op_test.h"
 

@@ -106,7 +106,7 @@ TEST(linalg, qr_and_svd_reconstruct_tall_square_wide_and_rank_deficient_matrices
   for (auto [m, n] : {std::pair<int64_t, int64_t>{5, 3}, {4, 4}, {3, 6}, {1, 4}, {6, 1}})
     for (bool deficient : {false, true})
       for (bool full : {false, true}) {
-        SCOPED_TRACE(format("%d x %d, full %d, deficient %d", int(m), int(n), full, deficient));
+        SCOPED_TRACE(format("{} x {}, full {}, deficient {}", m, n, full, deficient));
         Tensor a = noise(m, n, static_cast<uint32_t>(m * 10 + n));
         for (int64_t i = 0; i < m && deficient; i++)  // the last column repeats the first, or is zero
           a.as<double>()[i * n + n - 1] = n > 1 ? a.as<double>()[i * n] : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools, fused convolution, quantisation, einsum: golden values of OPS.md 6.4 and 6.8, and what they refuse. The bulk
+// Pools, fused convolution, quantisation, einsum: golden values, and what they refuse. The bulk
 // of their values stands in samples/layers.golden.
 #include "op_test.h"
 

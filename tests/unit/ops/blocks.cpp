@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block-quantised types: the golden values of OPS.md 6.8, and their use by dequantize, matmul and gather.
-#include "op_test.h"
+// Block-quantised types: golden values, and their use by dequantize, matmul and gather.
 #include "ops/blocks.h"
+#include "op_test.h"
 
 namespace rlx::test {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "errors.h"
-#include "onnx_maker.h"
+#include "tests/unit/import/onnx_maker.h"
 
 namespace rlx::errors {
 

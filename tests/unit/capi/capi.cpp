@@ -15,7 +15,7 @@ namespace rlx::capi {
 
 TEST(capi, version_text_follows_the_number) {
   EXPECT_EQ(rlx_version_string(),
-            format("%d.%d.%d", RLX_VERSION / 1000000, RLX_VERSION / 1000 % 1000, RLX_VERSION % 1000));
+            format("{}.{}.{}", RLX_VERSION / 1000000, RLX_VERSION / 1000 % 1000, RLX_VERSION % 1000));
   EXPECT_EQ(rlx_version(), static_cast<uint32_t>(RLX_VERSION));
 }
 
