@@ -2,6 +2,7 @@
 #include "compile/compile.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/json.h"
 #include "base/os/file.h"
@@ -70,9 +71,12 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
 // Params that only sub-graphs read become params of the program too: that is where they are set.
 static Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
+  std::unordered_set<std::string> known;
+  for (auto list : {given.inputs(), given.params()})
+    for (uint32_t leaf : list) known.insert(given.leaf_name(leaf));
   for (const Node& node : given.nodes())
     for (const BodyParam& param : body_params(node))
-      if (!graph.find_leaf(param.name)) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+      if (known.insert(param.name).second) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
   return graph;
 }
 
@@ -104,13 +108,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options) {
   auto source = std::make_shared<CompiledGraph>();
   Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
-  std::vector<const Kernel*> kernels(graph.nodes().size(), nullptr);
-  for (uint32_t i = 0; i < kernels.size(); i++)
-    if (!graph.info(graph.node(i)).is(kLeaf) && !is_resident(graph, {i, 0}))
-      kernels[i] = find_kernel(device, options, graph, i).kernel;
   source->device = &device;
-  source->lowered = std::make_shared<const Lowered>(
-      lower(std::move(graph), options.kernels, std::move(kernels), device.info().prologue));
+  auto kernel_of = [&](const Graph& of, uint32_t node) { return find_kernel(device, options, of, node).kernel; };
+  source->lowered = lower(graph, options.kernels, kernel_of, !device.info().prologue);
   source->pieces = RLX_TRY(split_prologue(*source->lowered));
   source->options = std::move(options);
   return std::shared_ptr<const CompiledGraph>(std::move(source));

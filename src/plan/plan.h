@@ -4,37 +4,59 @@
 // region that are alive at the same step never overlap, at any sizes up to the upper ones.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
+#include "base/hash.h"
 #include "ir/graph.h"
 #include "plan/kernel.h"
 #include "plan/phase.h"
 
 namespace rlx {
 
+struct Lowered;
+
 // A value that is computed when params are set, in the form that its readers want.
 struct Resident {
-  Value value;
+  Value value;                     // of the graph of `scope`
+  const Lowered* scope = nullptr;  // the program, or the body that reads it
   const Kernel* kernel = nullptr;  // whose form it is, for node `reader`; null: dense as it is
   uint32_t reader = 0;
   std::string packing;
   size_t bytes = 0;
 };
 
+// A body of a node. Its residents stand in the list around it from `first_resident` on.
+struct LoweredBody {
+  std::shared_ptr<const Lowered> lowered;
+  uint32_t first_resident = 0;
+};
+
 // A graph with a kernel chosen for every node that runs: what plans of all sizes have in common.
 struct Lowered {
   Graph graph;
   KernelOptions options;
-  std::vector<Phase> phases;           // by node
-  std::vector<const Kernel*> kernels;  // by node; null for leaves and resident nodes
-  std::vector<Resident> residents;
-  uint32_t resident_of(uint32_t reader, size_t input) const;  // index into residents
-  uint32_t dense_resident(Value value) const;
+  std::vector<Phase> phases;                            // by node
+  std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
+  std::vector<Resident> residents;                      // its own, then those of its bodies
+  std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of control_bodies
+
+  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
+  uint32_t dense_resident(Value value) const { return of_value.at(key(value)); }
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options}; }
+
+  static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
+  std::unordered_map<uint64_t, uint32_t> of_value;  // a dense value to its index in `residents`
+  std::unordered_map<uint64_t, uint32_t> of_input;  // an input of a reader to the index of what it reads
 };
-Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> kernels, bool with_prologue);
+
+using KernelOf = FunctionRef<const Kernel*(const Graph&, uint32_t node)>;
+// `whole`: for a device that wants the graph as it is, with nothing prepared and no plans for its bodies.
+std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole);
 
 using SizeId = uint32_t;  // into Plan::sizes
 
@@ -89,16 +111,27 @@ struct PlanSlot {
 
 using UpperSizes = std::vector<std::pair<std::string, int64_t>>;
 
+// For maps that are asked by views of their keys.
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return hash64(text); }
+};
+
 struct Plan {
+  static constexpr uint32_t kNoSymbol = UINT32_MAX;
+
   std::shared_ptr<const Lowered> lowered;
   std::vector<PlanSymbol> symbols;
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> symbol_ids;
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
   std::vector<PlanBuffer> buffers;
   std::vector<PlanSlot> inputs, outputs;
+  std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its sizes
   int64_t arena_bytes = 0, sized_bytes = 0;
 
+  uint32_t symbol(std::string_view name) const;  // or kNoSymbol
   // The last step before which a symbol of this dim becomes known in the run; kGiven where all are known before it.
   uint32_t known_at(const Dim& dim) const;
   const Graph& graph() const { return lowered->graph; }

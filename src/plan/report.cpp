@@ -51,12 +51,16 @@ std::string plan_text(const Plan& plan) {
 
 // The most bytes of the arena that are alive at one step: what no packing can go below.
 static int64_t peak_bytes(const Plan& plan) {
-  int64_t peak = 0;
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);  // from the step before to this one
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.base != kArenaBase || buffer.first > buffer.last) continue;
+    change[buffer.first] += buffer.bytes;
+    change[buffer.last + 1] -= buffer.bytes;
+  }
+  int64_t peak = 0, alive = 0;
   for (uint32_t step = 0; step < plan.steps.size(); step++) {
-    int64_t alive = static_cast<int64_t>(plan.steps[step].scratch_bytes);
-    for (const PlanBuffer& buffer : plan.buffers)
-      if (buffer.base == kArenaBase && buffer.first <= step && step <= buffer.last) alive += buffer.bytes;
-    peak = std::max(peak, alive);
+    alive += change[step];
+    peak = std::max(peak, alive + static_cast<int64_t>(plan.steps[step].scratch_bytes));
   }
   return peak;
 }
@@ -64,9 +68,9 @@ static int64_t peak_bytes(const Plan& plan) {
 static void write_residents(JsonWriter& json, const Plan& plan) {
   json.key("resident").begin_array();
   for (const Resident& resident : plan.lowered->residents) {
-    const ValueType& type = plan.graph().type(resident.value);
+    const ValueType& type = resident.scope->graph.type(resident.value);
     json.begin_object()
-        .member("value", std::string_view(plan.graph().describe(resident.value.node)))
+        .member("value", std::string_view(resident.scope->graph.describe(resident.value.node)))
         .member("type", std::string_view(text_of(type)));
     if (resident.kernel)
       json.member("form", std::string_view(resident.packing)).member("bytes", uint64_t{resident.bytes});

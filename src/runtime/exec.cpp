@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/json.h"
 #include "runtime/convert.h"
@@ -22,6 +23,7 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   exec->given_.reserve(plan.inputs.size());
   exec->bases_.resize(plan.base_count());
   exec->changed_bases_.reserve(plan.base_count());
+  exec->is_changed_.resize(plan.base_count(), false);
   exec->state_ = RLX_TRY(program->executable().make_state());
   exec->program_ = std::move(program);
   exec->place_base(kArenaBase, exec->arena_.data());
@@ -296,8 +298,7 @@ Status Exec::place_slots() {
 void Exec::place_base(uint32_t base, std::byte* data) {
   if (bases_[base].host == data) return;
   bases_[base].host = data;
-  if (std::find(changed_bases_.begin(), changed_bases_.end(), base) == changed_bases_.end())
-    changed_bases_.push_back(base);
+  if (!std::exchange(is_changed_[base], 1)) changed_bases_.push_back(base);
 }
 
 Status Exec::prepare() {
@@ -356,6 +357,7 @@ Status Exec::run() {
   args.cancel = &cancel_;
   args.threads = program_->source().options.threads;
   Status status = program_->executable().run(args);
+  for (uint32_t base : changed_bases_) is_changed_[base] = false;
   changed_bases_.clear();
   sizes_.forget_changes();
   if (!status.ok()) return status;

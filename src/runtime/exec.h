@@ -102,6 +102,7 @@ class Exec {
 
   std::vector<Binding> bases_;
   std::vector<uint32_t> changed_bases_;  // since the last run; capacity for all
+  std::vector<uint8_t> is_changed_;      // by base: it stands in changed_bases_
   std::unique_ptr<ExecState> state_;
   std::atomic<bool> cancel_{false};
 };

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compile/compile.h"
@@ -76,7 +77,9 @@ class Program : public std::enable_shared_from_this<Program> {
   bool shares_params_ = false;  // they are the model's to set
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<Executable> executable_;
+  using SlotIndices = std::unordered_map<std::string, size_t, TextHash, std::equal_to<>>;
   std::vector<Slot> slots_[3];
+  SlotIndices slot_of_[3];  // by name
   std::mutex pool_mutex_;
   std::vector<std::unique_ptr<Exec>> idle_;  // for run(); each holds no reference to this program while it is here
 };

@@ -33,10 +33,10 @@ class SizeState {
   std::span<const int64_t> values() const { return values_; }    // by SizeId
   std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
   std::span<const SizeId> changed() const { return changed_; }
-  void forget_changes() { changed_.clear(); }
+  void forget_changes();
 
   // A size that the run has computed. Checks the guards that it completes.
-  Status set_fresh(const Plan& plan, uint32_t symbol, int64_t size);
+  Status set_fresh(const Plan& plan, uint32_t fresh, int64_t size);
 
  private:
   Status evaluate_table(const Plan& plan);
@@ -45,6 +45,7 @@ class SizeState {
   std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1
   std::vector<int64_t> next_, next_symbols_;        // while they are being resolved
   std::vector<SizeId> changed_;
+  std::vector<uint8_t> is_changed_;  // by SizeId: it stands in changed_
 };
 
 // The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.
