@@ -8,16 +8,19 @@
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/rebuild.h"
+#include "plan/control.h"
 #include "plan/views.h"
 
 namespace rlx {
 
 // The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of it works on symbolic
 // sizes.
-static constexpr struct {
+struct Pass {
   std::string_view name;
   PassFn run;
-} kPasses[] = {
+};
+static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
     {"fuse", fuse_composites},             // composites that this device has a kernel for
@@ -45,6 +48,7 @@ static KernelOptions options_of(const CompileOptions& options, const OpInfo& inf
 Found find_kernel(const Device& device, const CompileOptions& options, const Graph& graph, uint32_t node) {
   const OpInfo& info = graph.info(graph.node(node));
   KernelOptions own = options_of(options, info);
+  if (device.info().prologue && is_control(graph.node(node))) return {&kControlKernel, {}};
   if (!info.primitive() && own.dispatch != Dispatch::kNative)
     return {nullptr, own.dispatch == Dispatch::kCommon ? "dispatch=common" : "dispatch=reference"};
   return device.find(KernelQuery{graph, graph.node(node), own});
@@ -80,6 +84,35 @@ static Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
+// A body is a graph like any other: a pass runs on the graph, then on every body in what came of it, at every level.
+static Result<Graph> run_pass(const Pass& pass, const Graph& given, PassContext& context) {
+  Graph graph = RLX_TRY(pass.run(given, context));
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    const Node& node = graph.node(i);
+    Attrs attrs = node.attrs;
+    for (std::string_view attr : body_attrs(node.op)) {
+      auto body = run_pass(pass, *attrs.graph(attr), context);
+      if (!body.ok())
+        return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
+      attrs = attrs.with(attr, std::make_shared<const Graph>(*std::move(body)));
+    }
+    if (!is_control(node)) {
+      RLX_TRY(rebuild.copy(i));
+      continue;
+    }
+    std::vector<Value> in, out;
+    for (Value value : node.in) in.push_back(rebuild.mapped(value));
+    Value made = RLX_TRY(rebuild.graph().add(graph.info(node), in, std::move(attrs), node.name));
+    for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
+    rebuild.set(i, std::move(out));
+  }
+  return rebuild.finish();
+}
+
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
                                 RewriteReport& report) {
   PassContext context;
@@ -96,7 +129,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
-    graph = RLX_TRY(pass.run(graph, context));
+    graph = RLX_TRY(run_pass(pass, graph, context));
     if (Status status = verify(graph); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
     RLX_TRY(dump(graph, options, ++number, pass.name));

@@ -3,6 +3,7 @@
 // read. Invariant: a value is listed once for each form.
 #include <algorithm>
 
+#include "plan/control.h"
 #include "plan/plan.h"
 
 namespace rlx {
@@ -68,9 +69,20 @@ std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, 
   }
   Listing listing(*lowered);
   listing.run();
-  for (const Node& node : g.nodes())
-    for (const BodyParam& param : body_params(node))
-      if (auto leaf = g.find_leaf(param.name)) listing.dense(*leaf);
+  if (whole) {
+    for (const Node& node : g.nodes())
+      for (const BodyParam& param : body_params(node))
+        if (auto leaf = g.find_leaf(param.name)) listing.dense(*leaf);
+    return lowered;
+  }
+  for (uint32_t i = 0; i < g.nodes().size(); i++) {
+    if (lowered->phases[i] == Phase::kResident) continue;
+    for (std::string_view attr : body_attrs(g.node(i).op)) {
+      auto body = lower(*g.node(i).attrs.graph(attr), options, kernel_of, false);
+      lowered->bodies[i].push_back({body, static_cast<uint32_t>(lowered->residents.size())});
+      lowered->residents.insert(lowered->residents.end(), body->residents.begin(), body->residents.end());
+    }
+  }
   return lowered;
 }
 

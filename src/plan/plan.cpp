@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "plan/buffers.h"
 #include "plan/size_table.h"
@@ -36,24 +36,41 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
-  for (const auto& [name, size] : upper) {
-    const auto& symbols = lowered->graph.symbols();
-    if (std::none_of(symbols.begin(), symbols.end(), [&name = name](auto& symbol) { return symbol.first == name; }))
-      return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
-  }
+static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+                                                bool is_body) {
   auto plan = std::make_shared<Plan>();
   plan->lowered = lowered;
+  plan->is_body = is_body;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
   sizes.id(0);  // the shift of whatever has none
   RLX_TRY(set_slots(*plan, sizes));
   Buffers buffers(*lowered, *plan, sizes);
   RLX_TRY(buffers.add_all());
-  Steps steps(*lowered, *plan, sizes, buffers);
+  Steps steps(*lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
   steps.place();
   return std::shared_ptr<const Plan>(std::move(plan));
+}
+
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
+  return make(std::move(lowered), upper, true);
+}
+
+// The names of all sizes, those of bodies too.
+static void collect_symbols(const Lowered& lowered, std::unordered_set<std::string_view>& names) {
+  for (const auto& [name, range] : lowered.graph.symbols()) names.insert(name);
+  for (const auto& [node, bodies] : lowered.bodies)
+    for (const LoweredBody& body : bodies) collect_symbols(*body.lowered, names);
+}
+
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
+  std::unordered_set<std::string_view> names;
+  collect_symbols(*lowered, names);
+  for (const auto& [name, size] : upper)
+    if (!names.contains(name))
+      return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
+  return make(std::move(lowered), upper, false);
 }
 
 }  // namespace rlx

@@ -76,14 +76,17 @@ struct Access {
   uint32_t buffer = UINT32_MAX;  // into Plan::buffers
 };
 
+struct Plan;
+
 struct Step {
   uint32_t node = 0;
-  const Kernel* kernel = nullptr;        // null: copies in[0], a view, to out[0], which is dense
-  std::vector<Access> in, out;           // in: one per port of the op, then further variadic ones, then body_params
-  std::vector<std::string> body_params;  // params that sub-graphs of the node read
-  int64_t scratch_offset = 0;            // in the arena
+  const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
+  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones
+  int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;
-  std::vector<SizeId> depends;  // all sizes that its operands and attributes use
+  std::vector<SizeId> depends;    // all sizes that its operands and attributes use
+  uint32_t control = kNoControl;  // into Plan::controls
+  static constexpr uint32_t kNoControl = UINT32_MAX;
 };
 
 struct PlanBuffer {
@@ -111,6 +114,33 @@ struct PlanSlot {
 
 using UpperSizes = std::vector<std::pair<std::string, int64_t>>;
 
+// A size that an input or output of a step of control flow carries: the dim of an axis is a symbol.
+struct CarriedSize {
+  uint32_t slot, axis, symbol;
+};
+
+// The plan of a body, beside the plan around it.
+struct PlanBody {
+  std::shared_ptr<const Plan> plan;
+  int64_t sized_offset = 0;          // of its values that depend on sizes alone, among those of the plan around it
+  uint32_t first_resident = 0;       // of its residents, in the list of the plan around it
+  std::vector<uint32_t> symbols;     // by symbol of the body, that around it; kNoSymbol: its own
+  std::vector<CarriedSize> carried;  // symbols of its own that its inputs set at every trip
+};
+
+// What a step of control flow has beside its operands. Offsets are in its scratch, which begins with the arena that its
+// bodies share.
+struct Control {
+  static constexpr int64_t kStays = -1;
+  uint32_t step = 0;
+  std::vector<PlanBody> bodies;      // in the order of body_attrs
+  std::vector<int64_t> spares;       // by carry: where every other trip writes it; kStays: always where the result lies
+  std::vector<int64_t> out_bytes;    // by output, at the upper sizes
+  std::vector<CarriedSize> decides;  // sizes of the plan that its outputs may set
+  int64_t flag_offset = 0;           // of the condition's value
+  SizeId length = 0;                 // of a scan without xs
+};
+
 // For maps that are asked by views of their keys.
 struct TextHash {
   using is_transparent = void;
@@ -128,6 +158,8 @@ struct Plan {
   uint32_t first_run_step = 0;
   std::vector<PlanBuffer> buffers;
   std::vector<PlanSlot> inputs, outputs;
+  std::vector<Control> controls;      // in the order of their steps
+  bool is_body = false;               // its slots move from trip to trip
   std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its sizes
   int64_t arena_bytes = 0, sized_bytes = 0;
 
@@ -143,6 +175,9 @@ struct Plan {
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
+
+// Of a body: `upper` may name sizes that the body does not have.
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
 
 std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "plan/control.h"
 #include "plan/plan.h"
 
 namespace rlx {
@@ -30,6 +31,20 @@ static std::string access_text(const Plan& plan, const Access& access) {
   return text;
 }
 
+static void add_bodies(const Plan& plan, const Step& step, std::string& text) {
+  if (step.control == Step::kNoControl) return;
+  const Node& node = plan.graph().node(step.node);
+  const Control& control = plan.controls[step.control];
+  for (size_t i = 0; i < control.bodies.size(); i++) {
+    std::string body = plan_text(*control.bodies[i].plan);
+    text += "; " + std::string(body_attrs(node.op)[i]) + ":\n";
+    for (size_t at = 0, end; at < body.size(); at = end + 1) {
+      end = body.find('\n', at);
+      text += ";  " + body.substr(at + 1, end - at);
+    }
+  }
+}
+
 std::string plan_text(const Plan& plan) {
   std::string text;
   for (const PlanSymbol& symbol : plan.symbols)
@@ -45,6 +60,7 @@ std::string plan_text(const Plan& plan) {
     for (const Access& in : step.in) text += " " + access_text(plan, in);
     if (step.scratch_bytes) text += format(" scratch %zu", step.scratch_bytes);
     text += "\n";
+    add_bodies(plan, step, text);
   }
   return text;
 }

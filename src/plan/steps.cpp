@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plan/control.h"
 #include "plan/packing.h"
 
 namespace rlx {
@@ -67,14 +68,13 @@ Status Steps::add(uint32_t index) {
   step.kernel = lowered_.kernels[index];
   size_t ports = graph_.info(node).signature.in.size();
   for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(buffers_.input_access(index, i));
-  for (const BodyParam& param : body_params(node)) {
-    auto leaf = graph_.find_leaf(param.name);
-    if (!leaf) return Status(Code::kNotFound, "the param '" + param.name + "' of a sub-graph is none of the program");
-    step.body_params.push_back(param.name);
-    step.in.push_back(buffers_.access(*leaf));
-  }
   for (uint32_t i = 0; i < node.out.size(); i++)
     step.out.push_back(buffers_.is_left_out({index, i}) ? Access() : buffers_.access({index, i}));
+  if (lowered_.bodies.contains(index)) {
+    RLX_TRY(plan_control(lowered_, plan_, sizes_, upper_, step));
+    finish(std::move(step));
+    return {};
+  }
   for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
   if (step.kernel && step.kernel->scratch) {
     std::vector<Dims> upper;
@@ -117,6 +117,11 @@ void Steps::place() {
     buffer.offset = plan_.sized_bytes;  // kept from run to run: never shared
     plan_.sized_bytes += (buffer.bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
   }
+  for (Control& control : plan_.controls)
+    for (PlanBody& body : control.bodies) {
+      body.sized_offset = plan_.sized_bytes;
+      plan_.sized_bytes += (body.plan->sized_bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+    }
   for (Step& step : plan_.steps) {
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
     for (auto* list : {&step.in, &step.out})

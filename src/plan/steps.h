@@ -9,12 +9,13 @@ namespace rlx {
 
 class Steps {
  public:
-  Steps(const Lowered& lowered, Plan& plan, SizeTable& sizes, Buffers& buffers)
+  Steps(const Lowered& lowered, Plan& plan, SizeTable& sizes, Buffers& buffers, const UpperSizes& upper)
       : lowered_(lowered),
         graph_(lowered.graph),
         plan_(plan),
         sizes_(sizes),
         buffers_(buffers),
+        upper_(upper),
         step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
 
   Status add_all();  // those that depend on sizes alone first; then who makes each fresh symbol is known
@@ -31,6 +32,7 @@ class Steps {
   Plan& plan_;
   SizeTable& sizes_;
   Buffers& buffers_;
+  const UpperSizes& upper_;        // for the plans of bodies
   std::vector<uint32_t> step_of_;  // by node
 };
 

@@ -35,7 +35,7 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
   made->source_ = params->source();
   made->params_ = std::move(params);
   made->plan_ = plan;
-  made->executable_ = RLX_TRY(made->device().compile(std::move(plan)));
+  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), std::move(plan)));
   made->make_slots();
   return made;
 }

@@ -12,7 +12,7 @@ namespace rlx {
 
 namespace {
 
-constexpr int64_t kUnknown = -1;
+constexpr int64_t kUnknown = SizeState::kUnknown;
 
 using IndexOf = FunctionRef<uint32_t(std::string_view name)>;  // of a symbol, or Plan::kNoSymbol
 
@@ -161,6 +161,20 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
   return evaluate_table(plan);
 }
 
+Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
+  for (size_t i = 0; i < symbols.size(); i++) {
+    const PlanSymbol& it = plan.symbols[i];
+    next_symbols_[i] = symbols[i];
+    if (it.is_fresh() || symbols[i] == kUnknown) next_symbols_[i] = symbols_[i] == kUnknown ? it.upper : symbols_[i];
+    RLX_TRY(check_range(it, next_symbols_[i]));
+  }
+  auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
+  IndexOf index_of(symbol);
+  Known known{index_of, next_symbols_};
+  RLX_TRY(check_guards(plan, PlanSymbol::kGiven, std::cref(known)));
+  return evaluate_table(plan);
+}
+
 Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   RLX_TRY(check_range(plan.symbols[fresh], size));
   std::copy(symbols_.begin(), symbols_.end(), next_symbols_.begin());
@@ -189,6 +203,7 @@ void SizeState::forget_changes() {
 }
 
 void SizeState::commit() {
+  if (next_symbols_ != symbols_) version_++;
   for (SizeId i = 0; i < next_.size(); i++) {
     if (next_[i] == values_[i]) continue;
     values_[i] = next_[i];
