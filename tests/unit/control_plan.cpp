@@ -2,6 +2,8 @@
 // Bodies are programs: what `cpu` plans and walks is what `reference` interprets.
 #include "tests/unit/programs.h"
 
+#include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace rlx {
@@ -198,6 +200,64 @@ TEST(control_plan, a_loop_is_cancelled_between_trips) {
   });
   EXPECT_EQ(exec->run().code(), Code::kCancelled);
   other.join();
+}
+
+static double best_seconds(Exec& exec) {
+  double best = 1e9;
+  for (int i = 0; i < 5; i++) {
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(exec.run().ok());
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+// A counter that runs to `trips`, and a carry that `step` changes.
+static std::unique_ptr<Exec> counting_loop(const std::shared_ptr<Env>& env, int64_t trips, std::vector<Dim> dims,
+                                           const std::function<Expr(Builder&, Expr)>& step) {
+  std::vector<Formal> inputs{{"i", {}}, {"x", dims}};
+  auto cond = body_of(inputs, [&](Builder& b, const Exprs& in) {
+    return Exprs{less(in[0], b.scalar(DType::kF32, static_cast<double>(trips)))};
+  });
+  auto body = body_of(inputs, [&](Builder& b, const Exprs& in) { return Exprs{in[0] + 1.0, step(b, in[1])}; });
+  Graph graph;
+  Builder b(graph);
+  Expr i = b.wrap(*graph.add_input("i", DType::kF32, {})), x = input(b, "x", dims);
+  output(b, "y", b.ops(Op::kWhile, std::array{i, x}, {{"cond", cond}, {"body", body}, {"n_carry", int64_t{2}}})[1]);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  EXPECT_TRUE(exec->bind(SlotKind::kInput, 0, noise({}, 1, 0)).ok());
+  return exec;
+}
+
+TEST(control_plan, a_loop_is_as_fast_as_its_steps) {
+  constexpr int64_t kWidth = 384;
+  auto env = env_with(1);
+  auto step = [](Builder& b, Expr x) {
+    return b.op(Op::kSoftmax, {matmul(x, b.constant(noise({kWidth, kWidth}, 2)))});
+  };
+  auto loop = counting_loop(env, 10, {kWidth, kWidth}, step);
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {kWidth, kWidth});
+  for (int i = 0; i < 10; i++) x = step(b, x);
+  output(b, "y", x);
+  auto flat = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  Tensor data = noise({kWidth, kWidth});
+  ASSERT_TRUE(loop->bind(SlotKind::kInput, 1, data).ok());
+  ASSERT_TRUE(flat->bind(SlotKind::kInput, 0, data).ok());
+  double looped = best_seconds(*loop), unrolled = best_seconds(*flat);
+  std::printf("10 trips of matmul(384) + softmax: %.2f ms, unrolled %.2f ms\n", 1e3 * looped, 1e3 * unrolled);
+  EXPECT_LT(looped, 3 * unrolled);
+}
+
+TEST(control_plan, a_trip_costs_little_beyond_its_steps) {
+  auto env = env_with(1);
+  auto step = [](Builder&, Expr x) { return x * 0.5 + 1.0; };
+  auto few = counting_loop(env, 10, {4}, step), many = counting_loop(env, 100010, {4}, step);
+  for (auto* exec : {&few, &many}) ASSERT_TRUE((*exec)->bind(SlotKind::kInput, 1, noise({4})).ok());
+  double trip = (best_seconds(*many) - best_seconds(*few)) / 100000;
+  std::printf("a trip of three small steps: %.0f ns\n", 1e9 * trip);
+  EXPECT_LT(trip, 5e-6);
 }
 
 }  // namespace rlx
