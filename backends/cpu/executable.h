@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes, and walked by a
-// team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has changed.
+// team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has changed; where
+// only slots of a body have moved, the pointers in its block are set anew.
 #pragma once
 
 #include <memory>
@@ -23,18 +24,28 @@ class CpuExecutable : public Executable {
 
  private:
   friend class CpuState;
+  // Where the walk pauses: to let a step of control flow run its bodies, or one that decides sizes tell them.
+  struct Stop {
+    uint32_t step;
+    bool is_control;
+  };
   const CpuKernel& kernel(uint32_t step) const {
     const Kernel* row = plan_->steps[step].kernel;
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
+  bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   class Operands;
   StepView view_of(uint32_t index, const Operands& operands, const RunArgs&) const;
+  void note_uses(uint32_t step);
   bool decides_sizes(uint32_t step) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
   void encode_dirty(const RunArgs&, CpuState&) const;
+  void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
+  void move_slot(uint32_t base, const RunArgs&, CpuState&) const;
   Status follow_changes(const RunArgs&, CpuState&) const;
-  Status measure(uint32_t index, const RunArgs&, CpuState&) const;
+  Status stop_at(Stop, const RunArgs&, CpuState&) const;
+  Status walk_steps(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
 
   std::shared_ptr<const Plan> plan_;
@@ -44,7 +55,8 @@ class CpuExecutable : public Executable {
   std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
   std::vector<std::vector<uint32_t>> by_size_, by_base_;  // the steps that use a size, a base
-  std::vector<uint32_t> makers_;                          // the run steps that decide sizes
+  std::vector<Stop> stops_;                               // in order
+  std::vector<uint8_t> moves_;                            // by step: of a body, and it has an operand in a slot
 };
 
 }  // namespace rlx::cpu

@@ -2,21 +2,25 @@
 #include "compile/compile.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/json.h"
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/rebuild.h"
+#include "plan/control.h"
 #include "plan/views.h"
 
 namespace rlx {
 
 // The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of it works on symbolic
 // sizes.
-static constexpr struct {
+struct Pass {
   std::string_view name;
   PassFn run;
-} kPasses[] = {
+};
+static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
     {"fuse", fuse_composites},             // composites that this device has a kernel for
@@ -45,6 +49,7 @@ Found find_kernel(const Device& device, const CompileOptions& options, const Fac
   const Graph& graph = facts.graph();
   const OpInfo& info = graph.info(graph.node(node));
   KernelOptions own = options_of(options, info);
+  if (device.info().prologue && is_control(graph.node(node))) return {&kControlKernel, {}};
   if (!info.primitive() && own.dispatch != Dispatch::kNative)
     return {nullptr, own.dispatch == Dispatch::kCommon ? "dispatch=common" : "dispatch=reference"};
   return device.find(KernelQuery{graph, graph.node(node), own, facts.phases()});
@@ -71,9 +76,26 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
 // Params that only sub-graphs read become params of the program too: that is where they are set.
 static Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
+  std::unordered_set<std::string> known;
+  for (auto list : {given.inputs(), given.params()})
+    for (uint32_t leaf : list) known.insert(given.leaf_name(leaf));
   for (const Node& node : given.nodes())
     for (const BodyParam& param : body_params(node))
-      if (!graph.find_leaf(param.name)) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+      if (known.insert(param.name).second) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+  return graph;
+}
+
+// A body is a graph like any other: a pass runs on the graph, then on every body in what came of it, at every level.
+static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context) {
+  Graph graph = RLX_TRY(pass.run(std::move(given), context));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    for (std::string_view attr : body_attrs(graph.node(i).op)) {
+      auto body = run_pass(pass, *graph.node(i).attrs.graph(attr), context);
+      if (!body.ok())
+        return std::move(body).status().prefixed("in '" + std::string(attr) + "' of " + graph.describe(i) + ": ");
+      graph.set_attr(i, attr, std::make_shared<const Graph>(*std::move(body)));
+    }
+  }
   return graph;
 }
 
@@ -93,8 +115,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
-    graph = RLX_TRY(pass.run(std::move(graph), context));
-    if (Status status = verify(graph); !status.ok())
+    graph = RLX_TRY(run_pass(pass, std::move(graph), context));
+    bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
+    if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
     RLX_TRY(dump(graph, options, ++number, pass.name));
   }
@@ -105,14 +128,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options) {
   auto source = std::make_shared<CompiledGraph>();
   Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
-  Facts facts(graph);
-  std::vector<const Kernel*> kernels(graph.nodes().size(), nullptr);
-  for (uint32_t i = 0; i < kernels.size(); i++)
-    if (!graph.info(graph.node(i)).is(kLeaf) && !facts.is_resident({i, 0}))
-      kernels[i] = find_kernel(device, options, facts, i).kernel;
   source->device = &device;
-  source->lowered = std::make_shared<const Lowered>(
-      lower(std::move(graph), options.kernels, std::move(kernels), device.info().prologue));
+  auto kernel_of = [&](const Facts& facts, uint32_t node) { return find_kernel(device, options, facts, node).kernel; };
+  source->lowered = lower(graph, options.kernels, kernel_of, !device.info().prologue);
   source->pieces = RLX_TRY(split_prologue(*source->lowered));
   source->options = std::move(options);
   return std::shared_ptr<const CompiledGraph>(std::move(source));

@@ -42,6 +42,9 @@ struct Binding {
 // of RunArgs show the new sizes at once.
 using SetSize = FunctionRef<Result<std::span<const SizeId>>(uint32_t symbol, int64_t size)>;
 
+// Runs the bodies of a step of control flow, whose operands lie ready; gives the entries of the size table that moved.
+using RunControl = FunctionRef<Result<std::span<const SizeId>>(const Step& step)>;
+
 struct RunArgs {
   std::span<const Binding> bases;           // by base of the plan
   std::span<const int64_t> sizes;           // by SizeId
@@ -50,6 +53,7 @@ struct RunArgs {
   std::span<const SizeId> changed_sizes;
   ExecState* state = nullptr;                 // from make_state
   const SetSize* set_size = nullptr;          // where the plan has fresh symbols
+  const RunControl* control = nullptr;        // where the plan has steps of control flow
   const std::atomic<bool>* cancel = nullptr;  // read between steps
   int threads = INT32_MAX;                    // most workers of this run
 };

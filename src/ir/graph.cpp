@@ -58,8 +58,8 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
     return Status(Code::kRange, format("the size '{}' has no legal value: [{}, {}]", name, range.lo, range.hi))
         .with("value", name);
   if (both.lo > both.hi)
-    return Status(Code::kRange,
-                  format("the size '{}' cannot be in [{}, {}] and in [{}, {}]", name, before.lo, before.hi, range.lo, range.hi))
+    return Status(Code::kRange, format("the size '{}' cannot be in [{}, {}] and in [{}, {}]", name, before.lo,
+                                       before.hi, range.lo, range.hi))
         .with("value", name);
   if (known && both.lo == before.lo && both.hi == before.hi) return {};
   auto own = symbol_index_.find(name);
@@ -126,9 +126,8 @@ Status Graph::add_guard(Guard guard) {
   Interval by = range(difference);
   bool refuted = by.hi < 0 || (guard.relation == Guard::kEqual && by.lo > 0);
   if (refuted)
-    return Status(Code::kShape,
-                  format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ", guard.a,
-                         guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
+    return Status(Code::kShape, format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ",
+                                       guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
   if (implies(guard.relation, guard.a, guard.b)) return {};
   guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
   guards_.push_back(std::move(guard));
@@ -371,6 +370,10 @@ Value Graph::append_copy(const Graph& from, uint32_t index, std::vector<Value> i
   leaf_index_.emplace(name, value.node);
   (from.info(from.nodes_[index]).is(kVaries) ? inputs_ : params_).push_back(value.node);
   return value;
+}
+
+void Graph::set_attr(uint32_t node, std::string_view name, AttrValue value) {
+  nodes_[node].attrs = nodes_[node].attrs.with(name, std::move(value));
 }
 
 void Graph::roll_back(const Mark& mark) {

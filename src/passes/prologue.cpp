@@ -1,57 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prologue.h"
 
-#include <algorithm>
-#include <map>
+#include <string_view>
+#include <unordered_map>
 
 namespace rlx {
 
 namespace {
 
+using Indices = std::unordered_map<std::string_view, uint32_t>;  // of the program's params, by name
+
 // Copies what a value depends on, inputs before readers.
 class Cone {
  public:
-  explicit Cone(const Graph& from) : from_(from), to_("", &from.table()) {}
+  Cone(const Graph& from, const Indices& params) : from_(from), params_(params), to_("", &from.table()) {}
 
   Result<Piece> take(Value value) {
-    Piece piece;
-    Value root = RLX_TRY(copy(value, piece));
-    RLX_TRY(to_.add_output("value", root));
-    piece.is_leaf = from_.info(from_.node(value)).is(kLeaf);
-    piece.body = std::make_shared<const Graph>(std::move(to_));
-    return piece;
+    std::vector<uint32_t> waiting{value.node};
+    while (!waiting.empty()) {
+      uint32_t node = waiting.back();
+      size_t before = waiting.size();
+      if (!map_.contains(node))
+        for (Value input : from_.node(node).in)
+          if (present(input) && !map_.contains(input.node)) waiting.push_back(input.node);
+      if (waiting.size() > before) continue;  // its inputs first
+      waiting.pop_back();
+      if (!map_.contains(node)) map_[node] = RLX_TRY(copy(node)).node;
+    }
+    RLX_TRY(to_.add_output("value", mapped(value)));
+    piece_.is_leaf = from_.info(from_.node(value)).is(kLeaf);
+    piece_.body = std::make_shared<const Graph>(std::move(to_));
+    return std::move(piece_);
   }
 
  private:
-  Result<Value> copy(Value value, Piece& piece) {
-    if (!present(value)) return value;
-    if (auto done = map_.find(value.node); done != map_.end()) return Value{done->second, value.output};
-    const Node& node = from_.node(value);
-    Value made;
+  Value mapped(Value value) const { return present(value) ? Value{map_.at(value.node), value.output} : value; }
+
+  Result<Value> copy(uint32_t index) {
+    const Node& node = from_.node(index);
     if (node.op == Op::kParam) {
-      made = RLX_TRY(to_.add_param(from_.leaf_name(value.node), node.out[0].dtype, node.out[0].dims));
-      auto found = std::find(from_.params().begin(), from_.params().end(), value.node);
-      piece.params.push_back(static_cast<uint32_t>(found - from_.params().begin()));
-    } else {
-      std::vector<Value> in;
-      for (Value input : node.in) in.push_back(RLX_TRY(copy(input, piece)));
-      made = RLX_TRY(to_.add(from_.info(node), in, node.attrs, node.name));
+      piece_.params.push_back(params_.at(from_.leaf_name(index)));
+      return to_.add_param(from_.leaf_name(index), node.out[0].dtype, node.out[0].dims);
     }
-    map_[value.node] = made.node;
-    return Value{made.node, value.output};
+    std::vector<Value> in;
+    for (Value input : node.in) in.push_back(mapped(input));
+    return to_.add(from_.info(node), in, node.attrs, node.name);
   }
 
   const Graph& from_;
+  const Indices& params_;
   Graph to_;
-  std::map<uint32_t, uint32_t> map_;
+  Piece piece_;
+  std::unordered_map<uint32_t, uint32_t> map_;
 };
 
 }  // namespace
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
+  const Graph& graph = lowered.graph;
+  Indices params;
+  for (uint32_t i = 0; i < graph.params().size(); i++) params.emplace(graph.leaf_name(graph.params()[i]), i);
   std::vector<Piece> pieces;
   for (const Resident& resident : lowered.residents)
-    pieces.push_back(RLX_TRY(Cone(lowered.graph).take(resident.value)));
+    pieces.push_back(RLX_TRY(Cone(resident.scope->graph, params).take(resident.value)));
   return pieces;
 }
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/bounds.h"
-#include "ir/facts.h"
 #include "base/grade.h"
+#include "ir/facts.h"
 #include "ir/graph.h"
 
 namespace rlx {

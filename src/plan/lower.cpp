@@ -1,70 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a graph with kernels to what all plans share: phases, and the list of resident values in the forms that are
-// read.
+// read. Invariant: a value is listed once for each form.
 #include <algorithm>
 
+#include "plan/control.h"
 #include "plan/plan.h"
 
 namespace rlx {
 
-static bool reads_form(const Lowered& lowered, const Node& reader, const Kernel* kernel, size_t input) {
-  return kernel && kernel->form_input == static_cast<int>(input) &&
-         lowered.phases[reader.in[input].node] == Phase::kResident;
-}
+namespace {
 
-static void add_dense(Lowered& lowered, Value value) {
-  for (const Resident& known : lowered.residents)
-    if (known.value == value && !known.kernel) return;
-  lowered.residents.push_back({value});
-}
+// Fills the list of residents; knows by hash what is listed.
+class Listing {
+ public:
+  explicit Listing(Lowered& lowered) : lowered_(lowered) {}
 
-static void add_form(Lowered& lowered, const Kernel* kernel, uint32_t reader, Value value) {
-  KernelQuery query = lowered.query(reader);
-  std::string packing = kernel->form.packing(query);
-  for (const Resident& known : lowered.residents)
-    if (known.value == value && known.packing == packing) return;
-  lowered.residents.push_back({value, kernel, reader, packing, kernel->form.bytes(query)});
-}
+  void run() {
+    const Graph& graph = lowered_.graph;
+    for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+      if (lowered_.phases[i] == Phase::kResident) continue;
+      const Node& node = graph.node(i);
+      for (uint32_t k = 0; k < node.in.size(); k++)
+        if (present(node.in[k]) && lowered_.phases[node.in[k].node] == Phase::kResident)
+          lowered_.of_input[Lowered::key({i, k})] = reads_form(i, k) ? form(i, node.in[k]) : dense(node.in[k]);
+    }
+    for (const GraphOutput& output : graph.outputs())
+      if (lowered_.phases[output.value.node] == Phase::kResident) dense(output.value);
+  }
 
-Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> kernels, bool with_prologue) {
-  Lowered lowered{std::move(graph), options, {}, std::move(kernels), {}};
-  const Graph& g = lowered.graph;
+  uint32_t dense(Value value) {
+    auto [found, is_new] = lowered_.of_value.emplace(Lowered::key(value), next());
+    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .packing = {}});
+    return found->second;
+  }
+
+ private:
+  uint32_t next() const { return static_cast<uint32_t>(lowered_.residents.size()); }
+
+  bool reads_form(uint32_t reader, uint32_t input) const {
+    return lowered_.kernels[reader] && lowered_.kernels[reader]->form_input == static_cast<int>(input);
+  }
+
+  uint32_t form(uint32_t reader, Value value) {
+    const Kernel* kernel = lowered_.kernels[reader];
+    KernelQuery query = lowered_.query(reader);
+    std::string packing = kernel->form.packing(query);
+    auto [found, is_new] = forms_.emplace(packing + "/" + std::to_string(Lowered::key(value)), next());
+    if (is_new)
+      lowered_.residents.push_back({value, &lowered_, kernel, reader, std::move(packing), kernel->form.bytes(query)});
+    return found->second;
+  }
+
+  Lowered& lowered_;
+  std::unordered_map<std::string, uint32_t> forms_;  // by packing and value
+};
+
+}  // namespace
+
+std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole) {
+  auto lowered = std::make_shared<Lowered>(Lowered{.graph = graph, .options = options});
+  const Graph& g = lowered->graph;
   Facts facts(g);
-  lowered.phases.assign(facts.phases().begin(), facts.phases().end());
-  if (!with_prologue)
-    for (uint32_t i = 0; i < g.nodes().size(); i++)
-      if (!g.node(i).in.empty() || !g.info(g.node(i)).is(kLeaf)) lowered.phases[i] = Phase::kRun;
+  lowered->phases.assign(facts.phases().begin(), facts.phases().end());
+  lowered->kernels.resize(g.nodes().size(), nullptr);
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
-    if (lowered.phases[i] == Phase::kResident) continue;
-    const Node& node = g.node(i);
-    for (size_t k = 0; k < node.in.size(); k++) {
-      if (!present(node.in[k]) || lowered.phases[node.in[k].node] != Phase::kResident) continue;
-      reads_form(lowered, node, lowered.kernels[i], k) ? add_form(lowered, lowered.kernels[i], i, node.in[k])
-                                                       : add_dense(lowered, node.in[k]);
+    bool is_leaf = g.info(g.node(i)).is(kLeaf);
+    if (!is_leaf && lowered->phases[i] != Phase::kResident) lowered->kernels[i] = kernel_of(facts, i);
+    if (whole && !(is_leaf && g.node(i).in.empty())) lowered->phases[i] = Phase::kRun;
+  }
+  Listing listing(*lowered);
+  listing.run();
+  if (whole) {
+    for (const Node& node : g.nodes())
+      for (const BodyParam& param : body_params(node))
+        if (auto leaf = g.find_leaf(param.name)) listing.dense(*leaf);
+    return lowered;
+  }
+  for (uint32_t i = 0; i < g.nodes().size(); i++) {
+    if (lowered->phases[i] == Phase::kResident) continue;
+    for (std::string_view attr : body_attrs(g.node(i).op)) {
+      auto body = lower(*g.node(i).attrs.graph(attr), options, kernel_of, false);
+      lowered->bodies[i].push_back({body, static_cast<uint32_t>(lowered->residents.size())});
+      lowered->residents.insert(lowered->residents.end(), body->residents.begin(), body->residents.end());
     }
   }
-  for (uint32_t i = 0; i < g.nodes().size(); i++)
-    for (const BodyParam& param : body_params(g.node(i)))
-      if (auto leaf = g.find_leaf(param.name)) add_dense(lowered, *leaf);
-  for (const GraphOutput& output : g.outputs())
-    if (lowered.phases[output.value.node] == Phase::kResident) add_dense(lowered, output.value);
   return lowered;
-}
-
-uint32_t Lowered::dense_resident(Value value) const {
-  auto found = std::find_if(residents.begin(), residents.end(),
-                            [&](const Resident& it) { return it.value == value && !it.kernel; });
-  return static_cast<uint32_t>(found - residents.begin());
-}
-
-uint32_t Lowered::resident_of(uint32_t reader, size_t input) const {
-  const Node& node = graph.node(reader);
-  const Kernel* kernel = kernels[reader];
-  if (!reads_form(*this, node, kernel, input)) return dense_resident(node.in[input]);
-  std::string packing = kernel->form.packing(query(reader));
-  auto found = std::find_if(residents.begin(), residents.end(),
-                            [&](const Resident& it) { return it.value == node.in[input] && it.packing == packing; });
-  return static_cast<uint32_t>(found - residents.begin());
 }
 
 }  // namespace rlx

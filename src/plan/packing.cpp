@@ -2,33 +2,122 @@
 #include "plan/packing.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace rlx {
 
-static int64_t aligned(int64_t bytes) {
+namespace {
+
+int64_t aligned(int64_t bytes) {
   return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
 }
 
+// The buffers that are placed, by when they are alive: a segment tree over steps. A buffer stands in the few nodes
+// that make up its lifetime (`here`), and is known to all nodes above these (`below`).
+class Alive {
+ public:
+  Alive(std::span<const Lifetime> buffers, uint32_t steps)
+      : buffers_(buffers), leaves_(std::bit_ceil(steps)), nodes_(2 * leaves_), seen_(buffers.size(), UINT32_MAX) {}
+
+  void add(uint32_t index) {
+    const Lifetime& buffer = buffers_[index];
+    int64_t top = buffer.offset + aligned(buffer.bytes);
+    each_part(buffer, [&](size_t part) {
+      nodes_[part].here.push_back(index);
+      nodes_[part].top_here = std::max(nodes_[part].top_here, top);
+      for (size_t above = part / 2; above; above /= 2) {
+        Node& node = nodes_[above];
+        if (node.below.empty() || node.below.back() != index) node.below.push_back(index);
+        node.top_below = std::max(node.top_below, top);
+      }
+    });
+  }
+
+  // All that are alive with this one, each once. Gives up after `budget`: false.
+  bool find(uint32_t index, size_t budget, std::vector<uint32_t>& found) {
+    found.clear();
+    auto take = [&](const std::vector<uint32_t>& list) {
+      for (uint32_t other : list)
+        if (std::exchange(seen_[other], index) != index) found.push_back(other);
+    };
+    bool complete = true;
+    each_part(buffers_[index], [&](size_t part) {
+      complete &= found.size() <= budget;
+      if (!complete) return;
+      take(nodes_[part].below);
+      for (size_t node = part; node; node /= 2) take(nodes_[node].here);
+    });
+    return complete && found.size() <= budget;
+  }
+
+  // Above all that are alive with this one.
+  int64_t top(uint32_t index) const {
+    int64_t top = 0;
+    each_part(buffers_[index], [&](size_t part) {
+      top = std::max(top, nodes_[part].top_below);
+      for (size_t node = part; node; node /= 2) top = std::max(top, nodes_[node].top_here);
+    });
+    return top;
+  }
+
+ private:
+  struct Node {
+    std::vector<uint32_t> here, below;
+    int64_t top_here = 0, top_below = 0;
+  };
+
+  template <class Body>
+  void each_part(const Lifetime& buffer, Body&& body) const {
+    for (size_t a = buffer.first + leaves_, b = size_t{buffer.last} + 1 + leaves_; a < b; a /= 2, b /= 2) {
+      if (a & 1) body(a++);
+      if (b & 1) body(--b);
+    }
+  }
+
+  std::span<const Lifetime> buffers_;
+  size_t leaves_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> seen_;  // by buffer: for whom it was found last
+};
+
+// The lowest place for a buffer between others.
+int64_t lowest_gap(std::span<const Lifetime> buffers, std::vector<uint32_t>& others, int64_t bytes) {
+  std::sort(others.begin(), others.end(),
+            [&](uint32_t a, uint32_t b) { return buffers[a].offset < buffers[b].offset; });
+  int64_t offset = 0;
+  for (uint32_t other : others) {
+    if (buffers[other].offset >= offset + bytes) break;  // the gap before it is large enough
+    offset = std::max(offset, buffers[other].offset + aligned(buffers[other].bytes));
+  }
+  return offset;
+}
+
+}  // namespace
+
 int64_t pack(std::span<Lifetime> buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  std::vector<const Lifetime*> placed;  // by offset
+  uint32_t steps = 1;
+  for (const Lifetime& buffer : buffers) steps = std::max(steps, buffer.last + 2);
+  std::vector<uint32_t> order(buffers.size()), others;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return buffers[a].bytes > buffers[b].bytes; });
+  Alive placed(buffers, steps);
+  size_t budget = kPackingBudget + 64 * buffers.size();
   int64_t total = 0;
-  for (size_t index : order) {
+  for (uint32_t index : order) {
     Lifetime& buffer = buffers[index];
-    buffer.offset = 0;
-    for (const Lifetime* other : placed) {
-      if (other->last < buffer.first || other->first > buffer.last) continue;
-      if (other->offset >= buffer.offset + aligned(buffer.bytes)) break;  // the gap before it is large enough
-      buffer.offset = std::max(buffer.offset, other->offset + aligned(other->bytes));
+    if (budget && placed.find(index, budget, others)) {
+      budget -= others.size();
+      buffer.offset = lowest_gap(buffers, others, aligned(buffer.bytes));
+    } else {
+      budget = 0;
+      buffer.offset = placed.top(index);
     }
     total = std::max(total, buffer.offset + aligned(buffer.bytes));
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), &buffer,
-                                   [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
-                  &buffer);
+    placed.add(index);
   }
   return total;
 }

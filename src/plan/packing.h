@@ -14,6 +14,9 @@ struct Lifetime {
 };
 
 inline constexpr int64_t kPlanAlignment = 64;
+// Pairs of buffers that are alive together, and compared, besides 64 for each: beyond it those that are left, the
+// smallest, go on top. Plans of a few thousand buffers stay far below.
+inline constexpr size_t kPackingBudget = size_t{1} << 22;
 
 // Gives every buffer an aligned offset so that none overlaps another of its time; returns the size of the region.
 // Large buffers first, each at the lowest place that is free: within a few percent of the lower bound on real graphs

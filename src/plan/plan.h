@@ -4,37 +4,59 @@
 // region that are alive at the same step never overlap, at any sizes up to the upper ones.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
+#include "base/hash.h"
 #include "ir/facts.h"
 #include "ir/graph.h"
 #include "plan/kernel.h"
 
 namespace rlx {
 
+struct Lowered;
+
 // A value that is computed when params are set, in the form that its readers want.
 struct Resident {
-  Value value;
+  Value value;                     // of the graph of `scope`
+  const Lowered* scope = nullptr;  // the program, or the body that reads it
   const Kernel* kernel = nullptr;  // whose form it is, for node `reader`; null: dense as it is
   uint32_t reader = 0;
   std::string packing;
   size_t bytes = 0;
 };
 
+// A body of a node. Its residents stand in the list around it from `first_resident` on.
+struct LoweredBody {
+  std::shared_ptr<const Lowered> lowered;
+  uint32_t first_resident = 0;
+};
+
 // A graph with a kernel chosen for every node that runs: what plans of all sizes have in common.
 struct Lowered {
   Graph graph;
   KernelOptions options;
-  std::vector<Phase> phases;           // by node
-  std::vector<const Kernel*> kernels;  // by node; null for leaves and resident nodes
-  std::vector<Resident> residents;
-  uint32_t resident_of(uint32_t reader, size_t input) const;  // index into residents
-  uint32_t dense_resident(Value value) const;
+  std::vector<Phase> phases;                            // by node
+  std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
+  std::vector<Resident> residents;                      // its own, then those of its bodies
+  std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of control_bodies
+
+  uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
+  uint32_t dense_resident(Value value) const { return of_value.at(key(value)); }
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
+
+  static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
+  std::unordered_map<uint64_t, uint32_t> of_value;  // a dense value to its index in `residents`
+  std::unordered_map<uint64_t, uint32_t> of_input;  // an input of a reader to the index of what it reads
 };
-Lowered lower(Graph graph, KernelOptions options, std::vector<const Kernel*> kernels, bool with_prologue);
+
+using KernelOf = FunctionRef<const Kernel*(const Facts&, uint32_t node)>;
+// `whole`: for a device that wants the graph as it is, with nothing prepared and no plans for its bodies.
+std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole);
 
 using SizeId = uint32_t;  // into Plan::sizes
 
@@ -54,14 +76,17 @@ struct Access {
   uint32_t buffer = UINT32_MAX;  // into Plan::buffers
 };
 
+struct Plan;
+
 struct Step {
   uint32_t node = 0;
-  const Kernel* kernel = nullptr;        // null: copies in[0], a view, to out[0], which is dense
-  std::vector<Access> in, out;           // in: one per port of the op, then further variadic ones, then body_params
-  std::vector<std::string> body_params;  // params that sub-graphs of the node read
-  int64_t scratch_offset = 0;            // in the arena
+  const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
+  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones
+  int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;
-  std::vector<SizeId> depends;  // all sizes that its operands and attributes use
+  std::vector<SizeId> depends;    // all sizes that its operands and attributes use
+  uint32_t control = kNoControl;  // into Plan::controls
+  static constexpr uint32_t kNoControl = UINT32_MAX;
 };
 
 struct PlanBuffer {
@@ -89,16 +114,50 @@ struct PlanSlot {
 
 using UpperSizes = std::vector<std::pair<std::string, int64_t>>;
 
+// A size that an input or output of a step of control flow carries: the dim of an axis is a symbol.
+struct CarriedSize {
+  uint32_t slot, axis, symbol;
+};
+
+// The plan of a body, beside the plan around it.
+struct PlanBody {
+  std::shared_ptr<const Plan> plan;
+  int64_t sized_offset = 0;          // of its values that depend on sizes alone, among those of the plan around it
+  uint32_t first_resident = 0;       // of its residents, in the list of the plan around it
+  std::vector<uint32_t> symbols;     // by symbol of the body, that around it; kNoSymbol: its own
+  std::vector<CarriedSize> carried;  // symbols of its own that its inputs set at every trip
+};
+
+// What a step of control flow has beside its operands. Offsets are in its scratch, which begins with the arena that its
+// bodies share.
+struct Control {
+  static constexpr int64_t kStays = -1;
+  uint32_t step = 0;
+  std::vector<PlanBody> bodies;      // in the order of body_attrs
+  std::vector<int64_t> spares;       // by carry: where every other trip writes it; kStays: always where the result lies
+  std::vector<int64_t> out_bytes;    // by output, at the upper sizes
+  std::vector<CarriedSize> decides;  // sizes of the plan that its outputs may set
+  int64_t flag_offset = 0;           // of the condition's value
+  SizeId length = 0;                 // of a scan without xs
+};
+
 struct Plan {
+  static constexpr uint32_t kNoSymbol = UINT32_MAX;
+
   std::shared_ptr<const Lowered> lowered;
   std::vector<PlanSymbol> symbols;
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> symbol_ids;
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
   std::vector<PlanBuffer> buffers;
   std::vector<PlanSlot> inputs, outputs;
+  std::vector<Control> controls;      // in the order of their steps
+  bool is_body = false;               // its slots move from trip to trip
+  std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its sizes
   int64_t arena_bytes = 0, sized_bytes = 0;
 
+  uint32_t symbol(std::string_view name) const;  // or kNoSymbol
   // The last step before which a symbol of this dim becomes known in the run; kGiven where all are known before it.
   uint32_t known_at(const Dim& dim) const;
   const Graph& graph() const { return lowered->graph; }
@@ -110,6 +169,9 @@ struct Plan {
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
+
+// Of a body: `upper` may name sizes that the body does not have.
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
 
 std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "plan/control.h"
 #include "plan/plan.h"
 
 namespace rlx {
@@ -30,6 +31,20 @@ static std::string access_text(const Plan& plan, const Access& access) {
   return text;
 }
 
+static void add_bodies(const Plan& plan, const Step& step, std::string& text) {
+  if (step.control == Step::kNoControl) return;
+  const Node& node = plan.graph().node(step.node);
+  const Control& control = plan.controls[step.control];
+  for (size_t i = 0; i < control.bodies.size(); i++) {
+    std::string body = plan_text(*control.bodies[i].plan);
+    text += "; " + std::string(body_attrs(node.op)[i]) + ":\n";
+    for (size_t at = 0, end; at < body.size(); at = end + 1) {
+      end = body.find('\n', at);
+      text += ";  " + body.substr(at + 1, end - at);
+    }
+  }
+}
+
 std::string plan_text(const Plan& plan) {
   std::string text;
   for (const PlanSymbol& symbol : plan.symbols)
@@ -44,18 +59,23 @@ std::string plan_text(const Plan& plan) {
     for (const Access& in : step.in) text += " " + access_text(plan, in);
     if (step.scratch_bytes) text += format(" scratch {}", step.scratch_bytes);
     text += "\n";
+    add_bodies(plan, step, text);
   }
   return text;
 }
 
 // The most bytes of the arena that are alive at one step: what no packing can go below.
 static int64_t peak_bytes(const Plan& plan) {
-  int64_t peak = 0;
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);  // from the step before to this one
+  for (const PlanBuffer& buffer : plan.buffers) {
+    if (buffer.base != kArenaBase || buffer.first > buffer.last) continue;
+    change[buffer.first] += buffer.bytes;
+    change[buffer.last + 1] -= buffer.bytes;
+  }
+  int64_t peak = 0, alive = 0;
   for (uint32_t step = 0; step < plan.steps.size(); step++) {
-    int64_t alive = static_cast<int64_t>(plan.steps[step].scratch_bytes);
-    for (const PlanBuffer& buffer : plan.buffers)
-      if (buffer.base == kArenaBase && buffer.first <= step && step <= buffer.last) alive += buffer.bytes;
-    peak = std::max(peak, alive);
+    alive += change[step];
+    peak = std::max(peak, alive + static_cast<int64_t>(plan.steps[step].scratch_bytes));
   }
   return peak;
 }
@@ -63,9 +83,9 @@ static int64_t peak_bytes(const Plan& plan) {
 static void write_residents(JsonWriter& json, const Plan& plan) {
   json.key("resident").begin_array();
   for (const Resident& resident : plan.lowered->residents) {
-    const ValueType& type = plan.graph().type(resident.value);
+    const ValueType& type = resident.scope->graph.type(resident.value);
     json.begin_object()
-        .member("value", std::string_view(plan.graph().describe(resident.value.node)))
+        .member("value", std::string_view(resident.scope->graph.describe(resident.value.node)))
         .member("type", std::string_view(text_of(type)));
     if (resident.kernel)
       json.member("form", std::string_view(resident.packing)).member("bytes", uint64_t{resident.bytes});

@@ -2,6 +2,8 @@
 #include "plan/views.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <utility>
 
 namespace rlx {
@@ -112,34 +114,63 @@ std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout
 
 namespace {
 
+// Every node that can be a view is one, as far as demands for dense values are known; a new demand makes its value a
+// root, and only what follows from that is looked at again.
 class Chooser {
  public:
   explicit Chooser(const Lowered& lowered) : lowered_(lowered), graph_(lowered.graph) {
-    for (const Node& node : graph_.nodes()) needs_dense_.emplace_back(node.out.size(), false);
+    size_t count = graph_.nodes().size();
+    users_.resize(count);
+    is_stale_.assign(count, true);
+    layouts_.of.resize(count);
+    layouts_.copy_of.resize(count);
+    for (uint32_t index = 0; index < count; index++) {
+      needs_dense_.emplace_back(graph_.node(index).out.size(), false);
+      for (Value value : graph_.node(index).in)
+        if (present(value) && (users_[value.node].empty() || users_[value.node].back() != index))
+          users_[value.node].push_back(index);
+    }
+    for (uint32_t index = 0; index < count; index++) stale_.push(index);
+    for (const GraphOutput& output : graph_.outputs()) needs_dense_[output.value.node][output.value.output] = true;
   }
 
   Layouts run() {
-    do propose();  // again after new demands: what had to become dense is a root now
-    while (demand());
+    while (!stale_.empty()) {
+      std::vector<uint32_t> seen;  // in order, so each after what it reads
+      while (!stale_.empty()) {
+        uint32_t index = stale_.top();
+        stale_.pop();
+        is_stale_[index] = false;
+        seen.push_back(index);
+        if (propose(index))
+          for (uint32_t user : users_[index]) note_stale(user);
+      }
+      for (uint32_t index : seen) demand(index);
+    }
     return std::move(layouts_);
   }
 
  private:
-  // Every node that can be a view is one, as far as demands are known.
-  void propose() {
-    layouts_ = {};
-    for (uint32_t index = 0; index < graph_.nodes().size(); index++) {
-      const Node& node = graph_.node(index);
-      std::vector<Layout> own;
-      for (uint32_t i = 0; i < node.out.size(); i++)
-        own.push_back({Value{index, i}, 0, dense_strides(node.out[i].dims), true});
-      std::optional<Layout> view;
-      if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0]))
-        view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);
-      if (view && (view->dense || !needs_dense_[index][0])) own[0] = *std::exchange(view, std::nullopt);
-      layouts_.of.push_back(std::move(own));
-      layouts_.copy_of.push_back(std::move(view));
-    }
+  void note_stale(uint32_t index) {
+    if (is_stale_[index]) return;
+    is_stale_[index] = true;
+    stale_.push(index);
+  }
+
+  // True where a layout is not what it was.
+  bool propose(uint32_t index) {
+    const Node& node = graph_.node(index);
+    std::vector<Layout> own;
+    for (uint32_t i = 0; i < node.out.size(); i++)
+      own.push_back({Value{index, i}, 0, dense_strides(node.out[i].dims), true});
+    std::optional<Layout> view;
+    if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0]))
+      view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);
+    if (view && (view->dense || !needs_dense_[index][0])) own[0] = *std::exchange(view, std::nullopt);
+    layouts_.copy_of[index] = std::move(view);
+    bool moved = !(layouts_.of[index] == own);
+    layouts_.of[index] = std::move(own);
+    return moved;
   }
 
   bool accepts(const Kernel* kernel, size_t input, Value value) const {
@@ -149,29 +180,26 @@ class Chooser {
     return !kernel->wants_unit_last(input) || layout.strides.empty() || layout.strides.back().is(1);
   }
 
-  // From the last node to the first: a computed node demands dense inputs unless its kernel takes them as they are.
-  // True where there was a demand that nobody had made before.
-  bool demand() {
-    bool is_new = false;
-    auto need = [&](Value value) {
-      is_new |= !needs_dense_[value.node][value.output];
+  // A computed node demands dense inputs unless its kernel takes them as they are.
+  void demand(uint32_t index) {
+    if (lowered_.phases[index] == Phase::kResident) return;
+    const Node& node = graph_.node(index);
+    bool is_view = layouts_.copy_of[index] || !layouts_.of[index][0].is_root({index, 0});
+    for (size_t i = 0; i < node.in.size(); i++) {
+      Value value = node.in[i];
+      if (!present(value) || (is_view && i == 0) || accepts(lowered_.kernels[index], i, value)) continue;
+      if (needs_dense_[value.node][value.output]) continue;
       needs_dense_[value.node][value.output] = true;
-    };
-    for (const GraphOutput& output : graph_.outputs()) need(output.value);
-    for (uint32_t index = static_cast<uint32_t>(graph_.nodes().size()); index-- > 0;) {
-      if (lowered_.phases[index] == Phase::kResident) continue;
-      const Node& node = graph_.node(index);
-      bool is_view = layouts_.copy_of[index] || !layouts_.of[index][0].is_root({index, 0});
-      for (size_t i = 0; i < node.in.size(); i++)
-        if (present(node.in[i]) && !(is_view && i == 0) && !accepts(lowered_.kernels[index], i, node.in[i]))
-          need(node.in[i]);
+      note_stale(value.node);
     }
-    return is_new;
   }
 
   const Lowered& lowered_;
   const Graph& graph_;
+  std::vector<std::vector<uint32_t>> users_;  // by node
   std::vector<std::vector<bool>> needs_dense_;
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> stale_;  // nodes to look at, the first first
+  std::vector<bool> is_stale_;
   Layouts layouts_;
 };
 

@@ -17,6 +17,7 @@ struct Layout {
   std::vector<Dim> strides;
   bool dense = true;
   bool is_root(Value value) const { return root == value; }
+  bool operator==(const Layout&) const = default;
 };
 
 std::vector<Dim> dense_strides(std::span<const Dim> dims);

@@ -135,7 +135,8 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   note(rule, node, {});
   std::vector<Replacement> replacements{{value, replacement.value()}};
   for (const auto& [old, other] : match.replaced())
-    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && !closes_cycle({old, other})) replacements.emplace_back(old, other);
+    if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && !closes_cycle({old, other}))
+      replacements.emplace_back(old, other);
   const std::string& name = graph_.node(node).name;
   if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
   commit(std::move(replacements), mark);

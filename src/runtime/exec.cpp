@@ -18,14 +18,11 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   exec->wanted_.assign(plan.outputs.size(), true);
   exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
   exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
-  exec->sizes_ = SizeState(plan);
   exec->given_.reserve(plan.inputs.size());
-  exec->bases_.resize(plan.base_count());
-  exec->changed_bases_.reserve(plan.base_count());
-  exec->state_ = RLX_TRY(program->executable().make_state());
+  exec->frame_ = RLX_TRY(Frame::make(program->compiled()));
   exec->program_ = std::move(program);
-  exec->place_base(kArenaBase, exec->arena_.data());
-  exec->place_base(kSizedBase, exec->sized_.data());
+  exec->frame_->place(kArenaBase, exec->arena_.data());
+  exec->frame_->place(kSizedBase, exec->sized_.data());
   RLX_TRY(exec->set(options));
   return exec;
 }
@@ -56,7 +53,7 @@ uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
 
 Dims Exec::dims_now(SlotKind kind, size_t slot) const {
   Dims dims;
-  for (SizeId id : planned(kind, slot).dims) dims.push_back(sizes_.values()[id]);
+  for (SizeId id : planned(kind, slot).dims) dims.push_back(sizes().values()[id]);
   return dims;
 }
 
@@ -147,7 +144,7 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
   sizes_dirty_ = true;
-  return sizes_.set_dim(program_->plan(), symbol, size);
+  return sizes().set_dim(program_->plan(), symbol, size);
 }
 
 Status Exec::link(size_t output, size_t input) {
@@ -183,7 +180,7 @@ Status Exec::adopt_params() {
   params_version_ = program_->params()->version();
   std::shared_ptr<const ParamSet> next = program_->params()->current();
   const Plan& plan = program_->plan();
-  for (size_t i = 0; i < next->residents.size(); i++) place_base(plan.resident_base(i), next->residents[i].data());
+  for (size_t i = 0; i < next->residents.size(); i++) frame_->place(plan.resident_base(i), next->residents[i].data());
   params_ = std::move(next);
   return {};
 }
@@ -220,7 +217,7 @@ Status Exec::resolve_sizes() {
     else if (port.bound)
       given_.push_back({&slot.type, port.bound.dims(), slot.name});
   }
-  RLX_TRY(sizes_.resolve(program_->plan(), given_));
+  RLX_TRY(sizes().resolve(program_->plan(), given_));
   sizes_dirty_ = false;
   places_dirty_ = true;  // bytes are to be checked against the new sizes
   return {};
@@ -279,7 +276,7 @@ Status Exec::place_slot(SlotKind kind, size_t slot) {
   RLX_TRY(check_memory(kind, slot));
   if (!port.is_given() || port.is_staged) RLX_TRY(own_memory(kind, slot));
   has_staging_ |= port.is_staged;
-  place_base(base_of(kind, slot), port.is_given() && !port.is_staged ? port.given() : port.own.get());
+  frame_->place(base_of(kind, slot), port.is_given() && !port.is_staged ? port.given() : port.own.get());
   return {};
 }
 
@@ -289,13 +286,6 @@ Status Exec::place_slots() {
   for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kOutput, i));
   places_dirty_ = false;
   return {};
-}
-
-void Exec::place_base(uint32_t base, std::byte* data) {
-  if (bases_[base].host == data) return;
-  bases_[base].host = data;
-  if (std::find(changed_bases_.begin(), changed_bases_.end(), base) == changed_bases_.end())
-    changed_bases_.push_back(base);
 }
 
 Status Exec::prepare() {
@@ -337,26 +327,7 @@ Status Exec::run() {
   cancel_.store(false, std::memory_order_relaxed);
   RLX_TRY(prepare());
   if (has_staging_) RLX_TRY(stage_inputs());
-  RunArgs args;
-  args.bases = bases_;
-  args.sizes = sizes_.values();
-  args.symbols = sizes_.symbols();
-  args.changed_bases = changed_bases_;
-  args.changed_sizes = sizes_.changed();
-  args.state = state_.get();
-  auto set_size = [this](uint32_t symbol, int64_t size) -> Result<std::span<const SizeId>> {
-    sizes_.forget_changes();
-    RLX_TRY(sizes_.set_fresh(program_->plan(), symbol, size));
-    return sizes_.changed();
-  };
-  SetSize sink(set_size);
-  args.set_size = &sink;
-  args.cancel = &cancel_;
-  args.threads = program_->source().options.threads;
-  Status status = program_->executable().run(args);
-  changed_bases_.clear();
-  sizes_.forget_changes();
-  if (!status.ok()) return status;
+  RLX_TRY(frame_->run({&cancel_, program_->source().options.threads}));
   if (has_staging_) RLX_TRY(stage_outputs());
   for (Link& link : links_) link.is_armed = true;
   return {};
@@ -405,7 +376,7 @@ Result<std::string> Exec::report(std::string_view what) const {
   const Plan& plan = program_->plan();
   for (size_t i = 0; i < plan.symbols.size(); i++) {
     json.key(plan.symbols[i].name).begin_object();
-    if (sizes_.symbols()[i] >= 0) json.member("size", sizes_.symbols()[i]);
+    if (sizes().symbols()[i] >= 0) json.member("size", sizes().symbols()[i]);
     json.member("upper", plan.symbols[i].upper).end_object();
   }
   json.end_object();

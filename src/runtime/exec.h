@@ -13,8 +13,8 @@
 #include "base/allocator.h"
 #include "device/device.h"
 #include "device/fence.h"
+#include "runtime/frame.h"
 #include "runtime/program.h"
-#include "runtime/sizes.h"
 
 namespace rlx {
 
@@ -61,6 +61,7 @@ class Exec {
   };
 
   Exec() = default;
+  SizeState& sizes() const { return frame_->sizes(); }
   std::vector<Port>& ports(SlotKind kind) { return kind == SlotKind::kInput ? inputs_ : outputs_; }
   const Slot& slot_of(SlotKind kind, size_t slot) const { return program_->slots(kind)[slot]; }
   const PlanSlot& planned(SlotKind kind, size_t slot) const;
@@ -80,7 +81,6 @@ class Exec {
   Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(SlotKind kind, size_t slot) const;
   Status own_memory(SlotKind kind, size_t slot);
-  void place_base(uint32_t base, std::byte* data);
   Status prepare();
   Status stage_inputs();
   Status stage_outputs();
@@ -94,15 +94,12 @@ class Exec {
   std::vector<Link> links_;
   std::vector<bool> wanted_;  // by output
   HostMemory arena_, sized_;
-  SizeState sizes_;
+  std::unique_ptr<Frame> frame_;
   std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
   std::shared_ptr<const ParamSet> params_;
   uint64_t params_version_ = 0;
   bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false;
 
-  std::vector<Binding> bases_;
-  std::vector<uint32_t> changed_bases_;  // since the last run; capacity for all
-  std::unique_ptr<ExecState> state_;
   std::atomic<bool> cancel_{false};
 };
 

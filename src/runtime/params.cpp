@@ -34,6 +34,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   const Graph& graph = params->source_->graph();
   ParamSet first;
   for (uint32_t node : graph.params()) {
+    params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     Tensor tensor = params->weights_->find(graph.leaf_name(node));
     if (tensor) RLX_TRY(check_param(graph, node, tensor));
     first.params.push_back(std::move(tensor));
@@ -67,12 +68,11 @@ Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>>
   ParamSet next = *current();
   std::vector<bool> changed(next.params.size(), false);
   for (const auto& [name, tensor] : changes) {
-    auto found = std::find_if(graph.params().begin(), graph.params().end(),
-                              [&, &name = name](uint32_t node) { return graph.leaf_name(node) == name; });
-    if (found == graph.params().end())
+    auto found = index_of_.find(name);
+    if (found == index_of_.end())
       return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
-    RLX_TRY(check_param(graph, *found, tensor));
-    size_t index = static_cast<size_t>(found - graph.params().begin());
+    size_t index = found->second;
+    RLX_TRY(check_param(graph, graph.params()[index], tensor));
     changed[index] = !next.params[index] || next.params[index].share() != tensor.share();
     next.params[index] = tensor;
     next.dropped[index] = false;
@@ -104,7 +104,7 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   }
   const Resident& resident = source_->lowered->residents[index];
   auto dense = [&]() -> Result<Tensor> {
-    if (piece.is_leaf && piece.params.empty()) return *graph.constant(resident.value);
+    if (piece.is_leaf && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
     if (piece.is_leaf) return params.begin()->second;
     std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
     return values[0];
@@ -114,7 +114,7 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
     if (!resident.kernel) return value;
     int64_t bytes = static_cast<int64_t>(resident.bytes);
     Tensor form = RLX_TRY(env_->make_tensor(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
-    resident.kernel->form.make(source_->lowered->query(resident.reader), value.data(), form.data());
+    resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
     return form;
   };
   if (piece.is_leaf && !resident.kernel) return dense();

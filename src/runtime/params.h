@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compile/compile.h"
@@ -52,8 +53,9 @@ class ParamStore {
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;
   std::shared_ptr<Weights> weights_;
-  std::mutex setter_;         // one publication at a time
-  mutable std::mutex mutex_;  // guards current_
+  std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
+  std::mutex setter_;                                      // one publication at a time
+  mutable std::mutex mutex_;                               // guards current_
   std::shared_ptr<const ParamSet> current_;
   std::atomic<uint64_t> version_{1};
 };

@@ -35,7 +35,7 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
   made->source_ = params->source();
   made->params_ = std::move(params);
   made->plan_ = plan;
-  made->executable_ = RLX_TRY(made->device().compile(std::move(plan)));
+  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), std::move(plan)));
   made->make_slots();
   return made;
 }
@@ -43,7 +43,9 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
 void Program::make_slots() {
   const Graph& graph = plan_->graph();
   auto add = [&](SlotKind kind, const std::string& name, const ValueType& type, Dims upper, int64_t bytes) {
-    slots_[static_cast<size_t>(kind) - 1].push_back({name, type, upper, bytes});
+    std::vector<Slot>& list = slots_[static_cast<size_t>(kind) - 1];
+    slot_of_[static_cast<size_t>(kind) - 1].emplace(name, list.size());
+    list.push_back({name, type, upper, bytes});
   };
   for (size_t i = 0; i < graph.inputs().size(); i++)
     add(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), graph.node(graph.inputs()[i]).out[0],
@@ -61,10 +63,9 @@ void Program::make_slots() {
 }
 
 int64_t Program::find(SlotKind kind, std::string_view name) const {
-  std::span<const Slot> list = slots(kind);
-  for (size_t i = 0; i < list.size(); i++)
-    if (list[i].name == name) return static_cast<int64_t>(i);
-  return -1;
+  const SlotIndices& indices = slot_of_[static_cast<size_t>(kind) - 1];
+  auto found = indices.find(name);
+  return found == indices.end() ? -1 : static_cast<int64_t>(found->second);
 }
 
 static Status owned_by_model() {
@@ -98,15 +99,17 @@ Status Program::unknown_slot(SlotKind kind, std::string_view name) const {
 Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const std::string_view> names,
                                                  size_t count) const {
   std::vector<size_t> list;
+  std::vector<bool> taken(slots(kind).size(), false);
   if (names.empty() && count > slots(kind).size())
     return Status(Code::kInvalidArgument,
                   format("{} {}s were given, the program has {}", count, kind_text(kind), slots(kind).size()));
   for (size_t i = 0; i < count; i++) {
     int64_t slot = names.empty() ? static_cast<int64_t>(i) : find(kind, names[i]);
     if (slot < 0) return unknown_slot(kind, names[i]);
-    if (std::find(list.begin(), list.end(), static_cast<size_t>(slot)) != list.end())
+    if (taken[static_cast<size_t>(slot)])
       return Status(Code::kInvalidArgument,
                     format("the {} '{}' is named twice", kind_text(kind), slots(kind)[static_cast<size_t>(slot)].name));
+    taken[static_cast<size_t>(slot)] = true;
     list.push_back(static_cast<size_t>(slot));
   }
   return list;
@@ -116,8 +119,10 @@ Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_na
                                          std::span<const std::string_view> out_names, size_t n_out) {
   std::vector<size_t> in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
   std::vector<size_t> out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
-  for (size_t i = 0; i < slots(SlotKind::kInput).size(); i++)
-    if (std::find(in_slots.begin(), in_slots.end(), i) == in_slots.end()) {
+  std::vector<bool> is_given(slots(SlotKind::kInput).size(), false);
+  for (size_t slot : in_slots) is_given[slot] = true;
+  for (size_t i = 0; i < is_given.size(); i++)
+    if (!is_given[i]) {
       const std::string& name = slots(SlotKind::kInput)[i].name;
       return Status(Code::kInvalidArgument, "the input '" + name + "' is missing").with("value", name);
     }

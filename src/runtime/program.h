@@ -8,11 +8,13 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compile/compile.h"
 #include "plan/plan.h"
 #include "runtime/env.h"
+#include "runtime/frame.h"
 #include "runtime/params.h"
 #include "runtime/weights.h"
 
@@ -58,7 +60,7 @@ class Program : public std::enable_shared_from_this<Program> {
   const CompiledGraph& source() const { return *source_; }
   const std::shared_ptr<ParamStore>& params() const { return params_; }
   const Plan& plan() const { return *plan_; }
-  const Executable& executable() const { return *executable_; }
+  const CompiledPlan& compiled() const { return *compiled_; }
 
  private:
   friend class Exec;
@@ -75,8 +77,10 @@ class Program : public std::enable_shared_from_this<Program> {
   std::shared_ptr<ParamStore> params_;
   bool shares_params_ = false;  // they are the model's to set
   std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<Executable> executable_;
+  std::unique_ptr<const CompiledPlan> compiled_;
+  using SlotIndices = std::unordered_map<std::string, size_t, TextHash, std::equal_to<>>;
   std::vector<Slot> slots_[3];
+  SlotIndices slot_of_[3];  // by name
   std::mutex pool_mutex_;
   std::vector<std::unique_ptr<Exec>> idle_;  // for run(); each holds no reference to this program while it is here
 };

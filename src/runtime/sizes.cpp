@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_map>
+#include <utility>
 
 #include "base/nearest.h"
 
@@ -10,33 +12,27 @@ namespace rlx {
 
 namespace {
 
-constexpr int64_t kUnknown = -1;
+constexpr int64_t kUnknown = SizeState::kUnknown;
 
-// Symbols by name over two parallel lists; what `evaluate` asks.
-template <class Names>
+using IndexOf = FunctionRef<uint32_t(std::string_view name)>;  // of a symbol, or Plan::kNoSymbol
+
+// Sizes of symbols, as far as they are known; what `evaluate` asks.
 struct Known {
-  const Names& names;
+  const IndexOf& index_of;
   std::span<const int64_t> sizes;
-  int64_t index(std::string_view name) const {
-    for (size_t i = 0; i < sizes.size(); i++)
-      if (names(i) == name) return static_cast<int64_t>(i);
-    return -1;
-  }
   std::optional<int64_t> operator()(std::string_view name) const {
-    int64_t i = index(name);
-    return i < 0 || sizes[static_cast<size_t>(i)] == kUnknown ? std::nullopt
-                                                              : std::optional(sizes[static_cast<size_t>(i)]);
+    uint32_t i = index_of(name);
+    return i == Plan::kNoSymbol || sizes[i] == kUnknown ? std::nullopt : std::optional(sizes[i]);
   }
 };
 
 // The symbol that alone is unknown in a dim, or -1.
-template <class Names>
-int64_t lone_unknown(const Dim& dim, const Known<Names>& known) {
+int64_t lone_unknown(const Dim& dim, const Known& known) {
   int64_t lone = -1;
   bool several = false;
   auto note = [&](const std::string& name) {
-    int64_t i = known.index(name);
-    if (i < 0 || known.sizes[static_cast<size_t>(i)] != kUnknown) return;
+    uint32_t i = known.index_of(name);
+    if (i == Plan::kNoSymbol || known.sizes[i] != kUnknown) return;
     several |= lone >= 0 && lone != i;
     lone = i;
   };
@@ -45,9 +41,8 @@ int64_t lone_unknown(const Dim& dim, const Known<Names>& known) {
 }
 
 // A dim that is linear in its one unknown symbol gives the symbol: s = (given - f(0)) / (f(1) - f(0)).
-template <class Names>
-bool solve(const Dim& dim, int64_t given, const Names& names, std::span<int64_t> sizes) {
-  Known<Names> known{names, sizes};
+bool solve(const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
+  Known known{index_of, sizes};
   int64_t lone = lone_unknown(dim, known);
   if (lone < 0) return false;
   int64_t& size = sizes[static_cast<size_t>(lone)];
@@ -66,13 +61,12 @@ bool solve(const Dim& dim, int64_t given, const Names& names, std::span<int64_t>
   return false;
 }
 
-template <class Names>
-void solve_all(std::span<const GivenDims> given, const Names& names, std::span<int64_t> sizes) {
+void solve_all(std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes) {
   for (bool progress = true; progress;) {
     progress = false;
     for (const GivenDims& input : given)
       for (size_t i = 0; i < input.dims.size(); i++)
-        if (!input.type->dims[i].is_literal()) progress |= solve(input.type->dims[i], input.dims[i], names, sizes);
+        if (!input.type->dims[i].is_literal()) progress |= solve(input.type->dims[i], input.dims[i], index_of, sizes);
   }
 }
 
@@ -107,10 +101,12 @@ Status check_guard(const Guard& guard, const SymbolLookup& lookup) {
       .with("op", guard.where);
 }
 
-// The step before which all symbols of a guard are known.
-uint32_t guard_step(const Plan& plan, const Guard& guard) {
-  uint32_t a = plan.known_at(guard.a), b = plan.known_at(guard.b);
-  return a == PlanSymbol::kGiven ? b : b == PlanSymbol::kGiven ? a : std::max(a, b);
+// Those whose sizes are all known before this step, and not earlier.
+Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup) {
+  const std::vector<Guard>& guards = plan.graph().guards();
+  for (size_t i = 0; i < guards.size(); i++)
+    if (plan.guard_steps[i] == step) RLX_TRY(check_guard(guards[i], lookup));
+  return {};
 }
 
 }  // namespace
@@ -120,13 +116,13 @@ SizeState::SizeState(const Plan& plan)
       wished_(plan.symbols.size(), kUnknown),
       values_(plan.sizes.size(), kUnknown),
       next_(plan.sizes.size()),
-      next_symbols_(plan.symbols.size()) {
+      next_symbols_(plan.symbols.size()),
+      is_changed_(plan.sizes.size(), false) {
   changed_.reserve(plan.sizes.size());
 }
 
 Status SizeState::set_dim(const Plan& plan, std::string_view symbol, int64_t size) {
-  for (size_t i = 0; i < plan.symbols.size(); i++) {
-    if (plan.symbols[i].name != symbol) continue;
+  if (uint32_t i = plan.symbol(symbol); i != Plan::kNoSymbol) {
     RLX_TRY(check_range(plan.symbols[i], size));
     wished_[i] = size;
     return {};
@@ -138,65 +134,92 @@ Status SizeState::set_dim(const Plan& plan, std::string_view symbol, int64_t siz
 }
 
 Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
-  auto names = [&plan](size_t i) -> std::string_view { return plan.symbols[i].name; };
+  auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
+  IndexOf index_of(symbol);
   std::fill(next_symbols_.begin(), next_symbols_.end(), kUnknown);
   std::span<int64_t> next(next_symbols_);
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
-      if (input.type->dims[i].symbol_name()) solve(input.type->dims[i], input.dims[i], names, next);
-  solve_all(given, names, next);
+      if (input.type->dims[i].symbol_name()) solve(input.type->dims[i], input.dims[i], index_of, next);
+  solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++)
     if (next[i] == kUnknown) next[i] = wished_[i];
-  solve_all(given, names, next);
+  solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
-    const PlanSymbol& symbol = plan.symbols[i];
-    if (symbol.is_fresh()) next[i] = symbols_[i] == kUnknown ? symbol.upper : symbols_[i];  // until the run knows
-    if (next[i] == kUnknown) next[i] = symbol.upper;
+    const PlanSymbol& it = plan.symbols[i];
+    if (it.is_fresh()) next[i] = symbols_[i] == kUnknown ? it.upper : symbols_[i];  // until the run knows
+    if (next[i] == kUnknown) next[i] = it.upper;
   }
-  Known<decltype(names)> known{names, next};
+  Known known{index_of, next};
   SymbolLookup lookup = std::cref(known);
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(check_range(plan.symbols[i], next[i]));
-  for (const Guard& guard : plan.graph().guards())
-    if (guard_step(plan, guard) == PlanSymbol::kGiven) RLX_TRY(check_guard(guard, lookup));
+  RLX_TRY(check_guards(plan, PlanSymbol::kGiven, lookup));
   return evaluate_table(plan);
 }
 
-Status SizeState::set_fresh(const Plan& plan, uint32_t symbol, int64_t size) {
-  RLX_TRY(check_range(plan.symbols[symbol], size));
+Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
+  for (size_t i = 0; i < symbols.size(); i++) {
+    const PlanSymbol& it = plan.symbols[i];
+    next_symbols_[i] = symbols[i];
+    if (it.is_fresh() || symbols[i] == kUnknown) next_symbols_[i] = symbols_[i] == kUnknown ? it.upper : symbols_[i];
+    RLX_TRY(check_range(it, next_symbols_[i]));
+  }
+  auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
+  IndexOf index_of(symbol);
+  Known known{index_of, next_symbols_};
+  RLX_TRY(check_guards(plan, PlanSymbol::kGiven, std::cref(known)));
+  return evaluate_table(plan);
+}
+
+Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
+  RLX_TRY(check_range(plan.symbols[fresh], size));
   std::copy(symbols_.begin(), symbols_.end(), next_symbols_.begin());
-  next_symbols_[symbol] = size;
-  auto names = [&plan](size_t i) -> std::string_view { return plan.symbols[i].name; };
-  Known<decltype(names)> known{names, next_symbols_};
+  next_symbols_[fresh] = size;
+  auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
+  IndexOf index_of(symbol);
+  Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  for (const Guard& guard : plan.graph().guards())
-    if (guard_step(plan, guard) == plan.symbols[symbol].made_by) RLX_TRY(check_guard(guard, lookup));
+  RLX_TRY(check_guards(plan, plan.symbols[fresh].made_by, lookup));
   return evaluate_table(plan);
 }
 
 Status SizeState::evaluate_table(const Plan& plan) {
-  auto names = [&plan](size_t i) -> std::string_view { return plan.symbols[i].name; };
-  Known<decltype(names)> known{names, next_symbols_};
+  auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
+  IndexOf index_of(symbol);
+  Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
   for (size_t i = 0; i < next_.size(); i++) next_[i] = RLX_TRY(evaluate(plan.sizes[i], lookup));
   commit();
   return {};
 }
 
+void SizeState::forget_changes() {
+  for (SizeId id : changed_) is_changed_[id] = false;
+  changed_.clear();
+}
+
 void SizeState::commit() {
+  if (next_symbols_ != symbols_) version_++;
   for (SizeId i = 0; i < next_.size(); i++) {
     if (next_[i] == values_[i]) continue;
     values_[i] = next_[i];
-    if (std::find(changed_.begin(), changed_.end(), i) == changed_.end()) changed_.push_back(i);
+    if (!std::exchange(is_changed_[i], 1)) changed_.push_back(i);
   }
   std::copy(next_symbols_.begin(), next_symbols_.end(), symbols_.begin());
 }
 
 std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,
                                                   std::span<const GivenDims> given) {
-  auto names = [symbols](size_t i) { return symbols[i]; };
+  std::unordered_map<std::string_view, uint32_t> indices;
+  for (uint32_t i = 0; i < symbols.size(); i++) indices.emplace(symbols[i], i);
+  auto symbol = [&](std::string_view name) {
+    auto found = indices.find(name);
+    return found == indices.end() ? Plan::kNoSymbol : found->second;
+  };
+  IndexOf index_of(symbol);
   std::vector<int64_t> sizes(symbols.size(), kUnknown);
-  solve_all(given, names, sizes);
+  solve_all(given, index_of, sizes);
   std::vector<std::optional<int64_t>> found;
   for (int64_t size : sizes) found.push_back(size == kUnknown ? std::nullopt : std::optional(size));
   return found;

@@ -20,6 +20,8 @@ struct GivenDims {
 
 class SizeState {
  public:
+  static constexpr int64_t kUnknown = -1;
+
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
@@ -33,10 +35,14 @@ class SizeState {
   std::span<const int64_t> values() const { return values_; }    // by SizeId
   std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
   std::span<const SizeId> changed() const { return changed_; }
-  void forget_changes() { changed_.clear(); }
+  uint64_t version() const { return version_; }  // moves with every size
+  void forget_changes();
+
+  // Of a body: its sizes are decided around it. `symbols`: by symbol; those that the run will find are not asked.
+  Status assign(const Plan& plan, std::span<const int64_t> symbols);
 
   // A size that the run has computed. Checks the guards that it completes.
-  Status set_fresh(const Plan& plan, uint32_t symbol, int64_t size);
+  Status set_fresh(const Plan& plan, uint32_t fresh, int64_t size);
 
  private:
   Status evaluate_table(const Plan& plan);
@@ -45,6 +51,8 @@ class SizeState {
   std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1
   std::vector<int64_t> next_, next_symbols_;        // while they are being resolved
   std::vector<SizeId> changed_;
+  uint64_t version_ = 1;
+  std::vector<uint8_t> is_changed_;  // by SizeId: it stands in changed_
 };
 
 // The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.

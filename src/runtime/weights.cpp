@@ -29,6 +29,15 @@ bool FormKey::reads(const std::shared_ptr<std::byte>& bytes) const {
   return std::any_of(sources.begin(), sources.end(), [&](const auto& source) { return same_owner(source, bytes); });
 }
 
+void Weights::forget_forms(const std::shared_ptr<std::byte>& source) {
+  auto [first, last] = hashes_of_.equal_range(source.get());
+  for (auto it = first; it != last; ++it) {
+    auto [form, end] = forms_.equal_range(it->second);
+    while (form != end) form = form->second.key.reads(source) ? forms_.erase(form) : std::next(form);
+  }
+  hashes_of_.erase(first, last);
+}
+
 Status Weights::put(std::string_view name, Tensor tensor) {
   if (name.empty() || !tensor) return Status(Code::kInvalidArgument, "a weight needs a name and a tensor");
   std::lock_guard lock(mutex_);
@@ -38,7 +47,7 @@ Status Weights::put(std::string_view name, Tensor tensor) {
     return {};
   }
   Entry& entry = entries_[found->second];
-  std::erase_if(forms_, [&](const auto& item) { return entry.tensor && item.second.key.reads(entry.tensor.share()); });
+  if (entry.tensor) forget_forms(entry.tensor.share());
   entry.tensor = std::move(tensor);
   entry.dropped = false;
   return {};
@@ -113,6 +122,7 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
   std::lock_guard lock(mutex_);
   if (const Tensor* known = find()) return *known;  // another thread was faster: one form for all
   forms_.emplace(hash, Form{key, made});
+  for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
   return made;
 }
 

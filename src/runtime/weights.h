@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/bounds.h"
@@ -59,7 +60,10 @@ class Weights {
   std::deque<Entry> entries_;  // a deque: names stay where they are
   std::map<std::string, size_t, std::less<>> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
-  std::multimap<size_t, Form> forms_;  // by hash of the key
+  using Forms = std::unordered_multimap<size_t, Form>;
+  void forget_forms(const std::shared_ptr<std::byte>& source);
+  Forms forms_;                                                  // by hash of the key
+  std::unordered_multimap<const std::byte*, size_t> hashes_of_;  // of the forms that read a source
 };
 
 }  // namespace rlx

@@ -34,4 +34,38 @@ TEST(allocation, a_run_allocates_nothing_while_sizes_stay_or_change) {
   EXPECT_GT(allocations(), before_all) << "the counter counts";
 }
 
+// Trips move the bases of their body, alternate between two places for a carry, slice xs and stack ys.
+TEST(allocation, a_trip_allocates_nothing) {
+  auto body = std::make_shared<Graph>();
+  {
+    Builder b(*body);
+    Expr h = input(b, "h", {4, 16}), x = input(b, "x", {4, 16}), w = input(b, "w", {16, 16});
+    Expr next = tanh(matmul(h, w) + x) * b.constant(noise({16}, 3)) + h;
+    output(b, "next", next);
+    output(b, "y", next * 2.0);
+  }
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 100}).ok());
+  Builder b(graph);
+  Expr h = input(b, "h", {4, 16}), xs = input(b, "xs", {Dim::symbol("n"), 4, 16}), w = input(b, "w", {16, 16});
+  auto loop = b.ops(Op::kScan, std::array{h, xs, w},
+                    {{"body", std::shared_ptr<const Graph>(body)}, {"n_carry", int64_t{1}}, {"n_xs", int64_t{1}}});
+  output(b, "last", loop[0]);
+  output(b, "ys", loop[1]);
+  auto env = env_with(2);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({4, 16})).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 2, noise({16, 16}, 2)).ok());
+  auto bind_rows = [&](int64_t trips) { ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, noise({trips, 4, 16})).ok()); };
+  bind_rows(100);
+  ASSERT_TRUE(exec->run().ok());  // threads and the slots' own memory come with the first run
+  for (int64_t trips : {100, 1, 37, 0, 100}) {
+    bind_rows(trips);
+    int64_t before = allocations(), before_host = host_allocations(*env);
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(allocations() - before, 0) << trips;
+    EXPECT_EQ(host_allocations(*env) - before_host, 0) << trips;
+  }
+}
+
 }  // namespace rlx::test

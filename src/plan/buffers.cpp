@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/buffers.h"
+
+namespace rlx {
+
+Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
+    : lowered_(lowered),
+      graph_(lowered.graph),
+      plan_(plan),
+      sizes_(sizes),
+      layouts_(choose_layouts(lowered)),
+      uses_(use_counts(graph_)),
+      slot_of_(graph_.nodes().size(), 0) {
+  for (size_t i = 0; i < graph_.inputs().size(); i++) slot_of_[graph_.inputs()[i]] = static_cast<uint32_t>(i);
+}
+
+// An output whose bytes a run step makes whole is written in place; the first of several takes the buffer.
+void Buffers::claim_outputs() {
+  output_of_.resize(graph_.nodes().size());
+  for (uint32_t i = 0; i < graph_.nodes().size(); i++) output_of_[i].resize(graph_.node(i).out.size(), -1);
+  in_place_.resize(graph_.outputs().size(), false);
+  for (size_t i = 0; i < graph_.outputs().size(); i++) {
+    Value value = graph_.outputs()[i].value;
+    const Layout& own = layout(value);
+    Value root = own.root;
+    bool whole = own.dense && own.shift.is(0) && lowered_.phases[root.node] == Phase::kRun &&
+                 graph_.node(root).op != Op::kInput &&
+                 element_count(std::span<const Dim>(graph_.type(root).dims)) ==
+                     element_count(std::span<const Dim>(graph_.type(value).dims));
+    if (!whole || output_of_[root.node][root.output] >= 0) continue;
+    output_of_[root.node][root.output] = static_cast<int64_t>(i);
+    in_place_[i] = true;
+  }
+}
+
+Status Buffers::add_all() {
+  claim_outputs();
+  buffer_of_.resize(graph_.nodes().size());
+  for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
+    buffer_of_[node].resize(graph_.node(node).out.size(), UINT32_MAX);
+    if (lowered_.phases[node] == Phase::kResident || graph_.node(node).op == Op::kInput) continue;
+    for (uint32_t i = 0; i < graph_.node(node).out.size(); i++) {
+      Value value{node, i};
+      if (!layout(value).is_root(value) || is_left_out(value)) continue;
+      buffer_of_[node][i] = static_cast<uint32_t>(plan_.buffers.size());
+      uint32_t base = lowered_.phases[node] == Phase::kSized ? uint32_t{kSizedBase} : uint32_t{kArenaBase};
+      if (int64_t output = output_of_[node][i]; output >= 0) base = plan_.output_base(static_cast<size_t>(output));
+      std::string name = graph_.describe(node) + (i ? "." + std::to_string(i) : "");
+      int64_t bytes = RLX_TRY(sizes_.upper_bytes(graph_.type(value), name));
+      plan_.buffers.push_back({std::move(name), base, 0, bytes, UINT32_MAX, 0});
+    }
+  }
+  return {};
+}
+
+bool Buffers::is_left_out(Value value) const {
+  const Kernel* kernel = lowered_.kernels[value.node];
+  return uses_[value.node][value.output] == 0 && kernel && (kernel->optional_outputs >> value.output & 1);
+}
+
+Access Buffers::access(const ValueType& type, const Layout& layout) {
+  Access access{type.dtype};
+  access.dims = sizes_.ids(type.dims);
+  access.dense = layout.dense;
+  access.shift = sizes_.id(layout.shift);
+  if (!layout.dense) access.strides = sizes_.ids(layout.strides);
+  if (graph_.node(layout.root).op == Op::kInput) {
+    access.base = plan_.input_base(slot_of_[layout.root.node]);
+  } else if (lowered_.phases[layout.root.node] == Phase::kResident) {
+    access.base = plan_.resident_base(lowered_.dense_resident(layout.root));
+  } else {
+    access.buffer = buffer_of_[layout.root.node][layout.root.output];
+    access.base = plan_.buffers[access.buffer].base;
+  }
+  return access;
+}
+
+Access Buffers::input_access(uint32_t reader, size_t input) {
+  const Node& node = graph_.node(reader);
+  if (input >= node.in.size() || !present(node.in[input])) return {};
+  if (lowered_.phases[node.in[input].node] != Phase::kResident) return access(node.in[input]);
+  Access it{graph_.type(node.in[input]).dtype};
+  it.dims = sizes_.ids(graph_.type(node.in[input]).dims);
+  it.base = plan_.resident_base(lowered_.resident_of(reader, input));
+  return it;
+}
+
+}  // namespace rlx

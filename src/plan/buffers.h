@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The buffers of a plan that is being made, and where each value lies in them. Invariant: a value that a step makes
+// has exactly one buffer; views, inputs and resident values have none.
+#pragma once
+
+#include "plan/size_table.h"
+#include "plan/views.h"
+
+namespace rlx {
+
+class Buffers {
+ public:
+  Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes);
+
+  Status add_all();
+  const Layout& layout(Value value) const { return layouts_.of[value.node][value.output]; }
+  const std::optional<Layout>& copy_of(uint32_t node) const { return layouts_.copy_of[node]; }
+  bool is_left_out(Value value) const;                                 // nobody reads it, and its kernel can do without
+  bool is_in_place(size_t output) const { return in_place_[output]; }  // a step writes the output slot itself
+
+  Access access(Value value) { return access(lowered_.graph.type(value), layout(value)); }
+  Access access(const ValueType& type, const Layout& layout);
+  Access input_access(uint32_t reader, size_t input);  // in the form that the reader's kernel wants
+
+ private:
+  void claim_outputs();
+
+  const Lowered& lowered_;
+  const Graph& graph_;
+  Plan& plan_;
+  SizeTable& sizes_;
+  Layouts layouts_;
+  std::vector<std::vector<uint32_t>> uses_;
+  std::vector<std::vector<uint32_t>> buffer_of_;  // [node][output]
+  std::vector<std::vector<int64_t>> output_of_;   // [node][output]: the output slot it is written to, or -1
+  std::vector<uint32_t> slot_of_;                 // by node that is an input
+  std::vector<bool> in_place_;                    // by output slot
+};
+
+}  // namespace rlx

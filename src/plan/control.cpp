@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/control.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "plan/packing.h"
+
+namespace rlx {
+
+const Kernel kControlKernel{.op = Op::kNone, .name = "control"};
+
+std::span<const std::string_view> body_attrs(Op op) {
+  static constexpr std::string_view kIf[] = {"then", "else"}, kWhile[] = {"cond", "body"}, kScan[] = {"body"};
+  switch (op) {
+    case Op::kIf: return kIf;
+    case Op::kWhile: return kWhile;
+    case Op::kScan: return kScan;
+    default: return {};
+  }
+}
+
+namespace {
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+}
+
+// The sizes of a body are those of the plan around it, but for what its own values decide and what its carries bring.
+struct BodySizes {
+  std::vector<uint32_t> symbols;  // by symbol of the body, in the plan around it, or kNoSymbol
+  UpperSizes upper;
+};
+
+BodySizes sizes_of(const Graph& body, const Plan& around, const UpperSizes& upper) {
+  std::unordered_set<std::string> own;
+  for (DecidedSize& size : decided_sizes(body)) own.insert(std::move(size.symbol));
+  BodySizes sizes{{}, upper};
+  for (const auto& [name, range] : body.symbols()) {
+    uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
+    sizes.symbols.push_back(symbol);
+    if (symbol == Plan::kNoSymbol) continue;
+    int64_t most = around.symbols[symbol].upper;
+    sizes.upper.emplace_back(name, std::max(range.lo, std::min(range.hi, most)));
+  }
+  return sizes;
+}
+
+std::vector<CarriedSize> carried_sizes(const Plan& body, const std::vector<uint32_t>& symbols) {
+  std::vector<CarriedSize> carried;
+  const Graph& graph = body.graph();
+  for (uint32_t i = 0; i < graph.inputs().size(); i++) {
+    const std::vector<Dim>& dims = graph.node(graph.inputs()[i]).out[0].dims;
+    for (uint32_t axis = 0; axis < dims.size(); axis++) {
+      const std::string* name = dims[axis].symbol_name();
+      uint32_t symbol = name ? body.symbol(*name) : Plan::kNoSymbol;
+      if (symbol != Plan::kNoSymbol && symbols[symbol] == Plan::kNoSymbol) carried.push_back({i, axis, symbol});
+    }
+  }
+  return carried;
+}
+
+Result<PlanBody> plan_body(const LoweredBody& body, const Plan& around, const UpperSizes& upper) {
+  PlanBody planned;
+  BodySizes sizes = sizes_of(body.lowered->graph, around, upper);
+  planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper));
+  planned.symbols = std::move(sizes.symbols);
+  planned.carried = carried_sizes(*planned.plan, planned.symbols);
+  planned.first_resident = body.first_resident;
+  return planned;
+}
+
+// Whether a trip may write the next value of a carry where the last one lies: all that read it come first.
+bool stays_in_place(const Plan& body, size_t carry) {
+  uint32_t first_write = UINT32_MAX, last_read = 0;
+  bool is_read = false;
+  for (uint32_t i = 0; i < body.steps.size(); i++) {
+    for (const Access& in : body.steps[i].in)
+      if (in.dtype != DType::kNone && in.base == body.input_base(carry)) is_read = true, last_read = i;
+    for (const Access& out : body.steps[i].out)
+      if (out.dtype != DType::kNone && out.base == body.output_base(carry)) first_write = std::min(first_write, i);
+  }
+  return !is_read || last_read < first_write;
+}
+
+}  // namespace
+
+Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step) {
+  const Node& node = lowered.graph.node(step.node);
+  Control control;
+  control.step = static_cast<uint32_t>(plan.steps.size());
+  int64_t bytes = 0;
+  for (const LoweredBody& body : lowered.bodies.at(step.node)) {
+    control.bodies.push_back(RLX_TRY(plan_body(body, plan, upper)));
+    bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes));
+  }
+  control.flag_offset = bytes;
+  bytes += kPlanAlignment;
+  for (size_t i = 0; i < node.out.size(); i++) {
+    control.out_bytes.push_back(RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
+    if (i >= carry_count(node)) continue;
+    bool stays = stays_in_place(*control.bodies.back().plan, i);
+    control.spares.push_back(stays ? Control::kStays : bytes);
+    if (!stays) bytes += aligned(control.out_bytes[i]);
+  }
+  for (uint32_t i = 0; i < node.out.size(); i++)
+    for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
+      if (const std::string* name = node.out[i].dims[axis].symbol_name())
+        if (uint32_t symbol = plan.symbol(*name); symbol != Plan::kNoSymbol)
+          control.decides.push_back({i, axis, symbol});
+  if (node.op == Op::kScan && node.attrs.has("length")) control.length = sizes.id(node.attrs.dim("length"));
+  step.scratch_bytes = static_cast<size_t>(bytes);
+  step.control = static_cast<uint32_t>(plan.controls.size());
+  plan.controls.push_back(std::move(control));
+  return {};
+}
+
+}  // namespace rlx

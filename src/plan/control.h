@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow in plans: a body is a graph with a plan of its own, whose memory lies in that of the plan around it.
+// Invariant: bodies that never run together share their bytes; a body's operands are its slots, at places that the step
+// chooses anew at every trip.
+#pragma once
+
+#include <string_view>
+
+#include "plan/size_table.h"
+
+namespace rlx {
+
+// The attributes that hold the bodies of `if`, `while`, `scan`; none for other ops.
+std::span<const std::string_view> body_attrs(Op op);
+inline bool is_control(const Node& node) {
+  return !body_attrs(node.op).empty();
+}
+
+// The kernel of such a step: whoever submits the plan walks its bodies.
+extern const Kernel kControlKernel;
+
+// The first value that passes from trip to trip, and how many do.
+inline size_t carry_count(const Node& node) {
+  return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
+}
+
+// Plans the bodies of a step and adds it to the plan's list; its scratch is theirs. The operands are set.
+Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
+
+}  // namespace rlx

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/size_table.h"
+
+#include <algorithm>
+
+namespace rlx {
+
+using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
+
+// A size that the run finds comes from one node, and from no input: kernels read an input at the size it has.
+static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& fresh, NodeBySymbol& made_by) {
+  auto refuse = [&](const std::string& symbol, const std::string& other) {
+    return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(made_by.at(symbol)) +
+                                    " finds in its data, is also that of " + other)
+        .with("value", symbol);
+  };
+  for (const auto& [symbol, node] : fresh)
+    if (auto [found, is_new] = made_by.emplace(symbol, node); !is_new && found->second != node)
+      return refuse(symbol, graph.describe(node));
+  if (fresh.empty()) return {};
+  for (uint32_t input : graph.inputs())
+    for (const Dim& dim : graph.node(input).out[0].dims) {
+      std::string taken;
+      visit_symbols(dim, [&](const std::string& name) {
+        if (made_by.contains(name)) taken = name;
+      });
+      if (!taken.empty()) return refuse(taken, "the input '" + graph.leaf_name(input) + "'");
+    }
+  return {};
+}
+
+Status SizeTable::set_symbols(const UpperSizes& upper) {
+  const Graph& graph = plan_.graph();
+  std::vector<DecidedSize> fresh = decided_sizes(graph);
+  NodeBySymbol made_by;
+  RLX_TRY(check_sources(graph, fresh, made_by));
+  std::unordered_map<std::string_view, int64_t> wanted;
+  for (const auto& [name, size] : upper) wanted[name] = size;
+  std::string open;
+  for (const auto& [name, range] : graph.symbols()) {
+    int64_t size = range.hi;
+    if (auto maker = made_by.find(name); maker != made_by.end()) size = most_of(graph.node(maker->second), size);
+    if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
+    if (size >= Interval::kUnbounded) open += (open.empty() ? "'" : ", '") + name + "'";
+    if (size < range.lo || size > range.hi)
+      return Status(Code::kRange,
+                    format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
+          .with("value", name);
+    if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
+      return Status(Code::kRange,
+                    format("the size '{}' = {} is above {}, the most of a size without a declared maximum", name, size,
+                           kLargestSymbol))
+          .with("value", name);
+    plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
+    plan_.symbols.push_back({name, range, size});
+  }
+  if (!open.empty())
+    return Status(Code::kShape, "no upper size for " + open + ": set dims.<symbol>, or declare a maximum");
+  return {};
+}
+
+// What a fresh symbol is planned at: its node's `max` at the upper sizes, where that says more than its range.
+int64_t SizeTable::most_of(const Node& node, int64_t declared) const {
+  if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return declared;
+  return std::min(declared, range(node.attrs.dim("max")).hi);
+}
+
+Interval SizeTable::range(const Dim& dim) const {
+  if (dim.is_literal()) return {dim.literal(), dim.literal()};
+  return range_of(dim, [this](std::string_view name) -> Interval {
+    uint32_t symbol = plan_.symbol(name);
+    return symbol == Plan::kNoSymbol ? Interval()
+                                     : Interval{plan_.symbols[symbol].range.lo, plan_.symbols[symbol].upper};
+  });
+}
+
+SizeId SizeTable::id(const Dim& dim) {
+  auto [found, is_new] = ids_.emplace(dim, static_cast<SizeId>(plan_.sizes.size()));
+  if (is_new) plan_.sizes.push_back(dim);
+  return found->second;
+}
+
+SmallVector<SizeId, kMaxRank> SizeTable::ids(std::span<const Dim> dims) {
+  SmallVector<SizeId, kMaxRank> ids;
+  for (const Dim& dim : dims) ids.push_back(id(dim));
+  return ids;
+}
+
+Dims SizeTable::upper(std::span<const Dim> dims) const {
+  Dims upper;
+  for (const Dim& dim : dims) upper.push_back(std::max<int64_t>(range(dim).hi, 0));
+  return upper;
+}
+
+// The bound of the product is often tighter than the product of the bounds, and the other way round.
+Result<int64_t> SizeTable::upper_bytes(const ValueType& type, std::string_view name) const {
+  auto product = element_count(std::span<const int64_t>(upper(type.dims)));
+  int64_t whole = range(element_count(std::span<const Dim>(type.dims))).hi;
+  int64_t count = std::min(product.value_or(Interval::kUnbounded), std::max<int64_t>(whole, 0));
+  auto bytes = is_block(type.dtype) ? byte_size(type.dtype, count) : std::optional(count * element_bytes(type.dtype));
+  if (count >= Interval::kUnbounded / 64 || !bytes)
+    return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + text_of(type));
+  return *bytes;
+}
+
+}  // namespace rlx

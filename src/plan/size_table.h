@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizes of a plan that is being made: its symbols with their upper sizes, and the table of distinct dims.
+// Invariant: equal dims have one id, and an id never changes.
+#pragma once
+
+#include <unordered_map>
+
+#include "plan/plan.h"
+
+namespace rlx {
+
+class SizeTable {
+ public:
+  explicit SizeTable(Plan& plan) : plan_(plan) {}
+
+  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none.
+  Status set_symbols(const UpperSizes& upper);
+
+  SizeId id(const Dim& dim);
+  SmallVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
+  Interval range(const Dim& dim) const;  // up to the upper sizes
+  Dims upper(std::span<const Dim> dims) const;
+  Result<int64_t> upper_bytes(const ValueType& type, std::string_view name) const;
+
+ private:
+  struct DimHash {
+    size_t operator()(const Dim& dim) const { return dim.hash(); }
+  };
+  int64_t most_of(const Node& node, int64_t declared) const;
+
+  Plan& plan_;
+  std::unordered_map<Dim, SizeId, DimHash> ids_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/steps.h"
+
+#include <algorithm>
+
+#include "plan/control.h"
+#include "plan/packing.h"
+
+namespace rlx {
+
+Status Steps::add_all() {
+  for (Phase phase : {Phase::kSized, Phase::kRun}) {
+    if (phase == Phase::kRun) plan_.first_run_step = static_cast<uint32_t>(plan_.steps.size());
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++)
+      if (lowered_.phases[node] == phase) RLX_TRY(add(node));
+  }
+  add_output_copies();
+  for (const auto& [name, node] : decided_sizes(graph_))
+    if (uint32_t symbol = plan_.symbol(name); symbol != Plan::kNoSymbol) plan_.symbols[symbol].made_by = step_of_[node];
+  for (const Guard& guard : graph_.guards()) {
+    uint32_t a = plan_.known_at(guard.a), b = plan_.known_at(guard.b);
+    bool given = a == PlanSymbol::kGiven || b == PlanSymbol::kGiven;
+    plan_.guard_steps.push_back(given ? std::min(a, b) : std::max(a, b));
+  }
+  return {};
+}
+
+void Steps::note_sizes(const AttrValue& value, std::vector<SizeId>& depends) {
+  if (auto* dim = std::get_if<Dim>(&value)) depends.push_back(sizes_.id(*dim));
+  if (auto* dims = std::get_if<std::vector<Dim>>(&value))
+    for (const Dim& dim : *dims) depends.push_back(sizes_.id(dim));
+  if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)
+    for (const Node& inner : (*body)->nodes())
+      visit_symbols(inner, [&](const std::string& name) {
+        if (plan_.symbol(name) != Plan::kNoSymbol) depends.push_back(sizes_.id(Dim::symbol(name)));
+      });
+}
+
+void Steps::finish(Step step) {
+  auto index = static_cast<uint32_t>(plan_.steps.size());
+  for (auto* list : {&step.in, &step.out})
+    for (const Access& it : *list) {
+      step.depends.insert(step.depends.end(), it.dims.begin(), it.dims.end());
+      step.depends.insert(step.depends.end(), it.strides.begin(), it.strides.end());
+      step.depends.push_back(it.shift);
+      if (it.buffer == UINT32_MAX) continue;
+      PlanBuffer& buffer = plan_.buffers[it.buffer];
+      buffer.first = std::min(buffer.first, index);
+      buffer.last = std::max(buffer.last, index);
+    }
+  std::sort(step.depends.begin(), step.depends.end());
+  step.depends.erase(std::unique(step.depends.begin(), step.depends.end()), step.depends.end());
+  plan_.steps.push_back(std::move(step));
+}
+
+Status Steps::add(uint32_t index) {
+  const Node& node = graph_.node(index);
+  if (node.op == Op::kInput || !buffers_.layout({index, 0}).is_root({index, 0})) return {};
+  Step step;
+  step.node = index;
+  step_of_[index] = static_cast<uint32_t>(plan_.steps.size());
+  if (const auto& view = buffers_.copy_of(index)) {
+    step.in.push_back(buffers_.access(node.out[0], *view));
+    step.out.push_back(buffers_.access({index, 0}));
+    finish(std::move(step));
+    return {};
+  }
+  step.kernel = lowered_.kernels[index];
+  size_t ports = graph_.info(node).signature.in.size();
+  for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(buffers_.input_access(index, i));
+  for (uint32_t i = 0; i < node.out.size(); i++)
+    step.out.push_back(buffers_.is_left_out({index, i}) ? Access() : buffers_.access({index, i}));
+  if (lowered_.bodies.contains(index)) {
+    RLX_TRY(plan_control(lowered_, plan_, sizes_, upper_, step));
+    finish(std::move(step));
+    return {};
+  }
+  for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
+  if (step.kernel && step.kernel->scratch) {
+    std::vector<Dims> upper;
+    for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
+    upper.resize(step.in.size());
+    for (const ValueType& type : node.out) upper.push_back(sizes_.upper(type.dims));
+    step.scratch_bytes = step.kernel->scratch(node, upper);
+  }
+  finish(std::move(step));
+  return {};
+}
+
+void Steps::add_output_copies() {
+  for (size_t i = 0; i < graph_.outputs().size(); i++) {
+    if (buffers_.is_in_place(i)) continue;
+    Value value = graph_.outputs()[i].value;
+    Step step;
+    step.node = value.node;
+    step.in.push_back(buffers_.access(value));
+    Access out = step.in[0];  // dense: outputs demand it
+    out.base = plan_.output_base(i);
+    out.shift = sizes_.id(0);
+    out.buffer = UINT32_MAX;
+    step.out.push_back(out);
+    finish(std::move(step));
+  }
+}
+
+void Steps::place() {
+  std::vector<Lifetime> arena;
+  for (const PlanBuffer& buffer : plan_.buffers)
+    if (buffer.base == kArenaBase) arena.push_back({buffer.bytes, buffer.first, buffer.last});
+  for (uint32_t i = 0; i < plan_.steps.size(); i++)
+    if (plan_.steps[i].scratch_bytes) arena.push_back({static_cast<int64_t>(plan_.steps[i].scratch_bytes), i, i});
+  plan_.arena_bytes = pack(arena);
+  size_t next = 0;
+  for (PlanBuffer& buffer : plan_.buffers) {
+    if (buffer.base == kArenaBase) buffer.offset = arena[next++].offset;
+    if (buffer.base != kSizedBase) continue;
+    buffer.offset = plan_.sized_bytes;  // kept from run to run: never shared
+    plan_.sized_bytes += (buffer.bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+  }
+  for (Control& control : plan_.controls)
+    for (PlanBody& body : control.bodies) {
+      body.sized_offset = plan_.sized_bytes;
+      plan_.sized_bytes += (body.plan->sized_bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+    }
+  for (Step& step : plan_.steps) {
+    if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
+    for (auto* list : {&step.in, &step.out})
+      for (Access& it : *list)
+        if (it.buffer != UINT32_MAX) it.offset = plan_.buffers[it.buffer].offset;
+  }
+}
+
+}  // namespace rlx

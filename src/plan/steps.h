@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a plan that is being made. Invariant: a step comes after all that make what it reads, and the lifetime
+// of every buffer spans the steps that touch it.
+#pragma once
+
+#include "plan/buffers.h"
+
+namespace rlx {
+
+class Steps {
+ public:
+  Steps(const Lowered& lowered, Plan& plan, SizeTable& sizes, Buffers& buffers, const UpperSizes& upper)
+      : lowered_(lowered),
+        graph_(lowered.graph),
+        plan_(plan),
+        sizes_(sizes),
+        buffers_(buffers),
+        upper_(upper),
+        step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
+
+  Status add_all();  // those that depend on sizes alone first; then who makes each fresh symbol is known
+  void place();      // offsets of buffers and scratch in the arena, and of values that depend on sizes alone
+
+ private:
+  Status add(uint32_t node);
+  void add_output_copies();
+  void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
+  void finish(Step step);
+
+  const Lowered& lowered_;
+  const Graph& graph_;
+  Plan& plan_;
+  SizeTable& sizes_;
+  Buffers& buffers_;
+  const UpperSizes& upper_;        // for the plans of bodies
+  std::vector<uint32_t> step_of_;  // by node
+};
+
+}  // namespace rlx

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner at the size of large models: its work grows with the number of nodes, and no faster.
+#include <chrono>
+
+#include "plan/packing.h"
+#include "plan/plan.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static double seconds(const std::function<void()>& body) {
+  auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+static constexpr Kernel kAny{.op = Op::kNone, .name = "any"};
+
+// A chain of adds, every one with a param of its own.
+static std::shared_ptr<const Lowered> chain(int nodes, int params) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 100}).ok());
+  Builder b(graph);
+  std::vector<Expr> weights;
+  for (int i = 0; i < params; i++)
+    weights.push_back(b.wrap(*graph.add_param("p" + std::to_string(i), DType::kF32, {4})));
+  Expr x = input(b, "x", {Dim::symbol("n"), 4});
+  for (int i = 0; i < nodes; i++) x = params ? x + weights[static_cast<size_t>(i % params)] : sqrt(x);
+  output(b, "y", x);
+  return lower(
+      graph, {}, [](const Facts&, uint32_t) { return &kAny; }, false);
+}
+
+TEST(plan, twenty_thousand_steps_are_planned_in_linear_time) {
+  auto small = chain(2000, 0), large = chain(20000, 0);
+  auto plan = [](const std::shared_ptr<const Lowered>& it) {
+    return seconds([&] { ASSERT_TRUE(make_plan(it, {}).ok()); });
+  };
+  plan(small);
+  double base = plan(small), ten_times = plan(large);
+  EXPECT_LT(ten_times, 30 * base + 0.05);
+  auto made = *make_plan(large, {});
+  EXPECT_EQ(made->steps.size(), 20000u);
+  EXPECT_LE(made->arena_bytes, 2 * 1600) << "a chain needs two buffers";
+  EXPECT_LT(seconds([&] { EXPECT_FALSE(memory_json(*made).empty()); }), 1);
+}
+
+TEST(plan, residents_are_found_by_hash) {
+  auto lowered = chain(10000, 10000);
+  EXPECT_EQ(lowered->residents.size(), 10000u);
+  EXPECT_LT(seconds([&] { ASSERT_TRUE(make_plan(lowered, {}).ok()); }), 1);
+}
+
+TEST(plan, a_hundred_thousand_buffers_are_packed) {
+  uint32_t state = 1;
+  auto next = [&] { return state = state * 1664525u + 1013904223u, state >> 8; };
+  for (bool long_lived : {false, true}) {
+    std::vector<Lifetime> buffers(100000);
+    for (uint32_t i = 0; i < buffers.size(); i++) {
+      uint32_t length = long_lived ? next() % 50000 : next() % 5;
+      buffers[i] = {static_cast<int64_t>(next() % 5000), i, i + length, 0};
+    }
+    int64_t total = 0;
+    EXPECT_LT(seconds([&] { total = pack(buffers); }), 5);
+    std::vector<size_t> sample;
+    for (int i = 0; i < 1000; i++) sample.push_back(next() % buffers.size());
+    for (size_t a : sample)
+      for (size_t b : sample) {
+        const Lifetime &x = buffers[a], &y = buffers[b];
+        if (a == b || x.last < y.first || y.last < x.first || !x.bytes || !y.bytes) continue;
+        ASSERT_TRUE(x.offset + x.bytes <= y.offset || y.offset + y.bytes <= x.offset);
+        ASSERT_LE(x.offset + x.bytes, total);
+      }
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies are programs: what `cpu` plans and walks is what `reference` interprets.
+#include "tests/unit/programs.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace rlx {
+
+using namespace testing_programs;
+
+using Exprs = std::vector<Expr>;
+using Body = std::function<Exprs(Builder&, const Exprs&)>;
+
+struct Formal {
+  const char* name;
+  std::vector<Dim> dims;
+  DType dtype = DType::kF32;
+};
+
+static std::shared_ptr<const Graph> body_of(const std::vector<Formal>& inputs, const Body& body,
+                                            const std::vector<std::pair<const char*, Interval>>& symbols = {}) {
+  auto graph = std::make_shared<Graph>();
+  Builder b(*graph);
+  for (const auto& [name, range] : symbols) EXPECT_TRUE(graph->declare_symbol(name, range).ok());
+  Exprs in;
+  for (const Formal& formal : inputs) in.push_back(b.wrap(*graph->add_input(formal.name, formal.dtype, formal.dims)));
+  int i = 0;
+  for (const Expr& out : body(b, in)) output(b, ("y" + std::to_string(i++)).c_str(), out);
+  return graph;
+}
+
+static Tensor truth(bool value) {
+  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
+  return tensor;
+}
+
+// Both devices on the same inputs, each twice.
+class Pair {
+ public:
+  explicit Pair(const Graph& graph, std::shared_ptr<Weights> weights = nullptr, const NamedAttrs& options = {})
+      : env_(env_with(2)) {
+    for (const char* name : {"cpu", "reference"}) {
+      auto program = Program::compile(env_, graph, weights, *env_->find_device(name), options);
+      EXPECT_TRUE(program.ok()) << name << ": " << program.status().message();
+      programs_.push_back(program.ok() ? *program : nullptr);
+    }
+  }
+
+  void check(const std::vector<Tensor>& in, float tolerance = 2e-5f) {
+    ASSERT_TRUE(programs_[0] && programs_[1]);
+    size_t count = programs_[0]->slots(SlotKind::kOutput).size();
+    for (int round = 0; round < 2; round++) {
+      auto got = programs_[0]->run({}, in, {}, count), want = programs_[1]->run({}, in, {}, count);
+      ASSERT_EQ(got.ok(), want.ok()) << got.status().message() << want.status().message();
+      if (!got.ok()) continue;
+      for (size_t i = 0; i < count; i++) expect_near((*got)[i], (*want)[i], tolerance);
+    }
+  }
+  Program& cpu() { return *programs_[0]; }
+
+ private:
+  std::shared_ptr<Env> env_;
+  std::vector<std::shared_ptr<Program>> programs_;
+};
+
+static std::shared_ptr<const Graph> below(double limit, std::vector<Formal> inputs) {
+  return body_of(inputs, [=](Builder& b, const Exprs& in) {
+    std::vector<int64_t> axes(in[0].rank());
+    for (size_t i = 0; i < axes.size(); i++) axes[i] = static_cast<int64_t>(i);
+    return Exprs{less(reduce(in[0], "sum", axes, false), b.scalar(DType::kF32, limit))};
+  });
+}
+
+TEST(control_plan, a_loop_of_products_with_params_and_constants) {
+  auto weights = std::make_shared<Weights>();
+  std::vector<Formal> inputs{{"x", {3, 32}}, {"inv", {32}}};
+  auto body = body_of(inputs, [&](Builder& b, const Exprs& in) {
+    Expr w = b.wrap(*b.graph().add_param("w", DType::kF32, {32, 32}));
+    return Exprs{b.op(Op::kSoftmax, {matmul(in[0], w)}) * 0.5 + in[1] * b.constant(noise({32}, 9))};
+  });
+  EXPECT_TRUE(weights->put("w", noise({32, 32}, 5)).ok());
+  for (int64_t trips : {0, 1, 2, 7}) {
+    Graph graph;
+    Builder b(graph);
+    Expr x = input(b, "x", {3, 32}), inv = input(b, "inv", {32});
+    NamedAttrs attrs{{"cond", below(1e9, inputs)}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", trips}};
+    output(b, "y", b.ops(Op::kWhile, std::array{x, inv}, attrs)[0] + 1.0);
+    Pair pair(graph, weights);
+    pair.check({noise({3, 32}), noise({32}, 2)});
+    EXPECT_TRUE(pair.cpu().set_param("w", noise({32, 32}, 6)).ok());
+    EXPECT_TRUE(pair.cpu().set_param("w", noise({32, 32}, 5)).ok());
+    pair.check({noise({3, 32}, 3), noise({32}, 4)});
+  }
+}
+
+TEST(control_plan, a_condition_that_is_false_at_once_gives_what_came) {
+  std::vector<Formal> inputs{{"x", {4}}, {"y", {4}}};
+  auto swap = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{in[1], in[0] + 1.0}; });
+  for (double limit : {-100.0, 3.0, 30.0}) {
+    Graph graph;
+    Builder b(graph);
+    Expr x = input(b, "x", {4}), y = input(b, "y", {4});
+    auto loop =
+        b.ops(Op::kWhile, std::array{x, y}, {{"cond", below(limit, inputs)}, {"body", swap}, {"n_carry", int64_t{2}}});
+    output(b, "a", loop[0]);
+    output(b, "b", loop[1]);
+    Pair(graph).check({noise({4}), noise({4}, 2)});
+  }
+}
+
+TEST(control_plan, a_scan_slices_what_it_reads_and_stacks_what_it_gives) {
+  std::vector<Formal> inputs{{"h", {2, 8}}, {"x", {2, 8}}, {"w", {8, 8}}};
+  auto body = body_of(inputs, [](Builder&, const Exprs& in) {
+    Expr next = tanh(matmul(in[0], in[2]) + in[1]);
+    return Exprs{next, next * 2.0, in[1]};
+  });
+  for (bool reverse : {false, true}) {
+    Graph graph;
+    EXPECT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
+    Builder b(graph);
+    Expr h = input(b, "h", {2, 8}), xs = input(b, "xs", {Dim::symbol("n"), 2, 8}), w = input(b, "w", {8, 8});
+    auto loop = b.ops(Op::kScan, std::array{h, xs, w},
+                      {{"body", body}, {"n_carry", int64_t{1}}, {"n_xs", int64_t{1}}, {"reverse", int64_t{reverse}}});
+    for (size_t i = 0; i < 3; i++) output(b, std::string("y" + std::to_string(i)).c_str(), loop[i]);
+    Pair pair(graph);
+    for (int64_t n : {9, 1, 0, 4}) pair.check({noise({2, 8}), noise({n, 2, 8}, 2), noise({8, 8}, 3)});
+  }
+}
+
+TEST(control_plan, bodies_nest_and_captures_pass_through_levels) {
+  // scan over rows; in it an if; in one branch a while that reads what the outermost graph gave.
+  std::vector<Formal> inner{{"x", {6}}, {"far", {6}}};
+  auto loop = [&](Builder& b, const Exprs& in) {
+    auto body =
+        body_of(inner, [](Builder& b, const Exprs& it) { return Exprs{it[0] * b.constant(noise({6}, 11)) + it[1]}; });
+    NamedAttrs attrs{{"cond", below(50, inner)}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", int64_t{3}}};
+    return Exprs{b.ops(Op::kWhile, std::array{in[0], in[1]}, attrs)[0]};
+  };
+  std::vector<Formal> outer{{"h", {6}}, {"row", {6}}, {"flag", {}, DType::kBool}, {"far", {6}}};
+  auto body = body_of(outer, [&](Builder& b, const Exprs& in) {
+    auto otherwise = body_of(inner, [](Builder&, const Exprs& it) { return Exprs{it[0] - it[1]}; });
+    Expr y = b.ops(Op::kIf, std::array{in[2], in[0] + in[1], in[3]},
+                   {{"then", body_of(inner, loop)}, {"else", otherwise}})[0];
+    return Exprs{y, y + in[1]};
+  });
+  Graph graph;
+  Builder b(graph);
+  Expr h = input(b, "h", {6}), xs = input(b, "xs", {5, 6});
+  Expr flags = b.wrap(*graph.add_input("flags", DType::kBool, {5}));
+  Expr far = input(b, "far", {6});
+  auto scan = b.ops(Op::kScan, std::array{h, xs, flags, far * 0.5},
+                    {{"body", body}, {"n_carry", int64_t{1}}, {"n_xs", int64_t{2}}});
+  output(b, "h", scan[0]);
+  output(b, "ys", scan[1]);
+  Tensor which = *Tensor::create(DType::kBool, std::array<int64_t, 1>{5});
+  for (int i = 0; i < 5; i++) which.as<uint8_t>()[i] = i % 2;
+  Pair(graph).check({noise({6}), noise({5, 6}, 2), which, noise({6}, 3)});
+}
+
+TEST(control_plan, sizes_that_branches_decide_are_known_after_them) {
+  std::vector<Formal> inputs{{"x", {6, 2}}};
+  auto half = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{slice(in[0], 0, 0, 3) * 2.0}; });
+  auto whole = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{in[0]}; });
+  Graph graph;
+  Builder b(graph);
+  Expr pred = b.wrap(*graph.add_input("pred", DType::kBool, {}));
+  Expr x = input(b, "x", {6, 2});
+  Expr y = b.ops(Op::kIf, std::array{pred, x}, {{"then", half}, {"else", whole}})[0];
+  output(b, "y", y);
+  output(b, "sum", reduce(y, "sum", {0}, false));
+  NamedAttrs options;
+  for (const auto& [name, range] : graph.symbols()) options.emplace_back("dims." + name, int64_t{6});
+  Pair pair(graph, nullptr, options);
+  for (bool which : {true, false, true}) pair.check({truth(which), noise({6, 2})});
+  NamedAttrs tight;
+  for (const auto& [name, range] : graph.symbols()) tight.emplace_back("dims." + name, int64_t{4});
+  auto env = env_with(1);
+  auto program = *Program::compile(env, graph, nullptr, nullptr, tight);
+  EXPECT_TRUE(program->run({}, std::array{truth(true), noise({6, 2})}, {}, 2).ok());
+  EXPECT_EQ(program->run({}, std::array{truth(false), noise({6, 2})}, {}, 2).status().code(), Code::kRange);
+}
+
+TEST(control_plan, a_loop_is_cancelled_between_trips) {
+  std::vector<Formal> inputs{{"x", {2}}};
+  auto body = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{in[0] * 1.0}; });
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2});
+  output(b, "y",
+         b.ops(Op::kWhile, std::array{x}, {{"cond", below(10, inputs)}, {"body", body}, {"n_carry", int64_t{1}}})[0]);
+  auto env = env_with(1);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({2})).ok());
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    exec->cancel();
+  });
+  EXPECT_EQ(exec->run().code(), Code::kCancelled);
+  other.join();
+}
+
+static double best_seconds(Exec& exec) {
+  double best = 1e9;
+  for (int i = 0; i < 5; i++) {
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(exec.run().ok());
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+// A counter that runs to `trips`, and a carry that `step` changes.
+static std::unique_ptr<Exec> counting_loop(const std::shared_ptr<Env>& env, int64_t trips, std::vector<Dim> dims,
+                                           const std::function<Expr(Builder&, Expr)>& step) {
+  std::vector<Formal> inputs{{"i", {}}, {"x", dims}};
+  auto cond = body_of(inputs, [&](Builder& b, const Exprs& in) {
+    return Exprs{less(in[0], b.scalar(DType::kF32, static_cast<double>(trips)))};
+  });
+  auto body = body_of(inputs, [&](Builder& b, const Exprs& in) { return Exprs{in[0] + 1.0, step(b, in[1])}; });
+  Graph graph;
+  Builder b(graph);
+  Expr i = b.wrap(*graph.add_input("i", DType::kF32, {})), x = input(b, "x", dims);
+  output(b, "y", b.ops(Op::kWhile, std::array{i, x}, {{"cond", cond}, {"body", body}, {"n_carry", int64_t{2}}})[1]);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  EXPECT_TRUE(exec->bind(SlotKind::kInput, 0, noise({}, 1, 0)).ok());
+  return exec;
+}
+
+TEST(control_plan, a_loop_is_as_fast_as_its_steps) {
+  constexpr int64_t kWidth = 384;
+  auto env = env_with(1);
+  auto step = [](Builder& b, Expr x) {
+    return b.op(Op::kSoftmax, {matmul(x, b.constant(noise({kWidth, kWidth}, 2)))});
+  };
+  auto loop = counting_loop(env, 10, {kWidth, kWidth}, step);
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {kWidth, kWidth});
+  for (int i = 0; i < 10; i++) x = step(b, x);
+  output(b, "y", x);
+  auto flat = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  Tensor data = noise({kWidth, kWidth});
+  ASSERT_TRUE(loop->bind(SlotKind::kInput, 1, data).ok());
+  ASSERT_TRUE(flat->bind(SlotKind::kInput, 0, data).ok());
+  double looped = best_seconds(*loop), unrolled = best_seconds(*flat);
+  std::printf("10 trips of matmul(384) + softmax: %.2f ms, unrolled %.2f ms\n", 1e3 * looped, 1e3 * unrolled);
+  EXPECT_LT(looped, 3 * unrolled);
+}
+
+TEST(control_plan, a_trip_costs_little_beyond_its_steps) {
+  auto env = env_with(1);
+  auto step = [](Builder&, Expr x) { return x * 0.5 + 1.0; };
+  auto few = counting_loop(env, 10, {4}, step), many = counting_loop(env, 100010, {4}, step);
+  for (auto* exec : {&few, &many}) ASSERT_TRUE((*exec)->bind(SlotKind::kInput, 1, noise({4})).ok());
+  double trip = (best_seconds(*many) - best_seconds(*few)) / 100000;
+  std::printf("a trip of three small steps: %.0f ns\n", 1e9 * trip);
+  EXPECT_LT(trip, 5e-6);
+}
+
+}  // namespace rlx
