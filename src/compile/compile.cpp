@@ -2,6 +2,7 @@
 #include "compile/compile.h"
 
 #include <algorithm>
+#include <chrono>
 #include <unordered_set>
 
 #include "base/json.h"
@@ -115,7 +116,10 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
+    auto begin = std::chrono::steady_clock::now();
     graph = RLX_TRY(run_pass(pass, std::move(graph), context));
+    std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+    report.passes.push_back({std::string(pass.name), time.count(), graph.nodes().size()});
     bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
     if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");

@@ -79,6 +79,12 @@ std::string passes_report(const CompiledGraph& source) {
     if (!line.reason.empty()) json.member("missed", std::string_view(line.reason));
     json.end_object();
   }
+  for (const RewriteReport::PassTime& pass : source.report.passes)
+    json.begin_object()
+        .member("pass", std::string_view(pass.pass))
+        .member("ms", pass.ms)
+        .member("nodes", static_cast<uint64_t>(pass.nodes))
+        .end_object();
   json.end_array();
   return std::move(json).take();
 }

@@ -40,6 +40,8 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
 }
 
 Result<Graph> fold_constants(Graph graph, PassContext&) {
+  auto is_ready = [&](const Node& node) { return worth_folding(graph, node); };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_ready)) return graph;
   Rebuild rebuild(graph);
   RLX_TRY(Status(rebuild.status()));
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {

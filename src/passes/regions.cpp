@@ -51,6 +51,8 @@ class Grouping {
     size_t count = graph_.nodes().size();
     region_.assign(count, kNoRegion);
     members_.resize(count);
+    inputs_.resize(count, 0);
+    bodies_.resize(count);
     std::vector<std::vector<uint32_t>> users(count);
     std::vector<bool> is_output(count, false);
     for (uint32_t i = 0; i < count; i++)
@@ -60,12 +62,21 @@ class Grouping {
     for (auto i = static_cast<uint32_t>(count); i-- > 0;) {
       if (!is_candidate(i)) continue;
       uint32_t joined = is_output[i] ? kNoRegion : common_region(users[i]);
+      size_t read = inputs_read(i);
       bool joins = joined != kNoRegion && graph_.node(joined).out[0].dims == graph_.node(i).out[0].dims &&
-                   members_[joined].size() < kMostNodes;
+                   members_[joined].size() < kMostNodes && inputs_[joined] + read - 1 <= kMostInputs;
       region_[i] = joins ? joined : i;
       members_[region_[i]].push_back(i);
+      inputs_[region_[i]] += joins ? read - 1 : read;  // it was one itself
     }
     decide();
+  }
+
+  // How many values that are no scalars the node reads: at most so many inputs of its region.
+  size_t inputs_read(uint32_t index) const {
+    const std::vector<Value>& in = graph_.node(index).in;
+    return static_cast<size_t>(std::count_if(
+        in.begin(), in.end(), [&](Value value) { return present(value) && !is_scalar(graph_.constant(value)); }));
   }
 
   uint32_t common_region(const std::vector<uint32_t>& users) const {
@@ -124,16 +135,17 @@ class Grouping {
         if (present(value) && !map.contains(value)) map[value] = RLX_TRY(body.add_constant(*graph_.constant(value)));
         in.push_back(present(value) ? map[value] : value);
       }
-      map[{member, 0}] = RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name));
+      map[{member, 0}] = body.append_copy(graph_, member, std::move(in));
     }
     RLX_TRY(body.add_output("y", map[{root, 0}]));
     return std::make_shared<const Graph>(std::move(body));
   }
 
   // Asks the device about the region on its own.
-  bool is_taken(uint32_t root) const {
+  bool is_taken(uint32_t root) {
     auto body = body_of(root);
     if (!body.ok()) return false;
+    bodies_[root] = *body;
     Graph trial("", &graph_.table());
     if (!declare_symbols(root, trial).ok()) return false;
     std::vector<Value> in;
@@ -150,8 +162,8 @@ class Grouping {
   Status add_region(uint32_t root, Rebuild& rebuild) {
     std::vector<Value> in;
     for (Value value : external_inputs(root)) in.push_back(rebuild.mapped(value));
-    std::shared_ptr<const Graph> body = RLX_TRY(body_of(root));
-    Value value = RLX_TRY(rebuild.graph().add(Op::kElementwiseRegion, in, {{"body", body}}, graph_.node(root).name));
+    Value value =
+        RLX_TRY(rebuild.graph().add(Op::kElementwiseRegion, in, {{"body", bodies_[root]}}, graph_.node(root).name));
     rebuild.set(root, {value});
     if (context_.report)
       context_.report->lines.push_back(
@@ -162,9 +174,11 @@ class Grouping {
   const Graph& graph_;
   Facts facts_;
   PassContext& context_;
-  std::vector<uint32_t> region_;                // by node: the root of its region
-  std::vector<std::vector<uint32_t>> members_;  // by root
-  std::vector<bool> stands_;                    // by root
+  std::vector<uint32_t> region_;                      // by node: the root of its region
+  std::vector<std::vector<uint32_t>> members_;        // by root
+  std::vector<size_t> inputs_;                        // by root: at most so many
+  std::vector<bool> stands_;                          // by root
+  std::vector<std::shared_ptr<const Graph>> bodies_;  // by root, of those that stand
 };
 
 }  // namespace

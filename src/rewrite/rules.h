@@ -62,6 +62,12 @@ struct RewriteReport {
     std::string pass, rule, where, reason;  // reason: of a near miss; empty: it fired
   };
   std::vector<Line> lines;
+  struct PassTime {
+    std::string pass;
+    double ms;
+    size_t nodes;  // of the graph that it made
+  };
+  std::vector<PassTime> passes;
 };
 
 struct RewriteOptions {
