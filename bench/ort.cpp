@@ -58,9 +58,11 @@ struct Runtime {
 };
 Runtime runtime;
 
+// Nothing is torn down: threads of the peer may still be there.
 [[noreturn]] void die(const std::string& message) {
+  std::fflush(stdout);
   std::fprintf(stderr, "onnxruntime: %s\n", message.c_str());
-  std::exit(1);
+  std::_Exit(1);
 }
 
 // The types of the arguments are taken as they stand: pass exactly what the C declaration wants.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that may take for ever, or all memory, or end its process: it runs in a child, which tells what it has done so
+// far. Times are of the CPU, all threads together, so that they mean the same on a machine that is shared.
+#pragma once
+
+#include <cstddef>
+#include <ctime>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+enum class Stage : int { kImport, kCompile, kPacking, kLoading, kSession, kComparison };
+constexpr int kStages = 6;
+constexpr bool is_of_peer(Stage stage) {
+  return stage == Stage::kLoading || stage == Stage::kSession;
+}
+const char* name_of(Stage stage);
+
+inline double cpu_ms(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
+}
+
+// The child's end of the line.
+class Teller {
+ public:
+  explicit Teller(int pipe) : pipe_(pipe) {}
+  template <class Work>
+  void time(Stage stage, Work&& work) {
+    begin(stage);
+    double start = cpu_ms();
+    work();
+    end(stage, cpu_ms() - start);
+  }
+  [[noreturn]] void fail(const std::string& why);
+
+ private:
+  void begin(Stage stage);
+  void end(Stage stage, double ms);
+  int pipe_;
+};
+
+struct Told {
+  std::vector<double> ms[kStages];
+  std::string failure;        // "": it came to its end
+  Stage at = Stage::kImport;  // the last stage that began
+  size_t stack_bytes = 0;     // that were used
+  std::vector<double>& operator[](Stage stage) { return ms[static_cast<int>(stage)]; }
+  const std::vector<double>& operator[](Stage stage) const { return ms[static_cast<int>(stage)]; }
+};
+
+// No stage, with what follows it, may take longer than limit_s. Whatever `work` prints to stderr before it fails is the
+// failure.
+Told in_child(double limit_s, size_t stack_bytes, const std::function<void(Teller&)>& work);
+
+}  // namespace bench
