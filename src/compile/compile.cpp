@@ -19,10 +19,14 @@ namespace rlx {
 struct Pass {
   std::string_view name;
   PassFn run;
+  bool inside_out = false;  // on bodies before the graph around them
 };
 static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
+    {"branches", inline_branches},         // an `if` whose condition is a constant
+    {"sink", sink_residents},              // what bodies are given that depends on params and constants alone
+    {"hoist", hoist_invariants, true},     // what does not vary moves out of loops
     {"fuse", fuse_composites},             // composites that this device has a kernel for
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
     {"expand", expand_composites},         // composites that it has no kernel for
@@ -84,9 +88,9 @@ static Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
-// A body is a graph like any other: a pass runs on the graph, then on every body in what came of it, at every level.
-static Result<Graph> run_pass(const Pass& pass, const Graph& given, PassContext& context) {
-  Graph graph = RLX_TRY(pass.run(given, context));
+static Result<Graph> run_pass(const Pass& pass, const Graph& given, PassContext& context);
+
+static Result<Graph> run_in_bodies(const Pass& pass, const Graph& graph, PassContext& context) {
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
   Rebuild rebuild(graph);
   RLX_TRY(Status(rebuild.status()));
@@ -111,6 +115,12 @@ static Result<Graph> run_pass(const Pass& pass, const Graph& given, PassContext&
     rebuild.set(i, std::move(out));
   }
   return rebuild.finish();
+}
+
+// A body is a graph like any other: a pass runs on every one, at every level.
+static Result<Graph> run_pass(const Pass& pass, const Graph& given, PassContext& context) {
+  if (pass.inside_out) return pass.run(RLX_TRY(run_in_bodies(pass, given, context)), context);
+  return run_in_bodies(pass, RLX_TRY(pass.run(given, context)), context);
 }
 
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,

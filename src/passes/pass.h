@@ -31,6 +31,9 @@ using PassFn = Result<Graph> (*)(const Graph&, PassContext&);
 // The passes; compile.cpp lists them in order. One file each.
 Result<Graph> canonicalize(const Graph& graph, PassContext& context);
 Result<Graph> fold_constants(const Graph& graph, PassContext& context);
+Result<Graph> inline_branches(const Graph& graph, PassContext& context);
+Result<Graph> sink_residents(const Graph& graph, PassContext& context);
+Result<Graph> hoist_invariants(const Graph& graph, PassContext& context);
 Result<Graph> fuse_composites(const Graph& graph, PassContext& context);
 Result<Graph> merge_siblings(const Graph& graph, PassContext& context);
 Result<Graph> expand_composites(const Graph& graph, PassContext& context);
