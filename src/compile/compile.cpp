@@ -20,10 +20,14 @@ namespace rlx {
 struct Pass {
   std::string_view name;
   PassFn run;
+  bool inside_out = false;  // on bodies before the graph around them
 };
 static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
+    {"branches", inline_branches},         // an `if` whose condition is a constant
+    {"sink", sink_residents},              // what bodies are given that depends on params and constants alone
+    {"hoist", hoist_invariants, true},     // what does not vary moves out of loops
     {"fuse", fuse_composites},             // composites that this device has a kernel for
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
     {"expand", expand_composites},         // composites that it has no kernel for
@@ -86,9 +90,9 @@ static Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
-// A body is a graph like any other: a pass runs on the graph, then on every body in what came of it, at every level.
-static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context) {
-  Graph graph = RLX_TRY(pass.run(std::move(given), context));
+static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context);
+
+static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
       auto body = run_pass(pass, *graph.node(i).attrs.graph(attr), context);
@@ -98,6 +102,12 @@ static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& contex
     }
   }
   return graph;
+}
+
+// A body is a graph like any other: a pass runs on every one, at every level.
+static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context) {
+  if (pass.inside_out) return pass.run(RLX_TRY(run_in_bodies(pass, std::move(given), context)), context);
+  return run_in_bodies(pass, RLX_TRY(pass.run(std::move(given), context)), context);
 }
 
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,

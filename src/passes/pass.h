@@ -31,6 +31,9 @@ using PassFn = Result<Graph> (*)(Graph, PassContext&);
 // The passes; compile.cpp lists them in order. One file each.
 Result<Graph> canonicalize(Graph graph, PassContext& context);
 Result<Graph> fold_constants(Graph graph, PassContext& context);
+Result<Graph> inline_branches(Graph graph, PassContext& context);
+Result<Graph> sink_residents(Graph graph, PassContext& context);
+Result<Graph> hoist_invariants(Graph graph, PassContext& context);
 Result<Graph> fuse_composites(Graph graph, PassContext& context);
 Result<Graph> merge_siblings(Graph graph, PassContext& context);
 Result<Graph> expand_composites(Graph graph, PassContext& context);

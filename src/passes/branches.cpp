@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// An `if` whose condition is a constant becomes the nodes of the branch that it takes.
+#include <algorithm>
+
+#include "passes/body_copy.h"
+#include "passes/pass.h"
+#include "passes/rebuild.h"
+
+namespace rlx {
+
+// Sizes that the branch itself decides would have to be told apart from those around it; that is not tried.
+static const Graph* known_branch(const Graph& graph, const Node& node) {
+  if (node.op != Op::kIf || node.attrs.has("symbols")) return nullptr;
+  const Tensor* condition = graph.constant(node.in[0]);
+  if (!condition) return nullptr;
+  const Graph& branch = *node.attrs.graph(condition->as<uint8_t>()[0] ? "then" : "else");
+  return decided_sizes(branch).empty() ? &branch : nullptr;
+}
+
+Result<Graph> inline_branches(Graph graph, PassContext&) {
+  auto is_known = [&](const Node& node) { return known_branch(graph, node) != nullptr; };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_known)) return graph;
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    const Node& node = graph.node(i);
+    const Graph* branch = known_branch(graph, node);
+    if (!branch) {
+      rebuild.copy(i);
+      continue;
+    }
+    std::vector<Value> in, out;
+    for (size_t k = 1; k < node.in.size(); k++) in.push_back(rebuild.mapped(node.in[k]));
+    RLX_TRY(BodyCopy::copy_into(*branch, in, rebuild.graph(), out));
+    rebuild.set(i, std::move(out));
+  }
+  return rebuild.finish();
+}
+
+}  // namespace rlx

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a loop computes at every trip from values that do not vary, and what cannot fail, is computed once before it.
+// A loop of no trips computes it for nothing, and that is all.
+#include <algorithm>
+#include <set>
+
+#include "passes/body_copy.h"
+#include "passes/pass.h"
+#include "passes/rebuild.h"
+#include "plan/control.h"
+#include "ir/facts.h"
+
+namespace rlx {
+
+namespace {
+
+bool cannot_fail(const OpInfo& info, const Node& node) {
+  if (!info.is(kPure) || info.is(kLeaf)) return false;
+  if (info.is(kElementwise) || info.is(kView)) return true;
+  switch (node.op) {
+    case Op::kMatmul:
+    case Op::kReduce:
+    case Op::kConcat:
+    case Op::kSoftmax:
+    case Op::kLinear: return true;
+    default: return false;
+  }
+}
+
+// The values of a body that move out: computed, the same at every trip, read by what stays.
+class Invariants {
+ public:
+  Invariants(const Graph& around, const Graph& body, size_t first_invariant)
+      : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_) {
+    if (!body.guards().empty()) return;  // they would be checked where the body is not entered
+    for (size_t i = first_invariant; i < body.inputs().size(); i++) fixed_[body.inputs()[i]] = true;
+    std::set<std::string> own;
+    for (DecidedSize& size : decided_sizes(body)) own.insert(std::move(size.symbol));
+    std::set<std::string_view> known;
+    for (const auto& [name, range] : around.symbols())
+      if (!own.contains(name)) known.insert(name);
+    for (uint32_t i = 0; i < body.nodes().size(); i++) {
+      const Node& node = body.node(i);
+      bool is_fixed = facts_.phase(i) != Phase::kResident && cannot_fail(body.info(node), node);
+      for (Value input : node.in)
+        is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
+      visit_symbols(node, [&](const std::string& name) { is_fixed &= known.contains(name); });
+      if (is_fixed && !node.in.empty()) fixed_[i] = moves_[i] = true;
+    }
+    choose();
+  }
+
+  const std::vector<Value>& values() const { return values_; }
+
+ private:
+  // From the last to the first: a view on the border stays, as it costs nothing inside.
+  void choose() {
+    std::vector<std::vector<bool>> is_border;
+    for (const Node& node : body_.nodes()) is_border.emplace_back(node.out.size(), false);
+    auto note = [&](Value value) {
+      if (present(value) && moves_[value.node]) is_border[value.node][value.output] = true;
+    };
+    for (const GraphOutput& output : body_.outputs()) note(output.value);
+    for (uint32_t i = static_cast<uint32_t>(body_.nodes().size()); i-- > 0;) {
+      bool on_border = std::find(is_border[i].begin(), is_border[i].end(), true) != is_border[i].end();
+      if (moves_[i] && on_border && body_.info(body_.node(i)).is(kView)) moves_[i] = false;
+      if (!moves_[i])
+        for (Value input : body_.node(i).in) note(input);
+      else
+        for (uint32_t k = 0; k < is_border[i].size(); k++)
+          if (is_border[i][k]) values_.push_back({i, k});
+    }
+  }
+
+  const Graph& body_;
+  Facts facts_;
+  std::vector<bool> moves_, fixed_;  // by node; fixed: its values are the same at every trip
+  std::vector<Value> values_;
+};
+
+// One loop: its bodies lose what moves out, and gain an input for each value of it.
+class Hoisting {
+ public:
+  Hoisting(const Node& node, Rebuild& rebuild) : node_(node), rebuild_(rebuild), attrs_(node.attrs) {
+    for (Value value : node.in) in_.push_back(rebuild.mapped(value));
+  }
+
+  Result<Value> run(size_t first_invariant) {
+    for (std::string_view attr : body_attrs(node_.op)) RLX_TRY(move_out(attr, first_invariant));
+    return rebuild_.graph().add(rebuild_.graph().info(node_), in_, attrs_, node_.name);
+  }
+
+ private:
+  Status move_out(std::string_view attr, size_t first_invariant) {
+    std::shared_ptr<const Graph> body = attrs_.graph(attr);
+    Invariants invariants(rebuild_.graph(), *body, first_invariant);
+    if (invariants.values().empty()) return {};
+    ConeCopy cone(*body, rebuild_.graph());
+    for (size_t i = first_invariant; i < body->inputs().size(); i++) cone.set(body->inputs()[i], in_[i]);
+    const std::vector<Value>& moved = invariants.values();
+    size_t before = in_.size();
+    for (Value value : moved) in_.push_back(RLX_TRY(cone.copy(value)));
+    for (std::string_view other : body_attrs(node_.op)) {
+      const Graph& given = *attrs_.graph(other);
+      BodyCopy copy(given);
+      for (size_t i = 0; i < given.inputs().size(); i++) RLX_TRY(copy.keep_input(i));
+      for (size_t i = 0; i < moved.size(); i++) {
+        const ValueType& type = rebuild_.graph().type(in_[before + i]);
+        size_t number = before + i;
+        while (given.find_leaf("hoisted." + std::to_string(number))) number += moved.size();
+        Value input = RLX_TRY(copy.graph().add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
+        if (other == attr) copy.set(moved[i], input);
+      }
+      RLX_TRY(copy.copy_rest());
+      Graph live = drop_dead(*copy.finish());
+      attrs_ = attrs_.with(other, std::make_shared<const Graph>(std::move(live)));
+    }
+    return {};
+  }
+
+  const Node& node_;
+  Rebuild& rebuild_;
+  Attrs attrs_;
+  std::vector<Value> in_;
+};
+
+}  // namespace
+
+Result<Graph> hoist_invariants(Graph graph, PassContext&) {
+  auto is_loop = [](const Node& node) { return node.op == Op::kWhile || node.op == Op::kScan; };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_loop)) return graph;
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    const Node& node = graph.node(i);
+    if (!is_loop(node)) {
+      rebuild.copy(i);
+      continue;
+    }
+    size_t xs = node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0;
+    Value made = RLX_TRY(Hoisting(node, rebuild).run(carry_count(node) + xs));
+    std::vector<Value> out;
+    for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
+    rebuild.set(i, std::move(out));
+  }
+  return rebuild.finish();
+}
+
+}  // namespace rlx

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a body is given from outside at every trip, and what depends on params and constants alone, becomes a part of
+// the body: there it stays resident, and its readers find it packed.
+#include <algorithm>
+
+#include "passes/body_copy.h"
+#include "passes/pass.h"
+#include "passes/rebuild.h"
+#include "plan/control.h"
+#include "ir/facts.h"
+
+namespace rlx {
+
+namespace {
+
+// The first operand that is the same at every trip. Inputs of the bodies begin with the predicate's successor.
+size_t first_invariant(const Node& node) {
+  if (node.op == Op::kIf) return 1;
+  return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
+}
+
+// Whether another input than the one that sinks has the name of a param that would come in.
+bool has_input(const Graph& body, std::string_view name, uint32_t sinking) {
+  return std::any_of(body.inputs().begin(), body.inputs().end(),
+                     [&](uint32_t node) { return node != sinking && body.leaf_name(node) == name; });
+}
+
+bool names_clash(const Graph& graph, Value value, const Graph& body, uint32_t sinking) {
+  std::vector<uint32_t> waiting{value.node};
+  std::vector<bool> seen(graph.nodes().size(), false);
+  while (!waiting.empty()) {
+    uint32_t node = waiting.back();
+    waiting.pop_back();
+    if (seen[node]) continue;
+    seen[node] = true;
+    if (graph.node(node).op == Op::kParam && has_input(body, graph.leaf_name(node), sinking)) return true;
+    for (Value input : graph.node(node).in)
+      if (present(input)) waiting.push_back(input.node);
+  }
+  return false;
+}
+
+class Sinking {
+ public:
+  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph) {}
+
+  // By operand: whether it sinks.
+  std::vector<bool> chosen(const Node& node) const {
+    std::vector<bool> sinks(node.in.size(), false);
+    for (size_t i = first_invariant(node); i < node.in.size(); i++) {
+      if (!present(node.in[i]) || !facts_.is_resident(node.in[i])) continue;
+      sinks[i] = true;
+      for (std::string_view attr : body_attrs(node.op)) {
+        const Graph& body = *node.attrs.graph(attr);
+        uint32_t input = body.inputs()[i - (node.op == Op::kIf ? 1 : 0)];
+        if (names_clash(graph_, node.in[i], body, input)) sinks[i] = false;
+      }
+    }
+    return sinks;
+  }
+
+  Result<std::shared_ptr<const Graph>> body(const Node& node, std::string_view attr, const std::vector<bool>& sinks) {
+    const Graph& given = *node.attrs.graph(attr);
+    size_t skipped = node.op == Op::kIf ? 1 : 0;
+    BodyCopy copy(given);
+    for (size_t i = 0; i < given.inputs().size(); i++)
+      if (!sinks[i + skipped]) RLX_TRY(copy.keep_input(i));
+    ConeCopy cone(graph_, copy.graph());
+    for (size_t i = 0; i < given.inputs().size(); i++) {
+      Value input{given.inputs()[i], 0};
+      if (sinks[i + skipped] && is_read(given, input)) copy.set(input, RLX_TRY(cone.copy(node.in[i + skipped])));
+    }
+    RLX_TRY(copy.copy_rest());
+    return copy.finish();
+  }
+
+ private:
+  const Graph& graph_;
+  Facts facts_;
+};
+
+}  // namespace
+
+Result<Graph> sink_residents(Graph graph, PassContext&) {
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
+  Sinking sinking(graph);
+  Rebuild rebuild(graph);
+  RLX_TRY(Status(rebuild.status()));
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (rebuild.is_done(i)) continue;
+    const Node& node = graph.node(i);
+    std::vector<bool> sinks = is_control(node) ? sinking.chosen(node) : std::vector<bool>();
+    if (std::find(sinks.begin(), sinks.end(), true) == sinks.end()) {
+      rebuild.copy(i);
+      continue;
+    }
+    Attrs attrs = node.attrs;
+    for (std::string_view attr : body_attrs(node.op))
+      attrs = attrs.with(attr, RLX_TRY(sinking.body(node, attr, sinks)));
+    std::vector<Value> in, out;
+    for (size_t k = 0; k < node.in.size(); k++)
+      if (!sinks[k]) in.push_back(rebuild.mapped(node.in[k]));
+    Value made = RLX_TRY(rebuild.graph().add(graph.info(node), in, std::move(attrs), node.name));
+    for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
+    rebuild.set(i, std::move(out));
+  }
+  return rebuild.finish();
+}
+
+}  // namespace rlx
