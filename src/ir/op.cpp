@@ -70,6 +70,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     auto signature = parse_signature(row.sig);
     assert(signature.ok() && "malformed signature");
     row.signature = *signature;
+    assert((row.is(kView) && row.primitive()) == (row.view != nullptr) && "a primitive view says how it lies");
     if (row.id >= index_.size()) index_.resize(row.id + size_t{1}, kNoRow);
     assert(index_[row.id] == kNoRow && "id used twice");
     index_[row.id] = static_cast<uint16_t>(i);

@@ -3,6 +3,7 @@
 // alone and name no op; the rows stand in ops/ops.def, their functions beside them in src/ops.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,11 +44,14 @@ enum class Tol : uint8_t { kE0, kU1, kU4, kU16, kSUM, kACT, kNRM, kATT, kLIN, kQ
 enum class Fuse : uint8_t { kNever, kDerived, kWritten };
 
 struct InferArgs;
+struct Strided;
+struct ViewArgs;
 struct EvalArgs;
 class Expr;
 class Inputs;
 using InferFn = Status (*)(InferArgs&);
 using EvalFn = Status (*)(EvalArgs&);
+using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that any dense dtype may come through, each of its own.
@@ -77,6 +81,7 @@ struct OpInfo {
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
   Fuse fuse = Fuse::kNever;
+  ViewFn view = nullptr;  // of a primitive that is kView: how its result lies in the bytes of its input
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for a primitive
   DecomposeFn decompose = nullptr;  // set for a composite

@@ -3,6 +3,7 @@
 #include "ir/op.h"
 #include "ops/attr_defs.h"
 #include "ops/expr.h"
+#include "ops/views.h"
 
 namespace rlx {
 

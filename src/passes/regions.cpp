@@ -42,7 +42,7 @@ class Grouping {
   bool is_candidate(uint32_t index) const {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
-    if (!info.is(kElementwise) || info.is(kLeaf) || node.op == Op::kStopGradient || node.out.size() != 1) return false;
+    if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
     return !is_resident(graph_, {index, 0}) && context_.supports(graph_, {index, 0});
   }
 
