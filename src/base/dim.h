@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/status.h"
 
 namespace rlx {
@@ -97,10 +99,21 @@ void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>
 // may also hold dots, or any text in single quotes. Errors name the column.
 Result<Dim> parse_dim(std::string_view text);
 
-// The axis that a legal `axis` means: negative ones count from the end.
+// ---- axes and broadcasting (semantics.md S3, S5) ----
+
+// The axis that `axis` means among `rank` of them, one below 0 counting from the end, or RLX_E_RANGE.
+Result<int64_t> checked_axis(int64_t axis, size_t rank);
+// The axis that a legal `axis` means.
 constexpr size_t normal_axis(int64_t axis, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
+
+// What two dims that are neither equal nor a literal 1 come to where they have to agree, or why they do not.
+using AgreeFn = FunctionRef<Result<Dim>(const Dim& a, const Dim& b)>;
+// NumPy's broadcasting: aligned right, a literal 1 stretches, all others agree.
+Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b, AgreeFn agree);
+// `from` stretched to `to`, which is not stretched itself.
+Result<std::vector<Dim>> stretch(std::span<const Dim> from, std::span<const Dim> to, AgreeFn agree);
 
 std::string text_of(const std::vector<Dim>& dims);  // "[batch,past + seq,64]"
 

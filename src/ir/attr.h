@@ -44,6 +44,30 @@ enum class AttrKind : uint8_t {
 };
 std::string_view name(AttrKind kind);  // "i64s"
 
+// What the numbers of an attribute say about the inputs of its node; ir/normal.h brings each to one form. "The input"
+// is input `of` of the node, its rank r; an axis below 0 counts from the end.
+enum class AttrRole : uint8_t {
+  kPlain,
+  kAxis,            // an axis of the input
+  kChannelAxis,     // an axis of the input that says where the next input lies; nothing where that is a scalar
+  kShapeAxis,       // an axis of what the attribute `with` gives the sizes of
+  kInsertedAxis,    // where one more axis comes to stand: 0..r
+  kCut,             // a place in front of an axis or after the last: 0..r
+  kAxes,            // a set of axes; absent: all
+  kUnitAxes,        // a set of axes; absent: those of literal size 1
+  kInsertedAxes,    // a set of places in the result, which has as many axes more
+  kListedAxes,      // axes with an entry each in the lists that are `kBesides` it; absent: the first ones
+  kBesides,         // an entry for each axis that `with` names; absent: `fill`
+  kPairedAxes,      // axes in an order that says something
+  kPerm,            // every axis once
+  kPerAxis,         // an entry for each axis; absent: `fill`
+  kPerSpatialAxis,  // the same without the first two axes
+  kSizes,           // new sizes of the same elements; -1: what is left
+  kSameAs,          // absent: as the attribute `with`
+  kDtypeOf,         // absent: the dtype of the input
+  kCountOf          // absent: the number of elements of the input
+};
+
 struct AttrDef {
   std::string_view name;
   AttrKind kind;
@@ -52,6 +76,10 @@ struct AttrDef {
   std::string_view choices = {};                         // of an enum: "none|tanh"; of a dtype: a signature set, "FI"
   double lo = -std::numeric_limits<double>::infinity();  // legal range of numbers, also of those in lists
   double hi = std::numeric_limits<double>::infinity();
+  AttrRole role = AttrRole::kPlain;
+  uint8_t of = 0;              // the input that the role is about
+  int64_t fill = 0;            // an entry of a list that is absent
+  std::string_view with = {};  // the attribute that the role is about
 };
 
 class Attrs {
@@ -83,8 +111,9 @@ class Attrs {
 
   const OpInfo* info() const { return info_; }
   const std::vector<AttrValue>& values() const { return values_; }  // in the row's order
-  NamedAttrs named() const;  // those that differ from the row's default, for printing and for building again
+  NamedAttrs named() const;  // those that differ from the row's default, for building again
   Attrs with(std::string_view name, AttrValue value) const;  // the same but for one
+  void set(size_t index, AttrValue value) { values_[index] = std::move(value); }
   bool operator==(const Attrs& other) const;
   size_t hash() const;
 
@@ -96,7 +125,8 @@ class Attrs {
 bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, graphs by structure
 
 // Coerces (an integer to a number or dim, a string to an enum, dtype, dim or bool, a scalar to a list of one), checks
-// legal ranges, fills in defaults. RLX_E_OPTION for an unknown, doubled, missing or illegal one.
+// legal ranges, fills in defaults that are the same whatever the inputs. RLX_E_OPTION for an unknown, doubled, missing
+// or illegal one.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
 // One value to one definition, by the same rules; compile options and policies are checked by it too.
 Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value);

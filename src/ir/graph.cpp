@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ir/normal.h"
+
 namespace rlx {
 
 std::string text_of(const ValueType& type) {
@@ -214,6 +216,7 @@ Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
   if (!info.signature.in.empty() && info.signature.in.back().variadic) in.resize(node.in.size());
   for (size_t i = 0; i < node.in.size(); i++)
     if (node.in[i] != kAbsent) in[i] = &graph.type(node.in[i]);
+  node.attrs = RLX_TRY(normal_attrs(info, in, std::move(node.attrs)));
   node.out.clear();
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(graph, info, node.in, port), {}});
   InferArgs args{graph,      info,     in,

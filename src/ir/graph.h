@@ -178,18 +178,15 @@ struct InferArgs {
   Graph& graph;
   const OpInfo& info;
   std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
-  Attrs& attrs;                          // may be completed (a fresh symbol's name), never changed
+  Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
   std::vector<ValueType>& out;
   std::string where;
 
   size_t rank(size_t i = 0) const { return in[i]->rank(); }
   const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
   Status fail(Code code, std::string message) const;
-  // Normalises a negative axis (semantics.md S5); `extra` 1 where the op inserts an axis.
-  Result<int64_t> axis(int64_t axis, size_t rank, int64_t extra = 0) const;
-  Result<std::vector<int64_t>> axes(const std::vector<int64_t>& list, size_t rank) const;  // sorted, no repeats
-  Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);                     // equal, or a guard
-  Status require_le(const Dim& a, const Dim& b, std::string_view what);                    // a <= b, or a guard
+  Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);     // equal, or a guard
+  Status require_le(const Dim& a, const Dim& b, std::string_view what);    // a <= b, or a guard
   Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard
   Dim not_negative(const Dim& dim) const;                                  // max(0, dim), dropped where ranges prove it
   Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3

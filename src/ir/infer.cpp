@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inference functions share: axes, equal dims, broadcasting (semantics.md S2-S5).
-#include <algorithm>
-
+// What inference functions share: equal dims, exact quotients, broadcasting (semantics.md S2-S4).
 #include "ir/graph.h"
 
 namespace rlx {
 
 Status InferArgs::fail(Code code, std::string message) const {
   return Status(code, std::move(message));
-}
-
-Result<int64_t> InferArgs::axis(int64_t axis, size_t rank, int64_t extra) const {
-  int64_t limit = static_cast<int64_t>(rank) + extra;
-  int64_t normal = axis < 0 ? axis + limit : axis;
-  if (normal < 0 || normal >= limit)
-    return Status(Code::kRange, format("axis {} is outside rank {}", axis, limit))
-        .with("expected", format("{}..{}", -limit, limit - 1))
-        .with("got", std::to_string(axis));
-  return normal;
-}
-
-Result<std::vector<int64_t>> InferArgs::axes(const std::vector<int64_t>& list, size_t rank) const {
-  std::vector<int64_t> normal;
-  for (int64_t item : list) normal.push_back(RLX_TRY(axis(item, rank)));
-  std::sort(normal.begin(), normal.end());
-  if (std::adjacent_find(normal.begin(), normal.end()) != normal.end())
-    return Status(Code::kInvalidArgument, "an axis is named twice");
-  return normal;
 }
 
 Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
@@ -60,24 +39,10 @@ Dim InferArgs::not_negative(const Dim& dim) const {
 }
 
 Result<std::vector<Dim>> InferArgs::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
-  size_t rank = std::max(a.size(), b.size());
-  std::vector<Dim> dims(rank);
-  for (size_t i = 0; i < rank; i++) {  // from the right
-    Dim x = i < a.size() ? a[a.size() - 1 - i] : Dim(1);
-    Dim y = i < b.size() ? b[b.size() - 1 - i] : Dim(1);
-    Dim& dim = dims[rank - 1 - i];
-    if (x.is(1) || y.is(1)) {
-      dim = x.is(1) ? y : x;
-      continue;
-    }
-    auto agreed = same(x, y, "do not broadcast");
-    if (!agreed.ok()) {
-      std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
-      return std::move(agreed).status().prefixed(text_of(left) + " and " + text_of(right) + " ");
-    }
-    dim = *agreed;
-  }
-  return dims;
+  auto dims = rlx::broadcast(a, b, [&](const Dim& x, const Dim& y) { return same(x, y, "do not broadcast"); });
+  if (dims.ok()) return dims;
+  std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
+  return std::move(dims).status().prefixed(text_of(left) + " and " + text_of(right) + " ");
 }
 
 }  // namespace rlx

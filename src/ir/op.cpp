@@ -73,6 +73,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     for (const AttrDef& def : row.attrs)
       row.names_sizes |= (def.name == "symbol" && def.kind == AttrKind::kStr) ||
                          (def.name == "symbols" && def.kind == AttrKind::kStrs);
+    assert((row.is(kView) && row.primitive()) == (row.view != nullptr) && "a primitive view says how it lies");
     if (row.id >= index_.size()) index_.resize(row.id + size_t{1}, kNoRow);
     assert(index_[row.id] == kNoRow && "id used twice");
     index_[row.id] = static_cast<uint16_t>(i);

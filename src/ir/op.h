@@ -3,6 +3,7 @@
 // alone and name no op; the rows stand in ops/ops.def, their functions beside them in src/ops.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,12 +48,15 @@ enum class Fuse : uint8_t { kNever, kDerived, kWritten };
 
 struct InferArgs;
 struct FactArgs;
+struct Strided;
+struct ViewArgs;
 struct EvalArgs;
 class Expr;
 class Inputs;
 using InferFn = Status (*)(InferArgs&);
 using EvalFn = Status (*)(EvalArgs&);
 using FactFn = void (*)(FactArgs&);
+using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
 // The letter of ports that any dense dtype may come through, each of its own.
@@ -82,6 +86,7 @@ struct OpInfo {
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
   Fuse fuse = Fuse::kNever;
+  ViewFn view = nullptr;  // of a primitive that is kView: how its result lies in the bytes of its input
   FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for a primitive

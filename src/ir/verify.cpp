@@ -70,6 +70,7 @@ class Verifier {
     const Node& node = graph_.node(index);
     Value value = RLX_TRY(again_.add(graph_.info(node), node.in, node.attrs, node.name));
     const Node& inferred = again_.node(value);
+    if (!(inferred.attrs == node.attrs)) return wrong("its attributes are not in normal form");
     if (inferred.out.size() != node.out.size())
       return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)

@@ -90,8 +90,7 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Heads heads{b, attrs.str("layout")};
   Expr q = heads.split(in[0], attrs, "num_heads");
-  std::string_view kv_count = attrs.has("num_kv_heads") ? "num_kv_heads" : "num_heads";
-  Expr k = heads.split(in[1], attrs, kv_count), v = heads.split(in[2], attrs, kv_count);
+  Expr k = heads.split(in[1], attrs, "num_kv_heads"), v = heads.split(in[2], attrs, "num_kv_heads");
   Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6], sinks = in[7];
   if (!q.valid() || !k.valid() || !v.valid()) return {b.wrap(kInvalid), b.wrap(kInvalid)};
   bool known = q.dim(1).is_literal() && k.dim(1).is_literal();

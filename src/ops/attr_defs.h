@@ -14,7 +14,9 @@ inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 inline AttrDef make(std::string_view name, AttrKind kind, bool required, AttrValue fallback = {},
                     std::string_view choices = {}, double lo = -kInf, double hi = kInf) {
-  return {name, kind, required, std::move(fallback), choices, lo, hi};
+  AttrDef def{name, kind, required, std::move(fallback)};
+  def.choices = choices, def.lo = lo, def.hi = hi;
+  return def;
 }
 
 // Required.
@@ -99,6 +101,55 @@ inline AttrDef opt_dtype(std::string_view name, std::string_view set = {}) {
 inline AttrDef within(AttrDef def, double lo, double hi = kInf) {
   def.lo = lo, def.hi = hi;
   return def;
+}
+
+// ---- what the numbers are about: AttrRole in ir/attr.h ----
+
+inline AttrDef as(AttrRole role, AttrDef def, std::string_view with = {}, int64_t fill = 0) {
+  def.role = role, def.with = with, def.fill = fill;
+  return def;
+}
+// About another input than the first.
+inline AttrDef of(uint8_t input, AttrDef def) {
+  def.of = input;
+  return def;
+}
+
+inline AttrDef axis(std::string_view name) {
+  return as(AttrRole::kAxis, i64(name));
+}
+inline AttrDef axis(std::string_view name, int64_t fallback) {
+  return as(AttrRole::kAxis, i64(name, fallback));
+}
+inline AttrDef opt_axis(std::string_view name) {
+  return as(AttrRole::kAxis, opt_i64(name));
+}
+inline AttrDef inserted_axis(std::string_view name, int64_t fallback) {
+  return as(AttrRole::kInsertedAxis, i64(name, fallback));
+}
+inline AttrDef axes(std::string_view name) {
+  return as(AttrRole::kAxes, i64s(name));
+}
+inline AttrDef axes(std::string_view name, std::vector<int64_t> fallback) {
+  return as(AttrRole::kAxes, i64s(name, std::move(fallback)));
+}
+inline AttrDef opt_axes(std::string_view name) {
+  return as(AttrRole::kAxes, opt_i64s(name));
+}
+inline AttrDef paired_axes(AttrDef def) {
+  return as(AttrRole::kPairedAxes, std::move(def));
+}
+inline AttrDef listed_axes(std::string_view name) {
+  return as(AttrRole::kListedAxes, opt_i64s(name));
+}
+inline AttrDef besides(std::string_view axes, AttrDef def, int64_t fill = 0) {
+  return as(AttrRole::kBesides, std::move(def), axes, fill);
+}
+inline AttrDef per_axis(AttrDef def, int64_t fill = 0) {
+  return as(AttrRole::kPerAxis, std::move(def), {}, fill);
+}
+inline AttrDef per_spatial_axis(AttrDef def, int64_t fill = 0) {
+  return as(AttrRole::kPerSpatialAxis, std::move(def), {}, fill);
 }
 
 }  // namespace rlx::attr_defs

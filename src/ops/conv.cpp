@@ -7,28 +7,15 @@
 
 namespace rlx {
 
-// ---- attributes: a list per spatial axis, or its default ----
-
-static std::vector<int64_t> numbers_or(const Attrs& attrs, const char* name, size_t axes, int64_t fallback) {
-  return attrs.has(name) ? attrs.i64s(name) : std::vector<int64_t>(axes, fallback);
-}
-static std::vector<Dim> dims_or(const Attrs& attrs, const char* name, size_t axes, int64_t fallback) {
-  return attrs.has(name) ? attrs.dims(name) : std::vector<Dim>(axes, fallback);
-}
-
 struct ConvAttrs {
-  std::vector<int64_t> strides, spread, dilation;  // lhs_dilation, rhs_dilation
-  std::vector<Dim> lo, hi;
-  ConvAttrs(const Attrs& attrs, size_t axes)
-      : strides(numbers_or(attrs, "strides", axes, 1)),
-        spread(numbers_or(attrs, "lhs_dilation", axes, 1)),
-        dilation(numbers_or(attrs, "rhs_dilation", axes, 1)),
-        lo(dims_or(attrs, "pad_lo", axes, 0)),
-        hi(dims_or(attrs, "pad_hi", axes, 0)) {}
-  bool has_entries_for(size_t axes) const {
-    return strides.size() == axes && spread.size() == axes && dilation.size() == axes && lo.size() == axes &&
-           hi.size() == axes;
-  }
+  const std::vector<int64_t>&strides, &spread, &dilation;  // lhs_dilation, rhs_dilation
+  const std::vector<Dim>&lo, &hi;
+  explicit ConvAttrs(const Attrs& attrs)
+      : strides(attrs.i64s("strides")),
+        spread(attrs.i64s("lhs_dilation")),
+        dilation(attrs.i64s("rhs_dilation")),
+        lo(attrs.dims("pad_lo")),
+        hi(attrs.dims("pad_hi")) {}
 };
 
 // ---- inference ----
@@ -51,9 +38,7 @@ Status infer_conv(InferArgs& args) {
     return args.fail(Code::kShape,
                      format("x and w need rank 3, 4 or 5, both the same, not {} and {}", x.size(), w.size()));
   size_t axes = x.size() - 2;
-  ConvAttrs conv(args.attrs, axes);
-  if (!conv.has_entries_for(axes))
-    return args.fail(Code::kOption, format("strides, pads and dilations need {} entries, one per spatial axis", axes));
+  ConvAttrs conv(args.attrs);
   int64_t groups = args.attrs.i64("groups");
   RLX_TRY(args.same(x[1], w[1] * Dim(groups), "the channels of x, and those of w times the groups"));
   RLX_TRY(args.divided(w[0], groups, "the output channels over the groups"));
@@ -87,10 +72,10 @@ struct Window {
 
 static Result<Window> window_of(const EvalArgs& args) {
   std::span<const int64_t> spatial = std::span<const int64_t>(args.in[0].dims).subspan(2);
-  ConvAttrs conv(args.attrs, spatial.size());
+  ConvAttrs conv(args.attrs);
   Dims lo;
   for (const Dim& dim : conv.lo) lo.push_back(RLX_TRY(evaluate(dim, args.sizes)));
-  return Window{std::move(conv), lo, Dims(spatial), dense_strides(spatial)};
+  return Window{conv, lo, Dims(spatial), dense_strides(spatial)};
 }
 
 template <class X, class W, class Out>

@@ -21,20 +21,19 @@ static Expr window_indices(Expr x, int64_t axis, Expr start, const Dim& count) {
 
 Outputs decompose_dynamic_slice(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], start = in[1];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis || !require(x, Guard::kLessEqual, attrs.dim("size"), x.dim(*axis))) return {};
+  int64_t axis = attrs.i64("axis");
+  if (!require(x, Guard::kLessEqual, attrs.dim("size"), x.dim(axis))) return {};
   if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
-  return {gather(x, window_indices(x, *axis, start, attrs.dim("size")), *axis)};
+  return {gather(x, window_indices(x, axis, start, attrs.dim("size")), axis)};
 }
 
 Outputs decompose_dynamic_update_slice(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], rows = in[1], start = in[2];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
   if (rows.rank() != x.rank()) return fail(in, Code::kShape, "x and u need the same rank");
-  Expr indices = window_indices(x, *axis, start, rows.dim(*axis));
-  return {in.builder().op(Op::kScatter, {x, indices, rows}, {{"axis", *axis}})};
+  Expr indices = window_indices(x, axis, start, rows.dim(axis));
+  return {in.builder().op(Op::kScatter, {x, indices, rows}, {{"axis", axis}})};
 }
 
 // Axis `from` moved to `to`, the others in order.
@@ -49,17 +48,16 @@ static Axes moved_axis(size_t rank, int64_t from, int64_t to) {
 Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr cache = in[0], rows = in[1], position = in[2];
-  auto axis = legal_axis(cache, attrs.i64("axis"));
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   if (rows.rank() != cache.rank()) return fail(in, Code::kShape, "cache and rows need the same rank");
   bool per_row = position.rank() == 1;
   if (position.rank() > 1) return fail(in, Code::kShape, "pos must be a scalar or one number per batch row");
-  if (per_row && *axis == 0) return fail(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
+  if (per_row && axis == 0) return fail(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
   DType dtype = position.dtype();
-  Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(*axis)}, 0, dtype);
-  if (attrs.flag("wrap")) indices = binary(Op::kFloorMod, indices, b.size(cache.dim(*axis), dtype));
-  if (!per_row) return {b.op(Op::kScatter, {cache, indices, rows}, {{"axis", *axis}})};
-  Axes forth = moved_axis(cache.rank(), *axis, 1), back = moved_axis(cache.rank(), 1, *axis);
+  Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(axis)}, 0, dtype);
+  if (attrs.flag("wrap")) indices = binary(Op::kFloorMod, indices, b.size(cache.dim(axis), dtype));
+  if (!per_row) return {b.op(Op::kScatter, {cache, indices, rows}, {{"axis", axis}})};
+  Axes forth = moved_axis(cache.rank(), axis, 1), back = moved_axis(cache.rank(), 1, axis);
   Expr y = b.op(Op::kScatterNd, {transpose(cache, forth), unsqueeze(indices, 2), transpose(rows, forth)},
                 {{"batch_dims", int64_t{1}}});
   return {transpose(y, back)};
@@ -104,7 +102,7 @@ static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
 Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = flat(in[0]), found = not_equal(x, 0);
-  const Dim &n = x.dim(0), &most = attrs.has("max_count") ? attrs.dim("max_count") : n;
+  const Dim &n = x.dim(0), &most = attrs.dim("max_count");
   Expr ones = cast(found, DType::kI64), at = running_sum(ones, true), limit = b.size(most, DType::kI64);
   // What is not found, or is one too many, lands in a last place that is cut off.
   Expr place = where(logical_and(found, less(at, limit)), at, limit);
@@ -118,8 +116,7 @@ Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = attrs.has("axis") ? in[0] : flat(in[0]), condition = in[1];
-  auto axis = legal_axis(x, attrs.has("axis") ? attrs.i64("axis") : 0);
-  if (!axis) return {};
+  int64_t axis = attrs.i64_or("axis", 0);
   if (condition.rank() != 1) return fail(in, Code::kShape, "cond needs rank 1");
   NamedAttrs same{{"bounded", attrs.flag("bounded") ? int64_t{1} : int64_t{0}}};
   for (std::string_view name : {"max_count", "symbol"})
@@ -127,11 +124,11 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   Outputs found = b.ops(Op::kNonzero, {condition}, same);
   if (!b.status().ok()) return {};
   Expr index = reshape(found[0], {found[0].dim(0)}), count = found[1];
-  Expr y = gather(x, maximum(index, 0), *axis);
+  Expr y = gather(x, maximum(index, 0), axis);
   if (attrs.flag("bounded")) {
     std::vector<Dim> along_axis(y.rank(), 1);
-    along_axis[static_cast<size_t>(*axis)] = index.dim(0);
-    y = where(less(iota(b, along_axis, *axis, DType::kI64), count), y, 0);
+    along_axis[static_cast<size_t>(axis)] = index.dim(0);
+    y = where(less(iota(b, along_axis, axis, DType::kI64), count), y, 0);
   }
   return {y, count};
 }

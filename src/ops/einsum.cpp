@@ -15,17 +15,16 @@ struct Sorted {
 };
 
 static std::optional<Sorted> sorted_axes(Expr x, const Axes& batch, const Axes& contract) {
-  Axes named = batch;
-  named.insert(named.end(), contract.begin(), contract.end());
-  if (!legal_axes(x, named)) return std::nullopt;
-  auto normal = [&](Axes axes) {
-    for (int64_t& axis : axes) axis = static_cast<int64_t>(normal_axis(axis, x.rank()));
-    return axes;
-  };
-  Sorted sorted{normal(batch), normal(contract), {}};
-  named = normal(named);
-  for (int64_t axis = 0; axis < static_cast<int64_t>(x.rank()); axis++)
-    if (std::find(named.begin(), named.end(), axis) == named.end()) sorted.free.push_back(axis);
+  std::vector<size_t> named(x.rank(), 0);
+  for (const Axes* axes : {&batch, &contract})
+    for (int64_t axis : *axes) named[static_cast<size_t>(axis)]++;
+  Sorted sorted{batch, contract, {}};
+  for (size_t axis = 0; axis < named.size(); axis++) {
+    if (named[axis] == 0) sorted.free.push_back(static_cast<int64_t>(axis));
+    if (named[axis] < 2) continue;
+    x.builder().fail(Status(Code::kInvalidArgument, format("axis {} is a batch axis and contracted, too", axis)));
+    return std::nullopt;
+  }
   return sorted;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/visit.h"
+#include "ir/normal.h"
 
 namespace rlx {
 
@@ -42,6 +43,8 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     }
     values.push_back(input.value());
   }
+  if (add_)  // what looks nodes up by their attributes knows normal forms alone
+    if (auto normal = normal_attrs(info, input_types(*graph_, info, values), attrs); normal.ok()) attrs = *normal;
   auto added = add_ ? add_(user_, info, values, std::move(attrs), std::move(name))
                     : add_plainly(*graph_, info, values, std::move(attrs), std::move(name));
   if (!added.ok()) {
@@ -233,10 +236,9 @@ Expr slice(Expr x, int64_t axis, Dim start, Dim end, int64_t step) {
 }
 Expr unsqueeze(Expr x, int64_t axis) {
   std::vector<Dim> dims = x.dims();
-  int64_t at = axis < 0 ? axis + static_cast<int64_t>(dims.size()) + 1 : axis;
-  if (at < 0 || at > static_cast<int64_t>(dims.size()))
-    return x.builder().fail(Status(Code::kRange, format("axis {} is outside the rank", axis)));
-  dims.insert(dims.begin() + at, Dim(1));
+  auto at = checked_axis(axis, dims.size() + 1);
+  if (!at.ok()) return x.builder().fail(std::move(at).status());
+  dims.insert(dims.begin() + *at, Dim(1));
   return reshape(x, dims);
 }
 Expr gather(Expr x, Expr indices, int64_t axis) {
@@ -259,36 +261,13 @@ Expr stop_gradient(Expr x) {
   return unary(Op::kStopGradient, x);
 }
 
-Axes trailing_axes(int64_t axis, size_t rank) {
-  auto end = static_cast<int64_t>(rank);
-  if (axis < -end || axis > end) return {axis};  // no such axis: the op that takes it says so
+Axes trailing_axes(int64_t first, size_t rank) {
   Axes axes;
-  for (int64_t i = axis < 0 ? axis + end : axis; i < end; i++) axes.push_back(i);
+  for (int64_t axis = first; axis < static_cast<int64_t>(rank); axis++) axes.push_back(axis);
   return axes;
 }
 
-// ---- checked attributes ----
-
-std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra) {
-  int64_t limit = static_cast<int64_t>(x.rank()) + extra, normal = axis < 0 ? axis + limit : axis;
-  if (normal >= 0 && normal < limit) return normal;
-  x.builder().fail(
-      Status(Code::kRange, format("axis {} is outside rank {}", axis, x.rank())).with("got", std::to_string(axis)));
-  return std::nullopt;
-}
-
-std::optional<Axes> legal_axes(Expr x, const Axes& axes) {
-  Axes normal;
-  for (int64_t axis : axes) {
-    auto legal = legal_axis(x, axis);
-    if (!legal) return std::nullopt;
-    normal.push_back(*legal);
-  }
-  std::sort(normal.begin(), normal.end());
-  if (std::adjacent_find(normal.begin(), normal.end()) == normal.end()) return normal;
-  x.builder().fail(Status(Code::kInvalidArgument, "an axis is named twice"));
-  return std::nullopt;
-}
+// ---- checked sizes ----
 
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
   Status status = x.builder().graph().add_guard({relation, a, b, "size"});
@@ -299,11 +278,13 @@ bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
 
 bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast) {
   if (!x.valid()) return false;
-  bool fits = broadcast ? x.rank() <= dims.size() : x.rank() == dims.size();
-  for (size_t i = 0; i < x.rank() && fits; i++) {
-    const Dim &got = x.dims()[i], &expected = dims[dims.size() - x.rank() + i];
-    fits = (broadcast && got.is(1)) || x.builder().graph().add_guard({Guard::kEqual, got, expected, "size"}).ok();
-  }
+  auto agree = [&](const Dim& expected, const Dim& got) -> Result<Dim> {
+    RLX_TRY(x.builder().graph().add_guard({Guard::kEqual, got, expected, "size"}));
+    return expected;
+  };
+  bool fits = x.rank() == dims.size();
+  if (broadcast) fits = stretch(x.dims(), dims, agree).ok();
+  for (size_t i = 0; i < x.rank() && fits && !broadcast; i++) fits = agree(dims[i], x.dims()[i]).ok();
   if (!fits)
     x.builder().fail(
         Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(),

@@ -210,12 +210,9 @@ inline Expr sum(Expr x, Axes axes) {
 Expr mean(Expr x, Axes axes);  // keeps the axes as 1
 Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
 Expr stop_gradient(Expr x);
-Axes trailing_axes(int64_t axis, size_t rank);  // axis..rank-1; a negative axis counts from the end
+Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1
 
-// ---- what attributes say, checked (semantics.md S2, S5); nullopt: the builder has failed, so return {} ----
-// `extra` 1 where the op inserts an axis.
-std::optional<int64_t> legal_axis(Expr x, int64_t axis, int64_t extra = 0);
-std::optional<Axes> legal_axes(Expr x, const Axes& axes);                    // sorted, no repeats
+// ---- sizes, checked (semantics.md S2); nullopt or false: the builder has failed, so return {} ----
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
 // x has these sizes, or (`broadcast`) stretches to them: aligned right, a literal 1 fits any. `what` names it.

@@ -70,13 +70,12 @@ void facts_constant(FactArgs& args) {
 
 void facts_iota(FactArgs& args) {
   Affine form{0, std::vector<Dim>(args.type().rank(), Dim(0))};
-  form.steps[normal_axis(args.node.attrs.i64("axis"), form.steps.size())] = 1;
+  form.steps[static_cast<size_t>(args.node.attrs.i64("axis"))] = 1;
   args.set(std::move(form));
 }
 
 void facts_dim_size(FactArgs& args) {
-  const std::vector<Dim>& dims = args.dims(0);
-  args.set(Affine{dims[normal_axis(args.node.attrs.i64("axis"), dims.size())], {}});
+  args.set(Affine{args.dims(0)[static_cast<size_t>(args.node.attrs.i64("axis"))], {}});
 }
 
 // ---- arithmetic ----
@@ -154,7 +153,7 @@ void facts_transpose(FactArgs& args) {
   if (!args.in[0]->affine) return;
   const Affine& x = *args.in[0]->affine;
   Affine form{x.offset, {}};
-  for (int64_t axis : args.node.attrs.i64s("perm")) form.steps.push_back(x.steps[normal_axis(axis, x.steps.size())]);
+  for (int64_t axis : args.node.attrs.i64s("perm")) form.steps.push_back(x.steps[static_cast<size_t>(axis)]);
   args.set(std::move(form));
 }
 
@@ -165,9 +164,8 @@ void facts_slice(FactArgs& args) {
   const Attrs& attrs = args.node.attrs;
   const std::vector<Dim>& starts = attrs.dims("starts");
   for (size_t i = 0; i < starts.size(); i++) {
-    int64_t step = attrs.has("steps") ? attrs.i64s("steps")[i] : 1;
-    int64_t axis = attrs.has("axes") ? attrs.i64s("axes")[i] : static_cast<int64_t>(i);
-    size_t at = normal_axis(axis, form.steps.size());
+    int64_t step = attrs.i64s("steps")[i];
+    auto at = static_cast<size_t>(attrs.i64s("axes")[i]);
     // A start beyond the end leaves nothing, and then nothing is claimed of an element.
     if (step <= 0 || args.graph.range(starts[i]).lo < 0) return;
     form.offset += form.steps[at] * starts[i];

@@ -15,9 +15,8 @@ static Expr diagonal_numbers(Builder& b, const Dim& rows, const Dim& columns) {
 
 Outputs decompose_eye(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
-  const Dim &rows = attrs.dim("n"), &columns = attrs.has("m") ? attrs.dim("m") : rows;
   Expr k = b.size(attrs.i64("k"), DType::kI64);
-  return {cast(equal(diagonal_numbers(b, rows, columns), k), attrs.dtype("dtype"))};
+  return {cast(equal(diagonal_numbers(b, attrs.dim("n"), attrs.dim("m")), k), attrs.dtype("dtype"))};
 }
 
 Outputs decompose_trilu(const Inputs& in, const Attrs& attrs) {
@@ -55,14 +54,13 @@ Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_one_hot(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr index = in[0], on = in[1], off = in[2];
-  auto axis = legal_axis(index, attrs.i64("axis"), 1);
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   if (on.rank() != 0 || off.rank() != 0) return {b.fail(Status(Code::kShape, "on and off must be scalars"))};
   const Dim& depth = attrs.dim("depth");
   Expr normal = where(less(index, 0), index + b.size(depth, index.dtype()), index);
   std::vector<Dim> along_depth(index.rank() + 1, 1);
-  along_depth[static_cast<size_t>(*axis)] = depth;
-  return {where(equal(unsqueeze(normal, *axis), iota(b, along_depth, *axis, index.dtype())), on, off)};
+  along_depth[static_cast<size_t>(axis)] = depth;
+  return {where(equal(unsqueeze(normal, axis), iota(b, along_depth, axis, index.dtype())), on, off)};
 }
 
 }  // namespace rlx

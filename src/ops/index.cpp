@@ -27,7 +27,6 @@ Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, in
 Status infer_iota(InferArgs& args) {
   const auto& shape = args.attrs.dims("shape");
   if (shape.empty()) return args.fail(Code::kShape, "iota needs an axis: rank 1 or more");
-  RLX_TRY(args.axis(args.attrs.i64("axis"), shape.size()));
   for (const Dim& dim : shape)
     if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   args.out[0] = {args.attrs.dtype("dtype"), shape};
@@ -36,9 +35,8 @@ Status infer_iota(InferArgs& args) {
 
 Status eval_iota(EvalArgs& args) {
   const Operand& out = args.out[0];
-  size_t axis = normal_axis(args.attrs.i64("axis"), out.rank());
   Dims step(out.rank());
-  step[axis] = 1;
+  step[static_cast<size_t>(args.attrs.i64("axis"))] = 1;
   visit<dtypes::N>(out.dtype, [&]<class T>() {
     Odometer<1> at(out.dims, {step});
     int64_t count = out.count();
@@ -95,8 +93,7 @@ Status eval_dynamic_iota(EvalArgs& args) {
 // ---- what indices pick ----
 
 Result<std::vector<Dim>> picked_along_axis(InferArgs& args) {
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to index along");
-  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  int64_t axis = args.attrs.i64("axis");
   std::vector<Dim> dims = args.dims(0);
   dims.erase(dims.begin() + axis);
   dims.insert(dims.begin() + axis, args.dims(1).begin(), args.dims(1).end());
@@ -104,10 +101,9 @@ Result<std::vector<Dim>> picked_along_axis(InferArgs& args) {
 }
 
 Result<std::vector<Dim>> picked_elements(InferArgs& args) {
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to index along");
   if (args.rank(1) != args.rank())
     return args.fail(Code::kShape, format("idx has rank {}, x has {}", args.rank(1), args.rank()));
-  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  int64_t axis = args.attrs.i64("axis");
   for (size_t i = 0; i < args.rank(); i++)
     if (static_cast<int64_t>(i) != axis)
       RLX_TRY(args.require_le(args.dims(1)[i], args.dims(0)[i], format("axis {} of idx", i)));
@@ -137,7 +133,7 @@ Result<std::vector<Dim>> picked_nd(InferArgs& args) {
 Status infer_gather(InferArgs& args) {
   bool quantised = is_block(args.in[0]->dtype);
   std::vector<Dim> dims = RLX_TRY(picked_along_axis(args));
-  if (quantised && normal_axis(args.attrs.i64("axis"), args.rank()) == args.rank() - 1)
+  if (quantised && args.attrs.i64("axis") + 1 == std::ssize(args.dims()))
     return args.fail(Code::kShape, "a block-quantised x is gathered by rows, not along its last axis");
   args.out[0] = {quantised ? args.attrs.dtype("dequant") : args.in[0]->dtype, std::move(dims)};
   return {};

@@ -31,7 +31,7 @@ Result<std::vector<Dim>> picked_nd(InferArgs& args);
 // x[p, idx, q] along `axis`.
 template <class Body>
 Status walk_axis(const EvalArgs& args, const Operand& x, const Operand& indices, Body body) {
-  size_t axis = normal_axis(args.attrs.i64("axis"), x.rank());
+  auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   std::span<const int64_t> dims(x.dims);
   int64_t outer = *element_count(dims.first(axis)), n = dims[axis], picked = indices.count();
   int64_t run = *element_count(dims.subspan(axis + 1));
@@ -45,7 +45,7 @@ Status walk_axis(const EvalArgs& args, const Operand& x, const Operand& indices,
 // x[i with i_axis = idx[i]].
 template <class Body>
 Status walk_elements(const EvalArgs& args, const Operand& x, const Operand& indices, Body body) {
-  size_t axis = normal_axis(args.attrs.i64("axis"), x.rank());
+  auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   Dims strides = dense_strides(x.dims);
   int64_t n = x.dims[axis], stride = strides[axis], count = indices.count();
   strides[axis] = 0;

@@ -67,15 +67,17 @@ class Walk {
 
   Status visit_node(uint32_t index) {
     const Node& node = graph_.node(index);
-    if (node.op == Op::kInput) return {};
-    if (node.op == Op::kConstant) return set_leaf(index, node.attrs.tensor("value")), Status();
-    if (node.op == Op::kParam) {
-      auto found = params_.find(graph_.leaf_name(index));
-      if (found == params_.end() && !is_read(index)) return {};
-      if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
-      return set_leaf(index, found->second), Status();
-    }
+    if (graph_.info(node).is(kLeaf)) return visit_leaf(index);
     return graph_.info(node).primitive() ? run_primitive(index, node) : run_composite(index, node);
+  }
+
+  Status visit_leaf(uint32_t index) {
+    if (!values_[index].empty()) return {};  // an input
+    if (const Tensor* constant = graph_.constant({index, 0})) return set_leaf(index, *constant), Status();
+    auto found = params_.find(graph_.leaf_name(index));
+    if (found == params_.end() && !is_read(index)) return {};
+    if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
+    return set_leaf(index, found->second), Status();
   }
 
   bool is_read(uint32_t index) const {

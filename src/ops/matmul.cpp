@@ -32,6 +32,7 @@ Status infer_matmul(InferArgs& args) {
   DType dtype = args.attrs.has("out_dtype") ? args.attrs.dtype("out_dtype") : legal[0];
   if (std::find(legal.begin(), legal.end(), dtype) == legal.end())
     return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
+  if (dtype == legal[0]) args.attrs = args.attrs.with("out_dtype", {});  // says nothing: absent in normal form
   if (args.rank(0) < 2 || args.rank(1) < 2)
     return args.fail(Code::kShape,
                      format("both inputs need rank 2 or more, not {} and {}", args.rank(0), args.rank(1)));

@@ -18,15 +18,9 @@ static Outputs fail(const Inputs& in, Code code, std::string message) {
 Outputs decompose_squeeze(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   std::vector<bool> drop(x.rank(), false);
-  if (attrs.has("axes")) {
-    auto axes = legal_axes(x, attrs.i64s("axes"));
-    if (!axes) return {};
-    for (int64_t axis : *axes) {
-      if (!require(x, Guard::kEqual, x.dim(axis), 1)) return {};
-      drop[static_cast<size_t>(axis)] = true;
-    }
-  } else {
-    for (size_t i = 0; i < x.rank(); i++) drop[i] = x.dims()[i].is(1);
+  for (int64_t axis : attrs.i64s("axes")) {
+    if (!require(x, Guard::kEqual, x.dim(axis), 1)) return {};
+    drop[static_cast<size_t>(axis)] = true;
   }
   std::vector<Dim> dims;
   for (size_t i = 0; i < x.rank(); i++)
@@ -38,12 +32,7 @@ Outputs decompose_unsqueeze(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const Axes& axes = attrs.i64s("axes");
   std::vector<bool> is_new(x.rank() + axes.size(), false);
-  for (int64_t given : axes) {
-    auto axis = legal_axis(x, given, static_cast<int64_t>(axes.size()));
-    if (!axis) return {};
-    if (is_new[static_cast<size_t>(*axis)]) return fail(in, Code::kInvalidArgument, "an axis is named twice");
-    is_new[static_cast<size_t>(*axis)] = true;
-  }
+  for (int64_t axis : axes) is_new[static_cast<size_t>(axis)] = true;
   std::vector<Dim> dims;
   size_t next = 0;
   for (bool one : is_new) dims.push_back(one ? Dim(1) : x.dims()[next++]);
@@ -52,10 +41,7 @@ Outputs decompose_unsqueeze(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_flatten(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  int64_t given = attrs.i64("axis"), rank = static_cast<int64_t>(x.rank());
-  int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis > rank) return fail(in, Code::kRange, format("axis {} is outside 0..{}", given, x.rank()));
-  auto at = static_cast<size_t>(axis);
+  auto at = static_cast<size_t>(attrs.i64("axis"));
   return {reshape(x, {product(x.dims(), 0, at), product(x.dims(), at, x.rank())})};
 }
 
@@ -75,16 +61,12 @@ static Expr repeated(Expr x, size_t axis, const Dim& times, bool elements) {
 Outputs decompose_tile(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const auto& repeats = attrs.dims("repeats");
-  if (repeats.size() != x.rank())
-    return fail(in, Code::kOption, format("'repeats' needs one entry per axis: {}", x.rank()));
   for (size_t i = 0; i < repeats.size() && x.valid(); i++) x = repeated(x, i, repeats[i], false);
   return {x};
 }
 
 Outputs decompose_repeat(const Inputs& in, const Attrs& attrs) {
-  auto axis = legal_axis(in[0], attrs.i64("axis"));
-  if (!axis) return {};
-  return {repeated(in[0], static_cast<size_t>(*axis), attrs.dim("repeats"), true)};
+  return {repeated(in[0], static_cast<size_t>(attrs.i64("axis")), attrs.dim("repeats"), true)};
 }
 
 // ---- pieces ----
@@ -102,10 +84,9 @@ static std::vector<Dim> piece_sizes(const Dim& n, const Attrs& attrs) {
 
 Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   if (attrs.has("sizes") == attrs.has("parts")) return fail(in, Code::kOption, "give either 'sizes' or 'parts'");
-  const Dim& n = x.dim(*axis);
+  const Dim& n = x.dim(axis);
   std::vector<Dim> sizes = piece_sizes(n, attrs);
   Dim total = 0;
   for (const Dim& size : sizes) total += size;
@@ -114,21 +95,20 @@ Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
   Dim start = 0;
   for (const Dim& size : sizes) {
     if (attrs.has("sizes") && !require(x, Guard::kLessEqual, start + size, n)) return {};
-    pieces.push_back(slice(x, *axis, start, start + size));
+    pieces.push_back(slice(x, axis, start, start + size));
     start += size;
   }
   return pieces;
 }
 
 Outputs decompose_stack(const Inputs& in, const Attrs& attrs) {
-  auto axis = legal_axis(in[0], attrs.i64("axis"), 1);
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   std::vector<Expr> parts;
   for (Expr x : in.all()) {
     if (x.rank() != in[0].rank()) return fail(in, Code::kShape, "all inputs need the same rank");
-    parts.push_back(unsqueeze(x, *axis));
+    parts.push_back(unsqueeze(x, axis));
   }
-  return {concat(parts, *axis)};
+  return {concat(parts, axis)};
 }
 
 // ---- order ----
@@ -144,9 +124,8 @@ Outputs decompose_flip(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return {};
-  const Dim& n = x.dim(*axis);
+  int64_t axis = attrs.i64("axis");
+  const Dim& n = x.dim(axis);
   Dim cut = 0;  // the element that comes first
   int64_t shift = attrs.i64("shift");
   if (n.is_literal()) {
@@ -157,22 +136,21 @@ Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
     cut = shift < 0 ? Dim(-shift) : max(Dim(0), n - Dim(shift));
   }
   if (cut.is(0)) return {x};
-  Expr parts[] = {slice(x, *axis, cut, n), slice(x, *axis, 0, cut)};
-  return {concat(parts, *axis)};
+  Expr parts[] = {slice(x, axis, cut, n), slice(x, axis, 0, cut)};
+  return {concat(parts, axis)};
 }
 
 Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], lens = in[1];
-  auto time = legal_axis(x, attrs.i64("time_axis")), batch = legal_axis(x, attrs.i64("batch_axis"));
-  if (!time || !batch) return {};
-  if (*time == *batch) return fail(in, Code::kOption, "time_axis and batch_axis must differ");
+  int64_t time = attrs.i64("time_axis"), batch = attrs.i64("batch_axis");
+  if (time == batch) return fail(in, Code::kOption, "time_axis and batch_axis must differ");
   if (lens.rank() != 1) return fail(in, Code::kShape, "lens needs rank 1");
   std::vector<Dim> along_time(x.rank(), 1), along_batch(x.rank(), 1);
-  along_time[static_cast<size_t>(*time)] = x.dim(*time);
-  along_batch[static_cast<size_t>(*batch)] = x.dim(*batch);
-  Expr t = iota(in.builder(), along_time, *time, lens.dtype()), length = reshape(lens, along_batch);
+  along_time[static_cast<size_t>(time)] = x.dim(time);
+  along_batch[static_cast<size_t>(batch)] = x.dim(batch);
+  Expr t = iota(in.builder(), along_time, time, lens.dtype()), length = reshape(lens, along_batch);
   Expr from = where(less(t, length), length - 1.0 - t, t);
-  return {in.builder().op(Op::kGatherElements, {x, broadcast_to(from, x.dims())}, {{"axis", *time}})};
+  return {in.builder().op(Op::kGatherElements, {x, broadcast_to(from, x.dims())}, {{"axis", time}})};
 }
 
 // ---- blocks of images ----
@@ -209,14 +187,10 @@ Outputs decompose_space_to_depth(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_center_crop_pad(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const auto& shape = attrs.dims("shape");
-  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : Axes();
-  if (!attrs.has("axes"))
-    for (size_t i = 0; i < shape.size(); i++) axes.push_back(static_cast<int64_t>(i));
-  if (axes.size() != shape.size()) return fail(in, Code::kOption, "shape and axes must be equally long");
-  if (!legal_axes(x, axes)) return {};
+  const Axes& axes = attrs.i64s("axes");
   std::vector<Dim> lo(x.rank(), 0), hi(x.rank(), 0), dims = x.dims();
   for (size_t i = 0; i < axes.size(); i++) {
-    auto axis = static_cast<size_t>(*legal_axis(x, axes[i]));
+    auto axis = static_cast<size_t>(axes[i]);
     // One of the two is 0; which one, a symbolic size decides only in a run.
     Dim crop = max(dims[axis] - shape[i], Dim(0)), grow = max(shape[i] - dims[axis], Dim(0));
     lo[axis] = floor_div(grow, 2) - floor_div(crop, 2);

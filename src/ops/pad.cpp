@@ -5,21 +5,13 @@
 
 namespace rlx {
 
-static int64_t interior_of(const Attrs& attrs, size_t axis) {
-  return attrs.has("interior") ? attrs.i64s("interior")[axis] : 0;
-}
-
 static Status check_pad(InferArgs& args) {
   const Attrs& attrs = args.attrs;
-  size_t rank = args.rank();
-  if (attrs.dims("lo").size() != rank || attrs.dims("hi").size() != rank ||
-      (attrs.has("interior") && attrs.i64s("interior").size() != rank))
-    return args.fail(Code::kOption, format("lo, hi and interior need one entry per axis: {}", rank));
   if (args.in[1] && args.rank(1) != 0) return args.fail(Code::kShape, "value must be a scalar").with("input", "value");
   if (attrs.is("mode", "constant")) return {};
   if (args.in[1]) return args.fail(Code::kInvalidArgument, "mode " + attrs.str("mode") + " takes no value");
-  for (size_t i = 0; i < rank; i++)
-    if (interior_of(attrs, i)) return args.fail(Code::kOption, "interior padding is of mode constant alone");
+  for (int64_t between : attrs.i64s("interior"))
+    if (between) return args.fail(Code::kOption, "interior padding is of mode constant alone");
   return {};
 }
 
@@ -31,7 +23,7 @@ Status infer_pad(InferArgs& args) {
     bool grows = args.graph.range(lo[i]).lo > 0 || args.graph.range(hi[i]).lo > 0;
     if (grows && !args.attrs.is("mode", "constant"))
       RLX_TRY(args.require_le(1, n, format("axis {} has nothing to pad with", i)));
-    Dim spread = n + args.not_negative(n - 1) * interior_of(args.attrs, i);
+    Dim spread = n + args.not_negative(n - 1) * args.attrs.i64s("interior")[i];
     args.out[0].dims.push_back(args.not_negative(spread + lo[i] + hi[i]));
   }
   return {};
@@ -52,7 +44,7 @@ static int64_t reflected(int64_t i, int64_t n) {
 // What each of `length` output positions reads; -1: the value.
 static Result<std::vector<int64_t>> sources(const EvalArgs& args, size_t axis, int64_t lo) {
   int64_t n = args.in[0].dims[axis], length = args.out[0].dims[axis];
-  int64_t step = interior_of(args.attrs, axis) + 1;
+  int64_t step = args.attrs.i64s("interior")[axis] + 1;
   const std::string& mode = args.attrs.str("mode");
   if (n == 0 && length > 0 && mode != "constant")
     return args.fail(Code::kShape, format("axis {} has nothing to pad with", axis));

@@ -37,23 +37,15 @@ static Dim ceil_padding(const Dim& n, const Dim& lo, const Dim& hi, int64_t exte
 static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
   const Axes& kernel = attrs.i64s("kernel");
   size_t axes = kernel.size();
-  auto wrong = [&](const std::string& message, Code code = Code::kOption) {
-    x.builder().fail(Status(code, message));
+  if (x.rank() != axes + 2) {
+    x.builder().fail(
+        Status(Code::kShape, format("x has rank {}; a kernel of {} axes needs {}", x.rank(), axes, axes + 2)));
     return std::nullopt;
-  };
-  if (x.rank() != axes + 2)
-    return wrong(format("x has rank {}; a kernel of {} axes needs {}", x.rank(), axes, axes + 2), Code::kShape);
-  for (const char* name : {"strides", "dilation"})
-    if (attrs.has(name) && attrs.i64s(name).size() != axes)
-      return wrong(format("'{}' needs {} entries, one per spatial axis", name, axes));
-  for (const char* name : {"pad_lo", "pad_hi"})
-    if (attrs.has(name) && attrs.dims(name).size() != axes)
-      return wrong(format("'{}' needs {} entries, one per spatial axis", name, axes));
+  }
   Pool pool;
   for (size_t i = 0; i < axes; i++) {
-    int64_t stride = attrs.has("strides") ? attrs.i64s("strides")[i] : 1;
-    int64_t dilation = attrs.has("dilation") ? attrs.i64s("dilation")[i] : 1;
-    Dim lo = attrs.has("pad_lo") ? attrs.dims("pad_lo")[i] : 0, hi = attrs.has("pad_hi") ? attrs.dims("pad_hi")[i] : 0;
+    int64_t stride = attrs.i64s("strides")[i], dilation = attrs.i64s("dilation")[i];
+    const Dim &lo = attrs.dims("pad_lo")[i], &hi = attrs.dims("pad_hi")[i];
     const Dim& n = x.dims()[2 + i];
     pool.window.push_back(kernel[i]);
     pool.strides.push_back(stride);

@@ -26,18 +26,16 @@ static Expr spread_blocks(Expr p, size_t axis, int64_t block, const Dim& n) {
 // A scale or zero point in any of its three shapes, against x.
 static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
   if (p.rank() == 0) return p;
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return p.builder().wrap(kInvalid);
-  auto at = static_cast<size_t>(*axis);
+  auto at = static_cast<size_t>(attrs.i64("axis"));
   int64_t block = attrs.i64("block_size");
   std::vector<Dim> dims = x.dims();
   if (block > 0) {
     dims[at] = floor_div(dims[at] + (block - 1), block);
-    return require_shape(p, what, dims) ? spread_blocks(p, at, block, x.dim(*axis)) : p;
+    return require_shape(p, what, dims) ? spread_blocks(p, at, block, x.dims()[at]) : p;
   }
   if (!require_shape(p, what, std::array{dims[at]})) return p;
   dims.assign(x.rank() - at, 1);
-  dims[0] = x.dim(*axis);
+  dims[0] = x.dims()[at];
   return reshape(p, dims);
 }
 
@@ -65,8 +63,8 @@ static std::optional<std::pair<double, double>> small_range(DType dtype) {
 Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0], zp = in[2];
-  if (!attrs.has("dtype") && !zp) return {b.fail(Status(Code::kOption, "'dtype' is needed where there is no zp"))};
-  DType to = attrs.has("dtype") ? attrs.dtype("dtype") : zp.dtype();
+  if (!attrs.has("dtype")) return {b.fail(Status(Code::kOption, "'dtype' is needed where there is no zp"))};
+  DType to = attrs.dtype("dtype");
   if (zp && zp.dtype() != to) return {b.fail(Status(Code::kDtype, "zp and 'dtype' differ").with("input", "zp"))};
   auto range = small_range(to);
   if (!range && !dtypes::E.has(to))
@@ -85,7 +83,7 @@ Outputs decompose_dequantize_linear(const Inputs& in, const Attrs& attrs) {
   if (!affine.ok) return {};
   Expr q = cast(in[0], DType::kF32);
   if (in[2]) q = q - affine.zp;
-  return {cast(q * affine.scale, attrs.has("out_dtype") ? attrs.dtype("out_dtype") : in[1].dtype())};
+  return {cast(q * affine.scale, attrs.dtype("out_dtype"))};
 }
 
 Outputs decompose_dynamic_quantize_linear(const Inputs& in, const Attrs&) {

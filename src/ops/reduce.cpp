@@ -16,14 +16,9 @@ static Status check_fold(InferArgs& args) {
 
 // ---- reduce ----
 
-static Result<std::vector<int64_t>> reduced_axes(InferArgs& args) {
-  if (args.attrs.has("axes")) return args.axes(args.attrs.i64s("axes"), args.rank());
-  return trailing_axes(0, args.rank());
-}
-
 Status infer_reduce(InferArgs& args) {
   RLX_TRY(check_fold(args));
-  std::vector<int64_t> axes = RLX_TRY(reduced_axes(args));
+  const std::vector<int64_t>& axes = args.attrs.i64s("axes");
   size_t next = 0;
   for (size_t i = 0; i < args.rank(); i++) {
     bool reduced = next < axes.size() && axes[next] == static_cast<int64_t>(i);
@@ -41,9 +36,8 @@ struct ReducedAxes {
   Dims kept, kept_strides, reduced, reduced_strides;
   ReducedAxes(const EvalArgs& args, const Operand& in) {
     Dims strides = dense_strides(in.dims);
-    std::vector<bool> is_reduced(in.rank(), !args.attrs.has("axes"));
-    if (args.attrs.has("axes"))
-      for (int64_t axis : args.attrs.i64s("axes")) is_reduced[normal_axis(axis, in.rank())] = true;
+    std::vector<bool> is_reduced(in.rank(), false);
+    for (int64_t axis : args.attrs.i64s("axes")) is_reduced[static_cast<size_t>(axis)] = true;
     for (size_t i = 0; i < in.rank(); i++) {
       (is_reduced[i] ? reduced : kept).push_back(in.dims[i]);
       (is_reduced[i] ? reduced_strides : kept_strides).push_back(strides[i]);
@@ -74,8 +68,6 @@ Status eval_reduce(EvalArgs& args) {
 
 Status infer_cumulative(InferArgs& args) {
   RLX_TRY(check_fold(args));
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to run along");
-  RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
   args.out[0].dims = args.dims();
   return {};
 }
@@ -84,7 +76,7 @@ Status eval_cumulative(EvalArgs& args) {
   const Operand &in = args.in[0], &out = args.out[0];
   Fold fold = Fold::named(args.attrs.str("fn"));
   bool exclusive = args.attrs.flag("exclusive"), reverse = args.attrs.flag("reverse");
-  size_t axis = normal_axis(args.attrs.i64("axis"), in.rank());
+  auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   int64_t n = in.dims[axis], stride = dense_strides(in.dims)[axis];
   Dims lines = in.dims, strides = dense_strides(in.dims);
   lines[axis] = 1;
@@ -106,19 +98,15 @@ Status eval_cumulative(EvalArgs& args) {
 
 // ---- composites ----
 
-static Axes axes_of(Expr x, const Attrs& attrs) {
-  return attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, x.rank());
-}
-
 // A reduction of x, or of something made from it, along the attributes' axes.
 static Expr reduced(Expr x, const char* fn, const Attrs& attrs) {
-  return reduce(x, fn, axes_of(x, attrs), attrs.flag("keep_dims"));
+  return reduce(x, fn, attrs.i64s("axes"), attrs.flag("keep_dims"));
 }
 
 // How many elements each result is made of.
 static Expr terms(Expr x, const Attrs& attrs) {
   Dim count = 1;
-  for (int64_t axis : axes_of(x, attrs)) count *= x.dim(axis);
+  for (int64_t axis : attrs.i64s("axes")) count *= x.dim(axis);
   return x.builder().size(count, x.dtype());
 }
 
@@ -133,7 +121,7 @@ Outputs decompose_all(const Inputs& in, const Attrs& attrs) {
 }
 
 Outputs decompose_var(const Inputs& in, const Attrs& attrs) {
-  Expr x = in[0], c = x - mean(x, axes_of(x, attrs));
+  Expr x = in[0], c = x - mean(x, attrs.i64s("axes"));
   Expr count = terms(x, attrs) - static_cast<double>(attrs.i64("correction"));
   return {reduced(c * c, "sum", attrs) / count};
 }
@@ -157,7 +145,7 @@ Outputs decompose_log_sum(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_logsumexp(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  Axes axes = axes_of(x, attrs);
+  const Axes& axes = attrs.i64s("axes");
   auto shift = [&](bool keep_dims) {
     Expr largest = reduce(x, "max", axes, keep_dims);
     return stop_gradient(where(unary(Op::kIsFinite, largest), largest, 0));

@@ -8,34 +8,10 @@ namespace rlx {
 
 // ---- reshape ----
 
-// The one -1 of a shape as the exact quotient of the rest.
-static Result<std::vector<Dim>> resolve_shape(InferArgs& args) {
-  std::vector<Dim> shape = args.attrs.dims("shape");
-  Dim total = element_count(args.dims()), known = 1;
-  int64_t open = -1;
-  for (size_t i = 0; i < shape.size(); i++) {
-    if (!shape[i].is(-1)) {
-      if (shape[i].is_literal() && shape[i].literal() < 0)
-        return args.fail(Code::kShape, "the size " + shape[i].text() + " is negative");
-      known *= shape[i];
-    } else if (open >= 0) {
-      return args.fail(Code::kShape, "more than one size is -1");
-    } else {
-      open = static_cast<int64_t>(i);
-    }
-  }
-  if (open < 0) {
-    RLX_TRY(args.same(total, known, "the number of elements"));
-  } else {
-    if (known.is(0)) return args.fail(Code::kShape, "-1 beside a size of 0 has no one answer");
-    shape[static_cast<size_t>(open)] =
-        RLX_TRY(args.divided(total, known, "the number of elements over the other sizes"));
-  }
-  return shape;
-}
-
 Status infer_reshape(InferArgs& args) {
-  args.out[0].dims = RLX_TRY(resolve_shape(args));
+  const auto& shape = args.attrs.dims("shape");
+  RLX_TRY(args.same(element_count(args.dims()), element_count(shape), "the number of elements"));
+  args.out[0].dims = shape;
   return {};
 }
 
@@ -61,30 +37,19 @@ static Status copy_strided(const Operand& out, const Operand& in, const Dims& st
 }
 
 Status infer_transpose(InferArgs& args) {
-  const auto& perm = args.attrs.i64s("perm");
-  if (perm.size() != args.rank())
-    return args.fail(Code::kOption, format("'perm' names {} axes of a value of rank {}", perm.size(), args.rank()));
-  RLX_TRY(args.axes(perm, args.rank()));
-  for (int64_t from : perm) args.out[0].dims.push_back(args.dims()[normal_axis(from, perm.size())]);
+  for (int64_t from : args.attrs.i64s("perm")) args.out[0].dims.push_back(args.dims()[static_cast<size_t>(from)]);
   return {};
 }
 
 Status eval_transpose(EvalArgs& args) {
-  const auto& perm = args.attrs.i64s("perm");
   Dims from = dense_strides(args.in[0].dims), strides;
-  for (int64_t axis : perm) strides.push_back(from[normal_axis(axis, perm.size())]);
+  for (int64_t axis : args.attrs.i64s("perm")) strides.push_back(from[static_cast<size_t>(axis)]);
   return copy_strided(args.out[0], args.in[0], strides);
 }
 
 Status infer_broadcast_to(InferArgs& args) {
-  const auto& shape = args.attrs.dims("shape");
-  if (shape.size() < args.rank())
-    return args.fail(Code::kShape, format("rank {} does not broadcast to rank {}", args.rank(), shape.size()));
-  args.out[0].dims = shape;
-  for (size_t i = 0; i < args.rank(); i++) {
-    Dim& target = args.out[0].dims[shape.size() - args.rank() + i];
-    if (!args.dims()[i].is(1)) target = RLX_TRY(args.same(target, args.dims()[i], format("axis {} of x", i)));
-  }
+  auto agree = [&](const Dim& to, const Dim& from) { return args.same(to, from, "x"); };
+  args.out[0].dims = RLX_TRY(stretch(args.dims(), args.attrs.dims("shape"), agree));
   for (const Dim& dim : args.out[0].dims)
     if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   return {};
@@ -97,8 +62,7 @@ Status eval_broadcast_to(EvalArgs& args) {
 // ---- concat ----
 
 Status infer_concat(InferArgs& args) {
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to join along");
-  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+  int64_t axis = args.attrs.i64("axis");
   std::vector<Dim> dims = args.dims();
   for (size_t i = 1; i < args.in.size(); i++) {
     if (args.rank(i) != dims.size())
@@ -117,7 +81,7 @@ Status infer_concat(InferArgs& args) {
 
 Status eval_concat(EvalArgs& args) {
   const Operand& out = args.out[0];
-  size_t axis = normal_axis(args.attrs.i64("axis"), out.rank());
+  auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   std::span<const int64_t> dims(out.dims);
   int64_t outer = *element_count(dims.first(axis)), unit = element_bytes(out.dtype);
   int64_t row = *element_count(dims.subspan(axis)) * unit, at = 0;
@@ -181,14 +145,10 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
 
 struct SliceAttrs {
   const std::vector<Dim>&starts, &ends;
-  std::vector<int64_t> axes, steps;
+  const std::vector<int64_t>& axes;
+  std::vector<int64_t> steps;
   SliceAttrs(const Attrs& attrs)
-      : starts(attrs.dims("starts")),
-        ends(attrs.dims("ends")),
-        axes(attrs.has("axes") ? attrs.i64s("axes") : std::vector<int64_t>()),
-        steps(attrs.has("steps") ? attrs.i64s("steps") : std::vector<int64_t>(starts.size(), 1)) {
-    if (!attrs.has("axes"))
-      for (size_t i = 0; i < starts.size(); i++) axes.push_back(static_cast<int64_t>(i));
+      : starts(attrs.dims("starts")), ends(attrs.dims("ends")), axes(attrs.i64s("axes")), steps(attrs.i64s("steps")) {
     // Any step beyond every size takes the first position alone.
     for (int64_t& step : steps) step = std::clamp(step, -kAboveEverySize, kAboveEverySize);
   }
@@ -196,17 +156,13 @@ struct SliceAttrs {
 
 Status infer_slice(InferArgs& args) {
   SliceAttrs slice(args.attrs);
-  size_t n = slice.starts.size();
-  if (slice.ends.size() != n || slice.axes.size() != n || slice.steps.size() != n)
-    return args.fail(Code::kOption, "starts, ends, axes and steps must be equally long");
-  RLX_TRY(args.axes(slice.axes, args.rank()));
   args.out[0].dims = args.dims();
-  for (size_t i = 0; i < n; i++) {
+  for (size_t i = 0; i < slice.axes.size(); i++) {
     if (slice.steps[i] == 0) return args.fail(Code::kOption, "a step of 0 never ends");
     for (const Dim& bound : {slice.starts[i], slice.ends[i]})
       if (!bound.is_literal() && args.graph.range(bound).lo < 0)
         return args.fail(Code::kShape, "the bound " + bound.text() + " may be negative");
-    Dim& dim = args.out[0].dims[normal_axis(slice.axes[i], args.rank())];
+    Dim& dim = args.out[0].dims[static_cast<size_t>(slice.axes[i])];
     dim = slice_range(args, dim, slice.starts[i], slice.ends[i], slice.steps[i]).length;
   }
   return {};
@@ -217,7 +173,7 @@ Status eval_slice(EvalArgs& args) {
   Dims strides = dense_strides(args.in[0].dims);
   int64_t offset = 0;
   for (size_t i = 0; i < slice.starts.size(); i++) {
-    size_t axis = normal_axis(slice.axes[i], args.in[0].rank());
+    auto axis = static_cast<size_t>(slice.axes[i]);
     int64_t start = RLX_TRY(evaluate(slice.starts[i], args.sizes)), end = RLX_TRY(evaluate(slice.ends[i], args.sizes));
     auto range = slice_range(args.in[0].dims[axis], start, end, slice.steps[i]);
     offset += range.start * strides[axis];
@@ -228,13 +184,12 @@ Status eval_slice(EvalArgs& args) {
 
 // ---- dim_size ----
 
-Status infer_dim_size(InferArgs& args) {
-  RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
+Status infer_dim_size(InferArgs&) {
   return {};
 }
 
 Status eval_dim_size(EvalArgs& args) {
-  *args.out[0].as<int64_t>() = args.in[0].dims[normal_axis(args.attrs.i64("axis"), args.in[0].rank())];
+  *args.out[0].as<int64_t>() = args.in[0].dims[static_cast<size_t>(args.attrs.i64("axis"))];
   return {};
 }
 

@@ -13,10 +13,8 @@ namespace rlx {
 // ---- sort ----
 
 Status infer_sort(InferArgs& args) {
-  if (args.rank() == 0) return args.fail(Code::kShape, "a scalar has no axis to sort along");
-  int64_t axis = RLX_TRY(args.axis(args.attrs.i64("axis"), args.rank()));
   DType index_dtype = args.attrs.dtype("index_dtype");
-  const Dim& n = args.dims()[static_cast<size_t>(axis)];
+  const Dim& n = args.dims()[static_cast<size_t>(args.attrs.i64("axis"))];
   if (index_dtype == DType::kI32 && args.graph.range(n).hi > INT32_MAX)
     return args.fail(Code::kOption, "index_dtype i32 cannot hold every position of an axis of size " + n.text());
   args.out[0].dims = args.dims();
@@ -33,7 +31,7 @@ static bool sorts_before(T a, T b) {
 
 Status eval_sort(EvalArgs& args) {
   const Operand &x = args.in[0], &values = args.out[0], &indices = args.out[1];
-  size_t axis = normal_axis(args.attrs.i64("axis"), x.rank());
+  auto axis = static_cast<size_t>(args.attrs.i64("axis"));
   bool descending = args.attrs.flag("descending");
   Dims strides = dense_strides(x.dims), lines = x.dims;
   int64_t n = x.dims[axis], stride = strides[axis];
@@ -65,29 +63,28 @@ Status eval_sort(EvalArgs& args) {
 
 Outputs decompose_top_k(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  auto axis = legal_axis(x, attrs.i64("axis"));
+  int64_t axis = attrs.i64("axis");
   const Dim& k = attrs.dim("k");
-  if (!axis || !require(x, Guard::kLessEqual, k, x.dim(*axis))) return {};
+  if (!require(x, Guard::kLessEqual, k, x.dim(axis))) return {};
   Outputs sorted = x.builder().ops(
       Op::kSort, {x},
-      {{"axis", *axis}, {"descending", int64_t{attrs.flag("largest")}}, {"index_dtype", attrs.dtype("index_dtype")}});
-  return {slice(sorted[0], *axis, 0, k), slice(sorted[1], *axis, 0, k)};
+      {{"axis", axis}, {"descending", int64_t{attrs.flag("largest")}}, {"index_dtype", attrs.dtype("index_dtype")}});
+  return {slice(sorted[0], axis, 0, k), slice(sorted[1], axis, 0, k)};
 }
 
 Outputs decompose_arg_max(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0].dtype() == DType::kBool ? cast(in[0], DType::kU8) : in[0];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   DType dtype = attrs.dtype("index_dtype");
   bool last = attrs.flag("last");
-  if (last) x = b.op(Op::kFlip, {x}, {{"axes", Axes{*axis}}});
-  Outputs top = b.ops(Op::kTopK, {x}, {{"k", int64_t{1}}, {"axis", *axis}, {"index_dtype", dtype}});
+  if (last) x = b.op(Op::kFlip, {x}, {{"axes", Axes{axis}}});
+  Outputs top = b.ops(Op::kTopK, {x}, {{"k", int64_t{1}}, {"axis", axis}, {"index_dtype", dtype}});
   if (!b.status().ok()) return {};
-  Expr index = last ? b.size(x.dim(*axis) - 1, dtype) - top[1] : top[1];
+  Expr index = last ? b.size(x.dim(axis) - 1, dtype) - top[1] : top[1];
   if (attrs.flag("keep_dims")) return {index};
   std::vector<Dim> dims = x.dims();
-  dims.erase(dims.begin() + *axis);
+  dims.erase(dims.begin() + axis);
   return {reshape(index, dims)};
 }
 
@@ -99,12 +96,11 @@ Outputs decompose_arg_min(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_hardmax(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  auto axis = legal_axis(x, attrs.i64("axis"));
-  if (!axis) return {};
+  int64_t axis = attrs.i64("axis");
   std::vector<Dim> along_axis(x.rank(), 1);
-  along_axis[static_cast<size_t>(*axis)] = x.dim(*axis);
-  Expr largest = in.builder().op(Op::kArgMax, {x}, {{"axis", *axis}});
-  return {cast(equal(iota(in.builder(), along_axis, *axis, DType::kI64), largest), x.dtype())};
+  along_axis[static_cast<size_t>(axis)] = x.dim(axis);
+  Expr largest = in.builder().op(Op::kArgMax, {x}, {{"axis", axis}});
+  return {cast(equal(iota(in.builder(), along_axis, axis, DType::kI64), largest), x.dtype())};
 }
 
 }  // namespace rlx

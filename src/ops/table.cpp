@@ -4,6 +4,7 @@
 #include "ops/attr_defs.h"
 #include "ops/expr.h"
 #include "ops/facts.h"
+#include "ops/views.h"
 
 namespace rlx {
 

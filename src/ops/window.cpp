@@ -8,18 +8,13 @@
 
 namespace rlx {
 
-// Window attributes over numbers; absent lists are filled in.
+// Window attributes over numbers.
 struct Windows {
   Dims window, stride, dilation, lo;
 
   static Result<Windows> of(const EvalArgs& args) {
-    size_t rank = args.in[0].rank();
-    auto list = [&](std::string_view name) {
-      return args.attrs.has(name) ? Dims(std::span<const int64_t>(args.attrs.i64s(name))) : Dims(rank, 1);
-    };
-    Windows windows{list("window"), list("strides"), list("dilation"), Dims(rank, 0)};
-    if (args.attrs.has("pad_lo")) windows.lo = RLX_TRY(args.dims("pad_lo"));
-    return windows;
+    auto list = [&](std::string_view name) { return Dims(std::span<const int64_t>(args.attrs.i64s(name))); };
+    return Windows{list("window"), list("strides"), list("dilation"), RLX_TRY(args.dims("pad_lo"))};
   }
 
   // Calls body(offset in x) for each element of the window at output index o, in row-major order.
@@ -42,26 +37,16 @@ struct Windows {
 
 static Result<std::vector<Dim>> window_counts(InferArgs& args) {
   const Attrs& attrs = args.attrs;
-  size_t rank = args.rank();
-  for (std::string_view name : {"window", "strides", "dilation"})
-    if (attrs.has(name) && attrs.i64s(name).size() != rank)
-      return args.fail(Code::kOption, format("'{}' needs one entry per axis: {}", name, rank));
-  for (std::string_view name : {"pad_lo", "pad_hi"}) {
-    if (!attrs.has(name)) continue;
-    if (attrs.dims(name).size() != rank)
-      return args.fail(Code::kOption, format("'{}' needs one entry per axis: {}", name, rank));
+  for (std::string_view name : {"pad_lo", "pad_hi"})
     for (const Dim& pad : attrs.dims(name))
-      if (args.graph.range(pad).lo < 0) return args.fail(Code::kOption, format("'{}' may be negative: {}", name, pad));
-  }
+      if (args.graph.range(pad).lo < 0)
+        return args.fail(Code::kOption,
+                         format("'{}' may be negative: {}", name, pad));
   std::vector<Dim> counts;
-  for (size_t i = 0; i < rank; i++) {
-    Dim padded = args.dims()[i];
-    for (std::string_view name : {"pad_lo", "pad_hi"})
-      if (attrs.has(name)) padded += attrs.dims(name)[i];
-    int64_t stride = attrs.has("strides") ? attrs.i64s("strides")[i] : 1;
-    int64_t dilation = attrs.has("dilation") ? attrs.i64s("dilation")[i] : 1;
-    Dim reach = Dim(attrs.i64s("window")[i] - 1) * dilation + 1;
-    counts.push_back(args.not_negative(floor_div(padded - reach, stride) + 1));
+  for (size_t i = 0; i < args.rank(); i++) {
+    Dim padded = args.dims()[i] + attrs.dims("pad_lo")[i] + attrs.dims("pad_hi")[i];
+    Dim reach = Dim(attrs.i64s("window")[i] - 1) * attrs.i64s("dilation")[i] + 1;
+    counts.push_back(args.not_negative(floor_div(padded - reach, attrs.i64s("strides")[i]) + 1));
   }
   return counts;
 }

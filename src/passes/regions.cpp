@@ -42,7 +42,7 @@ class Grouping {
   bool is_candidate(uint32_t index) const {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
-    if (!info.is(kElementwise) || info.is(kLeaf) || node.op == Op::kStopGradient || node.out.size() != 1) return false;
+    if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
     return !facts_.is_resident({index, 0}) && context_.supports(facts_, {index, 0});
   }
 
@@ -52,7 +52,7 @@ class Grouping {
     region_.assign(count, kNoRegion);
     members_.resize(count);
     inputs_.resize(count, 0);
-    bodies_.resize(count);
+    made_.resize(count);
     std::vector<std::vector<uint32_t>> users(count);
     std::vector<bool> is_output(count, false);
     for (uint32_t i = 0; i < count; i++)
@@ -120,6 +120,13 @@ class Grouping {
     return status;
   }
 
+  // As they are where all guards hold: the body on its own has none.
+  std::vector<Dim> resolved_dims(Value value) const {
+    std::vector<Dim> dims = graph_.type(value).dims;
+    for (Dim& dim : dims) dim = graph_.resolved(dim);
+    return dims;
+  }
+
   Result<std::shared_ptr<const Graph>> body_of(uint32_t root) const {
     Graph body("", &graph_.table());
     RLX_TRY(declare_symbols(root, body));
@@ -127,7 +134,7 @@ class Grouping {
     std::vector<Value> inputs = external_inputs(root);
     for (size_t i = 0; i < inputs.size(); i++)
       map[inputs[i]] =
-          RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(inputs[i]).dtype, graph_.type(inputs[i]).dims));
+          RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(inputs[i]).dtype, resolved_dims(inputs[i])));
     for (uint32_t member : members_[root]) {
       const Node& node = graph_.node(member);
       std::vector<Value> in;
@@ -135,7 +142,7 @@ class Grouping {
         if (present(value) && !map.contains(value)) map[value] = RLX_TRY(body.add_constant(*graph_.constant(value)));
         in.push_back(present(value) ? map[value] : value);
       }
-      map[{member, 0}] = body.append_copy(graph_, member, std::move(in));
+      map[{member, 0}] = RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name));
     }
     RLX_TRY(body.add_output("y", map[{root, 0}]));
     return std::make_shared<const Graph>(std::move(body));
@@ -145,7 +152,6 @@ class Grouping {
   bool is_taken(uint32_t root) {
     auto body = body_of(root);
     if (!body.ok()) return false;
-    bodies_[root] = *body;
     Graph trial("", &graph_.table());
     if (!declare_symbols(root, trial).ok()) return false;
     std::vector<Value> in;
@@ -156,14 +162,16 @@ class Grouping {
       in.push_back(*value);
     }
     auto region = trial.add(Op::kElementwiseRegion, in, {{"body", *body}});
-    return region.ok() && context_.supports(Facts(trial), *region);
+    if (!region.ok() || !context_.supports(Facts(trial), *region)) return false;
+    made_[root] = trial.node(*region);
+    return true;
   }
 
   Status add_region(uint32_t root, Rebuild& rebuild) {
     std::vector<Value> in;
     for (Value value : external_inputs(root)) in.push_back(rebuild.mapped(value));
-    Value value =
-        RLX_TRY(rebuild.graph().add(Op::kElementwiseRegion, in, {{"body", bodies_[root]}}, graph_.node(root).name));
+    Node node{Op::kElementwiseRegion, std::move(in), made_[root].attrs, graph_.node(root).out, graph_.node(root).name};
+    Value value = rebuild.graph().append(std::move(node));
     rebuild.set(root, {value});
     if (context_.report)
       context_.report->lines.push_back(
@@ -178,7 +186,7 @@ class Grouping {
   std::vector<std::vector<uint32_t>> members_;        // by root
   std::vector<size_t> inputs_;                        // by root: at most so many
   std::vector<bool> stands_;                          // by root
-  std::vector<std::shared_ptr<const Graph>> bodies_;  // by root, of those that stand
+  std::vector<Node> made_;                      // by root: the region, of those that stand
 };
 
 }  // namespace

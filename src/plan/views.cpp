@@ -8,106 +8,14 @@
 
 namespace rlx {
 
-std::vector<Dim> dense_strides(std::span<const Dim> dims) {
-  std::vector<Dim> strides(dims.size());
-  Dim stride = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= dims[i];
-  }
-  return strides;
-}
-
-static bool is_dense(std::span<const Dim> dims, std::span<const Dim> strides) {
-  std::vector<Dim> wanted = dense_strides(dims);
-  for (size_t i = 0; i < dims.size(); i++)
-    if (!dims[i].is(1) && !(strides[i] == wanted[i])) return false;
-  return true;
-}
-
-static Layout with_strides(const Layout& input, std::span<const Dim> dims, std::vector<Dim> strides, Dim shift) {
-  bool dense = is_dense(dims, strides);
-  return {input.root, std::move(shift), std::move(strides), dense};
-}
-
-// ---- one function per view op ----
-
-// New dims are matched with old ones from the left: equal ones pass, one old dim may split into several new ones.
-static std::optional<Layout> view_reshape(std::span<const Dim> from, std::span<const Dim> to, const Layout& input) {
-  if (input.dense) return with_strides(input, to, dense_strides(to), input.shift);
-  std::vector<Dim> strides;
-  size_t i = 0;
-  for (size_t j = 0; j < to.size();) {
-    if (to[j].is(1)) {
-      strides.push_back(0);
-      j++;
-      continue;
-    }
-    while (i < from.size() && from[i].is(1)) i++;
-    if (i == from.size()) return std::nullopt;
-    size_t end = j;
-    Dim product = 1;
-    while (end < to.size() && !(product == from[i])) product *= to[end++];
-    if (!(product == from[i])) return std::nullopt;
-    Dim inner = 1;
-    std::vector<Dim> split(end - j);
-    for (size_t k = end; k-- > j;) {
-      split[k - j] = inner * input.strides[i];
-      inner *= to[k];
-    }
-    strides.insert(strides.end(), split.begin(), split.end());
-    j = end;
-    i++;
-  }
-  while (i < from.size() && from[i].is(1)) i++;
-  if (i != from.size()) return std::nullopt;
-  return with_strides(input, to, std::move(strides), input.shift);
-}
-
-static std::optional<Layout> view_transpose(const Node& node, const Layout& input) {
-  std::vector<Dim> strides;
-  for (int64_t axis : node.attrs.i64s("perm"))
-    strides.push_back(input.strides[normal_axis(axis, input.strides.size())]);
-  return with_strides(input, node.out[0].dims, std::move(strides), input.shift);
-}
-
-static std::optional<Layout> view_broadcast(const Node& node, std::span<const Dim> from, const Layout& input) {
-  const std::vector<Dim>& to = node.out[0].dims;
-  std::vector<Dim> strides(to.size());
-  size_t lead = to.size() - from.size();
-  for (size_t i = 0; i < from.size(); i++)
-    if (!from[i].is(1) || to[lead + i].is(1)) strides[lead + i] = input.strides[i];
-  return with_strides(input, to, std::move(strides), input.shift);
-}
-
-static std::optional<Layout> view_slice(const Node& node, std::span<const Dim> from, const Layout& input) {
-  const auto& starts = node.attrs.dims("starts");
-  std::vector<Dim> strides = input.strides;
-  Dim shift = input.shift;
-  for (size_t i = 0; i < starts.size(); i++) {
-    int64_t axis = node.attrs.has("axes") ? node.attrs.i64s("axes")[i] : static_cast<int64_t>(i);
-    size_t at = normal_axis(axis, from.size());
-    int64_t step = node.attrs.has("steps") ? node.attrs.i64s("steps")[i] : 1;
-    if (step < 0) return std::nullopt;
-    Dim start = starts[i];
-    if (start.is_literal() && start.literal() < 0) start += from[at];
-    if (!start.is(0)) start = min(max(start, 0), from[at]);  // semantics.md S8
-    shift += start * input.strides[at];
-    strides[at] *= step;
-  }
-  return with_strides(input, node.out[0].dims, std::move(strides), shift);
-}
-
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input) {
-  const std::vector<Dim>& from = graph.type(node.in[0]).dims;
-  switch (node.op) {
-    case Op::kReshape: return view_reshape(from, node.out[0].dims, input);
-    case Op::kTranspose: return view_transpose(node, input);
-    case Op::kBroadcastTo: return view_broadcast(node, from, input);
-    case Op::kSlice: return view_slice(node, from, input);
-    case Op::kStopGradient: return input;
-    default: return std::nullopt;
-  }
+  ViewFn view = graph.info(node).view;
+  if (!view) return std::nullopt;
+  const std::vector<Dim>& dims = node.out[0].dims;
+  std::optional<Strided> strided = view({graph.type(node.in[0]).dims, dims, node.attrs, input});
+  if (!strided) return std::nullopt;
+  bool dense = is_dense(dims, *strided);
+  return Layout{std::move(*strided), input.root, dense};
 }
 
 // ---- the choice ----
@@ -162,7 +70,7 @@ class Chooser {
     const Node& node = graph_.node(index);
     std::vector<Layout> own;
     for (uint32_t i = 0; i < node.out.size(); i++)
-      own.push_back({Value{index, i}, 0, dense_strides(node.out[i].dims), true});
+      own.push_back({{dense_strides(node.out[i].dims), 0}, Value{index, i}, true});
     std::optional<Layout> view;
     if (lowered_.phases[index] != Phase::kResident && !node.in.empty() && present(node.in[0]))
       view = view_of(graph_, node, layouts_.of[node.in[0].node][node.in[0].output]);

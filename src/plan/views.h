@@ -6,21 +6,18 @@
 #include <optional>
 #include <vector>
 
+#include "ir/view.h"
 #include "plan/plan.h"
 
 namespace rlx {
 
-// A value as a view of a root value's buffer. Strides and shift count elements.
-struct Layout {
+// A value as a view of a root value's buffer.
+struct Layout : Strided {
   Value root;
-  Dim shift = 0;
-  std::vector<Dim> strides;
   bool dense = true;
   bool is_root(Value value) const { return root == value; }
   bool operator==(const Layout&) const = default;
 };
-
-std::vector<Dim> dense_strides(std::span<const Dim> dims);
 
 // The layout of a view node's result, given that of its input; nullopt where it has to be computed.
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input);

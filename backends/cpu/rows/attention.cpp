@@ -66,9 +66,8 @@ void set_scores(AttentionArgs& args, const StepView& view) {
 
 void encode_attention(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const Attrs& attrs = view.node.attrs;
-  std::string_view kv_count = attrs.has("num_kv_heads") ? "num_kv_heads" : "num_heads";
-  Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, kv_count);
-  Heads v = heads_of(view.in[kV], attrs, kv_count), y = heads_of(view.out[0], attrs, "num_heads");
+  Heads q = heads_of(view.in[kQ], attrs, "num_heads"), k = heads_of(view.in[kK], attrs, "num_kv_heads");
+  Heads v = heads_of(view.in[kV], attrs, "num_kv_heads"), y = heads_of(view.out[0], attrs, "num_heads");
   AttentionArgs args;
   args.q = view.in[kQ].as<float>();
   args.k = view.in[kK].as<float>();

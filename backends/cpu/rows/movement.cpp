@@ -43,7 +43,7 @@ std::string_view refuse_gather(const KernelQuery& query) {
 
 void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &x = view.in[0], &index = view.in[1];
-  size_t at = normal_axis(view.node.attrs.i64("axis"), x.dims.size());
+  auto at = static_cast<size_t>(view.node.attrs.i64("axis"));
   GatherArgs args;
   args.from = x.data;
   args.to = view.out[0].data;
@@ -93,7 +93,7 @@ size_t concat_bytes(const Step& step) {
 
 void encode_concat(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View& out = view.out[0];
-  size_t at = normal_axis(view.node.attrs.i64("axis"), out.dims.size());
+  auto at = static_cast<size_t>(view.node.attrs.i64("axis"));
   int64_t outer = 1, inner = element_bytes(out.dtype);
   for (size_t i = 0; i < at; i++) outer *= out.dims[i];
   for (size_t i = at + 1; i < out.dims.size(); i++) inner *= out.dims[i];

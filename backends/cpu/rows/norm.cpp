@@ -8,7 +8,7 @@ namespace {
 
 size_t first_axis(const Node& node, size_t rank) {
   if (node.op == Op::kResidualLayerNorm || node.op == Op::kResidualRmsNorm) return rank - 1;
-  return normal_axis(node.attrs.i64("axis"), rank);
+  return static_cast<size_t>(node.attrs.i64("axis"));
 }
 
 std::string_view refuse_softmax(const KernelQuery& query) {

@@ -12,12 +12,10 @@ namespace {
 
 // The reduced axes as [first, last); false where others stand between them.
 bool reduced_range(const Node& node, size_t rank, size_t& first, size_t& last) {
-  first = 0, last = rank;
-  if (!node.attrs.has("axes")) return true;
-  std::vector<int64_t> axes = node.attrs.i64s("axes");
-  for (int64_t& axis : axes) axis = static_cast<int64_t>(normal_axis(axis, rank));
-  std::sort(axes.begin(), axes.end());
-  if (axes.empty() || axes.back() - axes.front() + 1 != std::ssize(axes)) return false;
+  first = last = rank;
+  const std::vector<int64_t>& axes = node.attrs.i64s("axes");
+  if (axes.empty()) return true;
+  if (axes.back() - axes.front() + 1 != std::ssize(axes)) return false;
   first = static_cast<size_t>(axes.front());
   last = static_cast<size_t>(axes.back()) + 1;
   return true;

@@ -29,7 +29,7 @@ void set_strides(RegionInput& input, const View& view, std::span<const int64_t> 
 
 View view_of(const RegionSource& source, View view) {
   if (source.half == RegionSource::kWhole) return view;
-  size_t axis = normal_axis(source.axis, view.dims.size());
+  auto axis = static_cast<size_t>(source.axis);
   view.dims[axis] /= 2;
   view.data += source.half * view.dims[axis] * view.strides[axis] * element_bytes(view.dtype);
   return view;

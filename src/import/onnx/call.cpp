@@ -141,13 +141,11 @@ Outputs Call::ops(std::string_view name, std::span<const Expr> in, const NamedAt
 Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
   Axes normal;
   if (axes.size() > kMaxRank) return fail(Code::kShape, format("{} axes", axes.size())), normal;
-  auto limit = static_cast<int64_t>(rank);
   for (int64_t axis : axes) {
-    if (axis < -limit || axis >= limit) {
+    auto checked = checked_axis(axis, rank);
+    if (!checked.ok())
       fail(Code::kRange, format("axis {} of a value of rank {}", axis, rank));
-      axis = 0;
-    }
-    normal.push_back(axis < 0 ? axis + limit : axis);
+    normal.push_back(checked.ok() ? *checked : 0);
   }
   return normal;
 }

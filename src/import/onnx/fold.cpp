@@ -11,12 +11,12 @@ using Item = std::optional<Dim>;
 
 // The dims of a broadcast of literal dims; nullopt where they disagree, which inference will report.
 std::optional<std::vector<int64_t>> broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  std::vector<int64_t> dims(std::max(a.size(), b.size()));
-  for (size_t i = 0; i < dims.size(); i++) {
-    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) return std::nullopt;
-    dims[dims.size() - 1 - i] = x == 1 ? y : x;
-  }
+  auto disagree = [](const Dim&, const Dim&) -> Result<Dim> { return Status(Code::kShape, "sizes that differ"); };
+  std::vector<Dim> first(a.begin(), a.end()), second(b.begin(), b.end());
+  auto both = rlx::broadcast(first, second, disagree);
+  if (!both.ok()) return std::nullopt;
+  std::vector<int64_t> dims;
+  for (const Dim& dim : *both) dims.push_back(dim.literal());
   return dims;
 }
 

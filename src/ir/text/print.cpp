@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/normal.h"
 #include "ir/text.h"
 #include "ir/text/value.h"
 
@@ -104,7 +105,8 @@ class Printer {
     for (size_t i = 0; i < node.in.size(); i++)
       text_ += (i ? ", " : "") + (present(node.in[i]) ? label(node.in[i]) : "_");
     text_ += ")";
-    for (const auto& [name, value] : node.attrs.named()) {
+    for (const auto& [name, value] :
+         telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
       text_ += " " + name + "=";
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value))
         text_ += Printer(**body, &graph_, indent_ + "  ").print();

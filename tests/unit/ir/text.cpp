@@ -44,6 +44,8 @@ TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   expected.replace(at, 1, "%6");
   at = expected.find("%5, y");
   expected.replace(at, 5, "%5, %6");
+  at = expected.find("-1");
+  expected.replace(at, 2, "4*batch");
   EXPECT_EQ(text, expected);
   auto again = parse(text);
   ASSERT_TRUE(again.ok()) << again.status().message();

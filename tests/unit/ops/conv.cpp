@@ -51,7 +51,7 @@ TEST(conv, refuses_what_it_cannot_mean) {
   expect_failure(Op::kConv, {x, w}, {{"groups", int64_t{2}}}, Code::kShape, "channels");
   expect_failure(Op::kConv, {f32s({1, 4, 1}, count_up(4)), f32s({3, 2, 1}, count_up(6))}, {{"groups", int64_t{2}}},
                  Code::kShape, "output channels over the groups");
-  expect_failure(Op::kConv, {x, w}, {{"strides", List{1, 1}}}, Code::kOption, "one per spatial axis");
+  expect_failure(Op::kConv, {x, w}, {{"strides", List{1, 1}}}, Code::kOption, "one entry per spatial axis");
   expect_failure(Op::kConv, {x, w}, {{"strides", List{0}}}, Code::kOption, "strides");
   expect_failure(Op::kConv, {x, f32s({2, 2}, count_up(4))}, {}, Code::kShape, "rank 3, 4 or 5");
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/normal.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace rlx {
+
+std::vector<const ValueType*> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
+  const auto& ports = info.signature.in;
+  bool variadic = !ports.empty() && ports.back().variadic;
+  std::vector<const ValueType*> types(variadic ? in.size() : std::max(in.size(), ports.size()), nullptr);
+  for (size_t i = 0; i < in.size(); i++)
+    if (present(in[i])) types[i] = &graph.type(in[i]);
+  return types;
+}
+
+namespace {
+
+using Axes = std::vector<int64_t>;
+
+Axes first_axes(size_t count) {
+  Axes axes(count);
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  return axes;
+}
+
+Result<Axes> checked_axes(const Axes& given, size_t rank) {
+  Axes axes;
+  for (int64_t axis : given) {
+    int64_t normal = RLX_TRY(checked_axis(axis, rank));
+    if (std::find(axes.begin(), axes.end(), normal) != axes.end())
+      return Status(Code::kInvalidArgument, format("axis {} is named twice", normal))
+          .with("got", std::to_string(axis));
+    axes.push_back(normal);
+  }
+  return axes;
+}
+
+Result<Axes> sorted_axes(const Axes& given, size_t rank) {
+  Axes axes = RLX_TRY(checked_axes(given, rank));
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+size_t length_of(const AttrValue& value) {
+  auto* numbers = std::get_if<Axes>(&value);
+  return numbers ? numbers->size() : std::get<std::vector<Dim>>(value).size();
+}
+
+AttrValue filled(const AttrDef& def, size_t length) {
+  if (def.kind == AttrKind::kI64s) return Axes(length, def.fill);
+  return std::vector<Dim>(length, Dim(def.fill));
+}
+
+template <class T>
+std::vector<T> in_order(const std::vector<T>& list, const std::vector<size_t>& order) {
+  std::vector<T> result;
+  for (size_t from : order) result.push_back(list[from]);
+  return result;
+}
+
+// ---- the attributes of one node ----
+
+class Normaliser {
+ public:
+  Normaliser(const OpInfo& info, InputTypes in, Attrs& attrs) : info_(info), in_(in), attrs_(attrs) {}
+
+  Status run() {
+    for (size_t i = 0; i < info_.attrs.size(); i++)
+      if (info_.attrs[i].role != AttrRole::kPlain) RLX_TRY(visit(i, info_.attrs[i]));
+    return {};
+  }
+
+ private:
+  Status visit(size_t i, const AttrDef& def) {
+    switch (def.role) {
+      case AttrRole::kPlain:
+      case AttrRole::kBesides: return {};  // with the axes that it goes with
+      case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
+      case AttrRole::kShapeAxis:
+        if (attrs_.dims(def.with).empty()) return {};
+        return set(i, RLX_TRY(checked_axis(axis(i), attrs_.dims(def.with).size())));
+      default: break;
+    }
+    if (def.of >= in_.size() || !in_[def.of]) return {};
+    const ValueType& type = *in_[def.of];
+    switch (def.role) {
+      case AttrRole::kSizes: return resolve_sizes(i, type.dims);
+      case AttrRole::kDtypeOf: return fill(i, type.dtype);
+      case AttrRole::kCountOf: return fill(i, element_count(type.dims));
+      case AttrRole::kPerAxis: return per_axis(i, def, type.rank(), "axis");
+      case AttrRole::kPerSpatialAxis:
+        return type.rank() >= 2 ? per_axis(i, def, type.rank() - 2, "spatial axis") : Status();
+      case AttrRole::kAxis:
+      case AttrRole::kChannelAxis:
+      case AttrRole::kInsertedAxis:
+      case AttrRole::kCut: return absent(i) ? Status() : one_axis(i, def, type.rank());
+      case AttrRole::kPerm: return perm(i, type.rank());
+      case AttrRole::kListedAxes: return listed_axes(i, def, type.rank());
+      default: return set_of_axes(i, def, type);
+    }
+  }
+
+  bool absent(size_t i) const { return std::holds_alternative<std::monostate>(attrs_.values()[i]); }
+  int64_t axis(size_t i) const { return std::get<int64_t>(attrs_.values()[i]); }
+  const Axes& axes(size_t i) const { return std::get<Axes>(attrs_.values()[i]); }
+
+  Status set(size_t i, AttrValue value) {
+    attrs_.set(i, std::move(value));
+    return {};
+  }
+  Status fill(size_t i, AttrValue value) { return absent(i) ? set(i, std::move(value)) : Status(); }
+
+  // ---- by role ----
+
+  Status one_axis(size_t i, const AttrDef& def, size_t rank) {
+    if (def.role == AttrRole::kCut) return cut(i, static_cast<int64_t>(rank));
+    bool is_channel = def.role == AttrRole::kChannelAxis && def.of + size_t{1} < in_.size();
+    if (is_channel && in_[def.of + 1] && in_[def.of + 1]->rank() == 0) return set(i, def.fallback);
+    return set(i, RLX_TRY(checked_axis(axis(i), rank + (def.role == AttrRole::kInsertedAxis))));
+  }
+
+  Status cut(size_t i, int64_t rank) {
+    if (axis(i) == rank) return {};  // behind the last axis
+    if (auto normal = checked_axis(axis(i), static_cast<size_t>(rank)); normal.ok()) return set(i, *normal);
+    return Status(Code::kRange,
+                  format("axis {} is outside 0..{}", axis(i), rank))
+        .with("expected", format("{}..{}", -rank, rank))
+        .with("got", std::to_string(axis(i)));
+  }
+
+  Status set_of_axes(size_t i, const AttrDef& def, const ValueType& type) {
+    if (!absent(i)) {
+      if (def.role == AttrRole::kPairedAxes) return set(i, RLX_TRY(checked_axes(axes(i), type.rank())));
+      size_t added = def.role == AttrRole::kInsertedAxes ? axes(i).size() : 0;
+      return set(i, RLX_TRY(sorted_axes(axes(i), type.rank() + added)));
+    }
+    Axes all = first_axes(type.rank());
+    if (def.role == AttrRole::kUnitAxes)
+      std::erase_if(all, [&](int64_t axis) { return !type.dims[static_cast<size_t>(axis)].is(1); });
+    return set(i, all);
+  }
+
+  Status perm(size_t i, size_t rank) {
+    if (axes(i).size() != rank)
+      return Status(Code::kOption, format("'{}' names {} axes of a value of rank {}",
+                                          std::string(info_.attrs[i].name), axes(i).size(), rank));
+    return set(i, RLX_TRY(checked_axes(axes(i), rank)));
+  }
+
+  Status per_axis(size_t i, const AttrDef& def, size_t count, const char* what) {
+    if (absent(i)) return set(i, filled(def, count));
+    return expect_length(def, attrs_.values()[i], count, what);
+  }
+
+  static Status expect_length(const AttrDef& def, const AttrValue& value, size_t count, const char* what) {
+    size_t got = length_of(value);
+    if (got == count) return {};
+    return Status(Code::kOption,
+                  format("'{}' needs one entry per {}: {}, not {}", def.name, what, count, got))
+        .with("expected", std::to_string(count))
+        .with("got", std::to_string(got));
+  }
+
+  // Axes and the lists beside them, sorted together. The first of these lists says how many there are.
+  Status listed_axes(size_t i, const AttrDef& def, size_t rank) {
+    std::vector<size_t> lists;
+    for (size_t k = 0; k < info_.attrs.size(); k++)
+      if (info_.attrs[k].role == AttrRole::kBesides && info_.attrs[k].with == def.name) lists.push_back(k);
+    size_t count = length_of(attrs_.values()[absent(i) ? lists[0] : i]);
+    if (absent(i)) attrs_.set(i, first_axes(count));
+    for (size_t k : lists) RLX_TRY(per_axis(k, info_.attrs[k], count, "axis that is named"));
+    Axes normal = RLX_TRY(checked_axes(axes(i), rank));
+    std::vector<size_t> order(count);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return normal[a] < normal[b]; });
+    for (size_t k : lists) {
+      const AttrValue& value = attrs_.values()[k];
+      if (auto* numbers = std::get_if<Axes>(&value))
+        attrs_.set(k, in_order(*numbers, order));
+      else
+        attrs_.set(k, in_order(std::get<std::vector<Dim>>(value), order));
+    }
+    return set(i, in_order(normal, order));
+  }
+
+  // The one -1 as the quotient of what the others leave. Where that cannot be proved to be exact, the op itself asks
+  // for as many elements as there are.
+  Status resolve_sizes(size_t i, std::span<const Dim> from) {
+    std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]);
+    Dim total = element_count(from), known = 1;
+    Dim* open = nullptr;
+    for (Dim& size : sizes) {
+      if (!size.is(-1)) {
+        if (size.is_literal() && size.literal() < 0)
+          return Status(Code::kShape, "the size " + size.text() + " is negative");
+        known *= size;
+      } else if (open) {
+        return Status(Code::kShape, "more than one size is -1");
+      } else {
+        open = &size;
+      }
+    }
+    if (!open) return {};
+    if (known.is(0)) return Status(Code::kShape, "-1 beside a size of 0 has no one answer");
+    auto exact = exact_div(total, known);
+    if (!exact && total.is_literal() && known.is_literal())
+      return Status(Code::kShape, format("the number of elements, {}, is no multiple of the other sizes, {}",
+                                         total, known))
+          .with("got", known.text());
+    *open = exact ? *exact : floor_div(total, known);
+    return set(i, std::move(sizes));
+  }
+
+  const OpInfo& info_;
+  InputTypes in_;
+  Attrs& attrs_;
+};
+
+}  // namespace
+
+Result<Attrs> normal_attrs(const OpInfo& info, InputTypes in, Attrs attrs) {
+  RLX_TRY(Normaliser(info, in, attrs).run());
+  return attrs;
+}
+
+NamedAttrs telling_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs) {
+  std::vector<AttrValue> defaults = attrs.values();
+  for (size_t i = 0; i < defaults.size(); i++)
+    if (!info.attrs[i].required) defaults[i] = info.attrs[i].fallback;
+  auto plain = normal_attrs(info, in, Attrs(&info, std::move(defaults)));
+  if (!plain.ok()) return attrs.named();  // a default that these inputs have no room for
+  NamedAttrs telling;
+  for (size_t i = 0; i < info.attrs.size(); i++) {
+    const AttrValue& value = attrs.values()[i];
+    bool absent = std::holds_alternative<std::monostate>(value);
+    if (!absent && (info.attrs[i].required || !equal(value, plain->values()[i])))
+      telling.emplace_back(info.attrs[i].name, value);
+  }
+  return telling;
+}
+
+}  // namespace rlx

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/views.h"
+
+namespace rlx {
+
+std::optional<Strided> view_same(const ViewArgs& args) {
+  return args.input;
+}
+
+// New dims are matched with old ones from the left: equal ones pass, one old dim may split into several new ones.
+std::optional<Strided> view_reshape(const ViewArgs& args) {
+  const auto& [from, to, attrs, input] = args;
+  if (is_dense(from, input)) return Strided{dense_strides(to), input.shift};
+  std::vector<Dim> strides;
+  size_t i = 0;
+  for (size_t j = 0; j < to.size();) {
+    if (to[j].is(1)) {
+      strides.push_back(0);
+      j++;
+      continue;
+    }
+    while (i < from.size() && from[i].is(1)) i++;
+    if (i == from.size()) return std::nullopt;
+    size_t end = j;
+    Dim product = 1;
+    while (end < to.size() && !(product == from[i])) product *= to[end++];
+    if (!(product == from[i])) return std::nullopt;
+    Dim inner = 1;
+    std::vector<Dim> split(end - j);
+    for (size_t k = end; k-- > j;) {
+      split[k - j] = inner * input.strides[i];
+      inner *= to[k];
+    }
+    strides.insert(strides.end(), split.begin(), split.end());
+    j = end;
+    i++;
+  }
+  while (i < from.size() && from[i].is(1)) i++;
+  if (i != from.size()) return std::nullopt;
+  return Strided{std::move(strides), input.shift};
+}
+
+std::optional<Strided> view_transpose(const ViewArgs& args) {
+  Strided result{{}, args.input.shift};
+  for (int64_t axis : args.attrs.i64s("perm")) result.strides.push_back(args.input.strides[static_cast<size_t>(axis)]);
+  return result;
+}
+
+std::optional<Strided> view_broadcast_to(const ViewArgs& args) {
+  const auto& [from, to, attrs, input] = args;
+  Strided result{std::vector<Dim>(to.size()), input.shift};
+  size_t lead = to.size() - from.size();
+  for (size_t i = 0; i < from.size(); i++)
+    if (!from[i].is(1) || to[lead + i].is(1)) result.strides[lead + i] = input.strides[i];
+  return result;
+}
+
+// Backwards is computed: no kernel takes a stride below 0.
+std::optional<Strided> view_slice(const ViewArgs& args) {
+  const auto& starts = args.attrs.dims("starts");
+  const auto &axes = args.attrs.i64s("axes"), &steps = args.attrs.i64s("steps");
+  Strided result = args.input;
+  for (size_t i = 0; i < starts.size(); i++) {
+    auto at = static_cast<size_t>(axes[i]);
+    if (steps[i] < 0) return std::nullopt;
+    Dim start = starts[i];
+    if (start.is_literal() && start.literal() < 0) start += args.from[at];
+    if (!start.is(0)) start = min(max(start, 0), args.from[at]);  // semantics.md S8
+    result.shift += start * args.input.strides[at];
+    result.strides[at] *= steps[i];
+  }
+  return result;
+}
+
+}  // namespace rlx
