@@ -8,7 +8,8 @@ namespace rlx {
 
 Result<int64_t> checked_axis(int64_t axis, size_t rank) {
   auto limit = static_cast<int64_t>(rank);
-  if (rank == 0) return Status(Code::kShape, "a scalar has no axis").with("got", std::to_string(axis));
+  if (rank == 0)
+    return Status(Code::kRange, "a scalar has no axis " + std::to_string(axis)).with("got", std::to_string(axis));
   int64_t normal = axis < 0 ? axis + limit : axis;
   if (normal >= 0 && normal < limit) return normal;
   return Status(Code::kRange, format("axis {} is outside rank {}", axis, rank))

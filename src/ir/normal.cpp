@@ -26,6 +26,8 @@ Axes first_axes(size_t count) {
 }
 
 Result<Axes> checked_axes(const Axes& given, size_t rank) {
+  if (given.size() > kMaxRank)
+    return Status(Code::kInvalidArgument, format("{} axes, the limit is {}", given.size(), size_t{kMaxRank}));
   Axes axes;
   for (int64_t axis : given) {
     int64_t normal = RLX_TRY(checked_axis(axis, rank));

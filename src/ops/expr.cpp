@@ -17,8 +17,8 @@ const ValueType& Expr::type() const {
 
 const Dim& Expr::dim(int64_t axis) const {
   static const Dim kZero = 0;
-  size_t i = normal_axis(axis, rank());
-  return i < rank() ? dims()[i] : kZero;
+  auto at = checked_axis(axis, rank());
+  return at.ok() ? dims()[static_cast<size_t>(*at)] : kZero;
 }
 
 Expr Builder::fail(Status status) {
@@ -43,8 +43,14 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     }
     values.push_back(input.value());
   }
-  if (add_)  // what looks nodes up by their attributes knows normal forms alone
-    if (auto normal = normal_attrs(info, input_types(*graph_, info, values), attrs); normal.ok()) attrs = *normal;
+  if (add_ && !info.attrs.empty()) {  // what looks nodes up by their attributes knows normal forms alone
+    auto normal = normal_attrs(info, input_types(*graph_, info, values), std::move(attrs));
+    if (!normal.ok()) {
+      fail(std::move(normal).status().prefixed(std::string(info.name) + ": ").with("op", info.name));
+      return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
+    }
+    attrs = std::move(*normal);
+  }
   auto added = add_ ? add_(user_, info, values, std::move(attrs), std::move(name))
                     : add_plainly(*graph_, info, values, std::move(attrs), std::move(name));
   if (!added.ok()) {

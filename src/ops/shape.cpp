@@ -48,8 +48,11 @@ Status eval_transpose(EvalArgs& args) {
 }
 
 Status infer_broadcast_to(InferArgs& args) {
-  auto agree = [&](const Dim& to, const Dim& from) { return args.same(to, from, "x"); };
-  args.out[0].dims = RLX_TRY(stretch(args.dims(), args.attrs.dims("shape"), agree));
+  const auto& shape = args.attrs.dims("shape");
+  auto agree = [&](const Dim& to, const Dim& from) {
+    return args.same(to, from, text_of(args.dims()) + " does not stretch to " + text_of(shape));
+  };
+  args.out[0].dims = RLX_TRY(stretch(args.dims(), shape, agree));
   for (const Dim& dim : args.out[0].dims)
     if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   return {};

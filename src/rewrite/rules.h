@@ -68,6 +68,8 @@ struct RewriteReport {
     size_t nodes;  // of the graph that it made
   };
   std::vector<PassTime> passes;
+  uint64_t visits = 0;    // of nodes by sets of rules
+  uint64_t attempts = 0;  // of rules
 };
 
 struct RewriteOptions {

@@ -31,6 +31,7 @@ Result<Graph> Workspace::run() {
     }
     RLX_TRY(visit(node));
   }
+  if (options_.report) options_.report->visits += visits_;
   return finish();
 }
 
@@ -118,6 +119,7 @@ bool Workspace::is_allowed(const Rule& rule) const {
 // ---- transactions ----
 
 bool Workspace::try_rule(const Rule& rule, uint32_t node) {
+  if (options_.report) options_.report->attempts++;
   Graph::Mark mark = graph_.mark();
   Value value{node, 0};
   Match match(*this, builder_.wrap(value));

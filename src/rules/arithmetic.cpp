@@ -201,7 +201,7 @@ static Expr join_scales(const Match& m) {
 
 static Expr same_axis_softmax(const Match& m, const Pattern& x, const Pattern& top, const Pattern& total) {
   const Attrs &max_attrs = m.attrs(top), &sum_attrs = m.attrs(total);
-  if (!max_attrs.has("axes") || !equal(max_attrs.get("axes"), sum_attrs.get("axes"))) return m.miss("the axes differ");
+  if (!equal(max_attrs.get("axes"), sum_attrs.get("axes"))) return m.miss("the axes differ");
   const Axes& axes = max_attrs.i64s("axes");
   if (axes.size() != 1) return m.miss("more than one axis");
   return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});

@@ -302,10 +302,9 @@ std::optional<Dim> diagonal(const Match& m, Expr mask) {
   if (node.op == Op::kReshape) return x.dim(-1) == mask.dim(-1) && x.dim(-2) == mask.dim(-2) ? inner : std::nullopt;
   const std::vector<Dim>& starts = node.attrs.dims("starts");
   for (size_t i = 0; i < starts.size(); i++) {
-    if (!node.attrs.has("axes") || !node.attrs.has("steps") || node.attrs.i64s("steps")[i] != 1) return std::nullopt;
+    if (node.attrs.i64s("steps")[i] != 1) return std::nullopt;
     if (m.graph().range(starts[i]).lo < 0) return std::nullopt;
-    int64_t axis = node.attrs.i64s("axes")[i], rank = static_cast<int64_t>(x.rank());
-    int64_t from_end = axis < 0 ? -axis : rank - axis;
+    int64_t from_end = static_cast<int64_t>(x.rank()) - node.attrs.i64s("axes")[i];
     *inner += from_end == 2 ? starts[i] : from_end == 1 ? Dim(0) - starts[i] : Dim(0);
   }
   return inner;
@@ -394,8 +393,7 @@ Expr form_attention(const Match& m) {
   Expr p = probabilities(m, m.in(0), guarded);
   if (!p || m.node(p).op != Op::kSoftmax) return Expr();
   const Node& softmax = m.node(p);
-  int64_t axis = softmax.attrs.i64("axis");
-  if (axis != -1 && axis != static_cast<int64_t>(p.rank()) - 1) return m.miss("the softmax is not over keys");
+  if (softmax.attrs.i64("axis") + 1 != std::ssize(p.dims())) return m.miss("the softmax is not over keys");
   if (!is_consumed(m, p, guarded)) return m.miss("the probabilities have another use");
   Scores s;
   if (!Walk(m).scores(m.builder().wrap(softmax.in[0]), s)) return m.miss("the scores are no product of q and k");

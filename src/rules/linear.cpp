@@ -72,10 +72,10 @@ static Expr activation_of_linear(const Match& m, std::string_view act) {
 // Whether windows of these sizes lie side by side in x, without padding, holes or groups.
 static bool is_tiling(const Attrs& attrs, std::span<const Dim> window) {
   for (std::string_view spread : {"lhs_dilation", "rhs_dilation"})
-    if (attrs.has(spread) && attrs.i64s(spread) != Axes(window.size(), 1)) return false;
+    if (attrs.i64s(spread) != Axes(window.size(), 1)) return false;
   for (std::string_view pad : {"pad_lo", "pad_hi"})
-    if (attrs.has(pad) && attrs.dims(pad) != std::vector<Dim>(window.size(), 0)) return false;
-  Axes strides = attrs.has("strides") ? attrs.i64s("strides") : Axes(window.size(), 1);
+    if (attrs.dims(pad) != std::vector<Dim>(window.size(), 0)) return false;
+  const Axes& strides = attrs.i64s("strides");
   return attrs.i64("groups") == 1 && std::equal(window.begin(), window.end(), strides.begin(), strides.end(),
                                                 [](const Dim& dim, int64_t stride) { return dim.is(stride); });
 }
@@ -133,7 +133,7 @@ static Expr bias_of_conv(const Match& m) {
                              node.attrs.named())[0];
     const Node* linear = free_linear(m, x);
     if (!linear || linear->in.size() > 2) continue;
-    if (normal_axis(node.attrs.i64s("perm")[1], x.rank()) != x.rank() - 1) continue;
+    if (node.attrs.i64s("perm")[1] + 1 != std::ssize(x.dims())) continue;
     return transpose(with_bias(m, *linear, bias), node.attrs.i64s("perm"));
   }
   return Expr();

@@ -140,7 +140,7 @@ static Expr gather_of_positions(const Match& m) {
   if (!m.checks_indices() || x.dtype() != m.anchor().dtype()) return Expr();
   const Affine* form = m.affine(index);
   if (!form) return Expr();
-  size_t axis = normal_axis(m.attrs().i64("axis"), x.rank());
+  auto axis = static_cast<size_t>(m.attrs().i64("axis"));
   auto digits = digits_of(m.graph(), *form, index.dims(), x.dims()[axis]);
   if (!digits) return m.miss("the indices count through no block of the axis");
   std::vector<Dim> split = x.dims();
@@ -154,7 +154,7 @@ static std::vector<Expr> components(const Match& m, Expr index) {
   if (index.dim(-1).is(1)) return {index};
   const Node& node = m.node(index);
   int64_t last = static_cast<int64_t>(index.rank()) - 1;
-  if (node.op != Op::kConcat || (node.attrs.i64("axis") != -1 && node.attrs.i64("axis") != last)) return {};
+  if (node.op != Op::kConcat || node.attrs.i64("axis") != last) return {};
   std::vector<Expr> parts;
   for (Value value : node.in) {
     parts.push_back(m.builder().wrap(value));

@@ -11,9 +11,8 @@ using namespace patterns;
 // The first of the trailing axes that `mean` reduces, from the end; nullopt if they are not the trailing ones.
 static std::optional<int64_t> first_trailing_axis(const Match& m, const Pattern& mean, size_t rank) {
   const Attrs& attrs = m.attrs(mean);
-  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, rank);
-  for (int64_t& axis : axes) axis = axis < 0 ? axis : axis - static_cast<int64_t>(rank);
-  std::sort(axes.begin(), axes.end());
+  Axes axes = attrs.i64s("axes");
+  for (int64_t& axis : axes) axis -= static_cast<int64_t>(rank);
   for (size_t i = 0; i < axes.size(); i++)
     if (axes[i] != static_cast<int64_t>(i) - static_cast<int64_t>(axes.size())) return std::nullopt;
   return axes.empty() ? std::nullopt : std::optional(axes[0]);
@@ -72,9 +71,8 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
   for (size_t i = 0; i < 2; i++) {
     const Node* norm = norm_operand(m, i);
     if (!norm || norm->in.size() > slot) continue;
-    int64_t axis = norm->attrs.i64("axis");
     Expr x = m.builder().wrap(norm->in[0]);
-    if (axis >= 0) axis -= static_cast<int64_t>(x.rank());
+    int64_t axis = norm->attrs.i64("axis") - static_cast<int64_t>(x.rank());
     if (!(m.in(i).dims() == m.anchor().dims())) continue;
     Expr parameter = norm_parameter(m, m.in(1 - i), x, axis);
     if (!parameter) continue;
@@ -93,7 +91,7 @@ static Expr residual_norm(const Match& m, Op fused) {
   if (m.node(total).op != Op::kAdd) return Expr();
   if (is_half(total.dtype()) && !m.allows(close)) return Expr();  // it normalises the sum before rounding it
   int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
-  if (axis != -1 && axis != rank - 1) return m.miss("the norm is not over the last axis alone");
+  if (axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)
     if (m.uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
   Expr a = m.builder().wrap(m.node(total).in[0]), b = m.builder().wrap(m.node(total).in[1]);

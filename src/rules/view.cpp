@@ -12,36 +12,31 @@ static const Node* producer(const Match& m, Expr x, Op op) {
   return x && m.node(x).op == op ? &m.node(x) : nullptr;
 }
 
-// reshape(x) to x's own shape -> x; reshape(reshape(x)) -> reshape(x); -1 -> the size that it stands for
+// reshape(x) to x's own shape -> x; reshape(reshape(x)) -> reshape(x)
 static Expr normal_reshape(const Match& m) {
   Expr x = m.in(0);
   const std::vector<Dim>& dims = m.anchor().dims();
   if (x.dims() == dims) return x;
   if (const Node* inner = producer(m, x, Op::kReshape)) return reshape(m.builder().wrap(inner->in[0]), dims);
-  if (m.attrs().dims("shape") != dims) return reshape(x, dims);
   return Expr();
 }
 
 // transpose that moves nothing -> x; transpose(transpose(x)) -> transpose(x); one that moves only literal 1s -> reshape
 static Expr normal_transpose(const Match& m) {
   Expr x = m.in(0);
-  Axes perm = m.attrs().i64s("perm");
-  for (int64_t& axis : perm) axis = static_cast<int64_t>(normal_axis(axis, perm.size()));
+  const Axes& perm = m.attrs().i64s("perm");
   if (std::is_sorted(perm.begin(), perm.end())) return x;
   if (const Node* inner = producer(m, x, Op::kTranspose)) {
     const Axes& first = inner->attrs.i64s("perm");
     Axes both;
-    for (int64_t axis : perm) {
-      int64_t from = first[static_cast<size_t>(axis)];
-      both.push_back(from < 0 ? from + static_cast<int64_t>(perm.size()) : from);
-    }
+    for (int64_t axis : perm) both.push_back(first[static_cast<size_t>(axis)]);
     return transpose(m.builder().wrap(inner->in[0]), both);
   }
   Axes wide;
   for (int64_t axis : perm)
     if (!x.dim(axis).is(1)) wide.push_back(axis);
   if (std::is_sorted(wide.begin(), wide.end())) return reshape(x, m.anchor().dims());
-  return perm == m.attrs().i64s("perm") ? Expr() : transpose(x, perm);
+  return Expr();
 }
 
 // A reshape that splits or merges runs of axes, as groups of (axes before, axes after) with equal products.
@@ -98,27 +93,23 @@ static Expr transpose_before_merge(const Match& m) {
 // slice that keeps everything -> x
 static Expr full_slice(const Match& m) {
   if (!(m.in(0).dims() == m.anchor().dims())) return Expr();
-  if (m.attrs().has("steps"))
-    for (int64_t step : m.attrs().i64s("steps"))
-      if (step != 1) return Expr();
+  for (int64_t step : m.attrs().i64s("steps"))
+    if (step != 1) return Expr();
   return m.in(0);
 }
 
-// Bounds as they are read: ends within x, axes from the front. So equal slices are one node.
+// Bounds as they are read: ends within x. So equal slices are one node.
 static Expr normal_slice(const Match& m) {
   const Attrs& attrs = m.attrs();
   Expr x = m.in(0);
   std::vector<Dim> starts = attrs.dims("starts"), ends = attrs.dims("ends");
-  Axes axes = attrs.has("axes") ? attrs.i64s("axes") : trailing_axes(0, starts.size());
-  Axes steps = attrs.has("steps") ? attrs.i64s("steps") : Axes(starts.size(), 1);
+  const Axes &axes = attrs.i64s("axes"), &steps = attrs.i64s("steps");
   for (size_t i = 0; i < starts.size(); i++) {
-    if (axes[i] < 0) axes[i] += static_cast<int64_t>(x.rank());
     if (steps[i] != 1 || m.graph().range(starts[i]).lo < 0) return Expr();
     ends[i] = starts[i] + m.anchor().dims()[static_cast<size_t>(axes[i])];
     if (!m.graph().implies(Guard::kLessEqual, ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
   }
-  if (attrs.has("axes") && attrs.has("steps") && ends == attrs.dims("ends") && axes == attrs.i64s("axes"))
-    return Expr();
+  if (ends == attrs.dims("ends")) return Expr();
   return m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
 }
 
@@ -142,7 +133,7 @@ static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const 
 // slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims: reshapes gather at the end
 static Expr slice_before_reshape(const Match& m) {
   const Node* inner = producer(m, m.in(0), Op::kReshape);
-  if (!inner || !m.attrs().has("axes")) return Expr();
+  if (!inner) return Expr();
   Expr x = m.builder().wrap(inner->in[0]);
   std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
   if (kept.empty()) return Expr();
@@ -150,7 +141,7 @@ static Expr slice_before_reshape(const Match& m) {
   for (auto& [name, value] : attrs) {
     if (name != "axes") continue;
     for (int64_t& axis : std::get<Axes>(value)) {
-      size_t source = kept[normal_axis(axis, kept.size())];
+      size_t source = kept[static_cast<size_t>(axis)];
       if (source == x.rank()) return Expr();
       axis = static_cast<int64_t>(source);
     }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compiling a graph costs grows as the graph does. Work is counted, not time: visits of nodes and attempts of rules
+// a node must not grow with the number of nodes.
+#include "compile/compile.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+namespace {
+
+struct Work {
+  double visits, attempts;  // a node
+  bool rests = true;        // no set of rules ran out of its budget
+};
+
+Work work_of(const Graph& graph) {
+  auto env = env_with(1);
+  auto compiled = compile(graph, **env->find_device("cpu"), {});
+  EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  if (!compiled.ok()) return {};
+  const RewriteReport& report = (*compiled)->report;
+  auto nodes = static_cast<double>(graph.nodes().size());
+  Work work{static_cast<double>(report.visits) / nodes, static_cast<double>(report.attempts) / nodes};
+  for (const RewriteReport::Line& line : report.lines) work.rests &= line.reason != kOutOfBudget;
+  return work;
+}
+
+using Make = void (*)(Builder& b, int n);
+
+// Scalars that join, one product of a thousand factors, no composite.
+void chain_of_scalars(Builder& b, int n) {
+  Expr x = input(b, "x", {Dim::symbol("s"), 8});
+  for (int i = 0; i < n; i++) x = i % 3 ? x * 1.5 : tanh(x + 0.25);
+  output(b, "y", x);
+}
+
+// Every value is read twice: 2^n paths, n nodes.
+void shared_sums(Builder& b, int n) {
+  Expr x = input(b, "x", {8});
+  for (int i = 0; i < n; i++) x = unary(Op::kSin, x) + unary(Op::kCos, x);
+  output(b, "y", x);
+}
+
+// Norms as exporters write them, each over what the last one gave.
+void chain_of_norms(Builder& b, int n) {
+  Expr x = input(b, "x", {Dim::symbol("s"), 8});
+  for (int i = 0; i < n; i++) {
+    Expr c = x - mean(x, {1});
+    x = x + c / sqrt(mean(c * c, {1}) + 1e-5);
+  }
+  output(b, "y", x);
+}
+
+// One value that all others read.
+void wide_use(Builder& b, int n) {
+  Expr x = input(b, "x", {8}), sum = x;
+  for (int i = 0; i < n; i++) sum = sum + unary(Op::kRelu, x * (1.0 + i));
+  output(b, "y", sum);
+}
+
+void views(Builder& b, int n) {
+  Expr x = input(b, "x", {4, 2});
+  for (int i = 0; i < n; i++) x = transpose(reshape(x, {2, 4}), {1, 0});
+  output(b, "y", x);
+}
+
+constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_of_scalars},
+                                                    {"shared_sums", shared_sums},
+                                                    {"chain_of_norms", chain_of_norms},
+                                                    {"wide_use", wide_use},
+                                                    {"views", views}};
+
+}  // namespace
+
+TEST(growth, work_a_node_stays_the_same) {
+  for (auto [name, make] : kGraphs) {
+    Work work[2];
+    for (size_t i = 0; i < 2; i++) {
+      Graph graph;
+      EXPECT_TRUE(graph.declare_symbol("s", {0, 16}).ok());
+      Builder b(graph);
+      make(b, i == 0 ? 60 : 600);
+      work[i] = work_of(graph);
+    }
+    EXPECT_TRUE(work[0].rests && work[1].rests) << name;
+    EXPECT_LT(work[1].visits, 1.3 * work[0].visits + 1) << name;
+    EXPECT_LT(work[1].attempts, 1.3 * work[0].attempts + 1) << name;
+  }
+}
+
+}  // namespace rlx
