@@ -78,7 +78,8 @@ bool add_result(Draw& body, const ValueType& type, const std::string& name) {
 // Values that are there, of real numbers; leaves where there are none.
 std::vector<Expr> random_arguments(Draw& draw, Builder& builder, int64_t count) {
   std::vector<Expr> in;
-  for (; count > 0; count--) in.push_back(draw.any(builder, draw.random.chance(75) ? DTypeSet{draw.float_type()} : dtypes::N));
+  for (; count > 0; count--)
+    in.push_back(draw.any(builder, draw.random.chance(75) ? DTypeSet{draw.float_type()} : dtypes::N));
   return in;
 }
 

@@ -19,9 +19,9 @@ T extreme_float(Random& random, bool largest) {
     static constexpr double kSmall[] = {0x1p-17, 0x1p-24, 0x1p-14, 0x1p-149, 0x1p-126, 1e-9, 1.0 / 3, 100, -0.0};
     return T(static_cast<C>(random.pick(kSmall)));
   }
-  static constexpr double kNumbers[] = {0x1p-17,  0x1p-24, 0x1p-14,  0x1p31, 0x1p32,  0x1p63, 65504, 448,
-                                        57344,    0x1p-149, 0x1p-126, 1e38,   -1e9,    1e-9,   3e9,   0x1p127,
-                                        -0x1p-17, 0x1p16,  1.0 / 3,  -65504, 0x1p-16, 0x1p15, 0x1p-133};
+  static constexpr double kNumbers[] = {0x1p-17,  0x1p-24,  0x1p-14,  0x1p31, 0x1p32,  0x1p63, 65504,   448,
+                                        57344,    0x1p-149, 0x1p-126, 1e38,   -1e9,    1e-9,   3e9,     0x1p127,
+                                        -0x1p-17, 0x1p16,   1.0 / 3,  -65504, 0x1p-16, 0x1p15, 0x1p-133};
   switch (random.below(largest ? 8 : 4)) {
     case 0: return T(std::numeric_limits<C>::infinity());
     case 1: return T(-std::numeric_limits<C>::infinity());
@@ -35,10 +35,23 @@ T extreme_float(Random& random, bool largest) {
 
 template <class T>
 T extreme_integer(Random& random) {
-  static constexpr uint64_t kNumbers[] = {1u << 31,           uint64_t{1} << 32, INT64_MAX,  INT32_MAX, 1103515245,
-                                          65536,              255,               127,        128,       32767,
-                                          uint64_t{1} << 63,  1u << 30,          4294967295, 3,         0,
-                                          uint64_t{1} << 62, (uint64_t{1} << 32) + 1};
+  static constexpr uint64_t kNumbers[] = {1u << 31,
+                                          uint64_t{1} << 32,
+                                          INT64_MAX,
+                                          INT32_MAX,
+                                          1103515245,
+                                          65536,
+                                          255,
+                                          127,
+                                          128,
+                                          32767,
+                                          uint64_t{1} << 63,
+                                          1u << 30,
+                                          4294967295,
+                                          3,
+                                          0,
+                                          uint64_t{1} << 62,
+                                          (uint64_t{1} << 32) + 1};
   if (random.chance(30)) return random.chance(50) ? std::numeric_limits<T>::max() : std::numeric_limits<T>::min();
   return static_cast<T>(random.chance(25) ? uint64_t{0} - random.pick(kNumbers) : random.pick(kNumbers));
 }

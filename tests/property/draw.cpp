@@ -31,7 +31,10 @@ Draw::Draw(uint64_t seed, Graph given) : random(seed), graph(std::move(given)), 
 
 Draw::Draw(uint64_t seed, Graph given, const Draw& around)
     : random(seed), graph(std::move(given)), is_body(true), depth(around.depth + 1), runs_(around.runs_) {
-  for (const auto& [symbol, range] : around.graph.symbols()) known_.insert(symbol);
+  for (const auto& [symbol, range] : around.graph.symbols()) {
+    known_.insert(symbol);
+    (void)graph.declare_symbol(symbol, range);
+  }
   known_.insert(around.known_.begin(), around.known_.end());
 }
 
@@ -169,7 +172,8 @@ Expr Draw::value(Builder& builder, DType dtype, const Shape& shape) {
   std::vector<Value> known;
   for (Value value : values(DTypeSet{dtype}))
     if (graph.type(value).dims == shape) known.push_back(value);
-  if (!known.empty() && (random.chance(50) || (is_body && !all_literal(shape)))) return builder.wrap(random.pick(known));
+  if (!known.empty() && (random.chance(50) || (is_body && !all_literal(shape))))
+    return builder.wrap(random.pick(known));
   if (is_body || !random.chance(80)) {
     auto made = leaf(DTypeSet{dtype}, shape);
     return made ? builder.wrap(*made) : builder.fail(Status(Code::kShape, "no value of this type"));

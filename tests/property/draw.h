@@ -29,9 +29,9 @@ class Draw {
   // ---- sizes and types ----
   Dim dim();
   Shape shape();
-  Shape related(Shape shape);          // one that may go with another: the same, one that broadcasts to it, a matrix ...
-  Dim attribute_dim(const Dim& dim);   // the run knows only the symbols that inputs have as sizes
-  bool is_known(const Dim& dim) const;  // so that an attribute may name it
+  Shape related(Shape shape);         // one that may go with another: the same, one that broadcasts to it, a matrix ...
+  Dim attribute_dim(const Dim& dim);  // the run knows only the symbols that inputs have as sizes
+  bool is_known(const Dim& dim) const;                                 // so that an attribute may name it
   std::optional<Dims> sizes_of(const Shape& shape, size_t run) const;  // legal and small
   bool is_small(const ValueType& type) const;                          // in all runs
   DType float_type();                                                  // f32 mostly

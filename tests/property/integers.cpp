@@ -7,17 +7,40 @@ namespace rlx::test {
 
 namespace {
 
-constexpr DType kIntegers[] = {DType::kI32, DType::kI32, DType::kI64, DType::kI64, DType::kI16, DType::kI8,
-                               DType::kU8,  DType::kU32, DType::kU64, DType::kU16};
-constexpr uint64_t kNumbers[] = {0,          1,          2,          3,       5,     7,        64,
-                                 127,        128,        255,        256,     32767, 65536,    1103515245,
-                                 INT32_MAX,  1u << 31,   UINT32_MAX, 1u << 30, 12345, INT64_MAX, uint64_t{1} << 32,
-                                 uint64_t{1} << 62, uint64_t{1} << 63, uint64_t{0} - 1, uint64_t{0} - 2, (uint64_t{1} << 32) + 1};
+constexpr DType kIntegers[] = {DType::kI32, DType::kI32, DType::kI64, DType::kI64, DType::kI16,
+                               DType::kI8,  DType::kU8,  DType::kU32, DType::kU64, DType::kU16};
+constexpr uint64_t kNumbers[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 5,
+                                 7,
+                                 64,
+                                 127,
+                                 128,
+                                 255,
+                                 256,
+                                 32767,
+                                 65536,
+                                 1103515245,
+                                 INT32_MAX,
+                                 1u << 31,
+                                 UINT32_MAX,
+                                 1u << 30,
+                                 12345,
+                                 INT64_MAX,
+                                 uint64_t{1} << 32,
+                                 uint64_t{1} << 62,
+                                 uint64_t{1} << 63,
+                                 uint64_t{0} - 1,
+                                 uint64_t{0} - 2,
+                                 (uint64_t{1} << 32) + 1};
 
 // What is left of a number in this dtype.
 Expr number(Draw& draw, Builder& builder, DType dtype) {
   if (!dtypes::I.has(dtype)) return builder.scalar(dtype, static_cast<double>(draw.random.pick(kNumbers)));
-  uint64_t value = draw.random.chance(50) ? static_cast<uint64_t>(draw.random.between(0, 4)) : draw.random.pick(kNumbers);
+  uint64_t value =
+      draw.random.chance(50) ? static_cast<uint64_t>(draw.random.between(0, 4)) : draw.random.pick(kNumbers);
   if (draw.random.chance(20)) value = uint64_t{0} - value;
   static constexpr int64_t kOnes[] = {1, 1};
   Tensor tensor = *Tensor::create(dtype, std::span(kOnes, draw.random.chance(75) ? 0 : 1));
@@ -75,7 +98,8 @@ Expr compared_chain(Draw& draw, Builder& builder) {
   Expr b = draw.random.chance(65) ? number(draw, builder, a.dtype()) : chain(draw, builder);
   if (!b.valid()) return {};
   if (draw.random.chance(15)) a = cast(a, DType::kF32);
-  Expr condition = draw.random.chance(80) ? compared(draw, a, cast(b, a.dtype())) : compared(draw, cast(b, a.dtype()), a);
+  Expr condition =
+      draw.random.chance(80) ? compared(draw, a, cast(b, a.dtype())) : compared(draw, cast(b, a.dtype()), a);
   if (!condition.valid() || draw.random.chance(40)) return condition;
   if (draw.random.chance(30)) condition = logical_and(condition, compared(draw, a, number(draw, builder, a.dtype())));
   if (!condition.valid()) return {};

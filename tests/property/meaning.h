@@ -44,7 +44,8 @@ class Meaning {
   size_t run_;
   std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
   Bounds bounds_ = Bounds::kError;
-  bool has_attention_ = false;
+  bool has_attention_ = false;  // or what may become one
+  bool has_nan_guard_ = false;
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
   int64_t steps_ = 0;             // that a row allows an integer to be off by
   bool is_beyond_ = false;        // a value inside is, or may be, too large for its dtype: numbers say nothing

@@ -10,13 +10,15 @@ namespace rlx::test {
 namespace {
 
 // Ops that take what the other takes.
-constexpr Op kAlike[][2] = {{Op::kAdd, Op::kSub}, {Op::kMul, Op::kDiv},   {Op::kMax, Op::kMin},   {Op::kLt, Op::kLe},
-                            {Op::kSin, Op::kCos}, {Op::kTanh, Op::kErf},  {Op::kExp, Op::kExpm1}, {Op::kBitAnd, Op::kBitOr},
-                            {Op::kAdd, Op::kMul}, {Op::kSqrt, Op::kRsqrt}, {Op::kEq, Op::kNe}};
+constexpr Op kAlike[][2] = {{Op::kAdd, Op::kSub},    {Op::kMul, Op::kDiv},      {Op::kMax, Op::kMin},
+                            {Op::kLt, Op::kLe},      {Op::kSin, Op::kCos},      {Op::kTanh, Op::kErf},
+                            {Op::kExp, Op::kExpm1},  {Op::kBitAnd, Op::kBitOr}, {Op::kAdd, Op::kMul},
+                            {Op::kSqrt, Op::kRsqrt}, {Op::kEq, Op::kNe}};
 
 AttrValue other_value(Random& random, const AttrDef& def, const AttrValue& value) {
   if (auto* number = std::get_if<int64_t>(&value))
-    return def.kind == AttrKind::kBool ? AttrValue(int64_t{!*number}) : AttrValue(*number + (random.chance(50) ? 1 : -1));
+    return def.kind == AttrKind::kBool ? AttrValue(int64_t{!*number})
+                                       : AttrValue(*number + (random.chance(50) ? 1 : -1));
   if (std::holds_alternative<double>(value)) {
     static constexpr double kOther[] = {0, 1, -1, 0.5, 2, 1e-5};
     return random.pick(kOther);

@@ -12,7 +12,7 @@ namespace rlx::test {
 
 struct Planted {
   const char* name;
-  bool exact;  // it claims to keep every bit
+  bool exact;                                         // it claims to keep every bit
   std::optional<Graph> (*apply)(const Graph& graph);  // nothing where the graph has nothing for it
 };
 std::span<const Planted> planted_faults();

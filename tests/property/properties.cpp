@@ -23,10 +23,10 @@ std::string failed(std::string_view what, const Status& status) {
 std::string check_text(const Graph& graph) {
   std::string text = print(graph);
   auto again = parse(text, graph.table());
-  if (!again.ok()) return failed("what is printed does not parse", again.status());
-  if (print(*again) != text) return "printed again it is\n" + print(*again);
+  if (!again.ok()) return failed("text: what is printed does not parse", again.status());
+  if (print(*again) != text) return "text: printed again it is\n" + print(*again);
   bool same = equal(std::make_shared<const Graph>(graph), std::make_shared<const Graph>(*again));
-  return same ? "" : "what is parsed is not what was printed";
+  return same ? "" : "text: what is parsed is not what was printed";
 }
 
 // An exception is a fault like any other.
@@ -164,6 +164,7 @@ std::string wrong_with(const RandomGraph& random, const std::shared_ptr<Env>& en
                        const std::string& only = "") {
   Status status = verify(random.graph);
   std::string wrong = status.ok() ? check_text(random.graph) : failed("verifier", status);
+  if (only == "text" || only == "verifier") return wrong;
   tally.graphs++;
   std::vector<Meaning> runs;
   for (size_t run = 0; run < random.runs.size(); run++)

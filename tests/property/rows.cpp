@@ -113,8 +113,7 @@ AttrValue random_value(Draw& draw, const AttrDef& def, const Shape& like) {
     case AttrKind::kI64: return random.chance(70) ? random.between(-rank, rank) : random.between(0, 3);
     case AttrKind::kI64s: return random_integers(random, rank);
     case AttrKind::kF64: return random.pick(kReals);
-    case AttrKind::kF64s:
-      return std::vector<double>(static_cast<size_t>(random.between(1, 3)), random.pick(kReals));
+    case AttrKind::kF64s: return std::vector<double>(static_cast<size_t>(random.between(1, 3)), random.pick(kReals));
     case AttrKind::kBool: return random.below(2);
     case AttrKind::kEnum: return random_choice(random, def.choices);
     case AttrKind::kStr: return "a name " + std::to_string(draw.graph.nodes().size());

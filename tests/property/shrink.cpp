@@ -17,11 +17,12 @@ using Contents = std::map<std::string, std::vector<Tensor>>;  // of inputs, by n
 class Shrinker {
  public:
   Shrinker(RandomGraph failing, const std::function<bool(const RandomGraph&)>& fails, double seconds)
-      : best_(std::move(failing)), fails_(fails), end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds))) {}
+      : best_(std::move(failing)),
+        fails_(fails),
+        end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds))) {}
 
   RandomGraph run() {
-    while (Clock::now() < end_ && (fewer_runs() || fewer_outputs() || fewer_nodes() || smaller_bodies())) {
-    }
+    while (Clock::now() < end_ && (fewer_runs() || fewer_outputs() || fewer_nodes() || smaller_bodies())) {}
     return std::move(best_);
   }
 
@@ -100,16 +101,16 @@ class Shrinker {
       if (!values.ok()) return false;
       for (size_t i = 0; i < values->size(); i++) contents[outputs[i].name].push_back((*values)[i]);
     }
-    return accept(edited(best_.graph,
-                         [&](Graph& to, uint32_t at, const Values& in) -> Result<Values> {
-                           if (at != index) return copy_node(best_.graph, at, in, to);
-                           Values leaves;
-                           for (uint32_t i = 0; i < node.out.size(); i++)
-                             leaves.push_back(
-                                 RLX_TRY(to.add_input(outputs[i].name, node.out[i].dtype, node.out[i].dims)));
-                           return leaves;
-                         }),
-                  contents);
+    return accept(
+        edited(best_.graph,
+               [&](Graph& to, uint32_t at, const Values& in) -> Result<Values> {
+                 if (at != index) return copy_node(best_.graph, at, in, to);
+                 Values leaves;
+                 for (uint32_t i = 0; i < node.out.size(); i++)
+                   leaves.push_back(RLX_TRY(to.add_input(outputs[i].name, node.out[i].dtype, node.out[i].dims)));
+                 return leaves;
+               }),
+        contents);
   }
 
   // The k-th of the ways to put an input of a node in its place; none where it has no input of its type.
@@ -143,6 +144,10 @@ class Shrinker {
       for (const AttrDef& def : node.attrs.info()->attrs) {
         if (def.kind != AttrKind::kGraph || def.name == "cond") continue;
         const Graph& body = *node.attrs.graph(def.name);
+        auto clean = pruned(body, Leaves::kAll);
+        if (clean.ok() && clean->nodes().size() < body.nodes().size() &&
+            accept(with_body(i, def.name, std::move(*clean))))
+          return true;
         for (auto inner = static_cast<uint32_t>(body.nodes().size()); inner-- > 0;)
           for (size_t input : same_inputs(body, body.node(inner))) {
             auto smaller = bypassed(body, inner, input, Leaves::kAll);

@@ -70,7 +70,8 @@ Expr silu(Draw& draw, Builder& builder) {
 Expr clamped(Draw& draw, Builder& builder) {
   Expr x = activated(draw, builder);
   if (!x.valid()) return {};
-  double lo = draw.random.pick(std::array<double, 5>{0.0, -1.0, 0.5, -0.0, -INFINITY}), hi = draw.random.pick(std::array{6.0, 1.0, 0.0, 6.0});
+  double lo = draw.random.pick(std::array<double, 5>{0.0, -1.0, 0.5, -0.0, -INFINITY}),
+         hi = draw.random.pick(std::array{6.0, 1.0, 0.0, 6.0});
   Expr shifted = draw.random.chance(50) ? x + draw.number(x, 3) : x;
   Expr y = draw.random.chance(50) ? minimum(maximum(shifted, lo), hi) : maximum(minimum(shifted, hi), lo);
   if (draw.random.chance(50)) return draw.random.chance(50) ? x * y / draw.number(x, 6) : x * (y * (1.0 / 6));
@@ -94,9 +95,9 @@ Expr piecewise(Draw& draw, Builder& builder) {
 
 // A chain of numbers: divisions, products and sums that rules may join, at the ends of the dtype's range.
 Expr scalar_chain(Draw& draw, Builder& builder) {
-  static constexpr double kNumbers[] = {0x1p-17, 0x1p-24,  2,        0.5,      3,        1.0 / 3,  0,        -0.0,      1,
-                                        -1,      0x1p127,  0x1p-126, 0x1p-149, INFINITY, NAN,      65504,    0x1p15,    0x1p-14,
-                                        1e-9,    -1e9,     0x1p-16,  6e-8,     0x1p-133, 0x1p1000, 0x1p-1074};
+  static constexpr double kNumbers[] = {
+      0x1p-17,  0x1p-24, 2,     0.5,    3,       1.0 / 3, 0,    -0.0,    1,    -1,       0x1p127,  0x1p-126, 0x1p-149,
+      INFINITY, NAN,     65504, 0x1p15, 0x1p-14, 1e-9,    -1e9, 0x1p-16, 6e-8, 0x1p-133, 0x1p1000, 0x1p-1074};
   Expr x = activated(draw, builder);
   for (int64_t count = draw.random.between(1, 4); count > 0 && x.valid(); count--) {
     Expr c = draw.number(x, draw.random.pick(kNumbers));

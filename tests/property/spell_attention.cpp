@@ -21,8 +21,13 @@ Dim one_of(Draw& draw, std::initializer_list<Dim> dims) {
 
 Heads random_heads(Draw& draw) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
-  Heads heads{draw.float_type(), one_of(draw, {n, 1, 2}), one_of(draw, {1, 2, 2, 4}), one_of(draw, {m, m, 1, 3, n}),
-              Dim(),             one_of(draw, {1, 2, 4}),  Dim()};
+  Heads heads{draw.float_type(),
+              one_of(draw, {n, 1, 2}),
+              one_of(draw, {1, 2, 2, 4}),
+              one_of(draw, {m, m, 1, 3, n}),
+              Dim(),
+              one_of(draw, {1, 2, 4}),
+              Dim()};
   heads.keys = draw.random.chance(60) ? heads.queries : one_of(draw, {m, 4, 1, n});
   heads.value_depth = draw.random.chance(70) ? heads.depth : one_of(draw, {1, 2, 3});
   return heads;

@@ -30,7 +30,8 @@ Expr pairs_turned(Expr x, int64_t width) {
 
 Expr rope(Draw& draw, Builder& builder) {
   DType dtype = draw.float_type();
-  Dim length = draw.random.chance(60) ? Dim::symbol("m") : Dim(3), batch = draw.random.chance(50) ? Dim::symbol("n") : Dim(2);
+  Dim length = draw.random.chance(60) ? Dim::symbol("m") : Dim(3),
+      batch = draw.random.chance(50) ? Dim::symbol("n") : Dim(2);
   int64_t width = draw.random.pick(std::array{2, 4, 4, 8});
   bool in_pairs = draw.random.chance(40);
   Expr x = draw.value(builder, dtype, {batch, 2, length, width});
@@ -99,7 +100,9 @@ Expr view_chain(Draw& draw, Builder& builder) {
         x = reshape(x, shape);
         break;
       }
-      case 3: x = slice(x, axis, draw.random.between(-2, 1), draw.random.chance(50) ? Dim(INT32_MAX) : x.dim(axis)); break;
+      case 3:
+        x = slice(x, axis, draw.random.between(-2, 1), draw.random.chance(50) ? Dim(INT32_MAX) : x.dim(axis));
+        break;
       case 4: x = slice(x, axis, draw.random.between(0, 1), x.dim(axis), draw.random.between(1, 2)); break;
       case 5: {
         Shape shape = x.dims();
