@@ -2,6 +2,7 @@
 // Control flow: `if`, `while` and `scan`, nested, with captures passed as operands, with constants and params inside,
 // with no trip at all, with conditions that are false at once. A loop ends whatever its values are.
 #include "draw.h"
+#include "edit.h"
 #include "ops/expr.h"
 
 namespace rlx::test {
@@ -10,8 +11,10 @@ namespace {
 
 constexpr int kDeepest = 2;
 
-std::shared_ptr<const Graph> shared(Graph graph) {
-  return std::make_shared<const Graph>(std::move(graph));
+// Mostly without what nothing needs, nodes and sizes alike.
+std::shared_ptr<const Graph> shared(Draw& draw, Graph graph) {
+  auto clean = pruned(graph, Leaves::kAll);
+  return std::make_shared<const Graph>(clean.ok() && draw.random.chance(90) ? std::move(*clean) : std::move(graph));
 }
 
 // The body's inputs, one for each of these types.
@@ -127,7 +130,8 @@ Expr if_node(Draw& draw, Builder& builder) {
   auto then = branch(draw, "then", *types, results), otherwise = branch(draw, "else", *types, results);
   if (!then || !otherwise) return {};
   in.insert(in.begin(), condition);
-  return builder.ops(Op::kIf, in, {{"then", shared(std::move(*then))}, {"else", shared(std::move(*otherwise))}})[0];
+  return builder.ops(Op::kIf, in,
+                     {{"then", shared(draw, std::move(*then))}, {"else", shared(draw, std::move(*otherwise))}})[0];
 }
 
 // ---- while ----
@@ -172,8 +176,8 @@ Expr while_node(Draw& draw, Builder& builder) {
   auto cond = loop_condition(draw, *types);
   auto body = loop_body(draw, *types, carries);
   if (!cond || !body) return {};
-  NamedAttrs attrs{{"cond", shared(std::move(*cond))},
-                   {"body", shared(std::move(*body))},
+  NamedAttrs attrs{{"cond", shared(draw, std::move(*cond))},
+                   {"body", shared(draw, std::move(*body))},
                    {"n_carry", static_cast<int64_t>(carries)}};
   if (draw.random.chance(40)) attrs.emplace_back("max_trips", draw.random.between(0, 3));
   return builder.ops(Op::kWhile, in, attrs)[draw.random.chance(80) ? 1 : 0];
@@ -203,7 +207,7 @@ Expr scan_node(Draw& draw, Builder& builder) {
   for (int64_t ys = draw.random.between(n_carry ? 0 : 1, 2); ys > 0; ys--) results.push_back(draw.random.pick(*types));
   auto body = branch(draw, "body", *types, results);
   if (!body) return {};
-  NamedAttrs attrs{{"body", shared(std::move(*body))}, {"n_carry", n_carry}, {"n_xs", n_xs}};
+  NamedAttrs attrs{{"body", shared(draw, std::move(*body))}, {"n_carry", n_carry}, {"n_xs", n_xs}};
   if (n_xs == 0) attrs.emplace_back("length", draw.attribute_dim(length));
   if (draw.random.chance(30)) attrs.emplace_back("reverse", int64_t{1});
   Outputs out = builder.ops(Op::kScan, in, attrs);
