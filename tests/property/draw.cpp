@@ -216,25 +216,22 @@ Expr Draw::number(Expr like, double value) {
 // ---- attempts ----
 
 bool Draw::attempt(const Build& build, int attempts) {
+  Graph before = graph;
+  size_t nodes = before.nodes().size(), symbols = before.symbols().size(), guards = before.guards().size();
   for (; attempts > 0; attempts--) {
-    Graph before = graph;
     Builder builder(graph);
     Expr made = build(*this, builder);
-    Graph trial = std::exchange(graph, std::move(before));
-    if (builder.status().ok() && made.valid() && commit_if_small(std::move(trial))) return true;
+    if (builder.status().ok() && made.valid() && are_small(nodes)) return true;
+    if (graph.nodes().size() > nodes || graph.symbols().size() > symbols || graph.guards().size() > guards)
+      graph = before;
   }
   return false;
 }
 
-bool Draw::commit_if_small(Graph trial) {
-  for (auto i = static_cast<uint32_t>(graph.nodes().size()); i < trial.nodes().size(); i++)
-    for (const ValueType& type : trial.node(i).out) {
-      std::swap(graph, trial);
-      bool small = is_small(type);
-      std::swap(graph, trial);
-      if (!small) return false;
-    }
-  graph = std::move(trial);
+bool Draw::are_small(size_t first) const {
+  for (auto i = static_cast<uint32_t>(first); i < graph.nodes().size(); i++)
+    for (const ValueType& type : graph.node(i).out)
+      if (!is_small(type)) return false;
   return true;
 }
 

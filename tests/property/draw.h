@@ -51,7 +51,7 @@ class Draw {
   // ---- attempts ----
   using Build = std::function<Expr(Draw&, Builder&)>;
   bool attempt(const Build& build, int attempts = 6);  // whether one was kept
-  bool commit_if_small(Graph trial);                   // the new graph, if its new nodes are small
+  bool are_small(size_t first) const;                  // the values of the nodes from this one on
 
   RandomGraph filled();  // with contents for all leaves
 

@@ -74,8 +74,8 @@ RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* want
   if (!wanted && draw.random.chance(35)) {
     auto other = near_miss(draw.graph, draw.random);
     if (other) {
-      Graph before = std::exchange(draw.graph, Graph("random", &table));
-      if (!draw.commit_if_small(std::move(*other))) draw.graph = std::move(before);
+      Graph before = std::exchange(draw.graph, std::move(*other));
+      if (!draw.are_small(0)) draw.graph = std::move(before);
     }
   }
   return draw.filled();
