@@ -56,10 +56,15 @@ static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n,
   return allowed;
 }
 
-// What rows without an allowed key give (semantics.md A4); y is 0 there. v is 0 beyond the n keys.
+// What rows without an allowed key give (semantics.md A4); y is 0 there, and where there are no keys at all. v is 0
+// beyond the n keys.
 static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, const Attrs& attrs) {
   if (attrs.is("empty_row", "zero")) return y;
   Expr empty = equal(total, 0);
+  Builder& builder = y.builder();
+  const Dim& keys = v.dim(2);
+  if (builder.graph().range(keys).lo < 1)
+    empty = logical_and(empty, less(builder.scalar(DType::kI64, 0), builder.size(keys, DType::kI64)));
   if (attrs.is("empty_row", "nan")) return where(empty, NAN, y);
   return where(empty, sum(v, {2}) / cast(maximum(n, 1), y.dtype()), y);
 }

@@ -4,6 +4,7 @@
 #include "ops/control.h"
 
 #include <algorithm>
+#include <set>
 #include <cstring>
 
 #include "ops/eval.h"
@@ -31,12 +32,17 @@ static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
 
 // ---- inference: a sub-graph against what it is given ----
 
+// Those that it declares and does not use are nobody's business.
 static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph) {
-  std::vector<std::string> own = own_symbols(graph), known;
-  for (const auto& [symbol, range] : args.graph.symbols()) known.push_back(symbol);
+  std::vector<std::string> own = own_symbols(graph);
+  std::set<std::string> used;
+  auto use = [&](const std::string& symbol) { used.insert(symbol); };
+  for (const Node& node : graph.nodes()) visit_symbols(node, use);
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
   for (const auto& [symbol, range] : graph.symbols()) {
-    if (among(own, symbol)) continue;
-    if (!among(known, symbol))
+    if (among(own, symbol) || !used.contains(symbol)) continue;
+    if (!args.graph.has_symbol(symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
     // What was proved inside holds within the ranges there.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));

@@ -219,7 +219,7 @@ Status Workspace::expand(uint32_t index) {
   RLX_TRY(builder_.take_status());
   if (graph_.node(outputs[0].value()).name.empty()) graph_.set_name(outputs[0].value(), node.name);
   if (options_.report)
-    options_.report->lines.push_back({std::string(options_.pass), "expand", graph_.describe(index), {}});
+    options_.report->lines.push_back({std::string(options_.pass), "decompose", graph_.describe(index), {}});
   std::vector<Replacement> replacements;
   for (uint32_t i = 0; i < outputs.size(); i++) replacements.emplace_back(Value{index, i}, outputs[i].value());
   commit(std::move(replacements), mark);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs from the op table: every row whose attributes text can give, on legal dtypes, with sizes 0, 1, odd and
-// symbolic. The same seed is the same graph on every machine. Nothing here names an op: inputs and attributes are
-// guessed from the row, and what the builder refuses is guessed again.
+// Random graphs: nodes of every row of the op table whose attributes text can give, composites as exporters spell them,
+// integers that wrap, control flow; with sizes 0, 1, odd and symbolic, run at three bindings of the symbols. The same
+// seed is the same graph on every machine.
 #pragma once
 
 #include <map>
@@ -36,13 +36,13 @@ class Random {
 
 struct RandomGraph {
   Graph graph;
-  std::vector<Tensor> inputs;
-  std::map<std::string, Tensor> params;
+  std::vector<std::vector<Tensor>> runs;  // the inputs of each run; their dims say its sizes
+  std::map<std::string, Tensor> params;   // of the graph and of its bodies
 };
 
 // `wanted`: this row's node is tried first; null: any.
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
-// A graph over no symbols but n and m, at sizes and with contents of this seed.
+// A given graph, at sizes and with contents of this seed.
 RandomGraph with_contents(uint64_t seed, Graph graph);
 // No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph, a tensor, or
 // text that the op alone understands.

@@ -2,14 +2,18 @@
 // The judge of random graphs sees a fault that is planted, and no fault where there is none.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "base/visit.h"
 #include "ir/text.h"
 #include "meaning.h"
+#include "planted.h"
+#include "properties.h"
 
 namespace rlx::test {
 
 static Results right_results(const RandomGraph& random) {
-  return interpret(random.graph, random.inputs, random.params, {EvalMode::kTyped, Bounds::kError}).value();
+  return interpret(random.graph, random.runs[0], random.params, {EvalMode::kTyped, Bounds::kError}).value();
 }
 
 TEST(judge, sees_a_planted_fault) {
@@ -36,6 +40,28 @@ TEST(judge, sees_a_planted_fault) {
     EXPECT_NE(meaning->difference(results), "") << output;
     EXPECT_NE(meaning->difference_in_bits(results), "") << output;
   }
+}
+
+// Each within 10 seconds of graphs, and here within these.
+TEST(judge, finds_every_planted_fault) {
+  static constexpr uint64_t kSeeds = 2000;
+  std::span<const Planted> planted = planted_faults();
+  std::vector<uint64_t> found(planted.size());
+  size_t missing = planted.size();
+  auto begin = std::chrono::steady_clock::now();
+  for (uint64_t seed = 1; seed <= kSeeds && missing > 0; seed++) {
+    RandomGraph random = random_graph(seed, op_table());
+    for (size_t i = 0; i < planted.size(); i++) {
+      if (found[i]) continue;
+      auto wrong = planted[i].apply(random.graph);
+      if (!wrong || check_same_meaning(random, *wrong, planted[i].exact).empty()) continue;
+      found[i] = seed;
+      missing--;
+      std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+      std::printf("seed %llu, %.1f s: %s\n", static_cast<unsigned long long>(seed), seconds.count(), planted[i].name);
+    }
+  }
+  for (size_t i = 0; i < planted.size(); i++) EXPECT_NE(found[i], 0u) << "not found: " << planted[i].name;
 }
 
 }  // namespace rlx::test

@@ -15,9 +15,10 @@ using Results = std::vector<Tensor>;
 
 class Meaning {
  public:
-  // A status where the graph gives no results: a guard that its sizes break, a value that an op refuses. The graph
-  // outlives what is made of it.
-  static Result<Meaning> of(const RandomGraph& random);
+  // Of one run. A status where the graph gives no results: a guard that its sizes break, a value that an op refuses.
+  // The graph outlives what is made of it.
+  static Result<Meaning> of(const RandomGraph& random, size_t run = 0);
+  std::span<const Tensor> inputs() const { return random_.runs[run_]; }
 
   // What an index out of range does in all runs: an error where this graph has none, so that what passes may assume of
   // indices is seen to hold; else they are clamped. They are at a size of 0, too, where a guard may ask more of sizes
@@ -30,20 +31,24 @@ class Meaning {
   std::string difference_in_bits(const Results& got) const;
 
  private:
-  explicit Meaning(const RandomGraph& random) : random_(random) {}
+  Meaning(const RandomGraph& random, size_t run) : random_(random), run_(run) {}
   Status add_exact_runs();
   Status add_noisy_runs();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
   bool is_open(size_t output, int64_t i) const;
   void find_bits_of_numbers();
+  bool overflows_inside() const;
 
   const RandomGraph& random_;
+  size_t run_;
   std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
   Bounds bounds_ = Bounds::kError;
-  bool has_attention_ = false;
+  bool has_attention_ = false;  // or what may become one
+  bool has_nan_guard_ = false;
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
   int64_t steps_ = 0;             // that a row allows an integer to be off by
+  bool is_beyond_ = false;        // a value inside is, or may be, too large for its dtype: numbers say nothing
   double epsilon_ = 0;            // of the narrowest dtype in the graph that floats are rounded to
 };
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "properties.h"
 
-#include <chrono>
+#include <algorithm>
 
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "meaning.h"
 #include "runtime/program.h"
+#include "shrink.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -22,28 +23,57 @@ std::string failed(std::string_view what, const Status& status) {
 std::string check_text(const Graph& graph) {
   std::string text = print(graph);
   auto again = parse(text, graph.table());
-  if (!again.ok()) return failed("what is printed does not parse", again.status());
-  if (print(*again) != text) return "printed again it is\n" + print(*again);
+  if (!again.ok()) return failed("text: what is printed does not parse", again.status());
+  if (print(*again) != text) return "text: printed again it is\n" + print(*again);
   bool same = equal(std::make_shared<const Graph>(graph), std::make_shared<const Graph>(*again));
-  return same ? "" : "what is parsed is not what was printed";
+  return same ? "" : "text: what is parsed is not what was printed";
+}
+
+// An exception is a fault like any other.
+template <class Check>
+std::string guarded(Check check) {
+  try {
+    return check();
+  } catch (const std::exception& thrown) {
+    return std::string("it throws: ") + thrown.what();
+  }
 }
 
 // ---- transforms ----
 
-std::string check_transform(const Transform& transform, const RandomGraph& before, Meaning& meaning) {
-  auto after = transform.run(before.graph, meaning.bounds());
-  if (!after.ok()) return failed("it fails", after.status());
-  if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
-  EvalOptions options{transform.exact() ? EvalMode::kTyped : EvalMode::kOracle, meaning.bounds()};
-  auto again = interpret(*after, before.inputs, before.params, options);
-  if (!again.ok()) return failed("its graph does not run", again.status()) + "\n" + print(*after);
-  std::string wrong = transform.exact() ? meaning.difference_in_bits(*again) : meaning.difference(*again);
-  return wrong.empty() ? "" : wrong + "\n" + print(*after);
+using Meanings = std::vector<Meaning*>;  // of runs in which indices out of range do the same
+
+std::string sizes_text(const RandomGraph& random, const Meaning& meaning) {
+  std::string text;
+  if (auto sizes = bind_sizes(random.graph, meaning.inputs()); sizes.ok())
+    for (const auto& [symbol, size] : *sizes) text += " " + symbol + "=" + std::to_string(size);
+  return text.empty() ? "" : " (with" + text + ")";
 }
 
-std::string check_transforms(const RandomGraph& random, Meaning& meaning) {
+std::string difference_of(const Graph& other, const RandomGraph& random, Meaning& meaning, bool exact) {
+  EvalOptions options{exact ? EvalMode::kTyped : EvalMode::kOracle, meaning.bounds()};
+  auto results = interpret(other, meaning.inputs(), random.params, options);
+  std::string wrong = !results.ok() ? failed("its graph does not run", results.status())
+                      : exact       ? meaning.difference_in_bits(*results)
+                                    : meaning.difference(*results);
+  return wrong.empty() ? "" : wrong + sizes_text(random, meaning) + "\n" + print(other);
+}
+
+std::string check_transform(const Transform& transform, const RandomGraph& before, const Meanings& meanings) {
+  auto after = transform.run(before.graph, meanings[0]->bounds());
+  if (!after.ok()) return failed("it fails", after.status());
+  if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
+  for (Meaning* meaning : meanings)
+    if (std::string wrong = difference_of(*after, before, *meaning, transform.exact()); !wrong.empty()) return wrong;
+  return "";
+}
+
+// `only`: nothing but the transform or way of this name; empty: all.
+std::string check_transforms(const RandomGraph& random, const Meanings& meanings, const std::string& only) {
   for (const Transform& transform : transforms())
-    if (std::string wrong = check_transform(transform, random, meaning); !wrong.empty())
+    if (!only.empty() && only != transform.name)
+      continue;
+    else if (std::string wrong = guarded([&] { return check_transform(transform, random, meanings); }); !wrong.empty())
       return std::string(transform.name) + ": " + wrong;
   return "";
 }
@@ -51,6 +81,7 @@ std::string check_transforms(const RandomGraph& random, Meaning& meaning) {
 // ---- programs ----
 
 struct Way {
+  std::string name;
   const char* device;
   NamedAttrs options;
   bool exact;  // every bit is that of typed evaluation
@@ -58,60 +89,134 @@ struct Way {
 
 // Plans, views and memory are judged by the bits of the reference kernels; native ones by what they may round.
 const Way kWays[] = {
-    {"cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true},
-    {"cpu", {}, false},
-    {"reference", {}, false},
+    {"cpu, reference kernels", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true},
+    {"cpu", "cpu", {}, false},
+    {"reference", "reference", {}, false},
 };
 
-Result<Results> run_compiled(const Way& way, const RandomGraph& random, Bounds bounds,
-                             const std::shared_ptr<Env>& env) {
+// Planned at the largest sizes of these runs.
+Result<std::shared_ptr<Program>> compiled(const Way& way, const RandomGraph& random, const Meanings& meanings,
+                                          const std::shared_ptr<Env>& env) {
   auto weights = std::make_shared<Weights>();
   for (const auto& [name, tensor] : random.params) RLX_TRY(weights->put(name, tensor));
+  SymbolSizes upper;
+  for (const Meaning* meaning : meanings)
+    for (const auto& [symbol, size] : RLX_TRY(bind_sizes(random.graph, meaning->inputs())))
+      upper[symbol] = std::max(upper[symbol], size);
   NamedAttrs options = way.options;
-  options.emplace_back("bounds", bounds == Bounds::kError ? "error" : "clamp");
-  for (const auto& [symbol, size] : RLX_TRY(bind_sizes(random.graph, random.inputs)))
-    options.emplace_back("dims." + symbol, size);
-  Device* device = RLX_TRY(env->find_device(way.device));
-  auto program = RLX_TRY(Program::compile(env, random.graph, weights, device, options));
-  return program->run({}, random.inputs, {}, random.graph.outputs().size());
+  options.emplace_back("bounds", meanings[0]->bounds() == Bounds::kError ? "error" : "clamp");
+  for (const auto& [symbol, size] : upper) options.emplace_back("dims." + symbol, size);
+  return Program::compile(env, random.graph, weights, RLX_TRY(env->find_device(way.device)), options);
 }
 
-std::string check_programs(const RandomGraph& random, Meaning& meaning, const std::shared_ptr<Env>& env) {
-  for (const Way& way : kWays) {
-    auto results = run_compiled(way, random, meaning.bounds(), env);
+std::string check_runs(const Way& way, const RandomGraph& random, const Meanings& meanings, Program& program) {
+  for (Meaning* meaning : meanings) {
+    auto results = program.run({}, meaning->inputs(), {}, random.graph.outputs().size());
     std::string wrong = !results.ok() ? failed("it does not run", results.status())
-                        : way.exact   ? meaning.difference_in_bits(*results)
-                                      : meaning.difference(*results);
-    if (!wrong.empty()) return std::string(way.device) + (way.exact ? ", reference kernels: " : ": ") + wrong;
+                        : way.exact   ? meaning->difference_in_bits(*results)
+                                      : meaning->difference(*results);
+    if (!wrong.empty()) return wrong + sizes_text(random, *meaning) + "\n" + *program.report("text");
   }
   return "";
+}
+
+// One of the rules that fired, so that what others make of its absence is seen.
+std::optional<Way> without_a_rule(const Way& way, const RandomGraph& random, const Program& program) {
+  std::vector<std::string> fired;
+  for (const RewriteReport::Line& line : program.source().report.lines)
+    if (line.reason.empty() && std::find(fired.begin(), fired.end(), line.rule) == fired.end())
+      fired.push_back(line.rule);
+  if (fired.empty()) return std::nullopt;
+  std::string rule = Random(random.graph.nodes().size()).pick(fired);
+  Way without = way;
+  without.name += " without " + rule;
+  without.options.emplace_back("passes.skip", std::vector<std::string>{rule});
+  return without;
+}
+
+// "", or how this way is wrong; `next`: a way that follows from it. `is_asked`: else it is for what follows only.
+std::string check_way(const Way& way, const RandomGraph& random, const Meanings& meanings,
+                      const std::shared_ptr<Env>& env, bool is_asked, std::optional<Way>& next) {
+  auto program = compiled(way, random, meanings, env);
+  if (!program.ok()) return is_asked ? failed("it does not compile", program.status()) : "";
+  next = without_a_rule(way, random, **program);
+  return is_asked ? check_runs(way, random, meanings, **program) : "";
+}
+
+std::string check_programs(const RandomGraph& random, const Meanings& meanings, const std::shared_ptr<Env>& env,
+                           const std::string& only) {
+  std::vector<Way> ways(std::begin(kWays), std::end(kWays));
+  for (size_t i = 0; i < ways.size(); i++) {
+    Way way = ways[i];
+    if (!only.starts_with(way.name) && !only.empty()) continue;
+    std::optional<Way> next;
+    std::string wrong =
+        guarded([&] { return check_way(way, random, meanings, env, only.empty() || only == way.name, next); });
+    if (!wrong.empty()) return way.name + ": " + wrong;
+    if (next && i < 2) ways.push_back(*next);  // of those that are on the cpu
+  }
+  return "";
+}
+
+// ---- all of it ----
+
+std::string wrong_with(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally,
+                       const std::string& only = "") {
+  Status status = verify(random.graph);
+  std::string wrong = status.ok() ? check_text(random.graph) : failed("verifier", status);
+  if (only == "text" || only == "verifier") return wrong;
+  tally.graphs++;
+  std::vector<Meaning> runs;
+  for (size_t run = 0; run < random.runs.size(); run++)
+    if (auto meaning = Meaning::of(random, run); meaning.ok()) runs.push_back(std::move(*meaning));
+  tally.evaluated += !runs.empty();
+  tally.runs += runs.size();
+  for (Bounds bounds : {Bounds::kError, Bounds::kClamp}) {
+    Meanings meanings;
+    for (Meaning& meaning : runs)
+      if (meaning.bounds() == bounds) meanings.push_back(&meaning);
+    if (meanings.empty()) continue;
+    if (wrong.empty()) wrong = check_transforms(random, meanings, only);
+    if (wrong.empty()) wrong = check_programs(random, meanings, env, only);
+  }
+  return wrong;
+}
+
+std::string kind_of(const std::string& wrong) {
+  return wrong.substr(0, wrong.find(':'));
 }
 
 }  // namespace
 
 std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally) {
-  Status status = verify(random.graph);
-  std::string wrong = status.ok() ? check_text(random.graph) : failed("verifier", status);
-  tally.graphs++;
-  if (auto meaning = Meaning::of(random); meaning.ok()) {
-    tally.evaluated++;
-    if (wrong.empty()) wrong = check_transforms(random, *meaning);
-    if (wrong.empty()) wrong = check_programs(random, *meaning, env);
-  }
-  return wrong.empty() ? "" : wrong + "\n" + print(random.graph);
+  std::string wrong = wrong_with(random, env, tally);
+  return wrong.empty() ? "" : wrong + "\n" + contents_text(random) + print(random.graph);
 }
 
-std::string check_random_graphs(uint64_t seed, double seconds, Tally& tally) {
-  using Clock = std::chrono::steady_clock;
-  auto env = Env::create({.threads = 2});
-  if (!env.ok()) return failed("no env", env.status());
-  auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (std::string wrong; Clock::now() < end; seed++) {
-    tally.seed = seed;
-    wrong = check_graph(random_graph(seed, op_table()), *env, tally);
-    if (!wrong.empty()) return "seed " + std::to_string(seed) + ": " + wrong;
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact) {
+  for (size_t run = 0; run < random.runs.size(); run++) {
+    auto meaning = Meaning::of(random, run);
+    if (!meaning.ok()) continue;
+    if (std::string wrong = difference_of(other, random, *meaning, exact); !wrong.empty()) return wrong;
   }
   return "";
+}
+
+static std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally) {
+  std::string wrong = wrong_with(random, env, tally);
+  if (wrong.empty()) return "";
+  Tally aside;
+  std::string kind = kind_of(wrong);
+  auto fails = [&](const RandomGraph& smaller) { return kind_of(wrong_with(smaller, env, aside, kind)) == kind; };
+  RandomGraph smallest = shrunk(random, fails);
+  std::string small = check_graph(smallest, env, aside);
+  return small.empty() ? "(not twice) " + wrong + "\n" + print(random.graph) : small;
+}
+
+std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally) {
+  tally.seed = seed;
+  std::string wrong = check_and_shrink(random_graph(seed, op_table()), env, tally);
+  return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong;
 }
 
 }  // namespace rlx::test

@@ -15,11 +15,14 @@ struct Tally {
   uint64_t graphs = 0;
   uint64_t seed = 0;       // of the graph of now
   uint64_t evaluated = 0;  // the interpreter gave results for it, so that transforms and programs were compared
+  uint64_t runs = 0;       // at how many sizes
 };
 
 // "", or what does not hold, and the graph.
 std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
-// The graphs of seeds from `seed` on, until the time is over or one fails.
-std::string check_random_graphs(uint64_t seed, double seconds, Tally& tally);
+// "", or where another graph is not what a random one means, at its sizes: a guard that fails where that one runs, too.
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact);
+// As check_graph, of the graph of a seed; one that fails is cut down first.
+std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 
 }  // namespace rlx::test
