@@ -77,6 +77,7 @@ class Graph {
 
   const std::string& name() const { return name_; }
   const OpTable& table() const { return *table_; }
+  const Graph* around() const { return around_; }
   const OpInfo& info(Op op) const { return table_->info(op); }
   const OpInfo& info(const Node& node) const { return table_->info(node.op); }
 

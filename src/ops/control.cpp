@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but
-// for those that its own contents decide: no output of a loop may depend on these, and for `if` they are fresh outside.
+// Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but for
+// those that its own contents decide, and those that the carries of a `while` bring. Outside an `if` and a `while` both
+// are fresh symbols.
 #include "ops/control.h"
 
 #include <algorithm>
@@ -30,11 +31,35 @@ static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
   return found;
 }
 
+std::vector<std::string> carried_symbols(const Graph& body, size_t carries, const std::vector<std::string>& known) {
+  std::vector<std::string> carried, own = own_symbols(body);
+  for (size_t i = 0; i < std::min(carries, body.inputs().size()); i++)
+    for (const Dim& dim : body.node(body.inputs()[i]).out[0].dims) {
+      const std::string* name = dim.symbol_name();
+      if (name && !among(known, *name) && !among(own, *name) && !among(carried, *name)) carried.push_back(*name);
+    }
+  return carried;
+}
+
 // ---- inference: a sub-graph against what it is given ----
 
+static std::vector<std::string> known_symbols(const Graph& graph) {
+  std::vector<std::string> known;
+  for (const Graph* it = &graph; it; it = it->around())
+    for (const auto& [symbol, range] : it->symbols()) known.push_back(symbol);
+  return known;
+}
+
+static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) {
+  return dim.symbol_name() && among(carried, *dim.symbol_name());
+}
+
+// `carried` may stand for sizes of the graph's own.
 // Those that it declares and does not use are nobody's business.
-static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph) {
+static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph,
+                            const std::vector<std::string>& carried) {
   std::vector<std::string> own = own_symbols(graph);
+  own.insert(own.end(), carried.begin(), carried.end());
   std::set<std::string> used;
   auto use = [&](const std::string& symbol) { used.insert(symbol); };
   for (const Node& node : graph.nodes()) visit_symbols(node, use);
@@ -51,7 +76,9 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
   return {};
 }
 
-static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got) {
+// Dims of `formal` that carries bring are not compared.
+static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
+                         const ValueType& formal = {}, const std::vector<std::string>& carried = {}) {
   if (expected.dtype != got.dtype || expected.rank() != got.rank())
     return args
         .fail(got.dtype == expected.dtype ? Code::kShape : Code::kDtype,
@@ -59,21 +86,24 @@ static Status check_type(InferArgs& args, const std::string& what, const ValueTy
         .with("expected", text_of(expected))
         .with("got", text_of(got));
   for (size_t i = 0; i < got.rank(); i++)
-    RLX_TRY(args.same(expected.dims[i], got.dims[i], format("{}, axis {}", what, i)));
+    if (i >= formal.rank() || !is_carried(formal.dims[i], carried))
+      RLX_TRY(args.same(expected.dims[i], got.dims[i], format("{}, axis {}", what, i)));
   return {};
 }
 
 // The sub-graph takes exactly these values.
-static Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given) {
+static Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given,
+                           const std::vector<std::string>& carried = {}) {
   const Graph& graph = *args.attrs.graph(attr);
   std::string name = "'" + std::string(attr) + "'";
   if (graph.inputs().size() != given.size())
     return args.fail(Code::kInvalidArgument,
                      format("{} takes {} inputs, not {}", name, graph.inputs().size(), given.size()));
-  RLX_TRY(check_symbols(args, name, graph));
+  RLX_TRY(check_symbols(args, name, graph, carried));
   for (size_t i = 0; i < given.size(); i++) {
     const ValueType& formal = graph.node(graph.inputs()[i]).out[0];
-    RLX_TRY(check_type(args, name + ", input '" + graph.leaf_name(graph.inputs()[i]) + "'", given[i], formal));
+    RLX_TRY(check_type(args, name + ", input '" + graph.leaf_name(graph.inputs()[i]) + "'", given[i], formal, formal,
+                       carried));
   }
   return {};
 }
@@ -178,19 +208,52 @@ Status infer_if(InferArgs& args) {
 
 // ---- while, scan ----
 
+// Carries whose dims a trip may change: outside, each such dim is a fresh symbol, as far as the body's goes.
+static Status join_carried(InferArgs& args, const std::vector<std::string>& carried) {
+  const Graph& body = *args.attrs.graph("body");
+  std::vector<std::string> names = args.attrs.has("symbols") ? args.attrs.strs("symbols") : std::vector<std::string>();
+  size_t next = 0;
+  for (size_t i = 0; i < args.out.size(); i++) {
+    const ValueType &formal = body.node(body.inputs()[i]).out[0], &got = body.type(body.outputs()[i].value);
+    std::string what = "'body', output '" + body.outputs()[i].name + "' (a carry)";
+    RLX_TRY(check_type(args, what, args.out[i], got, formal, carried));
+    std::vector<std::string> own = own_symbols(body);
+    own.insert(own.end(), carried.begin(), carried.end());
+    for (size_t axis = 0; axis < formal.rank(); axis++) {
+      if (!is_carried(formal.dims[axis], carried)) {
+        if (mentions(got.dims[axis], own))
+          return args.fail(Code::kShape, format("{}, axis {}: the size {} may differ from trip to trip", what,
+                                                axis, got.dims[axis]));
+        continue;
+      }
+      if (next == names.size()) names.push_back(fresh_symbol(args.graph, "while"));
+      Interval before = args.graph.declared_range(args.out[i].dims[axis]), inside = body.declared_range(formal.dims[axis]);
+      RLX_TRY(
+          args.graph.declare_symbol(names[next], {std::max<int64_t>(0, std::min(before.lo, inside.lo)), inside.hi}));
+      args.out[i].dims[axis] = Dim::symbol(names[next++]);
+    }
+  }
+  args.attrs = args.attrs.with("symbols", std::move(names));
+  return {};
+}
+
 Status infer_while(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
   size_t carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
     return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
-  for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given));
+  std::vector<std::string> known = known_symbols(args.graph), carried;
+  for (const char* attr : {"cond", "body"}) {
+    carried = carried_symbols(*args.attrs.graph(attr), carries, known);
+    RLX_TRY(check_inputs(args, attr, given, carried));
+  }
   RLX_TRY(check_output_count(args, "cond", 1));
   RLX_TRY(check_output_count(args, "body", carries));
   const Graph& cond = *args.attrs.graph("cond");
   RLX_TRY(check_type(args, "'cond', output '" + cond.outputs()[0].name + "'", {DType::kBool, {}},
                      cond.type(cond.outputs()[0].value)));
   args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
-  return check_carries(args, args.out);
+  return carried.empty() ? check_carries(args, args.out) : join_carried(args, carried);
 }
 
 // The number of steps: the size that all xs share, or `length` where there are none.
@@ -257,16 +320,19 @@ Status eval_if(EvalArgs& args) {
   return {};
 }
 
-Status eval_while(EvalArgs& args) {
-  const Graph &cond = *args.attrs.graph("cond"), &body = *args.attrs.graph("body");
-  std::vector<Tensor> values = RLX_TRY(copies(args.in));
-  int64_t most = args.attrs.i64("max_trips");
+Result<std::vector<Tensor>> while_trips(const Attrs& attrs, std::vector<Tensor> values, const RunBody& run) {
+  int64_t most = attrs.i64("max_trips");
   for (int64_t trip = 0; most < 0 || trip < most; trip++) {
-    std::vector<Tensor> proceed = RLX_TRY((*args.run)(cond, values));
+    std::vector<Tensor> proceed = RLX_TRY(run(*attrs.graph("cond"), values));
     if (!*proceed[0].as<bool8>()) break;
-    std::vector<Tensor> next = RLX_TRY((*args.run)(body, values));
+    std::vector<Tensor> next = RLX_TRY(run(*attrs.graph("body"), values));
     std::move(next.begin(), next.end(), values.begin());
   }
+  return values;
+}
+
+Status eval_while(EvalArgs& args) {
+  std::vector<Tensor> values = RLX_TRY(while_trips(args.attrs, RLX_TRY(copies(args.in)), *args.run));
   for (size_t i = 0; i < args.out.size(); i++) RLX_TRY(copy_out(args, i, values[i]));
   return {};
 }

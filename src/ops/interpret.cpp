@@ -94,6 +94,23 @@ class Walk {
     std::vector<Tensor> given;
     for (size_t i = 1; i < node.in.size(); i++) given.push_back(value(node.in[i]));
     values_[index] = RLX_TRY(run_sub_graph(branch, given, lookup(), params_, options_));
+    return bind_results(index, node);
+  }
+
+  // Carries may come to other sizes than they began with.
+  Status run_while(uint32_t index, const Node& node) {
+    std::vector<Tensor> given;
+    for (Value in : node.in) given.push_back(value(in));
+    RunBody run = [this](const Graph& body, std::span<const Tensor> inputs) {
+      return run_sub_graph(body, inputs, lookup(), params_, options_);
+    };
+    std::vector<Tensor> results = RLX_TRY(while_trips(node.attrs, std::move(given), run));
+    results.resize(node.out.size());
+    values_[index] = std::move(results);
+    return bind_results(index, node);
+  }
+
+  Status bind_results(uint32_t index, const Node& node) {
     for (size_t i = 0; i < node.out.size(); i++)
       for (size_t axis = 0; axis < node.out[i].rank(); axis++)
         if (const std::string* symbol = node.out[i].dims[axis].symbol_name())
@@ -103,6 +120,7 @@ class Walk {
 
   Status run_primitive(uint32_t index, const Node& node) {
     if (node.op == Op::kIf) return run_if(index, node);
+    if (node.op == Op::kWhile && node.attrs.has("symbols")) return run_while(index, node);
     std::vector<Operand> in(std::max(node.in.size(), graph_.info(node).signature.in.size()));
     for (size_t i = 0; i < node.in.size(); i++)
       if (present(node.in[i])) in[i] = Operand::of(value(node.in[i]));
@@ -163,6 +181,22 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
   for (const auto& [symbol, range] : graph.symbols())
     if (std::find(own.begin(), own.end(), symbol) == own.end())
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
+  // What is not known around it comes with a carry.
+  for (size_t i = 0; i < inputs.size(); i++)
+    for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
+      const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();
+      if (!name || std::find(own.begin(), own.end(), *name) != own.end()) continue;
+      int64_t now = inputs[i].dims()[axis];
+      auto [known, is_new] = sizes.emplace(*name, now);
+      Interval range = graph.symbol_range(*name);
+      if (known->second != now)
+        return Status(Code::kShape,
+                      "the size '" + *name + "' is " + std::to_string(known->second) + " and " + std::to_string(now))
+            .with("value", *name);
+      if (is_new && (now < range.lo || now > range.hi))
+        return Status(Code::kRange, "the size '" + *name + "' = " + std::to_string(now) + " is outside its range")
+            .with("value", *name);
+    }
   return Walk(graph, params, options, std::move(sizes)).run(inputs);
 }
 

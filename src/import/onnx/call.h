@@ -36,6 +36,7 @@ struct OnnxValue {
   const TensorProto* initializer = nullptr;  // not read yet
   bool is_weight = false;                    // an initializer: large ones become params
   bool refused = false;                      // made by a node that cannot be imported
+  size_t level = 0;                          // of sub-graphs that run as bodies: that of the graph of `value`
 };
 
 // An ONNX attribute that is a number and the attribute of ours that it becomes.

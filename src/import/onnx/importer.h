@@ -12,6 +12,14 @@
 
 namespace rlx::onnx {
 
+// A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
+struct BodyGraph {
+  Graph graph;
+  std::vector<Value> outputs;                     // not added yet
+  std::vector<OnnxValue*> captures;               // what the last inputs stand for, in order
+  Result<std::shared_ptr<const Graph>> finish();  // with these outputs
+};
+
 class Importer {
  public:
   Importer(const Source& source, const ModelProto& model, Imported& out, bool with_weights)
@@ -24,6 +32,10 @@ class Importer {
   Result<Tensor> read(const TensorProto& proto) { return reader_.read(proto); }
   // The nodes of a branch in a scope of its own; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
+  // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
+  // out is captured by those between, when their node asks for it.
+  Result<BodyGraph> body_graph(const GraphProto& graph, std::span<const ValueType> inputs,
+                               std::span<OnnxValue* const> captures);
 
  private:
   Status check_opsets();
@@ -35,6 +47,8 @@ class Importer {
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
   Result<Value> add_param(const OnnxValue& value);
+  Result<Value> capture(OnnxValue& value);
+  Status fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body);
   Status add_outputs(const GraphProto& graph);
   Status define(std::string_view name, OnnxValue value);
   Result<OnnxValue*> find(std::string_view name);
@@ -48,8 +62,14 @@ class Importer {
   Imported& out_;
   bool with_weights_;
   std::vector<Scope> scopes_;
-  std::vector<std::pair<std::string, size_t>> refused_;  // why, and how many nodes
-  std::string first_refused_;                            // a node's name
+  struct Level {
+    std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
+    std::vector<OnnxValue*> captures;
+  };
+  std::vector<Level> levels_;                                  // of bodies that are being built
+  std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes
+  std::vector<std::pair<std::string, size_t>> refused_;        // why, and how many nodes
+  std::string first_refused_;                                  // a node's name
 };
 
 }  // namespace rlx::onnx

@@ -121,6 +121,7 @@ Status Importer::add_outputs(const GraphProto& graph) {
 
 Status Importer::define(std::string_view name, OnnxValue value) {
   value.name = name;
+  value.level = levels_.size();
   if (name.empty()) return Status(Code::kData, "ONNX model: a value without a name");
   if (!scopes_.back().emplace(name, std::move(value)).second)
     return Status(Code::kData, "ONNX model: the value '" + std::string(name) + "' is defined twice")
@@ -170,25 +171,37 @@ static Expr expr_of(const Sizes& sizes, Builder& builder) {
 }
 
 Result<Value> Importer::add_param(const OnnxValue& value) {
-  if (auto known = out_.graph.find_leaf(value.name)) return *known;
-  Value param = RLX_TRY(out_.graph.add_param(value.name, value.type.dtype, value.type.dims));
-  out_.weights.emplace_back(value.name, value.tensor);
-  return param;
+  std::string name(value.name);
+  while (true) {  // branches may use one name for two things
+    auto [known, is_new] = weights_.emplace(name, value.tensor.data());
+    if (is_new) out_.weights.emplace_back(name, value.tensor);
+    if (known->second == value.tensor.data()) break;
+    name += "'";
+  }
+  if (auto known = out_.graph.find_leaf(name)) return *known;
+  return out_.graph.add_param(name, value.type.dtype, value.type.dims);
 }
 
 Expr Importer::expr(OnnxValue& value, Builder& builder) {
   auto literal = [&] { return value.tensor ? builder.constant(value.tensor) : expr_of(*value.sizes, builder); };
   if (&builder.graph() != &out_.graph) return literal();
-  if (value.value != kInvalid) return builder.wrap(value.value);
+  bool is_here = value.level == levels_.size();
+  if (value.value != kInvalid) {
+    if (is_here) return builder.wrap(value.value);
+    auto input = capture(value);
+    return input.ok() ? builder.wrap(*input) : builder.fail(std::move(input).status());
+  }
+  Value made;
   bool is_large = value.is_weight && value.tensor.count() > kMaxLiteral && is_weight_type(value.type.dtype);
   if (with_weights_ && is_large) {
     auto param = add_param(value);
     if (!param.ok()) return builder.fail(std::move(param).status());
-    value.value = *param;
+    made = *param;
   } else {
-    value.value = literal().value();
+    made = literal().value();
   }
-  return builder.wrap(value.value);
+  if (is_here) value.value = made;  // another graph makes its own
+  return builder.wrap(made);
 }
 
 // ---- nodes ----

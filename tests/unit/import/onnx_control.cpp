@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branches and loops of ONNX: their bodies read whatever is around them, at any level, and become closed graphs.
+#include "onnx_maker.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+using onnx::Maker;
+
+static Tensor truth(bool value) {
+  Tensor tensor = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  *reinterpret_cast<uint8_t*>(tensor.data()) = value;
+  return tensor;
+}
+
+static Tensor count(int64_t value) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
+  tensor.as<int64_t>()[0] = value;
+  return tensor;
+}
+
+static Tensor row(std::initializer_list<float> values) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::array{static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<float>());
+  return tensor;
+}
+
+// All outputs on the CPU, one after another.
+static std::vector<float> run(const Maker& model, const std::vector<Tensor>& in) {
+  auto imported = model.import();
+  EXPECT_TRUE(imported.ok()) << imported.status().message();
+  if (!imported.ok()) return {};
+  auto weights = std::make_shared<Weights>();
+  for (auto& [name, tensor] : imported->weights) EXPECT_TRUE(weights->put(name, tensor).ok());
+  auto program = Program::compile(env_with(1), imported->graph, weights, nullptr, {});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  if (!program.ok()) return {};
+  auto results = (*program)->run({}, in, {}, (*program)->slots(SlotKind::kOutput).size());
+  EXPECT_TRUE(results.ok()) << results.status().message();
+  std::vector<float> numbers;
+  if (results.ok())
+    for (const Tensor& tensor : *results)
+      numbers.insert(numbers.end(), tensor.as<float>(), tensor.as<float>() + tensor.count());
+  return numbers;
+}
+
+using Numbers = std::vector<float>;
+
+TEST(onnx_control, branches_that_the_run_chooses_read_values_of_two_levels_around_them) {
+  Maker plus, minus, yes, no, model(13);
+  plus.node("Add", {"x", "twice"}, {"sum"}).output("sum");
+  minus.node("Sub", {"mine", "twice"}, {"difference"}).output("difference");
+  yes.node("Mul", {"x", "x"}, {"mine"});
+  yes.node("If", {"q"}, {"inner"}, {Maker::attr("then_branch", plus), Maker::attr("else_branch", minus)})
+      .output("inner");
+  no.node("Neg", {"x"}, {"negative"}).output("negative");
+  model.input("x", 1, {"2"}).input("p", 9, {}).input("q", 9, {}).node("Add", {"x", "x"}, {"twice"});
+  model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  Tensor x = row({3, 5});
+  EXPECT_EQ(run(model, {x, truth(true), truth(true)}), (Numbers{9, 15}));
+  EXPECT_EQ(run(model, {x, truth(true), truth(false)}), (Numbers{3, 15}));
+  EXPECT_EQ(run(model, {x, truth(false), truth(true)}), (Numbers{-3, -5}));
+}
+
+TEST(onnx_control, a_loop_counts_its_trips_and_obeys_its_condition) {
+  Maker body, model(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
+  body.node("Add", {"v", "step"}, {"v2"}).node("ReduceMax", {"v2"}, {"top"}, {Maker::attr("keepdims", 0)});
+  body.node("Less", {"top", "limit"}, {"more"}).output("more").output("v2");
+  model.input("x", 1, {"2"}).input("trips", 7, {}).input("limit", 1, {}).node("Add", {"x", "x"}, {"step"});
+  model.node("Loop", {"trips", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  Tensor limit = noise({});
+  limit.as<float>()[0] = 20;
+  EXPECT_EQ(run(model, {row({1, 2}), count(3), limit}), (Numbers{7, 14}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(0), limit}), (Numbers{1, 2}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(9), limit}), (Numbers{11, 22}));
+}
+
+TEST(onnx_control, a_loop_of_known_trips_stacks_what_it_gives) {
+  Maker body, model(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
+  body.node("Identity", {"c"}, {"c2"}).node("Mul", {"v", "w"}, {"v2"}).node("Neg", {"v2"}, {"row"});
+  body.f32("w", {2}, {2, 3}).output("c2").output("v2").output("row");
+  model.input("x", 1, {"2"}).i64("three", {}, {3});
+  model.node("Loop", {"three", "", "x"}, {"y", "rows"}, {Maker::attr("body", body)}).output("y").output("rows");
+  EXPECT_EQ(run(model, {row({1, 1})}), (Numbers{8, 27, -2, -3, -4, -9, -8, -27}));
+}
+
+TEST(onnx_control, a_scan_walks_the_rows_of_its_input) {
+  Maker body, model(13);
+  body.input("s", 1, {"2"}).input("x", 1, {"2"});
+  body.node("Add", {"s", "x"}, {"sum"}).node("Mul", {"sum", "far"}, {"y"}).output("sum").output("y");
+  model.input("s", 1, {"2"}).input("xs", 1, {"3", "2"}).node("Neg", {"s"}, {"far"});
+  model.node("Scan", {"s", "xs"}, {"last", "ys"}, {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1)});
+  model.output("last").output("ys");
+  Tensor xs = *Tensor::create(DType::kF32, std::array<int64_t, 2>{3, 2});
+  for (int i = 0; i < 6; i++) xs.as<float>()[i] = static_cast<float>(i);
+  EXPECT_EQ(run(model, {row({1, 2}), xs}), (Numbers{7, 11, -1, -6, -3, -12, -7, -22}));
+}
+
+}  // namespace rlx
