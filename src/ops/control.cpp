@@ -5,8 +5,8 @@
 #include "ops/control.h"
 
 #include <algorithm>
-#include <set>
 #include <cstring>
+#include <set>
 
 #include "ops/eval.h"
 #include "ops/index.h"
@@ -222,12 +222,13 @@ static Status join_carried(InferArgs& args, const std::vector<std::string>& carr
     for (size_t axis = 0; axis < formal.rank(); axis++) {
       if (!is_carried(formal.dims[axis], carried)) {
         if (mentions(got.dims[axis], own))
-          return args.fail(Code::kShape, format("{}, axis {}: the size {} may differ from trip to trip", what,
-                                                axis, got.dims[axis]));
+          return args.fail(Code::kShape,
+                           format("{}, axis {}: the size {} may differ from trip to trip", what, axis, got.dims[axis]));
         continue;
       }
       if (next == names.size()) names.push_back(fresh_symbol(args.graph, "while"));
-      Interval before = args.graph.declared_range(args.out[i].dims[axis]), inside = body.declared_range(formal.dims[axis]);
+      Interval before = args.graph.declared_range(args.out[i].dims[axis]),
+               inside = body.declared_range(formal.dims[axis]);
       RLX_TRY(
           args.graph.declare_symbol(names[next], {std::max<int64_t>(0, std::min(before.lo, inside.lo)), inside.hi}));
       args.out[i].dims[axis] = Dim::symbol(names[next++]);
