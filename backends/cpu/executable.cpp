@@ -235,6 +235,10 @@ Status CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const
   if (only_slots && !state.has_fixed && !state.is_unsized) return {};
   auto sized_end = state.dirty.begin() + plan_->first_run_step;
   bool sized = state.is_unsized || std::find(state.dirty.begin(), sized_end, 1) != sized_end;
+  // A loop over sizes is no step that is encoded, so no size marks it.
+  if (!args.changed_sizes.empty())
+    sized |= std::any_of(stops_.begin(), stops_.end(),
+                         [&](Stop stop) { return stop.is_control && stop.step < plan_->first_run_step; });
   encode_dirty(args, state);
   if (sized) {
     state.is_unsized = true;  // until they are computed, in this run or the next

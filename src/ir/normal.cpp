@@ -32,8 +32,7 @@ Result<Axes> checked_axes(const Axes& given, size_t rank) {
   for (int64_t axis : given) {
     int64_t normal = RLX_TRY(checked_axis(axis, rank));
     if (std::find(axes.begin(), axes.end(), normal) != axes.end())
-      return Status(Code::kInvalidArgument, format("axis {} is named twice", normal))
-          .with("got", std::to_string(axis));
+      return Status(Code::kInvalidArgument, format("axis {} is named twice", normal)).with("got", std::to_string(axis));
     axes.push_back(normal);
   }
   return axes;
@@ -126,8 +125,7 @@ class Normaliser {
   Status cut(size_t i, int64_t rank) {
     if (axis(i) == rank) return {};  // behind the last axis
     if (auto normal = checked_axis(axis(i), static_cast<size_t>(rank)); normal.ok()) return set(i, *normal);
-    return Status(Code::kRange,
-                  format("axis {} is outside 0..{}", axis(i), rank))
+    return Status(Code::kRange, format("axis {} is outside 0..{}", axis(i), rank))
         .with("expected", format("{}..{}", -rank, rank))
         .with("got", std::to_string(axis(i)));
   }
@@ -146,8 +144,8 @@ class Normaliser {
 
   Status perm(size_t i, size_t rank) {
     if (axes(i).size() != rank)
-      return Status(Code::kOption, format("'{}' names {} axes of a value of rank {}",
-                                          std::string(info_.attrs[i].name), axes(i).size(), rank));
+      return Status(Code::kOption, format("'{}' names {} axes of a value of rank {}", std::string(info_.attrs[i].name),
+                                          axes(i).size(), rank));
     return set(i, RLX_TRY(checked_axes(axes(i), rank)));
   }
 
@@ -159,8 +157,7 @@ class Normaliser {
   static Status expect_length(const AttrDef& def, const AttrValue& value, size_t count, const char* what) {
     size_t got = length_of(value);
     if (got == count) return {};
-    return Status(Code::kOption,
-                  format("'{}' needs one entry per {}: {}, not {}", def.name, what, count, got))
+    return Status(Code::kOption, format("'{}' needs one entry per {}: {}, not {}", def.name, what, count, got))
         .with("expected", std::to_string(count))
         .with("got", std::to_string(got));
   }
@@ -208,8 +205,8 @@ class Normaliser {
     if (known.is(0)) return Status(Code::kShape, "-1 beside a size of 0 has no one answer");
     auto exact = exact_div(total, known);
     if (!exact && total.is_literal() && known.is_literal())
-      return Status(Code::kShape, format("the number of elements, {}, is no multiple of the other sizes, {}",
-                                         total, known))
+      return Status(Code::kShape,
+                    format("the number of elements, {}, is no multiple of the other sizes, {}", total, known))
           .with("got", known.text());
     *open = exact ? *exact : floor_div(total, known);
     return set(i, std::move(sizes));

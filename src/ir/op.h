@@ -86,7 +86,7 @@ struct OpInfo {
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
   Fuse fuse = Fuse::kNever;
-  ViewFn view = nullptr;  // of a primitive that is kView: how its result lies in the bytes of its input
+  ViewFn view = nullptr;   // of a primitive that is kView: how its result lies in the bytes of its input
   FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
   InferFn infer = nullptr;
   EvalFn eval = nullptr;            // set for a primitive

@@ -10,8 +10,7 @@ namespace rlx {
 
 Status infer_fft(InferArgs& args) {
   for (int64_t axis : args.attrs.i64s("axes"))
-    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)],
-                            format("the length of axis {}", axis)));
+    RLX_TRY(args.require_le(1, args.dims()[static_cast<size_t>(axis)], format("the length of axis {}", axis)));
   args.out[0].dims = args.dims();
   return {};
 }

@@ -39,9 +39,7 @@ static Result<std::vector<Dim>> window_counts(InferArgs& args) {
   const Attrs& attrs = args.attrs;
   for (std::string_view name : {"pad_lo", "pad_hi"})
     for (const Dim& pad : attrs.dims(name))
-      if (args.graph.range(pad).lo < 0)
-        return args.fail(Code::kOption,
-                         format("'{}' may be negative: {}", name, pad));
+      if (args.graph.range(pad).lo < 0) return args.fail(Code::kOption, format("'{}' may be negative: {}", name, pad));
   std::vector<Dim> counts;
   for (size_t i = 0; i < args.rank(); i++) {
     Dim padded = args.dims()[i] + attrs.dims("pad_lo")[i] + attrs.dims("pad_hi")[i];

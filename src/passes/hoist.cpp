@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/facts.h"
 #include "passes/body_copy.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
 #include "plan/control.h"
-#include "ir/facts.h"
 
 namespace rlx {
 
@@ -42,8 +42,7 @@ class Invariants {
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
       bool is_fixed = facts_.phase(i) != Phase::kResident && cannot_fail(body.info(node), node);
-      for (Value input : node.in)
-        is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
+      for (Value input : node.in) is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
       visit_symbols(node, [&](const std::string& name) { is_fixed &= known.contains(name); });
       if (is_fixed && !node.in.empty()) fixed_[i] = moves_[i] = true;
     }

@@ -182,10 +182,10 @@ class Grouping {
   const Graph& graph_;
   Facts facts_;
   PassContext& context_;
-  std::vector<uint32_t> region_;                      // by node: the root of its region
-  std::vector<std::vector<uint32_t>> members_;        // by root
-  std::vector<size_t> inputs_;                        // by root: at most so many
-  std::vector<bool> stands_;                          // by root
+  std::vector<uint32_t> region_;                // by node: the root of its region
+  std::vector<std::vector<uint32_t>> members_;  // by root
+  std::vector<size_t> inputs_;                  // by root: at most so many
+  std::vector<bool> stands_;                    // by root
   std::vector<Node> made_;                      // by root: the region, of those that stand
 };
 

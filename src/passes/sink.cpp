@@ -3,11 +3,11 @@
 // the body: there it stays resident, and its readers find it packed.
 #include <algorithm>
 
+#include "ir/facts.h"
 #include "passes/body_copy.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
 #include "plan/control.h"
-#include "ir/facts.h"
 
 namespace rlx {
 

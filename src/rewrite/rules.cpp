@@ -37,8 +37,10 @@ static int depth_of(const Pattern& pattern) {
   return deepest + (is_product ? 2 : counts);  // factors may stand in a tree
 }
 
-RuleSet::RuleSet(std::initializer_list<Family> families) {
+RuleSet::RuleSet(std::initializer_list<Family> families, std::initializer_list<Family> after) {
   for (Family add : families) add(*this);
+  is_after_ = true;
+  for (Family add : after) add(*this);
 }
 
 void RuleSet::add(Rule rule, const std::vector<Op>& anchors, int depth) {
@@ -48,6 +50,7 @@ void RuleSet::add(Rule rule, const std::vector<Op>& anchors, int depth) {
     if (anchors_.size() <= index) anchors_.resize(index + 1);
     anchors_[index].rules.push_back(rules_.back().get());
     anchors_[index].depth = std::max(anchors_[index].depth, depth);
+    anchors_[index].starts |= !is_after_;
   }
   deepest_ = std::max(deepest_, depth);
 }
@@ -69,6 +72,11 @@ void RuleSet::add(Grade grade, std::string name, const std::vector<Op>& anchors,
 std::span<const Rule* const> RuleSet::at(Op op) const {
   auto index = static_cast<size_t>(op);
   return index < anchors_.size() ? std::span<const Rule* const>(anchors_[index].rules) : std::span<const Rule* const>();
+}
+
+bool RuleSet::starts_at(Op op) const {
+  auto index = static_cast<size_t>(op);
+  return index < anchors_.size() && anchors_[index].starts;
 }
 
 int RuleSet::depth(Op op) const {

@@ -30,7 +30,9 @@ class RuleSet {
  public:
   using Family = void (*)(RuleSet&);
   RuleSet() = default;
-  RuleSet(std::initializer_list<Family> families);  // NOLINT: { add_norm_rules, add_activation_rules }
+  // `after`: rules that put in order what the others leave, on a graph that was in that order before. Where none of the
+  // others has an anchor there is nothing to do.
+  RuleSet(std::initializer_list<Family> families, std::initializer_list<Family> after = {});  // NOLINT: a list of them
 
   // The pattern's root says where it is anchored. `replacement` is instantiated on the bindings.
   void add(Grade grade, std::string name, Pattern pattern, Pattern replacement);
@@ -40,7 +42,8 @@ class RuleSet {
            int depth = 3);
 
   std::span<const Rule* const> at(Op op) const;
-  int depth(Op op) const;  // how far below a node of this op its rules look; casts and views count nothing
+  bool starts_at(Op op) const;  // one of the first has its anchor there
+  int depth(Op op) const;       // how far below a node of this op its rules look; casts and views count nothing
   int depth() const { return deepest_; }
   std::vector<std::string_view> names() const;
 
@@ -48,12 +51,14 @@ class RuleSet {
   struct Anchor {
     std::vector<const Rule*> rules;
     int depth = 0;
+    bool starts = false;
   };
   void add(Rule rule, const std::vector<Op>& anchors, int depth);
 
   std::vector<std::unique_ptr<Rule>> rules_;
   std::vector<Anchor> anchors_;  // by op
   int deepest_ = 0;
+  bool is_after_ = false;  // while `after` is added
 };
 
 // Which rules fired where, and which nearly did.

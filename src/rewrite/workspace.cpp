@@ -37,7 +37,7 @@ Result<Graph> Workspace::run() {
 
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
   auto is_concerned = [&](const Node& node) {
-    return !rules.at(node.op).empty() || (options.expands && !graph.info(node).primitive());
+    return rules.starts_at(node.op) || (options.expands && !graph.info(node).primitive());
   };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_concerned)) return drop_dead(std::move(graph));
   return Workspace(std::move(graph), rules, options).run();

@@ -238,7 +238,9 @@ bool Draw::are_small(size_t first) const {
 // ---- contents ----
 
 Tensor Draw::contents(const ValueType& type, size_t run) {
-  return random_tensor(random, type.dtype, *sizes_of(type.dims, run));
+  auto sizes = sizes_of(type.dims, run);
+  // A size that is found in the run alone is no size of an input: the run will say so.
+  return random_tensor(random, type.dtype, sizes ? *sizes : Dims(std::vector<int64_t>(type.rank(), 0)));
 }
 
 void Draw::fill_params(const Graph& of, RandomGraph& made) {

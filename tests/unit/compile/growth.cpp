@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiling a graph costs grows as the graph does. Work is counted, not time: visits of nodes and attempts of rules
-// a node must not grow with the number of nodes.
+// What compiling a graph costs grows as the graph does. Work is counted, not time: visits of nodes and attempts of
+// rules a node must not grow with the number of nodes.
 #include "compile/compile.h"
 #include "tests/unit/programs.h"
 
