@@ -165,6 +165,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   for (auto* list : {&step.in, &step.out})
     for (const Access& it : *list)
       if (it.dtype != DType::kNone && is_slot(it.base))
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): nothing is read there
         state.probe_bases[it.base].host =
             reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(args.bases[it.base].host) + distance(it.base));
   RunArgs elsewhere = args;

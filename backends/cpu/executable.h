@@ -36,7 +36,7 @@ class CpuExecutable : public Executable {
   bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   class Operands;
   StepView view_of(uint32_t index, const Operands& operands, const RunArgs&) const;
-  void note_uses(uint32_t step);
+  void note_uses(uint32_t index);
   bool decides_sizes(uint32_t step) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;

@@ -39,6 +39,7 @@ class Walk {
       case Op::kMul: return scaled(node, out) || softcapped(node, out);
       case Op::kAdd: return masked_by_sum(node, out);
       case Op::kWhere: return masked_by_choice(node, out);
+      case Op::kCast: return is_widening(node) && scores(in(node, 0), out);
       default: return false;
     }
   }
@@ -49,6 +50,11 @@ class Walk {
     return false;
   }
   Expr in(const Node& node, size_t i) const { return m_.builder().wrap(node.in[i]); }
+  // Between halves and f32, either way: attention is computed wide and rounded once.
+  bool is_widening(const Node& node) const {
+    DType from = m_.graph().type(node.in[0]).dtype, to = node.out[0].dtype;
+    return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+  }
   std::optional<double> splat(Expr x) const { return m_.splat(x); }
 
   // matmul(q, kt): k is kt with its last two axes exchanged
@@ -81,7 +87,7 @@ class Walk {
       for (size_t k = out.biases.size(); k < inner.biases.size(); k++) inner.biases[k] = inner.biases[k] * *s;
       if (inner.softcap != 0 && out.softcap == 0) return miss("a scale outside the softcap");
       if (inner.masks.size() > out.masks.size()) {
-        if (!(*s > 0) || !is_fill(inner.fill * *s)) return miss("a scale that makes a mask no mask");
+        if (!(*s > 0) || !is_fill(inner.fill * *s, DType::kF32)) return miss("a scale that makes a mask no mask");
         inner.fill *= *s;
       }
       inner.scale *= *s;
@@ -148,7 +154,7 @@ class Walk {
   bool masked_by_choice(const Node& node, Scores& out) {
     for (size_t i = 1; i < 3; i++) {
       auto fill = splat(in(node, 3 - i));
-      if (!fill || !is_fill(*fill)) continue;
+      if (!fill || !is_fill(*fill, node.out[0].dtype)) continue;
       Scores inner = out;
       if (!scores(in(node, i), inner) || !same_fill(*fill, inner)) return false;
       inner.masks.push_back(i == 1 ? in(node, 0) : logical_not(in(node, 0)));
@@ -174,7 +180,7 @@ class Walk {
     const Node& node = m_.node(term);
     if (node.op != Op::kWhere) return std::nullopt;
     auto fill = splat(in(node, 2));
-    if (!fill || !is_fill(*fill)) return std::nullopt;
+    if (!fill || !is_fill(*fill, term.dtype())) return std::nullopt;
     if (splat(in(node, 1)) == 0) return Disguised{in(node, 0), Expr(), *fill};
     return std::isinf(*fill) ? std::optional(Disguised{in(node, 0), in(node, 1), *fill}) : std::nullopt;
   }
@@ -186,7 +192,8 @@ class Walk {
     for (size_t i = 0; i < 2; i++) {
       auto fill = splat(in(product, i));
       const Node& rest = m_.node(in(product, 1 - i));
-      if (!fill || !is_fill(*fill) || std::isinf(*fill) || rest.op != Op::kSub || splat(in(rest, 0)) != 1) continue;
+      if (!fill || !is_fill(*fill, term.dtype()) || std::isinf(*fill) || rest.op != Op::kSub || splat(in(rest, 0)) != 1)
+        continue;
       const Node& number = m_.node(in(rest, 1));
       if (number.op == Op::kCast && m_.graph().type(number.in[0]).dtype == DType::kBool)
         return Disguised{in(number, 0), Expr(), *fill};
@@ -202,13 +209,14 @@ class Walk {
     for (int64_t i = 0; i < tensor->count(); i++) {
       double element = element_as_f64(*tensor, i);
       if (element == 0) continue;
-      if (!is_fill(element) || (fill != 0 && element != fill)) return std::nullopt;
+      if (!is_fill(element, term.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
       fill = element;
     }
     return fill != 0 ? std::optional(Disguised{equal(term, 0.0), Expr(), fill}) : std::nullopt;
   }
 
-  static bool is_fill(double value) { return value <= -1e9; }
+  // So low that no score comes near it; f16 holds nothing lower than -65504.
+  static bool is_fill(double value, DType dtype) { return value <= (dtype == DType::kF16 ? -6e4 : -1e9); }
   // Whether a mask of this fill may join the others as a boolean.
   static bool same_fill(double fill, Scores& out) {
     if (out.keeps_floats) return false;
@@ -364,8 +372,15 @@ void align(Masks& masks, const Dim& queries, const Dim& keys, NamedAttrs& attrs)
 
 // ---- the rule ----
 
+// Rounded to halves, or as it was.
+Expr before_rounding(const Match& m, Expr p) {
+  bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.is_inner(p);
+  return rounds ? m.input(p, 0) : p;
+}
+
 // p = softmax(scores), or that with its NaN rows zeroed: where(p = p, p, 0)
 Expr probabilities(const Match& m, Expr p, bool& guarded) {
+  p = before_rounding(m, p);
   const Node& node = m.node(p);
   guarded = node.op == Op::kWhere;
   if (!guarded) return p;
@@ -378,8 +393,8 @@ Expr probabilities(const Match& m, Expr p, bool& guarded) {
 
 // Whether nothing else reads the probabilities; in where(p = p, p, 0) three nodes do.
 bool is_consumed(const Match& m, Expr p, bool guarded) {
-  if (!m.is_inner(m.in(0))) return false;
-  return !guarded || (m.is_inner(m.input(m.in(0), 0)) && m.is_inner(p));
+  if (!m.is_inner(m.in(0)) || (guarded && !m.is_inner(m.input(m.in(0), 0)))) return false;
+  return p.value() == m.in(0).value() || m.is_inner(p);
 }
 
 std::string_view empty_row(const Scores& scores, bool guarded) {

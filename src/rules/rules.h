@@ -14,6 +14,7 @@ void add_mask_rules(RuleSet& rules);        // comparisons of positions, index t
 // Composites: run by `fuse`, in this order.
 void add_activation_rules(RuleSet& rules);
 void add_norm_rules(RuleSet& rules);
+void add_half_rules(RuleSet& rules);  // wide composites between casts of halves: beside what forms them
 void add_rope_rules(RuleSet& rules);
 void add_score_rules(RuleSet& rules);  // scores, links absorbed one by one, up to attention
 void add_attention_layout_rules(RuleSet& rules);
