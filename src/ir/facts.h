@@ -65,7 +65,7 @@ class Facts {
   void extend();               // to the nodes that have been added to the graph
   void shorten(size_t nodes);  // to these, as the graph was rolled back
   // An input has become a value of which more is known: whether more is known of the node's values now.
-  bool find_again(uint32_t node);
+  bool find_again(uint32_t index);
   bool knows_more(Value value);  // than nothing, besides its phase
 
   Phase phase(uint32_t node) const { return phases_[node]; }
@@ -80,7 +80,7 @@ class Facts {
  private:
   Phase phase_of(const Node& node) const;
   const ValueFacts& of(Value value);
-  void find(uint32_t node);
+  void find(uint32_t index);
 
   const Graph& graph_;
   std::vector<Phase> phases_;                       // by node

@@ -122,7 +122,7 @@ class Graph {
   // A node whose types are known, as those of a copy are. The verifier infers them again.
   Value append(Node node);
   // The same for a leaf of another graph, a constant or a plain node, on inputs of this one.
-  Value append_copy(const Graph& from, uint32_t node, std::vector<Value> in);
+  Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // under which the types stay
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type

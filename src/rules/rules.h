@@ -24,4 +24,11 @@ void add_gate_rules(RuleSet& rules);  // gated_act, residual + norm
 void add_sibling_rules(RuleSet& rules);       // products of one left operand: run by `merge-siblings`
 void add_scalar_chain_rules(RuleSet& rules);  // (x * c1) * c2: run by `simplify` only, after `fuse`
 
+// All of them, for tests: a rule that no golden shows is not known to work.
+inline constexpr RuleSet::Family kRuleFamilies[] = {
+    add_view_rules, add_arithmetic_rules, add_mask_rules,         add_activation_rules,       add_norm_rules,
+    add_half_rules, add_rope_rules,       add_score_rules,        add_attention_layout_rules, add_linear_rules,
+    add_gate_rules, add_sibling_rules,    add_scalar_chain_rules,
+};
+
 }  // namespace rlx

@@ -3,7 +3,8 @@
 //
 //   ir/        one graph, printed as it is parsed
 //   verify/    graphs that are refused, `---` between them, each with `; error: COLUMN: MESSAGE` on the offending line
-//   others     `; pass: NAME` in the header, a graph, `---`, and the graph that the pass makes of it
+//   others     `; pass: NAME` in the header, a graph, `---`, the rules that fired, and the graph that the pass makes of
+//   it
 //
 // A file is right if it equals what it would be written as. With RLX_BLESS=1 it is written (`./dev bless`).
 #include <gtest/gtest.h>
@@ -11,10 +12,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "rules/rules.h"
 #include "tests/support/transforms.h"
 
 namespace rlx {
@@ -106,13 +109,26 @@ static std::string verify_form(const std::string& text) {
   return result;
 }
 
+static std::set<std::string> fired_rules(const RewriteReport& report) {
+  std::set<std::string> fired;
+  for (const RewriteReport::Line& line : report.lines)
+    if (line.reason.empty()) fired.insert(line.rule);
+  return fired;
+}
+
 static std::string pass_form(const std::string& text) {
   std::string header = header_of(text);
   const test::Transform* transform = test::find_transform(pass_of(header));
   if (!transform) return header + "failed: the header names no pass\n";
   auto before = parse(sections_of(text)[0]);
   std::string result = header + printed(before) + kSeparator;
-  return before.ok() ? result + printed(transform->run(*before)) : result;
+  if (!before.ok()) return result;
+  RewriteReport report;
+  auto after = transform->run(*before, Bounds::kError, &report);
+  std::set<std::string> fired = fired_rules(report);
+  std::string list;
+  for (const std::string& rule : fired) list += (list.empty() ? "; rules: " : ", ") + rule;
+  return result + list + (list.empty() ? "" : "\n") + printed(after);
 }
 
 // ---- the walk ----
@@ -149,6 +165,19 @@ TEST(golden_files, stand_in_every_folder) {
   for (const char* folder : {"ir", "verify", "decompose", "canonicalize", "fold", "fuse", "merge-siblings", "expand",
                              "simplify", "regions", "dce"})
     EXPECT_FALSE(fs::is_empty(fs::path(kFolder) / folder)) << folder;
+}
+
+TEST(golden_files, show_every_rule_at_work) {
+  std::set<std::string> shown;
+  for (const std::string& file : golden_files())
+    for (const std::string& line : lines_of(read(fs::path(kFolder) / file)))
+      if (constexpr std::string_view kKey = "; rules: "; line.starts_with(kKey)) {
+        std::istringstream list(line.substr(kKey.size()));
+        for (std::string rule; std::getline(list, rule, ',');) shown.insert(rule.substr(rule.find_first_not_of(' ')));
+      }
+  RuleSet rules;
+  for (RuleSet::Family add : kRuleFamilies) add(rules);
+  for (std::string_view rule : rules.names()) EXPECT_TRUE(shown.contains(std::string(rule))) << rule;
 }
 
 }  // namespace rlx

@@ -52,6 +52,7 @@ constexpr Transform kTransforms[] = {
     {"decompose", decompose_composites, Grade::kExact, false},
     {"canonicalize", canonicalize, Grade::kClose, true},
     {"canonicalize.strict", canonicalize, Grade::kExact, true},
+    {"canonicalize.fast", canonicalize, Grade::kFast, true},
     {"fold", fold_constants, Grade::kExact, true},
     {"fold.strict", fold_constants, Grade::kExact, true},
     {"branches", inline_branches, Grade::kExact, false},
@@ -71,8 +72,9 @@ constexpr Transform kTransforms[] = {
 
 }  // namespace
 
-Result<Graph> Transform::run(const Graph& graph, Bounds bounds) const {
+Result<Graph> Transform::run(const Graph& graph, Bounds bounds, RewriteReport* report) const {
   PassContext context;
+  context.report = report;
   context.checks_indices = bounds == Bounds::kError;
   context.math = math;
   if (has_kernels) context.refuses = [](const Facts&, Value) { return std::string(); };

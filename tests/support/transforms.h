@@ -19,7 +19,7 @@ struct Transform {
 
   bool exact() const { return math == Grade::kExact; }  // results keep every bit; else they keep their meaning
   // For runs with these bounds: where an index out of range fails the run, a guard may fail it instead.
-  Result<Graph> run(const Graph& graph, Bounds bounds = Bounds::kError) const;
+  Result<Graph> run(const Graph& graph, Bounds bounds = Bounds::kError, RewriteReport* report = nullptr) const;
 };
 std::span<const Transform> transforms();
 const Transform* find_transform(std::string_view name);  // null: no such transform
