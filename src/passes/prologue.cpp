@@ -56,13 +56,25 @@ class Cone {
 
 }  // namespace
 
+// A param or constant that is read as it is: nothing is computed, and nothing kept under what computes it.
+static Piece leaf_piece(const Resident& resident, const Indices& params) {
+  const Graph& graph = resident.scope->graph;
+  Piece piece{.is_leaf = true};
+  if (graph.node(resident.value).op == Op::kParam)
+    piece.params.push_back(params.at(graph.leaf_name(resident.value.node)));
+  return piece;
+}
+
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
   const Graph& graph = lowered.graph;
   Indices params;
   for (uint32_t i = 0; i < graph.params().size(); i++) params.emplace(graph.leaf_name(graph.params()[i]), i);
   std::vector<Piece> pieces;
-  for (const Resident& resident : lowered.residents)
-    pieces.push_back(RLX_TRY(Cone(resident.scope->graph, params).take(resident.value)));
+  for (const Resident& resident : lowered.residents) {
+    const Graph& scope = resident.scope->graph;
+    bool is_plain = !resident.kernel && scope.info(scope.node(resident.value)).is(kLeaf);
+    pieces.push_back(is_plain ? leaf_piece(resident, params) : RLX_TRY(Cone(scope, params).take(resident.value)));
+  }
   return pieces;
 }
 

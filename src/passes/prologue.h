@@ -10,9 +10,10 @@
 namespace rlx {
 
 struct Piece {
-  std::shared_ptr<const Graph> body;  // its params are those it reads; one output
-  std::vector<uint32_t> params;       // their indices among the params of the program
-  bool is_leaf = false;               // a param or constant itself: nothing is computed
+  std::shared_ptr<const Graph>
+      body;                      // its params are those it reads; one output; null for a leaf that is read as it is
+  std::vector<uint32_t> params;  // their indices among the params of the program
+  bool is_leaf = false;          // a param or constant itself: nothing is computed
 };
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered);

@@ -36,7 +36,7 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
-static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+static Result<std::shared_ptr<const Plan>> make(const std::shared_ptr<const Lowered>& lowered, const UpperSizes& upper,
                                                 bool is_body) {
   auto plan = std::make_shared<Plan>();
   plan->lowered = lowered;
@@ -54,7 +54,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> l
 }
 
 Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
-  return make(std::move(lowered), upper, true);
+  return make(lowered, upper, true);
 }
 
 // The names of all sizes, those of bodies too.
@@ -70,7 +70,7 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> low
   for (const auto& [name, size] : upper)
     if (!names.contains(name))
       return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
-  return make(std::move(lowered), upper, false);
+  return make(lowered, upper, false);
 }
 
 }  // namespace rlx

@@ -22,7 +22,7 @@ class Steps {
   void place();      // offsets of buffers and scratch in the arena, and of values that depend on sizes alone
 
  private:
-  Status add(uint32_t node);
+  Status add(uint32_t index);
   void add_output_copies();
   void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
   void finish(Step step);

@@ -221,15 +221,15 @@ void Workspace::enqueue_above(uint32_t node) {
   walk_++;
   std::vector<Seen> seen{{node, 0, 0}};
   for (size_t at = 0; at < seen.size(); at++) {
-    auto [below, distance, free] = seen[at];
-    uses_.all_of(below, [&](uint32_t user, uint32_t) {
+    const Seen below = seen[at];
+    uses_.all_of(below.node, [&](uint32_t user, uint32_t) {
       if (stamps_[user] == walk_) return true;
       stamps_[user] = walk_;
       Op op = graph_.node(user).op;
-      if (rules_.depth(op) > distance) enqueue(user);
-      bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && free < kMostFree;
-      int next = distance + !is_free;
-      if (next < rules_.depth()) seen.push_back({user, next, free + is_free});
+      if (rules_.depth(op) > below.distance) enqueue(user);
+      bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMostFree;
+      int next = below.distance + !is_free;
+      if (next < rules_.depth()) seen.push_back({user, next, below.free + is_free});
       return true;
     });
   }

@@ -145,7 +145,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
       replacements.emplace_back(old, other);
   const std::string& name = graph_.node(node).name;
   if (!name.empty() && graph_.node(replacement.value()).name.empty()) graph_.set_name(replacement.value(), name);
-  commit(std::move(replacements), mark);
+  commit(replacements, mark);
   return true;
 }
 
@@ -175,7 +175,7 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
-void Workspace::commit(std::vector<Replacement> replacements, const Graph::Mark& mark) {
+void Workspace::commit(const std::vector<Replacement>& replacements, const Graph::Mark& mark) {
   changed_ = true;
   for (const auto& [old, made] : replacements) {
     lower_position(made.node, states_[old.node].position);
@@ -222,7 +222,7 @@ Status Workspace::expand(uint32_t index) {
     options_.report->lines.push_back({std::string(options_.pass), "decompose", graph_.describe(index), {}});
   std::vector<Replacement> replacements;
   for (uint32_t i = 0; i < outputs.size(); i++) replacements.emplace_back(Value{index, i}, outputs[i].value());
-  commit(std::move(replacements), mark);
+  commit(replacements, mark);
   return {};
 }
 

@@ -69,11 +69,11 @@ class Workspace {
   bool is_allowed(const Rule& rule) const;
   bool try_rule(const Rule& rule, uint32_t node);
   std::string refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const;
-  Status expand(uint32_t node);
+  Status expand(uint32_t index);
   Graph finish();
 
   // Transactions.
-  void commit(std::vector<Replacement> replacements, const Graph::Mark& mark);
+  void commit(const std::vector<Replacement>& replacements, const Graph::Mark& mark);
   void roll_back(const Graph::Mark& mark);
   bool closes_cycle(const Replacement& replacement) const;
 

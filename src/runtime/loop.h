@@ -21,9 +21,9 @@ class Loop {
   Status run_while(const RunScope& scope);
   Status run_scan(const RunScope& scope);
 
-  Status begin();               // operands and results as they lie now; the bodies take over what is around them
-  Status prepare(size_t body);  // before a trip: the places and sizes of its inputs
-  Status trip(size_t body, const RunScope& scope);
+  Status begin();                // operands and results as they lie now; the bodies take over what is around them
+  Status prepare(size_t index);  // before a trip: the places and sizes of its inputs
+  Status trip(size_t index, const RunScope& scope);
   std::byte* target(size_t carry, bool odd) const;
   void finish_carries();  // copies what does not lie where the result does
   Status tell_sizes();
