@@ -103,10 +103,6 @@ Result<Dim> parse_dim(std::string_view text);
 
 // The axis that `axis` means among `rank` of them, one below 0 counting from the end, or RLX_E_RANGE.
 Result<int64_t> checked_axis(int64_t axis, size_t rank);
-// The axis that a legal `axis` means.
-constexpr size_t normal_axis(int64_t axis, size_t rank) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
-}
 
 // What two dims that are neither equal nor a literal 1 come to where they have to agree, or why they do not.
 using AgreeFn = FunctionRef<Result<Dim>(const Dim& a, const Dim& b)>;

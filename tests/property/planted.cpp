@@ -52,7 +52,7 @@ std::optional<Range> unbounded_range(const Graph& graph, Value value, int depth)
     return Range{element_as_i64(*tensor, 0), element_as_i64(*tensor, 0)};
   }
   if (node.op == Op::kIota) {
-    const Dim& dim = node.out[0].dims[normal_axis(node.attrs.i64("axis"), node.out[0].rank())];
+    const Dim& dim = node.out[0].dims[static_cast<size_t>(node.attrs.i64("axis"))];
     if (!dim.is_literal() || dim.literal() == 0) return std::nullopt;
     return Range{0, dim.literal() - 1};
   }

@@ -112,7 +112,7 @@ Expr view_chain(Draw& draw, Builder& builder) {
         break;
       }
       default: {
-        auto at = static_cast<size_t>(normal_axis(axis, x.rank()));
+        auto at = static_cast<size_t>(*checked_axis(axis, x.rank()));
         if (!x.dim(axis).is_literal() || x.dim(axis).literal() < 2) break;
         Dim half = x.dims()[at].literal() / 2;
         x = concat(std::array{slice(x, axis, 0, half), slice(x, axis, half, x.dim(axis))}, axis);
