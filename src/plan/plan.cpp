@@ -36,25 +36,26 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
-static Result<std::shared_ptr<const Plan>> make(const std::shared_ptr<const Lowered>& lowered, const UpperSizes& upper,
+static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> given, const UpperSizes& upper,
                                                 bool is_body) {
   auto plan = std::make_shared<Plan>();
-  plan->lowered = lowered;
+  plan->lowered = std::move(given);
+  const Lowered& lowered = *plan->lowered;
   plan->is_body = is_body;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
   sizes.id(0);  // the shift of whatever has none
   RLX_TRY(set_slots(*plan, sizes));
-  Buffers buffers(*lowered, *plan, sizes);
+  Buffers buffers(lowered, *plan, sizes);
   RLX_TRY(buffers.add_all());
-  Steps steps(*lowered, *plan, sizes, buffers, upper);
+  Steps steps(lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
   steps.place();
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
 Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
-  return make(lowered, upper, true);
+  return make(std::move(lowered), upper, true);
 }
 
 // The names of all sizes, those of bodies too.
@@ -70,7 +71,7 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> low
   for (const auto& [name, size] : upper)
     if (!names.contains(name))
       return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
-  return make(lowered, upper, false);
+  return make(std::move(lowered), upper, false);
 }
 
 }  // namespace rlx

@@ -182,6 +182,11 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[made.node].pins++;  // until all of them are in place
     acquire(made.node);
   }
+  for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++) {
+    if (!graph_.info(graph_.node(node)).names_sizes) continue;
+    states_[node].pins++;  // it may decide a size in the place of what it stands for, whether anyone reads it or not
+    acquire(node);
+  }
   first_new_ = static_cast<uint32_t>(mark.nodes);
   for (const auto& [old, made] : replacements) replace(old, made);
   first_new_ = UINT32_MAX;

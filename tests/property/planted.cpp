@@ -98,17 +98,6 @@ std::optional<Graph> forget_rounding(const Graph& graph) {
   });
 }
 
-// Axes that count from the end are taken for none.
-std::optional<Graph> compose_raw_axes(const Graph& graph) {
-  return replaced(graph, [&](Builder& builder, uint32_t index, const Values& in) -> Expr {
-    const Node& node = graph.node(index);
-    if (node.op != Op::kTranspose || !node_of(graph, node.in[0], Op::kTranspose)) return {};
-    const auto& perm = node.attrs.i64s("perm");
-    if (std::all_of(perm.begin(), perm.end(), [](int64_t axis) { return axis >= 0; })) return {};
-    return builder.wrap(in[0]);
-  });
-}
-
 // The body's outputs, computed in the graph around it.
 Result<Values> inlined(Graph& to, const Graph& body, const Values& in) {
   std::vector<Values> map(body.nodes().size());
@@ -219,7 +208,6 @@ std::span<const Planted> planted_faults() {
       {"a comparison of integers that wrap, decided as if they did not", true, compare_without_wrapping},
       {"x / c as a product with an infinite 1 / c", true, multiply_by_inverse},
       {"a rounding between two casts left out", true, forget_rounding},
-      {"axes that count from the end taken for none", true, compose_raw_axes},
       {"a trip of a loop that its condition forbids", true, peel_unasked},
       {"a scan in the wrong direction", true, scan_forward},
       {"a guard of a rule that declined", true, keep_guard_of_declined},
