@@ -136,6 +136,11 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   return {heads.join(y), reshape(lse, {lse.dim(0), lse.dim(1), lse.dim(2)})};
 }
 
+// Scores are a note on a value, for the rules that make attention: they are that value.
+Outputs decompose_scores(const Inputs& in, const Attrs&) {
+  return {in[0]};
+}
+
 // ---- rope ----
 
 // A table [S, R/2] or [B, S, R/2] so that it broadcasts against x with or without its head axis in front of S.

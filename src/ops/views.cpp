@@ -72,4 +72,27 @@ std::optional<Strided> view_slice(const ViewArgs& args) {
   return result;
 }
 
+std::vector<AxisRun> reshape_runs(std::span<const Dim> from, std::span<const Dim> to) {
+  std::vector<AxisRun> runs;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    AxisRun run{i, i, j, j};
+    Dim left = 1, right = 1;
+    if (i < from.size()) left = from[i++];
+    if (j < to.size()) right = to[j++];
+    // Grow the side that divides the other until both products agree.
+    while (!(left == right)) {
+      if (i < from.size() && (exact_div(right, left) || j == to.size()))
+        left *= from[i++];
+      else if (j < to.size())
+        right *= to[j++];
+      else
+        return {};
+    }
+    run.from_end = i, run.to_end = j;
+    runs.push_back(run);
+  }
+  return runs;
+}
+
 }  // namespace rlx

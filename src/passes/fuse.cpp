@@ -10,14 +10,23 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   static const RuleSet kStages[] = {
       RuleSet({add_norm_rules, add_activation_rules, add_half_rules}),
       RuleSet({add_rope_rules, add_half_rules}),
-      RuleSet({add_score_rules, add_half_rules}, {add_view_rules}),
+      RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
       RuleSet({add_attention_layout_rules}, {add_view_rules}),
       RuleSet({add_gate_rules}),
       RuleSet({add_linear_rules}, {add_view_rules}),
   };
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
-  for (const RuleSet& rules : kStages) graph = RLX_TRY(rewrite(std::move(graph), rules, options));
+  // What only a stage knows is not for the next: scores that no attention took are the value that they stand for.
+  RewriteOptions end = context.rewrite_options("fuse");
+  end.expands = [](const Facts& facts, Value value) {
+    return facts.graph().info(facts.graph().node(value)).is(kInternal);
+  };
+  static const RuleSet kNoRules;
+  for (const RuleSet& rules : kStages) {
+    graph = RLX_TRY(rewrite(std::move(graph), rules, options));
+    graph = RLX_TRY(rewrite(std::move(graph), kNoRules, end));
+  }
   return graph;
 }
 

@@ -207,6 +207,13 @@ static Expr same_axis_softmax(const Match& m, const Pattern& x, const Pattern& t
   return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});
 }
 
+// softmax(x - max(x)) -> softmax(x), which takes the maximum off itself
+static Expr softmax_unshifted(const Match& m, const Pattern& x, const Pattern& top) {
+  const Axes& axes = m.attrs(top).i64s("axes");
+  if (axes != Axes{m.attrs().i64("axis")}) return m.miss("the maximum is not over the softmax's axis");
+  return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});
+}
+
 void add_arithmetic_rules(RuleSet& rules) {
   rules.add(exact, "times_one", std::vector{Op::kMul, Op::kDiv}, times_one);
   rules.add(fast, "plus_zero", std::vector{Op::kAdd}, plus_zero);
@@ -233,6 +240,8 @@ void add_arithmetic_rules(RuleSet& rules) {
   Pattern top = op(Op::kReduce, {x}).with("fn", std::string("max")).with("keep_dims", int64_t{1});
   Pattern stopped = either({top, op(Op::kStopGradient, {top})});
   Pattern e = exp(x - stopped), total = sum(e);
+  rules.add(close, "softmax_unshifted", op(Op::kSoftmax, {x - stopped}),
+            [=](const Match& m) { return softmax_unshifted(m, x, top); });
   rules.add(close, "softmax", e / total, [=](const Match& m) { return same_axis_softmax(m, x, top, total); });
 }
 

@@ -1,240 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: from the product with v inwards, each link of the scores' chain is absorbed by one small
-// function, in whatever order the links stand; what is collected on the way becomes attributes and operands.
+// Attention: softmax(scores) v, where the links of the scores' chain have become one op. Masks are put in normal form,
+// as bounds on positions where they are no more than that.
 #include <algorithm>
 #include <cmath>
 
 #include "rules/rules.h"
+#include "rules/scores.h"
 
 namespace rlx {
 
 namespace {
-
-// What the walk from softmax to the product q * k has collected.
-struct Scores {
-  Expr q, k;  // rank 3 or 4, k not transposed
-  double scale = 1;
-  double softcap = 0;
-  std::vector<Expr> masks;     // boolean, true = attend
-  std::vector<Expr> summands;  // those of the masks that were added, as they were
-  bool keeps_floats = false;   // masks that are added stay floats
-  std::vector<Expr> biases;    // added after scale and softcap
-  double fill = NAN;           // what the masks put in place of a score: -inf or a finite number; NAN: no mask yet
-  std::vector<Dim> dims;       // of the scores
-};
-
-class Walk {
- public:
-  explicit Walk(const Match& match) : m_(match) {}
-
-  // Whether `value` is a chain of links that ends in a product of two run-time values.
-  bool scores(Expr value, Scores& out) {
-    if (!value || value.rank() < 3) return false;
-    if (out.dims.empty()) out.dims = value.dims();
-    if (!(value.dims() == out.dims)) return miss("a link changes the shape of the scores");
-    const Node& node = m_.node(value);
-    if (!m_.is_inner(value) && !m_.may_be_repeated(value)) return miss("the scores have another use");
-    switch (node.op) {
-      case Op::kMatmul: return product(node, out);
-      case Op::kMul: return scaled(node, out) || softcapped(node, out);
-      case Op::kAdd: return masked_by_sum(node, out);
-      case Op::kWhere: return masked_by_choice(node, out);
-      case Op::kCast: return is_widening(node) && scores(in(node, 0), out);
-      default: return false;
-    }
-  }
-
- private:
-  bool miss(std::string_view why) {
-    m_.miss(why);
-    return false;
-  }
-  Expr in(const Node& node, size_t i) const { return m_.builder().wrap(node.in[i]); }
-  // Between halves and f32, either way: attention is computed wide and rounded once.
-  bool is_widening(const Node& node) const {
-    DType from = m_.graph().type(node.in[0]).dtype, to = node.out[0].dtype;
-    return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
-  }
-  std::optional<double> splat(Expr x) const { return m_.splat(x); }
-
-  // matmul(q, kt): k is kt with its last two axes exchanged
-  bool product(const Node& node, Scores& out) {
-    Expr q = in(node, 0), kt = in(node, 1);
-    if (m_.is_static(q) || m_.is_static(kt)) return miss("a side of q k' is a constant");
-    if (node.attrs.flag("transpose_a") || q.rank() != kt.rank() || q.rank() > 4) return miss("not a product of heads");
-    for (size_t i = 0; i + 2 < q.rank(); i++) {
-      bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
-      if (!serves_all && !(q.dims()[i] == kt.dims()[i])) return miss("q and k differ in batch or heads");
-    }
-    out.q = q;
-    out.k = kt;
-    if (!node.attrs.flag("transpose_b")) {
-      Axes perm = trailing_axes(0, kt.rank());
-      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-      out.k = transpose(kt, perm);
-    }
-    return true;
-  }
-
-  // scores * s
-  bool scaled(const Node& node, Scores& out) {
-    for (size_t i = 0; i < 2; i++) {
-      auto s = splat(in(node, i));
-      if (!s || !std::isfinite(*s)) continue;
-      Scores inner = out;
-      if (!scores(in(node, 1 - i), inner)) return false;
-      // What lies inside is scaled too; a mask there fills before the scale, which -inf and huge numbers do not notice.
-      for (size_t k = out.biases.size(); k < inner.biases.size(); k++) inner.biases[k] = inner.biases[k] * *s;
-      if (inner.softcap != 0 && out.softcap == 0) return miss("a scale outside the softcap");
-      if (inner.masks.size() > out.masks.size()) {
-        if (!(*s > 0) || !is_fill(inner.fill * *s, DType::kF32)) return miss("a scale that makes a mask no mask");
-        inner.fill *= *s;
-      }
-      inner.scale *= *s;
-      out = inner;
-      return true;
-    }
-    return false;
-  }
-
-  // c * tanh(scores / c)
-  bool softcapped(const Node& node, Scores& out) {
-    for (size_t i = 0; i < 2; i++) {
-      auto cap = splat(in(node, i));
-      Expr bounded = in(node, 1 - i);
-      if (!cap || *cap <= 0 || m_.node(bounded).op != Op::kTanh) continue;
-      Scores inner = out;
-      if (!scores(in(m_.node(bounded), 0), inner)) return false;
-      if (inner.softcap != out.softcap) return miss("one softcap inside another");
-      if (inner.masks.size() != out.masks.size() || inner.biases.size() != out.biases.size())
-        return miss("a mask inside the softcap");
-      inner.scale *= *cap;  // scale holds s1; softcap needs s1 * cap before the division by cap
-      inner.softcap = *cap;
-      out = inner;
-      return true;
-    }
-    return false;
-  }
-
-  // scores + m: a boolean mask if m is one in disguise, else a bias
-  bool masked_by_sum(const Node& node, Scores& out) {
-    for (size_t i = 0; i < 2; i++) {
-      Scores inner = out;
-      Expr term = in(node, 1 - i);
-      if (!scores(in(node, i), inner)) continue;
-      if (!fits(term, out.dims)) return miss("a mask enlarges the scores");
-      std::optional<Disguised> found = disguised(term);
-      if (found && same_fill(found->fill, inner)) {
-        inner.masks.push_back(found->mask);
-        inner.summands.push_back(term);
-        if (found->bias) inner.biases.push_back(found->bias);
-      } else if (splat(term) != 0) {
-        if (found && std::isfinite(found->fill) && !as_floats(inner)) return miss("two masks of finite fills");
-        inner.biases.push_back(term);
-      }
-      out = inner;
-      return true;
-    }
-    return false;
-  }
-
-  // Two finite fills that are added make -inf where both apply, so that such rows share among some keys only: no
-  // boolean says that, and the masks stay the floats that they were.
-  static bool as_floats(Scores& out) {
-    if (out.summands.size() != out.masks.size()) return false;
-    out.biases.insert(out.biases.end(), out.summands.begin(), out.summands.end());
-    out.masks.clear();
-    out.summands.clear();
-    out.fill = NAN;
-    out.keeps_floats = true;
-    return true;
-  }
-
-  // where(M, scores, NEG), where(not M, NEG, scores)
-  bool masked_by_choice(const Node& node, Scores& out) {
-    for (size_t i = 1; i < 3; i++) {
-      auto fill = splat(in(node, 3 - i));
-      if (!fill || !is_fill(*fill, node.out[0].dtype)) continue;
-      Scores inner = out;
-      if (!scores(in(node, i), inner) || !same_fill(*fill, inner)) return false;
-      inner.masks.push_back(i == 1 ? in(node, 0) : logical_not(in(node, 0)));
-      out = inner;
-      return true;
-    }
-    return false;
-  }
-
-  // What a float that is added to the scores says as a mask.
-  struct Disguised {
-    Expr mask, bias;  // where the mask is true
-    double fill;
-  };
-  std::optional<Disguised> disguised(Expr term) const {
-    if (auto found = chosen(term)) return found;
-    if (auto found = complement(term)) return found;
-    return constant_mask(term);
-  }
-
-  // where(M, bias, NEG)
-  std::optional<Disguised> chosen(Expr term) const {
-    const Node& node = m_.node(term);
-    if (node.op != Op::kWhere) return std::nullopt;
-    auto fill = splat(in(node, 2));
-    if (!fill || !is_fill(*fill, term.dtype())) return std::nullopt;
-    if (splat(in(node, 1)) == 0) return Disguised{in(node, 0), Expr(), *fill};
-    return std::isinf(*fill) ? std::optional(Disguised{in(node, 0), in(node, 1), *fill}) : std::nullopt;
-  }
-
-  // (1 - cast(M)) * NEG, M boolean: an integer M may hold more than 0 and 1, and 0 * -inf is NaN
-  std::optional<Disguised> complement(Expr term) const {
-    const Node& product = m_.node(term);
-    if (product.op != Op::kMul) return std::nullopt;
-    for (size_t i = 0; i < 2; i++) {
-      auto fill = splat(in(product, i));
-      const Node& rest = m_.node(in(product, 1 - i));
-      if (!fill || !is_fill(*fill, term.dtype()) || std::isinf(*fill) || rest.op != Op::kSub || splat(in(rest, 0)) != 1)
-        continue;
-      const Node& number = m_.node(in(rest, 1));
-      if (number.op == Op::kCast && m_.graph().type(number.in[0]).dtype == DType::kBool)
-        return Disguised{in(number, 0), Expr(), *fill};
-    }
-    return std::nullopt;
-  }
-
-  // A constant of zeros and one fill.
-  std::optional<Disguised> constant_mask(Expr term) const {
-    const Tensor* tensor = m_.graph().constant(term.value());
-    if (!tensor || is_block(tensor->dtype())) return std::nullopt;
-    double fill = 0;
-    for (int64_t i = 0; i < tensor->count(); i++) {
-      double element = element_as_f64(*tensor, i);
-      if (element == 0) continue;
-      if (!is_fill(element, term.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
-      fill = element;
-    }
-    return fill != 0 ? std::optional(Disguised{equal(term, 0.0), Expr(), fill}) : std::nullopt;
-  }
-
-  // So low that no score comes near it; f16 holds nothing lower than -65504.
-  static bool is_fill(double value, DType dtype) { return value <= (dtype == DType::kF16 ? -6e4 : -1e9); }
-  // Whether a mask of this fill may join the others as a boolean.
-  static bool same_fill(double fill, Scores& out) {
-    if (out.keeps_floats) return false;
-    if (std::isnan(out.fill)) out.fill = fill;
-    return out.fill == fill && (std::isinf(fill) || out.masks.empty());
-  }
-
-  static bool fits(Expr term, const std::vector<Dim>& dims) {
-    if (term.rank() > dims.size()) return false;
-    for (size_t i = 0; i < term.rank(); i++) {
-      const Dim &dim = term.dims()[term.rank() - 1 - i], &target = dims[dims.size() - 1 - i];
-      if (!dim.is(1) && !(dim == target)) return false;
-    }
-    return true;
-  }
-
-  const Match& m_;
-};
 
 // ---- q, k, v ----
 
@@ -252,26 +27,15 @@ Expr ungrouped(const Match& m, Expr k) {
   return reshape(m.builder().wrap(wide.in[0]), {from[0], from[1], from[3], from[4]});
 }
 
-Expr with_head_axis(Expr x) {
-  return x.rank() == 4 ? x : reshape(x, {x.dim(0), 1, x.dim(1), x.dim(2)});
+// Scores of any rank from 3 on as [B, H, queries, keys]: of rank 3 they have one head, of more than 4 many batch axes.
+std::vector<Dim> with_heads(const std::vector<Dim>& scores) {
+  size_t rank = scores.size();
+  Dim heads = rank == 3 ? Dim(1) : scores[rank - 3];
+  return {element_count(std::span(scores).first(rank == 3 ? 1 : rank - 3)), heads, scores[rank - 2], scores[rank - 1]};
 }
 
-Expr conjunction(const std::vector<Expr>& masks) {
-  Expr all;
-  for (Expr mask : masks) all = all ? logical_and(all, mask) : mask;
-  return all;
-}
-
-Expr total(const std::vector<Expr>& biases) {
-  Expr sum;
-  for (Expr bias : biases) sum = sum ? sum + bias : bias;
-  return sum;
-}
-
-// A mask or bias of rank 3 belongs to scores of rank 3: [B*H, Sq, Sk] -> [B*H, 1, Sq, Sk]
-Expr for_rank4(Expr term, size_t rank) {
-  if (!term || rank == 4 || term.rank() < 3) return term;
-  return reshape(term, {term.dim(0), 1, term.dim(1), term.dim(2)});
+Expr with_heads(Expr x, const std::vector<Dim>& heads) {
+  return x.rank() == 4 ? x : reshape(x, {heads[0], heads[1], x.dim(-2), x.dim(-1)});
 }
 
 // ---- masks in normal form ----
@@ -281,7 +45,6 @@ struct Masks {
   std::optional<Dim> right, left;  // allowed only where j <= i + right, j >= i - left
   std::vector<Expr> of_positions;  // the masks that say so
   std::vector<Expr> others;
-  std::vector<Value> seen;
 };
 
 // Of a constant lower triangle: true where j <= i + the result.
@@ -343,15 +106,24 @@ bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& score
   return true;
 }
 
-void take_apart(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
-  if (std::find(out.seen.begin(), out.seen.end(), mask.value()) != out.seen.end()) return;
-  out.seen.push_back(mask.value());
-  const Node& node = m.node(mask);
-  if (node.op == Op::kBitAnd || node.op == Op::kBroadcastTo) {
-    for (Value part : node.in) take_apart(m, m.builder().wrap(part), scores, out);
-  } else if (m.splat(mask) != 1 && !compares_positions(m, mask, scores, out)) {
-    out.others.push_back(mask);
+// A conjunction as its parts, each once.
+Masks parts_of(const Match& m, Expr mask, const std::vector<Dim>& scores) {
+  Masks masks;
+  std::vector<Expr> parts;
+  auto meet = [&](Expr part) {
+    bool is_seen = std::any_of(parts.begin(), parts.end(), [&](Expr seen) { return seen.value() == part.value(); });
+    if (!is_seen) parts.push_back(part);
+  };
+  if (mask) meet(mask);
+  for (size_t at = 0; at < parts.size(); at++) {
+    Expr part = parts[at];
+    if (m.is(part, Op::kBitAnd) || m.is(part, Op::kBroadcastTo)) {
+      for (size_t i = 0; i < m.node(part).in.size(); i++) meet(m.input(part, i));
+    } else if (m.splat(part) != 1 && !compares_positions(m, part, scores, masks)) {
+      masks.others.push_back(part);
+    }
   }
+  return masks;
 }
 
 // Positions as attributes of attention, by whichever alignment makes the bounds numbers; else they stay masks.
@@ -370,7 +142,19 @@ void align(Masks& masks, const Dim& queries, const Dim& keys, NamedAttrs& attrs)
   masks.others.insert(masks.others.end(), masks.of_positions.begin(), masks.of_positions.end());
 }
 
-// ---- the rule ----
+Expr conjunction(const std::vector<Expr>& masks) {
+  Expr all;
+  for (Expr mask : masks) all = all ? logical_and(all, mask) : mask;
+  return all;
+}
+
+// ---- probabilities ----
+
+struct Probabilities {
+  Expr softmax;
+  Expr sinks;               // [H], or absent
+  bool is_guarded = false;  // rows of NaN are zeroed
+};
 
 // Rounded to halves, or as it was.
 Expr before_rounding(const Match& m, Expr p) {
@@ -378,51 +162,77 @@ Expr before_rounding(const Match& m, Expr p) {
   return rounds ? m.input(p, 0) : p;
 }
 
-// p = softmax(scores), or that with its NaN rows zeroed: where(p = p, p, 0)
-Expr probabilities(const Match& m, Expr p, bool& guarded) {
+// where(p = p, p, 0) -> p; else absent
+Expr before_guard(const Match& m, Expr p) {
+  if (!m.is(p, Op::kWhere) || !m.is_inner(p)) return Expr();
+  Expr inner = m.input(p, 1), test = m.input(p, 0);
+  bool tests_nan =
+      m.is(test, Op::kEq) && m.input(test, 0).value() == inner.value() && m.input(test, 1).value() == inner.value();
+  return tests_nan && m.splat(m.input(p, 2)) == 0 && m.is_inner(test) ? inner : Expr();
+}
+
+// A column that holds one number for each head, [1, H, 1, 1] broadcast -> [H]
+Expr numbers_of_heads(const Match& m, Expr column) {
+  if (m.is(column, Op::kBroadcastTo)) column = m.input(column, 0);
+  if (column.rank() < 3 || column.rank() > 4 || !column.dim(-1).is(1) || !column.dim(-2).is(1)) return Expr();
+  if (column.rank() == 4 && !column.dim(0).is(1)) return Expr();
+  return reshape(column, {column.dim(-3)});
+}
+
+// softmax(concat(scores, sinks)) without its last column -> softmax(scores), whose sums count the sinks as well
+Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
+  Expr softmax = m.input(p, 0);
+  if (!m.is(p, Op::kSlice) || !m.is(softmax, Op::kSoftmax) || p.rank() != 4) return Expr();
+  Expr joined = m.input(softmax, 0);
+  if (!m.is(joined, Op::kConcat) || m.node(joined).in.size() != 2 || m.node(joined).attrs.i64("axis") != 3)
+    return Expr();
+  const Attrs& slice = m.node(p).attrs;
+  Expr scores = m.input(joined, 0), column = m.input(joined, 1);
+  bool drops_column = slice.i64s("axes") == Axes{3} && slice.i64s("steps") == Axes{1} &&
+                      slice.dims("starts")[0].is(0) && p.dims() == scores.dims() && column.dim(-1).is(1);
+  if (!drops_column || !m.is_inner(p) || !m.is_inner(softmax) || !m.is_inner(joined)) return Expr();
+  sinks = numbers_of_heads(m, column);
+  return sinks ? scores : Expr();
+}
+
+// What p, which the anchor alone uses, is the softmax of; nullopt if it is none over keys.
+std::optional<Probabilities> probabilities(const Match& m, Expr p, Expr& scores) {
+  Probabilities found;
   p = before_rounding(m, p);
-  const Node& node = m.node(p);
-  guarded = node.op == Op::kWhere;
-  if (!guarded) return p;
-  Expr inner = m.builder().wrap(node.in[1]);
-  const Node& test = m.graph().node(node.in[0]);
-  auto zero = m.splat(m.builder().wrap(node.in[2]));
-  bool tests_nan = test.op == Op::kEq && test.in[0] == inner.value() && test.in[1] == inner.value();
-  return tests_nan && zero && *zero == 0 ? inner : Expr();
+  if (Expr inner = before_guard(m, p)) found.is_guarded = true, p = inner;
+  scores = before_sinks(m, p, found.sinks);
+  if (scores) return found;
+  if (!m.is(p, Op::kSoftmax) || m.node(p).attrs.i64("axis") + 1 != std::ssize(p.dims()) || !m.is_inner(p))
+    return std::nullopt;
+  scores = m.input(p, 0);
+  return found;
 }
 
-// Whether nothing else reads the probabilities; in where(p = p, p, 0) three nodes do.
-bool is_consumed(const Match& m, Expr p, bool guarded) {
-  if (!m.is_inner(m.in(0)) || (guarded && !m.is_inner(m.input(m.in(0), 0)))) return false;
-  return p.value() == m.in(0).value() || m.is_inner(p);
+std::string_view empty_row(const Scores& scores, bool is_guarded) {
+  if (scores.mask && std::isfinite(scores.fill)) return "mean";
+  return is_guarded ? "zero" : "nan";
 }
 
-std::string_view empty_row(const Scores& scores, bool guarded) {
-  if (!std::isnan(scores.fill) && std::isfinite(scores.fill)) return "mean";
-  return guarded ? "zero" : "nan";
-}
+// ---- the rules ----
 
+// matmul(probabilities, v) -> attention(q, k, v)
 Expr form_attention(const Match& m) {
-  bool guarded = false;
-  if (m.in(0).rank() < 3 || m.attrs().flag("transpose_a") || m.attrs().flag("transpose_b")) return Expr();
-  Expr p = probabilities(m, m.in(0), guarded);
-  if (!p || m.node(p).op != Op::kSoftmax) return Expr();
-  const Node& softmax = m.node(p);
-  if (softmax.attrs.i64("axis") + 1 != std::ssize(p.dims())) return m.miss("the softmax is not over keys");
-  if (!is_consumed(m, p, guarded)) return m.miss("the probabilities have another use");
-  Scores s;
-  if (!Walk(m).scores(m.builder().wrap(softmax.in[0]), s)) return m.miss("the scores are no product of q and k");
-  Expr v = m.in(1);
-  if (v.rank() != s.q.rank()) return m.miss("v has another rank than q");
-  std::vector<Dim> dims = m.anchor().dims();
-  Expr q = with_head_axis(s.q), k = with_head_axis(s.k);
-  v = with_head_axis(v);
-  NamedAttrs attrs{{"scale", s.scale}, {"softcap", s.softcap}, {"empty_row", std::string(empty_row(s, guarded))}};
-  Masks masks;
-  for (Expr mask : s.masks) take_apart(m, mask, s.dims, masks);
+  Expr p = m.in(0), v = m.in(1), value;
+  if (p.rank() < 3 || m.attrs().flag("transpose_a") || m.attrs().flag("transpose_b")) return Expr();
+  auto found = probabilities(m, p, value);
+  if (!found) return Expr();
+  auto s = scores_of(m, value);
+  if (!s) return m.miss("the scores are no product of q and k that is used here alone");
+  if (v.rank() != s->q.rank()) return m.miss("v has another rank than q");
+  const std::vector<Dim> dims = m.anchor().dims(), scores = value.dims(), heads = with_heads(scores);
+  Expr q = with_heads(s->q, heads), k = with_heads(s->k, heads);
+  NamedAttrs attrs{
+      {"scale", s->scale}, {"softcap", s->softcap}, {"empty_row", std::string(empty_row(*s, found->is_guarded))}};
+  Masks masks = parts_of(m, s->mask, scores);
   align(masks, q.dim(2), k.dim(2), attrs);
-  Expr mask = for_rank4(conjunction(masks.others), s.q.rank()), bias = for_rank4(total(s.biases), s.q.rank());
-  Expr y = m.builder().op(Op::kAttention, {q, k, v, mask, bias}, attrs);
+  Expr mask = regrouped(conjunction(masks.others), scores, heads), bias = regrouped(s->bias, scores, heads);
+  Expr y =
+      m.builder().op(Op::kAttention, {q, k, with_heads(v, heads), mask, bias, Expr(), Expr(), found->sinks}, attrs);
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 
@@ -438,8 +248,8 @@ Expr shared_heads(const Match& m) {
 
 }  // namespace
 
-void add_score_rules(RuleSet& rules) {
-  rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention, 12);
+void add_attention_rules(RuleSet& rules) {
+  rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention, 8);
   rules.add(exact, "attention_groups", std::vector{Op::kAttention}, shared_heads, 4);
 }
 

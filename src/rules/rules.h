@@ -16,7 +16,8 @@ void add_activation_rules(RuleSet& rules);
 void add_norm_rules(RuleSet& rules);
 void add_half_rules(RuleSet& rules);  // wide composites between casts of halves: beside what forms them
 void add_rope_rules(RuleSet& rules);
-void add_score_rules(RuleSet& rules);  // scores, links absorbed one by one, up to attention
+void add_score_rules(RuleSet& rules);      // the links of attention's scores, absorbed one by one
+void add_attention_rules(RuleSet& rules);  // softmax(scores) v
 void add_attention_layout_rules(RuleSet& rules);
 void add_linear_rules(RuleSet& rules);
 void add_gate_rules(RuleSet& rules);  // gated_act, residual + norm
@@ -26,9 +27,9 @@ void add_scalar_chain_rules(RuleSet& rules);  // (x * c1) * c2: run by `simplify
 
 // All of them, for tests: a rule that no golden shows is not known to work.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
-    add_view_rules, add_arithmetic_rules, add_mask_rules,         add_activation_rules,       add_norm_rules,
-    add_half_rules, add_rope_rules,       add_score_rules,        add_attention_layout_rules, add_linear_rules,
-    add_gate_rules, add_sibling_rules,    add_scalar_chain_rules,
+    add_view_rules,   add_arithmetic_rules, add_mask_rules,    add_activation_rules,   add_norm_rules,
+    add_half_rules,   add_rope_rules,       add_score_rules,   add_attention_rules,    add_attention_layout_rules,
+    add_linear_rules, add_gate_rules,       add_sibling_rules, add_scalar_chain_rules,
 };
 
 }  // namespace rlx

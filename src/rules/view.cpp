@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/views.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -39,34 +40,6 @@ static Expr normal_transpose(const Match& m) {
   return Expr();
 }
 
-// A reshape that splits or merges runs of axes, as groups of (axes before, axes after) with equal products.
-struct Run {
-  size_t from, from_end, to, to_end;
-};
-
-static std::vector<Run> reshape_runs(std::span<const Dim> from, std::span<const Dim> to) {
-  std::vector<Run> runs;
-  size_t i = 0, j = 0;
-  while (i < from.size() || j < to.size()) {
-    Run run{i, i, j, j};
-    Dim left = 1, right = 1;
-    if (i < from.size()) left = from[i++];
-    if (j < to.size()) right = to[j++];
-    // Grow the side that divides the other until both products agree.
-    while (!(left == right)) {
-      if (i < from.size() && (exact_div(right, left) || j == to.size()))
-        left *= from[i++];
-      else if (j < to.size())
-        right *= to[j++];
-      else
-        return {};
-    }
-    run.from_end = i, run.to_end = j;
-    runs.push_back(run);
-  }
-  return runs;
-}
-
 // transpose(reshape(x)) where the reshape only splits, and every run of split axes stays together -> no change; where
 // it merges, and the merged axis is moved whole: transpose(reshape(x)) -> reshape(transpose(x)). That turns 3-D
 // batch*heads back into 4-D.
@@ -75,16 +48,16 @@ static Expr transpose_before_merge(const Match& m) {
   if (!inner) return Expr();
   Expr x = m.builder().wrap(inner->in[0]);
   const std::vector<Dim>& merged = m.in(0).dims();
-  std::vector<Run> runs = reshape_runs(x.dims(), merged);
+  std::vector<AxisRun> runs = reshape_runs(x.dims(), merged);
   bool merges = false;
-  for (const Run& run : runs) {
+  for (const AxisRun& run : runs) {
     if (run.to_end - run.to != 1) return Expr();  // this run splits, or does both
     merges |= run.from_end - run.from > 1;
   }
   if (!merges || runs.size() != merged.size()) return Expr();
   Axes perm;
   for (int64_t axis : m.attrs().i64s("perm")) {
-    const Run& run = runs[static_cast<size_t>(axis)];
+    const AxisRun& run = runs[static_cast<size_t>(axis)];
     for (size_t k = run.from; k < run.from_end; k++) perm.push_back(static_cast<int64_t>(k));
   }
   return reshape(transpose(x, perm), m.anchor().dims());

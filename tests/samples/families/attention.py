@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attention, written query by query from the steps of the op set, and rope."""
+"""attention, written query by query from the steps of the op set, the scores that rules put together, and rope."""
 
 import numpy as np
 
@@ -230,7 +230,19 @@ def ropes(family):
         rope_case(family, numbers("f32", shape, 3), table("f32", range(shape[2]), 2))
 
 
+def scores(family):
+    """The internal op of the rules is the value that it is a note on."""
+    for dtype in F:
+        for other in F:
+            value = numbers(dtype, (1, 2, 3, 3))
+            q, k, bias = (numbers(other, (1, 2, 3, n)) for n in (4, 4, 3))
+            mask = numbers("bool", (3, 3))
+            family.case("scores", [value, q, k], [value], scale=0.5, softcap=2.0)
+            family.case("scores", [value, q, k, mask, bias, bias], [value], fill=-1e9, keeps_floats=True)
+
+
 def add(family):
     check(family)
+    scores(family)
     attentions(family)
     ropes(family)

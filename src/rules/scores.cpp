@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// The links of the scores' chain, one rule each, from the product q k' outwards. A link that would change the order of
+// two others is declined; what was absorbed before it stays.
+#include "rules/scores.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/views.h"
+#include "rules/rules.h"
+
+namespace rlx {
+
+std::optional<Scores> scores_of(const Match& m, Expr value) {
+  if (!value || !m.is(value, Op::kScores) || !m.is_inner(value)) return std::nullopt;
+  const Attrs& attrs = m.node(value).attrs;
+  auto in = [&](size_t i) { return m.input(value, i); };
+  return Scores{in(0),
+                in(1),
+                in(2),
+                in(3),
+                in(4),
+                in(5),
+                attrs.f64("scale"),
+                attrs.f64("softcap"),
+                attrs.f64("fill"),
+                attrs.flag("keeps_floats")};
+}
+
+Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
+  if (!term || term.rank() <= 2 || std::equal(from.begin(), from.end(), to.begin(), to.end())) return term;
+  std::vector<Dim> dims = term.dims(), wide, regrouped;
+  dims.insert(dims.begin(), from.size() - dims.size(), Dim(1));
+  for (const AxisRun& run : reshape_runs(from.first(from.size() - 2), to.first(to.size() - 2))) {
+    bool serves_all = std::all_of(dims.begin() + std::ptrdiff_t(run.from), dims.begin() + std::ptrdiff_t(run.from_end),
+                                  [](const Dim& dim) { return dim.is(1); });
+    for (size_t i = run.from; i < run.from_end; i++) wide.push_back(serves_all ? Dim(1) : from[i]);
+    for (size_t i = run.to; i < run.to_end; i++) regrouped.push_back(serves_all ? Dim(1) : to[i]);
+  }
+  for (std::vector<Dim>* of : {&wide, &regrouped}) of->insert(of->end(), dims.end() - 2, dims.end());
+  return reshape(broadcast_to(reshape(term, dims), wide), regrouped);
+}
+
+namespace {
+
+bool is_held(const Match& m, Expr value) {
+  std::vector<uint32_t> users = m.users(value);
+  return std::any_of(users.begin(), users.end(), [&](uint32_t user) {
+    return m.graph().node(user).op == Op::kScores && m.graph().node(user).in[0] == value.value();
+  });
+}
+
+// The anchor, as these scores; absent where it is held by some already.
+Expr absorbed(const Match& m, const Scores& s) {
+  if (is_held(m, m.anchor())) return Expr();
+  if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
+    return m.miss("a link changes the shape of the scores");
+  return m.builder().op(
+      Op::kScores, {m.anchor(), s.q, s.k, s.mask, s.bias, s.floats},
+      {{"scale", s.scale}, {"softcap", s.softcap}, {"fill", s.fill}, {"keeps_floats", int64_t{s.keeps_floats}}});
+}
+
+// matmul(q, kt) of two values of the run -> scores(q, k): k is kt with its last two axes exchanged
+Expr product(const Match& m) {
+  Expr q = m.in(0), kt = m.in(1);
+  if (m.anchor().rank() < 3 || m.is_static(q) || m.is_static(kt)) return Expr();
+  if (m.attrs().flag("transpose_a") || m.attrs().has("out_dtype") || q.rank() != kt.rank())
+    return m.miss("not a product of heads");
+  for (size_t i = 0; i + 2 < q.rank(); i++) {
+    bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
+    if (!serves_all && !(q.dims()[i] == kt.dims()[i])) return m.miss("q and k differ in batch or heads");
+  }
+  Expr k = kt;
+  if (!m.attrs().flag("transpose_b")) {
+    Axes perm = trailing_axes(0, kt.rank());
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    k = transpose(kt, perm);
+  }
+  return absorbed(m, {.value = m.anchor(), .q = q, .k = k});
+}
+
+// So low that no score comes near it; f16 holds nothing lower than -65504.
+bool is_fill(double value, DType dtype) {
+  return value <= (dtype == DType::kF16 ? -6e4 : -1e9);
+}
+
+// scores * s
+Expr scaled(const Match& m) {
+  for (size_t i = 0; i < 2; i++) {
+    auto factor = m.splat(m.in(i));
+    if (!factor || !std::isfinite(*factor)) continue;
+    auto s = scores_of(m, m.in(1 - i));
+    if (!s) continue;
+    if (s->softcap != 0) return m.miss("a scale outside the softcap");
+    // The mask filled before the scale, which -inf and huge numbers do not notice.
+    if (s->mask && (!(*factor > 0) || !is_fill(s->fill * *factor, DType::kF32)))
+      return m.miss("a scale that makes a mask no mask");
+    s->scale *= *factor;
+    s->fill *= *factor;
+    if (s->bias) s->bias = s->bias * *factor;
+    if (s->floats) s->floats = s->floats * *factor;
+    return absorbed(m, *s);
+  }
+  return Expr();
+}
+
+// scores * t, scores / t, where t is learned, one number for each head -> the scores of q * t, q / t
+Expr scaled_by_heads(const Match& m) {
+  bool divides = m.is(m.anchor(), Op::kDiv);
+  for (size_t i = divides ? 1 : 0; i < 2; i++) {
+    Expr factor = m.in(i);
+    if (!m.is(m.in(1 - i), Op::kScores) || !m.is_static(factor) || m.splat(factor) || factor.rank() < 3) continue;
+    if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
+    auto s = scores_of(m, m.in(1 - i));
+    if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
+    s->q = divides ? s->q / factor : s->q * factor;
+    return absorbed(m, *s);
+  }
+  return Expr();
+}
+
+// c * tanh(scores / c)
+Expr softcapped(const Match& m) {
+  for (size_t i = 0; i < 2; i++) {
+    auto cap = m.splat(m.in(i));
+    Expr bounded = m.in(1 - i);
+    if (!cap || *cap <= 0 || !m.is(bounded, Op::kTanh) || !m.is_inner(bounded)) continue;
+    auto s = scores_of(m, m.input(bounded, 0));
+    if (!s) continue;
+    if (s->softcap != 0) return m.miss("one softcap inside another");
+    if (s->mask || s->bias) return m.miss("a mask inside the softcap");
+    s->scale *= *cap;  // before the division by cap, which the attribute means
+    s->softcap = *cap;
+    return absorbed(m, *s);
+  }
+  return Expr();
+}
+
+// cast(scores) between halves and f32, either way: attention is computed wide and rounded once
+Expr converted(const Match& m) {
+  DType from = m.in(0).dtype(), to = m.anchor().dtype();
+  bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+  auto s = is_wide ? scores_of(m, m.in(0)) : std::nullopt;
+  return s ? absorbed(m, *s) : Expr();
+}
+
+// reshape(scores) that splits and merges batch axes only -> the scores of q and k with their axes so
+Expr with_batch_regrouped(const Match& m) {
+  const std::vector<Dim>& to = m.anchor().dims();
+  if (!m.is(m.in(0), Op::kScores) || to.size() < 3) return Expr();
+  const std::vector<Dim> from = m.in(0).dims();
+  std::span<const Dim> batch = std::span(from).first(from.size() - 2), regroup = std::span(to).first(to.size() - 2);
+  if (!std::equal(from.end() - 2, from.end(), to.end() - 2) || reshape_runs(batch, regroup).empty())
+    return m.miss("a reshape of queries or keys");
+  auto s = scores_of(m, m.in(0));
+  if (!s) return Expr();
+  for (Expr* x : {&s->q, &s->k}) {
+    if (!std::equal(batch.begin(), batch.end(), x->dims().begin(), x->dims().end() - 2))
+      return m.miss("a reshape of heads that share keys");
+    std::vector<Dim> dims(regroup.begin(), regroup.end());
+    dims.insert(dims.end(), x->dims().end() - 2, x->dims().end());
+    *x = reshape(*x, dims);
+  }
+  for (Expr* term : {&s->mask, &s->bias, &s->floats}) *term = regrouped(*term, from, to);
+  return absorbed(m, *s);
+}
+
+// ---- masks ----
+
+// What a float that is added to the scores says as a mask.
+struct Disguised {
+  Expr mask, bias;  // the bias where the mask is true
+  double fill;
+};
+
+// where(M, bias, NEG)
+std::optional<Disguised> chosen(const Match& m, Expr term) {
+  if (!m.is(term, Op::kWhere)) return std::nullopt;
+  auto fill = m.splat(m.input(term, 2));
+  if (!fill || !is_fill(*fill, term.dtype())) return std::nullopt;
+  Expr mask = m.input(term, 0), bias = m.input(term, 1);
+  if (m.splat(bias) == 0) return Disguised{mask, Expr(), *fill};
+  return std::isinf(*fill) ? std::optional(Disguised{mask, bias, *fill}) : std::nullopt;
+}
+
+// (1 - cast(M)) * NEG, M boolean: an integer M may hold more than 0 and 1, and 0 * -inf is NaN
+std::optional<Disguised> complement(const Match& m, Expr term) {
+  if (!m.is(term, Op::kMul)) return std::nullopt;
+  for (size_t i = 0; i < 2; i++) {
+    auto fill = m.splat(m.input(term, i));
+    Expr rest = m.input(term, 1 - i);
+    if (!fill || !is_fill(*fill, term.dtype()) || std::isinf(*fill) || !m.is(rest, Op::kSub)) continue;
+    Expr number = m.input(rest, 1);
+    if (m.splat(m.input(rest, 0)) != 1 || !m.is(number, Op::kCast)) continue;
+    Expr mask = m.input(number, 0);
+    if (mask.dtype() == DType::kBool) return Disguised{mask, Expr(), *fill};
+  }
+  return std::nullopt;
+}
+
+// A constant of zeros and one fill.
+std::optional<Disguised> constant_mask(const Match& m, Expr term) {
+  const Tensor* tensor = m.graph().constant(term.value());
+  if (!tensor || is_block(tensor->dtype())) return std::nullopt;
+  double fill = 0;
+  for (int64_t i = 0; i < tensor->count(); i++) {
+    double element = element_as_f64(*tensor, i);
+    if (element == 0) continue;
+    if (!is_fill(element, term.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
+    fill = element;
+  }
+  return fill != 0 ? std::optional(Disguised{equal(term, 0.0), Expr(), fill}) : std::nullopt;
+}
+
+std::optional<Disguised> disguised(const Match& m, Expr term) {
+  for (auto look : {chosen, complement, constant_mask})
+    if (auto found = look(m, term)) return found;
+  return std::nullopt;
+}
+
+Expr also(Expr a, Expr b) {
+  return !a ? b : !b ? a : logical_and(a, b);
+}
+Expr plus(Expr a, Expr b) {
+  return !a ? b : !b ? a : a + b;
+}
+
+// Whether a boolean may stand for a mask of this fill beside what is masked already. Finite fills that meet make sums
+// that no boolean says.
+bool joins(const Scores& s, double fill) {
+  if (s.keeps_floats && std::isfinite(fill)) return false;
+  return !s.mask || (s.fill == fill && std::isinf(fill));
+}
+
+// A finite fill and another that are added make less than either where both apply, so that such rows share among some
+// keys only: no boolean says that, and the masks stay the floats that they were.
+bool as_floats(Scores& s) {
+  if (s.mask && !s.floats) return false;
+  s.bias = plus(s.bias, s.floats);
+  s.mask = s.floats = Expr();
+  s.fill = 0;
+  s.keeps_floats = true;
+  return true;
+}
+
+bool fits(Expr term, std::span<const Dim> dims) {
+  if (term.rank() > dims.size()) return false;
+  for (size_t i = 0; i < term.rank(); i++) {
+    const Dim &dim = term.dims()[term.rank() - 1 - i], &target = dims[dims.size() - 1 - i];
+    if (!dim.is(1) && !(dim == target)) return false;
+  }
+  return true;
+}
+
+// scores + t: a mask if t is one in disguise, else a bias
+Expr summed(const Match& m) {
+  for (size_t i = 0; i < 2; i++) {
+    Expr term = m.in(1 - i);
+    auto s = scores_of(m, m.in(i));
+    if (!s) continue;
+    if (!fits(term, m.anchor().dims())) return m.miss("a mask enlarges the scores");
+    auto found = disguised(m, term);
+    if (found && joins(*s, found->fill)) {
+      bool all_floats = !s->mask || s->floats;
+      s->floats = all_floats ? plus(s->floats, term) : Expr();
+      s->mask = also(s->mask, found->mask);
+      s->bias = plus(s->bias, found->bias);
+      s->fill = found->fill;
+    } else if (m.splat(term) != 0) {
+      if (found && !as_floats(*s)) return m.miss("masks of different fills");
+      s->bias = plus(s->bias, term);
+    }
+    return absorbed(m, *s);
+  }
+  return Expr();
+}
+
+// where(M, scores, NEG), where(not M, NEG, scores)
+Expr chosen_scores(const Match& m) {
+  for (size_t i = 1; i < 3; i++) {
+    auto fill = m.splat(m.in(3 - i));
+    if (!fill || !is_fill(*fill, m.anchor().dtype())) continue;
+    auto s = scores_of(m, m.in(i));
+    if (!s) continue;
+    if (!joins(*s, *fill)) return m.miss("masks of different fills");
+    s->mask = also(s->mask, i == 1 ? m.in(0) : logical_not(m.in(0)));
+    s->floats = Expr();
+    s->fill = *fill;
+    return absorbed(m, *s);
+  }
+  return Expr();
+}
+
+}  // namespace
+
+void add_score_rules(RuleSet& rules) {
+  rules.add(close, "scores_of_product", std::vector{Op::kMatmul}, product);
+  rules.add(close, "scores_scaled", std::vector{Op::kMul}, scaled);
+  rules.add(close, "scores_scaled_by_heads", std::vector{Op::kMul, Op::kDiv}, scaled_by_heads);
+  rules.add(close, "scores_softcapped", std::vector{Op::kMul}, softcapped);
+  rules.add(close, "scores_plus", std::vector{Op::kAdd}, summed, 5);
+  rules.add(close, "scores_where", std::vector{Op::kWhere}, chosen_scores);
+  rules.add(close, "scores_cast", std::vector{Op::kCast}, converted);
+  rules.add(close, "scores_regrouped", std::vector{Op::kReshape}, with_batch_regrouped);
+}
+
+}  // namespace rlx
