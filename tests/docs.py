@@ -35,7 +35,7 @@ def op_groups(kind):
     header = r"^// ---- (?:composites: )?([^:\n]*?)(?:: [^\n]*)? ----$"
     for title, body in re.findall(header + r"(.*?)(?=^// ----|\Z)", text, re.MULTILINE | re.DOTALL):
         number = len(re.findall(rf"^RLX_{kind}\(", body, re.MULTILINE))
-        if number:
+        if number and title != "internal":
             groups.append((number, title))
     return f"{sum(number for number, _ in groups)}: " + "; ".join(f"{number} {title}" for number, title in groups)
 
