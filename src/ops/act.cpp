@@ -1,15 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/act.h"
 
+#include <algorithm>
+
 namespace rlx {
 
+namespace {
+
+struct Activation {
+  std::string_view name;
+  Op op;
+  std::string_view attr = {};  // the one that is not at its default
+  AttrValue value = {};
+  bool is_squared = false;
+
+  NamedAttrs attrs() const { return attr.empty() ? NamedAttrs() : NamedAttrs{{std::string(attr), value}}; }
+};
+
+// In the order of the choices; "none" comes before them.
+const Activation kActivations[] = {
+    {"relu", Op::kRelu},
+    {"relu2", Op::kRelu, {}, {}, true},
+    {"gelu", Op::kGelu},
+    {"gelu_tanh", Op::kGelu, "approx", std::string("tanh")},
+    {"quick_gelu", Op::kSilu, "beta", 1.702},
+    {"silu", Op::kSilu},
+    {"sigmoid", Op::kSigmoid},
+    {"tanh", Op::kTanh},
+    {"hard_sigmoid", Op::kHardSigmoid},
+    {"hard_swish", Op::kHardSwish},
+    {"leaky_relu", Op::kLeakyRelu},
+    {"elu", Op::kElu},
+    {"softplus", Op::kSoftplus},
+    {"mish", Op::kMish},
+};
+
+// Numbers as kernels hold them, in f32: files have roundings of 1.702.
+bool is_same(const AttrValue& a, const AttrValue& b) {
+  const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  return x && y ? static_cast<float>(*x) == static_cast<float>(*y) : equal(a, b);
+}
+
+bool is_at_node(const Activation& act, const Node& node) {
+  if (act.op != node.op || act.is_squared) return false;
+  NamedAttrs attrs = node.attrs.named();
+  if (act.attr.empty()) return attrs.empty();
+  return attrs.size() == 1 && attrs[0].first == act.attr && is_same(attrs[0].second, act.value);
+}
+
+}  // namespace
+
+std::string_view activation_choices() {
+  static const std::string kChoices = [] {
+    std::string all = "none";
+    for (const Activation& act : kActivations) all += "|" + std::string(act.name);
+    return all;
+  }();
+  return kChoices;
+}
+
+std::vector<Op> activation_ops() {
+  std::vector<Op> ops;
+  for (const Activation& act : kActivations)
+    if (std::find(ops.begin(), ops.end(), act.op) == ops.end()) ops.push_back(act.op);
+  return ops;
+}
+
 Expr apply_act(Expr x, std::string_view act) {
-  if (act == "none") return x;
-  if (act == "relu2") return unary(Op::kSquare, unary(Op::kRelu, x));
-  if (act == "gelu_tanh") return x.builder().op(Op::kGelu, {x}, {{"approx", "tanh"}});
-  if (act == "quick_gelu") return x.builder().op(Op::kSilu, {x}, {{"beta", 1.702}});
-  const OpInfo* info = x.builder().graph().table().find(act);  // the others are ops with their default attributes
-  return unary(info->op(), x);
+  for (const Activation& it : kActivations) {
+    if (it.name != act) continue;
+    Expr y = x.builder().op(it.op, {x}, it.attrs());
+    return it.is_squared ? unary(Op::kSquare, y) : y;
+  }
+  return x;
+}
+
+std::string_view act_of(const Node& node) {
+  for (const Activation& act : kActivations)
+    if (is_at_node(act, node)) return act.name;
+  return {};
 }
 
 }  // namespace rlx

@@ -7,9 +7,6 @@
 
 namespace rlx::attr_defs {
 
-// The activations that fused ops apply; act.h turns a name into its formula.
-inline constexpr std::string_view kActivations =
-    "none|relu|relu2|gelu|gelu_tanh|quick_gelu|silu|sigmoid|tanh|hard_sigmoid|hard_swish|leaky_relu|elu|softplus|mish";
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
 inline AttrDef make(std::string_view name, AttrKind kind, bool required, AttrValue fallback = {},

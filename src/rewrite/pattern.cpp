@@ -218,7 +218,7 @@ class Matcher {
     const Node& node = match_.graph().node(value);
     if (node.op != pattern.op || value.output != 0 || node.in.size() < pattern.in.size()) return false;
     for (const auto& [name, wanted] : pattern.attrs)
-      if (!equal(node.attrs.get(name), wanted)) return false;
+      if (!matches(node.attrs.get(name), wanted, match_.anchor().dtype())) return false;
     if (!bind(pattern, value)) return false;
     size_t mark = match_.bound_.size();
     if (solve_inputs(pattern, node, false, next)) return true;
@@ -323,6 +323,11 @@ class Matcher {
   static bool near(double got, double wanted, DType dtype) {
     double tolerance = dtype == DType::kBF16 ? 8e-3 : dtype == DType::kF16 ? 1e-3 : 2e-6;
     return got == wanted || std::fabs(got - wanted) <= tolerance * std::fabs(wanted);
+  }
+
+  static bool matches(const AttrValue& got, const AttrValue& wanted, DType dtype) {
+    const double *a = std::get_if<double>(&got), *b = std::get_if<double>(&wanted);
+    return a && b ? near(*a, *b, dtype) : equal(got, wanted);
   }
 
   bool is_number(const PatternNode& pattern, Value value) const {

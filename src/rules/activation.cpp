@@ -13,15 +13,17 @@ static Expr gelu_of(const Match& m, const Pattern& x, const char* approx) {
 
 void add_activation_rules(RuleSet& rules) {
   Pattern x = any();
-  // 1 / (1 + exp(-x)) -> sigmoid(x)
-  rules.add(close, "sigmoid", Pattern(1.0) / (exp(neg(x)) + 1.0),
-            [=](const Match& m) { return unary(Op::kSigmoid, m[x]); });
   // x * sigmoid(x) -> silu(x); x * sigmoid(k * x) -> silu(x; beta = k)
   rules.add(exact, "silu", product({op(Op::kSigmoid, {x}), x}), [=](const Match& m) { return unary(Op::kSilu, m[x]); });
   Pattern k = scalar();
   rules.add(close, "silu_beta", product({op(Op::kSigmoid, {x * k}), x}), [=](const Match& m) {
     return m.builder().op(Op::kSilu, {m[x]}, {{"beta", m.number(k)}});
   });
+  // x * clamp(x + 3, 0, 6) / 6 -> hard_swish(x)
+  Pattern shifted = x + 3.0, low = exactly(0), high = exactly(6);
+  Pattern clamped = either({op(Op::kClamp, {shifted, low, high}), op(Op::kMin, {op(Op::kMax, {shifted, low}), high})});
+  rules.add(close, "hard_swish_clamped", product({x, clamped}, 1.0 / 6),
+            [=](const Match& m) { return unary(Op::kHardSwish, m[x]); });
   // x * (1 + erf(x / sqrt 2)) * 0.5 -> gelu(x), the 0.5 anywhere
   rules.add(close, "gelu", product({erf(product({x}, 0.70710678)) + 1.0, x}, 0.5),
             [=](const Match& m) { return gelu_of(m, x, "none"); });

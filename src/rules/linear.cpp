@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with weights: linear, its bias and activation, and the convolutions that are such products.
+#include "ops/act.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -59,8 +60,9 @@ static Expr bias_of_linear(const Match& m) {
 }
 
 // act(linear(x, W, b)) -> linear(x, W, b; act)
-static Expr activation_of_linear(const Match& m, std::string_view act) {
-  const Node* linear = free_linear(m, m.in(0));
+static Expr activation_of_linear(const Match& m) {
+  std::string_view act = act_of(m.node(m.anchor()));
+  const Node* linear = act.empty() ? nullptr : free_linear(m, m.in(0));
   if (!linear) return Expr();
   std::vector<Expr> in;
   for (Value value : linear->in) in.push_back(present(value) ? m.builder().wrap(value) : Expr());
@@ -145,16 +147,7 @@ void add_linear_rules(RuleSet& rules) {
   rules.add(exact, "linear_bias", std::vector{Op::kAdd}, bias_of_linear);
   rules.add(close, "conv_of_patches", std::vector{Op::kConv}, conv_of_patches);
   rules.add(exact, "conv_bias", std::vector{Op::kAdd}, bias_of_conv);
-  rules.add(exact, "linear_gelu", std::vector{Op::kGelu}, [](const Match& m) {
-    return activation_of_linear(m, m.attrs().is("approx", "tanh") ? "gelu_tanh" : "gelu");
-  });
-  rules.add(exact, "linear_silu", std::vector{Op::kSilu}, [](const Match& m) {
-    double beta = m.attrs().f64("beta");
-    return beta == 1 ? activation_of_linear(m, "silu") : beta == 1.702 ? activation_of_linear(m, "quick_gelu") : Expr();
-  });
-  for (auto [op, act] : {std::pair{Op::kRelu, "relu"}, {Op::kSigmoid, "sigmoid"}, {Op::kTanh, "tanh"}})
-    rules.add(exact, std::string("linear_") + act, std::vector{op},
-              [act = std::string(act)](const Match& m) { return activation_of_linear(m, act); });
+  rules.add(exact, "linear_act", activation_ops(), activation_of_linear);
 }
 
 }  // namespace rlx

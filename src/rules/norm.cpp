@@ -2,6 +2,7 @@
 // Norms as files spell them: first the bare norm, then gamma, then beta are absorbed, then a residual.
 #include <algorithm>
 
+#include "ops/act.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -114,23 +115,26 @@ void add_norm_rules(RuleSet& rules) {
   rules.add(close, "norm_beta", std::vector{Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); });
 }
 
+// up * act(gate) -> gated_act(gate, up); act(g) * act(g) is relu2, not a gate
+static Expr gated(const Match& m) {
+  for (size_t i = 0; i < 2; i++) {
+    Expr activated = m.in(i), up = m.in(1 - i);
+    std::string_view act = act_of(m.node(activated));
+    if (act.empty() || activated.value() == up.value() || !m.is_inner(activated)) continue;
+    Expr gate = m.input(activated, 0);
+    if (!(gate.dims() == up.dims())) return m.miss("gate and up differ in shape");
+    if (m.is_static(up)) return m.miss("up is a constant");
+    return m.builder().op(Op::kGatedAct, {gate, up}, {{"act", std::string(act)}});
+  }
+  return Expr();
+}
+
 void add_gate_rules(RuleSet& rules) {
   rules.add(exact, "residual_layer_norm", std::vector{Op::kLayerNorm},
             [](const Match& m) { return residual_norm(m, Op::kResidualLayerNorm); });
   rules.add(exact, "residual_rms_norm", std::vector{Op::kRmsNorm},
             [](const Match& m) { return residual_norm(m, Op::kResidualRmsNorm); });
-  // u * act(g) -> gated_act(g, u); act(g) * act(g) is relu2, not a gate
-  for (auto [activation, name] : {std::pair{Op::kSilu, "silu"}, {Op::kGelu, "gelu"}, {Op::kRelu, "relu"}}) {
-    Pattern gate = any(), act = op(activation, {gate}), up = any();
-    rules.add(exact, "gated_act", act * up, [=, name = std::string(name)](const Match& m) {
-      if (!(m[gate].dims() == m[up].dims())) return m.miss("gate and up differ in shape");
-      if (m[up].value() == m[act].value()) return m.miss("the square of an activation is no gate");
-      if (m.is_static(m[up])) return m.miss("up is a constant");
-      bool tanh_gelu = name == "gelu" && m.attrs(act).is("approx", "tanh");
-      if (name == "silu" && m.attrs(act).f64("beta") != 1) return m.miss("beta is not 1");
-      return m.builder().op(Op::kGatedAct, {m[gate], m[up]}, {{"act", tanh_gelu ? "gelu_tanh" : name}});
-    });
-  }
+  rules.add(exact, "gated_act", std::vector{Op::kMul}, gated);
 }
 
 }  // namespace rlx

@@ -13,6 +13,8 @@ void add_mask_rules(RuleSet& rules);        // comparisons of positions, index t
 
 // Composites: run by `fuse`, in this order.
 void add_activation_rules(RuleSet& rules);
+void add_derived_rules(RuleSet& rules);        // by the formulas of their rows
+void add_small_derived_rules(RuleSet& rules);  // by formulas of one op, which others hold: after those
 void add_norm_rules(RuleSet& rules);
 void add_half_rules(RuleSet& rules);  // wide composites between casts of halves: beside what forms them
 void add_rope_rules(RuleSet& rules);
@@ -27,9 +29,10 @@ void add_scalar_chain_rules(RuleSet& rules);  // (x * c1) * c2: run by `simplify
 
 // All of them, for tests: a rule that no golden shows is not known to work.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
-    add_view_rules,   add_arithmetic_rules, add_mask_rules,    add_activation_rules,   add_norm_rules,
-    add_half_rules,   add_rope_rules,       add_score_rules,   add_attention_rules,    add_attention_layout_rules,
-    add_linear_rules, add_gate_rules,       add_sibling_rules, add_scalar_chain_rules,
+    add_view_rules,    add_arithmetic_rules,    add_mask_rules,      add_activation_rules,
+    add_derived_rules, add_small_derived_rules, add_norm_rules,      add_half_rules,
+    add_rope_rules,    add_score_rules,         add_attention_rules, add_attention_layout_rules,
+    add_linear_rules,  add_gate_rules,          add_sibling_rules,   add_scalar_chain_rules,
 };
 
 }  // namespace rlx

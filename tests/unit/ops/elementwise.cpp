@@ -2,7 +2,6 @@
 // Elementwise composites, bitcast and the parts of complex numbers: golden values, closed forms, special values.
 #include "op_test.h"
 #include "ops/act.h"
-#include "ops/attr_defs.h"
 
 namespace rlx::test {
 
@@ -86,7 +85,7 @@ TEST(activation, every_name_of_act_is_applied) {
                                               {"mish", 2 * std::tanh(std::log1p(std::exp(2.0)))},
                                               {"gelu_tanh", 1.954597694087775}};
   size_t named = 0;
-  for (std::string_view rest = attr_defs::kActivations; !rest.empty(); named++) {
+  for (std::string_view rest = activation_choices(); !rest.empty(); named++) {
     std::string_view act = rest.substr(0, rest.find('|'));
     rest.remove_prefix(std::min(act.size() + 1, rest.size()));
     ASSERT_TRUE(expected.contains(act)) << act;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Composites that are found by their own formula: where the row says Fuse::kDerived the pattern is what its
+// decomposition is in normal form, with the composites in it as they are or written out too.
+#include <algorithm>
+
+#include "rules/rules.h"
+
+namespace rlx {
+
+using namespace patterns;
+
+namespace {
+
+// What attribute `i` is while the formula is written down: a number that no formula holds and every dtype does.
+double probe(size_t i) {
+  return 0.7265625 + 0.03125 * static_cast<double>(i);
+}
+
+struct Formula {
+  const OpInfo& row;
+  std::vector<Pattern> operands, attrs;  // what the row's inputs and attributes are bound to
+};
+
+// The formula in normal form as a graph: the row's inputs, all of one size, and its first output.
+Result<Graph> written_out(const OpInfo& row, bool all) {
+  Graph graph("formula");
+  RLX_TRY(graph.declare_symbol("n", {1, kLargestSymbol}));  // not 0: then there is nothing to compute
+  std::vector<Value> in;
+  for (const Port& port : row.signature.in)
+    in.push_back(RLX_TRY(graph.add_input(port.name, DType::kF32, {Dim::symbol("n")})));
+  NamedAttrs attrs;
+  for (size_t i = 0; i < row.attrs.size(); i++) attrs.emplace_back(row.attrs[i].name, probe(i));
+  RLX_TRY(graph.add_output("y", RLX_TRY(graph.add(row.op(), in, attrs))));
+  static const RuleSet kNormalForm{add_view_rules, add_arithmetic_rules};
+  RewriteOptions options;
+  options.expands = [&](const Facts& facts, Value value) {
+    const OpInfo& info = facts.graph().info(facts.graph().node(value));
+    return all || info.id == row.id || info.is(kSpelling);
+  };
+  return rewrite(std::move(graph), kNormalForm, options);
+}
+
+class PatternMaker {
+ public:
+  PatternMaker(const Formula& formula, const Graph& graph) : formula_(formula), graph_(graph), facts_(graph) {}
+
+  Pattern whole() {
+    for (uint32_t node = 0; node < graph_.nodes().size(); node++) made_.push_back(of_node(node));
+    return made_[graph_.outputs()[0].value.node];
+  }
+
+ private:
+  Pattern of_node(uint32_t index) {
+    const Node& node = graph_.node(index);
+    for (size_t i = 0; i < graph_.inputs().size(); i++)
+      if (graph_.inputs()[i] == index) return formula_.operands[i];
+    if (auto number = facts_.splat({index, 0})) return of_number(*number);
+    if (node.op == Op::kMul && !is_scaled_by_attr(node)) return of_product(index);
+    std::vector<Pattern> in;
+    for (Value input : node.in) in.push_back(made_[input.node]);
+    Pattern pattern = op(node.op, in);
+    for (const AttrDef& def : graph_.info(node).attrs)
+      if (node.attrs.has(def.name)) pattern = pattern.with(def.name, node.attrs.get(def.name));
+    return pattern;
+  }
+
+  Pattern of_number(double number) const {
+    for (size_t i = 0; i < formula_.attrs.size(); i++)
+      if (number == probe(i)) return formula_.attrs[i];
+    return number;
+  }
+
+  bool is_scaled_by_attr(const Node& product) {
+    return std::any_of(product.in.begin(), product.in.end(), [&](Value in) {
+      auto number = facts_.splat(in);
+      return number && of_number(*number).get()->kind != PatternNode::kNumber;
+    });
+  }
+
+  // Factors stand in any order, and the numbers among them are one.
+  Pattern of_product(uint32_t index) {
+    std::vector<uint32_t> waiting{index};
+    std::vector<Pattern> factors;
+    double scalar = 1;
+    for (size_t at = 0; at < waiting.size(); at++) {
+      const Node& node = graph_.node(waiting[at]);
+      auto number = facts_.splat({waiting[at], 0});
+      if (number)
+        scalar *= *number;
+      else if (node.op != Op::kMul)
+        factors.push_back(made_[waiting[at]]);
+      else
+        for (Value input : node.in) waiting.push_back(input.node);
+    }
+    return product(factors, scalar);
+  }
+
+  const Formula& formula_;
+  const Graph& graph_;
+  Facts facts_;
+  std::vector<Pattern> made_;  // by node
+};
+
+Expr composite(const Match& m, const Formula& formula) {
+  std::vector<Expr> in;
+  for (const Pattern& operand : formula.operands) in.push_back(m[operand]);
+  NamedAttrs attrs;
+  for (size_t i = 0; i < formula.attrs.size(); i++)
+    attrs.emplace_back(formula.row.attrs[i].name, m.number(formula.attrs[i]));
+  return m.builder().ops(formula.row.op(), in, attrs)[0];
+}
+
+void add_derived(RuleSet& rules, bool of_one_op) {
+  for (const OpInfo& row : op_table().rows()) {
+    if (row.fuse != Fuse::kDerived) continue;
+    Formula formula{row, std::vector<Pattern>(row.signature.in.size()), std::vector<Pattern>(row.attrs.size())};
+    std::generate(formula.operands.begin(), formula.operands.end(), any);
+    std::generate(formula.attrs.begin(), formula.attrs.end(), scalar);
+    for (bool all : {false, true}) {
+      auto graph = written_out(row, all);
+      if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp says so
+      Pattern pattern = PatternMaker(formula, *graph).whole();
+      auto is_operand = [](const Pattern& part) { return part.get()->in.empty(); };
+      if (of_one_op != std::all_of(pattern.get()->in.begin(), pattern.get()->in.end(), is_operand)) continue;
+      rules.add(row.tol == Tol::kE0 ? exact : close, std::string(row.name), pattern,
+                [formula](const Match& m) { return composite(m, formula); });
+    }
+  }
+}
+
+}  // namespace
+
+void add_derived_rules(RuleSet& rules) {
+  add_derived(rules, false);
+}
+
+void add_small_derived_rules(RuleSet& rules) {
+  add_derived(rules, true);
+}
+
+}  // namespace rlx
