@@ -109,23 +109,27 @@ Expr Builder::size(const Dim& dim, DType dtype) {
 
 // ---- decomposition ----
 
+// Of halves: the same composite over f32, rounded once (semantics.md N7).
+static Outputs widened(Builder& builder, const OpInfo& info, std::vector<Expr> in, DType half, const Attrs& attrs) {
+  for (Expr& input : in)
+    if (input && input.valid() && is_half(input.dtype())) input = cast(input, DType::kF32);
+  Outputs outputs = builder.add(info, in, attrs);
+  for (size_t i = 0; i < outputs.size(); i++) {
+    const auto& ports = info.signature.out;
+    bool is_statistic = ports[std::min(i, ports.size() - 1)].letter.empty();  // stays f32
+    if (!is_statistic && outputs[i].valid() && outputs[i].dtype() == DType::kF32) outputs[i] = cast(outputs[i], half);
+  }
+  return outputs;
+}
+
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs) {
   std::vector<Expr> inputs(in.begin(), in.end());
   inputs.resize(std::max(inputs.size(), info.signature.in.size()));
-  bool wide = info.is(kWide);
-  DType first = DType::kNone;
-  for (Expr& input : inputs) {
-    if (!input || !input.valid()) continue;
-    if (first == DType::kNone && is_float(input.dtype())) first = input.dtype();
-    if (wide && is_half(input.dtype())) input = cast(input, DType::kF32);
-  }
-  Outputs outputs = info.decompose(Inputs(builder, inputs), attrs);
-  for (size_t i = 0; i < outputs.size(); i++) {
-    const auto& ports = info.signature.out;
-    bool keeps_f32 = ports[std::min(i, ports.size() - 1)].letter.empty();  // a statistic
-    if (wide && is_half(first) && !keeps_f32 && outputs[i].dtype() == DType::kF32) outputs[i] = cast(outputs[i], first);
-  }
-  return outputs;
+  auto is_typed = [](const Expr& input) { return input && input.valid() && is_float(input.dtype()); };
+  auto first = std::find_if(inputs.begin(), inputs.end(), is_typed);
+  if (info.is(kWide) && first != inputs.end() && is_half(first->dtype()))
+    return widened(builder, info, inputs, first->dtype(), attrs);
+  return info.decompose(Inputs(builder, inputs), attrs);
 }
 
 Status infer_composite(InferArgs& args) {
