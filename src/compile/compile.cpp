@@ -16,7 +16,8 @@
 namespace rlx {
 
 // The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of it works on symbolic
-// sizes.
+// sizes. Two more follow, which make no graph: `lower`, the steps and who computes what when, and `prologue`, the
+// pieces of it that depend on params and constants alone.
 struct Pass {
   std::string_view name;
   PassFn run;
@@ -25,10 +26,12 @@ struct Pass {
 static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
+    {"precision", assign_precision},       // the float dtype to compute in, where the option says one
     {"branches", inline_branches},         // an `if` whose condition is a constant
     {"sink", sink_residents},              // what bodies are given that depends on params and constants alone
     {"hoist", hoist_invariants, true},     // what does not vary moves out of loops
     {"fuse", fuse_composites},             // composites that this device has a kernel for
+    {"layout", choose_layouts},            // transposes and splits around composites become their layout
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
     {"expand", expand_composites},         // composites that it has no kernel for
     {"simplify", simplify},                // canonicalize and fold once more, over what expand made; chains of scalars
@@ -59,6 +62,16 @@ Found find_kernel(const Device& device, const CompileOptions& options, const Fac
     return {nullptr, own.dispatch == Dispatch::kCommon ? "dispatch=common" : "dispatch=reference"};
   return device.find(KernelQuery{graph, graph.node(node), own, facts.phases()});
 }
+
+class Stopwatch {
+ public:
+  double ms() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 static Status check_expected(const CompileOptions& options, const RewriteReport& report) {
   for (const std::string& rule : options.expect) {
@@ -115,6 +128,8 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   PassContext context;
   context.math = options.kernels.math;
   context.skip = options.skip;
+  context.precision = options.precision;
+  context.plain_layout = options.plain_layout;
   context.refuses = [&](const Facts& facts, Value value) {
     Found found = find_kernel(device, options, facts, value.node);
     return found.kernel ? std::string() : found.why_not;
@@ -126,10 +141,9 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
-    auto begin = std::chrono::steady_clock::now();
+    Stopwatch watch;
     graph = RLX_TRY(run_pass(pass, std::move(graph), context));
-    std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-    report.passes.push_back({std::string(pass.name), time.count(), graph.nodes().size()});
+    report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
     if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
@@ -144,8 +158,15 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
   source->device = &device;
   auto kernel_of = [&](const Facts& facts, uint32_t node) { return find_kernel(device, options, facts, node).kernel; };
+  auto note = [&](std::string_view pass, const Stopwatch& watch, size_t made) {
+    source->report.passes.push_back({std::string(pass), watch.ms(), made});
+  };
+  Stopwatch lowering;
   source->lowered = lower(graph, options.kernels, kernel_of, !device.info().prologue);
+  note("lower", lowering, source->lowered->graph.nodes().size());
+  Stopwatch splitting;
   source->pieces = RLX_TRY(split_prologue(*source->lowered));
+  note("prologue", splitting, source->pieces.size());
   source->options = std::move(options);
   return std::shared_ptr<const CompiledGraph>(std::move(source));
 }

@@ -31,6 +31,14 @@ const std::vector<OptionRow>& rows() {
       {{"math", AttrKind::kEnum, false, "close", kChoices<Grade>},
        "which rewrites are allowed",
        [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
+      {{"precision", AttrKind::kEnum, false, "graph", "graph|f32|f16|bf16"},
+       "the dtype that f16, bf16 and f32 are computed in",
+       [](Options& o, Text, const AttrValue& v) {
+         o.precision = find_dtype(std::get<std::string>(v)).value_or(DType::kNone);
+       }},
+      {{"layout", AttrKind::kEnum, false, "auto", "auto|plain"},
+       "where axes lie between kernels: as these read best, or as the graph says",
+       [](Options& o, Text, const AttrValue& v) { o.plain_layout = std::get<std::string>(v) == "plain"; }},
       {{"bounds", AttrKind::kEnum, false, "error", kChoices<Bounds>},
        "what an index out of range does",
        [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},

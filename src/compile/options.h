@@ -16,7 +16,9 @@ struct CompileOptions {
   KernelOptions kernels;
   std::vector<std::pair<std::string, Dispatch>> dispatch_of;  // by op name
   std::vector<std::string> skip, expect;
-  bool verify_each = false;  // after every pass, not only after the last
+  DType precision = DType::kNone;  // to compute floats in; none: as the graph declares them
+  bool plain_layout = false;        // layouts stay as the graph has them
+  bool verify_each = false;        // after every pass, not only after the last
   bool io_convert = false;
   bool drop_weights = false;
   int threads = INT_MAX;

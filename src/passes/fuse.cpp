@@ -11,7 +11,6 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
       RuleSet({add_norm_rules, add_derived_rules, add_activation_rules, add_half_rules}),
       RuleSet({add_rope_rules, add_half_rules}),
       RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
-      RuleSet({add_attention_layout_rules}, {add_view_rules}),
       RuleSet({add_small_derived_rules, add_gate_rules}),
       RuleSet({add_linear_rules}, {add_view_rules}),
   };

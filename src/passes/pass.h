@@ -19,7 +19,9 @@ struct PassContext {
   // Why the device has no kernel for a node as it stands; empty: it has one. Null: a device that has none for
   // composites.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
-  bool checks_indices = true;  // of RewriteOptions
+  bool checks_indices = true;      // of RewriteOptions
+  DType precision = DType::kNone;  // to compute floats in; none: as declared
+  bool plain_layout = false;       // layouts stay as the graph has them
   RewriteReport* report = nullptr;
 
   bool supports(const Facts& facts, Value value) const { return refuses && refuses(facts, value).empty(); }
@@ -31,10 +33,12 @@ using PassFn = Result<Graph> (*)(Graph, PassContext&);
 // The passes; compile.cpp lists them in order. One file each.
 Result<Graph> canonicalize(Graph graph, PassContext& context);
 Result<Graph> fold_constants(Graph graph, PassContext& context);
+Result<Graph> assign_precision(Graph graph, PassContext& context);
 Result<Graph> inline_branches(Graph graph, PassContext& context);
 Result<Graph> sink_residents(Graph graph, PassContext& context);
 Result<Graph> hoist_invariants(Graph graph, PassContext& context);
 Result<Graph> fuse_composites(Graph graph, PassContext& context);
+Result<Graph> choose_layouts(Graph graph, PassContext& context);
 Result<Graph> merge_siblings(Graph graph, PassContext& context);
 Result<Graph> expand_composites(Graph graph, PassContext& context);
 Result<Graph> simplify(Graph graph, PassContext& context);

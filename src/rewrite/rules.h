@@ -70,7 +70,7 @@ struct RewriteReport {
   struct PassTime {
     std::string pass;
     double ms;
-    size_t nodes;  // of the graph that it made
+    size_t nodes;  // of the graph that it made; of `prologue`, pieces
   };
   std::vector<PassTime> passes;
   uint64_t visits = 0;    // of nodes by sets of rules

@@ -20,12 +20,12 @@ void add_half_rules(RuleSet& rules);  // wide composites between casts of halves
 void add_rope_rules(RuleSet& rules);
 void add_score_rules(RuleSet& rules);      // the links of attention's scores, absorbed one by one
 void add_attention_rules(RuleSet& rules);  // softmax(scores) v
-void add_attention_layout_rules(RuleSet& rules);
 void add_linear_rules(RuleSet& rules);
 void add_gate_rules(RuleSet& rules);  // gated_act, residual + norm
 
-void add_sibling_rules(RuleSet& rules);       // products of one left operand: run by `merge-siblings`
-void add_scalar_chain_rules(RuleSet& rules);  // (x * c1) * c2: run by `simplify` only, after `fuse`
+void add_attention_layout_rules(RuleSet& rules);  // run by `layout`
+void add_sibling_rules(RuleSet& rules);           // products of one left operand: run by `merge-siblings`
+void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simplify` only, after `fuse`
 
 // All of them, for tests: a rule that no golden shows is not known to work.
 inline constexpr RuleSet::Family kRuleFamilies[] = {

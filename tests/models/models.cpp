@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
-#include "passes/pass.h"
 #include "runtime/model.h"
 #include "tests/support/models.h"
+#include "tests/support/transforms.h"
 
 namespace rlx::test {
 
@@ -17,23 +17,12 @@ static std::map<std::string, int> count_ops(const Graph& graph) {
   return counts;
 }
 
-// The passes up to `fuse` for a device that takes every composite.
-static Result<Graph> fused(const Graph& graph, RewriteReport* report = nullptr) {
-  PassContext context;
-  context.refuses = [](const Facts&, Value) { return std::string(); };
-  context.report = report;
-  Graph current = RLX_TRY(canonicalize(graph, context));
-  current = RLX_TRY(fold_constants(current, context));
-  current = RLX_TRY(fuse_composites(current, context));
-  return merge_siblings(current, context);
-}
-
 TEST(models, minilm_forms_every_composite) {
   auto path = fetched("minilm/model.onnx");
   if (path.empty()) GTEST_SKIP() << "the model is not in the cache: ./dev demo fetches it";
   auto model = open_onnx(path);
   ASSERT_TRUE(model.ok()) << model.status().message();
-  auto graph = fused(model->graph);
+  auto graph = test::composed(model->graph);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   auto counts = count_ops(*graph);
   EXPECT_EQ(counts["layer_norm"] + counts["residual_layer_norm"], 13);

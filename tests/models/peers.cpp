@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "ir/text.h"
-#include "passes/pass.h"
 #include "runtime/program.h"
 #include "tests/support/models.h"
+#include "tests/support/transforms.h"
 
 namespace rlx::test {
 
@@ -94,16 +94,6 @@ std::string text_of(const Counts& counts) {
   return text;
 }
 
-// The passes up to merge-siblings, for a device that takes every composite.
-Result<Graph> composed(const Graph& graph) {
-  PassContext context;
-  context.refuses = [](const Facts&, Value) { return std::string(); };
-  Graph current = RLX_TRY(canonicalize(graph, context));
-  current = RLX_TRY(fold_constants(current, context));
-  current = RLX_TRY(fuse_composites(current, context));
-  return merge_siblings(current, context);
-}
-
 // The symbols that the inputs' dims name, each at the largest size of the cases.
 NamedAttrs largest_sizes(const Graph& graph, const std::vector<TensorsByName>& cases) {
   std::map<std::string, int64_t> largest;
@@ -187,7 +177,7 @@ TEST_P(peers, compute_what_torch_computed) {
 }
 
 TEST_P(peers, form_every_composite) {
-  auto graph = composed(model_.graph);
+  auto graph = test::composed(model_.graph);
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   const Net& net = kNets.at(net_);
   EXPECT_EQ(text_of(count_ops(*graph)), text_of(net.ops));

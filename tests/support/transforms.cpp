@@ -60,6 +60,7 @@ constexpr Transform kTransforms[] = {
     {"hoist", hoist_invariants, Grade::kExact, false},
     {"fuse", fuse_normal_form, Grade::kClose, true},
     {"fuse.strict", fuse_normal_form, Grade::kExact, true},
+    {"layout", choose_layouts, Grade::kExact, true},
     {"merge-siblings", merge_siblings, Grade::kClose, true},
     {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
     {"expand", expand_composites, Grade::kExact, false},
@@ -79,6 +80,16 @@ Result<Graph> Transform::run(const Graph& graph, Bounds bounds, RewriteReport* r
   context.math = math;
   if (has_kernels) context.refuses = [](const Facts&, Value) { return std::string(); };
   return pass(graph, context);
+}
+
+Result<Graph> composed(const Graph& graph, RewriteReport* report) {
+  PassContext context;
+  context.refuses = [](const Facts&, Value) { return std::string(); };
+  context.report = report;
+  Graph current = graph;
+  for (PassFn pass : {canonicalize, fold_constants, fuse_composites, choose_layouts, merge_siblings})
+    current = RLX_TRY(pass(std::move(current), context));
+  return current;
 }
 
 std::span<const Transform> transforms() {

@@ -22,6 +22,8 @@ struct Transform {
   Result<Graph> run(const Graph& graph, Bounds bounds = Bounds::kError, RewriteReport* report = nullptr) const;
 };
 std::span<const Transform> transforms();
+// The passes up to merge-siblings, for a device that takes every composite.
+Result<Graph> composed(const Graph& graph, RewriteReport* report = nullptr);
 const Transform* find_transform(std::string_view name);  // null: no such transform
 
 }  // namespace rlx::test

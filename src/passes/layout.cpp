@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where axes lie in memory: transposes and splits around attention and rope become their `layout`, so that they read
+// what the products wrote. With `layout=plain` all stays as the graph has it, heads in front.
+#include "passes/pass.h"
+#include "rules/rules.h"
+
+namespace rlx {
+
+Result<Graph> choose_layouts(Graph graph, PassContext& context) {
+  if (context.plain_layout) return graph;
+  static const RuleSet kRules({add_attention_layout_rules}, {add_view_rules});
+  RewriteOptions options = context.rewrite_options("layout");
+  options.refuses = context.refuses;
+  return rewrite(std::move(graph), kRules, options);
+}
+
+}  // namespace rlx

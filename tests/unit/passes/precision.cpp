@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "passes/pass.h"
+
+namespace rlx {
+
+static std::string printed(const char* text) {
+  return print(*parse(text));
+}
+
+static std::string converted(const char* text, DType dtype) {
+  auto graph = parse(text);
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  PassContext context;
+  context.precision = dtype;
+  auto made = assign_precision(*graph, context);
+  if (!made.ok()) return std::string(made.status().message());
+  EXPECT_TRUE(verify(*made).ok());
+  return print(*made);
+}
+
+static constexpr char kHalf[] = R"(graph "g" (n) {
+  x = input f16[n,4]
+  i = input i32[n]
+  w = param f16[4]
+  %3 = mul(x, w) -> f16[n,4]
+  %4 = cast(i) to=f16 -> f16[n]
+  output y = %3
+  output z = %4
+}
+)";
+
+TEST(precision, casts_where_values_come_in_and_go_out) {
+  EXPECT_EQ(converted(kHalf, DType::kF32), printed(R"(graph "g" (n) {
+  x = input f16[n,4]
+  i = input i32[n]
+  w = param f16[4]
+  %3 = cast(x) to=f32 -> f32[n,4]
+  %4 = cast(w) to=f32 -> f32[4]
+  %5 = mul(%3, %4) -> f32[n,4]
+  %6 = cast(i) to=f32 -> f32[n]
+  %7 = cast(%5) to=f16 -> f16[n,4]
+  %8 = cast(%6) to=f16 -> f16[n]
+  output y = %7
+  output z = %8
+})"));
+}
+
+TEST(precision, leaves_a_graph_that_has_the_dtype) {
+  EXPECT_EQ(converted(kHalf, DType::kF16), printed(kHalf));
+  EXPECT_EQ(converted(kHalf, DType::kNone), printed(kHalf));
+}
+
+// The bits of a float, and what a body's inputs are, are a matter of its own dtype.
+TEST(precision, stops_at_bits_and_bodies) {
+  EXPECT_EQ(converted(R"(graph "g" () {
+  x = input f16[4]
+  c = input bool[]
+  %2 = bitcast(x) to=u16 -> u16[4]
+  %3 = if(c, x) then=graph {
+    a = input f16[4]
+    %1 = neg(a) -> f16[4]
+    output p = %1
+  } else=graph {
+    a = input f16[4]
+    output p = a
+  } -> f16[4]
+  output y = %2
+  output z = %3
+})",
+                      DType::kF32),
+            printed(R"(graph "g" () {
+  x = input f16[4]
+  c = input bool[]
+  %2 = cast(x) to=f32
+  %3 = cast(%2) to=f16
+  %4 = bitcast(%3) to=u16
+  %5 = if(c, %3) then=graph {
+    a = input f16[4]
+    %1 = neg(a)
+    output p = %1
+  } else=graph {
+    a = input f16[4]
+    output p = a
+  }
+  %6 = cast(%5) to=f32
+  %7 = cast(%6) to=f16
+  output y = %4
+  output z = %7
+})"));
+}
+
+}  // namespace rlx
