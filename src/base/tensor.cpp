@@ -21,7 +21,7 @@ std::optional<int64_t> element_count(std::span<const int64_t> dims) {
   return empty ? 0 : count;
 }
 
-static Result<size_t> checked_bytes(DType dtype, std::span<const int64_t> dims) {
+Result<size_t> Tensor::checked_bytes(DType dtype, std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank)
     return Status(Code::kShape, format("rank {} is above the limit of {}", dims.size(), kMaxRank));
   auto count = element_count(dims);
@@ -40,28 +40,52 @@ Result<Tensor> Tensor::create(DType dtype, std::span<const int64_t> dims) {
   return adopt(dtype, dims, {memory, [](std::byte* data) { ::operator delete(data, kAlign); }}, bytes);
 }
 
-Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data,
-                             size_t bytes) {
+Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data, size_t bytes,
+                             bool writable) {
   size_t expected = RLX_TRY(checked_bytes(dtype, dims));
   if (bytes != expected)
     return Status(Code::kInvalidArgument, format("{} has {} bytes, not {}", type_text(dtype, dims), expected, bytes))
         .with("expected", std::to_string(expected))
         .with("got", std::to_string(bytes));
+  return over(dtype, dims, std::make_shared<Storage>(host_buffer(std::move(data), bytes), 0, bytes, writable));
+}
+
+Result<Tensor> Tensor::over(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage) {
   Tensor tensor;
+  tensor.bytes_ = RLX_TRY(checked_bytes(dtype, dims));
+  if (tensor.bytes_ > storage->bytes())
+    return Status(Code::kInvalidArgument,
+                  format("{} has {} bytes, there are {}", type_text(dtype, dims), tensor.bytes_, storage->bytes()));
   tensor.dtype_ = dtype;
   tensor.dims_ = Dims(dims);
-  tensor.data_ = std::move(data);
-  tensor.bytes_ = bytes;
+  tensor.storage_ = std::move(storage);
   return tensor;
 }
 
 Result<Tensor> Tensor::reshaped(std::span<const int64_t> dims) const {
-  return adopt(dtype_, dims, data_, bytes_);
+  Tensor tensor = RLX_TRY(over(dtype_, dims, storage_));
+  if (tensor.bytes_ == bytes_) return tensor;
+  return Status(Code::kInvalidArgument,
+                format("{} has {} bytes, not {}", type_text(dtype_, dims), tensor.bytes_, bytes_));
+}
+
+Result<Tensor> Tensor::row(int64_t index) const {
+  size_t bytes = bytes_ / static_cast<size_t>(dims_[0]);
+  size_t offset = storage_->offset() + static_cast<size_t>(index) * bytes;
+  return over(dtype_, dims().subspan(1), std::make_shared<Storage>(storage_->buffer(), offset, bytes));
+}
+
+Result<Tensor> Tensor::frozen() const {
+  Tensor tensor = *this;
+  tensor.storage_ = Storage::frozen(storage_);
+  if (tensor.storage_) return tensor;
+  return Status(Code::kState, "the tensor " + type_text(dtype_, dims_) +
+                                  " is bound where a run writes it: it cannot be a param or constant");
 }
 
 bool Tensor::same_bytes(const Tensor& other) const {
   return dtype_ == other.dtype_ && dims_ == other.dims_ &&
-         (data_ == other.data_ || bytes_ == 0 || std::memcmp(data(), other.data(), bytes_) == 0);
+         (data() == other.data() || bytes_ == 0 || std::memcmp(data(), other.data(), bytes_) == 0);
 }
 
 std::string type_text(DType dtype, std::span<const int64_t> dims) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor: dtype, literal dims and dense row-major bytes in host memory. Copying a Tensor shares its bytes.
+// Tensor: dtype, literal dims and dense row-major bytes in some storage. Copying a Tensor shares its bytes.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/small_vector.h"
 #include "base/status.h"
+#include "base/storage.h"
 
 namespace rlx {
 
@@ -21,9 +22,12 @@ class Tensor {
   Tensor() = default;  // no tensor
   // Zero-filled memory of its own, aligned to 64 bytes.
   static Result<Tensor> create(DType dtype, std::span<const int64_t> dims);
-  // Bytes that are kept alive by `data`: mapped, wrapped, or from a host allocator.
-  static Result<Tensor> adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data,
-                              size_t bytes);
+  // Host bytes that are kept alive by `data`: mapped, wrapped, or from a host allocator.
+  static Result<Tensor> adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data, size_t bytes,
+                              bool writable = true);
+  // The first bytes of a storage, which may hold more.
+  static Result<Tensor> over(DType dtype, std::span<const int64_t> dims, std::shared_ptr<Storage> storage);
+  static Result<size_t> checked_bytes(DType dtype, std::span<const int64_t> dims);  // RLX_E_SHAPE: no such tensor
 
   explicit operator bool() const { return dtype_ != DType::kNone; }
   DType dtype() const { return dtype_; }
@@ -31,19 +35,22 @@ class Tensor {
   size_t rank() const { return dims_.size(); }
   int64_t count() const { return *element_count(dims_); }
   size_t bytes() const { return bytes_; }
-  std::byte* data() const { return data_.get(); }
-  const std::shared_ptr<std::byte>& share() const { return data_; }
+  std::byte* data() const { return storage_ ? storage_->host() : nullptr; }  // null where the host has no address
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
   template <class T>
   T* as() const {
-    return reinterpret_cast<T*>(data_.get());
+    return reinterpret_cast<T*>(data());
   }
   Result<Tensor> reshaped(std::span<const int64_t> dims) const;  // shares the bytes
-  bool same_bytes(const Tensor& other) const;                    // dtype, dims and contents
+  Result<Tensor> row(int64_t index) const;                       // of the first axis; shares the bytes
+  // The same bytes as Storage::frozen; RLX_E_STATE where they are being written.
+  Result<Tensor> frozen() const;
+  bool same_bytes(const Tensor& other) const;  // dtype, dims and contents
 
  private:
   DType dtype_ = DType::kNone;
   Dims dims_;
-  std::shared_ptr<std::byte> data_;
+  std::shared_ptr<Storage> storage_;
   size_t bytes_ = 0;
 };
 

@@ -16,32 +16,32 @@ namespace rlx {
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
-// The storage type of each dense dtype.
+// The C++ type of the elements of each dense dtype.
 template <DType kType>
-struct Storage;
-#define RLX_STORAGE(Enum, Type)    \
+struct Element;
+#define RLX_ELEMENT(Enum, Type)    \
   template <>                      \
-  struct Storage<DType::k##Enum> { \
+  struct Element<DType::k##Enum> { \
     using type = Type;             \
   };
-RLX_STORAGE(F32, float)
-RLX_STORAGE(F16, f16)
-RLX_STORAGE(BF16, bf16)
-RLX_STORAGE(F64, double)
-RLX_STORAGE(I8, int8_t)
-RLX_STORAGE(I16, int16_t)
-RLX_STORAGE(I32, int32_t)
-RLX_STORAGE(I64, int64_t)
-RLX_STORAGE(U8, uint8_t)
-RLX_STORAGE(U16, uint16_t)
-RLX_STORAGE(U32, uint32_t)
-RLX_STORAGE(U64, uint64_t)
-RLX_STORAGE(Bool, bool8)
-RLX_STORAGE(C64, c64)
-RLX_STORAGE(C128, c128)
-RLX_STORAGE(F8E4M3, f8e4m3)
-RLX_STORAGE(F8E5M2, f8e5m2)
-#undef RLX_STORAGE
+RLX_ELEMENT(F32, float)
+RLX_ELEMENT(F16, f16)
+RLX_ELEMENT(BF16, bf16)
+RLX_ELEMENT(F64, double)
+RLX_ELEMENT(I8, int8_t)
+RLX_ELEMENT(I16, int16_t)
+RLX_ELEMENT(I32, int32_t)
+RLX_ELEMENT(I64, int64_t)
+RLX_ELEMENT(U8, uint8_t)
+RLX_ELEMENT(U16, uint16_t)
+RLX_ELEMENT(U32, uint32_t)
+RLX_ELEMENT(U64, uint64_t)
+RLX_ELEMENT(Bool, bool8)
+RLX_ELEMENT(C64, c64)
+RLX_ELEMENT(C128, c128)
+RLX_ELEMENT(F8E4M3, f8e4m3)
+RLX_ELEMENT(F8E5M2, f8e5m2)
+#undef RLX_ELEMENT
 
 template <class T>
 inline constexpr bool is_small_float =
@@ -58,7 +58,7 @@ decltype(auto) visit(DType dtype, Body&& body) {
   switch (dtype) {
 #define RLX_CASE(Enum)                                                                                                 \
   case DType::k##Enum:                                                                                                 \
-    if constexpr (kSet.has(DType::k##Enum)) return body.template operator()<typename Storage<DType::k##Enum>::type>(); \
+    if constexpr (kSet.has(DType::k##Enum)) return body.template operator()<typename Element<DType::k##Enum>::type>(); \
     break;
     RLX_CASE(F32)
     RLX_CASE(F16)

@@ -135,7 +135,7 @@ rlx_status_t* rlx_compiled_set_param(rlx_compiled_t* compiled, const char* name,
   return guard({handle(compiled, "compiled"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
     RLX_TRY(not_of_a_model(*compiled));
     RLX_TRY(same_env(compiled->env.get(), tensor->env.get(), "tensor"));
-    return compiled->compiled->set_param(name, frozen(*tensor));
+    return compiled->compiled->set_param(name, RLX_TRY(tensor->tensor.frozen()));
   });
 }
 

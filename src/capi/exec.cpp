@@ -38,8 +38,6 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
     SlotKind port = RLX_TRY(slot_kind(kind));
     if (!tensor) return exec->exec->bind(port, slot, Tensor());
     RLX_TRY(same_env(exec->env.get(), tensor->env.get(), "tensor"));
-    if (port == SlotKind::kOutput && !tensor->is_writable())
-      return Status(Code::kState, format("output {}: the tensor is read-only, or frozen as a param or constant", slot));
     return exec->exec->bind(port, slot, tensor->tensor);
   });
 }

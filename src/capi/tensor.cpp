@@ -14,11 +14,9 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
-Tensor frozen(const rlx_tensor& handle) {
-  const Tensor& tensor = handle.tensor;
-  handle.access->freezers++;
-  auto thaw = [access = handle.access, bytes = tensor.share()](std::byte*) { access->freezers--; };
-  return *Tensor::adopt(tensor.dtype(), tensor.dims(), std::shared_ptr<std::byte>(tensor.data(), thaw), tensor.bytes());
+// As Tensor::adopt says it, before there are bytes to adopt.
+static Status check_bytes(DType dtype, std::span<const int64_t> dims, size_t bytes) {
+  return Tensor::adopt(dtype, dims, nullptr, bytes).status();
 }
 
 // The rank comes first: a wrong one would make us read past the caller's dims.
@@ -26,13 +24,6 @@ static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t
   if (rank <= kMaxRank) return std::span(dims, rank);
   return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
       .with("got", std::to_string(rank));
-}
-
-static Result<size_t> bytes_of(DType dtype, std::span<const int64_t> dims) {
-  auto count = element_count(dims);
-  auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
-  if (bytes) return static_cast<size_t>(*bytes);
-  return Status(Code::kShape, type_text(dtype, dims) + " has no valid size in bytes");
 }
 
 // By the op itself, so that there is one table of conversions.
@@ -79,9 +70,10 @@ static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size
 }
 
 static Status check_writable(const rlx_tensor& tensor) {
-  if (tensor.is_writable()) return {};
-  const char* why = tensor.access->read_only ? "it is read-only: a view of a file or of weights"
-                                             : "it is frozen: a param or a constant";
+  const Storage& storage = *tensor.tensor.storage();
+  if (storage.is_writable()) return {};
+  const char* why =
+      storage.is_read_only() ? "it is read-only: a view of a file" : "it is frozen: a param, a constant or a weight";
   return Status(Code::kState,
                 "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
 }
@@ -94,7 +86,7 @@ Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_
                              size_t bytes) {
   DType type = RLX_TRY(checked_dtype(dtype));
   auto shape = RLX_TRY(checked_dims(dims, rank));
-  RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));  // the number of bytes is right
+  RLX_TRY(check_bytes(type, shape, bytes));
   Tensor tensor = RLX_TRY(env.env->make_tensor(type, shape));
   copy_bytes(tensor.data(), data, bytes);
   return tensor;
@@ -130,7 +122,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
   return guard(arguments, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
-    RLX_TRY(Tensor::adopt(type, shape, nullptr, bytes));
+    RLX_TRY(check_bytes(type, shape, bytes));
     // `done` is armed last: after a failure the bytes are still the caller's.
     auto armed = std::make_shared<bool>(false);
     std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
@@ -149,13 +141,13 @@ rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64
   return guard(arguments, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
-    size_t bytes = RLX_TRY(bytes_of(type, shape));
+    size_t bytes = RLX_TRY(Tensor::checked_bytes(type, shape));
     auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
     RLX_TRY(check_part(path, offset, bytes, file->bytes().size()));
     // Nobody writes through the const_cast: the handle is read-only.
     auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
-    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes));
-    *out = new rlx_tensor(env, std::move(tensor), nullptr, true);
+    Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes, false));
+    *out = new rlx_tensor(env, std::move(tensor));
     return {};
   });
 }

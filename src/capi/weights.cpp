@@ -32,14 +32,14 @@ void rlx_weights_release(rlx_weights_t* weights) {
 rlx_status_t* rlx_weights_put(rlx_weights_t* weights, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(weights, "weights"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
     RLX_TRY(same_env(weights->env.get(), tensor->env.get(), "tensor"));
-    return weights->weights->put(name, frozen(*tensor));
+    return weights->weights->put(name, RLX_TRY(tensor->tensor.frozen()));
   });
 }
 
 rlx_status_t* rlx_weights_get(const rlx_weights_t* weights, const char* name, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(weights, "weights"), {name, "name"}}, [&]() -> Status {
-    Tensor tensor = RLX_TRY(weights->weights->get(name));
-    *out = new rlx_tensor(weights->env.get(), std::move(tensor), nullptr, true);
+    Tensor tensor = RLX_TRY(RLX_TRY(weights->weights->get(name)).frozen());
+    *out = new rlx_tensor(weights->env.get(), std::move(tensor));
     return {};
   });
 }

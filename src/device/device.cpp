@@ -8,18 +8,6 @@ namespace rlx {
 
 namespace {
 
-class HostBuffer : public Buffer {
- public:
-  HostBuffer(HostMemory own, std::byte* data, size_t size) : own_(std::move(own)), data_(data), size_(size) {}
-  size_t size() const override { return size_; }
-  std::byte* host() const override { return data_; }
-
- private:
-  HostMemory own_;
-  std::byte* data_;
-  size_t size_;
-};
-
 Status check_range(const Buffer& buffer, size_t offset, size_t bytes) {
   if (offset <= buffer.size() && bytes <= buffer.size() - offset) return {};
   return Status(Code::kRange, format("bytes [{}, {} + {}) of a buffer of {}", offset, offset, bytes, buffer.size()));
@@ -33,14 +21,14 @@ Status Executable::run(const RunArgs& args) const {
   return fence.result();
 }
 
-Result<std::unique_ptr<Buffer>> Device::allocate(size_t bytes, MemoryKind kind) {
-  HostMemory memory = RLX_TRY(HostMemory::allocate(Host::library(), bytes, kind));
-  std::byte* data = memory.data();
-  return std::unique_ptr<Buffer>(new HostBuffer(std::move(memory), data, bytes));
+Result<std::shared_ptr<Buffer>> Device::allocate(size_t bytes, MemoryKind kind) {
+  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(Host::library(), bytes, kind)));
+  std::byte* data = memory->data();
+  return host_buffer(std::shared_ptr<std::byte>(std::move(memory), data), bytes);
 }
 
-Result<std::unique_ptr<Buffer>> Device::wrap(void* host, size_t bytes) {
-  return std::unique_ptr<Buffer>(new HostBuffer({}, static_cast<std::byte*>(host), bytes));
+Result<std::shared_ptr<Buffer>> Device::wrap(void* host, size_t bytes) {
+  return host_buffer(std::shared_ptr<std::byte>(std::shared_ptr<void>(), static_cast<std::byte*>(host)), bytes);
 }
 
 Status Device::write(Buffer& buffer, size_t offset, std::span<const std::byte> bytes) {

@@ -13,18 +13,11 @@
 #include "base/allocator.h"
 #include "base/function_ref.h"
 #include "base/os/thread_pool.h"
+#include "base/storage.h"
 #include "device/fence.h"
 #include "plan/plan.h"
 
 namespace rlx {
-
-// Memory of a device.
-class Buffer {
- public:
-  virtual ~Buffer() = default;
-  virtual size_t size() const = 0;
-  virtual std::byte* host() const { return nullptr; }  // where the host can address it
-};
 
 // What a backend keeps per exec: encoded steps, recorded commands.
 class ExecState {
@@ -84,8 +77,8 @@ class Device {
   virtual Found find(const KernelQuery&) const = 0;  // also the answer to "is this supported?"
   virtual Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>) = 0;
 
-  virtual Result<std::unique_ptr<Buffer>> allocate(size_t bytes, MemoryKind);
-  virtual Result<std::unique_ptr<Buffer>> wrap(void* host, size_t bytes);
+  virtual Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind);
+  virtual Result<std::shared_ptr<Buffer>> wrap(void* host, size_t bytes);
   virtual Status write(Buffer&, size_t offset, std::span<const std::byte>);
   virtual Status read(const Buffer&, size_t offset, std::span<std::byte>);
   virtual Status copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes);

@@ -80,6 +80,13 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     std::lock_guard lock(fence.state_->mutex);
     if (!fence.state_->done) fence.state_->waiters.push_back(waiter);
   }
+  auto leave = [&](void*) {  // fences may outlive many waits
+    for (const Fence& fence : fences) {
+      std::lock_guard lock(fence.state_->mutex);
+      std::erase(fence.state_->waiters, waiter);
+    }
+  };
+  std::unique_ptr<void, decltype(leave)> left(waiter.get(), leave);
   auto forever = std::chrono::steady_clock::time_point::max();
   auto now = std::chrono::steady_clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((forever - now).count());

@@ -26,7 +26,7 @@ Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> byte
   auto alignment = static_cast<uintptr_t>(is_block(dtype) ? 1 : element_bytes(dtype));
   if (reinterpret_cast<uintptr_t>(data) % alignment == 0)
     return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::const_pointer_cast<void>(source.owner), data),
-                         bytes.size());
+                         bytes.size(), false);
   Tensor copy = RLX_TRY(Tensor::create(dtype, dims));
   std::memcpy(copy.data(), bytes.data(), bytes.size());
   return copy;

@@ -338,13 +338,6 @@ Status eval_while(EvalArgs& args) {
   return {};
 }
 
-// Row t of the first axis, sharing the bytes.
-static Result<Tensor> step_of(const Tensor& xs, int64_t t) {
-  size_t bytes = xs.bytes() / static_cast<size_t>(xs.dims()[0]);
-  std::shared_ptr<std::byte> row(xs.share(), xs.data() + static_cast<size_t>(t) * bytes);
-  return Tensor::adopt(xs.dtype(), xs.dims().subspan(1), std::move(row), bytes);
-}
-
 Status eval_scan(EvalArgs& args) {
   const Graph& body = *args.attrs.graph("body");
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
@@ -352,7 +345,7 @@ Status eval_scan(EvalArgs& args) {
   int64_t length = xs ? given[carries].dims()[0] : RLX_TRY(args.dim("length"));
   for (int64_t step = 0; step < length; step++) {
     int64_t t = args.attrs.flag("reverse") ? length - 1 - step : step;
-    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(step_of(given[i], t));
+    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(given[i].row(t));
     std::vector<Tensor> results = RLX_TRY((*args.run)(body, values));
     for (size_t i = carries; i < results.size(); i++)
       if (size_t bytes = results[i].bytes())

@@ -15,6 +15,9 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   const std::shared_ptr<Host>& host = program->env()->host();
   exec->inputs_.resize(plan.inputs.size());
   exec->outputs_.resize(plan.outputs.size());
+  for (size_t i = 0; i < plan.inputs.size(); i++) exec->inputs_[i].capacity = static_cast<size_t>(plan.inputs[i].bytes);
+  for (size_t i = 0; i < plan.outputs.size(); i++)
+    exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
   exec->wanted_.assign(plan.outputs.size(), true);
   exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
   exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
@@ -57,10 +60,10 @@ Dims Exec::dims_now(SlotKind kind, size_t slot) const {
   return dims;
 }
 
-Status Exec::check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const {
+Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const {
   const Slot& it = slot_of(kind, slot);
   DType wanted = it.type.dtype;
-  bool converts = kind == SlotKind::kInput && program_->source().options.io_convert;
+  bool converts = !is_written(kind, slot) && program_->source().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
     return Status(Code::kDtype, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, wanted, tensor.dtype()))
         .with("value", it.name)
@@ -73,19 +76,64 @@ Status Exec::check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const
   return {};
 }
 
+// ---- binding ----
+
+bool Exec::is_written(SlotKind kind, size_t slot) const {
+  return kind == SlotKind::kOutput ||
+         std::any_of(links_.begin(), links_.end(), [slot](const Link& link) { return link.input == slot; });
+}
+
+// An output shares no byte with anything else that is bound: kernels read inputs while they write.
+Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) const {
+  for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
+    const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
+    if (kind == SlotKind::kInput && other == SlotKind::kInput) continue;
+    for (size_t i = 0; i < list.size(); i++) {
+      if ((kind == other && i == slot) || !list[i].given() || !storage.overlaps(*list[i].given())) continue;
+      return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(kind),
+                                                   slot_of(kind, slot).name, kind_text(other), slot_of(other, i).name))
+          .with("value", slot_of(kind, slot).name);
+    }
+  }
+  return {};
+}
+
+// What is bound to a slot becomes what `next` says, or on failure stays.
+Status Exec::replace(SlotKind kind, size_t slot, Port next) {
+  const Slot& it = slot_of(kind, slot);
+  next.use = next.given();
+  next.linked.reset();
+  next.is_staged = false;
+  if (next.given()) {
+    RLX_TRY(check_overlap(kind, slot, *next.given()));
+    if (is_written(kind, slot)) next.use = Storage::written(next.given());
+    if (!next.use)
+      return Status(Code::kState,
+                    format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
+                           "or constant",
+                           kind_text(kind), it.name))
+          .with("value", it.name);
+    DType dtype = it.type.dtype;
+    size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
+    next.is_staged =
+        (next.bound && next.bound.dtype() != dtype) || reinterpret_cast<uintptr_t>(next.given()->host()) % unit != 0;
+  }
+  Port& port = ports(kind)[slot];
+  bool same_dims = kind == SlotKind::kOutput ||
+                   (!port.linked && port.bound && next.bound && Dims(port.bound.dims()) == Dims(next.bound.dims()));
+  sizes_dirty_ |= !same_dims && (port.bound || next.bound || port.linked);
+  places_dirty_ = true;
+  port = std::move(next);
+  return {};
+}
+
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
-  if (tensor) RLX_TRY(check_dtype(kind, slot, tensor));
-  Port& port = ports(kind)[slot];
-  bool same_dims =
-      kind == SlotKind::kOutput || (port.bound && tensor && port.bound.dims().size() == tensor.dims().size() &&
-                                    std::equal(tensor.dims().begin(), tensor.dims().end(), port.bound.dims().begin()));
-  sizes_dirty_ |= !same_dims;
-  port.bound = std::move(tensor);
-  port.pointer = nullptr;
-  port.is_linked = false;
-  set_staged(kind, slot);
-  return {};
+  if (tensor) RLX_TRY(check_type(kind, slot, tensor));
+  Port next = ports(kind)[slot];
+  next.bound = std::move(tensor);
+  next.lent = nullptr;
+  return replace(kind, slot, std::move(next));
 }
 
 Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
@@ -98,31 +146,21 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
-  Port& port = ports(kind)[slot];
-  sizes_dirty_ |= kind == SlotKind::kInput && (port.bound || port.is_linked);
-  port.bound = {};
-  port.pointer = static_cast<std::byte*>(data);
-  port.pointer_bytes = bytes;
-  port.is_linked = false;
-  set_staged(kind, slot);
-  return {};
-}
-
-// Memory of another dtype or alignment is not read in place.
-void Exec::set_staged(SlotKind kind, size_t slot) {
-  Port& port = ports(kind)[slot];
-  DType dtype = slot_of(kind, slot).type.dtype;
-  size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
-  port.is_staged = port.is_given() && ((port.bound && port.bound.dtype() != dtype) ||
-                                       reinterpret_cast<uintptr_t>(port.given()) % unit != 0);
-  places_dirty_ = true;
+  Port next = ports(kind)[slot];
+  next.bound = {};
+  next.lent = nullptr;
+  if (data) {
+    std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
+    next.lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
+  }
+  return replace(kind, slot, std::move(next));
 }
 
 void Exec::forget_bindings() {
   for (auto* list : {&inputs_, &outputs_})
     for (Port& port : *list) {
       port.bound = {};
-      port.pointer = nullptr;
+      port.lent = port.use = nullptr;
       port.is_staged = false;
     }
   sizes_dirty_ = places_dirty_ = true;
@@ -133,13 +171,8 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   Port& port = ports(kind)[slot];
   if (port.bound) return port.bound;
   if (sizes_dirty_) RLX_TRY(resolve_sizes());
-  if (!port.pointer) RLX_TRY(own_memory(kind, slot));
-  Dims dims = dims_now(kind, slot);
-  DType dtype = slot_of(kind, slot).type.dtype;
-  auto bytes = byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  std::shared_ptr<std::byte> data =
-      port.pointer ? std::shared_ptr<std::byte>(std::shared_ptr<void>(), port.pointer) : port.own;
-  return Tensor::adopt(dtype, dims, std::move(data), static_cast<size_t>(bytes.value_or(0)));
+  if (!port.lent) RLX_TRY(make_memory(port.own, port.capacity));
+  return Tensor::over(slot_of(kind, slot).type.dtype, dims_now(kind, slot), port.lent ? port.lent : port.own);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
@@ -159,6 +192,19 @@ Status Exec::link(size_t output, size_t input) {
     if (link.output == output || link.input == input)
       return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
   links_.push_back({output, input});
+  Port &made = outputs_[output], &read = inputs_[input];
+  Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
+  if (status.ok()) status = replace(SlotKind::kInput, input, read);  // from now on runs write it
+  size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
+  for (Port* port : {&made, &read})
+    if (status.ok() && port->own) status = grow(port->own, capacity);
+  if (!status.ok()) {
+    links_.pop_back();
+    return status;
+  }
+  made.capacity = read.capacity = capacity;
+  made.stage = read.stage = nullptr;
+  places_dirty_ = true;
   return {};
 }
 
@@ -189,20 +235,20 @@ Status Exec::exchange_links() {
   for (Link& link : links_) {
     if (!link.is_armed) continue;
     Port &from = outputs_[link.output], &to = inputs_[link.input];
-    if (from.is_given() != to.is_given())
+    if (!from.given() != !to.given())
       return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
           .with("value", slot_of(SlotKind::kInput, link.input).name);
     Dims made = dims_now(SlotKind::kOutput, link.output);
     std::swap(from.bound, to.bound);
-    std::swap(from.pointer, to.pointer);
-    std::swap(from.pointer_bytes, to.pointer_bytes);
+    std::swap(from.lent, to.lent);
+    std::swap(from.use, to.use);
     std::swap(from.own, to.own);
-    sizes_dirty_ |= !to.is_linked || !(to.linked == made);
+    std::swap(from.stage, to.stage);
+    std::swap(from.is_staged, to.is_staged);
+    sizes_dirty_ |= !to.linked || !(*to.linked == made);
     to.linked = made;
-    to.is_linked = true;
     link.is_armed = false;
-    set_staged(SlotKind::kInput, link.input);
-    set_staged(SlotKind::kOutput, link.output);
+    places_dirty_ = true;
   }
   return {};
 }
@@ -212,8 +258,8 @@ Status Exec::resolve_sizes() {
   for (size_t i = 0; i < inputs_.size(); i++) {
     const Port& port = inputs_[i];
     const Slot& slot = slot_of(SlotKind::kInput, i);
-    if (port.is_linked)
-      given_.push_back({&slot.type, port.linked, slot.name});
+    if (port.linked)
+      given_.push_back({&slot.type, *port.linked, slot.name});
     else if (port.bound)
       given_.push_back({&slot.type, port.bound.dims(), slot.name});
   }
@@ -223,16 +269,31 @@ Status Exec::resolve_sizes() {
   return {};
 }
 
-// Linked slots reserve the larger of the two, so that they can exchange.
-Status Exec::own_memory(SlotKind kind, size_t slot) {
-  Port& port = ports(kind)[slot];
-  if (port.own) return {};
-  int64_t bytes = slot_of(kind, slot).bytes;
+Status Exec::make_memory(std::shared_ptr<Storage>& storage, size_t capacity) {
+  if (storage) return {};
+  auto bytes = static_cast<int64_t>(capacity);
+  storage = RLX_TRY(program_->env()->make_tensor(DType::kU8, {&bytes, 1})).storage();
+  return {};
+}
+
+// The same bytes in memory of a larger capacity.
+Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
+  std::shared_ptr<Storage> larger;
+  RLX_TRY(make_memory(larger, capacity));
+  if (storage->bytes()) std::memcpy(larger->host(), storage->host(), std::min(storage->bytes(), capacity));
+  storage = std::move(larger);
+  return {};
+}
+
+// Memory that a run is to write and that was handed out and frozen belongs to whoever froze it.
+Status Exec::renew_frozen_memory() {
+  for (Port& port : outputs_)
+    if (port.own && !port.own->is_writable()) port.own = nullptr, places_dirty_ = true;
   for (const Link& link : links_)
-    if ((kind == SlotKind::kInput ? link.input : link.output) == slot)
-      bytes = std::max(slot_of(SlotKind::kInput, link.input).bytes, slot_of(SlotKind::kOutput, link.output).bytes);
-  Tensor memory = RLX_TRY(program_->env()->make_tensor(DType::kU8, {&bytes, 1}));
-  port.own = memory.share();
+    if (Port& port = inputs_[link.input]; port.own && !port.own->is_writable()) {
+      RLX_TRY(grow(port.own, port.capacity));
+      places_dirty_ = true;
+    }
   return {};
 }
 
@@ -246,10 +307,9 @@ bool Exec::has_fresh_dims(const Slot& slot) const {
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
   const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
   const Slot& it = slot_of(kind, slot);
-  size_t bytes = port.bound ? port.bound.bytes() : port.pointer_bytes;
-  if (!port.is_given() || bytes >= static_cast<size_t>(it.bytes)) return {};
-  return Status(Code::kInvalidArgument,
-                format("the {} '{}' may need {} bytes, {} are bound", kind_text(kind), it.name, it.bytes, bytes))
+  if (!port.given() || port.given()->bytes() >= static_cast<size_t>(it.bytes)) return {};
+  return Status(Code::kInvalidArgument, format("the {} '{}' may need {} bytes, {} are bound", kind_text(kind), it.name,
+                                               it.bytes, port.given()->bytes()))
       .with("value", it.name);
 }
 
@@ -264,9 +324,9 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
                          type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
   auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  if (port.pointer && static_cast<int64_t>(port.pointer_bytes) < needed.value_or(0))
+  if (port.lent && static_cast<int64_t>(port.lent->bytes()) < needed.value_or(0))
     return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
-                                                 kind_text(kind), it.name, needed.value_or(0), port.pointer_bytes))
+                                                 kind_text(kind), it.name, needed.value_or(0), port.lent->bytes()))
         .with("value", it.name);
   return {};
 }
@@ -274,9 +334,10 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
 Status Exec::place_slot(SlotKind kind, size_t slot) {
   Port& port = ports(kind)[slot];
   RLX_TRY(check_memory(kind, slot));
-  if (!port.is_given() || port.is_staged) RLX_TRY(own_memory(kind, slot));
+  if (!port.given()) RLX_TRY(make_memory(port.own, port.capacity));
+  if (port.is_staged) RLX_TRY(make_memory(port.stage, port.capacity));
   has_staging_ |= port.is_staged;
-  frame_->place(base_of(kind, slot), port.is_given() && !port.is_staged ? port.given() : port.own.get());
+  frame_->place(base_of(kind, slot), port.bytes()->host());
   return {};
 }
 
@@ -293,6 +354,7 @@ Status Exec::prepare() {
   if (params_->hole)
     return Status(Code::kState, "the param '" + *params_->hole + "' is not set").with("value", *params_->hole);
   if (!links_.empty()) RLX_TRY(exchange_links());
+  RLX_TRY(renew_frozen_memory());
   if (sizes_dirty_) RLX_TRY(resolve_sizes());
   if (places_dirty_) RLX_TRY(place_slots());
   return {};
@@ -307,7 +369,7 @@ Status Exec::stage_inputs() {
     DType to = slot_of(SlotKind::kInput, i).type.dtype;
     DType from = port.bound ? port.bound.dtype() : to;
     int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kInput, i))).value_or(0);
-    convert_elements(from, port.given(), to, port.own.get(), count);
+    convert_elements(from, port.given()->host(), to, port.stage->host(), count);
   }
   return {};
 }
@@ -318,7 +380,7 @@ Status Exec::stage_outputs() {
     if (!port.is_staged || !wanted_[i]) continue;
     DType dtype = slot_of(SlotKind::kOutput, i).type.dtype;
     int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kOutput, i))).value_or(0);
-    convert_elements(dtype, port.own.get(), dtype, port.given(), count);
+    convert_elements(dtype, port.stage->host(), dtype, port.given()->host(), count);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -47,17 +48,20 @@ class Exec {
 
  private:
   friend class Program;
-  // Where the bytes of one input or output slot are. At most one of `bound` and `pointer` is set; else `own` is used.
+  // Where the bytes of one input or output slot are: what the caller has bound, else memory of the slot's own, which
+  // has one capacity as long as the exec lives, but for a link.
   struct Port {
-    Tensor bound;
-    std::byte* pointer = nullptr;
-    size_t pointer_bytes = 0;
-    std::shared_ptr<std::byte> own;  // at upper size; made when first needed
-    Dims linked;                     // an input that received an output: its dims
-    bool is_linked = false;
-    bool is_staged = false;  // the bytes pass through `own`: another dtype, or unaligned memory
-    bool is_given() const { return bound || pointer; }
-    std::byte* given() const { return bound ? bound.data() : pointer; }
+    Tensor bound;                    // by bind
+    std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
+    std::shared_ptr<Storage> use;    // of either, as a writer where runs write it
+    std::shared_ptr<Storage> own;    // made when first needed
+    std::shared_ptr<Storage> stage;  // the slot's dtype and alignment, where what is bound has not
+    size_t capacity = 0;             // of `own` and `stage`
+    std::optional<Dims> linked;      // of an input that was an output: its dims
+    bool is_staged = false;
+
+    const std::shared_ptr<Storage>& given() const { return bound ? bound.storage() : lent; }  // null: own
+    const std::shared_ptr<Storage>& bytes() const { return is_staged ? stage : given() ? given() : own; }
   };
 
   Exec() = default;
@@ -68,8 +72,10 @@ class Exec {
   uint32_t base_of(SlotKind kind, size_t slot) const;
   Dims dims_now(SlotKind kind, size_t slot) const;
   Status check_slot(SlotKind kind, size_t slot) const;
-  Status check_dtype(SlotKind kind, size_t slot, const Tensor& tensor) const;
-  void set_staged(SlotKind kind, size_t slot);
+  Status check_type(SlotKind kind, size_t slot, const Tensor& tensor) const;
+  bool is_written(SlotKind kind, size_t slot) const;
+  Status replace(SlotKind kind, size_t slot, Port next);
+  Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
   void forget_bindings();
 
   Status adopt_params();
@@ -80,7 +86,9 @@ class Exec {
   bool has_fresh_dims(const Slot& slot) const;
   Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(SlotKind kind, size_t slot) const;
-  Status own_memory(SlotKind kind, size_t slot);
+  Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);
+  Status grow(std::shared_ptr<Storage>& storage, size_t capacity);
+  Status renew_frozen_memory();
   Status prepare();
   Status stage_inputs();
   Status stage_outputs();

@@ -41,7 +41,8 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   }
   first.dropped.resize(first.params.size(), false);
   first.residents.resize(params->source_->pieces.size());
-  RLX_TRY(params->publish(std::move(first), std::vector<bool>(graph.params().size(), true), true, *params->weights_));
+  RLX_TRY(params->prepare_stale(first, std::vector<bool>(graph.params().size(), true), true, *params->weights_));
+  params->publish(nullptr, std::move(first), *params->weights_);
   return params;
 }
 
@@ -62,22 +63,26 @@ Status ParamStore::set_all(Weights& weights) {
   return set_from(changes, weights);
 }
 
+// Prepared from a snapshot, without a lock; where another thread has published meanwhile, from what it published.
 Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
-  std::lock_guard lock(setter_);
   const Graph& graph = source_->graph();
-  ParamSet next = *current();
-  std::vector<bool> changed(next.params.size(), false);
-  for (const auto& [name, tensor] : changes) {
-    auto found = index_of_.find(name);
-    if (found == index_of_.end())
-      return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
-    size_t index = found->second;
-    RLX_TRY(check_param(graph, graph.params()[index], tensor));
-    changed[index] = !next.params[index] || next.params[index].share() != tensor.share();
-    next.params[index] = tensor;
-    next.dropped[index] = false;
+  while (true) {
+    std::shared_ptr<const ParamSet> base = current();
+    ParamSet next = *base;
+    std::vector<bool> changed(next.params.size(), false);
+    for (const auto& [name, tensor] : changes) {
+      auto found = index_of_.find(name);
+      if (found == index_of_.end())
+        return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
+      size_t index = found->second;
+      RLX_TRY(check_param(graph, graph.params()[index], tensor));
+      changed[index] = !next.params[index] || next.params[index].storage() != tensor.storage();
+      next.params[index] = tensor;
+      next.dropped[index] = false;
+    }
+    RLX_TRY(prepare_stale(next, changed, false, owner));
+    if (publish(base, std::move(next), owner)) return {};
   }
-  return publish(std::move(next), changed, false, owner);
 }
 
 // ---- preparing ----
@@ -99,8 +104,8 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
       return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
     if (!set.params[param]) return Tensor();
     params.emplace(name, set.params[param]);
-    key.sources.push_back(set.params[param].share());
-    is_owned &= owner.find(name).share() == set.params[param].share();
+    key.sources.push_back(set.params[param].storage());
+    is_owned &= owner.find(name).storage() == set.params[param].storage();
   }
   const Resident& resident = source_->lowered->residents[index];
   auto dense = [&]() -> Result<Tensor> {
@@ -121,7 +126,7 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   return is_owned ? owner.form(key, make) : make();
 }
 
-Status ParamStore::publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner) {
+Status ParamStore::prepare_stale(ParamSet& next, const std::vector<bool>& changed, bool all, Weights& owner) const {
   const std::vector<Piece>& pieces = source_->pieces;
   std::vector<size_t> stale;
   for (size_t i = 0; i < pieces.size(); i++)
@@ -142,14 +147,23 @@ Status ParamStore::publish(ParamSet next, const std::vector<bool>& changed, bool
   env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
   for (Status& result : results) RLX_TRY(std::move(result));
   note_hole(next);
-  if (source_->options.drop_weights) drop_originals(next);
+  return {};
+}
+
+// False where `base` is no longer the set of now. What nobody needs any more is released without a lock: its owner's
+// callbacks may ask for this store.
+bool ParamStore::publish(const std::shared_ptr<const ParamSet>& base, ParamSet next, Weights& owner) {
+  std::vector<std::pair<std::string_view, Tensor>> originals;
+  if (source_->options.drop_weights) originals = drop_originals(next);
   auto shared = std::make_shared<const ParamSet>(std::move(next));
   {
     std::lock_guard lock(mutex_);
-    current_ = std::move(shared);
+    if (current_ != base) return false;
+    std::swap(current_, shared);
   }
   version_.fetch_add(1, std::memory_order_release);
-  return {};
+  for (const auto& [name, tensor] : originals) owner.drop(name, tensor);
+  return true;
 }
 
 void ParamStore::note_hole(ParamSet& set) const {
@@ -161,18 +175,20 @@ void ParamStore::note_hole(ParamSet& set) const {
 }
 
 // Gives up the originals of params that are read in prepared forms only.
-void ParamStore::drop_originals(ParamSet& set) const {
+std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set) const {
   const Graph& graph = source_->graph();
   std::vector<bool> needed(set.params.size(), false);
   for (size_t i = 0; i < source_->pieces.size(); i++)
     if (source_->pieces[i].is_leaf && !source_->lowered->residents[i].kernel)
       for (uint32_t param : source_->pieces[i].params) needed[param] = true;
+  std::vector<std::pair<std::string_view, Tensor>> originals;
   for (size_t i = 0; i < set.params.size(); i++) {
     if (needed[i] || !set.params[i]) continue;
-    weights_->drop(graph.leaf_name(graph.params()[i]));
+    originals.emplace_back(graph.leaf_name(graph.params()[i]), std::move(set.params[i]));
     set.params[i] = {};
     set.dropped[i] = true;
   }
+  return originals;
 }
 
 }  // namespace rlx

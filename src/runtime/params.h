@@ -46,15 +46,15 @@ class ParamStore {
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
   Result<Tensor> prepare(size_t index, const ParamSet& set, Weights& owner) const;
-  Status publish(ParamSet next, const std::vector<bool>& changed, bool all, Weights& owner);
+  Status prepare_stale(ParamSet& next, const std::vector<bool>& changed, bool all, Weights& owner) const;
+  bool publish(const std::shared_ptr<const ParamSet>& base, ParamSet next, Weights& owner);
   void note_hole(ParamSet& set) const;
-  void drop_originals(ParamSet& set) const;
+  std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set) const;
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;
   std::shared_ptr<Weights> weights_;
   std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
-  std::mutex setter_;                                      // one publication at a time
   mutable std::mutex mutex_;                               // guards current_
   std::shared_ptr<const ParamSet> current_;
   std::atomic<uint64_t> version_{1};

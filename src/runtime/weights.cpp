@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-static bool same_owner(const std::weak_ptr<std::byte>& a, const std::weak_ptr<std::byte>& b) {
+static bool same_owner(const std::weak_ptr<Storage>& a, const std::weak_ptr<Storage>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
 }
 
@@ -25,21 +25,29 @@ bool FormKey::operator==(const FormKey& other) const {
          equal(AttrValue(body), AttrValue(other.body));
 }
 
-bool FormKey::reads(const std::shared_ptr<std::byte>& bytes) const {
+bool FormKey::reads(const std::shared_ptr<Storage>& bytes) const {
   return std::any_of(sources.begin(), sources.end(), [&](const auto& source) { return same_owner(source, bytes); });
 }
 
-void Weights::forget_forms(const std::shared_ptr<std::byte>& source) {
+void Weights::forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone) {
   auto [first, last] = hashes_of_.equal_range(source.get());
   for (auto it = first; it != last; ++it) {
     auto [form, end] = forms_.equal_range(it->second);
-    while (form != end) form = form->second.key.reads(source) ? forms_.erase(form) : std::next(form);
+    while (form != end) {
+      if (!form->second.key.reads(source)) {
+        ++form;
+        continue;
+      }
+      gone.push_back(std::move(form->second));
+      form = forms_.erase(form);
+    }
   }
   hashes_of_.erase(first, last);
 }
 
 Status Weights::put(std::string_view name, Tensor tensor) {
   if (name.empty() || !tensor) return Status(Code::kInvalidArgument, "a weight needs a name and a tensor");
+  std::vector<Form> gone;  // and `tensor`, the old one then: released without the lock, as that may call the host
   std::lock_guard lock(mutex_);
   auto [found, is_new] = by_name_.emplace(name, entries_.size());
   if (is_new) {
@@ -47,8 +55,8 @@ Status Weights::put(std::string_view name, Tensor tensor) {
     return {};
   }
   Entry& entry = entries_[found->second];
-  if (entry.tensor) forget_forms(entry.tensor.share());
-  entry.tensor = std::move(tensor);
+  if (entry.tensor) forget_forms(entry.tensor.storage(), gone);
+  std::swap(entry.tensor, tensor);
   entry.dropped = false;
   return {};
 }
@@ -126,11 +134,12 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
   return made;
 }
 
-void Weights::drop(std::string_view name) {
+void Weights::drop(std::string_view name, const Tensor& original) {
+  Tensor gone;  // released without the lock
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
-  if (found == by_name_.end()) return;
-  entries_[found->second].tensor = {};
+  if (found == by_name_.end() || entries_[found->second].tensor.storage() != original.storage()) return;
+  std::swap(gone, entries_[found->second].tensor);
   entries_[found->second].dropped = true;
 }
 

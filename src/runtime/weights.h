@@ -22,12 +22,12 @@ namespace rlx {
 struct FormKey {
   std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
-  Bounds bounds = Bounds::kError;                 // of indices in the expression
-  std::shared_ptr<const Graph> body;              // compared by structure; its params stand for `sources`
-  std::vector<std::weak_ptr<std::byte>> sources;  // compared by identity
+  Bounds bounds = Bounds::kError;               // of indices in the expression
+  std::shared_ptr<const Graph> body;            // compared by structure; its params stand for `sources`
+  std::vector<std::weak_ptr<Storage>> sources;  // compared by identity
   size_t hash() const;
   bool operator==(const FormKey& other) const;
-  bool reads(const std::shared_ptr<std::byte>& bytes) const;
+  bool reads(const std::shared_ptr<Storage>& bytes) const;
 };
 
 class Weights {
@@ -44,7 +44,7 @@ class Weights {
   // The form of this key, made by `make` where there is none yet. `make` runs without the lock.
   Result<Tensor> form(const FormKey& key, const std::function<Result<Tensor>()>& make);
   // Originals that forms replace and nobody needs any more (weights.drop); a later get of one is RLX_E_STATE.
-  void drop(std::string_view name);
+  void drop(std::string_view name, const Tensor& original);  // where the name still has these bytes
 
  private:
   struct Entry {
@@ -61,9 +61,9 @@ class Weights {
   std::map<std::string, size_t, std::less<>> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
   using Forms = std::unordered_multimap<size_t, Form>;
-  void forget_forms(const std::shared_ptr<std::byte>& source);
-  Forms forms_;                                                  // by hash of the key
-  std::unordered_multimap<const std::byte*, size_t> hashes_of_;  // of the forms that read a source
+  void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);
+  Forms forms_;                                                // by hash of the key
+  std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
 };
 
 }  // namespace rlx

@@ -162,7 +162,7 @@ void encode_strided(const StepView& view, const Caps& caps, void* block, Launch&
 // ---- a product of two dense sides, by BLAS ----
 
 template <DType kType>
-using SidesOf = MatmulSides<typename Storage<kType>::type>;
+using SidesOf = MatmulSides<typename Element<kType>::type>;
 
 template <DType kType>
 std::string_view refuse_blas(const KernelQuery& query) {
@@ -175,7 +175,7 @@ template <DType kType>
 void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
   auto& sides = *new (block) SidesOf<kType>();
   set_sides(view, sides);
-  constexpr double kSlower = double{sizeof(typename Storage<kType>::type)} / sizeof(float);
+  constexpr double kSlower = double{sizeof(typename Element<kType>::type)} / sizeof(float);
   launch = {blas_parts(sides), kSlower * product_nanoseconds(sides)};
 }
 

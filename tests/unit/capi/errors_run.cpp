@@ -346,7 +346,7 @@ TEST(errors, contexts) {
        [](User& u) { return rlx_exec_bind(u.exec(), RLX_INPUT, 0, u.tensor({3})); }},
       {"binds a frozen tensor as an output",
        RLX_E_STATE,
-       {"output 0", "frozen"},
+       {"output", "frozen"},
        [](User& u) {
          rlx_tensor_t* w = u.tensor({4, 3});
          rlx_graph_tensor(u.graph, w);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of any device, and who may write it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace rlx {
+
+class Device;
+
+// Memory of one device. `host()` is null where the host cannot address it.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual size_t size() const = 0;
+  virtual std::byte* host() const { return nullptr; }
+  virtual Device* device() const { return nullptr; }  // null: the host's memory
+};
+
+// Bytes of the host that `data` keeps: an allocator's, a mapped file, the caller's.
+std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t bytes);
+
+// A shared piece of a buffer. Whether it may be written is asked of it, not of whoever holds it. Invariant: it has
+// writers or freezers, never both. Thread-safe.
+class Storage {
+ public:
+  Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
+
+  const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
+  size_t offset() const { return offset_; }
+  size_t bytes() const { return bytes_; }
+  std::byte* host() const { return host_; }
+
+  bool is_read_only() const { return !writable_; }                               // whatever its users
+  bool is_frozen() const { return users_.load(std::memory_order_acquire) < 0; }  // a param or constant
+  bool is_writable() const { return writable_ && !is_frozen(); }
+  bool overlaps(const Storage& other) const;
+
+  // As a user of one kind, until the last copy of the result is gone. Null where there are users of the other kind, or
+  // where a writer comes to what is read-only.
+  static std::shared_ptr<Storage> frozen(const std::shared_ptr<Storage>& storage);
+  static std::shared_ptr<Storage> written(const std::shared_ptr<Storage>& storage);
+
+ private:
+  bool enter(int64_t side);
+  void leave(int64_t side) { users_.fetch_sub(side, std::memory_order_release); }
+
+  std::shared_ptr<Buffer> buffer_;
+  size_t offset_, bytes_;
+  std::byte* host_;
+  bool writable_;
+  std::atomic<int64_t> users_{0};  // above 0: writers; below: freezers
+};
+
+}  // namespace rlx

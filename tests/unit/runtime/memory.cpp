@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may write which memory, and when: slots, links, params, and what the caller hands over or is handed.
+#include <numeric>
+
+#include "base/storage.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static std::shared_ptr<Storage> bytes(size_t count, bool writable = true) {
+  std::shared_ptr<std::byte> data(new std::byte[count], [](const std::byte* it) { delete[] it; });
+  return std::make_shared<Storage>(host_buffer(data, count), 0, count, writable);
+}
+
+TEST(storage, has_writers_or_freezers_never_both) {
+  auto storage = bytes(8);
+  auto writer = Storage::written(storage);
+  ASSERT_TRUE(writer);
+  EXPECT_EQ(Storage::frozen(storage), nullptr);
+  EXPECT_NE(Storage::written(storage), nullptr) << "a second writer may come";
+  writer = nullptr;
+  auto frozen = Storage::frozen(storage), again = Storage::frozen(storage);
+  ASSERT_TRUE(frozen && again);
+  EXPECT_EQ(Storage::written(storage), nullptr);
+  frozen = nullptr;
+  EXPECT_EQ(Storage::written(storage), nullptr) << "one freezer is left";
+  again = nullptr;
+  EXPECT_TRUE(storage->is_writable());
+  EXPECT_EQ(Storage::written(bytes(8, false)), nullptr) << "read-only";
+}
+
+TEST(storage, overlaps_by_its_bytes_whoever_keeps_them) {
+  std::byte callers[16];
+  auto part = [&](size_t offset, size_t count) {
+    return Storage(host_buffer({std::shared_ptr<void>(), callers}, sizeof callers), offset, count);
+  };
+  EXPECT_TRUE(part(0, 8).overlaps(part(4, 8)));
+  EXPECT_FALSE(part(0, 8).overlaps(part(8, 8)));
+  EXPECT_FALSE(part(0, 8).overlaps(part(4, 0)));
+}
+
+// y = concat(x, 1): one row more than it was given, kept for the next run.
+static std::shared_ptr<Program> appender(const std::shared_ptr<Env>& env, DType dtype = DType::kF32) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("past", {0, 7}).ok());
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", dtype, {Dim::symbol("past")}));
+  Expr one = reshape(b.scalar(dtype, 1), {1});
+  std::vector<Expr> parts{x, one};
+  output(b, "y", concat(parts, 0));
+  return *Program::compile(env, graph, nullptr, nullptr, {});
+}
+
+TEST(exec, slots_that_a_link_exchanges_hold_the_larger_of_the_two) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  ASSERT_TRUE(exec->set_dim("past", 7).ok());
+  Tensor before = *exec->tensor(SlotKind::kInput, 0);  // of 7 elements, before there is a link
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  Tensor x = *exec->tensor(SlotKind::kInput, 0);
+  EXPECT_GE(x.storage()->bytes(), size_t{8 * 4});
+  std::iota(x.as<float>(), x.as<float>() + 7, 0.0f);
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->run().code(), Code::kRange) << "8 elements are more than the plan's 7";
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0).status().code(), Code::kRange);
+}
+
+TEST(exec, a_link_keeps_what_was_written_before_it) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  ASSERT_TRUE(exec->set_dim("past", 2).ok());
+  Tensor before = *exec->tensor(SlotKind::kInput, 0);
+  before.as<float>()[0] = 5, before.as<float>()[1] = 6;
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  ASSERT_TRUE(exec->run().ok());
+  Tensor y = *exec->tensor(SlotKind::kOutput, 0);
+  EXPECT_EQ(y.as<float>()[0], 5);
+  EXPECT_EQ(y.as<float>()[2], 1);
+}
+
+TEST(exec, refuses_to_write_what_is_frozen_or_read_only) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  Tensor mapped = *Tensor::over(DType::kF32, std::array<int64_t, 1>{3}, bytes(12, false));
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, mapped).ok());
+  EXPECT_EQ(exec->link(0, 0).code(), Code::kState) << "the link would write it";
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, Tensor()).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  EXPECT_EQ(exec->bind(SlotKind::kInput, 0, mapped).code(), Code::kState);
+  Tensor param = noise({3}), held = *param.frozen();
+  EXPECT_EQ(exec->bind(SlotKind::kOutput, 0, param).code(), Code::kState);
+}
+
+TEST(exec, what_runs_write_cannot_be_frozen) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  Tensor y = noise({4});
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3})).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, y).ok());
+  EXPECT_EQ(y.frozen().status().code(), Code::kState);
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, Tensor()).ok());
+  EXPECT_TRUE(y.frozen().ok());
+}
+
+// An output that was handed out and became a param keeps its bytes; the next run writes elsewhere.
+TEST(exec, gives_up_memory_of_its_own_that_was_frozen) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3}, 1)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  Tensor param = *exec->tensor(SlotKind::kOutput, 0)->frozen();
+  float first = param.as<float>()[0];
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3}, 2)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(param.as<float>()[0], first);
+  EXPECT_NE(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], first);
+}
+
+TEST(exec, refuses_operands_that_share_memory) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  float memory[8] = {};
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, memory, 12).ok());
+  Status shared = exec->bind_ptr(SlotKind::kOutput, 0, memory + 2, 16);
+  EXPECT_EQ(shared.code(), Code::kInvalidArgument);
+  EXPECT_EQ(shared.message(), "the output 'y' and the input 'x' share memory");
+  EXPECT_TRUE(exec->bind_ptr(SlotKind::kOutput, 0, memory + 3, 16).ok());
+}
+
+}  // namespace rlx
