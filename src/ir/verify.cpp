@@ -34,6 +34,7 @@ class Verifier {
   static Status wrong(std::string message) { return Status(Code::kInternal, std::move(message)); }
 
   Status at_node(uint32_t node, const Status& status) const {
+    if (status.code() == Code::kNoMemory) return status;  // says nothing about the graph
     std::string op = graph_.table().has(graph_.node(node).op) ? graph_.describe(node) : "%" + std::to_string(node);
     return Status(Code::kInternal, "not a valid graph: " + op + ": " + std::string(status.message())).with("value", op);
   }

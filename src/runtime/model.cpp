@@ -45,34 +45,56 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
   if (!weights) weights = std::make_shared<Weights>();
   std::shared_ptr<Model> model(new Model(std::move(env), graph, std::move(weights)));
-  model->policy_ = RLX_TRY(parse_policy(policy));
+  model->policy_ = std::make_shared<const Policy>(RLX_TRY(parse_policy(policy)));
   return model;
 }
 
 Status Model::set_policy(const NamedAttrs* policy) {
-  Policy next;
-  if (policy) next = RLX_TRY(parse_policy(*policy));
+  std::shared_ptr<const Policy> next;
+  if (policy) next = std::make_shared<const Policy>(RLX_TRY(parse_policy(*policy)));
+  std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
+  std::vector<std::shared_ptr<Program>> plans;
   std::lock_guard lock(mutex_);
-  if (policy) policy_ = std::move(next);
-  for (OnDevice& on : devices_) on.plans.clear();
-  if (policy) devices_.clear();  // other options make another compiled graph; prepared forms stay in the weights
+  for (const auto& on : devices_) {
+    std::move(on->plans.begin(), on->plans.end(), std::back_inserter(plans));
+    on->plans.clear();
+  }
+  if (!policy) return {};
+  std::swap(policy_, next);
+  gone.swap(devices_);  // other options make another compiled graph; prepared forms stay in the weights
   return {};
 }
 
+// Prepared for every device without the lock, published for all of them at once.
 Status Model::set_param(std::string_view name, Tensor tensor) {
   auto leaf = graph_.find_leaf(name);
   if (!leaf || graph_.node(*leaf).op != Op::kParam)
     return Status(Code::kNotFound, "the model has no param '" + std::string(name) + "'").with("value", name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));
-  std::lock_guard lock(mutex_);
   std::pair<std::string_view, Tensor> change{name, tensor};
-  for (OnDevice& on : devices_) RLX_TRY(on.params->set({&change, 1}));
-  auto known = std::find_if(set_.begin(), set_.end(), [&](const auto& pair) { return pair.first == name; });
-  if (known != set_.end())
-    known->second = std::move(tensor);
-  else
-    set_.emplace_back(name, std::move(tensor));
-  return {};
+  while (true) {
+    std::vector<std::shared_ptr<OnDevice>> on;
+    {
+      std::lock_guard lock(mutex_);
+      on = devices_;
+    }
+    std::vector<ParamStore::Change> changes;
+    for (const auto& it : on) changes.push_back(RLX_TRY(it->params->prepare({&change, 1}, *weights_)));
+    std::unique_lock lock(mutex_);
+    bool is_current = on == devices_;
+    for (size_t i = 0; i < on.size() && is_current; i++) is_current = on[i]->params->is_current(changes[i]);
+    if (!is_current) continue;
+    for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
+    set_version_++;
+    auto known = std::find_if(set_.begin(), set_.end(), [&](const auto& pair) { return pair.first == name; });
+    if (known != set_.end())
+      std::swap(known->second, tensor);
+    else
+      set_.emplace_back(name, tensor);
+    lock.unlock();
+    for (ParamStore::Change& it : changes) ParamStore::settle(it);
+    return {};
+  }
 }
 
 // ---- devices ----
@@ -84,9 +106,11 @@ static bool lists(const std::vector<std::string>& specs, const Device& device) {
 
 Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
   std::vector<std::string> specs;
+  std::shared_ptr<const Policy> policy;
   {
     std::lock_guard lock(mutex_);
-    if (device.empty() || device == "fastest") specs = policy_.chain;
+    policy = policy_;
+    if (device.empty() || device == "fastest") specs = policy->chain;
   }
   bool is_given = !device.empty() && device != "fastest";
   for (std::string_view rest = is_given ? device : std::string_view(); !rest.empty();) {
@@ -97,12 +121,11 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
   if (specs.empty()) specs.emplace_back();
   std::vector<Device*> found;
   Status why;
-  std::lock_guard lock(mutex_);
   for (const std::string& spec : specs) {
     auto it = env_->find_device(spec);
     if (!it.ok()) {
       why = it.status();
-    } else if (lists(policy_.deny, **it) || (!policy_.allow.empty() && !lists(policy_.allow, **it))) {
+    } else if (lists(policy->deny, **it) || (!policy->allow.empty() && !lists(policy->allow, **it))) {
       why = Status(Code::kUnavailable, "the policy does not allow the device '" + (*it)->info().name + "'");
     } else {
       found.push_back(*it);
@@ -115,7 +138,6 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
 Result<Device*> Model::resolve(std::string_view device) {
   std::vector<Device*> list = RLX_TRY(candidates(device));
   Status first;
-  std::lock_guard lock(mutex_);
   for (Device* it : list) {
     auto on = on_device(it);
     if (on.ok()) return it;
@@ -124,17 +146,66 @@ Result<Device*> Model::resolve(std::string_view device) {
   return first;
 }
 
-// The compiled graph and params on a device; the caller holds the lock.
-Result<Model::OnDevice*> Model::on_device(Device* device) {
-  for (OnDevice& on : devices_)
-    if (on.device == device) return &on;
-  CompileOptions options = RLX_TRY(parse_compile_options(policy_.options));
-  std::shared_ptr<const CompiledGraph> source = RLX_TRY(compile(graph_, *device, std::move(options)));
-  std::shared_ptr<ParamStore> params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
-  std::vector<std::pair<std::string_view, Tensor>> changes(set_.begin(), set_.end());
-  if (!changes.empty()) RLX_TRY(params->set(changes));
-  devices_.push_back({device, std::move(params), {}});
-  return &devices_.back();
+// One thread at a time makes something for a device, without the lock; others that need it wait. A thread that comes
+// again from further up its own stack (a callback of the host called the model) makes it by itself.
+class Model::Maker {
+ public:
+  Maker(Model& model, Device* device) : model_(model), device_(device) {}
+  ~Maker() {
+    if (!registered_) return;
+    {
+      std::lock_guard lock(model_.mutex_);
+      std::erase_if(model_.making_, [&](const Making& it) { return it.device == device_ && is_mine(it); });
+    }
+    model_.made_.notify_all();
+  }
+
+  // False: another thread was at it, and what it made may be there now.
+  bool begin(std::unique_lock<std::mutex>& lock) {
+    auto other = std::find_if(model_.making_.begin(), model_.making_.end(),
+                              [&](const Making& it) { return it.device == device_; });
+    if (other == model_.making_.end()) {
+      model_.making_.push_back({device_, std::this_thread::get_id()});
+      registered_ = true;
+      return true;
+    }
+    if (is_mine(*other)) return true;
+    model_.made_.wait(lock);
+    return false;
+  }
+
+ private:
+  static bool is_mine(const Making& it) { return it.by == std::this_thread::get_id(); }
+
+  Model& model_;
+  Device* device_;
+  bool registered_ = false;
+};
+
+// The compiled graph and params on a device.
+Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
+  Maker maker(*this, device);
+  std::unique_lock lock(mutex_);
+  do {
+    for (const auto& on : devices_)
+      if (on->device == device) return on;
+  } while (!maker.begin(lock));
+  std::shared_ptr<const Policy> policy = policy_;
+  auto made = std::make_shared<OnDevice>(OnDevice{device, nullptr, {}});
+  for (uint64_t version = UINT64_MAX; version != set_version_; lock.lock()) {
+    version = set_version_;
+    auto given = set_;  // of now: another may be set while this is compiled
+    lock.unlock();
+    if (!made->params) {
+      CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
+      std::shared_ptr<const CompiledGraph> source = RLX_TRY(compile(graph_, *device, std::move(options)));
+      made->params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
+    }
+    std::vector<std::pair<std::string_view, Tensor>> changes(given.begin(), given.end());
+    if (!changes.empty()) RLX_TRY(made->params->set(changes));
+  }
+  if (policy_ == policy) devices_.push_back(made);  // else it serves this call alone
+  return made;
 }
 
 // ---- sizes ----
@@ -182,15 +253,15 @@ static int64_t round_up(int64_t size) {
 
 // The upper sizes of a plan: a bucket's end; else exact in the first plan, and later a power of two where every plan is
 // outgrown.
-Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes) const {
-  UpperSizes upper = RLX_TRY(parse_compile_options(policy_.options)).dims;
+Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
+  UpperSizes upper = RLX_TRY(parse_compile_options(policy.options)).dims;
   for (const auto& [name, size] : sizes) {
     if (std::any_of(upper.begin(), upper.end(), [&, &name = name](const auto& pair) { return pair.first == name; }))
       continue;
     int64_t chosen = size;
-    auto bucket = std::find_if(policy_.buckets.begin(), policy_.buckets.end(),
+    auto bucket = std::find_if(policy.buckets.begin(), policy.buckets.end(),
                                [&, &name = name](const auto& pair) { return pair.first == name; });
-    if (bucket != policy_.buckets.end()) {
+    if (bucket != policy.buckets.end()) {
       auto end = std::lower_bound(bucket->second.begin(), bucket->second.end(), size);
       chosen = bucket->second.empty() ? round_up(size) : end == bucket->second.end() ? size : *end;
     } else if (!on.plans.empty()) {
@@ -213,15 +284,25 @@ static bool fits(const Program& plan, const std::vector<std::pair<std::string, i
 }
 
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
-  std::lock_guard lock(mutex_);
-  OnDevice* on = RLX_TRY(on_device(device));
-  std::shared_ptr<Program> best;
-  for (const auto& plan : on->plans)
-    if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
-  if (best) return best;
-  UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes));
+  std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
+  Maker maker(*this, device);
+  std::shared_ptr<Program> outgrown;  // released without the lock
+  std::unique_lock lock(mutex_);
+  do {
+    std::shared_ptr<Program> best;
+    for (const auto& plan : on->plans)
+      if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
+    if (best) return best;
+  } while (!maker.begin(lock));
+  std::shared_ptr<const Policy> policy = policy_;
+  UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
+  lock.unlock();
   std::shared_ptr<Program> made = RLX_TRY(Program::plan(on->params, upper));
-  if (on->plans.size() >= policy_.capacity) on->plans.erase(on->plans.begin());
+  lock.lock();
+  if (on->plans.size() >= policy->capacity) {
+    outgrown = on->plans.front();
+    on->plans.erase(on->plans.begin());
+  }
   on->plans.push_back(made);
   return made;
 }

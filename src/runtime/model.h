@@ -3,10 +3,12 @@
 // Invariant: all plans on one device share one compiled graph and one param set.
 #pragma once
 
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "runtime/program.h"
@@ -50,25 +52,34 @@ class Model {
   struct OnDevice {  // made when a device is first used
     Device* device;
     std::shared_ptr<ParamStore> params;
-    std::vector<std::shared_ptr<Program>> plans;  // oldest first
+    std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex
   };
+  // What one thread makes, without the lock, while others that need it wait: a device's compiled graph, or a plan.
+  struct Making {
+    Device* device;
+    std::thread::id by;
+  };
+  class Maker;
   using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
   Result<std::vector<Device*>> candidates(std::string_view device) const;
-  Result<OnDevice*> on_device(Device* device);
+  Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
-  Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes) const;
+  Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
   Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
 
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
-  mutable std::mutex mutex_;  // guards what follows
-  Policy policy_;
-  std::vector<OnDevice> devices_;
+  mutable std::mutex mutex_;  // guards what follows; never held while something is compiled, prepared or run
+  std::condition_variable made_;
+  std::vector<Making> making_;
+  std::shared_ptr<const Policy> policy_;
+  std::vector<std::shared_ptr<OnDevice>> devices_;
   std::vector<std::pair<std::string, Tensor>> set_;  // params given through the model, for devices that come later
+  uint64_t set_version_ = 0;
 };
 
 }  // namespace rlx

@@ -94,19 +94,19 @@ Result<std::string> Model::report(std::string_view what) const {
   JsonWriter json;
   if (what == "policy") {
     json.begin_object();
-    write_strings(json, "chain", policy_.chain);
-    write_strings(json, "allow", policy_.allow);
-    write_strings(json, "deny", policy_.deny);
-    json.member("cache.capacity", uint64_t{policy_.capacity});
-    for (const auto& [symbol, ends] : policy_.buckets)
+    write_strings(json, "chain", policy_->chain);
+    write_strings(json, "allow", policy_->allow);
+    write_strings(json, "deny", policy_->deny);
+    json.member("cache.capacity", uint64_t{policy_->capacity});
+    for (const auto& [symbol, ends] : policy_->buckets)
       ends.empty() ? json.member("buckets." + symbol, "pow2")
                    : json.member("buckets." + symbol, std::span<const int64_t>(ends));
     json.end_object();
   } else if (what == "cache") {
     json.begin_array();
-    for (const OnDevice& on : devices_)
-      for (const auto& plan : on.plans) {
-        json.begin_object().member("device", std::string_view(on.device->info().name));
+    for (const auto& on : devices_)
+      for (const auto& plan : on->plans) {
+        json.begin_object().member("device", std::string_view(on->device->info().name));
         json.member("arena", plan->plan().arena_bytes).key("sizes").begin_object();
         for (const PlanSymbol& symbol : plan->plan().symbols) json.member(symbol.name, symbol.upper);
         json.end_object().end_object();

@@ -41,8 +41,9 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   }
   first.dropped.resize(first.params.size(), false);
   first.residents.resize(params->source_->pieces.size());
-  RLX_TRY(params->prepare_stale(first, std::vector<bool>(graph.params().size(), true), true, *params->weights_));
-  params->publish(nullptr, std::move(first), *params->weights_);
+  Change change = RLX_TRY(params->change_to(nullptr, std::move(first), {}, *params->weights_));
+  params->publish(change);
+  settle(change);
   return params;
 }
 
@@ -63,32 +64,54 @@ Status ParamStore::set_all(Weights& weights) {
   return set_from(changes, weights);
 }
 
-// Prepared from a snapshot, without a lock; where another thread has published meanwhile, from what it published.
+// Prepared from a snapshot; where another thread has published meanwhile, again from what it published.
 Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
-  const Graph& graph = source_->graph();
   while (true) {
-    std::shared_ptr<const ParamSet> base = current();
-    ParamSet next = *base;
-    std::vector<bool> changed(next.params.size(), false);
-    for (const auto& [name, tensor] : changes) {
-      auto found = index_of_.find(name);
-      if (found == index_of_.end())
-        return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
-      size_t index = found->second;
-      RLX_TRY(check_param(graph, graph.params()[index], tensor));
-      changed[index] = !next.params[index] || next.params[index].storage() != tensor.storage();
-      next.params[index] = tensor;
-      next.dropped[index] = false;
-    }
-    RLX_TRY(prepare_stale(next, changed, false, owner));
-    if (publish(base, std::move(next), owner)) return {};
+    Change change = RLX_TRY(prepare(changes, owner));
+    if (!publish(change)) continue;
+    settle(change);
+    return {};
   }
+}
+
+Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::string_view, Tensor>> changes,
+                                               Weights& owner) const {
+  const Graph& graph = source_->graph();
+  std::shared_ptr<const ParamSet> base = current();
+  ParamSet next = *base;
+  std::vector<bool> changed(next.params.size(), false);
+  for (const auto& [name, tensor] : changes) {
+    auto found = index_of_.find(name);
+    if (found == index_of_.end())
+      return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
+    size_t index = found->second;
+    RLX_TRY(check_param(graph, graph.params()[index], tensor));
+    changed[index] = !next.params[index] || next.params[index].storage() != tensor.storage();
+    next.params[index] = tensor;
+    next.dropped[index] = false;
+  }
+  return change_to(std::move(base), std::move(next), changed, owner);
+}
+
+bool ParamStore::publish(Change& change) {
+  {
+    std::lock_guard lock(mutex_);
+    if (current_ != change.base) return false;
+    std::swap(current_, change.next);
+  }
+  version_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void ParamStore::settle(Change& change) {
+  for (const auto& [name, tensor] : change.originals) change.owner->drop(name, tensor);
+  change = {};
 }
 
 // ---- preparing ----
 
 // The value of one resident, computed from the params of a set. False where one of them is missing.
-Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& owner) const {
+Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner) const {
   const Piece& piece = source_->pieces[index];
   const Graph& graph = source_->graph();
   std::map<std::string, Tensor> params;
@@ -126,16 +149,18 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   return is_owned ? owner.form(key, make) : make();
 }
 
-Status ParamStore::prepare_stale(ParamSet& next, const std::vector<bool>& changed, bool all, Weights& owner) const {
+// Without a base, everything is new.
+Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
+                                                 const std::vector<bool>& changed, Weights& owner) const {
   const std::vector<Piece>& pieces = source_->pieces;
   std::vector<size_t> stale;
   for (size_t i = 0; i < pieces.size(); i++)
-    if (all || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
+    if (!base || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
       stale.push_back(i);
   std::vector<Status> results(stale.size());
   auto work = [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
-        auto made = prepare(stale[i], next, owner);
+        auto made = resident(stale[i], next, owner);
         if (made.ok())
           next.residents[stale[i]] = std::move(*made);
         else
@@ -147,23 +172,10 @@ Status ParamStore::prepare_stale(ParamSet& next, const std::vector<bool>& change
   env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
   for (Status& result : results) RLX_TRY(std::move(result));
   note_hole(next);
-  return {};
-}
-
-// False where `base` is no longer the set of now. What nobody needs any more is released without a lock: its owner's
-// callbacks may ask for this store.
-bool ParamStore::publish(const std::shared_ptr<const ParamSet>& base, ParamSet next, Weights& owner) {
-  std::vector<std::pair<std::string_view, Tensor>> originals;
-  if (source_->options.drop_weights) originals = drop_originals(next);
-  auto shared = std::make_shared<const ParamSet>(std::move(next));
-  {
-    std::lock_guard lock(mutex_);
-    if (current_ != base) return false;
-    std::swap(current_, shared);
-  }
-  version_.fetch_add(1, std::memory_order_release);
-  for (const auto& [name, tensor] : originals) owner.drop(name, tensor);
-  return true;
+  Change change{std::move(base), nullptr, {}, &owner};
+  if (source_->options.drop_weights) change.originals = drop_originals(next);
+  change.next = std::make_shared<const ParamSet>(std::move(next));
+  return change;
 }
 
 void ParamStore::note_hole(ParamSet& set) const {

@@ -36,6 +36,19 @@ class ParamStore {
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);
   Status set_all(Weights& weights);
 
+  // The same in two steps, for stores that change together. A change can be published while the set it was made from is
+  // the one of now; false: it is not. Then `settle` gives up what nobody needs any more: without a lock of the caller's,
+  // as the host's callbacks run.
+  struct Change {
+    std::shared_ptr<const ParamSet> base, next;
+    std::vector<std::pair<std::string_view, Tensor>> originals;  // that prepared forms replace
+    Weights* owner = nullptr;
+  };
+  Result<Change> prepare(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) const;
+  bool is_current(const Change& change) const { return current() == change.base; }
+  bool publish(Change& change);
+  static void settle(Change& change);
+
   std::shared_ptr<const ParamSet> current() const;
   uint64_t version() const { return version_.load(std::memory_order_acquire); }  // moves with every publication
 
@@ -45,9 +58,9 @@ class ParamStore {
 
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
-  Result<Tensor> prepare(size_t index, const ParamSet& set, Weights& owner) const;
-  Status prepare_stale(ParamSet& next, const std::vector<bool>& changed, bool all, Weights& owner) const;
-  bool publish(const std::shared_ptr<const ParamSet>& base, ParamSet next, Weights& owner);
+  Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner) const;
+  Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
+                           Weights& owner) const;
   void note_hole(ParamSet& set) const;
   std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set) const;
 

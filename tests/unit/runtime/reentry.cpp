@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's callbacks may call the library again: no lock is held while they run.
+#include <atomic>
+#include <thread>
+
+#include "runtime/model.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+namespace {
+
+Graph scaled() {  // y = x * w
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 20}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n")});
+  Expr w = b.wrap(*graph.add_param("w", DType::kF32, {Dim(1)}));
+  output(b, "y", x * exp(w));
+  return graph;
+}
+
+// Called once from each kind of callback.
+struct Caller {
+  std::shared_ptr<Model> model;
+  std::atomic<bool> is_inside{false};
+  std::atomic<int> calls{0};
+
+  void call() {
+    if (!model || is_inside.exchange(true)) return;
+    Tensor x = noise({3});
+    EXPECT_TRUE(model->run("", {}, {&x, 1}, {}, 1).ok());
+    EXPECT_TRUE(model->set_param("w", noise({1}, 9)).ok());
+    calls++;
+    is_inside = false;
+  }
+};
+
+HostServices services_of(Caller& host) {
+  HostServices services;
+  services.user = &host;
+  services.thread_count = [](void*) -> uint32_t { return 2; };
+  services.parallel_for = [](void* user, size_t n, void (*fn)(void*, size_t), void* arg) {
+    static_cast<Caller*>(user)->call();
+    for (size_t i = 0; i < n; i++) fn(arg, i);
+  };
+  services.alloc = [](void* user, size_t size, size_t align, uint32_t) -> void* {
+    static_cast<Caller*>(user)->call();
+    return ::operator new (size ? size : 1, std::align_val_t{align});
+  };
+  services.dealloc = [](void* user, void* data, size_t, size_t align, uint32_t) {
+    static_cast<Caller*>(user)->call();
+    ::operator delete (data, std::align_val_t{align});
+  };
+  return services;
+}
+
+}  // namespace
+
+TEST(reentry, models_run_and_change_inside_the_callbacks_of_models) {
+  Caller host;
+  auto env = *Env::create({}, services_of(host));
+  auto model = *Model::create(env, scaled(), nullptr, {});
+  ASSERT_TRUE(model->set_param("w", noise({1})).ok());
+  host.model = model;
+  for (int64_t n : {5, 70000, 200000}) {  // each makes a plan
+    Tensor x = noise({n});
+    auto ran = model->run("", {}, {&x, 1}, {}, 1);
+    ASSERT_TRUE(ran.ok()) << ran.status().message();
+  }
+  ASSERT_TRUE(model->set_param("w", noise({1}, 3)).ok());
+  ASSERT_TRUE(model->set_policy(nullptr).ok());
+  EXPECT_GT(host.calls, 3);
+  host.model = nullptr;
+}
+
+TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
+  auto env = env_with(1);
+  auto model = *Model::create(env, scaled(), nullptr, {});
+  int done = 0;
+  auto param = [&](float value) {
+    auto* number = new float(value);
+    std::shared_ptr<std::byte> data(reinterpret_cast<std::byte*>(number), [&, number](std::byte*) {
+      Tensor x = noise({3});
+      EXPECT_TRUE(done++ > 0 || model->run("", {}, {&x, 1}, {}, 1).ok());
+      delete number;
+    });
+    return *Tensor::adopt(DType::kF32, std::array<int64_t, 1>{1}, data, 4);
+  };
+  ASSERT_TRUE(model->set_param("w", param(1)).ok());
+  Tensor x = noise({3});
+  ASSERT_TRUE(model->run("", {}, {&x, 1}, {}, 1).ok());
+  ASSERT_TRUE(model->set_param("w", param(2)).ok());
+  EXPECT_GE(done, 0);
+  Weights weights;
+  ASSERT_TRUE(weights.put("w", param(3)).ok());
+  ASSERT_TRUE(weights.put("w", param(4)).ok());
+  EXPECT_GE(done, 1);
+}
+
+// Many threads ask for plans, params and policies at once; every answer is that of some set of params.
+TEST(reentry, many_threads_share_a_model) {
+  auto env = env_with(2);
+  auto model = *Model::create(env, scaled(), nullptr, {});
+  ASSERT_TRUE(model->set_param("w", noise({1})).ok());
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < 6; t++)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 40; i++) {
+        Tensor x = noise({1 + (t * 37 + i * 11) % 300});
+        failures += !model->run("", {}, {&x, 1}, {}, 1).ok();
+        if (i % 5 == 0) failures += !model->set_param("w", noise({1}, static_cast<uint32_t>(i))).ok();
+        if (i % 17 == 0) failures += !model->set_policy(nullptr).ok();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+}  // namespace rlx
