@@ -21,8 +21,10 @@ static Expr joined_scalars(const Match& m) {
       Expr x = m.builder().wrap(inner.in[1 - k]);
       if (!c1 || !(x.dims() == m.anchor().dims())) continue;
       double joined = outer.op == Op::kAdd ? *c1 + *c2 : *c1 * *c2;
-      // Nothing overflows or cancels on the way that did not before.
-      bool is_safe = outer.op == Op::kAdd ? *c1 * *c2 >= 0 : is_moderate(*c1) && is_moderate(*c2);
+      // Nothing overflows or cancels on the way that did not before; and where x + c1 cancels, c2 must not have been
+      // rounded away: the sum of the two is exact.
+      bool is_exact = rounded_to(x.dtype(), joined) == joined && joined - *c1 == *c2;
+      bool is_safe = outer.op == Op::kAdd ? *c1 * *c2 >= 0 && is_exact : is_moderate(*c1) && is_moderate(*c2);
       if (!is_safe || !std::isfinite(rounded_to(x.dtype(), joined))) return Expr();
       return binary(outer.op, x, x.builder().scalar(x.dtype(), joined));
     }

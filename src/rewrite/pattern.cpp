@@ -333,7 +333,8 @@ class Matcher {
   bool is_number(const PatternNode& pattern, Value value) const {
     Expr x = match_.builder().wrap(value);
     auto splat = match_.splat(x);
-    return splat && (pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype()));
+    if (!splat || (pattern.number == 0 && std::signbit(*splat) != std::signbit(pattern.number))) return false;
+    return pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype());
   }
 
   // Whether a factor is part of the product alone, and may be taken apart: its one user is the product above it.

@@ -37,8 +37,8 @@ class ParamStore {
   Status set_all(Weights& weights);
 
   // The same in two steps, for stores that change together. A change can be published while the set it was made from is
-  // the one of now; false: it is not. Then `settle` gives up what nobody needs any more: without a lock of the caller's,
-  // as the host's callbacks run.
+  // the one of now; false: it is not. Then `settle` gives up what nobody needs any more: without a lock of the
+  // caller's, as the host's callbacks run.
   struct Change {
     std::shared_ptr<const ParamSet> base, next;
     std::vector<std::pair<std::string_view, Tensor>> originals;  // that prepared forms replace

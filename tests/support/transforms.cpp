@@ -41,6 +41,11 @@ Result<Graph> decompose_composites(Graph graph, PassContext&) {
   return result;
 }
 
+Result<Graph> in_f32(Graph graph, PassContext& context) {
+  context.precision = DType::kF32;
+  return assign_precision(std::move(graph), context);
+}
+
 // As the compiler's list of passes has it: what forms composites reads the normal form.
 Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
   Graph normal = RLX_TRY(canonicalize(std::move(graph), context));
@@ -57,6 +62,7 @@ constexpr Transform kTransforms[] = {
     {"fold.strict", fold_constants, Grade::kExact, true},
     {"branches", inline_branches, Grade::kExact, false},
     {"sink", sink_residents, Grade::kExact, false},
+    {"precision", in_f32, Grade::kClose, false},
     {"hoist", hoist_invariants, Grade::kExact, false},
     {"fuse", fuse_normal_form, Grade::kClose, true},
     {"fuse.strict", fuse_normal_form, Grade::kExact, true},
