@@ -444,7 +444,8 @@ Graph drop_dead(Graph graph) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < needed.size(); i++)
     if (needed[i]) order.push_back(i);
-  return order.size() == needed.size() ? graph : std::move(graph).reordered(order);
+  if (order.size() == needed.size()) return graph;
+  return std::move(graph).reordered(order);
 }
 
 }  // namespace rlx

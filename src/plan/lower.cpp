@@ -57,8 +57,8 @@ class Listing {
 
 }  // namespace
 
-std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole) {
-  auto lowered = std::make_shared<Lowered>(Lowered{.graph = graph, .options = options});
+std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelOf kernel_of, bool whole) {
+  auto lowered = std::make_shared<Lowered>(Lowered{.graph = std::move(graph), .options = options});
   const Graph& g = lowered->graph;
   Facts facts(g);
   lowered->phases.assign(facts.phases().begin(), facts.phases().end());
