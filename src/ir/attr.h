@@ -129,6 +129,6 @@ bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, gra
 // or illegal one.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
 // One value to one definition, by the same rules; compile options and policies are checked by it too.
-Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value);
+Result<AttrValue> coerce(const AttrDef& def, AttrValue value);
 
 }  // namespace rlx

@@ -82,6 +82,7 @@ void FactArgs::set(Interval range) {
 
 std::vector<BodyParam> body_params(const Node& node) {
   std::vector<BodyParam> found;
+  if (!node.attrs.info()->has_bodies) return found;
   for (const AttrValue& value : node.attrs.values()) {
     auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
     if (!body || !*body) continue;

@@ -136,7 +136,6 @@ class Graph {
   Graph reordered(std::span<const uint32_t> order) &&;
 
  private:
-  friend Status infer_node(Graph&, const OpInfo&, Node&);
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
 
@@ -181,7 +180,9 @@ struct InferArgs {
   std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
   Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
   std::vector<ValueType>& out;
-  std::string where;
+  std::string_view name;  // of the node; may be empty
+
+  std::string where() const;  // the node, for messages
 
   size_t rank(size_t i = 0) const { return in[i]->rank(); }
   const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
@@ -192,5 +193,10 @@ struct InferArgs {
   Dim not_negative(const Dim& dim) const;                                  // max(0, dim), dropped where ranges prove it
   Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
 };
+
+// What `add` does before it appends: checks a node against its row, brings its attributes to normal form and infers its
+// outputs, from inputs of these types, one per port (input_types of ir/normal.h). Symbols and guards are those of
+// `scope`, which gets the new ones.
+Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node);
 
 }  // namespace rlx

@@ -92,7 +92,8 @@ struct RewriteOptions {
 // The reason of the one line that says that a set of rules did not come to rest: our bug.
 inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
 
-// The graph with every rule applied until none fires; dead nodes are dropped, inputs and outputs keep order and name.
+// The graph with every rule applied until none fires; dead nodes are dropped, inputs and outputs keep order and
+// name. Where no node is the anchor of a rule it stays as it is.
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);
 
 }  // namespace rlx

@@ -39,7 +39,7 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
   auto is_concerned = [&](const Node& node) {
     return rules.starts_at(node.op) || (options.expands && !graph.info(node).primitive());
   };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_concerned)) return drop_dead(std::move(graph));
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_concerned)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 
