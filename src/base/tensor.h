@@ -39,6 +39,9 @@ class Tensor {
   }
   Result<Tensor> reshaped(std::span<const int64_t> dims) const;  // shares the bytes
   bool same_bytes(const Tensor& other) const;                    // dtype, dims and contents
+  // Importers leave weights where a file holds them, aligned for their elements or not. All other tensors are.
+  bool is_aligned() const;
+  Result<Tensor> aligned() const;  // the same, or a copy
 
  private:
   DType dtype_ = DType::kNone;

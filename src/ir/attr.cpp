@@ -315,6 +315,17 @@ Status unknown_attr(const OpInfo& info, const std::string& key) {
 
 }  // namespace
 
+static Status check_legal(const AttrDef& def, const AttrValue& value) {
+  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(value)))
+    return illegal(def, "one of " + std::string(def.choices), value);
+  if (!in_range(def, value)) return illegal(def, range_text(def), value);
+  if (def.kind == AttrKind::kDtype && !def.choices.empty() &&
+      !parse_dtypes(def.choices).value_or(DTypeSet()).has(std::get<DType>(value)))
+    return Status(Code::kDtype, format("'{}' may not be {} (takes {})", def.name, std::get<DType>(value), def.choices))
+        .with("expected", def.choices);
+  return {};
+}
+
 Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
   if (!is_of_kind(def.kind, value)) {
     AttrValue converted = convert(def, value);
@@ -325,14 +336,14 @@ Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
           value);
     value = std::move(converted);
   }
-  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(value)))
-    return illegal(def, "one of " + std::string(def.choices), value);
-  if (!in_range(def, value)) return illegal(def, range_text(def), value);
-  if (def.kind == AttrKind::kDtype && !def.choices.empty() &&
-      !parse_dtypes(def.choices).value_or(DTypeSet()).has(std::get<DType>(value)))
-    return Status(Code::kDtype, format("'{}' may not be {} (takes {})", def.name, std::get<DType>(value), def.choices))
-        .with("expected", def.choices);
+  RLX_TRY(check_legal(def, value));
   return value;
+}
+
+Status check_coerced(const AttrDef& def, const AttrValue& value) {
+  if (is_of_kind(def.kind, value)) return check_legal(def, value);
+  AttrValue coerced = RLX_TRY(coerce(def, value));
+  return equal(coerced, value) ? Status() : Status(Code::kOption, "an attribute is not of its kind");
 }
 
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {

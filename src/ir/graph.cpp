@@ -401,7 +401,7 @@ void Graph::roll_back(const Mark& mark) {
 
 Graph Graph::reordered(std::span<const uint32_t> order) && {
   std::vector<uint32_t> map(nodes_.size(), UINT32_MAX);
-  std::deque<Node> nodes;
+  StableVector<Node> nodes;
   for (uint32_t index : order) {
     map[index] = static_cast<uint32_t>(nodes.size());
     nodes.push_back(std::move(nodes_[index]));

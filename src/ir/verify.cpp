@@ -72,8 +72,7 @@ class Verifier {
       bool may_miss = !def.required && std::holds_alternative<std::monostate>(def.fallback);
       return may_miss ? Status() : wrong("the attribute '" + std::string(def.name) + "' is missing");
     }
-    AttrValue bound = RLX_TRY(coerce(def, value));
-    return equal(bound, value) ? Status() : wrong("an attribute is not of its kind");
+    return check_coerced(def, value);
   }
 
   Status check_types(uint32_t index) {

@@ -78,7 +78,7 @@ class Grouping {
 
   // How many values that are no scalars the node reads: at most so many inputs of its region.
   size_t inputs_read(uint32_t index) const {
-    const std::vector<Value>& in = graph_.node(index).in;
+    const auto& in = graph_.node(index).in;
     return static_cast<size_t>(std::count_if(
         in.begin(), in.end(), [&](Value value) { return present(value) && !is_scalar(graph_.constant(value)); }));
   }

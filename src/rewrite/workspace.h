@@ -64,6 +64,7 @@ class Workspace {
 
   // The loop.
   void load();
+  uint32_t load_node(uint32_t node, std::span<const uint32_t> same);
   uint32_t next();
   Status visit(uint32_t node);
   bool is_allowed(const Rule& rule) const;

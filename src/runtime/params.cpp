@@ -85,13 +85,16 @@ Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>>
 // The value of one resident, computed from the params of a set. False where one of them is missing.
 Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& owner) const {
   const Piece& piece = source_->pieces[index];
+  const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
+  bool is_plain = piece.is_leaf && !resident.kernel;
+  if (is_plain && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
+  if (is_plain && !set.dropped[piece.params[0]]) {
+    uint32_t param = piece.params[0];
+    return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
+  }
   std::map<std::string, Tensor> params;
-  FormKey key{source_->lowered->residents[index].packing,
-              source_->device->info().name,
-              source_->options.kernels.bounds,
-              piece.body,
-              {}};
+  FormKey key{resident.packing, source_->device->info().name, source_->options.kernels.bounds, piece.body, {}};
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
   for (uint32_t param : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[param]);
@@ -102,9 +105,9 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
     key.sources.push_back(set.params[param].share());
     is_owned &= owner.find(name).share() == set.params[param].share();
   }
-  const Resident& resident = source_->lowered->residents[index];
   auto dense = [&]() -> Result<Tensor> {
     if (piece.is_leaf && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
+    for (auto& [name, tensor] : params) tensor = RLX_TRY(tensor.aligned());  // until the value is made
     if (piece.is_leaf) return params.begin()->second;
     std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
     return values[0];
@@ -117,7 +120,6 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
     return form;
   };
-  if (piece.is_leaf && !resident.kernel) return dense();
   return is_owned ? owner.form(key, make) : make();
 }
 
