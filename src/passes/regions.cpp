@@ -3,10 +3,10 @@
 // the region's dims, so a region has one output, computes nothing twice and cannot contain a cycle. A region that the
 // device has no kernel for stays as its nodes.
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "ir/facts.h"
+#include "ir/normal.h"
 #include "passes/pass.h"
 
 namespace rlx {
@@ -19,7 +19,7 @@ struct Region {
   std::vector<uint32_t> members;  // from the last to the first: the first of them makes its output
   size_t reads = 0;               // how many values at most
   std::vector<Value> inputs = {};
-  std::shared_ptr<const Graph> body = nullptr;  // where the device takes it
+  uint32_t made = UINT32_MAX;  // the node that stands for it, where the device takes it
   uint32_t root() const { return members[0]; }
 };
 
@@ -30,6 +30,9 @@ class Grouping {
   Result<Graph> run() {
     assign();
     bool changes = false;
+    std::reverse(regions_.begin(), regions_.end());  // into the order of the graph
+    for (uint32_t& region : region_)
+      if (region != kNone) region = static_cast<uint32_t>(regions_.size()) - 1 - region;
     for (uint32_t region = 0; region < regions_.size(); region++) changes |= is_taken(region);
     return changes ? std::move(graph_).reordered(put_in_place()) : std::move(graph_);
   }
@@ -97,16 +100,31 @@ class Grouping {
     return list;
   }
 
-  // Whether the device takes the region whole.
+  // Whether the device takes the region whole: it is asked about the node, which stands at the end for now.
   bool is_taken(uint32_t index) {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
     region.inputs = external_inputs(index);
     if (region.inputs.size() > kMostInputs) return false;
     auto body = body_of(region);
-    if (!body.ok() || !supports(region, *body)) return false;
-    region.body = std::move(*body);
-    return true;
+    if (!body.ok()) return false;
+    Graph::Mark mark = graph_.mark();
+    const Node& root = graph_.node(region.root());
+    const OpInfo& info = graph_.info(Op::kElementwiseRegion);
+    Node node{info.op(), region.inputs, Attrs(&info, {std::move(*body)}), {}, root.name};
+    bool fits = infer_node(graph_, info, input_types(graph_, info, region.inputs), node).ok();
+    if (fits && graph_.guards().size() == mark.guards) {
+      node.out = root.out;
+      Value made = graph_.append(std::move(node));
+      facts_.extend();
+      if (context_.supports(facts_, made)) {
+        region.made = made.node;
+        return true;
+      }
+    }
+    graph_.roll_back(mark);
+    facts_.shorten(mark.nodes);
+    return false;
   }
 
   // Those that the region names, with what is known of them.
@@ -132,52 +150,37 @@ class Grouping {
   Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
     Graph body("", &graph_.table());
     RLX_TRY(declare_symbols(region, body));
-    std::map<Value, Value> map;
+    std::vector<std::pair<Value, Value>> map;  // few
+    auto mapped = [&](Value value) {
+      auto found = std::find_if(map.begin(), map.end(), [&](const auto& pair) { return pair.first == value; });
+      return found == map.end() ? kInvalid : found->second;
+    };
     for (size_t i = 0; i < region.inputs.size(); i++) {
       Value value = region.inputs[i];
-      map[value] = RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value)));
+      map.emplace_back(
+          value, RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));
     }
     for (auto member = region.members.rbegin(); member != region.members.rend(); ++member) {
       const Node& node = graph_.node(*member);
       std::vector<Value> in;
       for (Value value : node.in) {
-        if (present(value) && !map.contains(value)) map[value] = RLX_TRY(body.add_constant(*graph_.constant(value)));
-        in.push_back(present(value) ? map[value] : value);
+        if (present(value) && mapped(value) == kInvalid)
+          map.emplace_back(value, RLX_TRY(body.add_constant(*graph_.constant(value))));
+        in.push_back(present(value) ? mapped(value) : value);
       }
-      map[{*member, 0}] = RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name));
+      map.emplace_back(Value{*member, 0}, RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name)));
     }
-    RLX_TRY(body.add_output("y", map[{region.root(), 0}]));
+    RLX_TRY(body.add_output("y", mapped({region.root(), 0})));
     return std::make_shared<const Graph>(std::move(body));
   }
 
-  // Asks the device about the region on its own.
-  bool supports(const Region& region, const std::shared_ptr<const Graph>& body) const {
-    Graph trial("", &graph_.table());
-    if (!declare_symbols(region, trial).ok()) return false;
-    std::vector<Value> in;
-    for (uint32_t leaf : body->inputs()) {
-      const ValueType& type = body->node(leaf).out[0];
-      auto value = trial.add_input(body->leaf_name(leaf), type.dtype, type.dims);
-      if (!value.ok()) return false;
-      in.push_back(*value);
-    }
-    auto made = trial.add(Op::kElementwiseRegion, in, {{"body", body}});
-    return made.ok() && context_.supports(Facts(trial), *made);
-  }
-
-  // Regions that are taken stand at the end first; answers with the order in which they stand where their roots did,
-  // without their members, and behind the leaves.
+  // The order in which regions stand where their roots did, without their members, and behind the leaves.
   std::vector<uint32_t> put_in_place() {
-    auto count = static_cast<uint32_t>(graph_.nodes().size());
-    const OpInfo& info = graph_.info(Op::kElementwiseRegion);
-    std::vector<uint32_t> place(count);  // by node: that which computes its value from now on
+    std::vector<uint32_t> place(graph_.nodes().size());  // by node: that which computes its value from now on
     std::iota(place.begin(), place.end(), 0U);
-    for (auto it = regions_.rbegin(); it != regions_.rend(); ++it) {
-      const Region& region = *it;
-      if (!region.body) continue;
-      const Node& root = graph_.node(region.root());
-      Node node{info.op(), region.inputs, Attrs(&info, {region.body}), root.out, root.name};
-      place[region.root()] = graph_.append(std::move(node)).node;
+    for (const Region& region : regions_) {
+      if (region.made == kNone) continue;
+      place[region.root()] = region.made;
       if (context_.report)
         context_.report->lines.push_back({"regions",
                                           "elementwise_region",
@@ -194,8 +197,8 @@ class Grouping {
     }
     std::vector<uint32_t> order(graph_.inputs().begin(), graph_.inputs().end());
     order.insert(order.end(), graph_.params().begin(), graph_.params().end());
-    for (uint32_t i = 0; i < count; i++) {
-      bool is_inside = region_[i] != kNone && regions_[region_[i]].body && place[i] == i;
+    for (uint32_t i = 0; i < region_.size(); i++) {
+      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && place[i] == i;
       if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(place[i]);
     }
     return order;

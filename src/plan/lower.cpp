@@ -17,6 +17,8 @@ class Listing {
 
   void run() {
     const Graph& graph = lowered_.graph;
+    lowered_.residents.reserve(graph.params().size());
+    for (auto* list : {&lowered_.of_value, &lowered_.of_input}) list->reserve(graph.params().size());
     for (uint32_t i = 0; i < graph.nodes().size(); i++) {
       if (lowered_.phases[i] == Phase::kResident) continue;
       const Node& node = graph.node(i);

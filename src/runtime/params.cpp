@@ -33,6 +33,8 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
   ParamSet first;
+  first.params.reserve(graph.params().size());
+  params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     Tensor tensor = params->weights_->find(graph.leaf_name(node));
