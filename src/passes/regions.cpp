@@ -147,6 +147,13 @@ class Grouping {
     return dims;
   }
 
+  // Without guards inference finds what it has found before.
+  Result<Value> add_member(Graph& body, const Node& node, const std::vector<Value>& in) const {
+    bool is_known = graph_.guards().empty() && !graph_.around();
+    if (is_known) return body.append({node.op, in, node.attrs, node.out, node.name});
+    return body.add(graph_.info(node), in, node.attrs, node.name);
+  }
+
   Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
     Graph body("", &graph_.table());
     RLX_TRY(declare_symbols(region, body));
@@ -168,7 +175,7 @@ class Grouping {
           map.emplace_back(value, RLX_TRY(body.add_constant(*graph_.constant(value))));
         in.push_back(present(value) ? mapped(value) : value);
       }
-      map.emplace_back(Value{*member, 0}, RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name)));
+      map.emplace_back(Value{*member, 0}, RLX_TRY(add_member(body, node, in)));
     }
     RLX_TRY(body.add_output("y", mapped({region.root(), 0})));
     return std::make_shared<const Graph>(std::move(body));

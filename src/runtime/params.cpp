@@ -109,8 +109,8 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
   }
   auto dense = [&]() -> Result<Tensor> {
     if (piece.is_leaf && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
-    for (auto& [name, tensor] : params) tensor = RLX_TRY(tensor.aligned());  // until the value is made
-    if (piece.is_leaf) return params.begin()->second;
+    if (piece.is_leaf) return params.begin()->second;  // aligned or not: a form is made from it
+    for (auto& [name, tensor] : params) tensor = RLX_TRY(tensor.aligned());
     std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
     return values[0];
   };
@@ -118,7 +118,7 @@ Result<Tensor> ParamStore::prepare(size_t index, const ParamSet& set, Weights& o
     Tensor value = RLX_TRY(dense());
     if (!resident.kernel) return value;
     int64_t bytes = static_cast<int64_t>(resident.bytes);
-    Tensor form = RLX_TRY(env_->make_tensor(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
+    Tensor form = RLX_TRY(env_->make_unfilled(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
     return form;
   };
