@@ -36,10 +36,15 @@ Result<Graph> Workspace::run() {
 }
 
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
-  auto is_concerned = [&](const Node& node) {
-    return rules.starts_at(node.op) || (options.expands && !graph.info(node).primitive());
-  };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_concerned)) return graph;
+  std::vector<bool> is_there;  // by op
+  bool may_expand = false;
+  for (const Node& node : graph.nodes()) {
+    auto op = static_cast<size_t>(node.op);
+    if (is_there.size() <= op) is_there.resize(op + 1);
+    is_there[op] = true;
+    may_expand |= options.expands && !graph.info(node).primitive();
+  }
+  if (!may_expand && !rules.may_fire(is_there)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 

@@ -116,4 +116,22 @@ TEST(growth, a_graph_without_dead_nodes_is_not_copied) {
   EXPECT_EQ(&live.node(0u), first);
 }
 
+TEST(growth, rules_that_cannot_fire_are_not_tried) {
+  RuleSet rules;
+  Pattern x = patterns::any();
+  rules.add(exact, "of_tanh", patterns::op(Op::kAdd, {x, patterns::op(Op::kTanh, {x})}), x);
+  rules.add(exact, "of_exp", std::vector{Op::kAdd}, [](const Match&) { return Expr(); }, 2, {Op::kExp, Op::kExpm1});
+  for (Op op : {Op::kSin, Op::kTanh, Op::kExp}) {
+    Graph graph;
+    Builder b(graph);
+    Expr a = input(b, "x", {8});
+    output(b, "y", a + unary(op, a));
+    RewriteReport report;
+    RewriteOptions options;
+    options.report = &report;
+    ASSERT_TRUE(rewrite(std::move(graph), rules, options).ok());
+    EXPECT_EQ(report.visits > 0, op != Op::kSin);
+  }
+}
+
 }  // namespace rlx
