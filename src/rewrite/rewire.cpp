@@ -108,7 +108,8 @@ void Workspace::lower_position(uint32_t node, uint32_t position) {
   while (!waiting.empty()) {
     uint32_t it = waiting.back();
     waiting.pop_back();
-    if (states_[it].position <= position) continue;
+    bool stays = graph_.info(graph_.node(it)).is(kInterface);  // inputs and params keep their order
+    if (stays || states_[it].position <= position) continue;
     states_[it].position = position;
     for (Value in : graph_.node(it).in)
       if (present(in)) waiting.push_back(in.node);
