@@ -130,6 +130,7 @@ class Grouping {
   // Those that the region names, with what is known of them.
   Status declare_symbols(const Region& region, Graph& graph) const {
     Status status;
+    if (graph_.symbols().empty() && !graph_.around()) return status;
     auto declare = [&](const std::string& symbol) {
       if (status.ok()) status = graph.declare_symbol(symbol, graph_.symbol_range(symbol));
     };

@@ -87,7 +87,7 @@ std::span<const Rule* const> RuleSet::at(Op op) const {
 }
 
 // Where no rule can fire at first none makes what another needs.
-bool RuleSet::may_fire(const std::vector<bool>& is_there) const {
+bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
   auto has_one = [&](const std::vector<Op>& ops) {
     return std::any_of(ops.begin(), ops.end(), [&](Op op) {
       auto index = static_cast<size_t>(op);
@@ -95,7 +95,8 @@ bool RuleSet::may_fire(const std::vector<bool>& is_there) const {
     });
   };
   return std::any_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
-    return rule->starts && has_one(rule->anchors) && std::all_of(rule->needs.begin(), rule->needs.end(), has_one);
+    return rule->starts && rule->grade <= loosest && has_one(rule->anchors) &&
+           std::all_of(rule->needs.begin(), rule->needs.end(), has_one);
   });
 }
 

@@ -46,7 +46,8 @@ class RuleSet {
            int depth = 3, const std::vector<Op>& needs = {});
 
   std::span<const Rule* const> at(Op op) const;
-  bool may_fire(const std::vector<bool>& is_there) const;  // by op: in a graph of these
+  // In a graph of these ops, where no looser rules are allowed.
+  bool may_fire(const std::vector<bool>& is_there, Grade loosest) const;
   int depth(Op op) const;  // how far below a node of this op its rules look; casts and views count nothing
   int depth() const { return deepest_; }
   std::vector<std::string_view> names() const;

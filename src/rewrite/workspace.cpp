@@ -44,7 +44,7 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
     is_there[op] = true;
     may_expand |= options.expands && !graph.info(node).primitive();
   }
-  if (!may_expand && !rules.may_fire(is_there)) return graph;
+  if (!may_expand && !rules.may_fire(is_there, options.math)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 
