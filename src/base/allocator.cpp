@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 
@@ -12,20 +13,36 @@ namespace rlx {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kHugeFrom = size_t{4} << 20;
 
-void* library_alloc(void*, size_t size, size_t align, uint32_t) {
-  bool huge = size >= kHugeFrom;
-  if (huge && align < kHugePage) align = kHugePage;
-  void* data = nullptr;
-  if (posix_memalign(&data, align, size) != 0) return nullptr;
-  if (huge)
-    madvise(data, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: a system without huge pages may refuse
-  return data;
+size_t whole_pages(size_t size) {
+  constexpr size_t kPage = 4096;
+  return (size + kPage - 1) / kPage * kPage;
 }
 
-void library_dealloc(void*, void* data, size_t, size_t, uint32_t) {
-  std::free(data);
+// Mapped for itself: malloc would give its pages back and fault them in again as its heap grows and shrinks.
+void* map_huge(size_t size, size_t align) {
+  size_t room = whole_pages(size) + align;
+  void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* first = static_cast<std::byte*>(mapped);
+  size_t before = (align - reinterpret_cast<uintptr_t>(first) % align) % align;
+  if (before) munmap(first, before);
+  if (room - before > whole_pages(size)) munmap(first + before + whole_pages(size), room - before - whole_pages(size));
+  madvise(first + before, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: a system without may refuse
+  return first + before;
+}
+
+void* library_alloc(void*, size_t size, size_t align, uint32_t) {
+  if (size >= kHugePage) return map_huge(size, std::max(align, kHugePage));
+  void* data = nullptr;
+  return posix_memalign(&data, align, size) == 0 ? data : nullptr;
+}
+
+void library_dealloc(void*, void* data, size_t size, size_t, uint32_t) {
+  if (size >= kHugePage)
+    munmap(data, whole_pages(size));
+  else
+    std::free(data);
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ class [[nodiscard]] Status {
     std::swap(failure_, other.failure_);
     return *this;
   }
-  ~Status() { release(failure_); }
+  ~Status() {
+    if (failure_) release(failure_);
+  }
 
   static Status no_memory();  // allocates nothing
   static void retain(const Failure* failure);

@@ -31,13 +31,30 @@ Result<size_t> Tensor::checked_bytes(DType dtype, std::span<const int64_t> dims)
   return static_cast<size_t>(*bytes);
 }
 
-Result<Tensor> Tensor::create(DType dtype, std::span<const int64_t> dims) {
-  size_t bytes = RLX_TRY(checked_bytes(dtype, dims));
+static Result<std::shared_ptr<std::byte>> allocate(size_t bytes) {
   constexpr std::align_val_t kAlign{64};
   auto* memory = static_cast<std::byte*>(::operator new(bytes ? bytes : 1, kAlign, std::nothrow));
   if (!memory) return Status::no_memory();
-  std::memset(memory, 0, bytes);
-  return adopt(dtype, dims, {memory, [](std::byte* data) { ::operator delete(data, kAlign); }}, bytes);
+  return std::shared_ptr<std::byte>(memory, [](std::byte* data) { ::operator delete(data, kAlign); });
+}
+
+Result<Tensor> Tensor::create(DType dtype, std::span<const int64_t> dims) {
+  size_t bytes = RLX_TRY(checked_bytes(dtype, dims));
+  std::shared_ptr<std::byte> memory = RLX_TRY(allocate(bytes));
+  std::memset(memory.get(), 0, bytes);
+  return adopt(dtype, dims, std::move(memory), bytes);
+}
+
+bool Tensor::is_aligned() const {
+  if (!*this || is_block(dtype_)) return true;
+  return reinterpret_cast<uintptr_t>(data()) % static_cast<uintptr_t>(element_bytes(dtype_)) == 0;
+}
+
+Result<Tensor> Tensor::aligned() const {
+  if (is_aligned()) return *this;
+  std::shared_ptr<std::byte> memory = RLX_TRY(allocate(bytes_));
+  std::memcpy(memory.get(), data(), bytes_);
+  return adopt(dtype_, dims_, std::move(memory), bytes_);
 }
 
 Result<Tensor> Tensor::adopt(DType dtype, std::span<const int64_t> dims, std::shared_ptr<std::byte> data, size_t bytes,

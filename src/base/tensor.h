@@ -46,6 +46,9 @@ class Tensor {
   // The same bytes as Storage::frozen; RLX_E_STATE where they are being written.
   Result<Tensor> frozen() const;
   bool same_bytes(const Tensor& other) const;  // dtype, dims and contents
+  // Importers leave weights where a file holds them, aligned for their elements or not. All other tensors are.
+  bool is_aligned() const;
+  Result<Tensor> aligned() const;  // the same, or a copy
 
  private:
   DType dtype_ = DType::kNone;

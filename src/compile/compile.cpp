@@ -162,7 +162,7 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
     source->report.passes.push_back({std::string(pass), watch.ms(), made});
   };
   Stopwatch lowering;
-  source->lowered = lower(graph, options.kernels, kernel_of, !device.info().prologue);
+  source->lowered = lower(std::move(graph), options.kernels, kernel_of, !device.info().prologue);
   note("lower", lowering, source->lowered->graph.nodes().size());
   Stopwatch splitting;
   source->pieces = RLX_TRY(split_prologue(*source->lowered));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/source.h"
 
-#include <cstring>
-
 #include "base/os/file.h"
 
 namespace rlx {
@@ -23,13 +21,8 @@ Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> byte
         .with("expected", size ? std::to_string(*size) : "a size")
         .with("got", std::to_string(bytes.size()));
   auto* data = const_cast<std::byte*>(bytes.data());  // a constant's or param's bytes are frozen: nobody writes to them
-  auto alignment = static_cast<uintptr_t>(is_block(dtype) ? 1 : element_bytes(dtype));
-  if (reinterpret_cast<uintptr_t>(data) % alignment == 0)
-    return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::const_pointer_cast<void>(source.owner), data),
-                         bytes.size(), false);
-  Tensor copy = RLX_TRY(Tensor::create(dtype, dims));
-  std::memcpy(copy.data(), bytes.data(), bytes.size());
-  return copy;
+  return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::const_pointer_cast<void>(source.owner), data),
+                       bytes.size(), false);
 }
 
 }  // namespace rlx

@@ -21,8 +21,8 @@ struct Source {
   static Result<Source> open(const std::string& path);
 };
 
-// A tensor over part of a source, shared where the bytes are aligned for their elements and copied where the file
-// did not align them (as ONNX files may). RLX_E_DATA if the sizes disagree or a dim is negative.
+// A tensor over part of a source, where it lies: files need not align their elements (Tensor::aligned). RLX_E_DATA if
+// the sizes disagree or a dim is negative.
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
                            std::span<const int64_t> dims);
 

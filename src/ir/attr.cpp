@@ -203,7 +203,6 @@ AttrValue to_bool(const AttrValue& value) {
 }
 
 AttrValue to_dtype(const AttrValue& value) {
-  if (std::holds_alternative<DType>(value)) return value;
   auto* word = std::get_if<std::string>(&value);
   return or_nothing(word ? find_dtype(*word) : std::nullopt);
 }
@@ -221,10 +220,30 @@ AttrValue convert(const AttrDef& def, const AttrValue& value) {
     case AttrKind::kDtype: return to_dtype(value);
     case AttrKind::kDim: return or_nothing(to_dim(value));
     case AttrKind::kDims: return or_nothing(to_list<Dim>(value, to_dim));
-    case AttrKind::kGraph: return std::holds_alternative<std::shared_ptr<const Graph>>(value) ? value : AttrValue();
-    case AttrKind::kTensor: return std::holds_alternative<Tensor>(value) ? value : AttrValue();
+    case AttrKind::kGraph:
+    case AttrKind::kTensor: return {};
   }
   return {};
+}
+
+// Whether nothing has to be converted.
+bool is_of_kind(AttrKind kind, const AttrValue& value) {
+  switch (kind) {
+    case AttrKind::kI64: return std::holds_alternative<int64_t>(value);
+    case AttrKind::kI64s: return std::holds_alternative<std::vector<int64_t>>(value);
+    case AttrKind::kF64: return std::holds_alternative<double>(value);
+    case AttrKind::kF64s: return std::holds_alternative<std::vector<double>>(value);
+    case AttrKind::kBool: return false;  // not every integer is one
+    case AttrKind::kEnum:
+    case AttrKind::kStr: return std::holds_alternative<std::string>(value);
+    case AttrKind::kStrs: return std::holds_alternative<std::vector<std::string>>(value);
+    case AttrKind::kDtype: return std::holds_alternative<DType>(value);
+    case AttrKind::kDim: return std::holds_alternative<Dim>(value);
+    case AttrKind::kDims: return std::holds_alternative<std::vector<Dim>>(value);
+    case AttrKind::kGraph: return std::holds_alternative<std::shared_ptr<const Graph>>(value);
+    case AttrKind::kTensor: return std::holds_alternative<Tensor>(value);
+  }
+  return false;
 }
 
 bool in_range(const AttrDef& def, const AttrValue& value) {
@@ -296,24 +315,35 @@ Status unknown_attr(const OpInfo& info, const std::string& key) {
 
 }  // namespace
 
-Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value) {
-  AttrValue converted = convert(def, value);
-  if (std::holds_alternative<std::monostate>(converted))
-    return illegal(
-        def,
-        def.kind == AttrKind::kEnum ? "one of " + std::string(def.choices) : "of kind " + std::string(name(def.kind)),
-        value);
-  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(converted)))
-    return illegal(def, "one of " + std::string(def.choices), converted);
-  if (!in_range(def, converted)) return illegal(def, range_text(def), converted);
-  if (def.kind == AttrKind::kDtype && !def.choices.empty()) {
-    Signature set = RLX_TRY(parse_signature("x:" + std::string(def.choices) + " -> y"));
-    if (!set.in[0].set.has(std::get<DType>(converted)))
-      return Status(Code::kDtype,
-                    format("'{}' may not be {} (takes {})", def.name, std::get<DType>(converted), def.choices))
-          .with("expected", def.choices);
+static Status check_legal(const AttrDef& def, const AttrValue& value) {
+  if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(value)))
+    return illegal(def, "one of " + std::string(def.choices), value);
+  if (!in_range(def, value)) return illegal(def, range_text(def), value);
+  if (def.kind == AttrKind::kDtype && !def.choices.empty() &&
+      !parse_dtypes(def.choices).value_or(DTypeSet()).has(std::get<DType>(value)))
+    return Status(Code::kDtype, format("'{}' may not be {} (takes {})", def.name, std::get<DType>(value), def.choices))
+        .with("expected", def.choices);
+  return {};
+}
+
+Result<AttrValue> coerce(const AttrDef& def, AttrValue value) {
+  if (!is_of_kind(def.kind, value)) {
+    AttrValue converted = convert(def, value);
+    if (std::holds_alternative<std::monostate>(converted))
+      return illegal(
+          def,
+          def.kind == AttrKind::kEnum ? "one of " + std::string(def.choices) : "of kind " + std::string(name(def.kind)),
+          value);
+    value = std::move(converted);
   }
-  return converted;
+  RLX_TRY(check_legal(def, value));
+  return value;
+}
+
+Status check_coerced(const AttrDef& def, const AttrValue& value) {
+  if (is_of_kind(def.kind, value)) return check_legal(def, value);
+  AttrValue coerced = RLX_TRY(coerce(def, value));
+  return equal(coerced, value) ? Status() : Status(Code::kOption, "an attribute is not of its kind");
 }
 
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {

@@ -128,7 +128,9 @@ bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, gra
 // legal ranges, fills in defaults that are the same whatever the inputs. RLX_E_OPTION for an unknown, doubled, missing
 // or illegal one.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
+// Whether the value is what `coerce` would make of it.
+Status check_coerced(const AttrDef& def, const AttrValue& value);
 // One value to one definition, by the same rules; compile options and policies are checked by it too.
-Result<AttrValue> coerce(const AttrDef& def, const AttrValue& value);
+Result<AttrValue> coerce(const AttrDef& def, AttrValue value);
 
 }  // namespace rlx

@@ -82,6 +82,7 @@ void FactArgs::set(Interval range) {
 
 std::vector<BodyParam> body_params(const Node& node) {
   std::vector<BodyParam> found;
+  if (!node.attrs.info()->has_bodies) return found;
   for (const AttrValue& value : node.attrs.values()) {
     auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
     if (!body || !*body) continue;
@@ -113,8 +114,9 @@ static bool is_size_free(const Node& node) {
 
 Phase Facts::phase_of(const Node& node) const {
   const OpInfo& info = graph_.info(node);
-  if (info.is(kVaries) || !info.is(kPure) || !body_params(node).empty()) return Phase::kRun;
+  if (info.is(kVaries) || !info.is(kPure)) return Phase::kRun;
   if (info.is(kLeaf)) return Phase::kResident;
+  if (info.has_bodies && !body_params(node).empty()) return Phase::kRun;
   Phase phase = is_size_free(node) ? Phase::kResident : Phase::kSized;
   if (phase == Phase::kSized && !decided_.empty()) {
     auto decide = [&](const std::string& symbol) { phase = decided_.contains(symbol) ? Phase::kRun : phase; };

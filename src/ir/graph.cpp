@@ -169,58 +169,54 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
   return {};
 }
 
-static Status check_dtypes(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
+static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const> in) {
   const auto& ports = info.signature.in;
   std::vector<std::pair<std::string_view, size_t>> letters;  // and the input that bound it
   for (size_t i = 0; i < in.size(); i++) {
-    if (in[i] == kAbsent) continue;
+    if (!in[i]) continue;
     const Port& port = ports[std::min(i, ports.size() - 1)];
-    DType dtype = graph.type(in[i]).dtype;
-    std::string got(name(dtype));
+    DType dtype = in[i]->dtype;
     if (!port.set.has(dtype))
-      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), got, port.letter))
+      return Status(Code::kDtype,
+                    format("{} may not be {} (takes {})", ordinal_input(info, i), name(dtype), port.letter))
           .with("input", port.name)
           .with("expected", port.letter)
-          .with("got", got);
+          .with("got", name(dtype));
     if (port.letter == kAnyDtype || is_block(dtype)) continue;  // a block type stands for itself: "x:F, w:FQ"
     std::string_view letter = port.letter;
     if (letter.ends_with('Q')) letter.remove_suffix(1);
     auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == letter; });
     if (bound == letters.end()) {
-      letters.emplace_back(letter, i);
-    } else if (DType first = graph.type(in[bound->second]).dtype; first != dtype) {
-      std::string expected(name(first));
-      return Status(Code::kDtype, format("{} is {}, but {} is {}: they must agree (a cast converts)",
-                                         ordinal_input(info, i), got, ordinal_input(info, bound->second), expected))
+      if (in.size() > 1) letters.emplace_back(letter, i);
+    } else if (DType first = in[bound->second]->dtype; first != dtype) {
+      return Status(Code::kDtype,
+                    format("{} is {}, but {} is {}: they must agree (a cast converts)", ordinal_input(info, i),
+                           name(dtype), ordinal_input(info, bound->second), name(first)))
           .with("input", port.name)
-          .with("expected", expected)
-          .with("got", got);
+          .with("expected", name(first))
+          .with("got", name(dtype));
     }
   }
   return {};
 }
 
 // The dtype that the signature gives an output: that of the first input with its letter, or the one dtype it names.
-static DType signature_dtype(const Graph& graph, const OpInfo& info, std::span<const Value> in, const Port& out) {
+static DType signature_dtype(const OpInfo& info, std::span<const ValueType* const> in, const Port& out) {
   if (out.letter.empty()) return DType::kNone;
   const auto& ports = info.signature.in;
   for (size_t i = 0; i < in.size(); i++)
-    if (in[i] != kAbsent && ports[std::min(i, ports.size() - 1)].letter == out.letter) return graph.type(in[i]).dtype;
+    if (in[i] && ports[std::min(i, ports.size() - 1)].letter == out.letter) return in[i]->dtype;
   return find_dtype(out.letter).value_or(DType::kNone);
 }
 
-Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
+Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node) {
   RLX_TRY(check_arity(info, node.in));
-  RLX_TRY(check_dtypes(graph, info, node.in));
-  std::vector<const ValueType*> in(std::max(node.in.size(), info.signature.in.size()), nullptr);
-  if (!info.signature.in.empty() && info.signature.in.back().variadic) in.resize(node.in.size());
-  for (size_t i = 0; i < node.in.size(); i++)
-    if (node.in[i] != kAbsent) in[i] = &graph.type(node.in[i]);
+  RLX_TRY(check_dtypes(info, in));
   node.attrs = RLX_TRY(normal_attrs(info, in, std::move(node.attrs)));
   node.out.clear();
-  for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(graph, info, node.in, port), {}});
-  InferArgs args{graph,      info,     in,
-                 node.attrs, node.out, std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'")};
+  node.out.reserve(info.signature.out.size());
+  for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
+  InferArgs args{scope, info, in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
     if (type.rank() > kMaxRank)
@@ -234,11 +230,10 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
       return Status(Code::kInvalidArgument, std::string(info.name) + ": an input is no value of this graph");
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
   Node node{info.op(), {in.begin(), in.end()}, std::move(attrs), {}, std::move(name)};
-  size_t guards = guards_.size(), symbols = symbols_.size();
-  Status status = infer_node(*this, info, node);
+  Mark before = mark();
+  Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
-    guards_.resize(guards);
-    symbols_.resize(symbols);
+    roll_back(before);
     std::string subject = std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'");
     return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", node.name);
   }
@@ -263,8 +258,14 @@ static Status check_leaf(const Graph& graph, std::string_view name, std::span<co
   return {};
 }
 
-static NamedAttrs leaf_attrs(std::string_view name, DType dtype, std::vector<Dim> dims) {
-  return {{"name", std::string(name)}, {"dtype", dtype}, {"shape", std::move(dims)}};
+// In the order of the rows.
+static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, std::vector<Dim> dims) {
+  std::vector<AttrValue> values;
+  values.reserve(info.attrs.size());
+  values.emplace_back(std::string(name));
+  values.emplace_back(dtype);
+  values.emplace_back(std::move(dims));
+  return {&info, std::move(values)};
 }
 
 Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<Dim> dims) {
@@ -274,7 +275,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
     visit_symbols(dim, [&](const std::string& symbol) { symbols.push_back(symbol); });
     for (const std::string& symbol : symbols) RLX_TRY(declare_symbol(symbol, {}));
   }
-  Value value = RLX_TRY(add(Op::kInput, {}, leaf_attrs(name, dtype, std::move(dims))));
+  Value value = RLX_TRY(add(info(Op::kInput), {}, leaf_attrs(info(Op::kInput), name, dtype, std::move(dims))));
   inputs_.push_back(value.node);
   leaf_index_.emplace(name, value.node);
   return value;
@@ -282,7 +283,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
 
 Result<Value> Graph::add_param(std::string_view name, DType dtype, std::vector<Dim> dims) {
   RLX_TRY(check_leaf(*this, name, dims));
-  Value value = RLX_TRY(add(Op::kParam, {}, leaf_attrs(name, dtype, std::move(dims))));
+  Value value = RLX_TRY(add(info(Op::kParam), {}, leaf_attrs(info(Op::kParam), name, dtype, std::move(dims))));
   params_.push_back(value.node);
   leaf_index_.emplace(name, value.node);
   return value;
@@ -400,7 +401,7 @@ void Graph::roll_back(const Mark& mark) {
 
 Graph Graph::reordered(std::span<const uint32_t> order) && {
   std::vector<uint32_t> map(nodes_.size(), UINT32_MAX);
-  std::deque<Node> nodes;
+  StableVector<Node> nodes;
   for (uint32_t index : order) {
     map[index] = static_cast<uint32_t>(nodes.size());
     nodes.push_back(std::move(nodes_[index]));
@@ -444,7 +445,8 @@ Graph drop_dead(Graph graph) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < needed.size(); i++)
     if (needed[i]) order.push_back(i);
-  return order.size() == needed.size() ? graph : std::move(graph).reordered(order);
+  if (order.size() == needed.size()) return graph;
+  return std::move(graph).reordered(order);
 }
 
 }  // namespace rlx

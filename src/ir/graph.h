@@ -4,7 +4,6 @@
 // invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +15,8 @@
 #include "base/dim.h"
 #include "base/dtype.h"
 #include "base/hash.h"
+#include "base/inline_vector.h"
+#include "base/stable_vector.h"
 #include "base/status.h"
 #include "ir/attr.h"
 #include "ir/op.h"
@@ -45,11 +46,13 @@ inline bool present(Value value) {
   return value.node < kAbsent.node;
 }
 
+using OutputTypes = InlineVector<ValueType, 1>;
+
 struct Node {
   Op op;
-  std::vector<Value> in;  // trailing absent inputs are dropped
+  InlineVector<Value, 2> in;  // trailing absent inputs are dropped
   Attrs attrs;
-  std::vector<ValueType> out;
+  OutputTypes out;
   std::string name;  // for messages, prints and profiles; may be empty
 };
 
@@ -105,7 +108,7 @@ class Graph {
   Status add_output(std::string_view name, Value value);
   void set_name(Value value, std::string_view name) { nodes_[value.node].name = name; }
 
-  const std::deque<Node>& nodes() const { return nodes_; }
+  const StableVector<Node>& nodes() const { return nodes_; }
   const Node& node(Value value) const { return nodes_[value.node]; }
   const Node& node(uint32_t index) const { return nodes_[index]; }
   const ValueType& type(Value value) const { return nodes_[value.node].out[value.output]; }
@@ -136,14 +139,13 @@ class Graph {
   Graph reordered(std::span<const uint32_t> order) &&;
 
  private:
-  friend Status infer_node(Graph&, const OpInfo&, Node&);
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
 
   std::string name_;
   const OpTable* table_;
   const Graph* around_;
-  std::deque<Node> nodes_;  // a deque: a node stays where it is while others are added
+  StableVector<Node> nodes_;
   std::vector<uint32_t> inputs_, params_;
   ByName<uint32_t> leaf_index_;
   std::vector<GraphOutput> outputs_;
@@ -180,8 +182,10 @@ struct InferArgs {
   const OpInfo& info;
   std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
   Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
-  std::vector<ValueType>& out;
-  std::string where;
+  OutputTypes& out;
+  std::string_view name;  // of the node; may be empty
+
+  std::string where() const;  // the node, for messages
 
   size_t rank(size_t i = 0) const { return in[i]->rank(); }
   const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
@@ -192,5 +196,10 @@ struct InferArgs {
   Dim not_negative(const Dim& dim) const;                                  // max(0, dim), dropped where ranges prove it
   Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
 };
+
+// What `add` does before it appends: checks a node against its row, brings its attributes to normal form and infers its
+// outputs, from inputs of these types, one per port (input_types of ir/normal.h). Symbols and guards are those of
+// `scope`, which gets the new ones.
+Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node);
 
 }  // namespace rlx

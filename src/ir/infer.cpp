@@ -8,9 +8,13 @@ Status InferArgs::fail(Code code, std::string message) const {
   return Status(code, std::move(message));
 }
 
+std::string InferArgs::where() const {
+  return std::string(info.name) + (name.empty() ? "" : " '" + std::string(name) + "'");
+}
+
 Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return a;
-  Status status = graph.add_guard({Guard::kEqual, a, b, where});
+  Status status = graph.add_guard({Guard::kEqual, a, b, where()});
   if (!status.ok())
     return Status(Code::kShape, format("{}: {} is not {}", what, b, a))
         .with("expected", a.text())
@@ -19,7 +23,7 @@ Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
 }
 
 Status InferArgs::require_le(const Dim& a, const Dim& b, std::string_view what) {
-  Status status = graph.add_guard({Guard::kLessEqual, a, b, where});
+  Status status = graph.add_guard({Guard::kLessEqual, a, b, where()});
   if (status.ok()) return status;
   return Status(Code::kShape, format("{}: {} is above {}", what, a, b))
       .with("expected", "at most " + b.text())

@@ -21,7 +21,7 @@ static std::vector<std::string_view> split(std::string_view text, char separator
   return parts;
 }
 
-static std::optional<DTypeSet> parse_set(std::string_view letters) {
+std::optional<DTypeSet> parse_dtypes(std::string_view letters) {
   static constexpr std::pair<char, DTypeSet> kSets[] = {
       {'F', dtypes::F}, {'S', dtypes::S}, {'U', dtypes::U}, {'I', dtypes::I}, {'N', dtypes::N}, {'B', dtypes::B},
       {'Z', dtypes::Z}, {'D', dtypes::D}, {'E', dtypes::E}, {'A', dtypes::A}, {'X', dtypes::X}, {'Q', dtypes::Q}};
@@ -46,7 +46,7 @@ static Result<Port> parse_port(std::string_view text) {
   if (name.ends_with("...")) port.variadic = true, name.remove_suffix(3);
   if (name.ends_with("?")) port.optional = true, name.remove_suffix(1);
   port.name = name;
-  auto set = parse_set(port.letter);
+  auto set = parse_dtypes(port.letter);
   if (!set || name.empty()) return Status(Code::kInternal, "bad signature part \"" + std::string(text) + "\"");
   port.set = *set;
   return port;
@@ -70,9 +70,11 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     auto signature = parse_signature(row.sig);
     assert(signature.ok() && "malformed signature");
     row.signature = *signature;
-    for (const AttrDef& def : row.attrs)
+    for (const AttrDef& def : row.attrs) {
       row.names_sizes |= (def.name == "symbol" && def.kind == AttrKind::kStr) ||
                          (def.name == "symbols" && def.kind == AttrKind::kStrs);
+      row.has_bodies |= def.kind == AttrKind::kGraph;
+    }
     assert((row.is(kView) && row.primitive()) == (row.view != nullptr) && "a primitive view says how it lies");
     if (row.id >= index_.size()) index_.resize(row.id + size_t{1}, kNoRow);
     assert(index_[row.id] == kNoRow && "id used twice");

@@ -93,6 +93,7 @@ struct OpInfo {
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
   bool names_sizes = false;         // has an attribute for sizes that its contents decide: set by the table
+  bool has_bodies = false;          // has an attribute that is a graph: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
@@ -102,6 +103,7 @@ struct OpInfo {
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;
 // a prime (F') makes it independent of the plain letter.
 Result<Signature> parse_signature(std::string_view text);
+std::optional<DTypeSet> parse_dtypes(std::string_view letters);
 
 class OpTable {
  public:

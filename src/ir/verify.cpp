@@ -4,20 +4,22 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/normal.h"
+
 namespace rlx {
 
 namespace {
 
-// Builds the graph once more beside itself, node by node.
+// Infers every node once more, from the types that are stored of what it reads.
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), again_(graph.name(), &graph.table()) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), scope_(graph.name(), &graph.table()) {}
 
   // Inference knows all guards from the start: a type may have been found with fewer, and is the same where they hold.
   Status run() {
-    for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(again_.declare_symbol(symbol, range));
-    for (const Guard& guard : graph_.guards()) RLX_TRY(again_.add_guard(guard));
-    known_guards_ = again_.guards().size();
+    for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(scope_.declare_symbol(symbol, range));
+    for (const Guard& guard : graph_.guards()) RLX_TRY(scope_.add_guard(guard));
+    known_guards_ = scope_.guards().size();
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
       Status status = check_row(node);
       if (status.ok()) status = check_order(node);
@@ -60,43 +62,51 @@ class Verifier {
   Status check_attrs(uint32_t index) const {
     const Attrs& attrs = graph_.node(index).attrs;
     if (attrs.values().size() != attrs.info()->attrs.size()) return wrong("has not the attributes of its row");
-    Attrs bound = RLX_TRY(bind_attrs(*attrs.info(), attrs.named()));
-    if (!(bound == attrs)) return wrong("an attribute is not of its kind");
+    for (size_t i = 0; i < attrs.values().size(); i++) RLX_TRY(check_attr(attrs.info()->attrs[i], attrs.values()[i]));
     for (const AttrValue& value : attrs.values())
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) RLX_TRY(verify(**body));
     return {};
   }
 
+  static Status check_attr(const AttrDef& def, const AttrValue& value) {
+    if (std::holds_alternative<std::monostate>(value)) {
+      bool may_miss = !def.required && std::holds_alternative<std::monostate>(def.fallback);
+      return may_miss ? Status() : wrong("the attribute '" + std::string(def.name) + "' is missing");
+    }
+    return check_coerced(def, value);
+  }
+
   Status check_types(uint32_t index) {
     const Node& node = graph_.node(index);
-    Value value = RLX_TRY(again_.add(graph_.info(node), node.in, node.attrs, node.name));
-    const Node& inferred = again_.node(value);
+    const OpInfo& info = graph_.info(node);
+    Node inferred{node.op, node.in, node.attrs, {}, node.name};
+    RLX_TRY(infer_node(scope_, info, input_types(graph_, info, node.in), inferred));
     if (!(inferred.attrs == node.attrs)) return wrong("its attributes are not in normal form");
     if (inferred.out.size() != node.out.size())
       return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)
-      if (!again_.is_same_type(inferred.out[i], node.out[i]))
+      if (!scope_.is_same_type(inferred.out[i], node.out[i]))
         return wrong(format("output {} is stored as {}, inference gives {}", i, node.out[i], inferred.out[i]));
     return {};
   }
 
   // Whatever inference asks for was known.
   Status check_guards() const {
-    if (again_.guards().size() <= known_guards_) return {};
-    const Guard& guard = again_.guards()[known_guards_];
+    if (scope_.guards().size() <= known_guards_) return {};
+    const Guard& guard = scope_.guards()[known_guards_];
     return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
                  (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
   }
 
   // The lists of leaves hold every input and param, in order.
   Status check_leaves() const {
-    std::unordered_set<std::string_view> names;
     std::vector<uint32_t> inputs, params;
     for (uint32_t node = 0; node < graph_.nodes().size(); node++) {
       Op op = graph_.node(node).op;
       if (op != Op::kInput && op != Op::kParam) continue;
       (op == Op::kInput ? inputs : params).push_back(node);
-      if (!names.insert(graph_.leaf_name(node)).second) return at_node(node, wrong("another leaf has the same name"));
+      auto known = graph_.find_leaf(graph_.leaf_name(node));
+      if (known && known->node != node) return at_node(node, wrong("another leaf has the same name"));
     }
     if (!std::equal(inputs.begin(), inputs.end(), graph_.inputs().begin(), graph_.inputs().end()) ||
         !std::equal(params.begin(), params.end(), graph_.params().begin(), graph_.params().end()))
@@ -116,7 +126,7 @@ class Verifier {
   }
 
   const Graph& graph_;
-  Graph again_;
+  Graph scope_;
   size_t known_guards_ = 0;
 };
 

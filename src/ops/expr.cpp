@@ -158,7 +158,7 @@ Status infer_composite(InferArgs& args) {
     RLX_TRY(args.graph.declare_symbol(symbol, range));
   }
   for (const Guard& guard : aside.guards())
-    RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where}));
+    RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where()}));
   return {};
 }
 

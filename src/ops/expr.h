@@ -90,6 +90,7 @@ Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in
 
 // Inference of every composite: its decomposition, built aside on inputs of the same types.
 Status infer_composite(InferArgs& args);
+Status infer_elementwise_region(InferArgs& args);
 
 // ---- arithmetic; a number is a constant of the other operand's dtype ----
 Expr operator+(Expr a, Expr b);

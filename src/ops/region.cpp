@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise regions: the body in place of the region is what it means (semantics.md B4).
+#include <algorithm>
+
 #include "ops/expr.h"
 
 namespace rlx {
@@ -39,6 +41,27 @@ Outputs decompose_elementwise_region(const Inputs& in, const Attrs& attrs) {
   Outputs outputs;
   for (const GraphOutput& output : body.outputs()) outputs.push_back(made[output.value.node][output.value.output]);
   return outputs;
+}
+
+// Whether what inference found of the body holds for these inputs: then nothing has to be built again.
+static bool is_as_declared(const InferArgs& args, const Graph& body) {
+  bool fits = body.inputs().size() == args.in.size() && body.guards().empty();
+  for (size_t i = 0; fits && i < args.in.size(); i++) fits = *args.in[i] == body.node(body.inputs()[i]).out[0];
+  for (const auto& [symbol, range] : body.symbols()) {
+    Interval around = args.graph.symbol_range(symbol);
+    fits &= args.graph.has_symbol(symbol) && around.lo >= range.lo && around.hi <= range.hi;
+  }
+  return fits && std::all_of(body.nodes().begin(), body.nodes().end(), [&](const Node& node) {
+           return node.op == Op::kInput || node.op == Op::kConstant || body.info(node).is(kElementwise);
+         });
+}
+
+Status infer_elementwise_region(InferArgs& args) {
+  const Graph& body = *args.attrs.graph("body");
+  if (!is_as_declared(args, body)) return infer_composite(args);
+  args.out.clear();
+  for (const GraphOutput& output : body.outputs()) args.out.push_back(body.type(output.value));
+  return {};
 }
 
 }  // namespace rlx

@@ -24,13 +24,16 @@ static std::vector<OpInfo> make_rows() {
 #define RLX_PRIMITIVE(number, Enum, op_name, rule, ...) \
   OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_##rule, .eval = eval_##op_name},
 #define RLX_COMPOSITE(number, Enum, op_name, ...) \
-  OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_composite, .decompose = decompose_##op_name},
-  return {
+  OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .decompose = decompose_##op_name},
+  std::vector<OpInfo> rows = {
 #include "ops/ops.def"
   };
 #undef RLX_PRIMITIVE
 #undef RLX_COMPOSITE
   // NOLINTEND
+  for (OpInfo& row : rows)
+    if (!row.infer) row.infer = infer_composite;
+  return rows;
 }
 
 const OpTable& op_table() {

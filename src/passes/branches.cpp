@@ -35,7 +35,7 @@ Result<Graph> inline_branches(Graph graph, PassContext&) {
     RLX_TRY(BodyCopy::copy_into(*branch, in, rebuild.graph(), out));
     rebuild.set(i, std::move(out));
   }
-  return rebuild.finish();
+  return drop_dead(RLX_TRY(rebuild.finish()));
 }
 
 }  // namespace rlx

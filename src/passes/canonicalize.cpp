@@ -12,7 +12,7 @@ Result<Graph> canonicalize(Graph graph, PassContext& context) {
   options.expands = [](const Facts& facts, Value value) {
     return facts.graph().info(facts.graph().node(value)).is(kSpelling);
   };
-  return rewrite(std::move(graph), kRules, options);
+  return rewrite(drop_dead(std::move(graph)), kRules, options);
 }
 
 }  // namespace rlx

@@ -143,7 +143,7 @@ Result<Graph> hoist_invariants(Graph graph, PassContext&) {
     for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
     rebuild.set(i, std::move(out));
   }
-  return rebuild.finish();
+  return drop_dead(RLX_TRY(rebuild.finish()));
 }
 
 }  // namespace rlx

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prologue.h"
 
-#include <string_view>
 #include <unordered_map>
 
 namespace rlx {
 
 namespace {
 
-using Indices = std::unordered_map<std::string_view, uint32_t>;  // of the program's params, by name
+// Where a param stands among those of the program. A body's have the names of those around it.
+class Indices {
+ public:
+  explicit Indices(const Graph& graph) : graph_(graph), index_(graph.nodes().size()) {
+    for (uint32_t i = 0; i < graph.params().size(); i++) index_[graph.params()[i]] = i;
+  }
+  uint32_t at(const Graph& scope, uint32_t node) const {
+    return index_[&scope == &graph_ ? node : graph_.find_leaf(scope.leaf_name(node))->node];
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<uint32_t> index_;  // by node
+};
 
 // Copies what a value depends on, inputs before readers.
 class Cone {
@@ -39,7 +51,7 @@ class Cone {
   Result<Value> copy(uint32_t index) {
     const Node& node = from_.node(index);
     if (node.op == Op::kParam) {
-      piece_.params.push_back(params_.at(from_.leaf_name(index)));
+      piece_.params.push_back(params_.at(from_, index));
       return to_.add_param(from_.leaf_name(index), node.out[0].dtype, node.out[0].dims);
     }
     std::vector<Value> in;
@@ -60,16 +72,14 @@ class Cone {
 static Piece leaf_piece(const Resident& resident, const Indices& params) {
   const Graph& graph = resident.scope->graph;
   Piece piece{.is_leaf = true};
-  if (graph.node(resident.value).op == Op::kParam)
-    piece.params.push_back(params.at(graph.leaf_name(resident.value.node)));
+  if (graph.node(resident.value).op == Op::kParam) piece.params.push_back(params.at(graph, resident.value.node));
   return piece;
 }
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
-  const Graph& graph = lowered.graph;
-  Indices params;
-  for (uint32_t i = 0; i < graph.params().size(); i++) params.emplace(graph.leaf_name(graph.params()[i]), i);
+  Indices params(lowered.graph);
   std::vector<Piece> pieces;
+  pieces.reserve(lowered.residents.size());
   for (const Resident& resident : lowered.residents) {
     const Graph& scope = resident.scope->graph;
     bool is_plain = !resident.kernel && scope.info(scope.node(resident.value)).is(kLeaf);

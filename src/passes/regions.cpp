@@ -3,42 +3,43 @@
 // the region's dims, so a region has one output, computes nothing twice and cannot contain a cycle. A region that the
 // device has no kernel for stays as its nodes.
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include "ir/facts.h"
+#include "ir/normal.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 
 namespace rlx {
 
 namespace {
 
-constexpr uint32_t kNoRegion = UINT32_MAX;
 constexpr size_t kMostNodes = 40, kMostInputs = 24;
+
+struct Region {
+  std::vector<uint32_t> members;  // from the last to the first: the first of them makes its output
+  size_t reads = 0;               // how many values at most
+  std::vector<Value> inputs = {};
+  uint32_t made = UINT32_MAX;  // the node that stands for it, where the device takes it
+  uint32_t root() const { return members[0]; }
+};
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, PassContext& context) : graph_(graph), facts_(graph), context_(context) {}
+  Grouping(Graph graph, PassContext& context) : graph_(std::move(graph)), facts_(graph_), context_(context) {}
 
   Result<Graph> run() {
     assign();
-    Rebuild rebuild(graph_);
-    RLX_TRY(Status(rebuild.status()));
-    for (uint32_t i = 0; i < graph_.nodes().size(); i++) {
-      if (rebuild.is_done(i)) continue;
-      bool is_inner = region_[i] != kNoRegion && region_[i] != i && stands_[region_[i]];
-      if (is_inner) continue;  // made as part of its region
-      bool is_root = region_[i] == i && stands_[i];
-      if (!is_root || members_[i].size() < 2) {
-        rebuild.copy(i);
-      } else {
-        RLX_TRY(add_region(i, rebuild));
-      }
-    }
-    return rebuild.finish();
+    bool changes = false;
+    std::reverse(regions_.begin(), regions_.end());  // into the order of the graph
+    for (uint32_t& region : region_)
+      if (region != kNone) region = static_cast<uint32_t>(regions_.size()) - 1 - region;
+    for (uint32_t region = 0; region < regions_.size(); region++) changes |= is_taken(region);
+    return changes ? std::move(graph_).reordered(put_in_place()) : std::move(graph_);
   }
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX, kUnused = UINT32_MAX - 1;
+
   bool is_candidate(uint32_t index) const {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
@@ -49,73 +50,93 @@ class Grouping {
   // From the last node to the first, so that users have their region before what they use.
   void assign() {
     size_t count = graph_.nodes().size();
-    region_.assign(count, kNoRegion);
-    members_.resize(count);
-    inputs_.resize(count, 0);
-    made_.resize(count);
-    std::vector<std::vector<uint32_t>> users(count);
-    std::vector<bool> is_output(count, false);
-    for (uint32_t i = 0; i < count; i++)
-      for (Value value : graph_.node(i).in)
-        if (present(value)) users[value.node].push_back(i);
-    for (const GraphOutput& output : graph_.outputs()) is_output[output.value.node] = true;
+    region_.assign(count, kNone);
+    std::vector<uint32_t> region_of_users(count, kUnused);  // kNone: they are not all in one
+    for (const GraphOutput& output : graph_.outputs()) region_of_users[output.value.node] = kNone;
     for (auto i = static_cast<uint32_t>(count); i-- > 0;) {
-      if (!is_candidate(i)) continue;
-      uint32_t joined = is_output[i] ? kNoRegion : common_region(users[i]);
-      size_t read = inputs_read(i);
-      bool joins = joined != kNoRegion && graph_.node(joined).out[0].dims == graph_.node(i).out[0].dims &&
-                   members_[joined].size() < kMostNodes && inputs_[joined] + read - 1 <= kMostInputs;
-      region_[i] = joins ? joined : i;
-      members_[region_[i]].push_back(i);
-      inputs_[region_[i]] += joins ? read - 1 : read;  // it was one itself
+      if (is_candidate(i)) join(i, region_of_users[i]);
+      for (Value value : graph_.node(i).in) {
+        if (!present(value)) continue;
+        uint32_t& users = region_of_users[value.node];
+        users = users == kUnused || users == region_[i] ? region_[i] : kNone;
+      }
     }
-    decide();
+  }
+
+  void join(uint32_t index, uint32_t region) {
+    size_t reads = inputs_read(index);
+    if (region < kUnused) {
+      Region& it = regions_[region];
+      if (graph_.node(it.root()).out[0].dims == graph_.node(index).out[0].dims && it.members.size() < kMostNodes &&
+          it.reads + reads - 1 <= kMostInputs) {
+        it.members.push_back(index);
+        it.reads += reads - 1;  // it was one itself
+        region_[index] = region;
+        return;
+      }
+    }
+    region_[index] = static_cast<uint32_t>(regions_.size());
+    regions_.push_back({{index}, reads});
   }
 
   // How many values that are no scalars the node reads: at most so many inputs of its region.
   size_t inputs_read(uint32_t index) const {
-    const std::vector<Value>& in = graph_.node(index).in;
+    const auto& in = graph_.node(index).in;
     return static_cast<size_t>(std::count_if(
         in.begin(), in.end(), [&](Value value) { return present(value) && !is_scalar(graph_.constant(value)); }));
   }
 
-  uint32_t common_region(const std::vector<uint32_t>& users) const {
-    uint32_t region = users.empty() ? kNoRegion : region_[users[0]];
-    for (uint32_t user : users)
-      if (region_[user] != region) return kNoRegion;
-    return region;
-  }
-
-  // Which regions stand: those that the device takes whole.
-  void decide() {
-    stands_.assign(graph_.nodes().size(), false);
-    for (uint32_t root = 0; root < members_.size(); root++) {
-      if (members_[root].size() < 2) continue;
-      std::reverse(members_[root].begin(), members_[root].end());  // into the order of the graph
-      stands_[root] = external_inputs(root).size() <= kMostInputs && is_taken(root);
-    }
-  }
-
   static bool is_scalar(const Tensor* tensor) { return tensor && tensor->count() == 1; }
 
-  std::vector<Value> external_inputs(uint32_t root) const {
+  // In the order in which the members read them.
+  std::vector<Value> external_inputs(uint32_t region) const {
     std::vector<Value> list;
-    for (uint32_t member : members_[root])
-      for (Value value : graph_.node(member).in)
-        if (present(value) && region_[value.node] != root && !is_scalar(graph_.constant(value)) &&
+    const std::vector<uint32_t>& members = regions_[region].members;
+    for (auto member = members.rbegin(); member != members.rend(); ++member)
+      for (Value value : graph_.node(*member).in)
+        if (present(value) && region_[value.node] != region && !is_scalar(graph_.constant(value)) &&
             std::find(list.begin(), list.end(), value) == list.end())
           list.push_back(value);
     return list;
   }
 
+  // Whether the device takes the region whole: it is asked about the node, which stands at the end for now.
+  bool is_taken(uint32_t index) {
+    Region& region = regions_[index];
+    if (region.members.size() < 2) return false;
+    region.inputs = external_inputs(index);
+    if (region.inputs.size() > kMostInputs) return false;
+    auto body = body_of(region);
+    if (!body.ok()) return false;
+    Graph::Mark mark = graph_.mark();
+    const Node& root = graph_.node(region.root());
+    const OpInfo& info = graph_.info(Op::kElementwiseRegion);
+    Node node{info.op(), region.inputs, Attrs(&info, {std::move(*body)}), {}, root.name};
+    bool fits = infer_node(graph_, info, input_types(graph_, info, region.inputs), node).ok();
+    if (fits && graph_.guards().size() == mark.guards) {
+      node.out = root.out;
+      Value made = graph_.append(std::move(node));
+      facts_.extend();
+      if (context_.supports(facts_, made)) {
+        region.made = made.node;
+        return true;
+      }
+    }
+    graph_.roll_back(mark);
+    facts_.shorten(mark.nodes);
+    return false;
+  }
+
   // Those that the region names, with what is known of them.
-  Status declare_symbols(uint32_t root, Graph& graph) const {
+  Status declare_symbols(const Region& region, Graph& graph) const {
     Status status;
+    if (graph_.symbols().empty() && !graph_.around()) return status;
     auto declare = [&](const std::string& symbol) {
       if (status.ok()) status = graph.declare_symbol(symbol, graph_.symbol_range(symbol));
     };
-    for (uint32_t member : members_[root]) visit_symbols(graph_.node(member), declare);
-    for (Value value : external_inputs(root))
+    for (auto member = region.members.rbegin(); member != region.members.rend(); ++member)
+      visit_symbols(graph_.node(*member), declare);
+    for (Value value : region.inputs)
       for (const Dim& dim : graph_.type(value).dims) visit_symbols(dim, declare);
     return status;
   }
@@ -127,73 +148,82 @@ class Grouping {
     return dims;
   }
 
-  Result<std::shared_ptr<const Graph>> body_of(uint32_t root) const {
+  // Without guards inference finds what it has found before.
+  Result<Value> add_member(Graph& body, const Node& node, const std::vector<Value>& in) const {
+    bool is_known = graph_.guards().empty() && !graph_.around();
+    if (is_known) return body.append({node.op, in, node.attrs, node.out, node.name});
+    return body.add(graph_.info(node), in, node.attrs, node.name);
+  }
+
+  Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
     Graph body("", &graph_.table());
-    RLX_TRY(declare_symbols(root, body));
-    std::map<Value, Value> map;
-    std::vector<Value> inputs = external_inputs(root);
-    for (size_t i = 0; i < inputs.size(); i++)
-      map[inputs[i]] =
-          RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(inputs[i]).dtype, resolved_dims(inputs[i])));
-    for (uint32_t member : members_[root]) {
-      const Node& node = graph_.node(member);
+    RLX_TRY(declare_symbols(region, body));
+    std::vector<std::pair<Value, Value>> map;  // few
+    auto mapped = [&](Value value) {
+      auto found = std::find_if(map.begin(), map.end(), [&](const auto& pair) { return pair.first == value; });
+      return found == map.end() ? kInvalid : found->second;
+    };
+    for (size_t i = 0; i < region.inputs.size(); i++) {
+      Value value = region.inputs[i];
+      map.emplace_back(
+          value, RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));
+    }
+    for (auto member = region.members.rbegin(); member != region.members.rend(); ++member) {
+      const Node& node = graph_.node(*member);
       std::vector<Value> in;
       for (Value value : node.in) {
-        if (present(value) && !map.contains(value)) map[value] = RLX_TRY(body.add_constant(*graph_.constant(value)));
-        in.push_back(present(value) ? map[value] : value);
+        if (present(value) && mapped(value) == kInvalid)
+          map.emplace_back(value, RLX_TRY(body.add_constant(*graph_.constant(value))));
+        in.push_back(present(value) ? mapped(value) : value);
       }
-      map[{member, 0}] = RLX_TRY(body.add(graph_.info(node), in, node.attrs, node.name));
+      map.emplace_back(Value{*member, 0}, RLX_TRY(add_member(body, node, in)));
     }
-    RLX_TRY(body.add_output("y", map[{root, 0}]));
+    RLX_TRY(body.add_output("y", mapped({region.root(), 0})));
     return std::make_shared<const Graph>(std::move(body));
   }
 
-  // Asks the device about the region on its own.
-  bool is_taken(uint32_t root) {
-    auto body = body_of(root);
-    if (!body.ok()) return false;
-    Graph trial("", &graph_.table());
-    if (!declare_symbols(root, trial).ok()) return false;
-    std::vector<Value> in;
-    for (uint32_t leaf : (*body)->inputs()) {
-      const ValueType& type = (*body)->node(leaf).out[0];
-      auto value = trial.add_input((*body)->leaf_name(leaf), type.dtype, type.dims);
-      if (!value.ok()) return false;
-      in.push_back(*value);
+  // The order in which regions stand where their roots did, without their members, and behind the leaves.
+  std::vector<uint32_t> put_in_place() {
+    std::vector<uint32_t> place(graph_.nodes().size());  // by node: that which computes its value from now on
+    std::iota(place.begin(), place.end(), 0U);
+    for (const Region& region : regions_) {
+      if (region.made == kNone) continue;
+      place[region.root()] = region.made;
+      if (context_.report)
+        context_.report->lines.push_back({"regions",
+                                          "elementwise_region",
+                                          format("{}, {} ops", graph_.describe(region.root()), region.members.size()),
+                                          {}});
     }
-    auto region = trial.add(Op::kElementwiseRegion, in, {{"body", *body}});
-    if (!region.ok() || !context_.supports(Facts(trial), *region)) return false;
-    made_[root] = trial.node(*region);
-    return true;
+    for (uint32_t i = 0; i < graph_.nodes().size(); i++)
+      for (size_t k = 0; k < graph_.node(i).in.size(); k++)
+        if (Value value = graph_.node(i).in[k]; present(value) && place[value.node] != value.node)
+          graph_.set_input(i, k, {place[value.node], value.output});
+    for (size_t i = 0; i < graph_.outputs().size(); i++) {
+      Value value = graph_.outputs()[i].value;
+      graph_.set_output(i, {place[value.node], value.output});
+    }
+    std::vector<uint32_t> order(graph_.inputs().begin(), graph_.inputs().end());
+    order.insert(order.end(), graph_.params().begin(), graph_.params().end());
+    for (uint32_t i = 0; i < region_.size(); i++) {
+      bool is_inside = region_[i] != kNone && regions_[region_[i]].made != kNone && place[i] == i;
+      if (!is_inside && !graph_.info(graph_.node(i)).is(kInterface)) order.push_back(place[i]);
+    }
+    return order;
   }
 
-  Status add_region(uint32_t root, Rebuild& rebuild) {
-    std::vector<Value> in;
-    for (Value value : external_inputs(root)) in.push_back(rebuild.mapped(value));
-    Node node{Op::kElementwiseRegion, std::move(in), made_[root].attrs, graph_.node(root).out, graph_.node(root).name};
-    Value value = rebuild.graph().append(std::move(node));
-    rebuild.set(root, {value});
-    if (context_.report)
-      context_.report->lines.push_back(
-          {"regions", "elementwise_region", format("{}, {} ops", graph_.describe(root), members_[root].size()), {}});
-    return {};
-  }
-
-  const Graph& graph_;
+  Graph graph_;
   Facts facts_;
   PassContext& context_;
-  std::vector<uint32_t> region_;                // by node: the root of its region
-  std::vector<std::vector<uint32_t>> members_;  // by root
-  std::vector<size_t> inputs_;                  // by root: at most so many
-  std::vector<bool> stands_;                    // by root
-  std::vector<Node> made_;                      // by root: the region, of those that stand
+  std::vector<Region> regions_;
+  std::vector<uint32_t> region_;  // by node
 };
 
 }  // namespace
 
 Result<Graph> group_elementwise(Graph graph, PassContext& context) {
   if (!context.refuses) return graph;
-  return Grouping(graph, context).run();
+  return Grouping(std::move(graph), context).run();
 }
 
 }  // namespace rlx

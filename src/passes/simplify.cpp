@@ -33,7 +33,7 @@ static Expr joined_scalars(const Match& m) {
 }
 
 void add_scalar_chain_rules(RuleSet& rules) {
-  rules.add(close, "joined_scalars", std::vector{Op::kAdd, Op::kMul}, joined_scalars);
+  rules.add(close, "joined_scalars", std::vector{Op::kAdd, Op::kMul}, joined_scalars, 3, {Op::kConstant});
 }
 
 Result<Graph> simplify(Graph graph, PassContext& context) {

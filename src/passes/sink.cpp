@@ -104,7 +104,7 @@ Result<Graph> sink_residents(Graph graph, PassContext&) {
     for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
     rebuild.set(i, std::move(out));
   }
-  return rebuild.finish();
+  return drop_dead(RLX_TRY(rebuild.finish()));
 }
 
 }  // namespace rlx

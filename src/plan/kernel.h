@@ -44,7 +44,8 @@ struct KernelQuery {
 struct Form {
   std::string (*packing)(const KernelQuery&);
   size_t (*bytes)(const KernelQuery&);
-  // Writes the form of `source` (dense, literal dims); rows of other devices leave it null and make forms by kernels.
+  // Writes all of the form of `source` (dense, literal dims, where a file holds it: aligned for its elements or not);
+  // rows of other devices leave it null and make forms by kernels.
   void (*make)(const KernelQuery&, const std::byte* source, std::byte* form);
 };
 

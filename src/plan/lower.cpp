@@ -17,6 +17,8 @@ class Listing {
 
   void run() {
     const Graph& graph = lowered_.graph;
+    lowered_.residents.reserve(graph.params().size());
+    for (auto* list : {&lowered_.of_value, &lowered_.of_input}) list->reserve(graph.params().size());
     for (uint32_t i = 0; i < graph.nodes().size(); i++) {
       if (lowered_.phases[i] == Phase::kResident) continue;
       const Node& node = graph.node(i);
@@ -57,8 +59,8 @@ class Listing {
 
 }  // namespace
 
-std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole) {
-  auto lowered = std::make_shared<Lowered>(Lowered{.graph = graph, .options = options});
+std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelOf kernel_of, bool whole) {
+  auto lowered = std::make_shared<Lowered>(Lowered{.graph = std::move(graph), .options = options});
   const Graph& g = lowered->graph;
   Facts facts(g);
   lowered->phases.assign(facts.phases().begin(), facts.phases().end());

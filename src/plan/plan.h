@@ -56,7 +56,7 @@ struct Lowered {
 
 using KernelOf = FunctionRef<const Kernel*(const Facts&, uint32_t node)>;
 // `whole`: for a device that wants the graph as it is, with nothing prepared and no plans for its bodies.
-std::shared_ptr<const Lowered> lower(const Graph& graph, KernelOptions options, KernelOf kernel_of, bool whole);
+std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelOf kernel_of, bool whole);
 
 using SizeId = uint32_t;  // into Plan::sizes
 

@@ -67,6 +67,7 @@ Status Steps::add(uint32_t index) {
   }
   step.kernel = lowered_.kernels[index];
   size_t ports = graph_.info(node).signature.in.size();
+  step.in.reserve(std::max(node.in.size(), ports));
   for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(buffers_.input_access(index, i));
   for (uint32_t i = 0; i < node.out.size(); i++)
     step.out.push_back(buffers_.is_left_out({index, i}) ? Access() : buffers_.access({index, i}));

@@ -35,7 +35,8 @@ class Chooser {
     for (uint32_t index = 0; index < count; index++) {
       needs_dense_.emplace_back(graph_.node(index).out.size(), false);
       for (Value value : graph_.node(index).in)
-        if (present(value) && (users_[value.node].empty() || users_[value.node].back() != index))
+        if (present(value) && lowered_.phases[value.node] != Phase::kResident &&  // whose layout never changes
+            (users_[value.node].empty() || users_[value.node].back() != index))
           users_[value.node].push_back(index);
     }
     for (uint32_t index = 0; index < count; index++) stale_.push(index);

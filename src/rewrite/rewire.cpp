@@ -69,7 +69,7 @@ void Workspace::acquire(uint32_t node) {
   while (!coming.empty()) {
     uint32_t it = coming.back();
     coming.pop_back();
-    const std::vector<Value>& in = graph_.node(it).in;
+    const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
       uses_.link(it, i, in[i].node);
@@ -88,7 +88,7 @@ void Workspace::release(uint32_t node) {
     uint32_t it = going.back();
     going.pop_back();
     unknow(it);
-    const std::vector<Value>& in = graph_.node(it).in;
+    const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
       uint32_t used = in[i].node;
@@ -108,7 +108,8 @@ void Workspace::lower_position(uint32_t node, uint32_t position) {
   while (!waiting.empty()) {
     uint32_t it = waiting.back();
     waiting.pop_back();
-    if (states_[it].position <= position) continue;
+    bool stays = graph_.info(graph_.node(it)).is(kInterface);  // inputs and params keep their order
+    if (stays || states_[it].position <= position) continue;
     states_[it].position = position;
     for (Value in : graph_.node(it).in)
       if (present(in)) waiting.push_back(in.node);

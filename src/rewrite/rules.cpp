@@ -37,26 +37,36 @@ static int depth_of(const Pattern& pattern) {
   return deepest + (is_product ? 2 : counts);  // factors may stand in a tree
 }
 
+// The ops that every match of the pattern holds.
+static void collect_needs(const Pattern& pattern, std::vector<std::vector<Op>>& needs) {
+  const PatternNode* node = pattern.get();
+  if (!node || node->kind == PatternNode::kEither) return;
+  if (node->kind == PatternNode::kOp) needs.push_back({node->op});
+  for (const Pattern& input : node->in) collect_needs(input, needs);
+}
+
 RuleSet::RuleSet(std::initializer_list<Family> families, std::initializer_list<Family> after) {
   for (Family add : families) add(*this);
   is_after_ = true;
   for (Family add : after) add(*this);
 }
 
-void RuleSet::add(Rule rule, const std::vector<Op>& anchors, int depth) {
+void RuleSet::add(Rule rule, int depth) {
+  rule.starts = !is_after_;
   rules_.push_back(std::make_unique<Rule>(std::move(rule)));
-  for (Op op : anchors) {
+  for (Op op : rules_.back()->anchors) {
     auto index = static_cast<size_t>(op);
     if (anchors_.size() <= index) anchors_.resize(index + 1);
     anchors_[index].rules.push_back(rules_.back().get());
     anchors_[index].depth = std::max(anchors_[index].depth, depth);
-    anchors_[index].starts |= !is_after_;
   }
   deepest_ = std::max(deepest_, depth);
 }
 
 void RuleSet::add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply) {
-  add(Rule{grade, std::move(name), pattern, std::move(apply)}, anchors_of(pattern), depth_of(pattern));
+  Rule rule{grade, std::move(name), pattern, std::move(apply), anchors_of(pattern)};
+  collect_needs(pattern, rule.needs);
+  add(std::move(rule), depth_of(pattern));
 }
 
 void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replacement) {
@@ -65,8 +75,10 @@ void RuleSet::add(Grade grade, std::string name, Pattern pattern, Pattern replac
 }
 
 void RuleSet::add(Grade grade, std::string name, const std::vector<Op>& anchors,
-                  std::function<Expr(const Match&)> apply, int depth) {
-  add(Rule{grade, std::move(name), {}, std::move(apply)}, anchors, depth);
+                  std::function<Expr(const Match&)> apply, int depth, const std::vector<Op>& needs) {
+  Rule rule{grade, std::move(name), {}, std::move(apply), anchors};
+  if (!needs.empty()) rule.needs.push_back(needs);
+  add(std::move(rule), depth);
 }
 
 std::span<const Rule* const> RuleSet::at(Op op) const {
@@ -74,9 +86,18 @@ std::span<const Rule* const> RuleSet::at(Op op) const {
   return index < anchors_.size() ? std::span<const Rule* const>(anchors_[index].rules) : std::span<const Rule* const>();
 }
 
-bool RuleSet::starts_at(Op op) const {
-  auto index = static_cast<size_t>(op);
-  return index < anchors_.size() && anchors_[index].starts;
+// Where no rule can fire at first none makes what another needs.
+bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
+  auto has_one = [&](const std::vector<Op>& ops) {
+    return std::any_of(ops.begin(), ops.end(), [&](Op op) {
+      auto index = static_cast<size_t>(op);
+      return index < is_there.size() && is_there[index];
+    });
+  };
+  return std::any_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
+    return rule->starts && rule->grade <= loosest && has_one(rule->anchors) &&
+           std::all_of(rule->needs.begin(), rule->needs.end(), has_one);
+  });
 }
 
 int RuleSet::depth(Op op) const {

@@ -24,6 +24,9 @@ struct Rule {
   std::string name;
   Pattern pattern;                          // empty: `apply` looks for itself
   std::function<Expr(const Match&)> apply;  // an absent Expr: declined
+  std::vector<Op> anchors = {};
+  std::vector<std::vector<Op>> needs = {};  // of each of these lists a graph has an op where the rule fires
+  bool starts = true;                       // false: it only puts in order what others leave
 };
 
 class RuleSet {
@@ -31,19 +34,21 @@ class RuleSet {
   using Family = void (*)(RuleSet&);
   RuleSet() = default;
   // `after`: rules that put in order what the others leave, on a graph that was in that order before. Where none of the
-  // others has an anchor there is nothing to do.
+  // others can fire there is nothing to do.
   RuleSet(std::initializer_list<Family> families, std::initializer_list<Family> after = {});  // NOLINT: a list of them
 
   // The pattern's root says where it is anchored. `replacement` is instantiated on the bindings.
   void add(Grade grade, std::string name, Pattern pattern, Pattern replacement);
   void add(Grade grade, std::string name, Pattern pattern, std::function<Expr(const Match&)> apply);
-  // A rule in code, which looks at most `depth` nodes below its anchor.
+  // A rule in code, which looks at most `depth` nodes below its anchor, and finds one of `needs` there, if that says
+  // any.
   void add(Grade grade, std::string name, const std::vector<Op>& anchors, std::function<Expr(const Match&)> apply,
-           int depth = 3);
+           int depth = 3, const std::vector<Op>& needs = {});
 
   std::span<const Rule* const> at(Op op) const;
-  bool starts_at(Op op) const;  // one of the first has its anchor there
-  int depth(Op op) const;       // how far below a node of this op its rules look; casts and views count nothing
+  // In a graph of these ops, where no looser rules are allowed.
+  bool may_fire(const std::vector<bool>& is_there, Grade loosest) const;
+  int depth(Op op) const;  // how far below a node of this op its rules look; casts and views count nothing
   int depth() const { return deepest_; }
   std::vector<std::string_view> names() const;
 
@@ -51,9 +56,8 @@ class RuleSet {
   struct Anchor {
     std::vector<const Rule*> rules;
     int depth = 0;
-    bool starts = false;
   };
-  void add(Rule rule, const std::vector<Op>& anchors, int depth);
+  void add(Rule rule, int depth);
 
   std::vector<std::unique_ptr<Rule>> rules_;
   std::vector<Anchor> anchors_;  // by op
@@ -92,7 +96,8 @@ struct RewriteOptions {
 // The reason of the one line that says that a set of rules did not come to rest: our bug.
 inline constexpr const char* kOutOfBudget = "the rules did not come to rest";
 
-// The graph with every rule applied until none fires; dead nodes are dropped, inputs and outputs keep order and name.
+// The graph with every rule applied until none fires; dead nodes are dropped, inputs and outputs keep order and
+// name. Where no rule can fire it stays as it is.
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options);
 
 }  // namespace rlx

@@ -36,10 +36,15 @@ Result<Graph> Workspace::run() {
 }
 
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
-  auto is_concerned = [&](const Node& node) {
-    return rules.starts_at(node.op) || (options.expands && !graph.info(node).primitive());
-  };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_concerned)) return drop_dead(std::move(graph));
+  std::vector<bool> is_there;  // by op
+  bool may_expand = false;
+  for (const Node& node : graph.nodes()) {
+    auto op = static_cast<size_t>(node.op);
+    if (is_there.size() <= op) is_there.resize(op + 1);
+    is_there[op] = true;
+    may_expand |= options.expands && !graph.info(node).primitive();
+  }
+  if (!may_expand && !rules.may_fire(is_there, options.math)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }
 
@@ -47,35 +52,11 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
 void Workspace::load() {
   std::vector<bool> needed = needed_nodes(graph_);
   std::vector<uint32_t> same(given_);  // by node: the node that it is
+  states_.reserve(given_ + given_ / 8);
   for (uint32_t node = 0; node < given_; node++) {
-    same[node] = node;
     add_state(node, node);
-    const Node& it = graph_.node(node);
-    if (!needed[node]) {
-      changed_ = true;
-      continue;
-    }
-    for (size_t i = 0; i < it.in.size(); i++)
-      if (present(it.in[i]) && same[it.in[i].node] != it.in[i].node)
-        graph_.set_input(node, i, {same[it.in[i].node], it.in[i].output});
-    const OpInfo& info = graph_.info(it);
-    if (KnownNodes::is_mergeable(info)) {
-      states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
-      same[node] = known_.find(states_[node].hash, info, it.in, it.attrs);
-      if (same[node] != KnownNodes::kNone) {
-        changed_ = true;
-        continue;
-      }
-      same[node] = node;
-      know(node);
-    }
-    // What decides a size is needed by all that names the size, whether they read it or not.
-    bool is_pinned = !info.is(kPure) || info.is(kInterface) || info.names_sizes;
-    states_[node].pins += is_pinned;
-    states_[node].live = true;
-    for (size_t i = 0; i < it.in.size(); i++)
-      if (present(it.in[i])) uses_.link(node, i, it.in[i].node);
-    states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
+    same[node] = needed[node] ? load_node(node, same) : node;
+    changed_ |= !states_[node].live;
   }
   for (uint32_t i = 0; i < graph_.outputs().size(); i++) {
     Value value = graph_.outputs()[i].value;
@@ -86,6 +67,29 @@ void Workspace::load() {
   // A node that only others read which turned out to be equal to earlier ones.
   for (uint32_t node = given_; node-- > 0;)
     if (states_[node].live && states_[node].pins == 0 && uses_.count(node) == 0) release(node);
+}
+
+// The node that this one is: itself, live from now on, or an earlier one that equals it.
+uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
+  const Node& it = graph_.node(node);
+  const OpInfo& info = graph_.info(it);
+  for (size_t i = 0; i < it.in.size(); i++)
+    if (present(it.in[i]) && same[it.in[i].node] != it.in[i].node)
+      graph_.set_input(node, i, {same[it.in[i].node], it.in[i].output});
+  if (KnownNodes::is_mergeable(info)) {
+    states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
+    if (uint32_t equal = known_.find(states_[node].hash, info, it.in, it.attrs); equal != KnownNodes::kNone)
+      return equal;
+    know(node);
+  }
+  // What decides a size is needed by all that names the size, whether they read it or not.
+  bool is_pinned = !info.is(kPure) || info.is(kInterface) || info.names_sizes;
+  states_[node].pins += is_pinned;
+  states_[node].live = true;
+  states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
+  for (size_t i = 0; i < it.in.size(); i++)
+    if (present(it.in[i])) uses_.link(node, i, it.in[i].node);
+  return node;
 }
 
 // Those of the given graph in their order, between them what replacements have touched: always the first in position.

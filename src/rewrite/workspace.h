@@ -2,7 +2,7 @@
 // The graph while a set of rules works on it. A replacement rewires the users of a value in place; what lies above it
 // stays. A rule is a transaction: one that declines leaves nothing.
 // Invariants: only live nodes count as users; of mergeable live nodes no two are equal; no node has a position before
-// that of a node it reads.
+// that of a node it reads, but inputs and params, which keep their order.
 #pragma once
 
 #include <queue>
@@ -64,6 +64,7 @@ class Workspace {
 
   // The loop.
   void load();
+  uint32_t load_node(uint32_t node, std::span<const uint32_t> same);
   uint32_t next();
   Status visit(uint32_t node);
   bool is_allowed(const Rule& rule) const;

@@ -144,9 +144,9 @@ static Expr bias_of_conv(const Match& m) {
 void add_linear_rules(RuleSet& rules) {
   rules.add(exact, "linear", std::vector{Op::kMatmul}, product_with_weight);
   rules.add(exact, "linear_rows", std::vector{Op::kReshape}, rows_unmerged);
-  rules.add(exact, "linear_bias", std::vector{Op::kAdd}, bias_of_linear);
+  rules.add(exact, "linear_bias", std::vector{Op::kAdd}, bias_of_linear, 3, {Op::kLinear});
   rules.add(close, "conv_of_patches", std::vector{Op::kConv}, conv_of_patches);
-  rules.add(exact, "conv_bias", std::vector{Op::kAdd}, bias_of_conv);
+  rules.add(exact, "conv_bias", std::vector{Op::kAdd}, bias_of_conv, 3, {Op::kConv, Op::kLinear});
   rules.add(exact, "linear_act", activation_ops(), activation_of_linear);
 }
 

@@ -111,8 +111,11 @@ void add_norm_rules(RuleSet& rules) {
   Pattern mean_square = mean(x * x), inv_rms = op(Op::kRsqrt, {mean_square + eps}).shared();
   rules.add(close, "rms_norm", product({inv_rms, x}),
             [=](const Match& m) { return bare_rms_norm(m, x, mean_square, inv_rms, eps); });
-  rules.add(close, "norm_gamma", std::vector{Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); });
-  rules.add(close, "norm_beta", std::vector{Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); });
+  const std::vector norms{Op::kLayerNorm, Op::kRmsNorm};
+  rules.add(
+      close, "norm_gamma", std::vector{Op::kMul}, [](const Match& m) { return absorb_parameter(m, 1); }, 3, norms);
+  rules.add(
+      close, "norm_beta", std::vector{Op::kAdd}, [](const Match& m) { return absorb_parameter(m, 2); }, 3, norms);
 }
 
 // up * act(gate) -> gated_act(gate, up); act(g) * act(g) is relu2, not a gate

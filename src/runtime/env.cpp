@@ -35,12 +35,17 @@ Result<Device*> Env::find_device(std::string_view spec) const {
       .with("device", spec);
 }
 
-Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
+Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims) const {
+  Tensor tensor = RLX_TRY(make_unfilled(dtype, dims, MemoryKind::kTensor));
+  if (tensor.bytes()) std::memset(tensor.data(), 0, tensor.bytes());
+  return tensor;
+}
+
+Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
   if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " is too large or no whole number of blocks");
   auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(host_, static_cast<size_t>(*bytes), kind)));
-  if (*bytes) std::memset(memory->data(), 0, static_cast<size_t>(*bytes));
   std::byte* data = memory->data();
   return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::move(memory), data), static_cast<size_t>(*bytes));
 }

@@ -32,8 +32,9 @@ class Env {
   // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
   Result<Device*> find_device(std::string_view spec) const;
 
-  // Zero-filled host memory from the host's allocator.
-  Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
+  // Host memory from the host's allocator, zero-filled or as it comes.
+  Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims) const;
+  Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const;
 
   Env(std::shared_ptr<Host> host, const EnvOptions& options);
 

@@ -33,6 +33,8 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
   ParamSet first;
+  first.params.reserve(graph.params().size());
+  params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     Tensor tensor = params->weights_->find(graph.leaf_name(node));
@@ -113,13 +115,16 @@ void ParamStore::settle(Change& change) {
 // The value of one resident, computed from the params of a set. False where one of them is missing.
 Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner) const {
   const Piece& piece = source_->pieces[index];
+  const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
+  bool is_plain = piece.is_leaf && !resident.kernel;
+  if (is_plain && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
+  if (is_plain && !set.dropped[piece.params[0]]) {
+    uint32_t param = piece.params[0];
+    return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
+  }
   std::map<std::string, Tensor> params;
-  FormKey key{source_->lowered->residents[index].packing,
-              source_->device->info().name,
-              source_->options.kernels.bounds,
-              piece.body,
-              {}};
+  FormKey key{resident.packing, source_->device->info().name, source_->options.kernels.bounds, piece.body, {}};
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
   for (uint32_t param : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[param]);
@@ -130,10 +135,10 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
     key.sources.push_back(set.params[param].storage());
     is_owned &= owner.find(name).storage() == set.params[param].storage();
   }
-  const Resident& resident = source_->lowered->residents[index];
   auto dense = [&]() -> Result<Tensor> {
     if (piece.is_leaf && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
-    if (piece.is_leaf) return params.begin()->second;
+    if (piece.is_leaf) return params.begin()->second;  // aligned or not: a form is made from it
+    for (auto& [name, tensor] : params) tensor = RLX_TRY(tensor.aligned());
     std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
     return values[0];
   };
@@ -141,11 +146,10 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
     Tensor value = RLX_TRY(dense());
     if (!resident.kernel) return value;
     int64_t bytes = static_cast<int64_t>(resident.bytes);
-    Tensor form = RLX_TRY(env_->make_tensor(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
+    Tensor form = RLX_TRY(env_->make_unfilled(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
     return form;
   };
-  if (piece.is_leaf && !resident.kernel) return dense();
   return is_owned ? owner.form(key, make) : make();
 }
 

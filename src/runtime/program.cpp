@@ -47,6 +47,13 @@ void Program::make_slots() {
     slot_of_[static_cast<size_t>(kind) - 1].emplace(name, list.size());
     list.push_back({name, type, upper, bytes});
   };
+  auto reserve = [&](SlotKind kind, size_t count) {
+    slots_[static_cast<size_t>(kind) - 1].reserve(count);
+    slot_of_[static_cast<size_t>(kind) - 1].reserve(count);
+  };
+  reserve(SlotKind::kInput, graph.inputs().size());
+  reserve(SlotKind::kOutput, graph.outputs().size());
+  reserve(SlotKind::kParam, graph.params().size());
   for (size_t i = 0; i < graph.inputs().size(); i++)
     add(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), graph.node(graph.inputs()[i]).out[0],
         plan_->inputs[i].upper, plan_->inputs[i].bytes);

@@ -48,34 +48,53 @@ void Weights::forget_forms(const std::shared_ptr<Storage>& source, std::vector<F
 Status Weights::put(std::string_view name, Tensor tensor) {
   if (name.empty() || !tensor) return Status(Code::kInvalidArgument, "a weight needs a name and a tensor");
   std::vector<Form> gone;  // and `tensor`, the old one then: released without the lock, as that may call the host
+  Tensor copy;
   std::lock_guard lock(mutex_);
-  auto [found, is_new] = by_name_.emplace(name, entries_.size());
-  if (is_new) {
+  auto found = by_name_.find(name);
+  if (found == by_name_.end()) {
     entries_.push_back({std::string(name), std::move(tensor)});
+    by_name_.emplace(entries_.back().name, entries_.size() - 1);
     return {};
   }
   Entry& entry = entries_[found->second];
   if (entry.tensor) forget_forms(entry.tensor.storage(), gone);
   std::swap(entry.tensor, tensor);
+  std::swap(entry.copy, copy);
   entry.dropped = false;
   return {};
 }
 
+const Weights::Entry* Weights::find_entry(std::string_view name) const {
+  auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &entries_[found->second];
+}
+
+Result<Tensor> Weights::aligned(const Entry& entry) {
+  if (!entry.tensor || entry.tensor.is_aligned()) return entry.tensor;
+  if (!entry.copy) entry.copy = RLX_TRY(entry.tensor.aligned());
+  return entry.copy;
+}
+
+Result<Tensor> Weights::aligned(std::string_view name, const Tensor& tensor) const {
+  if (tensor.is_aligned()) return tensor;
+  std::lock_guard lock(mutex_);
+  const Entry* entry = find_entry(name);
+  return entry && entry->tensor.storage() == tensor.storage() ? aligned(*entry) : tensor.aligned();
+}
+
 Result<Tensor> Weights::get(std::string_view name) const {
   std::lock_guard lock(mutex_);
-  auto found = by_name_.find(name);
-  if (found == by_name_.end())
-    return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
-  const Entry& entry = entries_[found->second];
-  if (entry.dropped)
-    return Status(Code::kState, "the bytes of '" + entry.name + "' were released by weights.drop").with("value", name);
-  return entry.tensor;
+  const Entry* entry = find_entry(name);
+  if (!entry) return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
+  if (entry->dropped)
+    return Status(Code::kState, "the bytes of '" + entry->name + "' were released by weights.drop").with("value", name);
+  return aligned(*entry);
 }
 
 Tensor Weights::find(std::string_view name) const {
   std::lock_guard lock(mutex_);
-  auto found = by_name_.find(name);
-  return found == by_name_.end() ? Tensor() : entries_[found->second].tensor;
+  const Entry* entry = find_entry(name);
+  return entry ? entry->tensor : Tensor();
 }
 
 size_t Weights::count() const {
@@ -103,7 +122,7 @@ Result<std::string> Weights::report(std::string_view what) const {
     for (const auto& [key, value] : metadata_) json.member(key, std::string_view(value));
   } else if (what == "memory") {
     uint64_t originals = 0, forms = 0;
-    for (const Entry& entry : entries_) originals += entry.tensor.bytes();
+    for (const Entry& entry : entries_) originals += entry.tensor.bytes() + entry.copy.bytes();
     for (const auto& [hash, form] : forms_) forms += form.tensor.bytes();
     json.member("originals", originals).member("forms", forms).member("form_count", uint64_t{forms_.size()});
   } else {
@@ -135,11 +154,12 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
 }
 
 void Weights::drop(std::string_view name, const Tensor& original) {
-  Tensor gone;  // released without the lock
+  Tensor gone, copy;  // released without the lock
   std::lock_guard lock(mutex_);
   auto found = by_name_.find(name);
   if (found == by_name_.end() || entries_[found->second].tensor.storage() != original.storage()) return;
   std::swap(gone, entries_[found->second].tensor);
+  std::swap(copy, entries_[found->second].copy);
   entries_[found->second].dropped = true;
 }
 

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -34,7 +33,9 @@ class Weights {
  public:
   Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
   Result<Tensor> get(std::string_view name) const;   // RLX_E_NOT_FOUND
-  Tensor find(std::string_view name) const;          // no tensor: a Tensor that tests false
+  // As its file holds it, aligned or not; no tensor: a Tensor that tests false.
+  Tensor find(std::string_view name) const;
+  Result<Tensor> aligned(std::string_view name, const Tensor& tensor) const;  // what `find` gave, aligned: one for all
   size_t count() const;
   const char* name(size_t index) const;  // null past the end; lives as long as the object
 
@@ -51,14 +52,18 @@ class Weights {
     std::string name;
     Tensor tensor;
     bool dropped = false;
+    mutable Tensor copy = {};  // an aligned one, where somebody has asked for it and `tensor` is not
   };
   struct Form {
     FormKey key;
     Tensor tensor;
   };
+  const Entry* find_entry(std::string_view name) const;
+  static Result<Tensor> aligned(const Entry& entry);
+
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // a deque: names stay where they are
-  std::map<std::string, size_t, std::less<>> by_name_;
+  std::unordered_map<std::string_view, size_t> by_name_;
   std::vector<std::pair<std::string, std::string>> metadata_;
   using Forms = std::unordered_multimap<size_t, Form>;
   void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);

@@ -31,10 +31,13 @@ constexpr int64_t packed_size(int64_t k, int64_t n) {  // in elements; alignment
   return panel_count(n) * panel_width(n) * k;
 }
 
+// A float that need not be aligned: weights are packed from where a file holds them.
+using LooseFloat [[gnu::aligned(1)]] = float;
+
 // Packs matrices that share k, side by side: merged siblings are one packed matrix. One part is one panel.
 inline constexpr int kMaxPieces = 8;
 struct PackPiece {
-  const float* data = nullptr;
+  const LooseFloat* data = nullptr;
   int64_t n = 0;                       // columns of this piece
   int64_t k_stride = 0, n_stride = 0;  // [k, n] row-major: n, 1; transposed [n, k]: 1, k
 };

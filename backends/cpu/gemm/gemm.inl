@@ -65,7 +65,7 @@ inline int64_t pack_parts(const PackArgs& p) {
 // Columns [begin, end) of a piece to column `to` of a panel.
 inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
   for (int64_t t = 0; t < k; ++t) {
-    const float* row = piece.data + t * piece.k_stride;
+    const LooseFloat* row = piece.data + t * piece.k_stride;
     for (int64_t c = begin; c < end; ++c) to[t * width + c - begin] = row[c * piece.n_stride];
   }
 }

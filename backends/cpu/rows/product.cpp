@@ -40,7 +40,8 @@ void pack_panels(const KernelQuery& query, const std::byte* source, std::byte* f
   bool transposed = is_transposed(query);
   MatrixDims dims = matrix_dims(query.type(1), transposed);
   PackArgs args;
-  args.pieces[0] = {reinterpret_cast<const float*>(source), dims.n, transposed ? 1 : dims.n, transposed ? dims.k : 1};
+  args.pieces[0] = {reinterpret_cast<const LooseFloat*>(source), dims.n, transposed ? 1 : dims.n,
+                    transposed ? dims.k : 1};
   args.piece_count = 1;
   args.k = dims.k;
   args.n = dims.n;

@@ -29,7 +29,7 @@ class Importer {
   // For calls.
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
-  Result<Tensor> read(const TensorProto& proto) { return reader_.read(proto); }
+  Result<Tensor> read(const TensorProto& proto);  // of an attribute
   // The nodes of a branch in a scope of its own; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
   // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
@@ -46,6 +46,7 @@ class Importer {
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
+  bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // a param where the graph reads it
   Result<Value> add_param(const OnnxValue& value);
   Result<Value> capture(OnnxValue& value);
   Status fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body);

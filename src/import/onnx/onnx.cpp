@@ -43,11 +43,18 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
   return nullptr;
 }
 
+// How many values have a name, at most.
+static size_t value_count(const GraphProto& graph) {
+  size_t count = graph.initializer.size() + graph.input.size();
+  for (const NodeProto& node : graph.node) count += node.output.size();
+  return count;
+}
+
 // ---- the model ----
 
 Status Importer::run() {
   RLX_TRY(check_opsets());
-  scopes_.emplace_back();
+  scopes_.emplace_back().reserve(value_count(model_.graph));
   RLX_TRY(add_initializers(model_.graph));
   for (const ValueInfoProto& input : model_.graph.input)
     if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
@@ -140,18 +147,27 @@ Result<OnnxValue*> Importer::find(std::string_view name) {
       .with("value", name);
 }
 
+static bool is_weight_type(DType dtype) {
+  return is_float(dtype) || is_block(dtype) || (element_bytes(dtype) == 1 && dtype != DType::kBool);
+}
+
+Result<Tensor> Importer::read(const TensorProto& proto) {
+  Tensor tensor = RLX_TRY(reader_.read(proto));
+  return tensor.aligned();
+}
+
+bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const {
+  return with_weights_ && value.is_weight && tensor.count() > kMaxLiteral && is_weight_type(tensor.dtype());
+}
+
 Status Importer::resolve(OnnxValue& value) {
   if (!value.initializer) return {};
   auto tensor = reader_.read(*value.initializer);
   if (!tensor.ok()) return std::move(tensor).status().prefixed("ONNX model: ");
-  value.tensor = std::move(*tensor);
+  value.tensor = may_be_param(value, *tensor) ? std::move(*tensor) : RLX_TRY(tensor->aligned());
   value.type = {value.tensor.dtype(), {value.tensor.dims().begin(), value.tensor.dims().end()}};
   value.initializer = nullptr;
   return {};
-}
-
-static bool is_weight_type(DType dtype) {
-  return is_float(dtype) || is_block(dtype) || (element_bytes(dtype) == 1 && dtype != DType::kBool);
 }
 
 // A tensor's dim cannot be negative, so a number that can be is the difference of two.
@@ -183,7 +199,11 @@ Result<Value> Importer::add_param(const OnnxValue& value) {
 }
 
 Expr Importer::expr(OnnxValue& value, Builder& builder) {
-  auto literal = [&] { return value.tensor ? builder.constant(value.tensor) : expr_of(*value.sizes, builder); };
+  auto literal = [&] {
+    if (!value.tensor) return expr_of(*value.sizes, builder);
+    auto tensor = value.tensor.aligned();
+    return tensor.ok() ? builder.constant(*tensor) : builder.fail(std::move(tensor).status());
+  };
   if (&builder.graph() != &out_.graph) return literal();
   bool is_here = value.level == levels_.size();
   if (value.value != kInvalid) {
@@ -192,8 +212,7 @@ Expr Importer::expr(OnnxValue& value, Builder& builder) {
     return input.ok() ? builder.wrap(*input) : builder.fail(std::move(input).status());
   }
   Value made;
-  bool is_large = value.is_weight && value.tensor.count() > kMaxLiteral && is_weight_type(value.type.dtype);
-  if (with_weights_ && is_large) {
+  if (value.tensor && may_be_param(value, value.tensor)) {
     auto param = add_param(value);
     if (!param.ok()) return builder.fail(std::move(param).status());
     made = *param;

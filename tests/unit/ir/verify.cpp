@@ -43,7 +43,7 @@ TEST_F(verifier, repeats_the_checks_of_the_builder) {
   EXPECT_EQ(failure(), "not a valid graph: param 'w': output 0 is stored as f64[4,2], inference gives f32[4,2]");
   node(1).out[0].dtype = DType::kF32;
   node(5).in[0] = Value{1, 0};
-  EXPECT_EQ(failure(), "not a valid graph: add 'sum' (%5): add 'sum': [4,2] and [n,2] do not broadcast: n is not 4");
+  EXPECT_EQ(failure(), "not a valid graph: add 'sum' (%5): [4,2] and [n,2] do not broadcast: n is not 4");
 }
 
 TEST_F(verifier, wants_topological_order_and_values_that_exist) {
