@@ -35,17 +35,21 @@ const Activation kActivations[] = {
     {"mish", Op::kMish},
 };
 
-// Numbers as kernels hold them, in f32: files have roundings of 1.702.
-bool is_same(const AttrValue& a, const AttrValue& b) {
+// Files have roundings of 1.702, to the dtype of the node; kernels hold no more than f32.
+bool is_same(const AttrValue& a, const AttrValue& b, DType dtype) {
   const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
-  return x && y ? static_cast<float>(*x) == static_cast<float>(*y) : equal(a, b);
+  if (!x || !y) return equal(a, b);
+  auto held = [&](double number) {
+    return element_as_f64(*scalar_tensor(is_half(dtype) ? dtype : DType::kF32, number), 0);
+  };
+  return held(*x) == held(*y);
 }
 
 bool is_at_node(const Activation& act, const Node& node) {
   if (act.op != node.op || act.is_squared) return false;
   NamedAttrs attrs = node.attrs.named();
   if (act.attr.empty()) return attrs.empty();
-  return attrs.size() == 1 && attrs[0].first == act.attr && is_same(attrs[0].second, act.value);
+  return attrs.size() == 1 && attrs[0].first == act.attr && is_same(attrs[0].second, act.value, node.out[0].dtype);
 }
 
 }  // namespace

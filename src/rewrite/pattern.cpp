@@ -61,7 +61,11 @@ Pattern product_and_rest(std::vector<Pattern> factors, Pattern rest) {
   return make({.kind = PatternNode::kProduct, .in = std::move(factors), .rest = std::move(rest)});
 }
 Pattern maybe_cast(Pattern x) {
-  return either({x, op(Op::kCast, {x})});
+  Pattern cast = op(Op::kCast, {x}).shared().where("a cast between a half and f32", [](const Match& m, Expr y) {
+    DType from = m.input(y, 0).dtype(), to = y.dtype();
+    return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
+  });
+  return either({x, cast});
 }
 Pattern mean(Pattern x) {
   return op(Op::kMean, {x}).with("keep_dims", int64_t{1});
@@ -142,6 +146,11 @@ bool Match::is_inner(Expr x) const {
   if (!workspace_->is_used_only_by(x.value(), inner_)) return false;
   inner_.push_back(x.value().node);
   return true;
+}
+
+Expr Match::with_all_of(Expr old, const Outputs& made) const {
+  for (uint32_t i = 1; i < made.size(); i++) also({old.value().node, i}, made[i]);
+  return made[0];
 }
 
 bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const {

@@ -73,7 +73,7 @@ Pattern either(std::vector<Pattern> alternatives);
 // given.
 Pattern product(std::vector<Pattern> factors, double scalar = 1);
 Pattern product_and_rest(std::vector<Pattern> factors, Pattern rest);
-Pattern maybe_cast(Pattern x);  // x or cast(x)
+Pattern maybe_cast(Pattern x);  // x, or x cast between a half and f32
 Pattern mean(Pattern x);        // `mean` keeping its axes; the axes are asked for afterwards
 Pattern sum(Pattern x);
 
@@ -141,6 +141,8 @@ class Match {
 
   // If the rule succeeds `old`, another value of the graph than the anchor, is replaced as well.
   void also(Value old, Expr made) const { also_.emplace_back(old, made.value()); }
+  // The first of the outputs of a node; its others replace those of the node that `old` is of.
+  Expr with_all_of(Expr old, const Outputs& made) const;
   const std::vector<std::pair<Value, Value>>& replaced() const { return also_; }
 
   // "No" with a reason, for the report of near misses. Returns an absent Expr, which a rule returns when it declines.

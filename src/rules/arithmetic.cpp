@@ -157,44 +157,17 @@ static Expr not_less(const Match& m) {
   return Expr();
 }
 
-// Scalars go outward through views and out of products, so that scores carry one scale: f(x * s) -> f(x) * s
-static Expr scalar_out_of(const Match& m, size_t input) {
-  Expr product = m.in(input);
+// view(x * s) -> view(x) * s, towards the products whose scale it may become
+static Expr scalar_out_of_view(const Match& m) {
+  Expr product = m.in(0);
   const Node& inner = m.node(product);
-  if (inner.op != Op::kMul || m.anchor().dtype() != DType::kF32 || !m.is_inner(product)) return Expr();
+  if (inner.op != Op::kMul || !is_float(product.dtype()) || !m.is_inner(product)) return Expr();
   for (size_t i = 0; i < 2; i++) {
-    auto s = m.splat(m.builder().wrap(inner.in[i]));
-    Expr x = m.builder().wrap(inner.in[1 - i]);
-    if (!s || !is_moderate(*s) || !(x.dims() == product.dims())) continue;
-    std::vector<Expr> in;
-    const Node& node = m.node(m.anchor());
-    for (size_t k = 0; k < node.in.size(); k++) in.push_back(k == input ? x : m.in(k));
-    Attrs attrs = node.attrs;
-    Expr moved = m.builder().add(m.graph().info(node), in, attrs)[0];
+    auto s = m.splat(m.input(product, i));
+    Expr x = m.input(product, 1 - i);
+    if (!s || !(x.dims() == product.dims())) continue;
+    Expr moved = m.builder().add(m.graph().info(m.node(m.anchor())), std::vector{x}, Attrs(m.attrs()))[0];
     return moved * scalar_of(moved, *s);
-  }
-  return Expr();
-}
-
-static Expr scalar_out_of_product(const Match& m) {
-  // Only towards scores: a product with a constant keeps its scale, which `linear` and the prologue handle.
-  if (m.is_static(m.in(1)) || m.is_static(m.in(0))) return Expr();
-  for (size_t i = 0; i < 2; i++)
-    if (Expr moved = scalar_out_of(m, i)) return moved;
-  return Expr();
-}
-
-// (x * s) * t -> x * (s * t) where both scalars came out of one product of two run-time values
-static Expr join_scales(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    auto t = m.splat(m.in(i));
-    const Node& inner = m.node(m.in(1 - i));
-    if (!t || inner.op != Op::kMul) continue;
-    for (size_t k = 0; k < 2; k++) {
-      auto s = m.splat(m.builder().wrap(inner.in[k]));
-      if (s && is_moderate(*s) && is_moderate(*t) && m.graph().node(inner.in[1 - k]).op == Op::kMatmul)
-        return m.builder().wrap(inner.in[1 - k]) * scalar_of(m.anchor(), *s * *t);
-    }
   }
   return Expr();
 }
@@ -230,10 +203,7 @@ void add_arithmetic_rules(RuleSet& rules) {
   rules.add(exact, "logical_identity", std::vector{Op::kBitAnd, Op::kBitOr}, logical_identity);
   rules.add(exact, "double_not", std::vector{Op::kBitXor}, double_not);
   rules.add(exact, "not_less", std::vector{Op::kBitXor}, not_less);
-  rules.add(close, "scalar_out_of_view", std::vector{Op::kReshape, Op::kTranspose},
-            [](const Match& m) { return scalar_out_of(m, 0); });
-  rules.add(close, "scalar_out_of_product", std::vector{Op::kMatmul}, scalar_out_of_product);
-  rules.add(close, "join_scales", std::vector{Op::kMul}, join_scales);
+  rules.add(exact, "scalar_out_of_view", std::vector{Op::kReshape, Op::kTranspose}, scalar_out_of_view);
 
   Pattern x = any(), y = any();
   rules.add(exact, "neg_neg", neg(neg(x)), x);

@@ -1,41 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision as exporters write it: a cast to f32 before an op that wants precision, a cast back behind it. A wide
-// composite means just that, so it takes the halves itself.
+// Half precision as exporters write it: a cast to f32 before an op that wants precision, a cast back behind it. That is
+// what the op on halves means, so it takes the halves itself.
+#include <algorithm>
+
+#include "rules/numbers.h"
 #include "rules/rules.h"
 
 namespace rlx {
 
-// What a value was before it was widened; the value itself if it was not.
-static Expr before_widening(const Match& m, Expr x, DType half) {
-  if (!m.is(x, Op::kCast) || x.dtype() != DType::kF32) return x;
-  Expr source = m.input(x, 0);
-  return source.dtype() == half ? source : x;
+// The letter of operands of a wide composite that need not be of x's dtype: gamma, beta, tables, biases of scores.
+static constexpr std::string_view kBeside = "F'";
+
+static const Port& port_of(const OpInfo& info, size_t i) {
+  return info.signature.in[std::min(i, info.signature.in.size() - 1)];
 }
 
-// cast(C(cast(x, f32)), half) -> C(x), C wide: by its definition it casts so, and rounds once
-static Expr narrow_composite(const Match& m) {
+// The value before a cast from one of these dtypes to the other, under the views that stand behind the cast.
+static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
+  if (x.dtype() != to) return Expr();
+  std::vector<Node> views;
+  for (; m.node(x).in.size() == 1 && m.graph().info(m.node(x)).is(kView); x = m.input(x, 0)) views.push_back(m.node(x));
+  if (!m.is(x, Op::kCast) || m.input(x, 0).dtype() != from) return Expr();
+  x = m.input(x, 0);
+  for (; !views.empty(); views.pop_back())
+    x = m.builder().add(m.graph().info(views.back()), std::vector{x}, views.back().attrs)[0];
+  return x;
+}
+
+// A number that a half holds as well.
+static Expr as_half(const Match& m, Expr x, DType half) {
+  auto number = x.dtype() == DType::kF32 ? m.splat(x) : std::nullopt;
+  if (!number || rounded_to(half, *number) != *number) return Expr();
+  return broadcast_to(m.builder().scalar(half, *number), x.dims());
+}
+
+// Whether the op computes in f32 and rounds once when its inputs are halves (semantics.md N6, N7). So do reductions and
+// products, but no exporter puts casts around these alone.
+static bool rounds_once(const OpInfo& info) {
+  return info.primitive() ? info.is(kElementwise) || info.is(kView) : info.is(kWide);
+}
+
+// cast(op(cast(x, f32), ...), half) -> op(x, ...)
+static Expr narrow(const Match& m) {
   DType half = m.anchor().dtype();
   Expr wide = m.in(0);
-  const Node& node = m.node(wide);
+  const Node node = m.node(wide);  // a copy: what is made below moves nodes
   const OpInfo& info = m.graph().info(node);
-  if (!is_half(half) || info.primitive() || !info.is(kWide) || wide.value().output != 0) return Expr();
-  if (wide.dtype() != DType::kF32 || !m.is_inner(wide)) return Expr();
-  const std::vector<Port>& ports = info.signature.in;
+  if (!is_half(half) || wide.dtype() != DType::kF32 || wide.value().output != 0) return Expr();
+  const std::string& letter = info.is(kLeaf) ? "" : info.signature.out[0].letter;
+  if (!rounds_once(info) || letter.empty() || letter == kAnyDtype || !m.is_inner(wide)) return Expr();
   std::vector<Expr> in;
+  bool was_narrow = false;
   for (size_t i = 0; i < node.in.size(); i++) {
     Expr x = m.input(wide, i);
-    bool is_typed = x && ports[std::min(i, ports.size() - 1)].letter == ports[0].letter;
-    if (is_typed) x = before_widening(m, x, half);
-    if (is_typed && x.dtype() != half) return m.miss("an operand was never a half");
+    if (x && port_of(info, i).letter == letter) {
+      Expr narrow = before_cast(m, x, half, DType::kF32);
+      was_narrow |= bool(narrow);
+      x = narrow ? narrow : as_half(m, x, half);
+      if (!x) return m.miss("an operand was never a half");
+    }
     in.push_back(x);
   }
-  Outputs outputs = m.builder().add(info, in, node.attrs);
-  for (uint32_t i = 1; i < outputs.size(); i++) m.also({wide.value().node, i}, outputs[i]);
-  return outputs[0];
+  if (!was_narrow) return Expr();
+  return m.with_all_of(wide, m.builder().add(info, in, node.attrs));
+}
+
+// What stands beside halves may be f32, as the tables of rope: cast(t, half) -> t, which is nearer to what is meant;
+// and cast(t, f32) -> t, which is the same, of a half.
+static Expr beside_halves(const Match& m, bool rounded) {
+  const Node node = m.node(m.anchor());  // a copy, as above
+  const OpInfo& info = m.graph().info(node);
+  DType half = m.anchor().dtype(), from = rounded ? DType::kF32 : half, to = rounded ? half : DType::kF32;
+  if (!is_half(half)) return Expr();
+  std::vector<Expr> in;
+  bool changes = false;
+  for (size_t i = 0; i < node.in.size(); i++) {
+    Expr x = m.in(i);
+    bool may_be_either = x && port_of(info, i).letter == kBeside && !(rounded && m.is_static(x));
+    Expr source = may_be_either ? before_cast(m, x, from, to) : Expr();
+    changes |= bool(source);
+    in.push_back(source ? source : x);
+  }
+  if (!changes) return Expr();
+  return m.with_all_of(m.anchor(), m.builder().add(info, in, node.attrs));
+}
+
+static std::vector<Op> with_f32_beside_halves() {
+  std::vector<Op> ops;
+  for (const OpInfo& info : op_table().rows())
+    if (!info.primitive() && info.is(kWide))
+      if (std::any_of(info.signature.in.begin(), info.signature.in.end(),
+                      [](const Port& port) { return port.letter == kBeside; }))
+        ops.push_back(info.op());
+  return ops;
 }
 
 void add_half_rules(RuleSet& rules) {
-  rules.add(exact, "narrow_composite", std::vector{Op::kCast}, narrow_composite);
+  rules.add(exact, "narrow", std::vector{Op::kCast}, narrow);
+  rules.add(close, "beside_halves", with_f32_beside_halves(), [](const Match& m) { return beside_halves(m, true); });
+  rules.add(exact, "widened_beside_halves", with_f32_beside_halves(),
+            [](const Match& m) { return beside_halves(m, false); });
 }
 
 }  // namespace rlx

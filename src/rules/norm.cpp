@@ -30,6 +30,12 @@ static Expr norm_parameter(const Match& m, Expr parameter, Expr x, int64_t axis)
   return parameter.dims() == wanted ? parameter : reshape(parameter, wanted);
 }
 
+// Whether the statistics are at least as precise as x.
+static bool are_precise(const Match& m, const Pattern& x, std::initializer_list<Pattern> statistics) {
+  return is_half(m[x].dtype()) ||
+         std::none_of(statistics.begin(), statistics.end(), [&](const Pattern& it) { return is_half(m[it].dtype()); });
+}
+
 // c * rsqrt(mean(c*c) + eps), c = x - mean(x) -> layer_norm(x)
 static Expr bare_layer_norm(const Match& m, const Pattern& x, const Pattern& mu, const Pattern& variance,
                             const Pattern& inv, const Pattern& eps) {
@@ -37,6 +43,7 @@ static Expr bare_layer_norm(const Match& m, const Pattern& x, const Pattern& mu,
   if (!axis || axis != first_trailing_axis(m, variance, m[x].rank()))
     return m.miss("the axes are not the same trailing ones");
   if (m.number(eps) < 0) return m.miss("eps is negative");
+  if (!are_precise(m, x, {mu, variance, inv})) return m.miss("statistics of halves");
   Outputs norm = m.builder().ops(Op::kLayerNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
   m.also(m[mu].value(), norm[1]);
   m.also(m[inv].value(), norm[2]);
@@ -47,6 +54,7 @@ static Expr bare_rms_norm(const Match& m, const Pattern& x, const Pattern& mean_
                           const Pattern& eps) {
   auto axis = first_trailing_axis(m, mean_square, m[x].rank());
   if (!axis) return m.miss("the axes are not trailing ones");
+  if (!are_precise(m, x, {mean_square, inv})) return m.miss("statistics of halves");
   Outputs norm = m.builder().ops(Op::kRmsNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
   m.also(m[inv].value(), norm[1]);
   return norm[0];
@@ -59,12 +67,6 @@ static const Node* norm_operand(const Match& m, size_t i) {
   if (node.op != Op::kLayerNorm && node.op != Op::kRmsNorm) return nullptr;
   if (operand.value().output != 0 || !m.is_inner(operand)) return nullptr;
   return &node;
-}
-
-// The first of the outputs; the statistics of `norm` are the others.
-static Expr with_statistics(const Match& m, Expr norm, const Outputs& outputs) {
-  for (uint32_t i = 1; i < outputs.size(); i++) m.also({norm.value().node, i}, outputs[i]);
-  return outputs[0];
 }
 
 // norm(x) * gamma -> norm(x, gamma); norm(x, gamma) + beta -> norm(x, gamma, beta)
@@ -80,7 +82,7 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
     std::vector<Expr> in{x, norm->in.size() > 1 ? m.builder().wrap(norm->in[1]) : Expr()};
     in.resize(slot);
     in.push_back(parameter);
-    return with_statistics(m, m.in(i), m.builder().add(m.graph().info(*norm), in, norm->attrs));
+    return m.with_all_of(m.in(i), m.builder().add(m.graph().info(*norm), in, norm->attrs));
   }
   return Expr();
 }
@@ -103,13 +105,16 @@ static Expr residual_norm(const Match& m, Op fused) {
 }
 
 void add_norm_rules(RuleSet& rules) {
+  // Of a half x any part may be in f32, from a cast on up to another one.
   Pattern x = any(), eps = scalar();
-  Pattern mu = mean(x).shared(), centred = x - mu, square = centred * centred, variance = mean(square);
-  Pattern inv_std = op(Op::kRsqrt, {variance + eps}).shared();
-  rules.add(close, "layer_norm", product({inv_std, centred}),
+  auto mean_of_square = [](const Pattern& x) { return mean(maybe_cast(x * x)); };
+  auto inverse_root = [&](const Pattern& x) { return op(Op::kRsqrt, {maybe_cast(maybe_cast(x) + eps)}).shared(); };
+  Pattern mu = mean(maybe_cast(x)).shared(), centred = x - maybe_cast(mu);
+  Pattern variance = mean_of_square(maybe_cast(centred)), inv_std = inverse_root(variance);
+  rules.add(close, "layer_norm", product({maybe_cast(inv_std), centred}),
             [=](const Match& m) { return bare_layer_norm(m, x, mu, variance, inv_std, eps); });
-  Pattern mean_square = mean(x * x), inv_rms = op(Op::kRsqrt, {mean_square + eps}).shared();
-  rules.add(close, "rms_norm", product({inv_rms, x}),
+  Pattern mean_square = mean_of_square(maybe_cast(x)), inv_rms = inverse_root(mean_square);
+  rules.add(close, "rms_norm", product({maybe_cast(inv_rms), x}),
             [=](const Match& m) { return bare_rms_norm(m, x, mean_square, inv_rms, eps); });
   const std::vector norms{Op::kLayerNorm, Op::kRmsNorm};
   rules.add(

@@ -159,8 +159,11 @@ Expr form_rope(const Match& m, const Rotated& rotated, Expr cos, Expr sin) {
 Expr rope_of_turned(const Match& m, const Pattern& x, const Pattern& c, const Pattern& s, const Pattern& a,
                     const Pattern& b, Style style) {
   auto rotated = parts_of(m, m[a], m[b]);
-  if (!rotated || rotated->x.value() != m[x].value() || rotated->style != style)
-    return m.miss("not the two parts of x");
+  if (!rotated || rotated->style != style) return m.miss("not the two parts of x");
+  // Of a half x what is turned may be widened after it was, and x apart from it.
+  bool apart = m.is(m[x], Op::kCast) && is_half(rotated->x.dtype()) && m.input(m[x], 0).value() == rotated->x.value();
+  if (apart) rotated->x = m[x];
+  if (rotated->x.value() != m[x].value()) return m.miss("not the two parts of x");
   Expr cos = half_of(m, m[c], style), sin = half_of(m, m[s], style);
   if (!cos || !sin) return m.miss("the tables are not known to hold every angle twice");
   return form_rope(m, *rotated, cos, sin);
@@ -213,9 +216,9 @@ void add_rope_rules(RuleSet& rules) {
   auto pairs = [&](const Pattern& even, const Pattern& odd) { return op(Op::kReshape, {joined(even, odd)}); };
   Pattern back = either({column(neg(b)), neg(column(b))});
   Pattern left = a * c - b * s, right = b * c + a * s;
-  rules.add(close, "rope_half", joined(neg(b), a) * s + x * c,
+  rules.add(close, "rope_half", maybe_cast(joined(neg(b), a)) * s + x * c,
             [=](const Match& m) { return rope_of_turned(m, x, c, s, a, b, Style::kHalf); });
-  rules.add(close, "rope_interleaved", pairs(back, column(a)) * s + x * c,
+  rules.add(close, "rope_interleaved", maybe_cast(pairs(back, column(a))) * s + x * c,
             [=](const Match& m) { return rope_of_turned(m, x, c, s, a, b, Style::kInterleaved); });
   rules.add(close, "rope_of_halves", joined(left, right),
             [=](const Match& m) { return rope_of_parts(m, c, s, a, b, Style::kHalf); });

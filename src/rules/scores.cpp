@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ops/views.h"
+#include "rules/numbers.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -60,6 +61,19 @@ Expr absorbed(const Match& m, const Scores& s) {
       {{"scale", s.scale}, {"softcap", s.softcap}, {"fill", s.fill}, {"keeps_floats", int64_t{s.keeps_floats}}});
 }
 
+// x * s -> x, s joins the scale: that of halves keeps a product in range that attention computes in f32
+Expr unscaled(const Match& m, Expr x, double& scale) {
+  if (!m.is(x, Op::kMul)) return x;
+  for (size_t i = 0; i < 2; i++) {
+    auto s = m.splat(m.input(x, i));
+    Expr inner = m.input(x, 1 - i);
+    if (!s || !is_moderate(*s) || !(inner.dims() == x.dims())) continue;
+    scale *= *s;
+    return inner;
+  }
+  return x;
+}
+
 // matmul(q, kt) of two values of the run -> scores(q, k): k is kt with its last two axes exchanged
 Expr product(const Match& m) {
   Expr q = m.in(0), kt = m.in(1);
@@ -70,13 +84,15 @@ Expr product(const Match& m) {
     bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
     if (!serves_all && !(q.dims()[i] == kt.dims()[i])) return m.miss("q and k differ in batch or heads");
   }
-  Expr k = kt;
+  double scale = 1;
+  q = unscaled(m, q, scale);
+  Expr k = unscaled(m, kt, scale);
   if (!m.attrs().flag("transpose_b")) {
-    Axes perm = trailing_axes(0, kt.rank());
+    Axes perm = trailing_axes(0, k.rank());
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    k = transpose(kt, perm);
+    k = transpose(k, perm);
   }
-  return absorbed(m, {.value = m.anchor(), .q = q, .k = k});
+  return absorbed(m, {.value = m.anchor(), .q = q, .k = k, .scale = scale});
 }
 
 // So low that no score comes near it; f16 holds nothing lower than -65504.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks that another framework exported in two ways each (tests/peer/export.py), through the whole library: every
-// composite forms, nothing is left of its parts, and at three sizes the results are those that the framework had.
+// Networks that another framework exported in two ways each, in f32 and in halves (tests/peer/export.py), through the
+// whole library: every composite forms, in halves as in f32, nothing is left of its parts, and at three sizes the
+// results are those that the framework had.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSizes = 3;            // NET.0.tensors, .1., .2.
-constexpr double kTolerance = 1e-4;  // of the largest value
+constexpr int kSizes = 3;  // NET.0.tensors, .1., .2.
+
+// How far results may be from those in f32, of the largest value: for halves 8 times what one rounding changes.
+const std::map<std::string, double> kTolerances = {{"", 1e-4}, {".f16", 8.0 / (1 << 11)}, {".bf16", 8.0 / (1 << 8)}};
 
 // The folder that `./dev peers` fills, unless RLX_PEERS names another.
 fs::path folder() {
@@ -122,7 +125,15 @@ Result<TensorsByName> run(Program& program, const TensorsByName& given) {
   return tensors;
 }
 
-// By the file's name without `.onnx`: NET.EXPORTER
+// Results of halves are compared in f32.
+Tensor widened(const Tensor& x) {
+  if (!is_half(x.dtype())) return x;
+  Tensor wide = *Tensor::create(DType::kF32, x.dims());
+  for (int64_t i = 0; i < x.count(); i++) wide.as<float>()[i] = static_cast<float>(element_as_f64(x, i));
+  return wide;
+}
+
+// By the file's name without `.onnx`: NET.EXPORTER, for halves NET.EXPORTER.DTYPE
 class peers : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -135,9 +146,12 @@ class peers : public testing::TestWithParam<const char*> {
     auto model = open_onnx(path);
     ASSERT_TRUE(model.ok()) << model.status().message();
     model_ = std::move(*model);
-    net_ = std::string(GetParam()).substr(0, std::string(GetParam()).find('.'));
+    std::string name = GetParam();
+    size_t exporter = name.find('.'), dtype = name.find('.', exporter + 1);
+    net_ = name.substr(0, exporter);
+    dtype_ = dtype == std::string::npos ? "" : name.substr(dtype);
     for (int i = 0; i < kSizes; i++) {
-      auto tensors = read_tensors(folder() / (net_ + "." + std::to_string(i) + ".tensors"));
+      auto tensors = read_tensors(folder() / (net_ + dtype_ + "." + std::to_string(i) + ".tensors"));
       ASSERT_TRUE(tensors.ok()) << tensors.status().message();
       cases_.push_back(std::move(*tensors));
     }
@@ -154,20 +168,26 @@ class peers : public testing::TestWithParam<const char*> {
   void expect_torch_results(const Graph& graph, std::string_view device) {
     auto program = compiled(graph, device);
     ASSERT_TRUE(program.ok()) << program.status().message();
+    double worst = 0;
     for (size_t i = 0; i < cases_.size(); i++) {
       auto got = run(**program, cases_[i]);
       ASSERT_TRUE(got.ok()) << got.status().message();
       EXPECT_EQ(got->size(), graph.outputs().size());
-      for (const auto& [name, tensor] : *got)
-        EXPECT_LT(relative_difference(tensor, cases_[i].at(name)), kTolerance)
-            << name << " of case " << i << " on " << device;
+      for (const auto& [name, tensor] : *got) {
+        double difference = relative_difference(widened(tensor), cases_[i].at(name));
+        EXPECT_LT(difference, kTolerances.at(dtype_)) << name << " of case " << i << " on " << device;
+        worst = std::max(worst, difference);
+      }
     }
+    RecordProperty(std::string(device), std::to_string(worst));
   }
 
   FileModel model_;
-  std::string net_;
+  std::string net_, dtype_;
   std::vector<TensorsByName> cases_;
 };
+
+class peers_in_f32 : public peers {};
 
 }  // namespace
 
@@ -192,8 +212,8 @@ TEST_P(peers, form_every_composite) {
   expect_torch_results(*graph, "cpu");
 }
 
-// Of the composites, those that it has kernels for; and nothing is left of what they are made of.
-TEST_P(peers, form_what_the_cpu_has) {
+// Of the composites, those that it has kernels for, which take f32; and nothing is left of what they are made of.
+TEST_P(peers_in_f32, form_what_the_cpu_has) {
   auto program = compiled(model_.graph, "cpu");
   ASSERT_TRUE(program.ok()) << program.status().message();
   Counts counts = count_ops((*program)->source().graph());
@@ -205,13 +225,17 @@ TEST_P(peers, form_what_the_cpu_has) {
     EXPECT_EQ(counts[part], 0) << part;
 }
 
-INSTANTIATE_TEST_SUITE_P(, peers,
-                         testing::Values("encoder.traced", "encoder.scripted", "decoder.traced", "decoder.scripted",
-                                         "vision.traced", "vision.scripted"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+static std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+#define RLX_PEERS_IN(dtype)                                                                           \
+  "encoder.traced" dtype, "encoder.scripted" dtype, "decoder.traced" dtype, "decoder.scripted" dtype, \
+      "vision.traced" dtype, "vision.scripted" dtype
+INSTANTIATE_TEST_SUITE_P(, peers, testing::Values(RLX_PEERS_IN(""), RLX_PEERS_IN(".f16"), RLX_PEERS_IN(".bf16")),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(, peers_in_f32, testing::Values(RLX_PEERS_IN("")), test_name);
 
 }  // namespace rlx::test

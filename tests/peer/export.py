@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three small networks with random weights, exported by both of torch's exporters at dynamic sizes.
+"""Three small networks with random weights, exported by both of torch's exporters at dynamic sizes, in f32 and in halves.
 
     python export.py OUT            (packages: requirements.txt)
 
 Writes into OUT, for an encoder, a decoder with a KV cache and a vision transformer:
     NET.traced.onnx, NET.scripted.onnx    the exporters that torch calls dynamo=True and dynamo=False
     NET.0.tensors, .1., .2.               at three sizes: every graph input and torch's output (see tensors.py)
-    cases.txt                             one line a case: MODEL.onnx NET.i.tensors
-Every case is run by ONNX Runtime as well, so that a wrong export is not taken for a fault of ours.
+    NET.*.f16.onnx, NET.f16.*.tensors     the same of module.half(); the output is what f32 makes of its weights
+    NET.*.bf16.onnx, NET.bf16.*.tensors   the same of module.to(torch.bfloat16)
+    cases.txt                             one line a case: MODEL.onnx TENSORS
+Every case is run by torch itself in its dtype and, but for bf16, by ONNX Runtime, so that a wrong export is not taken
+for a fault of ours.
 """
 
+import copy
 import dataclasses
 import logging
 import pathlib
@@ -17,6 +21,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import torch
@@ -27,7 +32,10 @@ from tensors import write_tensors
 
 VOCAB, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER = 100, 64, 2, 4, 2, 128
 HEAD = HIDDEN // HEADS
-TOLERANCE = 1e-4  # of the largest value
+# How far results may be from those in f32, of the largest value: for halves 8 times what one rounding changes, as some
+# tens of them stand between input and result and do not all add up.
+TOLERANCES = {torch.float32: 1e-4, torch.float16: 8 * 2**-11, torch.bfloat16: 8 * 2**-8}
+SUFFIXES = {torch.float32: "", torch.float16: ".f16", torch.bfloat16: ".bf16"}
 
 
 @dataclasses.dataclass
@@ -208,36 +216,63 @@ def export(net, example, path, traced):
     )
 
 
-def check(path, tensors, outputs):
+def run_onnx(path, tensors, outputs):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     feeds = {node.name: tensors[node.name] for node in session.get_inputs()}
+    return dict(zip(outputs, session.run(list(outputs), feeds), strict=True))
+
+
+def expect_near(who, got, wanted, dtype):
     worst = 0.0
-    for name, got in zip(outputs, session.run(list(outputs), feeds), strict=True):
-        want = tensors[name]
-        worst = max(worst, np.abs(got - want).max() / np.abs(want).max())
-    print(f"  {path.name}: {worst:.1e} of the largest value away from torch")
-    if not worst < TOLERANCE:
-        sys.exit(f"{path}: the export is wrong")
+    for name, result in got.items():
+        difference = np.abs(np.float32(result.float() if torch.is_tensor(result) else result) - wanted[name])
+        worst = max(worst, difference.max() / np.abs(wanted[name]).max())
+    print(f"  {who}: {worst:.1e} of the largest value away from torch in f32")
+    if not worst < TOLERANCES[dtype]:
+        sys.exit(f"{who}: the export is wrong")
 
 
-def build(out, name, net):
-    print(name)
-    generator = torch.Generator().manual_seed(7)
-    randomise(net.module, generator)
-    net.module.eval()
-    models = {kind: out / f"{name}.{kind}.onnx" for kind in ("traced", "scripted")}
+def array_of(tensor):
+    """NumPy knows bf16 by ml_dtypes alone."""
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def in_dtype(values, dtype):
+    return tuple(v.to(dtype) if v.is_floating_point() else v for v in values)
+
+
+def results_of(module, values):
+    results = module(*values)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def build(out, name, net, dtype):
+    """The network in `dtype`; what is expected of it is what f32 makes of the same rounded weights and inputs."""
+    suffix = SUFFIXES[dtype]
+    print(name + suffix)
+    net = dataclasses.replace(net, module=copy.deepcopy(net.module).to(dtype))
+    wide = copy.deepcopy(net.module).float()
+    generator = torch.Generator().manual_seed(8)
+    models = {kind: out / f"{name}.{kind}{suffix}.onnx" for kind in ("traced", "scripted")}
     for kind, path in models.items():
-        export(net, net.make(generator, **net.example), path, kind == "traced")
+        if kind == "scripted" and suffix:
+            net.module.net.set_attn_implementation("eager")  # it writes the scale of the fused one in f32, beside halves
+        export(net, in_dtype(net.make(generator, **net.example), dtype), path, kind == "traced")
+    net.module.net.set_attn_implementation("sdpa")
     lines = []
     for i, sizes in enumerate(net.sizes):
-        values = net.make(generator, **sizes)
-        results = net.module(*values)
-        results = results if isinstance(results, tuple) else (results,)
-        tensors = {n: t.numpy() for n, t in zip([*net.inputs, *net.outputs], (*values, *results), strict=True)}
-        write_tensors(out / f"{name}.{i}.tensors", tensors)
+        values = in_dtype(net.make(generator, **sizes), dtype)
+        results = results_of(wide, in_dtype(values, torch.float32))
+        tensors = {n: array_of(t) for n, t in zip([*net.inputs, *net.outputs], (*values, *results), strict=True)}
+        file = f"{name}{suffix}.{i}.tensors"
+        write_tensors(out / file, tensors)
+        expect_near("torch", dict(zip(net.outputs, results_of(net.module, values), strict=True)), tensors, dtype)
         for path in models.values():
-            check(path, tensors, net.outputs)
-            lines.append(f"{path.name} {name}.{i}.tensors\n")
+            if dtype != torch.bfloat16:  # which ONNX Runtime has few kernels for
+                expect_near(path.name, run_onnx(path, tensors, net.outputs), tensors, dtype)
+            lines.append(f"{path.name} {file}\n")
     return lines
 
 
@@ -247,9 +282,13 @@ def main(out):
     out = pathlib.Path(out)
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(7)
+    lines = []
     with torch.no_grad():
-        nets = {"encoder": encoder(), "decoder": decoder(), "vision": vision()}
-        lines = [line for name, net in nets.items() for line in build(out, name, net)]
+        for name, net in {"encoder": encoder(), "decoder": decoder(), "vision": vision()}.items():
+            randomise(net.module, torch.Generator().manual_seed(7))
+            net.module.eval()
+            for dtype in SUFFIXES:
+                lines += build(out, name, net, dtype)
     (out / "cases.txt").write_text("".join(lines))
 
 

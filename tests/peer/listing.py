@@ -20,6 +20,7 @@ SHORT = {
     "float32": "f32",
     "float64": "f64",
     "float16": "f16",
+    "bfloat16": "bf16",
     "int64": "i64",
     "int32": "i32",
     "int8": "i8",

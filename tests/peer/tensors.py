@@ -7,9 +7,10 @@ whose number follows from the line. dtype is the name that the library uses (f32
 
 import math
 
+import ml_dtypes
 import numpy as np
 
-DTYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4", "i64": "<i8", "u8": "|u1", "bool": "|b1"}
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "i64": "<i8", "u8": "|u1", "bool": "|b1"}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 
 
@@ -19,7 +20,7 @@ def write_tensors(path, tensors):
         for name, array in tensors.items():
             array = np.asarray(array)
             header = " ".join([name, NAMES[array.dtype], *map(str, array.shape)])
-            file.write(header.encode() + b"\n" + array.astype(array.dtype.newbyteorder("<")).tobytes())
+            file.write(header.encode() + b"\n" + array.astype(np.dtype(DTYPES[NAMES[array.dtype]])).tobytes())
 
 
 def read_tensors(path):
