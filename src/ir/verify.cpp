@@ -92,10 +92,32 @@ class Verifier {
 
   // Whatever inference asks for was known.
   Status check_guards() const {
-    if (scope_.guards().size() <= known_guards_) return {};
-    const Guard& guard = scope_.guards()[known_guards_];
-    return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
-                 (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
+    for (size_t i = known_guards_; i < scope_.guards().size(); i++) {
+      const Guard& guard = scope_.guards()[i];
+      if (!is_known_otherwise(guard))
+        return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
+                     (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
+    }
+    return {};
+  }
+
+  // A guard may have been found before another one that decides a min or max in it, and that says how much it differs
+  // from what it would be now: so by one guard, with min and max resolved or not, or by one and an equality.
+  bool is_known_otherwise(const Guard& guard) const {
+    std::vector<Dim> equalities{0}, known;
+    for (const Guard& it : graph_.guards()) {
+      std::vector<Dim> found{it.b - it.a, graph_.resolved(it.b) - graph_.resolved(it.a)};
+      if (it.relation == Guard::kEqual) {
+        for (size_t i = 0; i < 2; i++) found.push_back(Dim(0) - found[i]);
+        equalities.insert(equalities.end(), found.begin(), found.end());
+      }
+      if (it.relation == guard.relation || it.relation == Guard::kEqual)
+        known.insert(known.end(), found.begin(), found.end());
+    }
+    return std::any_of(known.begin(), known.end(), [&](const Dim& difference) {
+      Dim rest = guard.b - guard.a - difference;
+      return std::find(equalities.begin(), equalities.end(), rest) != equalities.end();
+    });
   }
 
   // The lists of leaves hold every input and param, in order.

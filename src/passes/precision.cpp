@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The float dtype to compute in, where the option says one: f16, bf16 and f32 all become it, with casts where values
 // come in, go out, or meet an op whose dtypes are its own.
+#include <algorithm>
 #include <map>
 
 #include "ir/facts.h"
@@ -93,7 +94,10 @@ class Conversion {
 }  // namespace
 
 Result<Graph> assign_precision(Graph graph, PassContext& context) {
-  if (context.precision == DType::kNone) return graph;
+  DType dtype = context.precision;
+  auto is_other = [&](const ValueType& type) { return is_changeable(type.dtype) && type.dtype != dtype; };
+  auto changes = [&](const Node& node) { return std::any_of(node.out.begin(), node.out.end(), is_other); };
+  if (dtype == DType::kNone || std::none_of(graph.nodes().begin(), graph.nodes().end(), changes)) return graph;
   return Conversion(graph, context.precision).run();
 }
 

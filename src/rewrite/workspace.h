@@ -106,7 +106,7 @@ class Workspace {
   uint32_t cursor_ = 0;    // of the first visit of the others
   uint32_t given_ = 0;     // how many nodes there were at first
   uint32_t position_ = 0;  // of the anchor of now
-  uint64_t visits_ = 0;
+  uint64_t visits_ = 0, most_visits_;
   uint32_t first_new_ = UINT32_MAX;  // nodes of the replacement that is being put in place read what they read
   bool changed_ = false;
   std::vector<uint32_t> stamps_;  // by node: the walk that saw it last

@@ -61,29 +61,32 @@ std::optional<int64_t> diagonal(const Tensor& tensor) {
 
 // The same of a table of it, sliced and with axes of 1 around.
 std::optional<Dim> diagonal(const Match& m, Expr mask) {
-  const Node& node = m.node(mask);
-  if (const Tensor* tensor = m.graph().constant(mask.value())) {
-    auto shift = diagonal(*tensor);
-    return shift ? std::optional<Dim>(*shift) : std::nullopt;
+  Dim shift = 0;
+  Expr x = mask;
+  for (; m.is(x, Op::kSlice) || m.is(x, Op::kReshape); x = m.input(x, 0)) {
+    Expr table = m.input(x, 0);
+    if (x.rank() < 2 || table.rank() < 2) return std::nullopt;
+    if (m.is(x, Op::kReshape)) {
+      if (!(table.dim(-1) == x.dim(-1)) || !(table.dim(-2) == x.dim(-2))) return std::nullopt;
+      continue;
+    }
+    const Attrs& slice = m.node(x).attrs;
+    const std::vector<Dim>& starts = slice.dims("starts");
+    for (size_t i = 0; i < starts.size(); i++) {
+      if (slice.i64s("steps")[i] != 1 || m.graph().range(starts[i]).lo < 0) return std::nullopt;
+      int64_t from_end = static_cast<int64_t>(table.rank()) - slice.i64s("axes")[i];
+      if (from_end <= 2) shift += from_end == 2 ? starts[i] : Dim(0) - starts[i];
+    }
   }
-  if (node.op != Op::kSlice && node.op != Op::kReshape) return std::nullopt;
-  Expr x = m.builder().wrap(node.in[0]);
-  auto inner = x.rank() >= 2 && mask.rank() >= 2 ? diagonal(m, x) : std::nullopt;
-  if (!inner) return inner;
-  if (node.op == Op::kReshape) return x.dim(-1) == mask.dim(-1) && x.dim(-2) == mask.dim(-2) ? inner : std::nullopt;
-  const std::vector<Dim>& starts = node.attrs.dims("starts");
-  for (size_t i = 0; i < starts.size(); i++) {
-    if (node.attrs.i64s("steps")[i] != 1) return std::nullopt;
-    if (m.graph().range(starts[i]).lo < 0) return std::nullopt;
-    int64_t from_end = static_cast<int64_t>(x.rank()) - node.attrs.i64s("axes")[i];
-    *inner += from_end == 2 ? starts[i] : from_end == 1 ? Dim(0) - starts[i] : Dim(0);
-  }
-  return inner;
+  const Tensor* tensor = m.graph().constant(x.value());
+  auto found = tensor ? diagonal(*tensor) : std::nullopt;
+  return found ? std::optional(shift + *found) : std::nullopt;
 }
 
 // a <= b or a < b between i and j alone, or a table that says as much
 bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
   const Node& node = m.node(mask);
+  if (mask.rank() < 2 || !std::equal(scores.end() - 2, scores.end(), mask.dims().end() - 2)) return false;
   if (auto shift = diagonal(m, mask); shift && !out.right) {
     out.right = *shift;
     out.of_positions.push_back(mask);

@@ -18,12 +18,13 @@ static const Port& port_of(const OpInfo& info, size_t i) {
 // The value before a cast from one of these dtypes to the other, under the views that stand behind the cast.
 static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
   if (x.dtype() != to) return Expr();
-  std::vector<Node> views;
-  for (; m.node(x).in.size() == 1 && m.graph().info(m.node(x)).is(kView); x = m.input(x, 0)) views.push_back(m.node(x));
+  std::vector<const Node*> views;
+  for (; m.node(x).in.size() == 1 && m.graph().info(m.node(x)).is(kView); x = m.input(x, 0))
+    views.push_back(&m.node(x));
   if (!m.is(x, Op::kCast) || m.input(x, 0).dtype() != from) return Expr();
   x = m.input(x, 0);
   for (; !views.empty(); views.pop_back())
-    x = m.builder().add(m.graph().info(views.back()), std::vector{x}, views.back().attrs)[0];
+    x = m.builder().add(m.graph().info(*views.back()), std::vector{x}, views.back()->attrs)[0];
   return x;
 }
 
@@ -44,7 +45,7 @@ static bool rounds_once(const OpInfo& info) {
 static Expr narrow(const Match& m) {
   DType half = m.anchor().dtype();
   Expr wide = m.in(0);
-  const Node node = m.node(wide);  // a copy: what is made below moves nodes
+  const Node& node = m.node(wide);
   const OpInfo& info = m.graph().info(node);
   if (!is_half(half) || wide.dtype() != DType::kF32 || wide.value().output != 0) return Expr();
   const std::string& letter = info.is(kLeaf) ? "" : info.signature.out[0].letter;
@@ -68,7 +69,7 @@ static Expr narrow(const Match& m) {
 // What stands beside halves may be f32, as the tables of rope: cast(t, half) -> t, which is nearer to what is meant;
 // and cast(t, f32) -> t, which is the same, of a half.
 static Expr beside_halves(const Match& m, bool rounded) {
-  const Node node = m.node(m.anchor());  // a copy, as above
+  const Node& node = m.node(m.anchor());
   const OpInfo& info = m.graph().info(node);
   DType half = m.anchor().dtype(), from = rounded ? DType::kF32 : half, to = rounded ? half : DType::kF32;
   if (!is_half(half)) return Expr();

@@ -55,6 +55,7 @@ static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis
 
 // x[..., indices, ...] where the indices pick positions of the axes of x from `first` on, one axis each: the anchor.
 static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>& picks, std::span<const Dim> index) {
+  if (!x.valid()) return x;
   if (std::any_of(index.begin(), index.end(), [](const Dim& dim) { return dim.is(0); })) return Expr();
   std::vector<Dim> taken(index.size(), Dim(1)), starts, ends;
   for (size_t i = 0; i < picks.size(); i++) {
@@ -80,6 +81,7 @@ static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>
     x = slice(x, static_cast<int64_t>(first + i), starts[i], ends[i]);
     order.push_back(i);
   }
+  if (!x.valid()) return x;  // a size that may be negative
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return picks[a].to < picks[b].to; });
   Axes perm = trailing_axes(0, x.rank());
   for (size_t i = 0; i < order.size(); i++) perm[first + i] = static_cast<int64_t>(first + order[i]);

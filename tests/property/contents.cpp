@@ -96,6 +96,18 @@ Tensor tensor_of(Random& random, DType dtype, std::span<const int64_t> dims, Kin
 
 }  // namespace
 
+Tensor with_extremes(Random& random, const Tensor& given) {
+  Tensor tensor = *Tensor::create(given.dtype(), given.dims());
+  std::copy_n(given.data(), given.bytes(), tensor.data());
+  bool largest = random.chance(10);
+  int percent = random.pick(std::array{2, 10, 30, 100});
+  visit<dtypes::A>(given.dtype(), [&]<class T>() {
+    for (int64_t i = 0; i < tensor.count(); i++)
+      if (random.chance(percent)) tensor.as<T>()[i] = random_element<T>(random, Kind::kExtreme, largest);
+  });
+  return tensor;
+}
+
 Tensor random_tensor(Random& random, DType dtype, std::span<const int64_t> dims) {
   int64_t kind = random.below(20);
   return tensor_of(random, dtype, dims, kind < 11 ? Kind::kTame : kind < 19 ? Kind::kOrdinary : Kind::kExtreme, false);

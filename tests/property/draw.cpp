@@ -21,10 +21,11 @@ bool is_decided(const Graph& graph, std::string_view symbol) {
 
 Draw::Draw(uint64_t seed, Graph given) : random(seed), graph(std::move(given)), runs_(kRuns) {
   draw_sizes("n", graph.symbol_range("n"));
+  Interval range = graph.symbol_range("m");
   if (random.chance(25))
-    for (Sizes& sizes : runs_) sizes["m"] = sizes["n"];
+    for (Sizes& sizes : runs_) sizes["m"] = std::clamp(sizes["n"], range.lo, range.hi);
   else
-    draw_sizes("m", graph.symbol_range("m"));
+    draw_sizes("m", range);
   for (const auto& [symbol, range] : graph.symbols())
     if (!runs_[0].contains(symbol) && !is_decided(graph, symbol)) draw_sizes(symbol, range);
 }

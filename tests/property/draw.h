@@ -75,6 +75,8 @@ class Draw {
 Tensor random_tensor(Random& random, DType dtype, std::span<const int64_t> dims);
 // Now and then the largest, smallest, subnormal, infinite numbers of the dtype, powers of two, and those that wrap.
 Tensor random_constant(Random& random, DType dtype, std::span<const int64_t> dims);
+// Some of its elements such numbers; with the largest only now and then, beside which sums say little.
+Tensor with_extremes(Random& random, const Tensor& given);
 
 // ---- what adds nodes; each says whether it did ----
 bool add_row(Draw& draw, const OpInfo& row, int attempts);  // rows.cpp

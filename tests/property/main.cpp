@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tests of this folder; or, with --seconds N [--seed S], random graphs for as long as one likes: every fault is
-// printed, cut down, and their count; or, with --show S, the graph of that seed; or, with --check FILE, a graph's text,
-// with contents of 20 seeds.
+// printed, cut down, and their count; with --rules before it, graphs of the examples of rules; or, with --show S, the
+// graph of that seed; or, with --check FILE, a graph's text, with contents of 20 seeds.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +15,8 @@
 #include <sstream>
 
 #include "compile/compile.h"
+#include "edit.h"
+#include "examples.h"
 #include "generate.h"
 #include "ir/text.h"
 #include "properties.h"
@@ -57,6 +60,35 @@ TEST(random_graphs, reach_every_row) {
   EXPECT_EQ(missed, "");
 }
 
+// Inner values that several nodes read.
+static size_t shared_values(const Graph& graph) {
+  size_t shared = 0;
+  auto uses = use_counts(graph);
+  for (uint32_t node = 0; node < uses.size(); node++)
+    if (!graph.info(graph.node(node)).is(kLeaf))
+      shared += std::count_if(uses[node].begin(), uses[node].end(), [](uint32_t count) { return count > 1; });
+  return shared;
+}
+
+TEST(random_graphs, are_large_now_and_then_and_share_values) {
+  constexpr uint64_t kSeeds = 400;
+  uint64_t large = 0, sharing = 0, bodies = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+    Graph graph = random_graph(seed, op_table()).graph;
+    bool is_large = graph.nodes().size() >= 20;
+    large += is_large;
+    EXPECT_LE(graph.nodes().size(), 120u) << seed;
+    sharing += is_large && shared_values(graph) >= 2;
+    bodies += std::any_of(graph.nodes().begin(), graph.nodes().end(), has_bodies);
+  }
+  std::printf("of %llu graphs %llu have 20 nodes or more, %llu of these share values; %llu have bodies\n",
+              static_cast<unsigned long long>(kSeeds), static_cast<unsigned long long>(large),
+              static_cast<unsigned long long>(sharing), static_cast<unsigned long long>(bodies));
+  EXPECT_GE(large, kSeeds / 8);
+  EXPECT_GE(sharing, large * 3 / 4);
+  EXPECT_GE(bodies, kSeeds / 20);
+}
+
 TEST(random_graphs, are_the_same_for_the_same_seed) {
   for (uint64_t seed : {1u, 2u, 3u}) {
     RandomGraph a = random_graph(seed, op_table()), b = random_graph(seed, op_table());
@@ -76,14 +108,16 @@ static int show(uint64_t seed) {
   return 0;
 }
 
-static int run_for(double seconds, uint64_t first) {
+using CheckSeed = std::string (*)(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
+
+static int run_for(double seconds, uint64_t first, CheckSeed check) {
   using Clock = std::chrono::steady_clock;
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, name_seed);
   auto env = Env::create({.threads = 2}).value();
   uint64_t faults = 0;
   std::chrono::time_point end = Clock::now() + std::chrono::duration<double>(seconds);
   for (uint64_t seed = first; Clock::now() < end; seed++)
-    if (std::string wrong = check_seed(seed, env, tally); !wrong.empty()) {
+    if (std::string wrong = check(seed, env, tally); !wrong.empty()) {
       std::printf("==== %s\n", wrong.c_str());
       std::fflush(stdout);
       faults++;
@@ -117,11 +151,14 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   double seconds = 0;
   uint64_t seed = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
+  rlx::test::CheckSeed check = rlx::test::check_seed;
+  for (int i = 1; i < argc; i++) {
+    if (!std::strcmp(argv[i], "--rules")) check = rlx::test::check_example_of_seed;
+    if (i + 1 == argc) break;
     if (!std::strcmp(argv[i], "--seconds")) seconds = std::atof(argv[i + 1]);
     if (!std::strcmp(argv[i], "--show")) return rlx::test::show(std::strtoull(argv[i + 1], nullptr, 10));
     if (!std::strcmp(argv[i], "--check")) return rlx::test::check_file(argv[i + 1]);
     if (!std::strcmp(argv[i], "--seed")) seed = std::strtoull(argv[i + 1], nullptr, 10);
   }
-  return seconds > 0 ? rlx::test::run_for(seconds, seed) : RUN_ALL_TESTS();
+  return seconds > 0 ? rlx::test::run_for(seconds, seed, check) : RUN_ALL_TESTS();
 }

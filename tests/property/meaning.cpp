@@ -84,11 +84,6 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
-bool has_empty_size(const RandomGraph& random, size_t run) {
-  auto sizes = bind_sizes(random.graph, random.runs[run]);
-  return sizes.ok() && std::any_of(sizes->begin(), sizes->end(), [](const auto& it) { return it.second == 0; });
-}
-
 // The bodies of each node as `edit` makes them.
 Result<Graph> with_edited_bodies(const Graph& graph, const BodyEdit& edit) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
@@ -113,17 +108,16 @@ Expr wobble(Expr value) {
 }
 
 // Of a leaf what no tolerance looks at alone, as a device may read it so.
-Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, Random& random) {
+Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, Random& random) {
   Builder builder(graph);
   Expr value = builder.wrap(given);
   if (!is_float(value.dtype()) && !is_complex(value.dtype())) return given;
-  if (is_leaf) {
-    if (random.chance(50)) value = otherwise_equal(value, random);
+  if (random.chance(50)) value = otherwise_equal(value, random);
+  if (is_leaf || !rounds) {
     RLX_TRY(Status(builder.status()));
     return value.value();
   }
   double rounding = 2 * epsilon_of(value.dtype()) * static_cast<double>(random.between(-4, 4));
-  if (random.chance(50)) value = otherwise_equal(value, random);
   Expr noise = builder.scalar(value.dtype(), rounding);
   if (is_float(value.dtype()) && random.chance(50)) noise = noise * wobble(value);
   value = value * (noise + scalar_like(value, 1));
@@ -131,14 +125,15 @@ Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, Random& random
   return value.value();
 }
 
-// The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1.
-Result<Graph> with_noise(const Graph& graph, Random& random) {
+// The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1, if
+// it `rounds`; else it is no more than written otherwise.
+Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     const Node& node = graph.node(index);
-    Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, random); }));
+    Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, rounds, random); }));
     Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
-    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, random));
+    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, rounds, random));
     return values;
   };
   return edited(graph, copy, Leaves::kAll);
@@ -148,20 +143,21 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
 
 Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   Meaning meaning(random, run);
-  if (has_empty_size(random, run) || !meaning.add_exact_runs().ok()) {
+  if (!meaning.add_exact_runs().ok()) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());
   }
-  bool has_softmax = false, has_mask = false;
+  bool has_softmax = false, has_product = false;
   visit_nodes(random.graph, [&](const Graph& graph, const Node& node) {
     meaning.has_attention_ |= node.op == Op::kAttention;
-    meaning.has_nan_guard_ |= node.op == Op::kIsNan;
+    bool is_self_equal = (node.op == Op::kEq || node.op == Op::kNe) && node.in[0] == node.in[1];
+    meaning.has_nan_guard_ |= node.op == Op::kIsNan || is_self_equal;
     has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp;
-    has_mask |= node.op == Op::kWhere || dtypes::B.has(node.out[0].dtype);
+    has_product |= node.op == Op::kMatmul;
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(graph.info(node).tol).steps);
     for (const ValueType& type : node.out) meaning.epsilon_ = std::max(meaning.epsilon_, epsilon_of(type.dtype));
   });
-  meaning.has_attention_ |= has_softmax && has_mask;
+  meaning.has_attention_ |= has_softmax && has_product;
   meaning.find_bits_of_numbers();
   return meaning;
 }
@@ -202,32 +198,57 @@ Status Meaning::add_noisy_runs() {
   Random random(1);
   Graph primitives = RLX_TRY(with_primitives_only(random_.graph));
   for (int i = 0; i < 16; i++) {
-    Graph noisy = RLX_TRY(with_noise(primitives, random));
+    Graph noisy = RLX_TRY(with_noise(primitives, i >= 4, random));
     runs_.push_back(RLX_TRY(interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
   }
   return {};
 }
 
-// Of what is computed: a product that its dtype cannot hold, or terms that may sum up to such a number on the way.
-bool Meaning::overflows_inside() const {
+std::optional<std::pair<Graph, Results>> Meaning::values_inside() const {
   auto primitives = with_primitives_only(random_.graph);
-  if (!primitives.ok()) return false;
+  if (!primitives.ok()) return std::nullopt;
   std::vector<GraphOutput> outputs;
   for (uint32_t i = 0; i < primitives->nodes().size(); i++)
     if (is_real(primitives->node(i).out[0].dtype)) outputs.push_back({std::to_string(i), {i, 0}});
   auto graph = with_outputs(*primitives, outputs, Leaves::kAll);
-  if (!graph.ok()) return false;
+  if (!graph.ok()) return std::nullopt;
   auto values = interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, bounds_});
-  if (!values.ok()) return false;
-  for (size_t k = 0; k < values->size(); k++) {
-    const Node& node = graph->node(graph->outputs()[k].value);
-    DType dtype = node.out[0].dtype;
-    if (graph->info(node).is(kLeaf) || graph->info(node).is(kView) || dtype == DType::kF64) continue;
-    bool sums = node.op == Op::kMatmul || node.op == Op::kReduce || node.op == Op::kConv || node.op == Op::kCumulative;
-    for (int64_t i = 0; i < (*values)[k].count(); i++) {
-      double value = element((*values)[k], i).real();
-      if (std::isfinite(value) && std::isinf(round_to(dtype, sums ? 64 * value : value))) return true;
+  if (!values.ok()) return std::nullopt;
+  return std::pair(std::move(*graph), std::move(*values));
+}
+
+bool Meaning::is_tame() const {
+  auto inside = values_inside();
+  if (!inside) return false;
+  return std::all_of(inside->second.begin(), inside->second.end(), [](const Tensor& tensor) {
+    for (int64_t i = 0; i < tensor.count(); i++) {
+      double value = element(tensor, i).real();
+      if (!std::isfinite(value) || (value == 0 && std::signbit(value))) return false;
     }
+    return true;
+  });
+}
+
+// A product that its dtype cannot hold, or terms that may sum up to such a number on the way; where a scale may have
+// moved from an operand of a product to its result, by as much more (semantics.md R2).
+bool Meaning::overflows_inside() const {
+  auto inside = values_inside();
+  if (!inside) return false;
+  const auto& [graph, values] = *inside;
+  std::vector<double> largest(graph.nodes().size(), 0);  // of each node, of what is finite
+  for (size_t k = 0; k < values.size(); k++)
+    for (int64_t i = 0; i < values[k].count(); i++)
+      if (double value = std::fabs(element(values[k], i).real()); std::isfinite(value))
+        largest[graph.outputs()[k].value.node] = std::max(largest[graph.outputs()[k].value.node], value);
+  for (uint32_t i = 0; i < largest.size(); i++) {
+    const Node& node = graph.node(i);
+    DType dtype = node.out[0].dtype;
+    if (graph.info(node).is(kLeaf) || graph.info(node).is(kView) || !is_real(dtype)) continue;
+    bool is_product = node.op == Op::kMatmul || node.op == Op::kConv;
+    bool sums = is_product || node.op == Op::kReduce || node.op == Op::kCumulative;
+    double terms = is_product ? largest[node.in[0].node] * largest[node.in[1].node] : 0;
+    double room = is_product && dtype == DType::kF32 ? 0x1p26 : sums ? 64 : 1;
+    if (std::isinf(round_to(dtype, room * std::max(largest[i], terms)))) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 // chain of ops is judged by its own condition.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "generate.h"
@@ -21,9 +22,11 @@ class Meaning {
   std::span<const Tensor> inputs() const { return random_.runs[run_]; }
 
   // What an index out of range does in all runs: an error where this graph has none, so that what passes may assume of
-  // indices is seen to hold; else they are clamped. They are at a size of 0, too, where a guard may ask more of sizes
-  // than the indices did which it stands for: there were none.
+  // indices is seen to hold; else they are clamped.
   Bounds bounds() const { return bounds_; }
+
+  // Whether no value inside is -0, infinite or NaN: rules of grade fast are held to no others.
+  bool is_tame() const;
 
   // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
   std::string difference(const Results& got);
@@ -38,6 +41,8 @@ class Meaning {
   std::string difference(size_t output, const Tensor& got) const;
   bool is_open(size_t output, int64_t i) const;
   void find_bits_of_numbers();
+  // Of what is computed, and leaves: all values inside, with the graph that gives them; nothing where it does not run.
+  std::optional<std::pair<Graph, Results>> values_inside() const;
   bool overflows_inside() const;
 
   const RandomGraph& random_;

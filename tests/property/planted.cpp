@@ -2,6 +2,7 @@
 #include "planted.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "edit.h"
@@ -153,6 +154,51 @@ std::optional<Graph> keep_guard_of_declined(const Graph& graph) {
   return any ? std::optional(std::move(*made)) : std::nullopt;
 }
 
+// What is gathered by positions is a slice: which asks that there are so many, also where another size leaves nothing
+// to read.
+std::optional<Graph> guard_of_empty_gather(const Graph& graph) {
+  auto made = pruned(graph);
+  if (!made.ok()) return std::nullopt;
+  bool any = false;
+  for (uint32_t i = 0; i < made->nodes().size(); i++) {
+    Node node = made->node(i);
+    if (node.op != Op::kGather) continue;
+    const Node* positions = &made->node(node.in[1]);
+    while (made->info(*positions).is(kView)) positions = &made->node(positions->in[0]);
+    const Dim& size = made->type(node.in[0]).dims[static_cast<size_t>(node.attrs.i64("axis"))];
+    if (positions->op != Op::kIota || positions->out[0].rank() != 1) continue;
+    any |= made->add_guard({Guard::kLessEqual, positions->out[0].dims[0], size, "gather"}).ok();
+  }
+  return any ? std::optional(std::move(*made)) : std::nullopt;
+}
+
+// Softmax of a transpose, as a transpose of the softmax along the axis that it had.
+std::optional<Graph> keep_axis(const Graph& graph) {
+  bool any = false;
+  auto made = edited(graph, [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
+    const Node& node = graph.node(index);
+    bool has_axis = node.op == Op::kSoftmax || node.op == Op::kLogSoftmax || node.op == Op::kCumulative;
+    if (!has_axis || !node_of(graph, node.in[0], Op::kTranspose)) return copy_node(graph, index, in, to);
+    Node turned = to.node(in[0]);
+    if (turned.op != Op::kTranspose) return copy_node(graph, index, in, to);
+    any = true;
+    Value y = RLX_TRY(to.add(graph.info(node), turned.in, node.attrs));
+    return Values{RLX_TRY(to.add(to.info(turned), std::array{y}, turned.attrs))};
+  });
+  return any && made.ok() ? std::optional(std::move(*made)) : std::nullopt;
+}
+
+// A size that is a symbol, taken for the one that it had in some run.
+std::optional<Graph> freeze_size(const Graph& graph) {
+  return replaced(graph, [&](Builder& builder, uint32_t index, const Values&) -> Expr {
+    const Node& node = graph.node(index);
+    if (node.op != Op::kDimSize ||
+        graph.type(node.in[0]).dims[static_cast<size_t>(node.attrs.i64("axis"))].is_literal())
+      return {};
+    return builder.scalar(DType::kI64, 3);
+  });
+}
+
 // Who forms a norm forgets that the mean has another reader.
 std::optional<Graph> drop_statistic(const Graph& graph) {
   auto made = pruned(graph);
@@ -205,15 +251,18 @@ std::optional<Graph> harden_mask(const Graph& graph) {
 
 std::span<const Planted> planted_faults() {
   static constexpr Planted kPlanted[] = {
-      {"a comparison of integers that wrap, decided as if they did not", true, compare_without_wrapping},
-      {"x / c as a product with an infinite 1 / c", true, multiply_by_inverse},
-      {"a rounding between two casts left out", true, forget_rounding},
-      {"a trip of a loop that its condition forbids", true, peel_unasked},
-      {"a scan in the wrong direction", true, scan_forward},
-      {"a guard of a rule that declined", true, keep_guard_of_declined},
-      {"a statistic that is read, dropped", true, drop_statistic},
-      {"the inner one of two soft caps left out", false, lose_inner_cap},
-      {"a mask before a scale made hard", false, harden_mask},
+      {"a comparison of integers that wrap, decided as if they did not", true, false, compare_without_wrapping},
+      {"x / c as a product with an infinite 1 / c", true, false, multiply_by_inverse},
+      {"a rounding between two casts left out", true, false, forget_rounding},
+      {"an axis that a transpose has moved, taken for where it was", true, false, keep_axis},
+      {"a trip of a loop that its condition forbids", true, false, peel_unasked},
+      {"a scan in the wrong direction", true, false, scan_forward},
+      {"a guard of a rule that declined", true, false, keep_guard_of_declined},
+      {"a guard of positions that nobody reads, where a size is 0", true, true, guard_of_empty_gather},
+      {"a size of one run taken for that of all", true, false, freeze_size},
+      {"a statistic that is read, dropped", true, false, drop_statistic},
+      {"the inner one of two soft caps left out", false, false, lose_inner_cap},
+      {"a mask before a scale made hard", false, false, harden_mask},
   };
   return kPlanted;
 }

@@ -13,6 +13,7 @@ namespace rlx::test {
 struct Planted {
   const char* name;
   bool exact;                                         // it claims to keep every bit
+  bool with_checks;                                   // and that only where an index out of range fails the run
   std::optional<Graph> (*apply)(const Graph& graph);  // nothing where the graph has nothing for it
 };
 std::span<const Planted> planted_faults();

@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "meaning.h"
+#include "rules/rules.h"
 #include "runtime/program.h"
 #include "shrink.h"
 #include "tests/support/transforms.h"
@@ -59,22 +60,81 @@ std::string difference_of(const Graph& other, const RandomGraph& random, Meaning
   return wrong.empty() ? "" : wrong + sizes_text(random, meaning) + "\n" + print(other);
 }
 
-std::string check_transform(const Transform& transform, const RandomGraph& before, const Meanings& meanings) {
-  auto after = transform.run(before.graph, meanings[0]->bounds());
-  if (!after.ok()) return failed("it fails", after.status());
-  if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
-  for (Meaning* meaning : meanings)
-    if (std::string wrong = difference_of(*after, before, *meaning, transform.exact()); !wrong.empty()) return wrong;
+std::string difference_of(const Graph& other, const RandomGraph& random, const Meanings& meanings, Grade grade) {
+  for (Meaning* meaning : meanings) {
+    if (grade == Grade::kFast && !meaning->is_tame()) continue;
+    if (std::string wrong = difference_of(other, random, *meaning, grade == Grade::kExact); !wrong.empty())
+      return wrong;
+  }
   return "";
 }
 
+// "", or that a set of rules did not come to rest; and which rules fired.
+std::string check_report(const RewriteReport& report, Tally& tally) {
+  std::string wrong;
+  for (const RewriteReport::Line& line : report.lines) {
+    if (line.reason.empty()) tally.fired.insert(line.rule);
+    if (line.reason == kOutOfBudget) wrong = std::string(kOutOfBudget) + " in '" + line.pass + "'";
+  }
+  return wrong;
+}
+
+std::string check_transform(const Transform& transform, const RandomGraph& before, const Meanings& meanings,
+                            Tally& tally) {
+  RewriteReport report;
+  auto after = transform.run(before.graph, meanings[0]->bounds(), &report);
+  if (!after.ok()) return failed("it fails", after.status());
+  if (std::string wrong = check_report(report, tally); !wrong.empty()) return wrong;
+  if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
+  return difference_of(*after, before, meanings, transform.math);
+}
+
 // `only`: nothing but the transform or way of this name; empty: all.
-std::string check_transforms(const RandomGraph& random, const Meanings& meanings, const std::string& only) {
+std::string check_transforms(const RandomGraph& random, const Meanings& meanings, const std::string& only,
+                             Tally& tally) {
   for (const Transform& transform : transforms())
     if (!only.empty() && only != transform.name)
       continue;
-    else if (std::string wrong = guarded([&] { return check_transform(transform, random, meanings); }); !wrong.empty())
+    else if (std::string wrong = guarded([&] { return check_transform(transform, random, meanings, tally); });
+             !wrong.empty())
       return std::string(transform.name) + ": " + wrong;
+  return "";
+}
+
+// ---- families of rules, each alone ----
+
+const std::vector<RuleSet>& families() {
+  static const std::vector<RuleSet> kFamilies = [] {
+    std::vector<RuleSet> sets;
+    for (RuleSet::Family family : kRuleFamilies) sets.push_back(RuleSet({family}));
+    return sets;
+  }();
+  return kFamilies;
+}
+
+std::string check_family(const RuleSet& rules, Grade grade, const RandomGraph& random, const Meanings& meanings,
+                         Tally& tally) {
+  RewriteReport report;
+  RewriteOptions options{
+      .math = grade, .checks_indices = meanings[0]->bounds() == Bounds::kError, .report = &report, .pass = "family"};
+  auto after = rewrite(random.graph, rules, options);
+  if (!after.ok()) return failed("it fails", after.status());
+  if (std::string wrong = check_report(report, tally); !wrong.empty()) return wrong;
+  auto fired = [](const RewriteReport::Line& line) { return line.reason.empty(); };
+  if (std::none_of(report.lines.begin(), report.lines.end(), fired)) return "";
+  if (Status status = verify(*after); !status.ok()) return failed("it gives no valid graph", status) + print(*after);
+  return difference_of(*after, random, meanings, grade);
+}
+
+std::string check_families(const RandomGraph& random, const Meanings& meanings, const std::string& only, Tally& tally) {
+  for (const RuleSet& rules : families())
+    for (Grade grade : {Grade::kExact, Grade::kClose, Grade::kFast}) {
+      static constexpr const char* kGrades[] = {"strict", "close", "fast"};
+      std::string name = format("the family of {}, {}", rules.names()[0], kGrades[static_cast<size_t>(grade)]);
+      if (!only.empty() && only != name) continue;
+      std::string wrong = guarded([&] { return check_family(rules, grade, random, meanings, tally); });
+      if (!wrong.empty()) return name + ": " + wrong;
+    }
   return "";
 }
 
@@ -91,6 +151,7 @@ struct Way {
 const Way kWays[] = {
     {"cpu, reference kernels", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true},
     {"cpu", "cpu", {}, false},
+    {"cpu, strict", "cpu", {{"math", "strict"}}, false},
     {"reference", "reference", {}, false},
 };
 
@@ -136,24 +197,25 @@ std::optional<Way> without_a_rule(const Way& way, const RandomGraph& random, con
 
 // "", or how this way is wrong; `next`: a way that follows from it. `is_asked`: else it is for what follows only.
 std::string check_way(const Way& way, const RandomGraph& random, const Meanings& meanings,
-                      const std::shared_ptr<Env>& env, bool is_asked, std::optional<Way>& next) {
+                      const std::shared_ptr<Env>& env, Tally& tally, bool is_asked, std::optional<Way>& next) {
   auto program = compiled(way, random, meanings, env);
   if (!program.ok()) return is_asked ? failed("it does not compile", program.status()) : "";
+  if (std::string wrong = check_report((*program)->source().report, tally); !wrong.empty() && is_asked) return wrong;
   next = without_a_rule(way, random, **program);
   return is_asked ? check_runs(way, random, meanings, **program) : "";
 }
 
 std::string check_programs(const RandomGraph& random, const Meanings& meanings, const std::shared_ptr<Env>& env,
-                           const std::string& only) {
+                           const std::string& only, Tally& tally) {
   std::vector<Way> ways(std::begin(kWays), std::end(kWays));
   for (size_t i = 0; i < ways.size(); i++) {
     Way way = ways[i];
     if (!only.starts_with(way.name) && !only.empty()) continue;
     std::optional<Way> next;
     std::string wrong =
-        guarded([&] { return check_way(way, random, meanings, env, only.empty() || only == way.name, next); });
+        guarded([&] { return check_way(way, random, meanings, env, tally, only.empty() || only == way.name, next); });
     if (!wrong.empty()) return way.name + ": " + wrong;
-    if (next && i < 2) ways.push_back(*next);  // of those that are on the cpu
+    if (next && i < std::size(kWays) && way.device == std::string_view("cpu")) ways.push_back(*next);
   }
   return "";
 }
@@ -176,8 +238,9 @@ std::string wrong_with(const RandomGraph& random, const std::shared_ptr<Env>& en
     for (Meaning& meaning : runs)
       if (meaning.bounds() == bounds) meanings.push_back(&meaning);
     if (meanings.empty()) continue;
-    if (wrong.empty()) wrong = check_transforms(random, meanings, only);
-    if (wrong.empty()) wrong = check_programs(random, meanings, env, only);
+    if (wrong.empty()) wrong = check_families(random, meanings, only, tally);
+    if (wrong.empty()) wrong = check_transforms(random, meanings, only, tally);
+    if (wrong.empty()) wrong = check_programs(random, meanings, env, only, tally);
   }
   return wrong;
 }
@@ -193,16 +256,39 @@ std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& e
   return wrong.empty() ? "" : wrong + "\n" + contents_text(random) + print(random.graph);
 }
 
-std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact) {
+void note_fired(const Graph& graph, Tally& tally) {
+  for (const RuleSet& rules : families()) {
+    RewriteReport report;
+    (void)rewrite(graph, rules, {.math = Grade::kFast, .report = &report});
+    (void)check_report(report, tally);
+  }
+  for (const Transform& transform : transforms()) {
+    RewriteReport report;
+    (void)transform.run(graph, Bounds::kError, &report);
+    (void)check_report(report, tally);
+  }
+}
+
+std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& random) {
+  Tally aside;
   for (size_t run = 0; run < random.runs.size(); run++) {
     auto meaning = Meaning::of(random, run);
     if (!meaning.ok()) continue;
+    if (std::string wrong = check_family(rules, grade, random, {&*meaning}, aside); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact, bool with_checks) {
+  for (size_t run = 0; run < random.runs.size(); run++) {
+    auto meaning = Meaning::of(random, run);
+    if (!meaning.ok() || (with_checks && meaning->bounds() != Bounds::kError)) continue;
     if (std::string wrong = difference_of(other, random, *meaning, exact); !wrong.empty()) return wrong;
   }
   return "";
 }
 
-static std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally) {
+std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally) {
   std::string wrong = wrong_with(random, env, tally);
   if (wrong.empty()) return "";
   Tally aside;

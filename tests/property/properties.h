@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "generate.h"
+#include "rewrite/rules.h"
 #include "runtime/env.h"
 
 namespace rlx::test {
@@ -16,13 +18,23 @@ struct Tally {
   uint64_t seed = 0;       // of the graph of now
   uint64_t evaluated = 0;  // the interpreter gave results for it, so that transforms and programs were compared
   uint64_t runs = 0;       // at how many sizes
+  std::set<std::string, std::less<>> fired;  // rules
 };
 
 // "", or what does not hold, and the graph.
 std::string check_graph(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
+// The rules that fire in it, in any family or pass.
+void note_fired(const Graph& graph, Tally& tally);
 // "", or where another graph is not what a random one means, at its sizes: a guard that fails where that one runs, too.
-std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact);
-// As check_graph, of the graph of a seed; one that fails is cut down first.
+// `with_checks`: only where an index out of range fails the run.
+std::string check_same_meaning(const RandomGraph& random, const Graph& other, bool exact, bool with_checks = false);
+// "", or what a set of rules of this grade does wrong.
+std::string check_rules(const RuleSet& rules, Grade grade, const RandomGraph& random);
+// As check_graph; one that fails is cut down first.
+std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<Env>& env, Tally& tally);
+// The same of the graph of a seed.
 std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
+// The same of an example of rules, one after another.
+std::string check_example_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 
 }  // namespace rlx::test

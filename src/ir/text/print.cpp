@@ -13,7 +13,7 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Graph& graph, const Graph* parent, std::string indent)
+  Printer(const Graph& graph, const Printer* parent, std::string indent)
       : graph_(graph), parent_(parent), indent_(std::move(indent)), uses_(use_counts(graph)) {
     for (uint32_t node = 0; node < graph.nodes().size(); node++) assign_labels(node);
   }
@@ -58,7 +58,8 @@ class Printer {
   void print_symbols() {
     std::string list;
     for (const auto& [symbol, range] : graph_.symbols()) {
-      if (parent_ && is_same(parent_->symbol_range(symbol), range) && parent_declares(symbol)) continue;
+      const Interval* known = range_around(symbol);
+      if (known && known->lo == range.lo && known->hi == range.hi) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;
@@ -66,10 +67,12 @@ class Printer {
     }
     if (!list.empty()) text_ += "(" + list + ") ";
   }
-  static bool is_same(Interval a, Interval b) { return a.lo == b.lo && a.hi == b.hi; }
-  bool parent_declares(const std::string& symbol) const {
-    return std::any_of(parent_->symbols().begin(), parent_->symbols().end(),
-                       [&](const auto& other) { return other.first == symbol; });
+  // As the nearest graph around declares it; null: none does.
+  const Interval* range_around(const std::string& symbol) const {
+    for (const Printer* at = parent_; at; at = at->parent_)
+      for (const auto& [name, range] : at->graph_.symbols())
+        if (name == symbol) return &range;
+    return nullptr;
   }
 
   void print_node(uint32_t index) {
@@ -109,7 +112,7 @@ class Printer {
          telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
       text_ += " " + name + "=";
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value))
-        text_ += Printer(**body, &graph_, indent_ + "  ").print();
+        text_ += Printer(**body, this, indent_ + "  ").print();
       else
         text_ += text::value_text(kind_of(node, name), value);
     }
@@ -138,7 +141,7 @@ class Printer {
   }
 
   const Graph& graph_;
-  const Graph* parent_;  // whose symbols are known here; null at the top
+  const Printer* parent_;  // of the graph around, whose symbols are known here; null at the top
   std::string indent_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]

@@ -55,6 +55,34 @@ TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   EXPECT_EQ(again->guards().size(), 1u);
 }
 
+// A body knows the sizes of all graphs around it, also where the one between does not name them.
+TEST(text, bodies_declare_what_no_graph_around_does) {
+  auto body = [](const std::string& symbol, std::shared_ptr<const Graph> inner) {
+    Graph graph("body");
+    if (!symbol.empty()) {
+      EXPECT_TRUE(graph.declare_symbol(symbol, {}).ok());
+    }
+    Value x = *graph.add_input("a0", DType::kF32, {});
+    if (inner) {
+      Value yes = *graph.add_constant(*scalar_tensor(DType::kBool, 1));
+      x = *graph.add(Op::kIf, std::array{yes, x}, {{"then", inner}, {"else", inner}});
+    }
+    EXPECT_TRUE(graph.add_output("y", x).ok());
+    return std::make_shared<const Graph>(std::move(graph));
+  };
+  auto outer = *body("", body("", body("m", nullptr)));
+  Graph graph("g");
+  ASSERT_TRUE(graph.declare_symbol("m", {}).ok());
+  Value x = *graph.add_input("x", DType::kF32, {Dim::symbol("m")}), first = *graph.add_input("s", DType::kF32, {});
+  Value yes = *graph.add_constant(*scalar_tensor(DType::kBool, 1));
+  auto inner = std::make_shared<const Graph>(outer);
+  Value y = *graph.add(Op::kIf, std::array{yes, first}, {{"then", inner}, {"else", inner}});
+  ASSERT_TRUE(graph.add_output("x", x).ok() && graph.add_output("y", y).ok());
+  auto again = parse(print(graph));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(print(*again), print(graph));
+}
+
 TEST(text, every_bit_of_a_constant_survives) {
   Graph graph;
   auto constant = [&](DType dtype, std::vector<uint8_t> bytes) {

@@ -46,6 +46,20 @@ TEST_F(verifier, repeats_the_checks_of_the_builder) {
   EXPECT_EQ(failure(), "not a valid graph: add 'sum' (%5): [4,2] and [n,2] do not broadcast: n is not 4");
 }
 
+// The second guard is n = k once the first one is known.
+TEST_F(verifier, takes_guards_that_others_decide) {
+  auto made = parse(R"(graph "g" (n, k) {
+    t = input bool[4,4]
+    s = input f32[n,k]
+    r = slice(t) starts=[0] ends=[n] axes=[1]
+    y = where(r, s, s)
+    output y
+  })");
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->guards().size(), 2u);
+  EXPECT_TRUE(verify(*made).ok()) << verify(*made).message();
+}
+
 TEST_F(verifier, wants_topological_order_and_values_that_exist) {
   node(2).in[0] = Value{3, 0};
   EXPECT_EQ(failure(), "not a valid graph: matmul 'y' (%2): uses %3, which does not come before it");

@@ -7,6 +7,7 @@
 
 #include "ir/text.h"
 #include "ops/interpret.h"
+#include "rewrite/rules.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -198,6 +199,32 @@ TEST(rewrite_soundness, a_guard_fails_no_run_that_works) {
   })";
   expect_same(shifted, {noise({4, 2}), noise({0}), noise({9})});
   expect_same(shifted, {noise({4, 2}), noise({3}), noise({1})});
+}
+
+// 2n - 1 rows are none where n is 0: no slice of so many can be built.
+TEST(rewrite_soundness, a_rule_declines_what_cannot_be_built) {
+  const char* text = R"(graph "g" (n in [0, 8]) {
+    x = input f32[4,2]
+    like = input f32[n]
+    i = iota() shape=[1,n] axis=1 dtype=i64
+    k = broadcast_to(i) shape=[n,2*n - 1]
+    y = gather(x, k) axis=0
+    output y
+    output like
+  })";
+  expect_same(text, {noise({4, 2}), noise({1})});
+}
+
+// However much of it there is.
+TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
+  using namespace patterns;
+  Pattern x = any();
+  RuleSet rules;
+  rules.add(exact, "restless", tanh(x), [=](const Match& m) { return unary(Op::kNeg, tanh(unary(Op::kNeg, m[x]))); });
+  RewriteReport report;
+  auto graph = rewrite(*parse("graph {\n x = input f32[2]\n y = tanh(x)\n output y\n}"), rules, {.report = &report});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(report.lines.back().reason, kOutOfBudget);
 }
 
 // A sliding window is no row-major block, and positions may count down.
