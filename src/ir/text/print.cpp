@@ -13,8 +13,10 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Graph& graph, const Graph* parent, std::string indent)
-      : graph_(graph), parent_(parent), indent_(std::move(indent)), uses_(use_counts(graph)) {
+  Printer(const Graph& graph, const Printer* around, std::string indent)
+      : graph_(graph), around_(around), indent_(std::move(indent)), uses_(use_counts(graph)) {
+    if (around) declare_symbols(around->scope_);
+    declare_symbols(graph);
     for (uint32_t node = 0; node < graph.nodes().size(); node++) assign_labels(node);
   }
 
@@ -55,10 +57,15 @@ class Printer {
 
   // ---- statements ----
 
+  void declare_symbols(const Graph& from) {
+    for (const auto& [symbol, range] : from.symbols()) (void)scope_.declare_symbol(symbol, range);
+  }
+
+  // What the scope around does not say.
   void print_symbols() {
     std::string list;
-    for (const auto& [symbol, range] : graph_.symbols()) {
-      if (parent_ && is_same(parent_->symbol_range(symbol), range) && parent_declares(symbol)) continue;
+    for (const auto& [symbol, range] : scope_.symbols()) {
+      if (around_ && around_->knows(symbol, range)) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;
@@ -66,10 +73,9 @@ class Printer {
     }
     if (!list.empty()) text_ += "(" + list + ") ";
   }
-  static bool is_same(Interval a, Interval b) { return a.lo == b.lo && a.hi == b.hi; }
-  bool parent_declares(const std::string& symbol) const {
-    return std::any_of(parent_->symbols().begin(), parent_->symbols().end(),
-                       [&](const auto& other) { return other.first == symbol; });
+  bool knows(const std::string& symbol, Interval range) const {
+    Interval known = scope_.symbol_range(symbol);
+    return scope_.has_symbol(symbol) && known.lo == range.lo && known.hi == range.hi;
   }
 
   void print_node(uint32_t index) {
@@ -109,7 +115,7 @@ class Printer {
          telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
       text_ += " " + name + "=";
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value))
-        text_ += Printer(**body, &graph_, indent_ + "  ").print();
+        text_ += Printer(**body, this, indent_ + "  ").print();
       else
         text_ += text::value_text(kind_of(node, name), value);
     }
@@ -138,7 +144,8 @@ class Printer {
   }
 
   const Graph& graph_;
-  const Graph* parent_;  // whose symbols are known here; null at the top
+  const Printer* around_;  // null at the top
+  Graph scope_;            // symbols alone, as the parser knows them here: those around, then those of this graph
   std::string indent_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]
