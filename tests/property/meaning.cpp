@@ -2,6 +2,8 @@
 #include "meaning.h"
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/visit.h"
 #include "edit.h"
@@ -84,9 +86,21 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
-bool has_empty_size(const RandomGraph& random, size_t run) {
-  auto sizes = bind_sizes(random.graph, random.runs[run]);
-  return sizes.ok() && std::any_of(sizes->begin(), sizes->end(), [](const auto& it) { return it.second == 0; });
+bool has_empty_size(const SymbolSizes& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](const auto& it) { return it.second == 0; });
+}
+
+// A size that nothing gives: a run may pass by the body that names it, but no plan can be made.
+std::optional<std::string> open_size(const RandomGraph& random, const SymbolSizes& bound) {
+  std::set<std::string> given, named;
+  for (const auto& [symbol, size] : bound) given.insert(symbol);
+  visit_nodes(random.graph, [&](const Graph&, const Node& node) {
+    visit_symbols(node, [&](const std::string& symbol) { (node.op == Op::kInput ? given : named).insert(symbol); });
+    visit_decided_sizes(node, [&](const std::string& symbol) { given.insert(symbol); });
+  });
+  for (const std::string& symbol : named)
+    if (!given.contains(symbol)) return symbol;
+  return std::nullopt;
 }
 
 // The bodies of each node as `edit` makes them.
@@ -148,7 +162,9 @@ Result<Graph> with_noise(const Graph& graph, Random& random) {
 
 Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   Meaning meaning(random, run);
-  if (has_empty_size(random, run) || !meaning.add_exact_runs().ok()) {
+  SymbolSizes sizes = RLX_TRY(bind_sizes(random.graph, random.runs[run]));
+  if (auto symbol = open_size(random, sizes)) return Status(Code::kShape, "nothing gives the size " + *symbol);
+  if (has_empty_size(sizes) || !meaning.add_exact_runs().ok()) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());
   }
@@ -208,7 +224,26 @@ Status Meaning::add_noisy_runs() {
   return {};
 }
 
-// Of what is computed: a product that its dtype cannot hold, or terms that may sum up to such a number on the way.
+// Of those that are finite.
+static double largest_size(const Tensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if (double size = std::abs(element(tensor, i)); std::isfinite(size)) largest = std::max(largest, size);
+  return largest;
+}
+
+static double largest_sum(const Node& node, const std::map<Value, const Tensor*>& values) {
+  double sum = 1;
+  for (Value in : node.in)
+    if (auto found = values.find(in); found != values.end()) {
+      if (in == node.in[0]) sum *= static_cast<double>(found->second->count());
+      sum *= std::max(1.0, largest_size(*found->second));
+    }
+  return sum;
+}
+
+// Of what is computed: a number that its dtype cannot hold, or terms that may come to such a number on the way:
+// rounding and order decide whether they are inf, NaN, or what the sum would be.
 bool Meaning::overflows_inside() const {
   auto primitives = with_primitives_only(random_.graph);
   if (!primitives.ok()) return false;
@@ -219,15 +254,15 @@ bool Meaning::overflows_inside() const {
   if (!graph.ok()) return false;
   auto values = interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, bounds_});
   if (!values.ok()) return false;
+  std::map<Value, const Tensor*> by_value;
   for (size_t k = 0; k < values->size(); k++) {
-    const Node& node = graph->node(graph->outputs()[k].value);
-    DType dtype = node.out[0].dtype;
-    if (graph->info(node).is(kLeaf) || graph->info(node).is(kView) || dtype == DType::kF64) continue;
+    Value value = graph->outputs()[k].value;
+    const Node& node = graph->node(value);
+    by_value[value] = &(*values)[k];
+    if (graph->info(node).is(kLeaf) || graph->info(node).is(kView)) continue;
     bool sums = node.op == Op::kMatmul || node.op == Op::kReduce || node.op == Op::kConv || node.op == Op::kCumulative;
-    for (int64_t i = 0; i < (*values)[k].count(); i++) {
-      double value = element((*values)[k], i).real();
-      if (std::isfinite(value) && std::isinf(round_to(dtype, sums ? 64 * value : value))) return true;
-    }
+    double size = sums ? largest_sum(node, by_value) : largest_size((*values)[k]);
+    if (std::isinf(round_to(node.out[0].dtype, size))) return true;
   }
   return false;
 }
