@@ -1,13 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage types narrower than f32: each converts to float exactly, and from float by one rounding to nearest even.
+// Storage types narrower than f32: each converts to float exactly, and from any number by one rounding to nearest even.
 // Arithmetic happens in float (semantics.md N6), so these have no operators.
 #pragma once
 
 #include <bit>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 
 namespace rlx {
+
+// A number as a float on its way to a narrower type. One that float does not hold becomes the neighbour whose last bit
+// is set, which never lies halfway between two narrower numbers: so that the second rounding is right.
+constexpr float round_to_odd(float value) {
+  return value;
+}
+inline float round_to_odd(double value) {
+  auto nearest = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) bits--;  // back to the value toward zero
+  return std::bit_cast<float>(bits | 1);
+}
+template <std::integral T>
+constexpr float round_to_odd(T value) {
+  bool negative = std::is_signed_v<T> && value < T{};
+  uint64_t size = negative ? -static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  int dropped = std::bit_width(size) > 24 ? static_cast<int>(std::bit_width(size)) - 24 : 0;
+  uint64_t kept = size >> dropped;
+  if (kept << dropped != size) kept |= 1;
+  float rounded = static_cast<float>(kept) * static_cast<float>(uint64_t{1} << dropped);
+  return negative ? -rounded : rounded;
+}
+
+template <class T>
+concept NotFloat = std::same_as<T, double> || std::integral<T>;
 
 // Rounds a float to a format of `kExponent` exponent and `kMantissa` mantissa bits, denormals included; what rounds
 // past the largest finite value becomes `kOverflow`, a bit pattern without sign.
@@ -43,6 +70,8 @@ struct f16 {
   uint16_t bits = 0;
   constexpr f16() = default;
   constexpr f16(float value) : bits(round_to_small_float<5, 10, 0x7bff, 0x7c00, 0x7e00>(value)) {}
+  template <NotFloat T>
+  constexpr f16(T value) : f16(round_to_odd(value)) {}
   constexpr operator float() const {
     uint32_t sign = uint32_t{bits} << 16 & 0x80000000u, exponent = bits >> 10 & 31, mantissa = bits & 1023;
     if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
@@ -62,6 +91,8 @@ struct bf16 {
     else
       bits = static_cast<uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
   }
+  template <NotFloat T>
+  constexpr bf16(T value) : bf16(round_to_odd(value)) {}
   constexpr operator float() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
 };
 
@@ -71,6 +102,8 @@ struct f8e4m3 {
   uint8_t bits = 0;
   constexpr f8e4m3() = default;
   constexpr f8e4m3(float value) : bits(round_to_small_float<4, 3, 0x7e, 0x7f, 0x7f>(value)) {}
+  template <NotFloat T>
+  constexpr f8e4m3(T value) : f8e4m3(round_to_odd(value)) {}
   static constexpr f8e4m3 saturating(float value) {
     f8e4m3 result;
     result.bits = round_to_small_float<4, 3, 0x7e, 0x7e, 0x7f>(value);
@@ -89,6 +122,8 @@ struct f8e5m2 {
   uint8_t bits = 0;
   constexpr f8e5m2() = default;
   constexpr f8e5m2(float value) : bits(round_to_small_float<5, 2, 0x7b, 0x7c, 0x7e>(value)) {}
+  template <NotFloat T>
+  constexpr f8e5m2(T value) : f8e5m2(round_to_odd(value)) {}
   static constexpr f8e5m2 saturating(float value) {
     f8e5m2 result;
     result.bits = round_to_small_float<5, 2, 0x7b, 0x7b, 0x7e>(value);

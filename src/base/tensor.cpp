@@ -127,10 +127,8 @@ Result<Tensor> scalar_tensor(DType dtype, double value) {
   visit<dtypes::A>(dtype, [&]<class T>() {
     if constexpr (is_complex_type<T>)
       *tensor.as<T>() = T(static_cast<typename T::value_type>(value), 0);
-    else if constexpr (is_small_float<T>)
-      *tensor.as<T>() = T(static_cast<float>(value));
     else
-      *tensor.as<T>() = static_cast<T>(value);
+      *tensor.as<T>() = T(value);
   });
   return tensor;
 }

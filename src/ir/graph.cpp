@@ -104,12 +104,16 @@ bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const 
   return !(x == a && y == b) && implies(relation, x, y);
 }
 
+// Ranges decide before guards, so that what they prove alone comes out the same whatever guards there are.
 Dim Graph::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
   return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
     if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
-    if (implies(Guard::kLessEqual, a, b)) return kind == Atom::kMax ? b : a;
-    if (implies(Guard::kLessEqual, b, a)) return kind == Atom::kMax ? a : b;
+    auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
+    Interval difference = range(b - a);
+    if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
+    if (implies(Guard::kLessEqual, a, b)) return decided(true);
+    if (implies(Guard::kLessEqual, b, a)) return decided(false);
     return std::nullopt;
   });
 }
@@ -122,15 +126,23 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   return true;
 }
 
-Status Graph::add_guard(Guard guard) {
-  if (guard.a == guard.b) return {};
-  Dim difference = guard.b - guard.a;
-  Interval by = range(difference);
+Status Graph::check_guard(const Guard& guard) const {
+  Interval by = range(guard.b - guard.a);
   bool refuted = by.hi < 0 || (guard.relation == Guard::kEqual && by.lo > 0);
-  if (refuted)
-    return Status(Code::kShape, format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ",
-                                       guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
-  if (implies(guard.relation, guard.a, guard.b)) return {};
+  if (!refuted) return {};
+  return Status(Code::kShape, format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ", guard.a,
+                                     guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
+}
+
+Status Graph::add_guard(Guard guard) {
+  RLX_TRY(check_guard(guard));
+  return implies(guard.relation, guard.a, guard.b) ? Status() : declare_guard(std::move(guard));
+}
+
+Status Graph::declare_guard(Guard guard) {
+  RLX_TRY(check_guard(guard));
+  Dim difference = guard.b - guard.a;
+  if (difference.is(0) || has_guard(guard.relation, difference)) return {};
   guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
   guards_.push_back(std::move(guard));
   return {};

@@ -91,7 +91,8 @@ class Graph {
   bool has_symbol(std::string_view name) const;
   Interval range(const Dim& dim) const;           // an open symbol is at most kLargestSymbol
   Interval declared_range(const Dim& dim) const;  // an open end stays open
-  Status add_guard(Guard guard);  // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
+  Status add_guard(Guard guard);      // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
+  Status declare_guard(Guard guard);  // the same, but kept where others prove it
   const std::vector<Guard>& guards() const { return guards_; }
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
   // What a dim is where all ranges and guards hold: min and max of sizes of which the order is known are one of them.
@@ -127,6 +128,8 @@ class Graph {
   // The same for a leaf of another graph, a constant or a plain node, on inputs of this one.
   Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
+  // The same type, as `is_same_type` says.
+  void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // under which the types stay
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
   // What roll_back undoes: nodes (no leaves), guards and symbols that came, ranges that narrowed.
@@ -141,6 +144,7 @@ class Graph {
  private:
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
+  Status check_guard(const Guard& guard) const;
 
   std::string name_;
   const OpTable* table_;

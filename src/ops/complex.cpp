@@ -34,8 +34,7 @@ static void convert_elements(DType from, const std::byte* in, DType to, std::byt
     visit<dtypes::F | dtypes::Z>(to, [&]<class To>() {
       if constexpr (is_complex_type<From> == is_complex_type<To>)
         for (int64_t i = 0; i < count; i++)
-          reinterpret_cast<To*>(out)[i] =
-              To(static_cast<Compute<To>>(static_cast<Compute<From>>(reinterpret_cast<const From*>(in)[i])));
+          reinterpret_cast<To*>(out)[i] = To(static_cast<Compute<From>>(reinterpret_cast<const From*>(in)[i]));
     });
   });
 }

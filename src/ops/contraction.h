@@ -19,7 +19,7 @@ Sum term(A x) {
 }
 template <class Out, class Sum>
 Out rounded(Sum sum) {
-  return Out(static_cast<Compute<Out>>(sum));
+  return Out(sum);
 }
 
 inline constexpr DTypeSet kEightBit{DType::kI8, DType::kU8};

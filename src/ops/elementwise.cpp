@@ -285,15 +285,6 @@ static To float_to_integer(From x) {
   return static_cast<To>(x);
 }
 
-// f64 to a narrow float passes through float: rounding to odd there keeps the second rounding correct.
-static float round_to_odd(double x) {
-  auto y = static_cast<float>(x);
-  if (std::isnan(x) || std::isinf(x) || static_cast<double>(y) == x) return y;
-  uint32_t bits = std::bit_cast<uint32_t>(y);
-  if (std::fabs(static_cast<double>(y)) > std::fabs(x)) bits--;  // back to the value toward zero
-  return std::bit_cast<float>(bits | 1);
-}
-
 template <class To, class From>
 static To cast_element(From x, [[maybe_unused]] bool saturate) {
   if constexpr (std::is_same_v<To, bool8>) {
@@ -306,9 +297,7 @@ static To cast_element(From x, [[maybe_unused]] bool saturate) {
   } else if constexpr (is_complex_type<To>) {
     return To(static_cast<typename To::value_type>(x), 0);
   } else if constexpr (is_small_float<To>) {
-    float narrow = std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) > 2)
-                       ? round_to_odd(static_cast<double>(x))
-                       : static_cast<float>(x);
+    float narrow = round_to_odd(x);
     if constexpr (requires { To::saturating(narrow); })
       if (saturate) return To::saturating(narrow);
     return To(narrow);

@@ -25,7 +25,7 @@ Wide<T> widened(T x) {
 }
 template <class T>
 T narrowed(Wide<T> x) {
-  return T(static_cast<Compute<T>>(x));
+  return T(x);
 }
 
 struct Fold {

@@ -40,7 +40,7 @@ Status eval_iota(EvalArgs& args) {
   visit<dtypes::N>(out.dtype, [&]<class T>() {
     Odometer<1> at(out.dims, {step});
     int64_t count = out.count();
-    for (int64_t i = 0; i < count; i++, at.next()) out.as<T>()[i] = T(static_cast<Compute<T>>(at.offset(0)));
+    for (int64_t i = 0; i < count; i++, at.next()) out.as<T>()[i] = T(at.offset(0));
   });
   return {};
 }

@@ -208,8 +208,7 @@ Tensor convert(const Tensor& tensor, DType to) {
   visit<dtypes::F | dtypes::Z>(tensor.dtype(), [&]<class From>() {
     visit<dtypes::F | dtypes::Z>(to, [&]<class To>() {
       if constexpr (is_complex_type<From> == is_complex_type<To>)
-        for (int64_t i = 0; i < count; i++)
-          result->as<To>()[i] = To(static_cast<Compute<To>>(static_cast<Compute<From>>(tensor.as<From>()[i])));
+        for (int64_t i = 0; i < count; i++) result->as<To>()[i] = To(static_cast<Compute<From>>(tensor.as<From>()[i]));
     });
   });
   return *result;

@@ -31,7 +31,7 @@ void Matrix::write(const Operand& operand, int64_t index) const {
   int64_t size = rows_ * columns_;
   visit<dtypes::F>(operand.dtype, [&]<class T>() {
     T* first = operand.as<T>() + index * size;
-    for (int64_t i = 0; i < size; i++) first[i] = T(static_cast<Compute<T>>(data_[static_cast<size_t>(i)]));
+    for (int64_t i = 0; i < size; i++) first[i] = T(data_[static_cast<size_t>(i)]);
   });
 }
 

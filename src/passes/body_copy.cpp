@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/body_copy.h"
 
-#include <algorithm>
-
 namespace rlx {
 
 Result<Value> ConeCopy::copy(Value value) {
@@ -45,10 +43,10 @@ BodyCopy::BodyCopy(const Graph& body) : from_(body), to_(body.name(), &body.tabl
   for (const Node& node : body.nodes()) map_.emplace_back(node.out.size(), kInvalid);
 }
 
-Status BodyCopy::keep_input(size_t input) {
+Status BodyCopy::keep_input(size_t input, std::string_view name) {
   uint32_t node = from_.inputs()[input];
   const ValueType& type = from_.node(node).out[0];
-  set({node, 0}, RLX_TRY(to_.add_input(from_.leaf_name(node), type.dtype, type.dims)));
+  set({node, 0}, RLX_TRY(to_.add_input(name, type.dtype, type.dims)));
   return {};
 }
 
@@ -99,12 +97,6 @@ Status BodyCopy::copy_into(const Graph& body, std::span<const Value> inputs, Gra
   }
   for (const GraphOutput& output : body.outputs()) outputs.push_back(mapped(output.value));
   return {};
-}
-
-bool is_read(const Graph& graph, Value value) {
-  auto reads = [&](const Node& node) { return std::find(node.in.begin(), node.in.end(), value) != node.in.end(); };
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), reads) ||
-         std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](auto& out) { return out.value == value; });
 }
 
 }  // namespace rlx

@@ -34,7 +34,8 @@ class BodyCopy {
   static Status copy_into(const Graph& body, std::span<const Value> inputs, Graph& to, std::vector<Value>& outputs);
 
   Graph& graph() { return to_; }
-  Status keep_input(size_t input);
+  Status keep_input(size_t input) { return keep_input(input, from_.leaf_name(from_.inputs()[input])); }
+  Status keep_input(size_t input, std::string_view name);
   void set(Value value, Value copy) { map_[value.node][value.output] = copy; }
   bool is_set(Value value) const { return map_[value.node][value.output] != kInvalid; }
   Status copy_rest();  // what is not set, and the outputs
@@ -45,7 +46,5 @@ class BodyCopy {
   Graph to_;
   std::vector<std::vector<Value>> map_;  // [node][output]
 };
-
-bool is_read(const Graph& graph, Value value);  // by a node or as an output
 
 }  // namespace rlx

@@ -3,6 +3,8 @@
 
 #include <unordered_map>
 
+#include "passes/body_copy.h"
+
 namespace rlx {
 
 namespace {
@@ -22,51 +24,17 @@ class Indices {
   std::vector<uint32_t> index_;  // by node
 };
 
-// Copies what a value depends on, inputs before readers.
-class Cone {
- public:
-  Cone(const Graph& from, const Indices& params) : from_(from), params_(params), to_("", &from.table()) {}
-
-  Result<Piece> take(Value value) {
-    std::vector<uint32_t> waiting{value.node};
-    while (!waiting.empty()) {
-      uint32_t node = waiting.back();
-      size_t before = waiting.size();
-      if (!map_.contains(node))
-        for (Value input : from_.node(node).in)
-          if (present(input) && !map_.contains(input.node)) waiting.push_back(input.node);
-      if (waiting.size() > before) continue;  // its inputs first
-      waiting.pop_back();
-      if (!map_.contains(node)) map_[node] = RLX_TRY(copy(node)).node;
-    }
-    RLX_TRY(to_.add_output("value", mapped(value)));
-    piece_.is_leaf = from_.info(from_.node(value)).is(kLeaf);
-    piece_.body = std::make_shared<const Graph>(std::move(to_));
-    return std::move(piece_);
-  }
-
- private:
-  Value mapped(Value value) const { return present(value) ? Value{map_.at(value.node), value.output} : value; }
-
-  Result<Value> copy(uint32_t index) {
-    const Node& node = from_.node(index);
-    if (node.op == Op::kParam) {
-      piece_.params.push_back(params_.at(from_, index));
-      return to_.add_param(from_.leaf_name(index), node.out[0].dtype, node.out[0].dims);
-    }
-    std::vector<Value> in;
-    for (Value input : node.in) in.push_back(mapped(input));
-    return to_.add(from_.info(node), in, node.attrs, node.name);
-  }
-
-  const Graph& from_;
-  const Indices& params_;
-  Graph to_;
-  Piece piece_;
-  std::unordered_map<uint32_t, uint32_t> map_;
-};
-
 }  // namespace
+
+static Result<Piece> computed_piece(const Resident& resident, const Indices& params) {
+  const Graph& scope = resident.scope->graph;
+  Graph body("", &scope.table());
+  RLX_TRY(body.add_output("value", RLX_TRY(ConeCopy(scope, body).copy(resident.value))));
+  Piece piece{.is_leaf = scope.info(scope.node(resident.value)).is(kLeaf)};
+  for (uint32_t node : body.params()) piece.params.push_back(params.at(body, node));
+  piece.body = std::make_shared<const Graph>(std::move(body));
+  return piece;
+}
 
 // A param or constant that is read as it is: nothing is computed, and nothing kept under what computes it.
 static Piece leaf_piece(const Resident& resident, const Indices& params) {
@@ -83,7 +51,7 @@ Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
   for (const Resident& resident : lowered.residents) {
     const Graph& scope = resident.scope->graph;
     bool is_plain = !resident.kernel && scope.info(scope.node(resident.value)).is(kLeaf);
-    pieces.push_back(is_plain ? leaf_piece(resident, params) : RLX_TRY(Cone(scope, params).take(resident.value)));
+    pieces.push_back(is_plain ? leaf_piece(resident, params) : RLX_TRY(computed_piece(resident, params)));
   }
   return pieces;
 }

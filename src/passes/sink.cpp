@@ -19,27 +19,6 @@ size_t first_invariant(const Node& node) {
   return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
 }
 
-// Whether another input than the one that sinks has the name of a param that would come in.
-bool has_input(const Graph& body, std::string_view name, uint32_t sinking) {
-  return std::any_of(body.inputs().begin(), body.inputs().end(),
-                     [&](uint32_t node) { return node != sinking && body.leaf_name(node) == name; });
-}
-
-bool names_clash(const Graph& graph, Value value, const Graph& body, uint32_t sinking) {
-  std::vector<uint32_t> waiting{value.node};
-  std::vector<bool> seen(graph.nodes().size(), false);
-  while (!waiting.empty()) {
-    uint32_t node = waiting.back();
-    waiting.pop_back();
-    if (seen[node]) continue;
-    seen[node] = true;
-    if (graph.node(node).op == Op::kParam && has_input(body, graph.leaf_name(node), sinking)) return true;
-    for (Value input : graph.node(node).in)
-      if (present(input)) waiting.push_back(input.node);
-  }
-  return false;
-}
-
 class Sinking {
  public:
   explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph) {}
@@ -47,15 +26,8 @@ class Sinking {
   // By operand: whether it sinks.
   std::vector<bool> chosen(const Node& node) const {
     std::vector<bool> sinks(node.in.size(), false);
-    for (size_t i = first_invariant(node); i < node.in.size(); i++) {
-      if (!present(node.in[i]) || !facts_.is_resident(node.in[i])) continue;
-      sinks[i] = true;
-      for (std::string_view attr : body_attrs(node.op)) {
-        const Graph& body = *node.attrs.graph(attr);
-        uint32_t input = body.inputs()[i - (node.op == Op::kIf ? 1 : 0)];
-        if (names_clash(graph_, node.in[i], body, input)) sinks[i] = false;
-      }
-    }
+    for (size_t i = first_invariant(node); i < node.in.size(); i++)
+      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]);
     return sinks;
   }
 
@@ -64,17 +36,31 @@ class Sinking {
     size_t skipped = node.op == Op::kIf ? 1 : 0;
     BodyCopy copy(given);
     for (size_t i = 0; i < given.inputs().size(); i++)
-      if (!sinks[i + skipped]) RLX_TRY(copy.keep_input(i));
+      if (!sinks[i + skipped]) RLX_TRY(copy.keep_input(i, free_name(given, given.leaf_name(given.inputs()[i]))));
     ConeCopy cone(graph_, copy.graph());
+    auto uses = use_counts(given);
     for (size_t i = 0; i < given.inputs().size(); i++) {
       Value input{given.inputs()[i], 0};
-      if (sinks[i + skipped] && is_read(given, input)) copy.set(input, RLX_TRY(cone.copy(node.in[i + skipped])));
+      bool is_read = uses[input.node][0] > 0;
+      if (sinks[i + skipped] && is_read) copy.set(input, RLX_TRY(cone.copy(node.in[i + skipped])));
     }
     RLX_TRY(copy.copy_rest());
     return copy.finish();
   }
 
  private:
+  // A param that may come in keeps its name; what a body calls an input is its own business.
+  std::string free_name(const Graph& body, const std::string& wanted) const {
+    auto is_param = [&](const std::string& name) {
+      auto leaf = graph_.find_leaf(name);
+      return leaf && graph_.node(*leaf).op == Op::kParam;
+    };
+    std::string name = wanted;
+    for (int i = 2; is_param(name) || (name != wanted && body.find_leaf(name)); i++)
+      name = wanted + "." + std::to_string(i);
+    return name;
+  }
+
   const Graph& graph_;
   Facts facts_;
 };

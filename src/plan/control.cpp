@@ -70,17 +70,20 @@ Result<PlanBody> plan_body(const LoweredBody& body, const Plan& around, const Up
   return planned;
 }
 
-// Whether a trip may write the next value of a carry where the last one lies: all that read it come first.
-bool stays_in_place(const Plan& body, size_t carry) {
-  uint32_t first_write = UINT32_MAX, last_read = 0;
-  bool is_read = false;
+// By carry: whether a trip may write the next value where the last one lies, as all that read it come first.
+std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
+  std::vector<uint32_t> read_until(carries, 0), first_write(carries, UINT32_MAX);
   for (uint32_t i = 0; i < body.steps.size(); i++) {
     for (const Access& in : body.steps[i].in)
-      if (in.dtype != DType::kNone && in.base == body.input_base(carry)) is_read = true, last_read = i;
+      if (uint32_t carry = in.base - body.input_base(0); in.dtype != DType::kNone && carry < carries)
+        read_until[carry] = i + 1;
     for (const Access& out : body.steps[i].out)
-      if (out.dtype != DType::kNone && out.base == body.output_base(carry)) first_write = std::min(first_write, i);
+      if (uint32_t carry = out.base - body.output_base(0); out.dtype != DType::kNone && carry < carries)
+        first_write[carry] = std::min(first_write[carry], i);
   }
-  return !is_read || last_read < first_write;
+  std::vector<bool> stay;
+  for (size_t i = 0; i < carries; i++) stay.push_back(read_until[i] <= first_write[i]);
+  return stay;
 }
 
 }  // namespace
@@ -96,12 +99,13 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   }
   control.flag_offset = bytes;
   bytes += kPlanAlignment;
+  size_t carries = std::min(carry_count(node), node.out.size());
+  std::vector<bool> stay = stay_in_place(*control.bodies.back().plan, carries);
   for (size_t i = 0; i < node.out.size(); i++) {
     control.out_bytes.push_back(RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
-    if (i >= carry_count(node)) continue;
-    bool stays = stays_in_place(*control.bodies.back().plan, i);
-    control.spares.push_back(stays ? Control::kStays : bytes);
-    if (!stays) bytes += aligned(control.out_bytes[i]);
+    if (i >= carries) continue;
+    control.spares.push_back(stay[i] ? Control::kStays : bytes);
+    if (!stay[i]) bytes += aligned(control.out_bytes[i]);
   }
   for (uint32_t i = 0; i < node.out.size(); i++)
     for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)

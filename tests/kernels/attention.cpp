@@ -2,6 +2,8 @@
 // Attention against the definition (semantics.md A1-A5) written as plain f64 loops.
 #include "backends/cpu/kernels/attention.h"
 
+#include <optional>
+
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -27,8 +29,8 @@ int64_t valid_keys(const AttentionArgs& p, int64_t b) {
   return std::clamp<int64_t>(n, 0, p.k_len);
 }
 
-// The score of step 2, -inf where step 3 does not allow the key.
-double score(const AttentionArgs& p, int64_t b, int64_t h, int64_t i, int64_t j) {
+// Nothing where the key is not allowed.
+std::optional<double> score(const AttentionArgs& p, int64_t b, int64_t h, int64_t i, int64_t j) {
   int64_t g = h / (p.q_heads / p.kv_heads), n = valid_keys(p, b), at_key = i + (p.upper_left ? 0 : n - p.q_len);
   double s = 0;
   for (int64_t e = 0; e < p.d; ++e) s += double(at(p.q, p.q_strides, b, i, h, e)) * at(p.k, p.k_strides, b, j, g, e);
@@ -41,25 +43,26 @@ double score(const AttentionArgs& p, int64_t b, int64_t h, int64_t i, int64_t j)
   bool allowed = j < n && !(p.causal && j > at_key) && !(p.window_left >= 0 && j < at_key - p.window_left) &&
                  !(p.window_right >= 0 && j > at_key + p.window_right) &&
                  !(p.mask && p.mask[score_offset(p.mask_strides, b, h, i, j)] == 0);
-  return allowed ? s : -kInfinity;
+  return allowed ? std::optional(s) : std::nullopt;
 }
 
 Row attend(const AttentionArgs& p, int64_t b, int64_t h, int64_t i) {
   int64_t g = h / (p.q_heads / p.kv_heads), n = valid_keys(p, b);
-  std::vector<double> s(n);
+  std::vector<std::optional<double>> s(n);
   double m = p.sinks ? p.sinks[h] : -kInfinity, l = 0;
   bool any = false;
   for (int64_t j = 0; j < n; ++j) {
     s[j] = score(p, b, h, i, j);
-    any = any || s[j] != -kInfinity;
-    m = s[j] > m || std::isnan(s[j]) ? s[j] : m;
+    if (!s[j]) continue;
+    any = any || *s[j] != -kInfinity;
+    m = *s[j] > m || std::isnan(*s[j]) ? *s[j] : m;
   }
   double base = m == -kInfinity ? 0 : m;
   if (p.sinks) l += std::exp(p.sinks[h] - base);
   Row row{std::vector<double>(p.dv, 0.0), 0};
   for (int64_t j = 0; j < n; ++j) {
-    if (s[j] == -kInfinity) continue;
-    double w = std::exp(s[j] - base);
+    if (!s[j]) continue;
+    double w = std::exp(*s[j] - base);
     l += w;
     for (int64_t e = 0; e < p.dv; ++e) row.y[e] += w * at(p.v, p.v_strides, b, j, g, e);
   }
@@ -265,6 +268,30 @@ TEST(attention, infinite_fill_makes_an_empty_row) {
   for (EmptyRow empty : {EmptyRow::kZero, EmptyRow::kMean, EmptyRow::kNan}) {
     c.args.empty_row = empty;
     ASSERT_NO_FATAL_FAILURE(c.check());
+  }
+}
+
+// 0 * inf and 0 * NaN are NaN, but for a key that is not allowed.
+TEST(attention, keys_of_no_weight_count_where_they_are_allowed) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  for (float bad : {kInfinite, -kInfinite, std::numeric_limits<float>::quiet_NaN()}) {
+    Case c;
+    c.q_len = 3, c.k_len = 10;
+    c.make();
+    c.v[7 * 4 + 1] = bad;
+    std::vector<float> fill(10);
+    fill[7] = -kInfinite;
+    c.args.bias = fill.data(), c.args.bias_strides = {0, 0, 0, 1};
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    EXPECT_TRUE(std::isnan(c.y[1]) && !std::isnan(c.y[0]));
+    c.args.window_left = 9;  // hides nothing
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    EXPECT_TRUE(std::isnan(c.y[1]));
+    std::vector<uint8_t> mask(10, 1);
+    mask[7] = 0;
+    c.args.mask = mask.data(), c.args.mask_strides = {0, 0, 0, 1};
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    EXPECT_FALSE(std::isnan(c.y[1]));
   }
 }
 

@@ -29,7 +29,7 @@ namespace rlx::test {
 struct Seeds {
   uint64_t first, last;
 };
-static constexpr Seeds kSeeds[] = {{1001, 1239}, {1241, 1328}, {1330, 1396}};
+static constexpr Seeds kSeeds[] = {{1001, 1396}};
 
 TEST(random_graphs, keep_their_meaning) {
   Tally tally;

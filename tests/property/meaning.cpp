@@ -2,6 +2,8 @@
 #include "meaning.h"
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/visit.h"
 #include "edit.h"
@@ -84,6 +86,19 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
+// A size that nothing gives: a run may pass by the body that names it, but no plan can be made.
+std::optional<std::string> open_size(const RandomGraph& random, const SymbolSizes& bound) {
+  std::set<std::string> given, named;
+  for (const auto& [symbol, size] : bound) given.insert(symbol);
+  visit_nodes(random.graph, [&](const Graph&, const Node& node) {
+    visit_symbols(node, [&](const std::string& symbol) { (node.op == Op::kInput ? given : named).insert(symbol); });
+    visit_decided_sizes(node, [&](const std::string& symbol) { given.insert(symbol); });
+  });
+  for (const std::string& symbol : named)
+    if (!given.contains(symbol)) return symbol;
+  return std::nullopt;
+}
+
 // The bodies of each node as `edit` makes them.
 Result<Graph> with_edited_bodies(const Graph& graph, const BodyEdit& edit) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
@@ -143,6 +158,8 @@ Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
 
 Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   Meaning meaning(random, run);
+  SymbolSizes sizes = RLX_TRY(bind_sizes(random.graph, random.runs[run]));
+  if (auto symbol = open_size(random, sizes)) return Status(Code::kShape, "nothing gives the size " + *symbol);
   if (!meaning.add_exact_runs().ok()) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());

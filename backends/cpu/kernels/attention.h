@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over f32, as semantics.md A1-A5 define it. Scores live in a tile on the stack only. Strides count
-// elements. A key whose score is -inf (not allowed, or biased by -inf) has no weight: its row of v is not read into the
-// sum, even where it holds NaN. A row of such keys only is an empty row.
+// elements. The row of v of a key that is not allowed is not read into the sum, even where it holds NaN. One whose
+// score is -inf otherwise has the weight 0, and 0 * NaN is NaN. A row of such keys only is an empty row.
 #pragma once
 
 #include "backends/cpu/isa.h"

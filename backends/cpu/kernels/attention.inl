@@ -116,7 +116,25 @@ struct Limits {
   bool reaches;  // some query does not see some key
 };
 
-// The score of one vector of queries and one key (semantics.md A1, A3).
+// Which of a vector's queries may see this key (semantics.md A3).
+inline Int allowed(const QueryBlock& block, const Limits& limits, int v, int64_t key) {
+  const AttentionArgs& p = block.p;
+  Int yes = ~Int{};
+  if (p.mask) {
+    const ScoreStrides& m = p.mask_strides;
+    int64_t query = block.first + v * kLanes, lanes = block.count - v * kLanes;
+    const uint8_t* at = p.mask + block.batch * m.batch + block.head * m.head + query * m.query + key * m.key;
+    Vec attend = m.query == 0 ? splat(static_cast<float>(*at)) : gather_lanes(at, m.query, lanes);
+    yes = attend != splat(0.0f);
+  }
+  if (limits.reaches) {
+    Int j = splat(static_cast<int32_t>(key));
+    yes &= (j >= limits.reach[v].lo) & (j <= limits.reach[v].hi);
+  }
+  return yes;
+}
+
+// The score of one vector of queries and one key (semantics.md A1).
 inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t key, Vec s) {
   const AttentionArgs& p = block.p;
   int64_t query = block.first + v * kLanes, lanes = block.count - v * kLanes;
@@ -128,17 +146,7 @@ inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t 
     const float* at = p.bias + block.batch * b.batch + block.head * b.head + query * b.query + key * b.key;
     s += b.query == 0 ? splat(*at) : gather_lanes(at, b.query, lanes);
   }
-  if (p.mask) {
-    const ScoreStrides& m = p.mask_strides;
-    const uint8_t* at = p.mask + block.batch * m.batch + block.head * m.head + query * m.query + key * m.key;
-    Vec attend = m.query == 0 ? splat(static_cast<float>(*at)) : gather_lanes(at, m.query, lanes);
-    s = select(attend == splat(0.0f), splat(-kInf), s);
-  }
-  if (limits.reaches) {
-    Int j = splat(static_cast<int32_t>(key));
-    s = select((j >= limits.reach[v].lo) & (j <= limits.reach[v].hi), s, splat(-kInf));
-  }
-  return s;
+  return p.mask || limits.reaches ? select(allowed(block, limits, v, key), s, splat(-kInf)) : s;
 }
 
 // Where nothing depends on both query and key, a score is scale * (q k) + addend[key]. A masked key's NaN stays NaN
@@ -186,16 +194,18 @@ void adjust_block_by_addends(const QueryBlock& block, int64_t begin, int64_t cou
   for (int v = 0; v < Vecs; ++v) tiles.largest[v] = largest[v];
 }
 
-// Scores to weights, and the running sum; sums made so far are to be scaled to the new maximum.
+// Scores to weights, and the running sum; sums made so far are to be scaled to the new maximum. Carefully: a weight of
+// -0 marks a key that the query may not see.
 template <int Vecs, bool Careful>
-void weigh(int64_t count, const Vec* before, AttentionTiles& tiles) {
+void weigh(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count, const Vec* before,
+           AttentionTiles& tiles) {
   Vec base[Vecs], sum[Vecs] = {};
   for (int v = 0; v < Vecs; ++v) base[v] = select(tiles.largest[v] == splat(-kInf), splat(0.0f), tiles.largest[v]);
   for (int64_t j = 0; j < count; ++j) {
     RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
       float* at = tiles.scores + (j * Vecs + v) * kLanes;
       Vec s = load(at), weight = exp2_near(raw_max(splat(-160.0f), (s - base[v]) * kLog2E));
-      if (Careful) weight = select(s == splat(-kInf), splat(-0.0f), weight);
+      if (Careful) weight = select(allowed(block, limits, v, begin + j), weight, splat(-0.0f));
       store(at, weight);
       sum[v] += weight;
     }
@@ -216,7 +226,7 @@ inline void softmax_block(const QueryBlock& block, const Limits& limits, int64_t
   } else {
     (one ? adjust_block_by_addends<1> : adjust_block_by_addends<2>)(block, begin, count, tiles);
   }
-  (one ? weigh<1, Careful> : weigh<2, Careful>)(count, before, tiles);
+  (one ? weigh<1, Careful> : weigh<2, Careful>)(block, limits, begin, count, before, tiles);
 }
 
 inline void rescale(const QueryBlock& block, int64_t depth, AttentionTiles& tiles) {
@@ -228,7 +238,7 @@ inline void rescale(const QueryBlock& block, int64_t depth, AttentionTiles& tile
   }
 }
 
-// y += P V; carefully: a weight of -0 marks a key that the query does not use, and 0 * NaN must not count.
+// y += P V; carefully: without what the query may not see, as 0 * NaN must not count.
 template <bool Careful>
 inline void multiply_values(const QueryBlock& block, int64_t begin, int64_t count, int64_t from, int64_t depth,
                             AttentionTiles& tiles) {
@@ -305,7 +315,7 @@ inline KeyRange key_range(const QueryBlock& block, const Limits& limits) {
   return {begin, end < block.keys ? end : block.keys};
 }
 
-// Elements [from, from + depth) of y. False: it holds a NaN that a key of no weight may have brought.
+// Elements [from, from + depth) of y. False: it holds a NaN that a key may have brought which a query may not see.
 template <bool Careful>
 inline bool attend(const QueryBlock& block, const Limits& limits, int64_t from, int64_t depth, AttentionTiles& tiles) {
   const AttentionArgs& p = block.p;
@@ -349,11 +359,11 @@ inline void attention_run(const AttentionArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part) {
     QueryBlock block = query_block(p, part);
     Limits limits = limits_of(block);
-    bool weightless = limits.reaches || p.mask || p.bias;
+    bool hides = limits.reaches || p.mask;
     int64_t from = 0;
     do {
       int64_t depth = p.dv - from < kMaxDepth ? p.dv - from : kMaxDepth;
-      if (!attend<false>(block, limits, from, depth, tiles) && weightless) {
+      if (!attend<false>(block, limits, from, depth, tiles) && hides) {
         attend<true>(block, limits, from, depth, tiles);
       }
       store_result(block, from, depth, tiles);

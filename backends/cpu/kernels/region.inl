@@ -8,8 +8,13 @@ inline constexpr int64_t kRegisterFloats = 16384;  // all registers together: th
 inline Vec sign(Vec v) {
   return select(v > splat(0.0f), splat(1.0f), select(v < splat(0.0f), splat(-1.0f), v));
 }
+// Where arithmetic takes subnormal numbers as 0, as the walk sets it, functions that look at bits would mix up the two.
+inline Vec as_compared(Vec v) {
+  return select(v == splat(0.0f), copysign(Vec{}, v), v);
+}
 template <float (*fn)(float, float)>
 inline Vec by_lane(Vec a, Vec b) {
+  a = as_compared(a), b = as_compared(b);
   for (int i = 0; i < kLanes; ++i) a[i] = fn(a[i], b[i]);
   return a;
 }

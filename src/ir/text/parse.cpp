@@ -22,10 +22,8 @@ struct Word {
 
 class Parser {
  public:
-  // `guards_first`: inference knows the guards from the start, as it does while a graph is rewritten; else they join
-  // the guards that it finds.
-  Parser(Scanner& in, const OpTable& table, const Graph* parent, int depth, bool guards_first)
-      : in_(in), table_(table), parent_(parent), depth_(depth), guards_first_(guards_first), graph_("", &table) {}
+  Parser(Scanner& in, const OpTable& table, const Graph* parent, int depth)
+      : in_(in), table_(table), parent_(parent), depth_(depth), graph_("", &table) {}
 
   // graph "name" (symbols) { statements }; "graph" is read already.
   Result<Graph> parse() {
@@ -41,7 +39,6 @@ class Parser {
       RLX_TRY(parse_statement());
       if (!in_.at_line_end()) return in_.error("expected the end of the line");
     }
-    for (auto& [at, guard] : guards_) RLX_TRY(add_guard(at, std::move(guard)));
     return std::move(graph_);
   }
 
@@ -99,13 +96,7 @@ class Parser {
     guard.b = RLX_TRY(parse_size("\"}"));
     in_.skip_blanks();
     if (in_.peek() == '"') guard.where = RLX_TRY(in_.quoted());
-    if (guards_first_) return add_guard(at, std::move(guard));
-    guards_.emplace_back(at, std::move(guard));
-    return {};
-  }
-
-  Status add_guard(size_t at, Guard guard) {
-    Status status = graph_.add_guard(std::move(guard));
+    Status status = graph_.declare_guard(std::move(guard));
     return status.ok() ? status : in_.located(at, std::move(status));
   }
 
@@ -248,7 +239,7 @@ class Parser {
     if (in_.word() == "graph") {
       in_.skip_blanks();
       if (std::string_view("\"({").find(in_.peek()) != std::string_view::npos && !in_.at_end()) {
-        Graph body = RLX_TRY(Parser(in_, table_, &graph_, depth_ + 1, guards_first_).parse());
+        Graph body = RLX_TRY(Parser(in_, table_, &graph_, depth_ + 1).parse());
         return AttrValue(std::make_shared<const Graph>(std::move(body)));
       }
     }
@@ -256,15 +247,19 @@ class Parser {
     return text::scan_value(in_);
   }
 
+  // A type stays as it is written where it is the same one: when it was found, not all guards may have been known.
   Status parse_types(const std::vector<Word>& labels, Value first) {
     if (!in_.take("->")) return {};
-    for (size_t i = 0; i < labels.size(); i++) {
+    for (uint32_t i = 0; i < labels.size(); i++) {
       if (i && !in_.take(',')) return in_.error("expected ',' and the type of the next output");
       in_.skip_blanks();
       size_t at = in_.at();
       ValueType type = RLX_TRY(text::scan_type(in_));
       const ValueType& real = graph_.node(first).out[i];
-      if (type == real) continue;
+      if (graph_.is_same_type(type, real)) {
+        graph_.set_type({first.node, i}, std::move(type));
+        continue;
+      }
       return in_.located(at, Status(type.dtype == real.dtype ? Code::kShape : Code::kDtype,
                                     "'" + labels[i].text + "' is " + text_of(real) + ", not " + text_of(type))
                                  .with("value", labels[i].text)
@@ -278,30 +273,21 @@ class Parser {
   const OpTable& table_;
   const Graph* parent_;
   int depth_;
-  bool guards_first_;
-  std::vector<std::pair<size_t, Guard>> guards_;  // that wait for the end, and where they stand
   Graph graph_;
   std::unordered_map<std::string, Value> values_;
 };
 
 }  // namespace
 
-static Result<Graph> parse_file(std::string_view text, const OpTable& table, bool guards_first) {
+Result<Graph> parse(std::string_view text, const OpTable& table) {
+  if (!is_utf8(text)) return Status(Code::kData, "the text is not UTF-8");
   Scanner in(text, Scanner::kFile);
   in.skip_lines();
   if (in.word() != "graph") return in.error("expected graph");
-  Graph graph = RLX_TRY(Parser(in, table, nullptr, 0, guards_first).parse());
+  Graph graph = RLX_TRY(Parser(in, table, nullptr, 0).parse());
   in.skip_lines();
   if (!in.at_end()) return in.error("expected the end after the graph");
   return graph;
-}
-
-Result<Graph> parse(std::string_view text, const OpTable& table) {
-  if (!is_utf8(text)) return Status(Code::kData, "the text is not UTF-8");
-  Result<Graph> graph = parse_file(text, table, false);
-  if (graph.ok() || graph.status().code() != Code::kShape) return graph;
-  Result<Graph> rewritten = parse_file(text, table, true);
-  return rewritten.ok() ? std::move(rewritten) : std::move(graph);
 }
 
 }  // namespace rlx

@@ -13,8 +13,10 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Graph& graph, const Printer* parent, std::string indent)
-      : graph_(graph), parent_(parent), indent_(std::move(indent)), uses_(use_counts(graph)) {
+  Printer(const Graph& graph, const Printer* around, std::string indent)
+      : graph_(graph), around_(around), indent_(std::move(indent)), uses_(use_counts(graph)) {
+    if (around) declare_symbols(around->scope_);
+    declare_symbols(graph);
     for (uint32_t node = 0; node < graph.nodes().size(); node++) assign_labels(node);
   }
 
@@ -55,11 +57,15 @@ class Printer {
 
   // ---- statements ----
 
+  void declare_symbols(const Graph& from) {
+    for (const auto& [symbol, range] : from.symbols()) (void)scope_.declare_symbol(symbol, range);
+  }
+
+  // What the scope around does not say.
   void print_symbols() {
     std::string list;
-    for (const auto& [symbol, range] : graph_.symbols()) {
-      const Interval* known = range_around(symbol);
-      if (known && known->lo == range.lo && known->hi == range.hi) continue;
+    for (const auto& [symbol, range] : scope_.symbols()) {
+      if (around_ && around_->knows(symbol, range)) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;
@@ -67,12 +73,9 @@ class Printer {
     }
     if (!list.empty()) text_ += "(" + list + ") ";
   }
-  // As the nearest graph around declares it; null: none does.
-  const Interval* range_around(const std::string& symbol) const {
-    for (const Printer* at = parent_; at; at = at->parent_)
-      for (const auto& [name, range] : at->graph_.symbols())
-        if (name == symbol) return &range;
-    return nullptr;
+  bool knows(const std::string& symbol, Interval range) const {
+    Interval known = scope_.symbol_range(symbol);
+    return scope_.has_symbol(symbol) && known.lo == range.lo && known.hi == range.hi;
   }
 
   void print_node(uint32_t index) {
@@ -141,7 +144,8 @@ class Printer {
   }
 
   const Graph& graph_;
-  const Printer* parent_;  // of the graph around, whose symbols are known here; null at the top
+  const Printer* around_;  // null at the top
+  Graph scope_;            // symbols alone, as the parser knows them here: those around, then those of this graph
   std::string indent_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]

@@ -113,6 +113,31 @@ TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
   compare(graph, nullptr, {noise({4, 1, 6}), noise({5, 1}, 9)});
 }
 
+// Subnormal numbers are themselves or 0 (semantics.md N5), in the whole of a function.
+TEST(cpu_rows, functions_of_subnormal_numbers_are_those_of_zero) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4}), y = input(b, "y", {4});
+  output(b, "angle", atan2(x, y));
+  output(b, "power", b.ops(Op::kPow, std::array{x, y})[0]);
+  output(b, "rest", b.ops(Op::kRem, std::array{y, x})[0]);
+  Tensor small = *Tensor::create(DType::kF32, std::array<int64_t, 1>{4}),
+         other = *Tensor::create(DType::kF32, std::array<int64_t, 1>{4});
+  const float values[] = {1e-45f, -1e-40f, 1e-40f, 1e-38f}, others[] = {1e-45f, 1e-40f, 0.5f, -0.5f};
+  std::copy_n(values, 4, small.as<float>());
+  std::copy_n(others, 4, other.as<float>());
+  auto program = *Program::compile(env_with(1), graph, nullptr, nullptr, {});
+  auto got = *program->run({}, std::array{small, other}, {}, 3);
+  for (int i = 0; i < 4; i++) {
+    float zero = std::copysign(0.0f, values[i]),
+          right = std::abs(others[i]) < 1e-37f ? std::copysign(0.0f, others[i]) : others[i];
+    EXPECT_EQ(got[0].as<float>()[i], std::atan2(zero, right)) << i;
+    EXPECT_EQ(got[1].as<float>()[i], std::pow(zero, right)) << i;
+    EXPECT_TRUE(std::isnan(got[2].as<float>()[i])) << i;
+  }
+  EXPECT_EQ(program->report("dispatch")->find("reference"), std::string::npos);
+}
+
 TEST(cpu_rows, gates_of_every_activation) {
   Graph graph;
   Builder b(graph);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace rlx {
@@ -107,6 +108,64 @@ TEST(text, every_bit_of_a_constant_survives) {
   EXPECT_TRUE(same(graph, *again)) << text;
   EXPECT_NE(text.find("f32[4] {nan, -inf, -0, 1e-45}"), text.npos) << text;
   EXPECT_NE(text.find("c64[1] {(1, -1)}"), text.npos) << text;
+}
+
+// Prints, reads, and prints again.
+static void expect_to_read_back(const Graph& graph) {
+  std::string text = print(graph);
+  auto again = parse(text);
+  ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << text;
+  EXPECT_TRUE(same(graph, *again)) << text;
+  EXPECT_EQ(print(*again), text);
+}
+
+TEST(text, strings_keep_every_character) {
+  Graph graph;
+  std::string name = "a\n\"\\\t\x01\x1f\x7f é";
+  ASSERT_TRUE(graph.add_output(name, *graph.add_input("x", DType::kF32, {})).ok());
+  expect_to_read_back(graph);
+  EXPECT_NE(print(graph).find(R"("a\n\"\\\x09\x01\x1f\x7f é")"), std::string::npos) << print(graph);
+  for (const char* text : {R"(a="\x4a\x4f")", R"(a="\x4A\x4F")"})
+    EXPECT_TRUE(equal((*parse_attrs(text))[0].second, "JO")) << text;
+  for (const char* text : {R"(a="\x4g")", R"(a="\xg4")", R"(a="\x4")", R"(a="\x80")", R"(a="\a")"})
+    EXPECT_EQ(parse_attrs(text).status().message(), R"(column 4: expected \", \\, \n or \x and 00 to 7f)") << text;
+}
+
+static Value add_if(Graph& graph, Value x, const Graph& branch) {
+  Value yes = *graph.add_constant(*scalar_tensor(DType::kBool, 1));
+  auto body = std::make_shared<const Graph>(branch);
+  return *graph.add(Op::kIf, std::array{yes, x}, {{"then", body}, {"else", body}});
+}
+
+// A body knows the sizes of all graphs around it, whether those between declare them or not.
+TEST(text, bodies_say_of_sizes_what_is_not_known_around_them) {
+  Graph top, middle, inner;
+  ASSERT_TRUE(top.declare_symbol("n", {0, 9}).ok());
+  ASSERT_TRUE(top.declare_symbol("m", {1, 7}).ok());
+  ASSERT_TRUE(inner.declare_symbol("own", {2, 3}).ok());
+  ASSERT_TRUE(inner.declare_symbol("n", {0, 9}).ok());
+  ASSERT_TRUE(inner.declare_symbol("m", {0, 5}).ok());
+  ASSERT_TRUE(inner.add_output("y", *inner.add_input("x", DType::kF32, {3})).ok());
+  ASSERT_TRUE(middle.add_output("y", add_if(middle, *middle.add_input("x", DType::kF32, {3}), inner)).ok());
+  ASSERT_TRUE(top.add_output("y", add_if(top, *top.add_input("x", DType::kF32, {3}), middle)).ok());
+  expect_to_read_back(top);
+  EXPECT_NE(print(top).find("then=graph (m in [1, 5], own in [2, 3]) {"), std::string::npos) << print(top);
+}
+
+// However much its guards prove, of each other and of the types that were found before they were known.
+TEST(text, guards_and_types_stay_as_they_are) {
+  Graph graph;
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  Value x = *graph.add_input("x", DType::kF32, {n, m});
+  Value y =
+      *graph.add(Op::kSlice, std::array{x},
+                 {{"starts", std::vector<Dim>{0}}, {"ends", std::vector<Dim>{m}}, {"axes", std::vector<int64_t>{0}}});
+  ASSERT_TRUE(graph.add_output("y", y).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, n, m, ""}).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kEqual, m, n, ""}).ok());
+  EXPECT_EQ(graph.guards().size(), 2u);
+  expect_to_read_back(graph);
+  EXPECT_NE(print(graph).find("f32[min("), std::string::npos) << print(graph);
 }
 
 TEST(text, errors_name_line_and_column) {

@@ -166,6 +166,27 @@ TEST(compare, tests_of_floats_and_bits) {
   expect_op(Op::kBitNot, {bools({2}, {0, 1})}, {}, bools({2}, {1, 0}));
 }
 
+// Numbers just above the middle of two halves, which f32 or f64 would take for the middle.
+TEST(cast, a_number_is_rounded_once) {
+  Tensor wide = *Tensor::create(DType::kI64, std::array<int64_t, 1>{2});
+  wide.as<int64_t>()[0] = (int64_t{1} << 62) + (int64_t{1} << 54) + 1;
+  wide.as<int64_t>()[1] = -wide.as<int64_t>()[0];
+  double next = 0x1p62 + 0x1p55;
+  expect_op(Op::kCast, {wide}, {{"to", "bf16"}}, tensor(DType::kBF16, {2}, {next, -next}));
+  expect_op(Op::kCast, {i32s({2}, {0x1010001, 0x1010000})}, {{"to", "bf16"}},
+            tensor(DType::kBF16, {2}, {0x1020000, 0x1000000}));
+  expect_op(Op::kCast, {f64s({2}, {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11})}, {{"to", "f16"}},
+            tensor(DType::kF16, {2}, {1 + 0x1p-10, 1}));
+  expect_op(Op::kCast, {f64s({1}, {1.0625 + 0x1p-40})}, {{"to", "f8e4m3"}, {"saturate", int64_t{1}}},
+            tensor(DType::kF8E4M3, {1}, {1.125}));
+}
+
+// In f64 the sum is 1 + 2^-11 + 2^-40: rounded to f32 on the way it would be the middle of two halves.
+TEST(sums, of_halves_are_rounded_once) {
+  Tensor a = tensor(DType::kF16, {1, 3}, {1, 0x1p-11, 0x1p-20}), b = tensor(DType::kF16, {3, 1}, {1, 1, 0x1p-20});
+  expect_op(Op::kMatmul, {a, b}, {}, tensor(DType::kF16, {1, 1}, {1 + 0x1p-10}));
+}
+
 TEST(bitcast, bytes_stay_and_the_last_axis_follows_the_widths) {
   auto to = [](const char* dtype) { return NamedAttrs{{"to", dtype}}; };
   expect_op(Op::kBitcast, {f32s({2}, {1, -0.0})}, to("u32"), tensor(DType::kU32, {2}, {0x3f800000, 0x80000000}));
