@@ -315,4 +315,14 @@ void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>
     }
 }
 
+// ---- truths ----
+
+Dim is_less(const Dim& a, const Dim& b) {
+  return min(Dim(1), max(Dim(0), b - a));
+}
+
+Dim is_equal(const Dim& a, const Dim& b) {
+  return negated(min(Dim(1), max(a - b, b - a)));
+}
+
 }  // namespace rlx

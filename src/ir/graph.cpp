@@ -219,8 +219,8 @@ Status infer_node(Graph& graph, const OpInfo& info, Node& node) {
   node.attrs = RLX_TRY(normal_attrs(info, in, std::move(node.attrs)));
   node.out.clear();
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(graph, info, node.in, port), {}});
-  InferArgs args{graph,      info,     in,
-                 node.attrs, node.out, std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'")};
+  std::string where = std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'");
+  InferArgs args{graph, info, in, node.in, node.attrs, node.out, std::move(where)};
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
     if (type.rank() > kMaxRank)
@@ -340,20 +340,22 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
   }
 }
 
-void visit_decided_sizes(const Node& node, const std::function<void(const std::string&)>& body) {
+void visit_decided_sizes(const Node& node, const VisitDecided& body) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
-    if (def.name == "symbol" && def.kind == AttrKind::kStr && attrs.has(def.name)) body(attrs.str(def.name));
-    if (def.name == "symbols" && def.kind == AttrKind::kStrs && attrs.has(def.name))
-      for (const std::string& symbol : attrs.strs(def.name)) body(symbol);
+    if (!names_sizes(def) || !attrs.has(def.name)) continue;
+    if (def.kind == AttrKind::kStr) body(attrs.str(def.name), true);
+    if (def.kind == AttrKind::kStrs)
+      for (const std::string& symbol : attrs.strs(def.name)) body(symbol, def.name == "symbols");
   }
 }
 
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    visit_decided_sizes(graph.node(i), [&](const std::string& symbol) { sizes.push_back({symbol, i}); });
+    visit_decided_sizes(graph.node(i),
+                        [&](const std::string& symbol, bool in_run) { sizes.push_back({symbol, i, in_run}); });
   return sizes;
 }
 

@@ -64,15 +64,18 @@ Result<Signature> parse_signature(std::string_view text) {
   return signature;
 }
 
+bool names_sizes(const AttrDef& def) {
+  if (def.kind == AttrKind::kStr) return def.name == "symbol";
+  return def.kind == AttrKind::kStrs && (def.name == "symbols" || def.name == "chosen");
+}
+
 OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
   for (size_t i = 0; i < rows_.size(); i++) {
     OpInfo& row = rows_[i];
     auto signature = parse_signature(row.sig);
     assert(signature.ok() && "malformed signature");
     row.signature = *signature;
-    for (const AttrDef& def : row.attrs)
-      row.names_sizes |= (def.name == "symbol" && def.kind == AttrKind::kStr) ||
-                         (def.name == "symbols" && def.kind == AttrKind::kStrs);
+    for (const AttrDef& def : row.attrs) row.names_sizes |= names_sizes(def);
     assert((row.is(kView) && row.primitive()) == (row.view != nullptr) && "a primitive view says how it lies");
     if (row.id >= index_.size()) index_.resize(row.id + size_t{1}, kNoRow);
     assert(index_[row.id] == kNoRow && "id used twice");
