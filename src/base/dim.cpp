@@ -322,7 +322,7 @@ Dim is_less(const Dim& a, const Dim& b) {
 }
 
 Dim is_equal(const Dim& a, const Dim& b) {
-  return negated(min(Dim(1), max(a - b, b - a)));
+  return negated(max(is_less(a, b), is_less(b, a)));  // so that its range is that of a truth
 }
 
 }  // namespace rlx

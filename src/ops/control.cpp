@@ -164,13 +164,9 @@ class JoinedSizes {
         own_then_(own_symbols(then)),
         own_otherwise_(own_symbols(otherwise)) {}
 
-  Result<Dim> join(const Dim& a, const Dim& b, const std::string& what) {
+  Result<Dim> join(const Dim& a, const Dim& b) {
     bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
     if (!is_own && a == b) return a;
-    if (!is_own && !is_decided_) {
-      Interval difference = args_.graph.range(b - a);
-      if (difference.lo <= 0 && difference.hi >= 0) return args_.same(a, b, what);
-    }
     for (const Pair& pair : pairs_)
       if (pair.a == a && pair.b == b) return pair.joined;
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
@@ -199,7 +195,8 @@ class JoinedSizes {
 // The condition as a size, where it follows from sizes.
 static std::optional<Dim> condition_of(InferArgs& args) {
   if (args.attrs.has("when")) return args.attrs.dim("when");
-  const Affine* form = Facts(args.graph, Facts::Asked::kValues).affine(args.values[0]);
+  Facts facts(args.graph, Facts::Asked::kValues);
+  const Affine* form = facts.affine(args.values[0]);
   if (!form) return std::nullopt;
   Interval range = args.graph.range(form->offset);
   Dim when = range.lo == range.hi ? Dim(range.lo) : form->offset;
@@ -234,7 +231,7 @@ Status infer_if(InferArgs& args) {
                            (a.dtype == b.dtype ? why_unequal_ranks(when) : std::string()));
     ValueType joined{a.dtype, {}};
     for (size_t axis = 0; axis < a.rank(); axis++)
-      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis], format("output {}, axis {}", i, axis))));
+      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis])));
     args.out.push_back(std::move(joined));
   }
   sizes.keep();

@@ -150,7 +150,7 @@ void facts_or(FactArgs& args) {
   compares(args, [](const Dim& a, const Dim& b) { return max(a, b); });
 }
 void facts_xor(FactArgs& args) {
-  compares(args, [](const Dim& a, const Dim& b) { return max(a - b, b - a); });
+  compares(args, [](const Dim& a, const Dim& b) { return max(min(a, negated(b)), min(b, negated(a))); });
 }
 void facts_not(FactArgs& args) {
   if (args.type().dtype == DType::kBool && args.in[0]->affine)

@@ -32,16 +32,6 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
-// Sizes that a body declares, as those around it, and does not use: nobody plans them.
-static std::set<std::string> used_symbols(const Graph& graph) {
-  std::set<std::string> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : graph.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
-  return used;
-}
-
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
   std::vector<DecidedSize> fresh = decided_sizes(graph);
@@ -50,13 +40,11 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::string missing;
-  std::set<std::string> used = plan_.is_body ? used_symbols(graph) : std::set<std::string>();
   for (const auto& [name, range] : graph.symbols()) {
     int64_t size = range.hi;
     auto maker = made_by.find(name);
     if (maker != made_by.end()) size = most_of(name, graph.node(maker->second), size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
-    if (plan_.is_body && size >= Interval::kUnbounded && !used.contains(name)) size = range.lo;
     bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
     if (is_open) size = std::max(kLargestSymbol, range.lo);
     if (size >= Interval::kUnbounded) missing += (missing.empty() ? "'" : ", '") + name + "'";
