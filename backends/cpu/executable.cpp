@@ -260,7 +260,8 @@ void CpuExecutable::mark(std::span<const uint32_t> steps, CpuState& state) {
 
 void CpuExecutable::follow(const Changes& changes, const RunArgs& args, CpuState& state) const {
   for (SizeId id : changes.sizes) mark(by_size_[id], state);
-  for (uint32_t base : changes.bases) plan_->is_body && is_slot(base) ? move_slot(base, args, state) : mark(by_base_[base], state);
+  for (uint32_t base : changes.bases)
+    plan_->is_body&& is_slot(base) ? move_slot(base, args, state) : mark(by_base_[base], state);
 }
 
 // What depends on sizes that a step has decided is encoded before the walk goes on.

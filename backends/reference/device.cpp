@@ -16,9 +16,8 @@ class ReferenceExecutable : public Executable {
   explicit ReferenceExecutable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
     for (uint32_t i = 0; i < plan_->symbols.size(); i++)
       if (plan_->symbols[i].is_fresh()) fresh_.push_back(i);
-    std::stable_sort(fresh_.begin(), fresh_.end(), [this](uint32_t a, uint32_t b) {
-      return plan_->symbols[a].made_by < plan_->symbols[b].made_by;
-    });
+    std::stable_sort(fresh_.begin(), fresh_.end(),
+                     [this](uint32_t a, uint32_t b) { return plan_->symbols[a].made_by < plan_->symbols[b].made_by; });
   }
   Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
 

@@ -354,8 +354,9 @@ void visit_decided_sizes(const Node& node, const VisitDecided& body) {
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    visit_decided_sizes(graph.node(i),
-                        [&](const std::string& symbol, bool in_run) { sizes.push_back({symbol, i, in_run}); });
+    visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool in_run) {
+      sizes.push_back({symbol, i, in_run});
+    });
   return sizes;
 }
 

@@ -100,7 +100,8 @@ struct OpInfo {
   bool primitive() const { return decompose == nullptr; }
 };
 
-// An attribute that names sizes which the node decides (semantics.md S6): by its contents, or, "chosen", by other sizes.
+// An attribute that names sizes which the node decides (semantics.md S6): by its contents, or, "chosen", by other
+// sizes.
 bool names_sizes(const AttrDef& def);
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;

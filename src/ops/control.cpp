@@ -156,13 +156,16 @@ class Named {
 // the two, or the condition; else it is known with the sizes around it.
 class JoinedSizes {
  public:
-  JoinedSizes(InferArgs& args, const Graph& then, const Graph& otherwise, bool is_decided)
+  JoinedSizes(InferArgs& args, const Graph& then, const Graph& otherwise, std::optional<Dim> when)
       : args_(args),
         then_(then),
         otherwise_(otherwise),
-        is_decided_(is_decided),
+        when_(std::move(when)),
         own_then_(own_symbols(then)),
-        own_otherwise_(own_symbols(otherwise)) {}
+        own_otherwise_(own_symbols(otherwise)) {
+    for (DecidedSize& size : decided_sizes(args.graph))
+      if (size.in_run) found_in_run_.push_back(std::move(size.symbol));
+  }
 
   Result<Dim> join(const Dim& a, const Dim& b) {
     bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
@@ -170,7 +173,9 @@ class JoinedSizes {
     for (const Pair& pair : pairs_)
       if (pair.a == a && pair.b == b) return pair.joined;
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
-    Named& names = is_own || !is_decided_ ? in_run_ : chosen_;
+    bool is_chosen = !is_own && when_ && !mentions(*when_, found_in_run_) && !mentions(a, found_in_run_) &&
+                     !mentions(b, found_in_run_);
+    Named& names = is_chosen ? chosen_ : in_run_;
     pairs_.push_back({a, b, RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}))});
     return pairs_.back().joined;
   }
@@ -186,8 +191,8 @@ class JoinedSizes {
   };
   InferArgs& args_;
   const Graph &then_, &otherwise_;
-  bool is_decided_;
-  std::vector<std::string> own_then_, own_otherwise_;
+  std::optional<Dim> when_;
+  std::vector<std::string> own_then_, own_otherwise_, found_in_run_;
   std::vector<Pair> pairs_;
   Named in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };
@@ -221,7 +226,7 @@ Status infer_if(InferArgs& args) {
   bool is_known = when && when->is_literal();
   std::shared_ptr<const Graph> then = args.attrs.graph(is_known && when->is(0) ? "else" : "then"),
                                otherwise = is_known ? then : args.attrs.graph("else");
-  JoinedSizes sizes(args, *then, *otherwise, when.has_value());
+  JoinedSizes sizes(args, *then, *otherwise, when);
   args.out.clear();
   for (size_t i = 0; i < outputs; i++) {
     const ValueType &a = then->type(then->outputs()[i].value), &b = otherwise->type(otherwise->outputs()[i].value);
@@ -258,8 +263,7 @@ class LoopTypes {
         RLX_TRY(check_steady(i, got.dims[axis]));
         continue;
       }
-      Interval first = args_.graph.declared_range(before.dims[axis]),
-               inside = body_.declared_range(formal.dims[axis]);
+      Interval first = args_.graph.declared_range(before.dims[axis]), inside = body_.declared_range(formal.dims[axis]);
       after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, inside.lo), inside.hi}));
     }
     return after;
@@ -343,8 +347,7 @@ Status infer_scan(InferArgs& args) {
     return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
-  std::vector<std::string> carried =
-      carried_symbols(*args.attrs.graph("body"), carries, known_symbols(args.graph));
+  std::vector<std::string> carried = carried_symbols(*args.attrs.graph("body"), carries, known_symbols(args.graph));
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
   LoopTypes types(args, carried);
@@ -398,7 +401,8 @@ static bool runs_backwards(const Attrs& attrs) {
 }
 
 Result<LoopRun> run_loop(const Attrs& attrs, std::vector<Tensor> values, int64_t most, const RunBody& run) {
-  auto carries = static_cast<size_t>(attrs.i64("n_carry")), xs = is_scan(attrs) ? static_cast<size_t>(attrs.i64("n_xs")) : 0;
+  auto carries = static_cast<size_t>(attrs.i64("n_carry")),
+       xs = is_scan(attrs) ? static_cast<size_t>(attrs.i64("n_xs")) : 0;
   std::vector<Tensor> given = values;
   LoopRun done;
   while (most < 0 || done.trips() < most) {

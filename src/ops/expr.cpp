@@ -141,9 +141,8 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
       in.push_back(Expr(&builder, kAbsent));
       continue;
     }
-    auto leaf = is_block(types[i]->dtype)
-                    ? aside.add_param("in" + std::to_string(i), types[i]->dtype, types[i]->dims)
-                    : aside.add_input("in" + std::to_string(i), types[i]->dtype, types[i]->dims);
+    auto leaf = is_block(types[i]->dtype) ? aside.add_param("in" + std::to_string(i), types[i]->dtype, types[i]->dims)
+                                          : aside.add_input("in" + std::to_string(i), types[i]->dtype, types[i]->dims);
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
   Outputs outputs = decompose(builder, info, in, attrs);

@@ -105,8 +105,8 @@ class Walk {
     RunBody run = [this](const Graph& body, std::span<const Tensor> inputs) {
       return run_sub_graph(body, inputs, lookup(), params_, options_);
     };
-    int64_t most = node.op == Op::kWhile ? node.attrs.i64("max_trips")
-                                         : RLX_TRY(scan_steps(node.attrs, given, lookup()));
+    int64_t most =
+        node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_steps(node.attrs, given, lookup()));
     LoopRun done = RLX_TRY(rlx::run_loop(node.attrs, std::move(given), most, run));
     values_[index] = done.carries;
     RLX_TRY(bind_results(index, node));

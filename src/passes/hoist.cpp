@@ -26,9 +26,8 @@ bool is_total(const Graph& graph, const Node& node) {
   Graph aside("", &graph.table(), &graph);
   Builder builder(aside);
   if (!decompose_aside(builder, info, in, node.attrs).ok()) return false;
-  return std::all_of(aside.nodes().begin(), aside.nodes().end(), [&](const Node& inner) {
-    return aside.info(inner).is(kLeaf) || is_total(aside, inner);
-  });
+  return std::all_of(aside.nodes().begin(), aside.nodes().end(),
+                     [&](const Node& inner) { return aside.info(inner).is(kLeaf) || is_total(aside, inner); });
 }
 
 // The values of a body that move out: computed, the same at every trip, read by what stays.

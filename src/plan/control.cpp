@@ -113,8 +113,8 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   bytes += kPlanAlignment;
   for (size_t i = 0; i < node.out.size(); i++) {
     bool is_open = sizes.is_open(node.out[i].dims);
-    control.out_bytes.push_back(
-        is_open ? Control::kOpen : RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
+    control.out_bytes.push_back(is_open ? Control::kOpen
+                                        : RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
     if (i >= carry_count(node)) continue;
     bool stays = !is_open && stays_in_place(*control.bodies.back().plan, i);
     control.spares.push_back(stays ? Control::kStays : bytes);

@@ -88,7 +88,8 @@ Status Loop::place(Frame& body, size_t output, GrowingMemory* room, std::byte* f
 
 Status Loop::run_if(const RunScope& scope) {
   bool is_decided = control_.when != Control::kByData;
-  bool takes = is_decided ? around_.sizes().values()[control_.when] != 0 : *reinterpret_cast<const uint8_t*>(in_[0]) != 0;
+  bool takes =
+      is_decided ? around_.sizes().values()[control_.when] != 0 : *reinterpret_cast<const uint8_t*>(in_[0]) != 0;
   size_t index = takes ? 0 : 1;
   Frame& branch = *bodies_[index];
   RLX_TRY(prepare(index));

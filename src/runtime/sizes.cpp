@@ -168,7 +168,8 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   for (size_t i = 0; i < symbols.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     next_symbols_[i] = symbols[i];
-    if (it.is_fresh() || symbols[i] == kUnknown) next_symbols_[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];
+    if (it.is_fresh() || symbols[i] == kUnknown)
+      next_symbols_[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];
     RLX_TRY(check_range(it, next_symbols_[i]));
   }
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };

@@ -181,7 +181,9 @@ TEST(onnx_control, a_loop_in_a_branch_reads_values_of_all_levels) {
   body.node("Identity", {"c"}, {"c2"}).node("Mul", {"v", "far"}, {"v1"}).node("Add", {"v1", "mine"}, {"v2"});
   body.node("Add", {"v2", "x"}, {"row"}).output("c2").output("v2").output("row");
   yes.node("Add", {"x", "x"}, {"mine"}).node("Loop", {"m", "", "x"}, {"lv", "lr"}, {Maker::attr("body", body)});
-  yes.node("ReduceSum", {"lr"}, {"total"}, {Maker::attr("keepdims", 0)}).node("Add", {"lv", "total"}, {"a"}).output("a");
+  yes.node("ReduceSum", {"lr"}, {"total"}, {Maker::attr("keepdims", 0)})
+      .node("Add", {"lv", "total"}, {"a"})
+      .output("a");
   no.node("Sub", {"x", "far"}, {"b"}).output("b");
   model.input("x", 1, {"2"}).input("m", 7, {}).input("p", 9, {}).node("Neg", {"x"}, {"far"});
   model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");

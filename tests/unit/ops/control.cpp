@@ -169,7 +169,10 @@ TEST(control, sizes_choose_a_branch_before_the_run_and_the_size_of_its_result) {
   Expr x = b.wrap(*graph.add_input("x", DType::kF64, {n}));
   std::vector<ValueType> vector{{DType::kF64, {n}}};
   auto attrs = branches(
-      vector, [](Builder&, auto& in) { return std::vector{concat(std::array{in[0], in[0]}, 0)}; },
+      vector,
+      [](Builder&, auto& in) {
+        return std::vector{concat(std::array{in[0], in[0]}, 0)};
+      },
       [](Builder&, auto& in) { return std::vector{slice(in[0], 0, 0, 1)}; });
   Expr y = b.op(Op::kIf, {is_short(b, x), x}, attrs);
   ASSERT_TRUE(b.status().ok()) << b.status().message();
@@ -178,7 +181,8 @@ TEST(control, sizes_choose_a_branch_before_the_run_and_the_size_of_its_result) {
   EXPECT_EQ(node.attrs.strs("chosen"), std::vector<std::string>{"if.0"});
   EXPECT_FALSE(node.attrs.has("symbols"));
   ASSERT_TRUE(graph.add_output("y", y.value()).ok());
-  auto few = interpret(graph, std::array{f64s({2}, {1, 2})}), many = interpret(graph, std::array{f64s({4}, {1, 2, 3, 4})});
+  auto few = interpret(graph, std::array{f64s({2}, {1, 2})}),
+       many = interpret(graph, std::array{f64s({4}, {1, 2, 3, 4})});
   ASSERT_TRUE(few.ok() && many.ok()) << few.status().message() << many.status().message();
   expect_equal((*few)[0], f64s({4}, {1, 2, 1, 2}));
   expect_equal((*many)[0], f64s({1}, {1}));
@@ -189,7 +193,9 @@ TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
     std::vector<ValueType> vector{{DType::kF64, {n}}};
     return branches(
         vector, [](Builder&, auto& in) { return std::vector{in[0]}; },
-        [n](Builder&, auto& in) { return std::vector{reshape(in[0], {n, 1})}; });
+        [n](Builder&, auto& in) {
+          return std::vector{reshape(in[0], {n, 1})};
+        });
   };
   Graph graph;
   Builder b(graph);

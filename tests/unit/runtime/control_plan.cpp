@@ -342,7 +342,8 @@ TEST(control_plan, what_grows_in_a_branch_in_a_scan) {
   Builder b(graph);
   Expr flags = b.wrap(*graph.add_input("flags", DType::kBool, {4}));
   Expr mosts = input(b, "mosts", {4}), x = input(b, "x", {2, 3});
-  auto scan = b.ops(Op::kScan, std::array{flags, mosts, x}, {{"body", body}, {"n_carry", int64_t{0}}, {"n_xs", int64_t{2}}});
+  auto scan =
+      b.ops(Op::kScan, std::array{flags, mosts, x}, {{"body", body}, {"n_carry", int64_t{0}}, {"n_xs", int64_t{2}}});
   output(b, "a", scan[0]);
   output(b, "b", scan[1]);
   Pair pair(graph);
@@ -358,13 +359,12 @@ TEST(control_plan, what_grows_in_a_branch_in_a_scan) {
 TEST(control_plan, a_carry_of_a_scan_changes_its_size) {
   for (Interval range : {Interval{0, 12}, Interval{}}) {
     Dim rows = Dim::symbol("rows");
-    auto body = body_of(
-        {{"h", {rows, 2}}, {"x", {2}}},
-        [](Builder&, const Exprs& in) {
-          Expr next = concat(std::array{in[0], reshape(in[1], {Dim(1), Dim(2)})}, 0) * 0.5;
-          return Exprs{next, reduce(next, "sum", {0}, false)};
-        },
-        {{"rows", range}});
+    auto body = body_of({{"h", {rows, 2}}, {"x", {2}}},
+                        [](Builder&, const Exprs& in) {
+                          Expr next = concat(std::array{in[0], reshape(in[1], {Dim(1), Dim(2)})}, 0) * 0.5;
+                          return Exprs{next, reduce(next, "sum", {0}, false)};
+                        },
+                        {{"rows", range}});
     Graph graph;
     EXPECT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
     EXPECT_TRUE(graph.declare_symbol("m", {0, 3}).ok());
@@ -414,8 +414,9 @@ TEST(control_plan, the_dispatch_report_names_nodes_of_bodies) {
   Graph graph;
   Builder b(graph);
   Expr x = input(b, "x", {4});
-  output(b, "y", b.ops(Op::kWhile, std::array{x}, {{"cond", below(10, inputs)}, {"body", body}, {"n_carry", int64_t{1}},
-                                                   {"max_trips", int64_t{3}}})[0]);
+  output(b, "y",
+         b.ops(Op::kWhile, std::array{x},
+               {{"cond", below(10, inputs)}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", int64_t{3}}})[0]);
   auto env = env_with(1);
   for (const char* device : {"cpu", "reference"}) {
     auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
