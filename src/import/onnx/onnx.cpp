@@ -156,7 +156,6 @@ static bool is_weight_type(DType dtype) {
 
 // A tensor's dim cannot be negative, so a number that can be is the difference of two.
 static Expr expr_of(const Dim& item, DType dtype, Builder& builder) {
-  if (dtype == DType::kBool) return builder.size(max(Dim(0), item), dtype);
   if (item.is_literal() || builder.graph().range(item).lo >= 0) return builder.size(item, dtype);
   return builder.size(max(Dim(0), item), dtype) - builder.size(max(Dim(0), Dim(0) - item), dtype);
 }
