@@ -405,8 +405,8 @@ Status Exec::empty_rooms() {
     auto bytes = static_cast<size_t>(bytes_now(i));
     const std::string& name = slot_of(SlotKind::kOutput, i).name;
     if (bytes > port.given()->bytes())
-      return Status(Code::kRange, format("the output '{}' has come to {} bytes, {} are bound", name, bytes,
-                                         port.given()->bytes()))
+      return Status(Code::kRange,
+                    format("the output '{}' has come to {} bytes, {} are bound", name, bytes, port.given()->bytes()))
           .with("value", name);
     if (bytes) std::memcpy(port.given()->host(), rooms_[i].data(), bytes);
   }

@@ -104,7 +104,7 @@ class Exec {
     bool is_armed = false;  // a run has made the output since
   };
   std::vector<Link> links_;
-  std::vector<bool> wanted_;  // by output
+  std::vector<bool> wanted_;          // by output
   std::vector<GrowingMemory> rooms_;  // by output: where one without an upper size is made
   HostMemory arena_, sized_;
   std::unique_ptr<Frame> frame_;
