@@ -258,16 +258,21 @@ void CpuExecutable::mark(std::span<const uint32_t> steps, CpuState& state) {
   for (uint32_t step : steps) state.dirty[step] = 1;
 }
 
+void CpuExecutable::follow(const Changes& changes, const RunArgs& args, CpuState& state) const {
+  for (SizeId id : changes.sizes) mark(by_size_[id], state);
+  for (uint32_t base : changes.bases)
+    plan_->is_body&& is_slot(base) ? move_slot(base, args, state) : mark(by_base_[base], state);
+}
+
 // What depends on sizes that a step has decided is encoded before the walk goes on.
 Status CpuExecutable::stop_at(Stop stop, const RunArgs& args, CpuState& state) const {
   const Step& step = plan_->steps[stop.step];
   if (stop.is_control) {
-    std::span<const SizeId> moved = RLX_TRY((*args.control)(step));
-    for (SizeId id : moved) mark(by_size_[id], state);
+    follow(RLX_TRY((*args.control)(step)), args, state);
   } else {
     Operands operands(step, args);
     auto tell = [&](uint32_t symbol, int64_t size) -> Status {
-      for (SizeId id : RLX_TRY((*args.set_size)(symbol, size))) mark(by_size_[id], state);
+      follow(RLX_TRY((*args.set_size)(symbol, size)), args, state);
       return {};
     };
     RLX_TRY(kernel(stop.step).measure(view_of(stop.step, operands, args), tell));

@@ -44,6 +44,7 @@ class CpuExecutable : public Executable {
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
   void move_slot(uint32_t base, const RunArgs&, CpuState&) const;
   Status follow_changes(const RunArgs&, CpuState&) const;
+  void follow(const Changes&, const RunArgs&, CpuState&) const;
   Status stop_at(Stop, const RunArgs&, CpuState&) const;
   Status walk_steps(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;

@@ -13,7 +13,12 @@ namespace {
 
 class ReferenceExecutable : public Executable {
  public:
-  explicit ReferenceExecutable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  explicit ReferenceExecutable(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+    for (uint32_t i = 0; i < plan_->symbols.size(); i++)
+      if (plan_->symbols[i].is_fresh()) fresh_.push_back(i);
+    std::stable_sort(fresh_.begin(), fresh_.end(),
+                     [this](uint32_t a, uint32_t b) { return plan_->symbols[a].made_by < plan_->symbols[b].made_by; });
+  }
   Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
 
   Result<Fence> submit(const RunArgs& args) const override { return Fence::finished(evaluate(args)); }
@@ -49,8 +54,7 @@ class ReferenceExecutable : public Executable {
     EvalOptions options{EvalMode::kOracle, plan_->lowered->options.bounds};
     SymbolSizes sizes;
     std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options, &sizes));
-    for (uint32_t i = 0; i < plan_->symbols.size(); i++)
-      if (plan_->symbols[i].is_fresh()) RLX_TRY((*args.set_size)(i, sizes.at(plan_->symbols[i].name)));
+    for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);
@@ -60,6 +64,7 @@ class ReferenceExecutable : public Executable {
   }
 
   std::shared_ptr<const Plan> plan_;
+  std::vector<uint32_t> fresh_;  // symbols that the run finds, in the order of their steps
 };
 
 bool makes_symbol(const OpInfo& info) {

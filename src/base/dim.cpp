@@ -315,4 +315,14 @@ void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>
     }
 }
 
+// ---- truths ----
+
+Dim is_less(const Dim& a, const Dim& b) {
+  return min(Dim(1), max(Dim(0), b - a));
+}
+
+Dim is_equal(const Dim& a, const Dim& b) {
+  return negated(max(is_less(a, b), is_less(b, a)));  // so that its range is that of a truth
+}
+
 }  // namespace rlx

@@ -73,6 +73,13 @@ struct Polynomial {
   size_t hash = 0;
 };
 
+// Truths as sizes: 1 where it holds, else 0.
+Dim is_less(const Dim& a, const Dim& b);
+Dim is_equal(const Dim& a, const Dim& b);
+inline Dim negated(const Dim& truth) {
+  return Dim(1) - truth;
+}
+
 // Sizes of symbols in a run, or nullopt for one that is not known.
 using SymbolLookup = std::function<std::optional<int64_t>(std::string_view)>;
 Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes);

@@ -2,6 +2,7 @@
 // What a compiled graph tells of itself: which kernel each node got and why others refused, which rules fired.
 #include "base/json.h"
 #include "compile/compile.h"
+#include "plan/control.h"
 #include "plan/views.h"
 
 namespace rlx {
@@ -23,28 +24,67 @@ static std::string_view path_text(const Lowered& lowered, const Layouts& layouts
   return "unsupported";
 }
 
-static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std::string_view path, const Found& found) {
+static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std::string_view body,
+                       std::string_view path, const Found& found) {
   json.begin_object()
       .member("op", graph.info(graph.node(node)).name)
       .member("node", std::string_view(graph.describe(node)))
       .member("path", path);
+  if (!body.empty()) json.member("body", body);
   if (found.kernel) json.member("kernel", found.kernel->name);
   if (!found.why_not.empty()) json.member("refused", std::string_view(found.why_not));
   json.end_object();
 }
 
-std::string dispatch_report(const CompiledGraph& source) {
-  const Graph& graph = source.graph();
+// "while 'decode' (%7)/body": which body of which node, from the outermost in.
+static std::string body_path(const Graph& graph, uint32_t node, std::string_view around, std::string_view attr) {
+  return format("{}{}{}/{}", around, around.empty() ? "" : "/", graph.describe(node), attr);
+}
+
+// What a device would do with each node.
+static void write_nodes(JsonWriter& json, const Graph& graph, const Device& device, const CompileOptions& options,
+                        const std::string& body) {
   Facts facts(graph);
-  Layouts layouts = choose_layouts(*source.lowered);
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const OpInfo& info = graph.info(graph.node(i));
+    if (info.is(kLeaf)) continue;
+    Found found = find_kernel(device, options, facts, i);
+    std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
+                                         : (info.primitive() ? "unsupported" : "expanded");
+    write_node(json, graph, i, body, path, found);
+    for (std::string_view attr : body_attrs(graph.node(i).op))
+      write_nodes(json, *graph.node(i).attrs.graph(attr), device, options, body_path(graph, i, body, attr));
+  }
+}
+
+// What became of each node.
+static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Lowered& lowered,
+                        const std::string& body) {
+  const Graph& graph = lowered.graph;
+  Facts facts(graph);
+  Layouts layouts = choose_layouts(lowered);
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const Node& node = graph.node(i);
+    if (graph.info(node).is(kLeaf)) continue;
+    bool has_kernel = lowered.kernels[i] && !is_view(layouts, i);
+    write_node(json, graph, i, body, path_text(lowered, layouts, i),
+               has_kernel ? find_kernel(*source.device, source.options, facts, i) : Found());
+    auto planned = lowered.bodies.find(i);
+    for (size_t k = 0; k < body_attrs(node.op).size(); k++) {
+      std::string_view attr = body_attrs(node.op)[k];
+      std::string path = body_path(graph, i, body, attr);
+      if (planned != lowered.bodies.end())
+        write_nodes(json, source, *planned->second[k].lowered, path);
+      else
+        write_nodes(json, *node.attrs.graph(attr), *source.device, source.options, path);
+    }
+  }
+}
+
+std::string dispatch_report(const CompiledGraph& source) {
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (graph.info(graph.node(i)).is(kLeaf)) continue;
-    bool has_kernel = source.lowered->kernels[i] && !is_view(layouts, i);
-    write_node(json, graph, i, path_text(*source.lowered, layouts, i),
-               has_kernel ? find_kernel(*source.device, source.options, facts, i) : Found());
-  }
+  write_nodes(json, source, *source.lowered, "");
   json.end_array().key("expanded").begin_array();
   for (const RewriteReport::Line& line : source.report.lines)
     if (line.pass == "expand" && line.reason.empty()) json.value(std::string_view(line.where));
@@ -53,17 +93,9 @@ std::string dispatch_report(const CompiledGraph& source) {
 }
 
 std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options) {
-  Facts facts(graph);
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    const OpInfo& info = graph.info(graph.node(i));
-    if (info.is(kLeaf)) continue;
-    Found found = find_kernel(device, options, facts, i);
-    std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
-                                         : (info.primitive() ? "unsupported" : "expanded");
-    write_node(json, graph, i, path, found);
-  }
+  write_nodes(json, graph, device, options, "");
   json.end_array().end_object();
   return std::move(json).take();
 }

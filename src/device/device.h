@@ -31,12 +31,17 @@ struct Binding {
   Buffer* buffer = nullptr;
 };
 
-// Tells the exec a size that the run has computed. Returns the entries of the size table that have changed; the spans
-// of RunArgs show the new sizes at once.
-using SetSize = FunctionRef<Result<std::span<const SizeId>>(uint32_t symbol, int64_t size)>;
+// What has changed in the midst of a run; the spans of RunArgs show it at once.
+struct Changes {
+  std::span<const SizeId> sizes;
+  std::span<const uint32_t> bases;  // rooms that have grown
+};
 
-// Runs the bodies of a step of control flow, whose operands lie ready; gives the entries of the size table that moved.
-using RunControl = FunctionRef<Result<std::span<const SizeId>>(const Step& step)>;
+// Tells the exec a size that the run has computed.
+using SetSize = FunctionRef<Result<Changes>(uint32_t symbol, int64_t size)>;
+
+// Runs the bodies of a step of control flow, whose operands lie ready.
+using RunControl = FunctionRef<Result<Changes>(const Step& step)>;
 
 struct RunArgs {
   std::span<const Binding> bases;           // by base of the plan

@@ -51,6 +51,7 @@ Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> 
 
 // What the dtype holds, as far as an Interval can say it.
 static Interval limits_of(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
   return visit<dtypes::I>(dtype, []<class T>() {
     using Limits = std::numeric_limits<T>;
     constexpr auto kMost = static_cast<uint64_t>(Interval::kUnbounded - 1);
@@ -65,13 +66,13 @@ static bool within(Interval range, Interval limits) {
 }
 
 void FactArgs::set(Affine form) {
-  if (!dtypes::X.has(type().dtype)) return;
+  if (!dtypes::X.has(type().dtype) && type().dtype != DType::kBool) return;
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (type().dims[axis].is(1)) form.steps[axis] = 0;
   Interval range = bounds_of(graph, form, type().dims);
   if (!within(range, limits_of(type().dtype))) return;
   out.affine = std::make_shared<const Affine>(std::move(form));
-  out.range = range;
+  if (is_integer(type().dtype)) out.range = range;
 }
 
 void FactArgs::set(Interval range) {
@@ -131,15 +132,20 @@ Phase Facts::phase_of(const Node& node) const {
 
 // ---- the table ----
 
-Facts::Facts(const Graph& graph) : graph_(graph) {
-  extend();
+Facts::Facts(const Graph& graph, Asked asked) : graph_(graph) {
+  if (asked == Asked::kAll)
+    extend();
+  else
+    known_.resize(graph.nodes().size());
 }
 
 void Facts::extend() {
   size_t count = graph_.nodes().size();
   for (size_t index = phases_.size(); index < count; index++) {
     const Node& node = graph_.nodes()[index];
-    visit_decided_sizes(node, [&](const std::string& symbol) { decided_.insert(symbol); });
+    visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+      if (in_run) decided_.insert(symbol);
+    });
     phases_.push_back(phase_of(node));
     const OpInfo& info = graph_.info(node);
     bool reads = info.is(kInterface) && !info.is(kVaries);

@@ -22,7 +22,7 @@ enum class Phase : uint8_t {
   kRun,       // on inputs
 };
 
-// Integers that sizes make: offset + the sum over axes of steps[axis] * position along the axis.
+// Integers, and truths as 0 or 1, that sizes make: offset + the sum over axes of steps[axis] * position along the axis.
 struct Affine {
   Dim offset;
   std::vector<Dim> steps;  // one for each axis of the value; 0: equal along it
@@ -39,7 +39,7 @@ Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> 
 
 struct ValueFacts {
   std::optional<double> splat;           // the number that all elements equal, of real dtypes
-  std::shared_ptr<const Affine> affine;  // of i32 and i64
+  std::shared_ptr<const Affine> affine;  // of i32, i64, bool
   std::optional<Interval> range;         // of integers
 };
 
@@ -59,7 +59,8 @@ struct FactArgs {
 
 class Facts {
  public:
-  explicit Facts(const Graph& graph);
+  enum class Asked : uint8_t { kAll, kValues };  // kValues: no phases, so that little is done for a few values
+  explicit Facts(const Graph& graph, Asked asked = Asked::kAll);
   const Graph& graph() const { return graph_; }
 
   void extend();               // to the nodes that have been added to the graph

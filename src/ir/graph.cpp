@@ -228,7 +228,7 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   node.out.clear();
   node.out.reserve(info.signature.out.size());
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
-  InferArgs args{scope, info, in, node.attrs, node.out, node.name};
+  InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
     if (type.rank() > kMaxRank)
@@ -353,20 +353,23 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
   }
 }
 
-void visit_decided_sizes(const Node& node, const std::function<void(const std::string&)>& body) {
+void visit_decided_sizes(const Node& node, const VisitDecided& body) {
   if (!node.attrs.info()->names_sizes) return;
   const Attrs& attrs = node.attrs;
   for (const AttrDef& def : attrs.info()->attrs) {
-    if (def.name == "symbol" && def.kind == AttrKind::kStr && attrs.has(def.name)) body(attrs.str(def.name));
-    if (def.name == "symbols" && def.kind == AttrKind::kStrs && attrs.has(def.name))
-      for (const std::string& symbol : attrs.strs(def.name)) body(symbol);
+    if (!names_sizes(def) || !attrs.has(def.name)) continue;
+    if (def.kind == AttrKind::kStr) body(attrs.str(def.name), true);
+    if (def.kind == AttrKind::kStrs)
+      for (const std::string& symbol : attrs.strs(def.name)) body(symbol, def.name == "symbols");
   }
 }
 
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
-    visit_decided_sizes(graph.node(i), [&](const std::string& symbol) { sizes.push_back({symbol, i}); });
+    visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool in_run) {
+      sizes.push_back({symbol, i, in_run});
+    });
   return sizes;
 }
 

@@ -167,14 +167,16 @@ std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][ou
 // Every symbol in the sizes and attributes of a node, in its sub-graphs too.
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
 
-// A size that the contents of a value decide in the run, and the node that finds it (semantics.md S6). Nodes that name
-// it depend on that node, whether they read it or not.
+// A size that a node of the graph decides, and the node (semantics.md S6). Nodes that name it depend on that node,
+// whether they read it or not.
 struct DecidedSize {
   std::string symbol;
   uint32_t node;
+  bool in_run;  // contents decide it; else it follows from other sizes
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
-void visit_decided_sizes(const Node& node, const std::function<void(const std::string&)>& body);  // of one node
+using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
+void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one node
 
 // By node: needed by an output, an effect or a guard; or a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);
@@ -185,6 +187,7 @@ struct InferArgs {
   Graph& graph;
   const OpInfo& info;
   std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
+  std::span<const Value> values;         // what the node reads
   Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
   OutputTypes& out;
   std::string_view name;  // of the node; may be empty

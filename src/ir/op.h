@@ -38,6 +38,7 @@ enum Trait : uint32_t {
   kInterface = 256,  // a leaf with a name, which the user gives: input, param
   kVaries = 512,     // not known before a run, whatever its inputs are
   kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
+  kTotal = 2048,     // has a result whatever its inputs hold: a run never fails in it
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
@@ -92,13 +93,17 @@ struct OpInfo {
   EvalFn eval = nullptr;            // set for a primitive
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
-  bool names_sizes = false;         // has an attribute for sizes that its contents decide: set by the table
+  bool names_sizes = false;         // has an attribute for sizes that it decides: set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
   bool primitive() const { return decompose == nullptr; }
 };
+
+// An attribute that names sizes which the node decides (semantics.md S6): by its contents, or, "chosen", by other
+// sizes.
+bool names_sizes(const AttrDef& def);
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;
 // a prime (F') makes it independent of the plain letter.

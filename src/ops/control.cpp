@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but for
-// those that its own contents decide, and those that the carries of a `while` bring. Outside an `if` and a `while` both
-// are fresh symbols.
+// those that its own contents decide, and those that carries bring. Outside both are fresh symbols.
 #include "ops/control.h"
 
 #include <algorithm>
 #include <cstring>
 #include <set>
 
+#include "ir/facts.h"
 #include "ops/eval.h"
 #include "ops/index.h"
 
@@ -114,27 +114,6 @@ static Status check_output_count(InferArgs& args, const char* attr, size_t expec
   return args.fail(Code::kInvalidArgument, format("'{}' has {} outputs, not {}", attr, got, expected));
 }
 
-// The type of an output of a loop's body, in sizes that are known around it.
-static Result<ValueType> body_output(InferArgs& args, size_t i) {
-  const Graph& body = *args.attrs.graph("body");
-  const GraphOutput& output = body.outputs()[i];
-  const ValueType& type = body.type(output.value);
-  std::vector<std::string> own = own_symbols(body);
-  for (const Dim& dim : type.dims)
-    if (mentions(dim, own))
-      return args.fail(Code::kShape, "'body', output '" + output.name + "': the size " + dim.text() +
-                                         " depends on contents, so it may differ from step to step");
-  return type;
-}
-
-static Status check_carries(InferArgs& args, std::span<const ValueType> carries) {
-  for (size_t i = 0; i < carries.size(); i++) {
-    std::string what = "'body', output '" + args.attrs.graph("body")->outputs()[i].name + "'";
-    RLX_TRY(check_type(args, what + " (a carry)", carries[i], RLX_TRY(body_output(args, i))));
-  }
-  return {};
-}
-
 // All values, or an error for one that is left out.
 static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   std::vector<ValueType> given;
@@ -145,102 +124,187 @@ static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   return given;
 }
 
+// Symbols that a node names. They stay in an attribute of it, so that the same node in another graph means the same
+// sizes.
+class Named {
+ public:
+  Named(InferArgs& args, const char* attr) : args_(args), attr_(attr) {
+    if (args.attrs.has(attr)) given_ = args.attrs.strs(attr);
+  }
+
+  Result<Dim> next(Interval range) {
+    if (given_.size() <= used_.size() && !given_.empty())
+      return args_.fail(Code::kOption, format("'{}' names fewer sizes than are open", attr_));
+    used_.push_back(given_.empty() ? fresh_symbol(args_.graph, args_.info.name) : given_[used_.size()]);
+    RLX_TRY(args_.graph.declare_symbol(used_.back(), {std::max<int64_t>(0, range.lo), range.hi}));
+    return Dim::symbol(used_.back());
+  }
+
+  void keep() {
+    if (!used_.empty()) args_.attrs = args_.attrs.with(attr_, std::move(used_));
+  }
+
+ private:
+  InferArgs& args_;
+  const char* attr_;
+  std::vector<std::string> given_, used_;
+};
+
 // ---- if ----
 
-// The sizes of an `if` whose branches differ: fresh symbols, one for each pair of differing sizes. Their names stay
-// with the node, so that the same node in another graph means the same sizes.
-struct JoinedSizes {
+// The sizes of an `if` whose branches differ: a symbol for each pair of sizes. It is fresh where contents decide one of
+// the two, or the condition; else it is known with the sizes around it.
+class JoinedSizes {
+ public:
+  JoinedSizes(InferArgs& args, const Graph& then, const Graph& otherwise, std::optional<Dim> when)
+      : args_(args),
+        then_(then),
+        otherwise_(otherwise),
+        when_(std::move(when)),
+        own_then_(own_symbols(then)),
+        own_otherwise_(own_symbols(otherwise)) {
+    for (DecidedSize& size : decided_sizes(args.graph))
+      if (size.in_run) found_in_run_.push_back(std::move(size.symbol));
+  }
+
+  Result<Dim> join(const Dim& a, const Dim& b) {
+    bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
+    if (!is_own && a == b) return a;
+    for (const Pair& pair : pairs_)
+      if (pair.a == a && pair.b == b) return pair.joined;
+    Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
+    bool is_chosen = !is_own && when_ && !mentions(*when_, found_in_run_) && !mentions(a, found_in_run_) &&
+                     !mentions(b, found_in_run_);
+    Named& names = is_chosen ? chosen_ : in_run_;
+    pairs_.push_back({a, b, RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}))});
+    return pairs_.back().joined;
+  }
+
+  void keep() {
+    in_run_.keep();
+    chosen_.keep();
+  }
+
+ private:
   struct Pair {
-    Dim a, b;
-    std::string symbol;
+    Dim a, b, joined;
   };
-  InferArgs& args;
-  const Graph &then, &otherwise;
-  std::vector<std::string> own_then = own_symbols(then), own_otherwise = own_symbols(otherwise);
-  std::vector<Pair> pairs = {};
-
-  Result<std::string> next_name() const {
-    if (!args.attrs.has("symbols")) return fresh_symbol(args.graph, "if");
-    const auto& names = args.attrs.strs("symbols");
-    if (pairs.size() < names.size()) return names[pairs.size()];
-    return args.fail(Code::kOption, "'symbols' names fewer sizes than the branches leave open");
-  }
-
-  Result<Dim> join(const Dim& a, const Dim& b, const std::string& what) {
-    if (!mentions(a, own_then) && !mentions(b, own_otherwise)) {
-      Interval difference = args.graph.range(b - a);
-      if (difference.lo <= 0 && difference.hi >= 0) return args.same(a, b, what);
-    }
-    for (const Pair& pair : pairs)
-      if (pair.a == a && pair.b == b) return Dim::symbol(pair.symbol);
-    std::string symbol = RLX_TRY(next_name());
-    Interval x = then.declared_range(a), y = otherwise.declared_range(b);
-    RLX_TRY(args.graph.declare_symbol(symbol, {std::max<int64_t>(0, std::min(x.lo, y.lo)), std::max(x.hi, y.hi)}));
-    pairs.push_back({a, b, symbol});
-    return Dim::symbol(symbol);
-  }
+  InferArgs& args_;
+  const Graph &then_, &otherwise_;
+  std::optional<Dim> when_;
+  std::vector<std::string> own_then_, own_otherwise_, found_in_run_;
+  std::vector<Pair> pairs_;
+  Named in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };
+
+// The condition as a size, where it follows from sizes.
+static std::optional<Dim> condition_of(InferArgs& args) {
+  if (args.attrs.has("when")) return args.attrs.dim("when");
+  if (args.values[0].node >= args.graph.nodes().size()) return std::nullopt;  // verified apart from its graph
+  Facts facts(args.graph, Facts::Asked::kValues);
+  const Affine* form = facts.affine(args.values[0]);
+  if (!form) return std::nullopt;
+  Interval range = args.graph.range(form->offset);
+  Dim when = range.lo == range.hi ? Dim(range.lo) : form->offset;
+  args.attrs = args.attrs.with("when", when);
+  return when;
+}
+
+static std::string why_unequal_ranks(const std::optional<Dim>& when) {
+  if (!when) return ": data chooses between them, so their ranks must agree";
+  return ": the sizes in '" + when->text() + "' choose between them; where these are fixed the ranks may differ";
+}
 
 Status infer_if(InferArgs& args) {
   if (args.rank() != 0) return args.fail(Code::kShape, "pred must be a scalar").with("input", "pred");
   std::vector<ValueType> given = RLX_TRY(all_given(args, 1));
   for (const char* branch : {"then", "else"}) RLX_TRY(check_inputs(args, branch, given));
-  const Graph &then = *args.attrs.graph("then"), &otherwise = *args.attrs.graph("else");
-  if (then.outputs().empty()) return args.fail(Code::kInvalidArgument, "'then' has no output");
-  RLX_TRY(check_output_count(args, "else", then.outputs().size()));
-  JoinedSizes sizes{args, then, otherwise};
+  size_t outputs = args.attrs.graph("then")->outputs().size();
+  if (outputs == 0) return args.fail(Code::kInvalidArgument, "'then' has no output");
+  RLX_TRY(check_output_count(args, "else", outputs));
+  std::optional<Dim> when = condition_of(args);
+  // A branch that is never taken says nothing of the results.
+  bool is_known = when && when->is_literal();
+  std::shared_ptr<const Graph> then = args.attrs.graph(is_known && when->is(0) ? "else" : "then"),
+                               otherwise = is_known ? then : args.attrs.graph("else");
+  JoinedSizes sizes(args, *then, *otherwise, when);
   args.out.clear();
-  for (size_t i = 0; i < then.outputs().size(); i++) {
-    const ValueType &a = then.type(then.outputs()[i].value), &b = otherwise.type(otherwise.outputs()[i].value);
+  for (size_t i = 0; i < outputs; i++) {
+    const ValueType &a = then->type(then->outputs()[i].value), &b = otherwise->type(otherwise->outputs()[i].value);
     if (a.dtype != b.dtype || a.rank() != b.rank())
       return args.fail(a.dtype == b.dtype ? Code::kShape : Code::kDtype,
-                       format("output {} is {} in 'then' and {} in 'else'", i, a, b));
+                       format("output {} is {} in 'then' and {} in 'else'", i, a, b) +
+                           (a.dtype == b.dtype ? why_unequal_ranks(when) : std::string()));
     ValueType joined{a.dtype, {}};
     for (size_t axis = 0; axis < a.rank(); axis++)
-      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis], format("output {}, axis {}", i, axis))));
+      joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis])));
     args.out.push_back(std::move(joined));
   }
-  std::vector<std::string> names;
-  for (const auto& pair : sizes.pairs) names.push_back(pair.symbol);
-  if (!names.empty()) args.attrs = args.attrs.with("symbols", std::move(names));
+  sizes.keep();
   return {};
 }
 
 // ---- while, scan ----
 
-// Carries whose dims a trip may change: outside, each such dim is a fresh symbol, as far as the body's goes.
-static Status join_carried(InferArgs& args, const std::vector<std::string>& carried) {
-  const Graph& body = *args.attrs.graph("body");
-  std::vector<std::string> names = args.attrs.has("symbols") ? args.attrs.strs("symbols") : std::vector<std::string>();
-  size_t next = 0;
-  for (size_t i = 0; i < args.out.size(); i++) {
-    const ValueType &formal = body.node(body.inputs()[i]).out[0], &got = body.type(body.outputs()[i].value);
-    std::string what = "'body', output '" + body.outputs()[i].name + "' (a carry)";
-    RLX_TRY(check_type(args, what, args.out[i], got, formal, carried));
-    std::vector<std::string> own = own_symbols(body);
-    own.insert(own.end(), carried.begin(), carried.end());
+// What the outputs of a loop's body become around it: carries keep their sizes, but for those that they bring, which
+// may come to anything; what is stacked gains an axis of `trips`.
+class LoopTypes {
+ public:
+  LoopTypes(InferArgs& args, const std::vector<std::string>& carried)
+      : args_(args), body_(*args.attrs.graph("body")), carried_(carried), varying_(own_symbols(body_)) {
+    varying_.insert(varying_.end(), carried.begin(), carried.end());
+  }
+
+  Result<ValueType> carry(size_t i, const ValueType& before) {
+    const ValueType &formal = body_.node(body_.inputs()[i]).out[0], &got = type(i);
+    RLX_TRY(check_type(args_, what(i) + " (a carry)", before, got, formal, carried_));
+    ValueType after = before;
     for (size_t axis = 0; axis < formal.rank(); axis++) {
-      if (!is_carried(formal.dims[axis], carried)) {
-        if (mentions(got.dims[axis], own))
-          return args.fail(Code::kShape,
-                           format("{}, axis {}: the size {} may differ from trip to trip", what, axis, got.dims[axis]));
+      if (!is_carried(formal.dims[axis], carried_)) {
+        RLX_TRY(check_steady(i, got.dims[axis]));
         continue;
       }
-      if (next == names.size()) names.push_back(fresh_symbol(args.graph, "while"));
-      Interval before = args.graph.declared_range(args.out[i].dims[axis]),
-               inside = body.declared_range(formal.dims[axis]);
-      RLX_TRY(
-          args.graph.declare_symbol(names[next], {std::max<int64_t>(0, std::min(before.lo, inside.lo)), inside.hi}));
-      args.out[i].dims[axis] = Dim::symbol(names[next++]);
+      Interval first = args_.graph.declared_range(before.dims[axis]), inside = body_.declared_range(formal.dims[axis]);
+      after.dims[axis] = RLX_TRY(names_.next({std::min(first.lo, inside.lo), inside.hi}));
     }
+    return after;
   }
-  args.attrs = args.attrs.with("symbols", std::move(names));
-  return {};
+
+  Result<ValueType> stacked(size_t i, const Dim& trips) {
+    ValueType result = type(i);
+    for (const Dim& dim : result.dims) RLX_TRY(check_steady(i, dim));
+    result.dims.insert(result.dims.begin(), trips);
+    return result;
+  }
+
+  Result<Dim> unknown_trips(int64_t most) { return names_.next({0, most < 0 ? Interval::kUnbounded : most}); }
+  void keep() { names_.keep(); }
+
+ private:
+  const ValueType& type(size_t i) const { return body_.type(body_.outputs()[i].value); }
+  std::string what(size_t i) const { return "'body', output '" + body_.outputs()[i].name + "'"; }
+  Status check_steady(size_t i, const Dim& dim) const {
+    if (!mentions(dim, varying_)) return {};
+    return args_.fail(Code::kShape, what(i) + ": the size " + dim.text() +
+                                        " depends on contents or on the trip, so it may differ from trip to trip");
+  }
+
+  InferArgs& args_;
+  const Graph& body_;
+  const std::vector<std::string>& carried_;
+  std::vector<std::string> varying_;  // sizes that may differ from trip to trip
+  Named names_{args_, "symbols"};
+};
+
+static Status check_output_least(InferArgs& args, size_t least) {
+  size_t got = args.attrs.graph("body")->outputs().size();
+  if (got >= least) return {};
+  return args.fail(Code::kInvalidArgument, format("'body' has {} outputs, not {} or more", got, least));
 }
 
 Status infer_while(InferArgs& args) {
   std::vector<ValueType> given = RLX_TRY(all_given(args, 0));
-  size_t carries = static_cast<size_t>(args.attrs.i64("n_carry"));
+  auto carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
     return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
   std::vector<std::string> known = known_symbols(args.graph), carried;
@@ -249,12 +313,18 @@ Status infer_while(InferArgs& args) {
     RLX_TRY(check_inputs(args, attr, given, carried));
   }
   RLX_TRY(check_output_count(args, "cond", 1));
-  RLX_TRY(check_output_count(args, "body", carries));
+  RLX_TRY(check_output_least(args, carries));
   const Graph& cond = *args.attrs.graph("cond");
   RLX_TRY(check_type(args, "'cond', output '" + cond.outputs()[0].name + "'", {DType::kBool, {}},
                      cond.type(cond.outputs()[0].value)));
-  args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
-  return carried.empty() ? check_carries(args, args.out) : join_carried(args, carried);
+  LoopTypes types(args, carried);
+  args.out.clear();
+  for (size_t i = 0; i < carries; i++) args.out.push_back(RLX_TRY(types.carry(i, given[i])));
+  size_t outputs = args.attrs.graph("body")->outputs().size();
+  Dim trips = outputs > carries ? RLX_TRY(types.unknown_trips(args.attrs.i64("max_trips"))) : Dim();
+  for (size_t i = carries; i < outputs; i++) args.out.push_back(RLX_TRY(types.stacked(i, trips)));
+  types.keep();
+  return {};
 }
 
 // The number of steps: the size that all xs share, or `length` where there are none.
@@ -278,18 +348,15 @@ Status infer_scan(InferArgs& args) {
     return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
-  RLX_TRY(check_inputs(args, "body", given));
-  size_t outputs = args.attrs.graph("body")->outputs().size();
-  if (outputs < std::max<size_t>(carries, 1))
-    return args.fail(Code::kInvalidArgument,
-                     format("'body' has {} outputs, not {} or more", outputs, std::max<size_t>(carries, 1)));
-  args.out.assign(given.begin(), given.begin() + static_cast<ptrdiff_t>(carries));
-  RLX_TRY(check_carries(args, args.out));
-  for (size_t i = carries; i < outputs; i++) {
-    ValueType stacked = RLX_TRY(body_output(args, i));
-    stacked.dims.insert(stacked.dims.begin(), length);
-    args.out.push_back(std::move(stacked));
-  }
+  std::vector<std::string> carried = carried_symbols(*args.attrs.graph("body"), carries, known_symbols(args.graph));
+  RLX_TRY(check_inputs(args, "body", given, carried));
+  RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
+  LoopTypes types(args, carried);
+  args.out.clear();
+  for (size_t i = 0; i < carries; i++) args.out.push_back(RLX_TRY(types.carry(i, given[i])));
+  for (size_t i = carries; i < args.attrs.graph("body")->outputs().size(); i++)
+    args.out.push_back(RLX_TRY(types.stacked(i, length)));
+  types.keep();
   return {};
 }
 
@@ -314,46 +381,80 @@ static Status copy_out(EvalArgs& args, size_t i, const Tensor& tensor) {
   return {};
 }
 
+Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes) {
+  if (attrs.has("when")) return RLX_TRY(evaluate(attrs.dim("when"), sizes)) != 0;
+  return static_cast<bool>(*pred.as<bool8>());
+}
+
 Status eval_if(EvalArgs& args) {
-  const Graph& branch = *args.attrs.graph(*args.in[0].as<bool8>() ? "then" : "else");
+  const Graph& branch = *args.attrs.graph(RLX_TRY(takes_then(args.attrs, args.in[0], args.sizes)) ? "then" : "else");
   std::vector<Tensor> given = RLX_TRY(copies(args.in.subspan(1))), results = RLX_TRY((*args.run)(branch, given));
   for (size_t i = 0; i < results.size(); i++) RLX_TRY(copy_out(args, i, results[i]));
   return {};
 }
 
-Result<std::vector<Tensor>> while_trips(const Attrs& attrs, std::vector<Tensor> values, const RunBody& run) {
-  int64_t most = attrs.i64("max_trips");
-  for (int64_t trip = 0; most < 0 || trip < most; trip++) {
-    std::vector<Tensor> proceed = RLX_TRY(run(*attrs.graph("cond"), values));
-    if (!*proceed[0].as<bool8>()) break;
-    std::vector<Tensor> next = RLX_TRY(run(*attrs.graph("body"), values));
-    std::move(next.begin(), next.end(), values.begin());
+static bool is_scan(const Attrs& attrs) {
+  return attrs.info()->op() == Op::kScan;
+}
+
+static bool runs_backwards(const Attrs& attrs) {
+  return is_scan(attrs) && attrs.flag("reverse");
+}
+
+Result<LoopRun> run_loop(const Attrs& attrs, std::vector<Tensor> values, int64_t most, const RunBody& run) {
+  auto carries = static_cast<size_t>(attrs.i64("n_carry")),
+       xs = is_scan(attrs) ? static_cast<size_t>(attrs.i64("n_xs")) : 0;
+  std::vector<Tensor> given = values;
+  LoopRun done;
+  while (most < 0 || done.trips() < most) {
+    int64_t at = runs_backwards(attrs) ? most - 1 - done.trips() : done.trips();
+    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(given[i].row(at));
+    if (!is_scan(attrs)) {
+      std::vector<Tensor> more = RLX_TRY(run(*attrs.graph("cond"), values));
+      if (!*more[0].as<bool8>()) break;
+    }
+    std::vector<Tensor> results = RLX_TRY(run(*attrs.graph("body"), values));
+    auto rows = results.begin() + static_cast<ptrdiff_t>(carries);
+    std::move(results.begin(), rows, values.begin());
+    done.rows.emplace_back(std::make_move_iterator(rows), std::make_move_iterator(results.end()));
   }
-  return values;
+  values.resize(carries);
+  done.carries = std::move(values);
+  return done;
+}
+
+void LoopRun::stack(const Attrs& attrs, size_t i, std::byte* to) const {
+  for (size_t trip = 0; trip < rows.size(); trip++) {
+    const Tensor& row = rows[trip][i];
+    size_t at = runs_backwards(attrs) ? rows.size() - 1 - trip : trip;
+    if (row.bytes()) std::memcpy(to + at * row.bytes(), row.data(), row.bytes());
+  }
+}
+
+static Status eval_loop(EvalArgs& args, std::vector<Tensor> values, int64_t most) {
+  LoopRun done = RLX_TRY(run_loop(args.attrs, std::move(values), most, *args.run));
+  for (size_t i = 0; i < done.carries.size(); i++) RLX_TRY(copy_out(args, i, done.carries[i]));
+  for (size_t i = done.carries.size(); i < args.out.size(); i++) {
+    if (args.out[i].dims[0] != done.trips())
+      return args.fail(Code::kShape, format("{} trips, not {}", done.trips(), args.out[i].dims[0]));
+    done.stack(args.attrs, i - done.carries.size(), args.out[i].data);
+  }
+  return {};
 }
 
 Status eval_while(EvalArgs& args) {
-  std::vector<Tensor> values = RLX_TRY(while_trips(args.attrs, RLX_TRY(copies(args.in)), *args.run));
-  for (size_t i = 0; i < args.out.size(); i++) RLX_TRY(copy_out(args, i, values[i]));
-  return {};
+  return eval_loop(args, RLX_TRY(copies(args.in)), args.attrs.i64("max_trips"));
+}
+
+Result<int64_t> scan_steps(const Attrs& attrs, std::span<const Tensor> values, const SymbolLookup& sizes) {
+  if (attrs.i64("n_xs") == 0) return evaluate(attrs.dim("length"), sizes);
+  return values[static_cast<size_t>(attrs.i64("n_carry"))].dims()[0];
 }
 
 Status eval_scan(EvalArgs& args) {
-  const Graph& body = *args.attrs.graph("body");
-  auto carries = static_cast<size_t>(args.attrs.i64("n_carry")), xs = static_cast<size_t>(args.attrs.i64("n_xs"));
-  std::vector<Tensor> given = RLX_TRY(copies(args.in)), values = given;
-  int64_t length = xs ? given[carries].dims()[0] : RLX_TRY(args.dim("length"));
-  for (int64_t step = 0; step < length; step++) {
-    int64_t t = args.attrs.flag("reverse") ? length - 1 - step : step;
-    for (size_t i = carries; i < carries + xs; i++) values[i] = RLX_TRY(given[i].row(t));
-    std::vector<Tensor> results = RLX_TRY((*args.run)(body, values));
-    for (size_t i = carries; i < results.size(); i++)
-      if (size_t bytes = results[i].bytes())
-        std::memcpy(args.out[i].data + static_cast<size_t>(t) * bytes, results[i].data(), bytes);
-    std::move(results.begin(), results.begin() + static_cast<ptrdiff_t>(carries), values.begin());
-  }
-  for (size_t i = 0; i < carries; i++) RLX_TRY(copy_out(args, i, values[i]));
-  return {};
+  std::vector<Tensor> values = RLX_TRY(copies(args.in));
+  int64_t steps = RLX_TRY(scan_steps(args.attrs, values, args.sizes));
+  return eval_loop(args, std::move(values), steps);
 }
 
 }  // namespace rlx

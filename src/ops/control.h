@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sub-graph shares with the graph around it.
+// What a sub-graph shares with the graph around it, and how the reference runs one.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ops/eval.h"
 
 namespace rlx {
 
@@ -19,8 +20,19 @@ std::vector<std::string> own_symbols(const Graph& graph);
 // knows. Every trip sets them anew.
 std::vector<std::string> carried_symbols(const Graph& body, size_t carries, const std::vector<std::string>& known);
 
-// All trips of a `while` from these values: the last carries, at whatever sizes they have come to, and the rest.
+// Which branch of an `if` runs: by `when`, which sizes decide, or by the predicate.
+Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes);
+
+// What the trips of a loop came to: the last carries, at whatever sizes, and by trip what each adds to the stacks.
+struct LoopRun {
+  std::vector<Tensor> carries;
+  std::vector<std::vector<Tensor>> rows;
+  int64_t trips() const { return static_cast<int64_t>(rows.size()); }
+  void stack(const Attrs& attrs, size_t i, std::byte* to) const;
+};
 using RunBody = std::function<Result<std::vector<Tensor>>(const Graph&, std::span<const Tensor>)>;
-Result<std::vector<Tensor>> while_trips(const Attrs& attrs, std::vector<Tensor> values, const RunBody& run);
+// `most` trips, or with -1 as many as the condition allows.
+Result<LoopRun> run_loop(const Attrs& attrs, std::vector<Tensor> values, int64_t most, const RunBody& run);
+Result<int64_t> scan_steps(const Attrs& attrs, std::span<const Tensor> values, const SymbolLookup& sizes);
 
 }  // namespace rlx

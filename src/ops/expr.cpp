@@ -132,22 +132,28 @@ Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in
   return info.decompose(Inputs(builder, inputs), attrs);
 }
 
-Status infer_composite(InferArgs& args) {
-  Graph aside("", &args.graph.table(), &args.graph);
-  Builder builder(aside);
+Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<const ValueType* const> types,
+                                const Attrs& attrs) {
+  Graph& aside = builder.graph();
   std::vector<Expr> in;
-  for (size_t i = 0; i < args.in.size(); i++) {
-    if (!args.in[i]) {
+  for (size_t i = 0; i < types.size(); i++) {
+    if (!types[i]) {
       in.push_back(Expr(&builder, kAbsent));
       continue;
     }
-    auto leaf = is_block(args.in[i]->dtype)
-                    ? aside.add_param("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims)
-                    : aside.add_input("in" + std::to_string(i), args.in[i]->dtype, args.in[i]->dims);
+    auto leaf = is_block(types[i]->dtype) ? aside.add_param("in" + std::to_string(i), types[i]->dtype, types[i]->dims)
+                                          : aside.add_input("in" + std::to_string(i), types[i]->dtype, types[i]->dims);
     in.push_back(builder.wrap(RLX_TRY(std::move(leaf))));
   }
-  Outputs outputs = decompose(builder, args.info, in, args.attrs);
+  Outputs outputs = decompose(builder, info, in, attrs);
   RLX_TRY(builder.status());
+  return outputs;
+}
+
+Status infer_composite(InferArgs& args) {
+  Graph aside("", &args.graph.table(), &args.graph);
+  Builder builder(aside);
+  Outputs outputs = RLX_TRY(decompose_aside(builder, args.info, args.in, args.attrs));
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());

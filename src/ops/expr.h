@@ -88,6 +88,10 @@ class Builder {
 // The composite's decomposition in `builder`'s graph, the wide rule (semantics.md N7) applied around it.
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
 
+// The same in a graph of its own, on new inputs of these types; null: absent.
+Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<const ValueType* const> types,
+                                const Attrs& attrs);
+
 // Inference of every composite: its decomposition, built aside on inputs of the same types.
 Status infer_composite(InferArgs& args);
 Status infer_elementwise_region(InferArgs& args);

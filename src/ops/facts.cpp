@@ -62,9 +62,9 @@ static std::optional<Interval> range_of(const Tensor& tensor) {
 void facts_constant(FactArgs& args) {
   const Tensor& tensor = args.node.attrs.tensor("value");
   args.out.splat = splat_of(tensor);
-  if (!is_integer(tensor.dtype())) return;
+  if (!is_integer(tensor.dtype()) && tensor.dtype() != DType::kBool) return;
   if (auto range = range_of(tensor)) args.set(*range);
-  if (!dtypes::X.has(tensor.dtype())) return;
+  if (!dtypes::X.has(tensor.dtype()) && tensor.dtype() != DType::kBool) return;
   if (auto form = affine_of(tensor)) args.set(std::move(*form));
 }
 
@@ -113,6 +113,48 @@ void facts_mul(FactArgs& args) {
     Affine ranks{0, std::vector<Dim>(factor->steps.size(), Dim(0))};
     return args.set(*varying * factor->offset + ranks);
   }
+}
+
+// ---- comparisons: 1 where they hold ----
+
+// Of two numbers that are each the same everywhere.
+static void compares(FactArgs& args, Dim (*truth)(const Dim& a, const Dim& b)) {
+  if (args.type().dtype != DType::kBool || !args.in[0]->affine || !args.in[1]->affine) return;
+  const Affine &a = *args.in[0]->affine, &b = *args.in[1]->affine;
+  if (a.is_uniform() && b.is_uniform())
+    args.set(Affine{truth(a.offset, b.offset), std::vector<Dim>(args.type().rank(), Dim(0))});
+}
+
+void facts_eq(FactArgs& args) {
+  compares(args, is_equal);
+}
+void facts_ne(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return negated(is_equal(a, b)); });
+}
+void facts_lt(FactArgs& args) {
+  compares(args, is_less);
+}
+void facts_le(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return negated(is_less(b, a)); });
+}
+void facts_gt(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return is_less(b, a); });
+}
+void facts_ge(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return negated(is_less(a, b)); });
+}
+void facts_and(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return min(a, b); });
+}
+void facts_or(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return max(a, b); });
+}
+void facts_xor(FactArgs& args) {
+  compares(args, [](const Dim& a, const Dim& b) { return max(min(a, negated(b)), min(b, negated(a))); });
+}
+void facts_not(FactArgs& args) {
+  if (args.type().dtype == DType::kBool && args.in[0]->affine)
+    args.set(Affine{1, std::vector<Dim>(args.type().rank(), Dim(0))} - *args.in[0]->affine);
 }
 
 // ---- views ----

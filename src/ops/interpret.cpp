@@ -90,28 +90,39 @@ class Walk {
 
   // The branch decides the sizes of what it gives, so its results are taken as they come.
   Status run_if(uint32_t index, const Node& node) {
-    const Graph& branch = *node.attrs.graph(*value(node.in[0]).as<bool8>() ? "then" : "else");
+    bool takes = RLX_TRY(takes_then(node.attrs, Operand::of(value(node.in[0])), lookup()));
+    const Graph& branch = *node.attrs.graph(takes ? "then" : "else");
     std::vector<Tensor> given;
     for (size_t i = 1; i < node.in.size(); i++) given.push_back(value(node.in[i]));
     values_[index] = RLX_TRY(run_sub_graph(branch, given, lookup(), params_, options_));
     return bind_results(index, node);
   }
 
-  // Carries may come to other sizes than they began with.
-  Status run_while(uint32_t index, const Node& node) {
+  // Carries may come to other sizes than they began with, and only the trips themselves say how many there are.
+  Status run_loop(uint32_t index, const Node& node) {
     std::vector<Tensor> given;
     for (Value in : node.in) given.push_back(value(in));
     RunBody run = [this](const Graph& body, std::span<const Tensor> inputs) {
       return run_sub_graph(body, inputs, lookup(), params_, options_);
     };
-    std::vector<Tensor> results = RLX_TRY(while_trips(node.attrs, std::move(given), run));
-    results.resize(node.out.size());
-    values_[index] = std::move(results);
-    return bind_results(index, node);
+    int64_t most =
+        node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_steps(node.attrs, given, lookup()));
+    LoopRun done = RLX_TRY(rlx::run_loop(node.attrs, std::move(given), most, run));
+    values_[index] = done.carries;
+    RLX_TRY(bind_results(index, node));
+    for (size_t i = done.carries.size(); i < node.out.size(); i++) {
+      const ValueType& type = node.out[i];
+      if (auto* trips = type.dims[0].symbol_name()) RLX_TRY(bind_symbol(*trips, done.trips()));
+      Dims dims;
+      for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
+      values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
+      done.stack(node.attrs, i - done.carries.size(), values_[index].back().data());
+    }
+    return {};
   }
 
   Status bind_results(uint32_t index, const Node& node) {
-    for (size_t i = 0; i < node.out.size(); i++)
+    for (size_t i = 0; i < values_[index].size(); i++)
       for (size_t axis = 0; axis < node.out[i].rank(); axis++)
         if (const std::string* symbol = node.out[i].dims[axis].symbol_name())
           RLX_TRY(bind_symbol(*symbol, values_[index][i].dims()[axis]));
@@ -120,7 +131,7 @@ class Walk {
 
   Status run_primitive(uint32_t index, const Node& node) {
     if (node.op == Op::kIf) return run_if(index, node);
-    if (node.op == Op::kWhile && node.attrs.has("symbols")) return run_while(index, node);
+    if (node.op == Op::kWhile || node.op == Op::kScan) return run_loop(index, node);
     std::vector<Operand> in(std::max(node.in.size(), graph_.info(node).signature.in.size()));
     for (size_t i = 0; i < node.in.size(); i++)
       if (present(node.in[i])) in[i] = Operand::of(value(node.in[i]));

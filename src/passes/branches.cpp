@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An `if` whose condition is a constant becomes the nodes of the branch that it takes.
+// An `if` whose condition is known becomes the nodes of the branch that it takes.
 #include <algorithm>
+#include <optional>
 
 #include "passes/body_copy.h"
 #include "passes/pass.h"
@@ -8,12 +9,23 @@
 
 namespace rlx {
 
-// Sizes that the branch itself decides would have to be told apart from those around it; that is not tried.
-static const Graph* known_branch(const Graph& graph, const Node& node) {
-  if (node.op != Op::kIf || node.attrs.has("symbols")) return nullptr;
+// Whether the condition holds, where that is known now.
+static std::optional<bool> known_condition(const Graph& graph, const Node& node) {
+  if (node.attrs.has("when")) {
+    Interval when = graph.range(graph.resolved(node.attrs.dim("when")));
+    return when.lo == when.hi ? std::optional(when.lo != 0) : std::nullopt;
+  }
   const Tensor* condition = graph.constant(node.in[0]);
+  return condition ? std::optional(condition->as<uint8_t>()[0] != 0) : std::nullopt;
+}
+
+// Sizes that the branch itself decides would have to be told apart from those around it, and those that the `if` names
+// have users: neither is tried.
+static const Graph* known_branch(const Graph& graph, const Node& node) {
+  if (node.op != Op::kIf || node.attrs.has("symbols") || node.attrs.has("chosen")) return nullptr;
+  std::optional<bool> condition = known_condition(graph, node);
   if (!condition) return nullptr;
-  const Graph& branch = *node.attrs.graph(condition->as<uint8_t>()[0] ? "then" : "else");
+  const Graph& branch = *node.attrs.graph(*condition ? "then" : "else");
   return decided_sizes(branch).empty() ? &branch : nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/facts.h"
+#include "ops/expr.h"
 #include "passes/body_copy.h"
 #include "passes/pass.h"
 #include "passes/rebuild.h"
@@ -14,17 +15,19 @@ namespace rlx {
 
 namespace {
 
-bool cannot_fail(const OpInfo& info, const Node& node) {
-  if (!info.is(kPure) || info.is(kLeaf)) return false;
-  if (info.is(kElementwise) || info.is(kView)) return true;
-  switch (node.op) {
-    case Op::kMatmul:
-    case Op::kReduce:
-    case Op::kConcat:
-    case Op::kSoftmax:
-    case Op::kLinear: return true;
-    default: return false;
-  }
+// A composite has a result where all that its decomposition is made of has one.
+bool is_total(const Graph& graph, const Node& node) {
+  const OpInfo& info = graph.info(node);
+  if (!info.is(kPure)) return false;
+  if (info.primitive() || info.is(kElementwise)) return info.is(kElementwise) || info.is(kView) || info.is(kTotal);
+  std::vector<const ValueType*> in(std::max(node.in.size(), info.signature.in.size()), nullptr);
+  for (size_t i = 0; i < node.in.size(); i++)
+    if (present(node.in[i])) in[i] = &graph.type(node.in[i]);
+  Graph aside("", &graph.table(), &graph);
+  Builder builder(aside);
+  if (!decompose_aside(builder, info, in, node.attrs).ok()) return false;
+  return std::all_of(aside.nodes().begin(), aside.nodes().end(),
+                     [&](const Node& inner) { return aside.info(inner).is(kLeaf) || is_total(aside, inner); });
 }
 
 // The values of a body that move out: computed, the same at every trip, read by what stays.
@@ -41,10 +44,10 @@ class Invariants {
       if (!own.contains(name)) known.insert(name);
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
-      bool is_fixed = facts_.phase(i) != Phase::kResident && cannot_fail(body.info(node), node);
+      bool is_fixed = facts_.phase(i) != Phase::kResident && !node.in.empty();
       for (Value input : node.in) is_fixed &= !present(input) || fixed_[input.node] || facts_.is_resident(input);
       visit_symbols(node, [&](const std::string& name) { is_fixed &= known.contains(name); });
-      if (is_fixed && !node.in.empty()) fixed_[i] = moves_[i] = true;
+      if (is_fixed && is_total(body, node)) fixed_[i] = moves_[i] = true;
     }
     choose();
   }

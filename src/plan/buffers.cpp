@@ -46,7 +46,12 @@ Status Buffers::add_all() {
       uint32_t base = lowered_.phases[node] == Phase::kSized ? uint32_t{kSizedBase} : uint32_t{kArenaBase};
       if (int64_t output = output_of_[node][i]; output >= 0) base = plan_.output_base(static_cast<size_t>(output));
       std::string name = graph_.describe(node) + (i ? "." + std::to_string(i) : "");
-      int64_t bytes = RLX_TRY(sizes_.upper_bytes(graph_.type(value), name));
+      bool is_open = sizes_.is_open(graph_.type(value).dims);
+      int64_t bytes = is_open ? 0 : RLX_TRY(sizes_.upper_bytes(graph_.type(value), name));
+      if (is_open && output_of_[node][i] < 0) {
+        base = plan_.room_base(plan_.rooms.size());
+        sizes_.add_room(base, graph_.type(value));
+      }
       plan_.buffers.push_back({std::move(name), base, 0, bytes, UINT32_MAX, 0});
     }
   }

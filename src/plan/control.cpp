@@ -40,7 +40,8 @@ BodySizes sizes_of(const Graph& body, const Plan& around, const UpperSizes& uppe
     uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
     sizes.symbols.push_back(symbol);
     if (symbol == Plan::kNoSymbol) continue;
-    int64_t most = around.symbols[symbol].upper;
+    const PlanSymbol& it = around.symbols[symbol];
+    int64_t most = it.is_open ? Interval::kUnbounded : it.upper;
     sizes.upper.emplace_back(name, std::max(range.lo, std::min(range.hi, most)));
   }
   return sizes;
@@ -88,6 +89,20 @@ std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
 
 }  // namespace
 
+std::vector<JoinedSize> joined_sizes(const Node& node) {
+  std::vector<JoinedSize> found;
+  if (node.op != Op::kIf) return found;
+  const Graph &then = *node.attrs.graph("then"), &otherwise = *node.attrs.graph("else");
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+    for (size_t i = 0; i < node.out.size(); i++)
+      for (size_t axis = 0; axis < node.out[i].rank(); axis++)
+        if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && *name == symbol)
+          found.push_back({symbol, then.type(then.outputs()[i].value).dims[axis],
+                           otherwise.type(otherwise.outputs()[i].value).dims[axis], !in_run});
+  });
+  return found;
+}
+
 Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step) {
   const Node& node = lowered.graph.node(step.node);
   Control control;
@@ -102,17 +117,22 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   size_t carries = std::min(carry_count(node), node.out.size());
   std::vector<bool> stay = stay_in_place(*control.bodies.back().plan, carries);
   for (size_t i = 0; i < node.out.size(); i++) {
-    control.out_bytes.push_back(RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
+    bool is_open = sizes.is_open(node.out[i].dims);
+    control.out_bytes.push_back(is_open ? Control::kOpen
+                                        : RLX_TRY(sizes.upper_bytes(node.out[i], lowered.graph.describe(step.node))));
     if (i >= carries) continue;
-    control.spares.push_back(stay[i] ? Control::kStays : bytes);
-    if (!stay[i]) bytes += aligned(control.out_bytes[i]);
+    bool stays = !is_open && stay[i];
+    control.spares.push_back(stays ? Control::kStays : bytes);
+    if (!stays && !is_open) bytes += aligned(control.out_bytes[i]);
   }
-  for (uint32_t i = 0; i < node.out.size(); i++)
-    for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
-      if (const std::string* name = node.out[i].dims[axis].symbol_name())
-        if (uint32_t symbol = plan.symbol(*name); symbol != Plan::kNoSymbol)
-          control.decides.push_back({i, axis, symbol});
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+    for (uint32_t i = 0; i < node.out.size() && in_run; i++)
+      for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
+        if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && *name == symbol)
+          control.decides.push_back({i, axis, plan.symbol(symbol)});
+  });
   if (node.op == Op::kScan && node.attrs.has("length")) control.length = sizes.id(node.attrs.dim("length"));
+  if (node.op == Op::kIf && node.attrs.has("when")) control.when = sizes.id(node.attrs.dim("when"));
   step.scratch_bytes = static_cast<size_t>(bytes);
   step.control = static_cast<uint32_t>(plan.controls.size());
   plan.controls.push_back(std::move(control));

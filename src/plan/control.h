@@ -24,6 +24,14 @@ inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
 }
 
+// A size of an `if` whose branches differ in it, and what it is in each.
+struct JoinedSize {
+  std::string symbol;
+  Dim then, otherwise;
+  bool is_chosen;  // by sizes, not in the run
+};
+std::vector<JoinedSize> joined_sizes(const Node& node);
+
 // Plans the bodies of a step and adds it to the plan's list; its scratch is theirs. The operands are set.
 Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
 

@@ -24,15 +24,28 @@ uint32_t Plan::known_at(const Dim& dim) const {
   return last;
 }
 
+uint32_t Plan::known_at(std::span<const SizeId> dims) const {
+  uint32_t last = PlanSymbol::kGiven;
+  for (SizeId id : dims) {
+    uint32_t at = known_at(sizes[id]);
+    if (at != PlanSymbol::kGiven) last = last == PlanSymbol::kGiven ? at : std::max(last, at);
+  }
+  return last;
+}
+
 static Status set_slots(Plan& plan, SizeTable& sizes) {
   const Graph& graph = plan.graph();
   auto slot = [&](const ValueType& type, const std::string& name) -> Result<PlanSlot> {
-    return PlanSlot{sizes.ids(type.dims), sizes.upper(type.dims), RLX_TRY(sizes.upper_bytes(type, name))};
+    bool is_open = sizes.is_open(type.dims);
+    int64_t bytes = is_open ? 0 : RLX_TRY(sizes.upper_bytes(type, name));
+    return PlanSlot{sizes.ids(type.dims), sizes.upper(type.dims), bytes, is_open};
   };
   for (uint32_t node : graph.inputs())
     plan.inputs.push_back(RLX_TRY(slot(graph.node(node).out[0], graph.leaf_name(node))));
   for (const GraphOutput& output : graph.outputs())
     plan.outputs.push_back(RLX_TRY(slot(graph.type(output.value), output.name)));
+  for (size_t i = 0; i < plan.outputs.size(); i++)
+    if (plan.outputs[i].is_open) sizes.add_room(plan.output_base(i), graph.type(graph.outputs()[i].value));
   return {};
 }
 

@@ -61,7 +61,7 @@ std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelO
 using SizeId = uint32_t;  // into Plan::sizes
 
 // Where a run finds bytes: the arena, the region of values that depend on sizes only, then one base per input slot,
-// output slot and resident value.
+// output slot, resident value and room.
 enum BaseIndex : uint32_t { kArenaBase = 0, kSizedBase = 1, kFirstSlotBase = 2 };
 
 // One operand of a step. Dims are of now: SizeIds. A dense one is row-major; else `strides` count elements.
@@ -89,6 +89,14 @@ struct Step {
   static constexpr uint32_t kNoControl = UINT32_MAX;
 };
 
+// Memory outside the arena, of a buffer or output whose largest size is not known before a run: it grows.
+struct Room {
+  uint32_t base = 0;
+  DType dtype = DType::kNone;
+  SmallVector<SizeId, kMaxRank> dims;
+  uint32_t known = 0;  // known_at of its dims
+};
+
 struct PlanBuffer {
   std::string name;  // of the value, for reports
   uint32_t base = 0;
@@ -102,6 +110,7 @@ struct PlanSymbol {
   std::string name;
   Interval range;             // declared
   int64_t upper;              // planned
+  bool is_open = false;       // nothing bounds it: what it sizes lies in rooms
   uint32_t made_by = kGiven;  // the step before which the run learns it; kGiven: known before the run
   bool is_fresh() const { return made_by != kGiven; }
 };
@@ -109,10 +118,18 @@ struct PlanSymbol {
 struct PlanSlot {
   SmallVector<SizeId, kMaxRank> dims;
   Dims upper;
-  int64_t bytes = 0;  // at the upper sizes
+  int64_t bytes = 0;     // at the upper sizes
+  bool is_open = false;  // no upper size is known: it lies in a room
 };
 
+// Interval::kUnbounded says of a size that it is open.
 using UpperSizes = std::vector<std::pair<std::string, int64_t>>;
+
+// A size that follows from others: that of one of two values, as a condition on sizes says.
+struct ChosenSize {
+  uint32_t symbol;
+  Dim when, then, otherwise;
+};
 
 // A size that an input or output of a step of control flow carries: the dim of an axis is a symbol.
 struct CarriedSize {
@@ -131,14 +148,16 @@ struct PlanBody {
 // What a step of control flow has beside its operands. Offsets are in its scratch, which begins with the arena that its
 // bodies share.
 struct Control {
-  static constexpr int64_t kStays = -1;
+  static constexpr int64_t kStays = -1, kOpen = -1;
+  static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
   std::vector<PlanBody> bodies;      // in the order of body_attrs
   std::vector<int64_t> spares;       // by carry: where every other trip writes it; kStays: always where the result lies
-  std::vector<int64_t> out_bytes;    // by output, at the upper sizes
+  std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
   std::vector<CarriedSize> decides;  // sizes of the plan that its outputs may set
   int64_t flag_offset = 0;           // of the condition's value
   SizeId length = 0;                 // of a scan without xs
+  SizeId when = kByData;             // of an `if` that sizes decide: 0 where `else` runs
 };
 
 struct Plan {
@@ -151,6 +170,8 @@ struct Plan {
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
   std::vector<PlanBuffer> buffers;
+  std::vector<Room> rooms;
+  std::vector<ChosenSize> chosen;  // each after those that it names
   std::vector<PlanSlot> inputs, outputs;
   std::vector<Control> controls;      // in the order of their steps
   bool is_body = false;               // its slots move from trip to trip
@@ -160,11 +181,13 @@ struct Plan {
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol
   // The last step before which a symbol of this dim becomes known in the run; kGiven where all are known before it.
   uint32_t known_at(const Dim& dim) const;
+  uint32_t known_at(std::span<const SizeId> dims) const;
   const Graph& graph() const { return lowered->graph; }
   uint32_t input_base(size_t slot) const { return kFirstSlotBase + static_cast<uint32_t>(slot); }
   uint32_t output_base(size_t slot) const { return input_base(inputs.size() + slot); }
   uint32_t resident_base(size_t index) const { return output_base(outputs.size() + index); }
-  size_t base_count() const { return resident_base(lowered->residents.size()); }
+  uint32_t room_base(size_t index) const { return resident_base(lowered->residents.size()) + uint32_t(index); }
+  size_t base_count() const { return room_base(rooms.size()); }
 };
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.

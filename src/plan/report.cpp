@@ -13,7 +13,8 @@ static std::string base_text(const Plan& plan, uint32_t base) {
   if (base == kSizedBase) return "sized";
   if (base < plan.output_base(0)) return "input." + std::to_string(base - plan.input_base(0));
   if (base < plan.resident_base(0)) return "output." + std::to_string(base - plan.output_base(0));
-  return "resident." + std::to_string(base - plan.resident_base(0));
+  if (base < plan.room_base(0)) return "resident." + std::to_string(base - plan.resident_base(0));
+  return "room." + std::to_string(base - plan.room_base(0));
 }
 
 static std::string access_text(const Plan& plan, const Access& access) {
@@ -48,7 +49,7 @@ static void add_bodies(const Plan& plan, const Step& step, std::string& text) {
 std::string plan_text(const Plan& plan) {
   std::string text;
   for (const PlanSymbol& symbol : plan.symbols)
-    text += "; size " + symbol.name + " <= " + std::to_string(symbol.upper) + "\n";
+    text += "; size " + symbol.name + (symbol.is_open ? "" : " <= " + std::to_string(symbol.upper)) + "\n";
   text += format("; arena {}, sized {}\n", plan.arena_bytes, plan.sized_bytes);
   for (size_t i = 0; i < plan.steps.size(); i++) {
     const Step& step = plan.steps[i];
@@ -107,7 +108,7 @@ std::string memory_json(const Plan& plan) {
   write_residents(json, plan);
   json.key("buffers").begin_array();
   for (const PlanBuffer& buffer : plan.buffers) {
-    if (buffer.base != kArenaBase && buffer.base != kSizedBase) continue;
+    if (buffer.base >= kFirstSlotBase && buffer.base < plan.room_base(0)) continue;
     json.begin_object()
         .member("value", std::string_view(buffer.name))
         .member("region", std::string_view(base_text(plan, buffer.base)))

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/control.h"
+
 namespace rlx {
 
 using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
@@ -15,9 +17,9 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
                                     " finds in its data, is also that of " + other)
         .with("value", symbol);
   };
-  for (const auto& [symbol, node] : fresh)
-    if (auto [found, is_new] = made_by.emplace(symbol, node); !is_new && found->second != node)
-      return refuse(symbol, graph.describe(node));
+  for (const DecidedSize& size : fresh)
+    if (auto [found, is_new] = made_by.emplace(size.symbol, size.node); !is_new && found->second != size.node)
+      return refuse(size.symbol, graph.describe(size.node));
   if (fresh.empty()) return {};
   for (uint32_t input : graph.inputs())
     for (const Dim& dim : graph.node(input).out[0].dims) {
@@ -30,16 +32,6 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
-// Sizes that a body declares, as those around it, and does not use: nobody plans them.
-static std::set<std::string> used_symbols(const Graph& graph) {
-  std::set<std::string> used;
-  auto use = [&](const std::string& symbol) { used.insert(symbol); };
-  for (const Node& node : graph.nodes()) visit_symbols(node, use);
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
-  return used;
-}
-
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
   std::vector<DecidedSize> fresh = decided_sizes(graph);
@@ -47,14 +39,15 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   RLX_TRY(check_sources(graph, fresh, made_by));
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
-  std::string open;
-  std::set<std::string> used = plan_.is_body ? used_symbols(graph) : std::set<std::string>();
+  std::string missing;
   for (const auto& [name, range] : graph.symbols()) {
     int64_t size = range.hi;
-    if (auto maker = made_by.find(name); maker != made_by.end()) size = most_of(graph.node(maker->second), size);
+    auto maker = made_by.find(name);
+    if (maker != made_by.end()) size = most_of(name, graph.node(maker->second), size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
-    if (plan_.is_body && size >= Interval::kUnbounded && !used.contains(name)) size = range.lo;
-    if (size >= Interval::kUnbounded) open += (open.empty() ? "'" : ", '") + name + "'";
+    bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
+    if (is_open) size = std::max(kLargestSymbol, range.lo);
+    if (size >= Interval::kUnbounded) missing += (missing.empty() ? "'" : ", '") + name + "'";
     if (size < range.lo || size > range.hi)
       return Status(Code::kRange,
                     format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
@@ -65,17 +58,54 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
                            kLargestSymbol))
           .with("value", name);
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
-    plan_.symbols.push_back({name, range, size});
+    plan_.symbols.push_back({name, range, size, is_open});
   }
-  if (!open.empty())
-    return Status(Code::kShape, "no upper size for " + open + ": set dims.<symbol>, or declare a maximum");
+  if (!missing.empty())
+    return Status(Code::kShape, "no upper size for " + missing + ": set dims.<symbol>, or declare a maximum");
+  for (const auto& [name, index] : made_by)
+    for (const JoinedSize& size : joined_sizes(graph.node(index)))
+      if (size.is_chosen && size.symbol == name)
+        plan_.chosen.push_back({plan_.symbol(name), graph.node(index).attrs.dim("when"), size.then, size.otherwise});
+  std::sort(plan_.chosen.begin(), plan_.chosen.end(), [](auto& a, auto& b) { return a.symbol < b.symbol; });
+  auto is_same = [](const ChosenSize& a, const ChosenSize& b) { return a.symbol == b.symbol; };
+  plan_.chosen.erase(std::unique(plan_.chosen.begin(), plan_.chosen.end(), is_same), plan_.chosen.end());
   return {};
 }
 
-// What a fresh symbol is planned at: its node's `max` at the upper sizes, where that says more than its range.
-int64_t SizeTable::most_of(const Node& node, int64_t declared) const {
-  if (node.op != Op::kDynamicIota || !node.attrs.has("max")) return declared;
-  return std::min(declared, range(node.attrs.dim("max")).hi);
+// What a symbol that a node decides is planned at: as much as the sizes that decide it allow at their upper ones, where
+// that says more than its range.
+int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t declared) const {
+  if (node.op == Op::kDynamicIota && node.attrs.has("max"))
+    return std::min(declared, open_range(node.attrs.dim("max")).hi);
+  for (const JoinedSize& size : joined_sizes(node))
+    if (size.symbol == symbol)
+      return std::min(declared, std::max(open_range(size.then, node.attrs.graph("then").get()).hi,
+                                         open_range(size.otherwise, node.attrs.graph("else").get()).hi));
+  return declared;
+}
+
+// Where an open size has no bound. One that `branch` decides itself goes by its declared range.
+Interval SizeTable::open_range(const Dim& dim, const Graph* branch) const {
+  std::set<std::string, std::less<>> own;
+  if (branch)
+    for (DecidedSize& size : decided_sizes(*branch)) own.insert(std::move(size.symbol));
+  return range_of(dim, [&](std::string_view name) -> Interval {
+    if (own.contains(name)) return branch->symbol_range(name);
+    uint32_t symbol = plan_.symbol(name);
+    if (symbol == Plan::kNoSymbol) return {};
+    const PlanSymbol& it = plan_.symbols[symbol];
+    return {it.range.lo, it.is_open ? Interval::kUnbounded : it.upper};
+  });
+}
+
+bool SizeTable::is_open(std::span<const Dim> dims) const {
+  return std::any_of(dims.begin(), dims.end(), [this](const Dim& dim) {
+    return !dim.is_literal() && open_range(dim).hi >= Interval::kUnbounded;
+  });
+}
+
+void SizeTable::add_room(uint32_t base, const ValueType& type) {
+  plan_.rooms.push_back({base, type.dtype, ids(type.dims)});
 }
 
 Interval SizeTable::range(const Dim& dim) const {

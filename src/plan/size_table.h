@@ -13,20 +13,24 @@ class SizeTable {
  public:
   explicit SizeTable(Plan& plan) : plan_(plan) {}
 
-  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none.
+  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. One that the run finds may
+  // be open.
   Status set_symbols(const UpperSizes& upper);
 
   SizeId id(const Dim& dim);
   SmallVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
   Interval range(const Dim& dim) const;  // up to the upper sizes
   Dims upper(std::span<const Dim> dims) const;
+  bool is_open(std::span<const Dim> dims) const;  // one of them has no upper size
   Result<int64_t> upper_bytes(const ValueType& type, std::string_view name) const;
+  void add_room(uint32_t base, const ValueType& type);
 
  private:
   struct DimHash {
     size_t operator()(const Dim& dim) const { return dim.hash(); }
   };
-  int64_t most_of(const Node& node, int64_t declared) const;
+  int64_t most_of(const std::string& symbol, const Node& node, int64_t declared) const;
+  Interval open_range(const Dim& dim, const Graph* branch = nullptr) const;
 
   Plan& plan_;
   std::unordered_map<Dim, SizeId, DimHash> ids_;

@@ -15,8 +15,10 @@ Status Steps::add_all() {
       if (lowered_.phases[node] == phase) RLX_TRY(add(node));
   }
   add_output_copies();
-  for (const auto& [name, node] : decided_sizes(graph_))
-    if (uint32_t symbol = plan_.symbol(name); symbol != Plan::kNoSymbol) plan_.symbols[symbol].made_by = step_of_[node];
+  for (const DecidedSize& size : decided_sizes(graph_))
+    if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
+      plan_.symbols[symbol].made_by = step_of_[size.node];
+  for (Room& room : plan_.rooms) room.known = plan_.known_at(room.dims);
   for (const Guard& guard : graph_.guards()) {
     uint32_t a = plan_.known_at(guard.a), b = plan_.known_at(guard.b);
     bool given = a == PlanSymbol::kGiven || b == PlanSymbol::kGiven;
@@ -78,6 +80,9 @@ Status Steps::add(uint32_t index) {
   }
   for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
   if (step.kernel && step.kernel->scratch) {
+    for (const ValueType& type : node.out)
+      if (sizes_.is_open(type.dims))
+        return Status(Code::kUnsupported, graph_.describe(index) + " needs memory of a size that only the run knows");
     std::vector<Dims> upper;
     for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
     upper.resize(step.in.size());

@@ -18,11 +18,12 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   for (size_t i = 0; i < plan.inputs.size(); i++) exec->inputs_[i].capacity = static_cast<size_t>(plan.inputs[i].bytes);
   for (size_t i = 0; i < plan.outputs.size(); i++)
     exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
+  exec->rooms_.resize(plan.outputs.size());
   exec->wanted_.assign(plan.outputs.size(), true);
   exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
   exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
-  exec->frame_ = RLX_TRY(Frame::make(program->compiled()));
+  exec->frame_ = RLX_TRY(Frame::make(program->compiled(), host));
   exec->program_ = std::move(program);
   exec->frame_->place(kArenaBase, exec->arena_.data());
   exec->frame_->place(kSizedBase, exec->sized_.data());
@@ -171,7 +172,7 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   Port& port = ports(kind)[slot];
   if (port.bound) return port.bound;
   if (sizes_dirty_) RLX_TRY(resolve_sizes());
-  if (!port.lent) RLX_TRY(make_memory(port.own, port.capacity));
+  if (!port.lent) RLX_TRY(has_room(kind, slot) ? show_room(slot) : make_memory(port.own, port.capacity));
   return Tensor::over(slot_of(kind, slot).type.dtype, dims_now(kind, slot), port.lent ? port.lent : port.own);
 }
 
@@ -239,6 +240,10 @@ Status Exec::exchange_links() {
       return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
           .with("value", slot_of(SlotKind::kInput, link.input).name);
     Dims made = dims_now(SlotKind::kOutput, link.output);
+    if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
+      RLX_TRY(show_room(link.output));
+      rooms_[link.output] = {};  // the input has it now
+    }
     std::swap(from.bound, to.bound);
     std::swap(from.lent, to.lent);
     std::swap(from.use, to.use);
@@ -287,8 +292,12 @@ Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
 
 // Memory that a run is to write and that was handed out and frozen belongs to whoever froze it.
 Status Exec::renew_frozen_memory() {
-  for (Port& port : outputs_)
-    if (port.own && !port.own->is_writable()) port.own = nullptr, places_dirty_ = true;
+  for (size_t i = 0; i < outputs_.size(); i++) {
+    Port& port = outputs_[i];
+    if (!port.own || port.own->is_writable()) continue;
+    port.own = nullptr, places_dirty_ = true;
+    rooms_[i] = {};
+  }
   for (const Link& link : links_)
     if (Port& port = inputs_[link.input]; port.own && !port.own->is_writable()) {
       RLX_TRY(grow(port.own, port.capacity));
@@ -334,6 +343,11 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
 Status Exec::place_slot(SlotKind kind, size_t slot) {
   Port& port = ports(kind)[slot];
   RLX_TRY(check_memory(kind, slot));
+  if (has_room(kind, slot)) {
+    has_rooms_ = true;
+    frame_->set_room(slot, &rooms_[slot]);
+    return {};
+  }
   if (!port.given()) RLX_TRY(make_memory(port.own, port.capacity));
   if (port.is_staged) RLX_TRY(make_memory(port.stage, port.capacity));
   has_staging_ |= port.is_staged;
@@ -360,6 +374,45 @@ Status Exec::prepare() {
   return {};
 }
 
+// ---- outputs that may come to any size ----
+
+bool Exec::has_room(SlotKind kind, size_t slot) const {
+  return kind == SlotKind::kOutput && planned(kind, slot).is_open;
+}
+
+int64_t Exec::bytes_now(size_t output) const {
+  Dims dims = dims_now(SlotKind::kOutput, output);
+  int64_t count = element_count(std::span<const int64_t>(dims)).value_or(0);
+  return byte_size(slot_of(SlotKind::kOutput, output).type.dtype, count).value_or(0);
+}
+
+// The room as the slot's own memory.
+Status Exec::show_room(size_t output) {
+  GrowingMemory& room = rooms_[output];
+  RLX_TRY(room.reserve(program_->env()->host(), std::max<int64_t>(bytes_now(output), 1)));
+  std::shared_ptr<Storage>& own = outputs_[output].own;
+  auto capacity = static_cast<size_t>(room.capacity());
+  if (!own || own->host() != room.data())
+    own = std::make_shared<Storage>(host_buffer(room.share(), capacity), 0, capacity);
+  return {};
+}
+
+// They are not made in the caller's memory, as it may turn out to be too small.
+Status Exec::empty_rooms() {
+  for (size_t i = 0; i < outputs_.size(); i++) {
+    const Port& port = outputs_[i];
+    if (!has_room(SlotKind::kOutput, i) || !port.given() || !wanted_[i]) continue;
+    auto bytes = static_cast<size_t>(bytes_now(i));
+    const std::string& name = slot_of(SlotKind::kOutput, i).name;
+    if (bytes > port.given()->bytes())
+      return Status(Code::kRange,
+                    format("the output '{}' has come to {} bytes, {} are bound", name, bytes, port.given()->bytes()))
+          .with("value", name);
+    if (bytes) std::memcpy(port.given()->host(), rooms_[i].data(), bytes);
+  }
+  return {};
+}
+
 // ---- a run ----
 
 Status Exec::stage_inputs() {
@@ -377,7 +430,7 @@ Status Exec::stage_inputs() {
 Status Exec::stage_outputs() {
   for (size_t i = 0; i < outputs_.size(); i++) {
     const Port& port = outputs_[i];
-    if (!port.is_staged || !wanted_[i]) continue;
+    if (!port.is_staged || !wanted_[i] || has_room(SlotKind::kOutput, i)) continue;
     DType dtype = slot_of(SlotKind::kOutput, i).type.dtype;
     int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kOutput, i))).value_or(0);
     convert_elements(dtype, port.stage->host(), dtype, port.given()->host(), count);
@@ -391,6 +444,7 @@ Status Exec::run() {
   if (has_staging_) RLX_TRY(stage_inputs());
   RLX_TRY(frame_->run({&cancel_, program_->source().options.threads}));
   if (has_staging_) RLX_TRY(stage_outputs());
+  if (has_rooms_) RLX_TRY(empty_rooms());
   for (Link& link : links_) link.is_armed = true;
   return {};
 }

@@ -89,6 +89,10 @@ class Exec {
   Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);
   Status grow(std::shared_ptr<Storage>& storage, size_t capacity);
   Status renew_frozen_memory();
+  bool has_room(SlotKind kind, size_t slot) const;
+  int64_t bytes_now(size_t output) const;
+  Status show_room(size_t output);
+  Status empty_rooms();
   Status prepare();
   Status stage_inputs();
   Status stage_outputs();
@@ -100,13 +104,14 @@ class Exec {
     bool is_armed = false;  // a run has made the output since
   };
   std::vector<Link> links_;
-  std::vector<bool> wanted_;  // by output
+  std::vector<bool> wanted_;          // by output
+  std::vector<GrowingMemory> rooms_;  // by output: where one without an upper size is made
   HostMemory arena_, sized_;
   std::unique_ptr<Frame> frame_;
   std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
   std::shared_ptr<const ParamSet> params_;
   uint64_t params_version_ = 0;
-  bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false;
+  bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false, has_rooms_ = false;
 
   std::atomic<bool> cancel_{false};
 };

@@ -18,32 +18,37 @@ Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device, s
   return std::unique_ptr<const CompiledPlan>(std::move(made));
 }
 
-Frame::Frame(const CompiledPlan& compiled)
+Frame::Frame(const CompiledPlan& compiled, std::shared_ptr<Host> host)
     : compiled_(compiled),
       plan_(*compiled.plan),
+      host_(std::move(host)),
       bases_(plan_.base_count()),
       is_changed_(plan_.base_count(), 0),
       sizes_(plan_),
       wanted_(plan_.symbols.size(), SizeState::kUnknown) {
   changed_bases_.reserve(plan_.base_count());
-  for (const PlanSlot& output : plan_.outputs) {
-    uint32_t known = PlanSymbol::kGiven;
-    for (SizeId id : output.dims) {
-      uint32_t at = plan_.known_at(plan_.sizes[id]);
-      if (at != PlanSymbol::kGiven) known = known == PlanSymbol::kGiven ? at : std::max(known, at);
-    }
-    known_.push_back(known);
+  for (const PlanSlot& output : plan_.outputs) known_.push_back(plan_.known_at(output.dims));
+  for (const Room& room : plan_.rooms) {
+    bool is_own = room.base >= plan_.room_base(0);
+    own_rooms_.push_back(is_own ? std::make_unique<GrowingMemory>() : nullptr);
+    rooms_.push_back(own_rooms_.back().get());
   }
+  moved_rooms_.reserve(plan_.rooms.size());
 }
 
 Frame::~Frame() = default;
 
-Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
-  std::unique_ptr<Frame> frame(new Frame(compiled));
+Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled, const std::shared_ptr<Host>& host) {
+  std::unique_ptr<Frame> frame(new Frame(compiled, host));
+  for (size_t i = 0; i < frame->rooms_.size(); i++)  // so that every base is an address
+    if (GrowingMemory* room = frame->rooms_[i]) {
+      RLX_TRY(room->reserve(host, kMemoryAlignment));
+      frame->place(compiled.plan->rooms[i].base, room->data());
+    }
   frame->state_ = RLX_TRY(compiled.executable->make_state());
   for (size_t i = 0; i < compiled.bodies.size(); i++) {
     std::vector<std::unique_ptr<Frame>> bodies;
-    for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body)));
+    for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body, host)));
     frame->loops_.push_back(std::make_unique<Loop>(*frame, compiled.plan->controls[i], std::move(bodies)));
   }
   return frame;
@@ -60,13 +65,53 @@ std::byte* Frame::address(const Access& access) const {
   return bases_[access.base].host + access.offset + sizes_.values()[access.shift] * element_bytes(access.dtype);
 }
 
+// ---- rooms ----
+
+static int64_t bytes_now(DType dtype, std::span<const SizeId> dims, std::span<const int64_t> sizes) {
+  Dims now;
+  for (SizeId id : dims) now.push_back(sizes[id]);
+  return byte_size(dtype, element_count(std::span<const int64_t>(now)).value_or(0)).value_or(0);
+}
+
+GrowingMemory* Frame::room_of(uint32_t base) {
+  for (size_t i = 0; i < rooms_.size(); i++)
+    if (plan_.rooms[i].base == base) return rooms_[i];
+  return nullptr;
+}
+
+void Frame::set_room(size_t output, GrowingMemory* memory) {
+  for (size_t i = 0; i < rooms_.size(); i++)
+    if (plan_.rooms[i].base == plan_.output_base(output)) rooms_[i] = memory;
+}
+
+Status Frame::make_rooms(uint32_t known) {
+  moved_rooms_.clear();
+  for (size_t i = 0; i < rooms_.size(); i++) {
+    const Room& room = plan_.rooms[i];
+    if (room.known != known || !rooms_[i]) continue;
+    RLX_TRY(rooms_[i]->reserve(host_, bytes_now(room.dtype, room.dims, sizes_.values())));
+    if (bases_[room.base].host == rooms_[i]->data()) continue;
+    place(room.base, rooms_[i]->data());
+    moved_rooms_.push_back(room.base);
+  }
+  return {};
+}
+
+Status Frame::learn(uint32_t step) {
+  RLX_TRY(check_outputs(step));
+  return make_rooms(step);
+}
+
+// ---- a run ----
+
 Status Frame::run(const RunScope& scope) {
-  auto set_size = [this](uint32_t symbol, int64_t size) -> Result<std::span<const SizeId>> {
+  auto set_size = [this](uint32_t symbol, int64_t size) -> Result<Changes> {
     sizes_.forget_changes();
     RLX_TRY(sizes_.set_fresh(plan_, symbol, size));
-    RLX_TRY(check_outputs(plan_.symbols[symbol].made_by));
-    return sizes_.changed();
+    RLX_TRY(learn(plan_.symbols[symbol].made_by));
+    return changes();
   };
+  if (!rooms_.empty()) RLX_TRY(make_rooms(PlanSymbol::kGiven));
   auto run_control = [&](const Step& step) { return loops_[step.control]->run(scope); };
   SetSize sink(set_size);
   RunControl control(run_control);
@@ -136,13 +181,14 @@ Dims Frame::output_dims(size_t output) const {
 
 Status Frame::check_outputs(uint32_t known) const {
   for (size_t i = 0; i < limits_.size(); i++) {
-    if (known_[i] != known || plan_.outputs[i].bytes <= limits_[i]) continue;
+    bool is_small = limits_[i] >= 0 && (plan_.outputs[i].is_open || plan_.outputs[i].bytes > limits_[i]);
+    if (known_[i] != known || !is_small) continue;
     DType dtype = plan_.graph().type(plan_.graph().outputs()[i].value).dtype;
-    Dims dims = output_dims(i);
-    int64_t bytes = byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0)).value_or(0);
+    int64_t bytes = bytes_now(dtype, plan_.outputs[i].dims, sizes_.values());
     if (bytes > limits_[i])
-      return Status(Code::kRange, format("the output '{}' is {}: it needs {} bytes, {} are planned",
-                                         plan_.graph().outputs()[i].name, type_text(dtype, dims), bytes, limits_[i]));
+      return Status(Code::kRange,
+                    format("the output '{}' is {}: it needs {} bytes, there are {}", plan_.graph().outputs()[i].name,
+                           type_text(dtype, output_dims(i)), bytes, limits_[i]));
   }
   return {};
 }

@@ -26,23 +26,22 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
       out_(node_.out.size()),
       in_dims_(node_.in.size()),
       dims_(node_.out.size()),
-      slice_bytes_(node_.in.size() + node_.out.size()),
-      next_(carries_) {
-  // The condition of a `while` gives a flag; all other bodies give the outputs.
+      row_bytes_(node_.in.size() + node_.out.size()),
+      rooms_(node_.out.size()),
+      spares_(carries_),
+      asides_(node_.out.size()) {
+  // The condition of a `while` gives a flag; the outputs of other bodies are results, or rows of them.
+  size_t results = node_.op == Op::kIf ? out_.size() : carries_;
   for (size_t i = node_.op == Op::kWhile ? 1 : 0; i < bodies_.size(); i++)
-    bodies_[i]->limit_outputs(std::span(control_.out_bytes).first(node_.op == Op::kScan ? carries_ : out_.size()));
+    bodies_[i]->limit_outputs(std::span(control_.out_bytes).first(results));
 }
 
-Result<std::span<const SizeId>> Loop::run(const RunScope& scope) {
+Result<Changes> Loop::run(const RunScope& scope) {
   RLX_TRY(begin());
-  switch (node_.op) {
-    case Op::kIf: RLX_TRY(run_if(scope)); break;
-    case Op::kWhile: RLX_TRY(run_while(scope)); break;
-    default: RLX_TRY(run_scan(scope));
-  }
-  if (control_.decides.empty()) return std::span<const SizeId>();
-  RLX_TRY(tell_sizes());
-  return around_.sizes().changed();
+  RLX_TRY(node_.op == Op::kIf ? run_if(scope) : run_trips(scope));
+  if (!control_.decides.empty()) RLX_TRY(tell_sizes());
+  RLX_TRY(copy_out());
+  return control_.decides.empty() ? Changes() : around_.changes();
 }
 
 Status Loop::begin() {
@@ -58,6 +57,10 @@ Status Loop::begin() {
   for (size_t i = 0; i < out_.size(); i++) {
     out_[i] = around_.address(step_.out[i]);
     dims_of(step_.out[i], dims_[i]);
+    rooms_[i] = nullptr;
+    if (!is_open(i)) continue;
+    rooms_[i] = around_.room_of(step_.out[i].base);
+    if (!rooms_[i]) rooms_[i] = &asides_[i];  // what is around it has bounds, so it is checked before it goes there
   }
   for (size_t i = 0; i < bodies_.size(); i++) RLX_TRY(bodies_[i]->enter(around_, step_, control_.bodies[i]));
   return {};
@@ -71,11 +74,26 @@ Status Loop::prepare(size_t index) {
   return body.settle();
 }
 
+// Where the body's output goes: to a room, which grows, or to memory of fixed size.
+Status Loop::place(Frame& body, size_t output, GrowingMemory* room, std::byte* fixed) {
+  body.set_room(output, room);
+  if (room) {
+    if (body.plan().outputs[output].is_open) return {};  // it places the output itself, when it knows the size
+    RLX_TRY(room->reserve(around_.host(), body.plan().outputs[output].bytes));
+    fixed = room->data();
+  }
+  body.place(body.plan().output_base(output), fixed);
+  return {};
+}
+
 Status Loop::run_if(const RunScope& scope) {
-  size_t index = *reinterpret_cast<const uint8_t*>(in_[0]) ? 0 : 1;
+  bool is_decided = control_.when != Control::kByData;
+  bool takes =
+      is_decided ? around_.sizes().values()[control_.when] != 0 : *reinterpret_cast<const uint8_t*>(in_[0]) != 0;
+  size_t index = takes ? 0 : 1;
   Frame& branch = *bodies_[index];
   RLX_TRY(prepare(index));
-  for (size_t i = 0; i < out_.size(); i++) branch.place(branch.plan().output_base(i), out_[i]);
+  for (size_t i = 0; i < out_.size(); i++) RLX_TRY(place(branch, i, rooms_[i], out_[i]));
   RLX_TRY(branch.run(scope));
   for (size_t i = 0; i < out_.size(); i++) dims_[i] = branch.output_dims(i);
   return {};
@@ -83,83 +101,103 @@ Status Loop::run_if(const RunScope& scope) {
 
 // ---- loops ----
 
-std::byte* Loop::target(size_t carry, bool odd) const {
-  if (!odd || control_.spares[carry] == Control::kStays) return out_[carry];
-  return around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry];
+// A carry goes to the result and to a spare place in turn.
+Status Loop::place_carry(size_t carry) {
+  if (is_open(carry)) return place(*bodies_.back(), carry, odd_ ? &spares_[carry] : rooms_[carry], nullptr);
+  bool is_spare = odd_ && control_.spares[carry] != Control::kStays;
+  return place(*bodies_.back(), carry, nullptr,
+               is_spare ? around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
 }
 
-// One trip of the body that gives the carries; other outputs are placed by the caller.
-Status Loop::trip(size_t index, const RunScope& scope) {
-  if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
-  Frame& body = *bodies_[index];
-  RLX_TRY(prepare(index));
-  for (size_t i = 0; i < carries_; i++) {
-    next_[i] = target(i, odd_);
-    body.place(body.plan().output_base(i), next_[i]);
+// Row `at` of what is stacked; the number of trips may only come to be known.
+Status Loop::place_row(size_t output, int64_t at) {
+  int64_t row = row_bytes_[in_.size() + output];
+  if (is_open(output)) {
+    if (node_.op == Op::kWhile) RLX_TRY(rooms_[output]->reserve(around_.host(), (at + 1) * row, at * row));
+    return place(*bodies_.back(), output, nullptr, rooms_[output]->data() + at * row);
   }
+  if ((at + 1) * row > control_.out_bytes[output])
+    return Status(Code::kRange, format("trip {} of {}: its rows have {} bytes, {} are planned for all", at + 1,
+                                       around_.plan().graph().describe(step_.node), row, control_.out_bytes[output]));
+  return place(*bodies_.back(), output, nullptr, out_[output] + at * row);
+}
+
+Status Loop::trip(int64_t at, const RunScope& scope) {
+  if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
+  size_t index = bodies_.size() - 1;
+  Frame& body = *bodies_[index];
+  for (size_t i = carries_; i < carries_ + xs_; i++) in_[i] = around_.address(step_.in[i]) + at * row_bytes_[i];
+  RLX_TRY(prepare(index));
+  for (size_t i = 0; i < carries_; i++) RLX_TRY(place_carry(i));
+  for (size_t i = carries_; i < out_.size(); i++) RLX_TRY(place_row(i, at));
   RLX_TRY(body.run(scope));
   bool carries_sizes = !control_.bodies[index].carried.empty();
   for (size_t i = 0; i < carries_; i++) {
-    in_[i] = next_[i];
+    in_[i] = body.region(body.plan().output_base(i));
     if (carries_sizes) in_dims_[i] = body.output_dims(i);
   }
   odd_ = !odd_;
   return {};
 }
 
-void Loop::finish_carries() {
-  for (size_t i = 0; i < carries_; i++) {
-    dims_[i] = in_dims_[i];
-    if (in_[i] == out_[i]) continue;
-    if (int64_t bytes = bytes_of(step_.in[i].dtype, dims_[i])) std::memcpy(out_[i], in_[i], static_cast<size_t>(bytes));
-  }
-}
-
-Status Loop::run_while(const RunScope& scope) {
+Result<bool> Loop::goes_on(const RunScope& scope) {
+  if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
   Frame& cond = *bodies_[0];
   std::byte* flag = around_.region(kArenaBase) + step_.scratch_offset + control_.flag_offset;
+  RLX_TRY(prepare(0));
   cond.place(cond.plan().output_base(0), flag);
-  int64_t most = node_.attrs.i64("max_trips");
-  odd_ = false;
-  for (int64_t trips = 0; most < 0 || trips < most; trips++) {
-    if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
-    RLX_TRY(prepare(0));
-    RLX_TRY(cond.run(scope));
-    if (!*reinterpret_cast<const uint8_t*>(flag)) break;
-    RLX_TRY(trip(1, scope));
+  RLX_TRY(cond.run(scope));
+  return *reinterpret_cast<const uint8_t*>(flag) != 0;
+}
+
+Status Loop::run_trips(const RunScope& scope) {
+  bool is_while = node_.op == Op::kWhile, reverse = !is_while && node_.attrs.flag("reverse");
+  int64_t most = is_while ? node_.attrs.i64("max_trips")
+                 : xs_    ? in_dims_[carries_][0]
+                          : around_.sizes().values()[control_.length];
+  auto bytes_of_row = [](DType dtype, std::span<const int64_t> dims) { return bytes_of(dtype, dims.subspan(1)); };
+  for (size_t i = carries_; i < carries_ + xs_; i++) row_bytes_[i] = bytes_of_row(step_.in[i].dtype, in_dims_[i]);
+  for (size_t i = carries_; i < out_.size(); i++) {
+    int64_t row = row_bytes_[in_.size() + i] = bytes_of_row(step_.out[i].dtype, dims_[i]);
+    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.host(), is_while ? row : most * row));
   }
-  finish_carries();
+  odd_ = !is_while && most % 2 == 0;  // so that the last trip writes where the result lies
+  int64_t trips = 0;
+  for (; most < 0 || trips < most; trips++) {
+    if (is_while && !RLX_TRY(goes_on(scope))) break;
+    RLX_TRY(trip(reverse ? most - 1 - trips : trips, scope));
+  }
+  for (size_t i = carries_; i < out_.size(); i++) dims_[i][0] = trips;
+  return finish_carries();
+}
+
+Status Loop::finish_carries() {
+  for (size_t i = 0; i < carries_; i++) {
+    dims_[i] = in_dims_[i];
+    int64_t bytes = bytes_of(step_.in[i].dtype, dims_[i]);
+    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.host(), bytes));
+    std::byte* result = is_open(i) ? rooms_[i]->data() : out_[i];
+    if (in_[i] != result && bytes) std::memcpy(result, in_[i], static_cast<size_t>(bytes));
+  }
   return {};
 }
 
-Status Loop::run_scan(const RunScope& scope) {
-  Frame& body = *bodies_[0];
-  int64_t length = xs_ ? in_dims_[carries_][0] : around_.sizes().values()[control_.length];
-  std::span<int64_t> out_slices = std::span(slice_bytes_).subspan(in_.size());
-  for (size_t i = carries_; i < carries_ + xs_; i++)
-    slice_bytes_[i] = bytes_of(step_.in[i].dtype, std::span<const int64_t>(in_dims_[i]).subspan(1));
-  for (size_t i = carries_; i < out_.size(); i++)
-    out_slices[i] = bytes_of(step_.out[i].dtype, std::span<const int64_t>(dims_[i]).subspan(1));
-  bool reverse = node_.attrs.flag("reverse");
-  int64_t stride = reverse ? -1 : 1, first = reverse ? std::max<int64_t>(length - 1, 0) : 0;
-  for (size_t i = carries_; i < carries_ + xs_; i++) in_[i] += first * slice_bytes_[i];
-  for (size_t i = carries_; i < out_.size(); i++) out_[i] += first * out_slices[i];
-  odd_ = length % 2 == 0;  // so that the last trip writes where the result lies
-  for (int64_t step = 0; step < length; step++) {
-    for (size_t i = carries_; i < out_.size(); i++) body.place(body.plan().output_base(i), out_[i]);
-    RLX_TRY(trip(0, scope));
-    for (size_t i = carries_; i < carries_ + xs_; i++) in_[i] += stride * slice_bytes_[i];
-    for (size_t i = carries_; i < out_.size(); i++) out_[i] += stride * out_slices[i];
-  }
-  finish_carries();
-  return {};
-}
+// ---- afterwards ----
 
 Status Loop::tell_sizes() {
   SizeState& sizes = around_.sizes();
   sizes.forget_changes();
   for (const CarriedSize& size : control_.decides)
     RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
+  return around_.learn(control_.step);
+}
+
+Status Loop::copy_out() {
+  for (size_t i = 0; i < out_.size(); i++) {
+    if (rooms_[i] != &asides_[i]) continue;
+    if (int64_t bytes = bytes_of(step_.out[i].dtype, dims_[i]))
+      std::memcpy(around_.address(step_.out[i]), asides_[i].data(), static_cast<size_t>(bytes));
+  }
   return {};
 }
 

@@ -13,20 +13,24 @@ class Loop {
  public:
   Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies);
 
-  // Gives the entries of the size table around it that moved.
-  Result<std::span<const SizeId>> run(const RunScope& scope);
+  Result<Changes> run(const RunScope& scope);
 
  private:
-  Status run_if(const RunScope& scope);
-  Status run_while(const RunScope& scope);
-  Status run_scan(const RunScope& scope);
-
   Status begin();                // operands and results as they lie now; the bodies take over what is around them
-  Status prepare(size_t index);  // before a trip: the places and sizes of its inputs
-  Status trip(size_t index, const RunScope& scope);
-  std::byte* target(size_t carry, bool odd) const;
-  void finish_carries();  // copies what does not lie where the result does
+  Status prepare(size_t index);  // before a body runs: the places and sizes of its inputs
+  Status place(Frame& body, size_t output, GrowingMemory* room, std::byte* fixed);
+  Status run_if(const RunScope& scope);
+
+  Status run_trips(const RunScope& scope);
+  Result<bool> goes_on(const RunScope& scope);
+  Status trip(int64_t at, const RunScope& scope);
+  Status place_carry(size_t carry);
+  Status place_row(size_t output, int64_t at);
+  Status finish_carries();  // copies what does not lie where the result does
+
   Status tell_sizes();
+  Status copy_out();
+  bool is_open(size_t output) const { return control_.out_bytes[output] == Control::kOpen; }
 
   Frame& around_;
   const Control& control_;
@@ -36,9 +40,13 @@ class Loop {
   std::vector<std::unique_ptr<Frame>> bodies_;
   std::vector<std::byte*> in_, out_;  // by input and output of the step: where it lies; a carry: in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
-  std::vector<int64_t> slice_bytes_;  // by input and output: of one step of a scan
-  std::vector<std::byte*> next_;      // by carry: where this trip writes
-  bool odd_ = false;                  // whether this trip writes to the spare places
+  std::vector<int64_t> row_bytes_;    // by input and output: of one row of what is sliced and stacked
+  bool odd_ = false;                  // whether this trip writes carries to the spare places
+
+  // Of outputs without a bound.
+  std::vector<GrowingMemory*> rooms_;  // by output: where it is made
+  std::vector<GrowingMemory> spares_;  // by carry
+  std::vector<GrowingMemory> asides_;  // by output: where the graph around it has no room for it
 };
 
 }  // namespace rlx

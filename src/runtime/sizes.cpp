@@ -93,6 +93,11 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
       .with("got", std::to_string(size));
 }
 
+// Of a size that the run has yet to find: nothing is read or written at it.
+int64_t expected(const PlanSymbol& symbol) {
+  return symbol.is_open ? symbol.range.lo : symbol.upper;
+}
+
 Status check_guard(const Guard& guard, const SymbolLookup& lookup) {
   int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
   if (guard.relation == Guard::kEqual ? a == b : a <= b) return {};
@@ -147,11 +152,12 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    if (it.is_fresh()) next[i] = symbols_[i] == kUnknown ? it.upper : symbols_[i];  // until the run knows
+    if (it.is_fresh()) next[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];  // until the run knows
     if (next[i] == kUnknown) next[i] = it.upper;
   }
   Known known{index_of, next};
   SymbolLookup lookup = std::cref(known);
+  RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(check_range(plan.symbols[i], next[i]));
   RLX_TRY(check_guards(plan, PlanSymbol::kGiven, lookup));
@@ -162,12 +168,14 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   for (size_t i = 0; i < symbols.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     next_symbols_[i] = symbols[i];
-    if (it.is_fresh() || symbols[i] == kUnknown) next_symbols_[i] = symbols_[i] == kUnknown ? it.upper : symbols_[i];
+    if (it.is_fresh() || symbols[i] == kUnknown)
+      next_symbols_[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];
     RLX_TRY(check_range(it, next_symbols_[i]));
   }
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
+  RLX_TRY(choose(plan, std::cref(known)));
   RLX_TRY(check_guards(plan, PlanSymbol::kGiven, std::cref(known)));
   return evaluate_table(plan);
 }
@@ -182,6 +190,17 @@ Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   SymbolLookup lookup = std::cref(known);
   RLX_TRY(check_guards(plan, plan.symbols[fresh].made_by, lookup));
   return evaluate_table(plan);
+}
+
+// Those that follow from others by a choice.
+Status SizeState::choose(const Plan& plan, const SymbolLookup& lookup) {
+  for (const ChosenSize& size : plan.chosen) {
+    next_symbols_[size.symbol] = 0;
+    bool first = RLX_TRY(evaluate(size.when, lookup)) != 0;
+    next_symbols_[size.symbol] = RLX_TRY(evaluate(first ? size.then : size.otherwise, lookup));
+    RLX_TRY(check_range(plan.symbols[size.symbol], next_symbols_[size.symbol]));
+  }
+  return {};
 }
 
 Status SizeState::evaluate_table(const Plan& plan) {

@@ -45,6 +45,7 @@ class SizeState {
   Status set_fresh(const Plan& plan, uint32_t fresh, int64_t size);
 
  private:
+  Status choose(const Plan& plan, const SymbolLookup& lookup);
   Status evaluate_table(const Plan& plan);
   void commit();  // the next values become those of now
 

@@ -68,4 +68,47 @@ TEST(allocation, a_trip_allocates_nothing) {
   }
 }
 
+// Carries and rows without a bound have rooms, which are kept: what has been large enough once allocates nothing.
+TEST(allocation, a_trip_of_a_loop_that_grows_allocates_nothing_once_its_rooms_are_large_enough) {
+  Dim rows = Dim::symbol("rows");
+  auto body_with = [&](const std::function<std::vector<Expr>(Builder&, Expr, Expr)>& make) {
+    auto graph = std::make_shared<Graph>();
+    EXPECT_TRUE(graph->declare_symbol("rows", {}).ok());
+    Builder b(*graph);
+    Expr x = input(b, "x", {rows, 4}), most = input(b, "most", {});
+    std::vector<Expr> outs = make(b, x, most);
+    for (size_t i = 0; i < outs.size(); i++) output(b, ("y" + std::to_string(i)).c_str(), outs[i]);
+    return std::shared_ptr<const Graph>(graph);
+  };
+  auto cond = body_with([](Builder&, Expr x, Expr most) {
+    return std::vector{less(reduce(x * 0.0 + 1.0, "sum", {0, 1}, false), most * 4.0)};
+  });
+  auto body = body_with([](Builder&, Expr x, Expr) {
+    Expr row = reduce(x, "max", {0}, true) * 0.5;
+    return std::vector{concat(std::array{x, row}, 0), reshape(row, {Dim(4)})};
+  });
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2, 4}), most = input(b, "most", {});
+  auto loop = b.ops(Op::kWhile, std::array{x, most}, {{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}});
+  output(b, "last", tanh(loop[0]));
+  output(b, "rows", loop[1]);
+  auto env = env_with(2);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({2, 4})).ok());
+  Tensor limit = noise({});
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, limit).ok());
+  auto run_to = [&](float most_rows) {
+    limit.as<float>()[0] = most_rows;
+    ASSERT_TRUE(exec->run().ok());
+  };
+  run_to(100);
+  for (float most_rows : {100.f, 3.f, 37.f, 1.f, 100.f}) {
+    int64_t before = allocations(), before_host = host_allocations(*env);
+    run_to(most_rows);
+    EXPECT_EQ(allocations() - before, 0) << most_rows;
+    EXPECT_EQ(host_allocations(*env) - before_host, 0) << most_rows;
+  }
+}
+
 }  // namespace rlx::test

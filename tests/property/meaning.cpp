@@ -92,7 +92,7 @@ std::optional<std::string> open_size(const RandomGraph& random, const SymbolSize
   for (const auto& [symbol, size] : bound) given.insert(symbol);
   visit_nodes(random.graph, [&](const Graph&, const Node& node) {
     visit_symbols(node, [&](const std::string& symbol) { (node.op == Op::kInput ? given : named).insert(symbol); });
-    visit_decided_sizes(node, [&](const std::string& symbol) { given.insert(symbol); });
+    visit_decided_sizes(node, [&](const std::string& symbol, bool) { given.insert(symbol); });
   });
   for (const std::string& symbol : named)
     if (!given.contains(symbol)) return symbol;

@@ -67,10 +67,40 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
 void build_if(Call& call) {
   const GraphProto *yes = call.graph("then_branch"), *no = call.graph("else_branch");
   if (!yes || !no) return;
-  if (!call.sizes(0)) return fail(call, build_branches(call, *yes, *no));
-  std::vector<int64_t> condition = call.numbers(0, "cond");
-  if (!call.status().ok() || condition.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
-  take_branch(call, condition[0] ? *yes : *no);
+  const Sizes* condition = call.sizes(0);
+  if (condition && condition->items.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
+  if (condition && condition->items[0].is_literal()) return take_branch(call, condition->items[0].is(0) ? *no : *yes);
+  fail(call, build_branches(call, *yes, *no));
+}
+
+// ---- bodies of loops ----
+
+// The body of a loop whose inputs begin with `skipped` that are no carries, as its outputs begin with `skipped_out`.
+// A size of a carry that a trip may change becomes a symbol of the body: then what follows from it may change too, so
+// the body is built again.
+Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
+                            size_t carries, size_t skipped_out) {
+  size_t symbols = 0;
+  while (true) {
+    BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
+    if (body.outputs.size() < skipped_out + carries) return Status(Code::kData, "the body has too few outputs");
+    bool is_settled = true;
+    for (size_t i = 0; i < carries; i++) {
+      ValueType& before = types[skipped + i];
+      const ValueType& after = body.graph.type(body.outputs[skipped_out + i]);
+      for (size_t axis = 0; axis < before.rank() && before.rank() == after.rank(); axis++) {
+        const std::string* name = before.dims[axis].symbol_name();
+        bool varies = name && !call.builder().graph().has_symbol(*name);
+        if (varies || before.dims[axis] == after.dims[axis]) continue;
+        std::string symbol;
+        do symbol = "carry." + std::to_string(symbols++);
+        while (call.builder().graph().has_symbol(symbol));
+        before.dims[axis] = Dim::symbol(symbol);
+        is_settled = false;
+      }
+    }
+    if (is_settled) return body;
+  }
 }
 
 // ---- Loop: the number of the trip and the condition are carries, the most trips an input that does not vary ----
@@ -100,14 +130,10 @@ Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool 
 Status build_trips(Call& call, const GraphProto& proto) {
   std::vector<ValueType> types{{DType::kI64, {}}, {DType::kBool, {}}};
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
-  BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
   size_t carries = types.size();
-  if (body.outputs.size() + 1 < carries) return Status(Code::kData, "the body has too few outputs");
-  size_t stacked = body.outputs.size() + 1 - carries;
-  bool stops = call.has(1) && !(call.sizes(1) && call.numbers(1, "cond") == std::vector<int64_t>{1});
-  bool is_counted = call.has(0) && call.sizes(0) && !stops && goes_on(body);
-  if (stacked && !is_counted)
-    return Status(Code::kUnsupported, "a loop with scan outputs whose number of trips is not known before it");
+  BodyGraph body = RLX_TRY(loop_body(call, proto, types, 2, carries - 2, 1));
+  bool may_stop = call.has(1) && !(call.sizes(1) && call.sizes(1)->items[0].is(1));
+  bool is_counted = call.has(0) && call.sizes(0) && !may_stop && goes_on(body);
   Builder inner(body.graph);
   Builder& b = call.builder();
   Expr first_trip = b.constant(list_tensor<int64_t>(call, DType::kI64, {0}, true));
@@ -142,21 +168,51 @@ void build_loop(Call& call) {
 
 // ---- Scan ----
 
-bool all_are(const std::vector<int64_t>& list, int64_t value) {
-  return std::all_of(list.begin(), list.end(), [=](int64_t item) { return item == value; });
+// How the values of a scan lie: along which axis, and whether from the end.
+struct ScanWays {
+  std::vector<int64_t> axes;
+  std::vector<bool> backwards;
+  bool all(bool is_backwards) const {
+    return std::all_of(backwards.begin(), backwards.end(), [=](bool it) { return it == is_backwards; });
+  }
+};
+
+ScanWays scan_ways(Call& call, const char* axes, const char* directions, size_t count) {
+  ScanWays ways{call.i64s(axes), {}};
+  std::vector<int64_t> given = call.i64s(directions);
+  if ((!ways.axes.empty() && ways.axes.size() != count) || (!given.empty() && given.size() != count))
+    call.fail(Code::kData, format("'{}' or '{}' does not name {} values", axes, directions, count));
+  ways.axes.resize(count, 0);
+  given.resize(count, 0);
+  for (int64_t direction : given) ways.backwards.push_back(direction == 1);
+  return ways;
 }
 
+// One axis moved to another place, the others in order.
+Expr moved(Expr x, int64_t from, int64_t to) {
+  if (from == to) return x;
+  Axes perm;
+  for (int64_t i = 0; i < static_cast<int64_t>(x.rank()); i++)
+    if (i != from) perm.push_back(i);
+  perm.insert(perm.begin() + to, from);
+  return transpose(x, perm);
+}
+
+Expr flipped(Call& call, Expr x) {
+  return call.op("flip", {x}, {{"axes", std::vector<int64_t>{0}}});
+}
+
+// Ours walks along the first axis, all values in one direction.
 Status build_slices(Call& call, const GraphProto& proto) {
   auto xs = static_cast<size_t>(call.i64("num_scan_inputs", 0));
   if (xs < 1 || xs > call.inputs()) return Status(Code::kData, "num_scan_inputs is not that of its inputs");
-  std::vector<int64_t> reads = call.i64s("scan_input_directions"), writes = call.i64s("scan_output_directions");
-  bool reverse = !reads.empty() && reads[0] == 1;
-  if (!all_are(call.i64s("scan_input_axes"), 0) || !all_are(call.i64s("scan_output_axes"), 0))
-    return Status(Code::kUnsupported, "a scan along another axis than the first");
   size_t carries = call.inputs() - xs;
-  bool stacks = proto.output.size() > carries;
-  if (!all_are(reads, reverse) || (stacks && (!all_are(writes, reverse) || (writes.empty() && reverse))))
-    return Status(Code::kUnsupported, "a scan in several directions");
+  if (proto.output.size() < carries) return Status(Code::kData, "the body has too few outputs");
+  size_t stacked = proto.output.size() - carries;
+  ScanWays reads = scan_ways(call, "scan_input_axes", "scan_input_directions", xs),
+           writes = scan_ways(call, "scan_output_axes", "scan_output_directions", stacked);
+  RLX_TRY(call.status());
+  bool reverse = reads.all(true) && writes.all(true);
   std::vector<ValueType> types;
   std::vector<Expr> in;
   for (size_t i = 0; i < call.inputs(); i++) {
@@ -164,16 +220,27 @@ Status build_slices(Call& call, const GraphProto& proto) {
     in.push_back(call.in(i));
     if (i < carries) continue;
     if (types[i].rank() == 0) return Status(Code::kData, "a scan over a scalar");
+    in[i] = moved(in[i], call.axis(reads.axes[i - carries], types[i].rank()), 0);
+    if (reads.backwards[i - carries] && !reverse) in[i] = flipped(call, in[i]);
+    RLX_TRY(call.status());
+    types[i] = in[i].type();
     types[i].dims.erase(types[i].dims.begin());
   }
-  BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
+  BodyGraph body = RLX_TRY(loop_body(call, proto, types, 0, carries, 0));
   add_captures(call, body, in);
   Outputs results = call.ops("scan", in,
                              {{"n_carry", static_cast<int64_t>(carries)},
                               {"n_xs", static_cast<int64_t>(xs)},
                               {"reverse", int64_t{reverse}},
                               {"body", RLX_TRY(body.finish())}});
-  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
+  RLX_TRY(call.status());
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) {
+    if (i >= carries) {
+      if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);
+      results[i] = moved(results[i], 0, call.axis(writes.axes[i - carries], results[i].rank()));
+    }
+    call.out(i, results[i]);
+  }
   return {};
 }
 

@@ -78,25 +78,22 @@ Folded fold_one(Call& call, Answer answer) {
   return fold_pair(*x, *x, x->dtype, [&](const Dim& a, const Dim&) { return answer(a); });
 }
 
-// ---- what is true at every size ----
+// ---- truths: 0 or 1, at every size or by the sizes of the run ----
 
-Item is_zero(Call& call, const Dim& dim) {
-  if (dim.is_literal()) return Dim(dim.literal() == 0);
+// Literal where the ranges decide it.
+Dim settled(Call& call, const Dim& truth) {
+  Interval range = call.range(truth);
+  return range.lo == range.hi ? Dim(range.lo) : truth;
+}
+
+Dim is_zero(Call& call, const Dim& dim) {
   Interval range = call.range(dim);
   if (range.lo > 0 || range.hi < 0) return Dim(0);
-  return std::nullopt;
+  return settled(call, is_equal(dim, Dim(0)));
 }
 
-Item is_less(Call& call, const Dim& a, const Dim& b) {
-  Interval difference = call.range(b - a);
-  if (difference.lo > 0) return Dim(1);
-  if (difference.hi <= 0) return Dim(0);
-  return std::nullopt;
-}
-
-Item negated(Item item) {
-  if (!item || !item->is_literal()) return std::nullopt;
-  return Dim(item->literal() == 0);
+Dim less(Call& call, const Dim& a, const Dim& b) {
+  return settled(call, is_less(a, b));
 }
 
 // Integers divide toward zero; rounding down is the same where neither is negative.
@@ -150,22 +147,22 @@ Folded fold_or(Call& call) {
   return fold_chain(call, [](const Dim& a, const Dim& b) -> Item { return max(a, b); });
 }
 Folded fold_not(Call& call) {
-  return fold_one(call, [](const Dim& a) { return negated(a); });
+  return fold_one(call, [](const Dim& a) -> Item { return negated(a); });
 }
 Folded fold_equal(Call& call) {
-  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_zero(call, a - b); });
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return Item(is_zero(call, a - b)); });
 }
 Folded fold_less(Call& call) {
-  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_less(call, a, b); });
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return Item(less(call, a, b)); });
 }
 Folded fold_greater(Call& call) {
-  return fold_compare(call, [&](const Dim& a, const Dim& b) { return is_less(call, b, a); });
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return Item(less(call, b, a)); });
 }
 Folded fold_less_equal(Call& call) {
-  return fold_compare(call, [&](const Dim& a, const Dim& b) { return negated(is_less(call, b, a)); });
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return Item(negated(less(call, b, a))); });
 }
 Folded fold_greater_equal(Call& call) {
-  return fold_compare(call, [&](const Dim& a, const Dim& b) { return negated(is_less(call, a, b)); });
+  return fold_compare(call, [&](const Dim& a, const Dim& b) { return Item(negated(less(call, a, b))); });
 }
 
 Folded fold_where(Call& call) {
@@ -191,10 +188,9 @@ Folded fold_cast(Call& call) {
   if (!x || !to.ok() || (*to != DType::kI64 && *to != DType::kI32 && *to != DType::kBool)) return std::nullopt;
   Sizes result{*to, x->dims, {}};
   for (const Dim& item : x->items) {
-    Item kept = *to == DType::kBool ? negated(is_zero(call, item)) : Item(item);
     bool fits = !item.is_literal() || *to != DType::kI32 || item.literal() == static_cast<int32_t>(item.literal());
-    if (!kept || !fits) return std::nullopt;
-    result.items.push_back(*kept);
+    if (!fits) return std::nullopt;
+    result.items.push_back(*to == DType::kBool ? negated(is_zero(call, item)) : item);
   }
   return result;
 }

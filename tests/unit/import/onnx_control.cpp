@@ -27,13 +27,13 @@ static Tensor row(std::initializer_list<float> values) {
 }
 
 // All outputs on the CPU, one after another.
-static std::vector<float> run(const Maker& model, const std::vector<Tensor>& in) {
+static std::vector<float> run(const Maker& model, const std::vector<Tensor>& in, const NamedAttrs& options = {}) {
   auto imported = model.import();
   EXPECT_TRUE(imported.ok()) << imported.status().message();
   if (!imported.ok()) return {};
   auto weights = std::make_shared<Weights>();
   for (auto& [name, tensor] : imported->weights) EXPECT_TRUE(weights->put(name, tensor).ok());
-  auto program = Program::compile(env_with(1), imported->graph, weights, nullptr, {});
+  auto program = Program::compile(env_with(1), imported->graph, weights, nullptr, options);
   EXPECT_TRUE(program.ok()) << program.status().message();
   if (!program.ok()) return {};
   auto results = (*program)->run({}, in, {}, (*program)->slots(SlotKind::kOutput).size());
@@ -97,6 +97,101 @@ TEST(onnx_control, a_scan_walks_the_rows_of_its_input) {
   Tensor xs = *Tensor::create(DType::kF32, std::array<int64_t, 2>{3, 2});
   for (int i = 0; i < 6; i++) xs.as<float>()[i] = static_cast<float>(i);
   EXPECT_EQ(run(model, {row({1, 2}), xs}), (Numbers{7, 11, -1, -6, -3, -12, -7, -22}));
+}
+
+TEST(onnx_control, a_loop_stacks_as_many_rows_as_data_say) {
+  Maker body, model(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
+  body.node("Add", {"v", "x"}, {"v2"}).node("ReduceMax", {"v2"}, {"top"}, {Maker::attr("keepdims", 0)});
+  body.node("Less", {"top", "limit"}, {"more"}).node("Neg", {"v2"}, {"row"});
+  body.output("more").output("v2").output("row");
+  model.input("x", 1, {"2"}).input("trips", 7, {}).input("limit", 1, {});
+  model.node("Loop", {"trips", "", "x"}, {"y", "rows"}, {Maker::attr("body", body)});
+  model.node("Mul", {"rows", "x"}, {"scaled"}).output("y").output("scaled");
+  Tensor limit = noise({});
+  limit.as<float>()[0] = 7;
+  EXPECT_EQ(run(model, {row({1, 2}), count(2), limit}), (Numbers{3, 6, -2, -8, -3, -12}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(0), limit}), (Numbers{1, 2}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(99), limit}), (Numbers{4, 8, -2, -8, -3, -12, -4, -16}));
+}
+
+TEST(onnx_control, a_carry_of_a_loop_grows) {
+  Maker body, model(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {""});
+  body.node("Identity", {"c"}, {"c2"}).node("Concat", {"v", "x"}, {"v2"}, {Maker::attr("axis", 0)});
+  body.node("ReduceSum", {"v"}, {"row"}, {Maker::attr("keepdims", 0)}).output("c2").output("v2").output("row");
+  model.input("x", 1, {"2"}).input("trips", 7, {});
+  model.node("Loop", {"trips", "", "x"}, {"y", "rows"}, {Maker::attr("body", body)}).output("y").output("rows");
+  EXPECT_EQ(run(model, {row({1, 2}), count(2)}), (Numbers{1, 2, 1, 2, 1, 2, 3, 6}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(0)}), (Numbers{1, 2}));
+}
+
+TEST(onnx_control, sizes_choose_between_branches_of_different_shape) {
+  Maker twice, first, model(13);
+  twice.node("Concat", {"x", "x"}, {"both"}, {Maker::attr("axis", 0)}).output("both");
+  first.node("Slice", {"x", "zero", "one"}, {"head"}).output("head");
+  model.input("x", 1, {"n"}).i64("zero", {1}, {0}).i64("one", {1}, {1}).i64("three", {1}, {3});
+  model.node("Shape", {"x"}, {"n"}).node("Equal", {"n", "three"}, {"is_three"}).node("Not", {"is_three"}, {"p"});
+  model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", twice), Maker::attr("else_branch", first)});
+  model.node("Neg", {"y"}, {"z"}).output("z");
+  NamedAttrs up_to_nine{{"dims.n", int64_t{9}}};
+  EXPECT_EQ(run(model, {row({1, 2})}, up_to_nine), (Numbers{-1, -2, -1, -2}));
+  EXPECT_EQ(run(model, {row({1, 2, 3})}, up_to_nine), (Numbers{-1}));
+}
+
+TEST(onnx_control, branches_whose_rank_differs_are_refused_with_the_sizes_that_choose) {
+  Maker flat, tall;
+  flat.node("Identity", {"x"}, {"same"}).output("same");
+  tall.node("Unsqueeze", {"x", "one"}, {"column"}).output("column");
+  auto model_of = [&](const char* size) {
+    Maker model(13);
+    model.input("x", 1, {size}).i64("one", {1}, {1}).i64("three", {1}, {3});
+    model.node("Shape", {"x"}, {"n"}).node("Less", {"n", "three"}, {"p"});
+    model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", flat), Maker::attr("else_branch", tall)}).output("y");
+    return model;
+  };
+  EXPECT_EQ(run(model_of("4"), {row({1, 2, 3, 4})}), (Numbers{1, 2, 3, 4}));
+  auto imported = model_of("n").import();
+  ASSERT_FALSE(imported.ok());
+  EXPECT_NE(imported.status().message().find("the sizes in 'min(1,max(0,-n + 3))' choose between them"),
+            std::string::npos)
+      << imported.status().message();
+}
+
+TEST(onnx_control, a_scan_reads_and_writes_along_any_axis_from_either_end) {
+  Maker body, model(13);
+  body.input("s", 1, {"2"}).input("a", 1, {"2"}).input("b", 1, {"2"});
+  body.node("Add", {"s", "a"}, {"t"}).node("Mul", {"t", "b"}, {"s2"}).node("Neg", {"s2"}, {"y"});
+  body.node("Identity", {"a"}, {"a2"}).output("s2").output("y").output("a2");
+  model.input("s", 1, {"2"}).input("xs", 1, {"2", "n"}).input("zs", 1, {"n", "2"});
+  using Axes = std::vector<int64_t>;
+  model.node("Scan", {"s", "xs", "zs"}, {"last", "ys", "as"},
+             {Maker::attr("body", body), Maker::attr("num_scan_inputs", 2), Maker::attr("scan_input_axes", Axes{-1, 0}),
+              Maker::attr("scan_input_directions", Axes{1, 0}), Maker::attr("scan_output_axes", Axes{1, 0}),
+              Maker::attr("scan_output_directions", Axes{0, 1})});
+  model.output("last").output("ys").output("as");
+  Tensor xs = *Tensor::create(DType::kF32, std::array<int64_t, 2>{2, 2}), zs = *Tensor::create(DType::kF32, xs.dims());
+  for (int i = 0; i < 4; i++) xs.as<float>()[i] = static_cast<float>(i + 1), zs.as<float>()[i] = i < 2 ? 1 : 2;
+  // First the last column (2, 4) with (1, 1), then (1, 3) with (2, 2).
+  EXPECT_EQ(run(model, {row({1, 1}), xs, zs}, {{"dims.n", int64_t{9}}}), (Numbers{8, 16, -3, -8, -5, -16, 1, 3, 2, 4}));
+}
+
+TEST(onnx_control, a_loop_in_a_branch_reads_values_of_all_levels) {
+  Maker body, yes, no, model(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
+  body.node("Identity", {"c"}, {"c2"}).node("Mul", {"v", "far"}, {"v1"}).node("Add", {"v1", "mine"}, {"v2"});
+  body.node("Add", {"v2", "x"}, {"row"}).output("c2").output("v2").output("row");
+  yes.node("Add", {"x", "x"}, {"mine"}).node("Loop", {"m", "", "x"}, {"lv", "lr"}, {Maker::attr("body", body)});
+  yes.node("ReduceSum", {"lr"}, {"total"}, {Maker::attr("keepdims", 0)})
+      .node("Add", {"lv", "total"}, {"a"})
+      .output("a");
+  no.node("Sub", {"x", "far"}, {"b"}).output("b");
+  model.input("x", 1, {"2"}).input("m", 7, {}).input("p", 9, {}).node("Neg", {"x"}, {"far"});
+  model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  // v: (1, 2) -> (1, 0) -> (1, 4); rows (2, 2), (2, 6).
+  EXPECT_EQ(run(model, {row({1, 2}), count(2), truth(true)}), (Numbers{13, 16}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(0), truth(true)}), (Numbers{1, 2}));
+  EXPECT_EQ(run(model, {row({1, 2}), count(2), truth(false)}), (Numbers{2, 4}));
 }
 
 }  // namespace rlx

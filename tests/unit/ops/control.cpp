@@ -157,6 +157,58 @@ TEST(control, a_branch_reads_params_by_name_and_sizes_of_the_graph_around_it) {
   }
 }
 
+// A condition that sizes make: the size of x is below 4.
+static Expr is_short(Builder& b, Expr x) {
+  return less(b.op(Op::kDimSize, {x}, {{"axis", int64_t{0}}}), 4);
+}
+
+TEST(control, sizes_choose_a_branch_before_the_run_and_the_size_of_its_result) {
+  Graph graph;
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  Expr x = b.wrap(*graph.add_input("x", DType::kF64, {n}));
+  std::vector<ValueType> vector{{DType::kF64, {n}}};
+  auto attrs = branches(
+      vector,
+      [](Builder&, auto& in) {
+        return std::vector{concat(std::array{in[0], in[0]}, 0)};
+      },
+      [](Builder&, auto& in) { return std::vector{slice(in[0], 0, 0, 1)}; });
+  Expr y = b.op(Op::kIf, {is_short(b, x), x}, attrs);
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  const Node& node = graph.node(y.value());
+  EXPECT_EQ(node.attrs.dim("when").text(), is_less(n, 4).text());
+  EXPECT_EQ(node.attrs.strs("chosen"), std::vector<std::string>{"if.0"});
+  EXPECT_FALSE(node.attrs.has("symbols"));
+  ASSERT_TRUE(graph.add_output("y", y.value()).ok());
+  auto few = interpret(graph, std::array{f64s({2}, {1, 2})}),
+       many = interpret(graph, std::array{f64s({4}, {1, 2, 3, 4})});
+  ASSERT_TRUE(few.ok() && many.ok()) << few.status().message() << many.status().message();
+  expect_equal((*few)[0], f64s({4}, {1, 2, 1, 2}));
+  expect_equal((*many)[0], f64s({1}, {1}));
+}
+
+TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
+  auto shapes = [](Dim n) {
+    std::vector<ValueType> vector{{DType::kF64, {n}}};
+    return branches(
+        vector, [](Builder&, auto& in) { return std::vector{in[0]}; },
+        [n](Builder&, auto& in) {
+          return std::vector{reshape(in[0], {n, 1})};
+        });
+  };
+  Graph graph;
+  Builder b(graph);
+  Expr fixed = b.wrap(*graph.add_input("fixed", DType::kF64, {Dim(5)}));
+  Expr y = b.op(Op::kIf, {is_short(b, fixed), fixed}, shapes(5));
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_EQ(y.type(), (ValueType{DType::kF64, {Dim(5), Dim(1)}}));
+  Expr open = b.wrap(*graph.add_input("open", DType::kF64, {Dim::symbol("n")}));
+  b.op(Op::kIf, {is_short(b, open), open}, shapes(Dim::symbol("n")));
+  EXPECT_NE(b.status().message().find("the sizes in 'min(1,max(0,-n + 4))' choose"), std::string::npos)
+      << b.status().message();
+}
+
 // ---- while ----
 
 static NamedAttrs while_below(double limit, int64_t max_trips = -1) {
@@ -197,7 +249,46 @@ TEST(control, while_refuses_a_carry_that_changes_its_type) {
   expect_failure(Op::kWhile, {x}, number, Code::kDtype, "'cond', output 'y0' is f64[2], not bool[]");
 }
 
+TEST(control, while_stacks_what_every_trip_gives) {
+  auto stacking = [](int64_t max_trips) {
+    auto cond = sub_graph({kScalar}, [](Builder&, auto& in) { return std::vector{less(in[0], 10)}; });
+    auto body = sub_graph({kScalar}, [](Builder& b, auto& in) {
+      return std::vector{in[0] * 2.0, in[0], b.constant(i32s({2}, {1, 2}))};
+    });
+    return NamedAttrs{{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", max_trips}};
+  };
+  Graph graph;
+  Value x = *graph.add_input("x", DType::kF64, {});
+  Value loop = *graph.add(Op::kWhile, std::array{x}, stacking(7));
+  EXPECT_EQ(graph.node(loop).out[2].dims, (std::vector{Dim::symbol("while.0"), Dim(2)}));
+  EXPECT_EQ(graph.symbol_range("while.0").hi, 7);
+  for (uint32_t i = 0; i < 3; i++) ASSERT_TRUE(graph.add_output("y" + std::to_string(i), {loop.node, i}).ok());
+  auto four = interpret(graph, std::array{f64s({}, {1})}), none = interpret(graph, std::array{f64s({}, {10})});
+  ASSERT_TRUE(four.ok() && none.ok()) << four.status().message() << none.status().message();
+  expect_equal((*four)[0], f64s({}, {16}));
+  expect_equal((*four)[1], f64s({4}, {1, 2, 4, 8}));
+  expect_equal((*four)[2], i32s({4, 2}, {1, 2, 1, 2, 1, 2, 1, 2}));
+  expect_equal((*none)[0], f64s({}, {10}));
+  expect_equal((*none)[1], f64s({0}, {}));
+}
+
 // ---- scan ----
+
+TEST(control, a_carry_of_a_scan_may_change_its_size) {
+  Dim rows = Dim::symbol("rows");
+  auto body = sub_graph({{DType::kF64, {rows}}, kScalar}, [](Builder&, auto& in) {
+    return std::vector{concat(std::array{in[0], reshape(in[1], {1})}, 0), reduce(in[0], "sum", {0}, false)};
+  });
+  Graph graph;
+  Value h = *graph.add_input("h", DType::kF64, {Dim::symbol("n")}), xs = *graph.add_input("xs", DType::kF64, {Dim(3)});
+  Value scan = *graph.add(Op::kScan, std::array{h, xs}, loop(1, 1, body));
+  EXPECT_EQ(graph.node(scan).out[0].dims, std::vector{Dim::symbol("scan.0")});
+  for (uint32_t i = 0; i < 2; i++) ASSERT_TRUE(graph.add_output("y" + std::to_string(i), {scan.node, i}).ok());
+  auto got = interpret(graph, std::array{f64s({2}, {1, 2}), f64s({3}, {3, 4, 5})});
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  expect_equal((*got)[0], f64s({5}, {1, 2, 3, 4, 5}));
+  expect_equal((*got)[1], f64s({3}, {3, 6, 10}));
+}
 
 static std::shared_ptr<const Graph> product_body() {
   return sub_graph({kScalar, kScalar}, [](Builder&, auto& in) {

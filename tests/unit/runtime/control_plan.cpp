@@ -267,6 +267,167 @@ TEST(control_plan, the_size_of_a_carry_may_change_at_every_trip) {
   EXPECT_EQ(pair.cpu().run({}, std::array{noise({1, 3}), limit(20)}, {}, 2).status().code(), Code::kRange);
 }
 
+static Tensor number(float value) {
+  Tensor tensor = noise({});
+  tensor.as<float>()[0] = value;
+  return tensor;
+}
+
+// A loop over x that grows by a row at every trip, as long as there are fewer than `most`.
+static std::vector<Expr> growing_loop(Builder& b, Expr x, Expr most, Interval range, bool stacks) {
+  Dim rows = Dim::symbol("rows");
+  auto sized = [&](Body body) { return body_of({{"x", {rows, 3}}, {"most", {}}}, body, {{"rows", range}}); };
+  auto cond = sized([&](Builder&, const Exprs& in) {
+    return Exprs{less(reduce(in[0] * 0.0 + 1.0, "sum", {0, 1}, false), in[1] * 3.0)};
+  });
+  auto body = sized([&](Builder& inner, const Exprs& in) {
+    Expr row = reduce(in[0], "max", {0}, true) * 0.5;
+    Exprs outs{inner.op(Op::kConcat, {in[0], row}, {{"axis", int64_t{0}}})};
+    if (stacks) outs.push_back(reshape(row, {Dim(3)}));
+    return outs;
+  });
+  auto loop = b.ops(Op::kWhile, std::array{x, most}, {{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}});
+  return {loop.begin(), loop.end()};
+}
+
+// Nothing bounds the number of trips: carries, rows, and all that is made of them grow.
+TEST(control_plan, what_has_no_bound_grows_outside_the_arena) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {1, 6}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n"), 3}), most = input(b, "most", {});
+  std::vector<Expr> loop = growing_loop(b, x, most, {}, true);
+  output(b, "last", loop[0]);
+  output(b, "rows", loop[1]);
+  Expr wide = concat(std::array{loop[0] * 2.0, loop[1]}, 0);
+  output(b, "sum", reduce(tanh(wide), "sum", {0}, false));
+  output(b, "wide", wide + 1.0);
+  Pair pair(graph);
+  for (float rows : {3.f, 1.f, 200.f, 7.f, 1000.f, 2.f})
+    for (int64_t n : {1, 4}) pair.check({noise({n, 3}), number(rows)}, 1e-3f);
+  // Memory of fixed size is filled as far as it goes, or not at all.
+  auto exec = Exec::create(pair.cpu().shared_from_this()).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({1, 3})).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, number(5)).ok());
+  std::vector<float> memory(3 * 5 + 1, -7.f);
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kOutput, 0, memory.data(), 3 * 5 * sizeof(float)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(memory[0], noise({1, 3}).as<float>()[0]);
+  EXPECT_EQ(memory.back(), -7.f);
+  Tensor five = *exec->tensor(SlotKind::kOutput, 1);
+  EXPECT_EQ(five.dims()[0], 4);
+  float first = five.as<float>()[0];
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, number(6)).ok());
+  EXPECT_EQ(exec->run().code(), Code::kRange);
+  EXPECT_EQ(memory.back(), -7.f);
+  EXPECT_EQ(five.as<float>()[0], first);
+}
+
+// In a body of a body: the rooms are those of the bodies.
+TEST(control_plan, what_grows_in_a_branch_in_a_scan) {
+  std::vector<Formal> inputs{{"x", {2, 3}}, {"most", {}}};
+  auto grows = body_of(inputs, [](Builder& b, const Exprs& in) {
+    std::vector<Expr> loop = growing_loop(b, in[0], in[1], {}, true);
+    return Exprs{reduce(loop[0], "sum", {0}, false) + reduce(loop[1], "sum", {0}, false), loop[0]};
+  });
+  auto stays = body_of(inputs, [](Builder&, const Exprs& in) {
+    return Exprs{reduce(in[0], "max", {0}, false), in[0]};
+  });
+  std::vector<Formal> outer{{"x", {2, 3}}, {"most", {}}, {"flag", {}, DType::kBool}};
+  auto body = body_of({{"flag", {}, DType::kBool}, {"most", {}}, {"x", {2, 3}}}, [&](Builder& b, const Exprs& in) {
+    auto branch = b.ops(Op::kIf, std::array{in[0], in[2], in[1]}, {{"then", grows}, {"else", stays}});
+    return Exprs{branch[0] * 2.0, reduce(branch[1], "sum", {0}, false)};
+  });
+  Graph graph;
+  Builder b(graph);
+  Expr flags = b.wrap(*graph.add_input("flags", DType::kBool, {4}));
+  Expr mosts = input(b, "mosts", {4}), x = input(b, "x", {2, 3});
+  auto scan =
+      b.ops(Op::kScan, std::array{flags, mosts, x}, {{"body", body}, {"n_carry", int64_t{0}}, {"n_xs", int64_t{2}}});
+  output(b, "a", scan[0]);
+  output(b, "b", scan[1]);
+  Pair pair(graph);
+  Tensor which = *Tensor::create(DType::kBool, std::array<int64_t, 1>{4});
+  for (int i = 0; i < 4; i++) which.as<uint8_t>()[i] = i != 2;
+  for (float most : {1.f, 50.f, 3.f}) {
+    Tensor mosts_now = noise({4});
+    for (int i = 0; i < 4; i++) mosts_now.as<float>()[i] = most + static_cast<float>(i);
+    pair.check({which, mosts_now, noise({2, 3})}, 1e-3f);
+  }
+}
+
+TEST(control_plan, a_carry_of_a_scan_changes_its_size) {
+  for (Interval range : {Interval{0, 12}, Interval{}}) {
+    Dim rows = Dim::symbol("rows");
+    auto body = body_of({{"h", {rows, 2}}, {"x", {2}}},
+                        [](Builder&, const Exprs& in) {
+                          Expr next = concat(std::array{in[0], reshape(in[1], {Dim(1), Dim(2)})}, 0) * 0.5;
+                          return Exprs{next, reduce(next, "sum", {0}, false)};
+                        },
+                        {{"rows", range}});
+    Graph graph;
+    EXPECT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
+    EXPECT_TRUE(graph.declare_symbol("m", {0, 3}).ok());
+    Builder b(graph);
+    Expr h = input(b, "h", {Dim::symbol("m"), 2}), xs = input(b, "xs", {Dim::symbol("n"), 2});
+    auto scan = b.ops(Op::kScan, std::array{h, xs}, {{"body", body}, {"n_carry", int64_t{1}}, {"n_xs", int64_t{1}}});
+    output(b, "h", scan[0]);
+    output(b, "ys", scan[1]);
+    output(b, "more", tanh(scan[0]));
+    Pair pair(graph);
+    for (int64_t n : {3, 9, 0, 1, 4})
+      for (int64_t m : {0, 3, 1}) pair.check({noise({m, 2}), noise({n, 2}, 2)});
+  }
+}
+
+TEST(control_plan, sizes_choose_a_branch_and_the_results_are_made_to_measure) {
+  Dim n = Dim::symbol("n");
+  std::vector<Formal> inputs{{"x", {n, 2}}};
+  auto twice = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{concat(std::array{in[0], in[0]}, 0)}; });
+  auto half = body_of(inputs, [](Builder&, const Exprs& in) { return Exprs{slice(in[0], 0, 0, 1) * 2.0}; });
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {1, 9}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {n, 2});
+  Expr is_short = less(b.op(Op::kDimSize, {x}, {{"axis", int64_t{0}}}), 4);
+  Expr y = b.ops(Op::kIf, std::array{is_short, x}, {{"then", twice}, {"else", half}})[0];
+  output(b, "y", y);
+  output(b, "next", tanh(y));
+  Pair pair(graph);
+  for (int64_t rows : {2, 7, 1, 3, 9}) pair.check({noise({rows, 2})});
+  // Its size is known without data, so memory of that size is enough.
+  auto exec = Exec::create(pair.cpu().shared_from_this()).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({2, 2})).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, noise({4, 2})).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 1)->dims()[0], 4);
+}
+
+TEST(control_plan, the_dispatch_report_names_nodes_of_bodies) {
+  std::vector<Formal> inputs{{"x", {4}}};
+  auto body = body_of(inputs, [&](Builder& b, const Exprs& in) {
+    auto then = body_of(inputs, [](Builder&, const Exprs& it) { return Exprs{tanh(it[0])}; });
+    auto otherwise = body_of(inputs, [](Builder&, const Exprs& it) { return Exprs{it[0] - 1.0}; });
+    Expr flag = less(reduce(in[0], "sum", {0}, false), b.scalar(DType::kF32, 0));
+    return Exprs{b.ops(Op::kIf, std::array{flag, in[0]}, {{"then", then}, {"else", otherwise}})[0]};
+  });
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4});
+  output(b, "y",
+         b.ops(Op::kWhile, std::array{x},
+               {{"cond", below(10, inputs)}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", int64_t{3}}})[0]);
+  auto env = env_with(1);
+  for (const char* device : {"cpu", "reference"}) {
+    auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    std::string report = *(*program)->report("dispatch");
+    EXPECT_NE(report.find("/body/if "), std::string::npos) << report;
+    EXPECT_NE(report.find("/then\""), std::string::npos) << report;
+    EXPECT_NE(report.find("/cond\""), std::string::npos) << report;
+  }
+}
+
 // Of this process, so that other programs do not count.
 static double best_seconds(Exec& exec) {
   double best = 1e9;
