@@ -17,7 +17,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, Dispatch>> dispatch_of;  // by op name
   std::vector<std::string> skip, expect;
   DType precision = DType::kNone;  // to compute floats in; none: as the graph declares them
-  bool plain_layout = false;        // layouts stay as the graph has them
+  bool plain_layout = false;       // layouts stay as the graph has them
   bool verify_each = false;        // after every pass, not only after the last
   bool io_convert = false;
   bool drop_weights = false;

@@ -122,8 +122,7 @@ void add_derived(RuleSet& rules, bool of_one_op) {
       Pattern pattern = PatternMaker(formula, *graph).whole();
       auto is_operand = [](const Pattern& part) { return part.get()->in.empty(); };
       if (of_one_op != std::all_of(pattern.get()->in.begin(), pattern.get()->in.end(), is_operand)) continue;
-      rules.add(close, std::string(row.name), pattern,
-                [formula](const Match& m) { return composite(m, formula); });
+      rules.add(close, std::string(row.name), pattern, [formula](const Match& m) { return composite(m, formula); });
     }
   }
 }
