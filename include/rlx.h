@@ -235,7 +235,8 @@ RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
 
 /* A new environment. options: "threads" (the most threads of a run; 0: none but the caller's; default: one per
  * physical core that the process may use), "threads.pin" (0), "env.prefix" (the prefix of environment variables,
- * "RLX"); NULL: all defaults. host: copied, its callbacks and user pointer borrowed; NULL: the library's own
+ * "RLX"), "memory.cache" (the most bytes of freed buffers that are kept for later tensors, 268435456; 0: none);
+ * NULL: all defaults. host: copied, its callbacks and user pointer borrowed; NULL: the library's own
  * services. The environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
  * options win over them. Errors: RLX_E_OPTION (also for the value of a variable), RLX_E_VERSION (struct_size),
  * RLX_E_INVALID_ARGUMENT (half a pair of callbacks), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
@@ -262,7 +263,11 @@ RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spe
  * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
-/* One counter: "threads" (those of a run), "memory.<kind>.now" and "memory.<kind>.peak" (bytes), and
+/* Gives the freed buffers that are kept for later tensors (rlx_env_create, "memory.cache") back to the allocator. Any
+ * thread, at any time. NULL: nothing. */
+RLX_API void rlx_env_trim(rlx_env_t *env);
+
+/* One counter: "threads" (those of a run), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and "memory.<kind>.peak" (bytes), and
  * "memory.<kind>.allocations" (ever), where kind is tensor, arena, prepared or scratch. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64_t *out);
 
@@ -358,7 +363,7 @@ RLX_API const rlx_device_t *rlx_tensor_device(const rlx_tensor_t *tensor);
 RLX_API void *rlx_tensor_data(const rlx_tensor_t *tensor);
 
 /* Overwrites `bytes` bytes from a byte offset on. Errors: RLX_E_RANGE (nothing is written), RLX_E_STATE for a tensor
- * that is read-only, or frozen because it is a param or a constant. */
+ * that is read-only, or frozen because it is a param, a constant or a weight. */
 RLX_MUST rlx_status_t *rlx_tensor_write(rlx_tensor_t *tensor, uint64_t offset, const void *data, size_t bytes);
 
 /* Copies `bytes` bytes from a byte offset on to data. Errors: RLX_E_RANGE; nothing is written then. */
@@ -425,7 +430,8 @@ RLX_API rlx_value_t rlx_graph_param(rlx_graph_t *graph, const char *name, rlx_dt
 RLX_API rlx_value_t rlx_graph_constant(rlx_graph_t *graph, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                        const void *data, size_t bytes);
 
-/* A constant without a copy: the tensor is retained and frozen; rlx_tensor_write to it is RLX_E_STATE from now on. */
+/* A constant without a copy: the tensor is retained, and frozen while anything made from the graph lives: until then
+ * rlx_tensor_write to it is RLX_E_STATE. Errors, kept: RLX_E_STATE (a context writes it: it is bound as an output). */
 RLX_API rlx_value_t rlx_graph_tensor(rlx_graph_t *graph, rlx_tensor_t *tensor);
 
 /* A constant of rank 0, converted from f64 as `cast` does. Errors, kept: RLX_E_DTYPE for a block-quantised dtype. */
@@ -601,14 +607,17 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
 /* A report: as JSON "dispatch" (the path of every node: native, region, reference, a view, which runs nothing, or the
- * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, and near misses),
+ * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, near misses, the time of each pass),
  * "memory" (arena, buffers with lifetime and offset, params, prepared forms), "bindings" (dtype, shape, bytes of every
  * slot); "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. A run allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times. A run whose slots have their memory and whose sizes stay allocates
+ * nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
-/* A new context with an arena and memory of its own for every slot. options: there are none yet; may be NULL. Errors:
+/* A new context with an arena. A slot that nothing is bound to gets memory of its own when it is first needed. Memory
+ * that runs write (outputs, linked inputs) overlaps nothing else that is bound: binding it is RLX_E_INVALID_ARGUMENT, or
+ * RLX_E_STATE if it is frozen or read-only. options: there are none yet; may be NULL. Errors:
  * RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
 

@@ -71,9 +71,13 @@ void Host::log(LogLevel level, const char* category, const char* message) const 
 }
 
 void Host::count_taken(MemoryKind kind, size_t bytes) {
+  counts_[static_cast<size_t>(kind) - 1].allocations.fetch_add(1);
+  count_bytes(kind, bytes);
+}
+
+void Host::count_bytes(MemoryKind kind, size_t bytes) {
   MemoryCounts& counts = counts_[static_cast<size_t>(kind) - 1];
   int64_t now = counts.bytes.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
-  counts.allocations.fetch_add(1);
   int64_t peak = counts.peak;
   while (now > peak && !counts.peak.compare_exchange_weak(peak, now)) continue;
 }
@@ -106,7 +110,15 @@ HostMemory::~HostMemory() {
   const HostServices& services = host_->services();
   size_t asked = size_ == 0 ? align_ : size_;
   services.dealloc(services.user, data_, asked, align_, static_cast<uint32_t>(kind_));
+  count_as_gone();
+}
+
+void HostMemory::count_as_gone() {
   host_->counts_[static_cast<size_t>(kind_) - 1].bytes -= static_cast<int64_t>(size_);
+}
+
+void HostMemory::count_again() {
+  host_->count_bytes(kind_, size_);
 }
 
 void HostMemory::swap(HostMemory& other) noexcept {

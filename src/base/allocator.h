@@ -58,6 +58,7 @@ class Host {
   friend class HostMemory;
   explicit Host(const HostServices& services) : services_(services) {}
   void count_taken(MemoryKind kind, size_t bytes);
+  void count_bytes(MemoryKind kind, size_t bytes);
 
   HostServices services_;
   MemoryCounts counts_[4];
@@ -81,6 +82,10 @@ class HostMemory {
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
   std::span<std::byte> bytes() const { return {data_, size_}; }
+
+  // For who keeps it for another use: meanwhile it is none of its kind's bytes.
+  void count_as_gone();
+  void count_again();
 
  private:
   void swap(HostMemory& other) noexcept;

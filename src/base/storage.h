@@ -35,7 +35,7 @@ class Storage {
   std::byte* host() const { return host_; }
 
   bool is_read_only() const { return !writable_; }                               // whatever its users
-  bool is_frozen() const { return users_.load(std::memory_order_acquire) < 0; }  // a param or constant
+  bool is_frozen() const { return users_.load(std::memory_order_acquire) < 0; }  // a param, constant or weight
   bool is_writable() const { return writable_ && !is_frozen(); }
   bool overlaps(const Storage& other) const;
 

@@ -43,6 +43,7 @@ std::span<const AttrDef> env_options() {
       make("threads", AttrKind::kI64, false, {}, {}, 0, kMostThreads),
       flag("threads.pin", false),
       make("env.prefix", AttrKind::kStr, false, std::string("RLX")),
+      make("memory.cache", AttrKind::kI64, false, int64_t{256} << 20, {}, 0),
   };
   return kOptions;
 }
@@ -96,6 +97,7 @@ static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* ho
   EnvOptions chosen;
   chosen.threads = RLX_TRY(thread_count(values[0], environment));
   chosen.pin = std::get<int64_t>(values[1]) != 0;
+  chosen.kept_memory = static_cast<size_t>(std::get<int64_t>(values[3]));
   if (const auto& device = environment["DEVICE"]) chosen.default_device = *device;
   auto made = RLX_TRY(Env::create(chosen, RLX_TRY(services_of(host))));
   if (auto found = made->find_device(""); !found.ok())
@@ -159,6 +161,7 @@ static constexpr Stat kStats[] = {
     {"memory.scratch.now", memory<MemoryKind::kScratch, &MemoryCounts::bytes>},
     {"memory.scratch.peak", memory<MemoryKind::kScratch, &MemoryCounts::peak>},
     {"memory.scratch.allocations", memory<MemoryKind::kScratch, &MemoryCounts::allocations>},
+    {"memory.kept", [](const rlx_env& env) { return env.env->kept().bytes(); }},
     {"threads", [](const rlx_env& env) { return int64_t{env.env->pool().workers()}; }},
 };
 
@@ -193,6 +196,13 @@ rlx_env_t* rlx_env_retain(rlx_env_t* env) {
 
 void rlx_env_release(rlx_env_t* env) {
   release(env);
+}
+
+void rlx_env_trim(rlx_env_t* env) {
+  value_or(0, {handle(env, "env")}, [&] {
+    env->env->kept().trim();
+    return 0;
+  });
 }
 
 struct EnvReport {

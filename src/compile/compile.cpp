@@ -27,7 +27,7 @@ static constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
     {"fold", fold_constants},              // typed eval of constants
     {"precision", assign_precision},       // the float dtype to compute in, where the option says one
-    {"branches", inline_branches},         // an `if` whose condition is a constant
+    {"branches", inline_branches},         // an `if` whose condition a constant or the ranges of sizes decide
     {"sink", sink_residents},              // what bodies are given that depends on params and constants alone
     {"hoist", hoist_invariants, true},     // what does not vary moves out of loops
     {"fuse", fuse_composites},             // composites that this device has a kernel for

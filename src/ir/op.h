@@ -32,7 +32,7 @@ enum Trait : uint32_t {
   kElementwise = 4,  // output i depends on broadcast inputs i only
   kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
   kView = 16,        // moves no value: every output element is an input element at the same or another index
-  kInternal = 32,    // made by passes, refused from users
+  kInternal = 32,    // made by passes; no call of a builder makes one, but text reads it back
   kLeaf = 64,        // input, param, constant
   kSpelling = 128,   // a composite that says no more than its decomposition: canonicalize writes that instead
   kInterface = 256,  // a leaf with a name, which the user gives: input, param

@@ -140,8 +140,7 @@ Result<Graph> hoist_invariants(Graph graph, PassContext&) {
       rebuild.copy(i);
       continue;
     }
-    size_t xs = node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0;
-    Value made = RLX_TRY(Hoisting(node, rebuild).run(carry_count(node) + xs));
+    Value made = RLX_TRY(Hoisting(node, rebuild).run(first_invariant(node)));
     std::vector<Value> out;
     for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
     rebuild.set(i, std::move(out));

@@ -13,12 +13,6 @@ namespace rlx {
 
 namespace {
 
-// The first operand that is the same at every trip. Inputs of the bodies begin with the predicate's successor.
-size_t first_invariant(const Node& node) {
-  if (node.op == Op::kIf) return 1;
-  return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
-}
-
 class Sinking {
  public:
   explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph) {}

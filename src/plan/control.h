@@ -24,6 +24,12 @@ inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
 }
 
+// The first operand that is the same at every trip: behind the condition of an `if`, the carries and xs of a loop.
+inline size_t first_invariant(const Node& node) {
+  if (node.op == Op::kIf) return 1;
+  return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
+}
+
 // A size of an `if` whose branches differ in it, and what it is in each.
 struct JoinedSize {
   std::string symbol;

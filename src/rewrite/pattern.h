@@ -139,7 +139,8 @@ class Match {
   bool require(const Dim& a, Guard::Relation relation, const Dim& b) const;
   size_t required() const { return required_; }  // how many became guards
 
-  // If the rule succeeds `old`, another value of the graph than the anchor, is replaced as well.
+  // If the rule succeeds, users of `old`, another value than the anchor, read `made` as well; they keep `old` where the
+  // types differ or a cycle would close. So a rule may offer this, and may not need it.
   void also(Value old, Expr made) const { also_.emplace_back(old, made.value()); }
   // The first of the outputs of a node; its others replace those of the node that `old` is of.
   Expr with_all_of(Expr old, const Outputs& made) const;

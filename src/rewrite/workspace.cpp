@@ -181,6 +181,19 @@ void Workspace::roll_back(const Graph::Mark& mark) {
   states_.resize(mark.nodes);
 }
 
+// Whether the sizes that a node decides are decided by a node that has come since.
+bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
+  auto symbols_of = [&](uint32_t index) {
+    std::vector<std::string> symbols;
+    visit_decided_sizes(graph_.node(index), [&](const std::string& symbol, bool) { symbols.push_back(symbol); });
+    return symbols;
+  };
+  if (!graph_.info(graph_.node(node)).names_sizes) return false;
+  for (auto made = static_cast<uint32_t>(mark.nodes); made < graph_.nodes().size(); made++)
+    if (symbols_of(made) == symbols_of(node)) return true;
+  return false;
+}
+
 void Workspace::commit(const std::vector<Replacement>& replacements, const Graph::Mark& mark) {
   changed_ = true;
   for (const auto& [old, made] : replacements) {
@@ -193,6 +206,8 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     states_[node].pins++;  // it may decide a size in the place of what it stands for, whether anyone reads it or not
     acquire(node);
   }
+  for (const auto& [old, made] : replacements)
+    if (old.output == 0 && is_decided_again(old.node, mark)) states_[old.node].pins--;
   first_new_ = static_cast<uint32_t>(mark.nodes);
   for (const auto& [old, made] : replacements) replace(old, made);
   first_new_ = UINT32_MAX;

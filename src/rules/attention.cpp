@@ -24,6 +24,8 @@ Expr ungrouped(const Match& m, Expr k) {
   if (from.size() != 5 || !from[2].is(1)) return Expr();
   for (size_t i : {0, 1, 3, 4})
     if (!(from[i] == wide.out[0].dims[i])) return Expr();
+  // The copies are heads, and not further keys.
+  if (k.dims() != std::vector<Dim>{from[0], from[1] * wide.out[0].dims[2], from[3], from[4]}) return Expr();
   return reshape(m.builder().wrap(wide.in[0]), {from[0], from[1], from[3], from[4]});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions: comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and
-// gathers whose indices count up along axes, which are slices. Out of range they would fail the run; a guard does. It
-// also does at a size of 0 that leaves nothing to index.
+// Positions: comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and gathers whose indices
+// count up along axes, which are slices. A position out of range would fail the run: a guard fails it instead. Where a
+// size of 0 leaves nothing to index the guard holds.
 #include <algorithm>
 
 #include "rules/rules.h"

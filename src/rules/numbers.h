@@ -25,7 +25,7 @@ inline bool is_normal(DType dtype, double value) {
   return std::isfinite(held) && std::fabs(held) >= smallest_normal(dtype);
 }
 
-// A factor so near to 1 that moving it overflows and underflows nothing that is computed with care.
+// A factor that may move out of an f32 product or across another factor (semantics.md R2).
 inline bool is_moderate(double value) {
   return std::fabs(value) >= std::ldexp(1.0, -20) && std::fabs(value) <= std::ldexp(1.0, 20);
 }

@@ -11,7 +11,7 @@ void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadc
 void add_arithmetic_rules(RuleSet& rules);  // constants out of the way, powers, roots, comparisons, softmax
 void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
 
-// Composites: run by `fuse`, in this order.
+// Composites: run by `fuse`, whose stages (passes/fuse.cpp) say in which order.
 void add_activation_rules(RuleSet& rules);
 void add_derived_rules(RuleSet& rules);        // by the formulas of their rows
 void add_small_derived_rules(RuleSet& rules);  // by formulas of one op, which others hold: after those

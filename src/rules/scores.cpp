@@ -51,9 +51,12 @@ bool is_held(const Match& m, Expr value) {
   });
 }
 
-// The anchor, as these scores; absent where it is held by some already.
-Expr absorbed(const Match& m, const Scores& s) {
+// The anchor, as these scores; absent where it is held by some already. The fill is a number of the anchor's dtype: one
+// that overflows there is -inf.
+Expr absorbed(const Match& m, Scores s) {
   if (is_held(m, m.anchor())) return Expr();
+  s.fill = rounded_to(m.anchor().dtype(), s.fill);
+  if (s.keeps_floats && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
   if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
     return m.miss("a link changes the shape of the scores");
   return m.builder().op(
@@ -67,7 +70,7 @@ Expr unscaled(const Match& m, Expr x, double& scale) {
   for (size_t i = 0; i < 2; i++) {
     auto s = m.splat(m.input(x, i));
     Expr inner = m.input(x, 1 - i);
-    if (!s || !is_moderate(*s) || !(inner.dims() == x.dims())) continue;
+    if (!s || !is_moderate(scale * *s) || !(inner.dims() == x.dims())) continue;
     scale *= *s;
     return inner;
   }
@@ -75,7 +78,7 @@ Expr unscaled(const Match& m, Expr x, double& scale) {
 }
 
 // matmul(q, kt) of two values of the run -> scores(q, k): k is kt with its last two axes exchanged
-Expr product(const Match& m) {
+Expr scores_of_product(const Match& m) {
   Expr q = m.in(0), kt = m.in(1);
   if (m.anchor().rank() < 3 || m.is_static(q) || m.is_static(kt)) return Expr();
   if (m.attrs().flag("transpose_a") || m.attrs().has("out_dtype") || q.rank() != kt.rank())
@@ -95,7 +98,7 @@ Expr product(const Match& m) {
   return absorbed(m, {.value = m.anchor(), .q = q, .k = k, .scale = scale});
 }
 
-// So low that no score comes near it; f16 holds nothing lower than -65504.
+// Taken for lower than any score (semantics.md R2); f16 holds nothing lower than -65504.
 bool is_fill(double value, DType dtype) {
   return value <= (dtype == DType::kF16 ? -6e4 : -1e9);
 }
@@ -234,7 +237,7 @@ std::optional<Disguised> disguised(const Match& m, Expr term) {
   return std::nullopt;
 }
 
-Expr also(Expr a, Expr b) {
+Expr both(Expr a, Expr b) {
   return !a ? b : !b ? a : logical_and(a, b);
 }
 Expr plus(Expr a, Expr b) {
@@ -279,7 +282,7 @@ Expr summed(const Match& m) {
     if (found && joins(*s, found->fill)) {
       bool all_floats = !s->mask || s->floats;
       s->floats = all_floats ? plus(s->floats, term) : Expr();
-      s->mask = also(s->mask, found->mask);
+      s->mask = both(s->mask, found->mask);
       s->bias = plus(s->bias, found->bias);
       s->fill = found->fill;
     } else if (m.splat(term) != 0) {
@@ -299,7 +302,7 @@ Expr chosen_scores(const Match& m) {
     auto s = scores_of(m, m.in(i));
     if (!s) continue;
     if (!joins(*s, *fill)) return m.miss("masks of different fills");
-    s->mask = also(s->mask, i == 1 ? m.in(0) : logical_not(m.in(0)));
+    s->mask = both(s->mask, i == 1 ? m.in(0) : logical_not(m.in(0)));
     s->floats = Expr();
     s->fill = *fill;
     return absorbed(m, *s);
@@ -310,7 +313,7 @@ Expr chosen_scores(const Match& m) {
 }  // namespace
 
 void add_score_rules(RuleSet& rules) {
-  rules.add(close, "scores_of_product", std::vector{Op::kMatmul}, product);
+  rules.add(close, "scores_of_product", std::vector{Op::kMatmul}, scores_of_product);
   rules.add(close, "scores_scaled", std::vector{Op::kMul}, scaled);
   rules.add(close, "scores_scaled_by_heads", std::vector{Op::kMul, Op::kDiv}, scaled_by_heads);
   rules.add(close, "scores_softcapped", std::vector{Op::kMul}, softcapped);

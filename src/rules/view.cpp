@@ -40,9 +40,8 @@ static Expr normal_transpose(const Match& m) {
   return Expr();
 }
 
-// transpose(reshape(x)) where the reshape only splits, and every run of split axes stays together -> no change; where
-// it merges, and the merged axis is moved whole: transpose(reshape(x)) -> reshape(transpose(x)). That turns 3-D
-// batch*heads back into 4-D.
+// transpose(reshape(x)) -> reshape(transpose(x)) where the reshape only merges axes: a merged axis moves whole. So 3-D
+// batch*heads becomes 4-D again.
 static Expr transpose_before_merge(const Match& m) {
   const Node* inner = producer(m, m.in(0), Op::kReshape);
   if (!inner) return Expr();

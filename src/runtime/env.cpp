@@ -11,6 +11,7 @@ namespace rlx {
 Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
     : host_(std::move(host)),
       options_(options),
+      kept_(std::make_shared<KeptMemory>(host_, options.kept_memory)),
       pool_(std::make_unique<ThreadPool>(host_, PoolOptions{options.threads, options.pin})) {}
 
 Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
@@ -45,9 +46,8 @@ Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, Me
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
   if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " is too large or no whole number of blocks");
-  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(host_, static_cast<size_t>(*bytes), kind)));
-  std::byte* data = memory->data();
-  return Tensor::adopt(dtype, dims, std::shared_ptr<std::byte>(std::move(memory), data), static_cast<size_t>(*bytes));
+  std::shared_ptr<std::byte> memory = RLX_TRY(kept_->allocate(static_cast<size_t>(*bytes), kind));
+  return Tensor::adopt(dtype, dims, std::move(memory), static_cast<size_t>(*bytes));
 }
 
 }  // namespace rlx

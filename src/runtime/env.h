@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/kept_memory.h"
 #include "base/os/thread_pool.h"
 #include "base/tensor.h"
 #include "device/device.h"
@@ -18,7 +19,8 @@ namespace rlx {
 struct EnvOptions {
   int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
   bool pin = false;
-  std::string default_device = "cpu";  // what an empty device spec means
+  std::string default_device = "cpu";      // what an empty device spec means
+  size_t kept_memory = size_t{256} << 20;  // bytes of freed buffers, at most; 0: none
 };
 
 class Env {
@@ -27,6 +29,7 @@ class Env {
 
   const std::shared_ptr<Host>& host() const { return host_; }
   ThreadPool& pool() const { return *pool_; }
+  KeptMemory& kept() const { return *kept_; }
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 
   // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
@@ -34,13 +37,14 @@ class Env {
 
   // Host memory from the host's allocator, zero-filled or as it comes.
   Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims) const;
-  Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const;
+  Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
 
   Env(std::shared_ptr<Host> host, const EnvOptions& options);
 
  private:
   std::shared_ptr<Host> host_;
   EnvOptions options_;
+  std::shared_ptr<KeptMemory> kept_;
   std::unique_ptr<ThreadPool> pool_;  // outlives the devices, which run on it
   std::vector<std::unique_ptr<Device>> devices_;
 };

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
   exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
+  exec->places_.reserve(plan.inputs.size() + plan.outputs.size());
   exec->frame_ = RLX_TRY(Frame::make(program->compiled(), host));
   exec->program_ = std::move(program);
   exec->frame_->place(kArenaBase, exec->arena_.data());
@@ -84,12 +85,12 @@ bool Exec::is_written(SlotKind kind, size_t slot) const {
          std::any_of(links_.begin(), links_.end(), [slot](const Link& link) { return link.input == slot; });
 }
 
-// An output shares no byte with anything else that is bound: kernels read inputs while they write.
+// What runs write shares no byte with anything else that is bound: kernels read inputs while they write.
 Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) const {
   for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
     const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
-    if (kind == SlotKind::kInput && other == SlotKind::kInput) continue;
     for (size_t i = 0; i < list.size(); i++) {
+      if (!is_written(kind, slot) && !is_written(other, i)) continue;
       if ((kind == other && i == slot) || !list[i].given() || !storage.overlaps(*list[i].given())) continue;
       return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(kind),
                                                    slot_of(kind, slot).name, kind_text(other), slot_of(other, i).name))
@@ -128,9 +129,19 @@ Status Exec::replace(SlotKind kind, size_t slot, Port next) {
   return {};
 }
 
+// A linked input that is bound anew starts anew. A linked output that is bound anew hands over first what it holds.
+Status Exec::settle_link(SlotKind kind, size_t slot) {
+  for (Link& link : links_) {
+    if (kind == SlotKind::kInput && link.input == slot) link.made.reset();
+    if (kind == SlotKind::kOutput && link.output == slot) RLX_TRY(exchange(link));
+  }
+  return {};
+}
+
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
   if (tensor) RLX_TRY(check_type(kind, slot, tensor));
+  RLX_TRY(settle_link(kind, slot));
   Port next = ports(kind)[slot];
   next.bound = std::move(tensor);
   next.lent = nullptr;
@@ -147,6 +158,7 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
+  RLX_TRY(settle_link(kind, slot));
   Port next = ports(kind)[slot];
   next.bound = {};
   next.lent = nullptr;
@@ -232,29 +244,32 @@ Status Exec::adopt_params() {
   return {};
 }
 
-Status Exec::exchange_links() {
-  for (Link& link : links_) {
-    if (!link.is_armed) continue;
-    Port &from = outputs_[link.output], &to = inputs_[link.input];
-    if (!from.given() != !to.given())
-      return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
-          .with("value", slot_of(SlotKind::kInput, link.input).name);
-    Dims made = dims_now(SlotKind::kOutput, link.output);
-    if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
-      RLX_TRY(show_room(link.output));
-      rooms_[link.output] = {};  // the input has it now
-    }
-    std::swap(from.bound, to.bound);
-    std::swap(from.lent, to.lent);
-    std::swap(from.use, to.use);
-    std::swap(from.own, to.own);
-    std::swap(from.stage, to.stage);
-    std::swap(from.is_staged, to.is_staged);
-    sizes_dirty_ |= !to.linked || !(*to.linked == made);
-    to.linked = made;
-    link.is_armed = false;
-    places_dirty_ = true;
+// The output that a run has made becomes the input, whatever is asked or bound meanwhile.
+Status Exec::exchange(Link& link) {
+  if (!link.made) return {};
+  Port &from = outputs_[link.output], &to = inputs_[link.input];
+  if (!from.given() != !to.given())
+    return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
+        .with("value", slot_of(SlotKind::kInput, link.input).name);
+  if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
+    RLX_TRY(show_room(link.output));
+    rooms_[link.output] = {};  // the input has it now
   }
+  std::swap(from.bound, to.bound);
+  std::swap(from.lent, to.lent);
+  std::swap(from.use, to.use);
+  std::swap(from.own, to.own);
+  std::swap(from.stage, to.stage);
+  std::swap(from.is_staged, to.is_staged);
+  sizes_dirty_ |= !to.linked || !(*to.linked == *link.made);
+  to.linked = std::move(*link.made);
+  link.made.reset();
+  places_dirty_ = true;
+  return {};
+}
+
+Status Exec::exchange_links() {
+  for (Link& link : links_) RLX_TRY(exchange(link));
   return {};
 }
 
@@ -275,7 +290,8 @@ Status Exec::resolve_sizes() {
 }
 
 Status Exec::make_memory(std::shared_ptr<Storage>& storage, size_t capacity) {
-  if (storage) return {};
+  if (storage && storage->bytes() >= capacity) return {};
+  if (storage) return grow(storage, capacity);  // it came by a link
   auto bytes = static_cast<int64_t>(capacity);
   storage = RLX_TRY(program_->env()->make_tensor(DType::kU8, {&bytes, 1})).storage();
   return {};
@@ -333,9 +349,9 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
                          type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
   auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  if (port.lent && static_cast<int64_t>(port.lent->bytes()) < needed.value_or(0))
+  if (port.given() && !port.is_staged && static_cast<int64_t>(port.given()->bytes()) < needed.value_or(0))
     return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
-                                                 kind_text(kind), it.name, needed.value_or(0), port.lent->bytes()))
+                                                 kind_text(kind), it.name, needed.value_or(0), port.given()->bytes()))
         .with("value", it.name);
   return {};
 }
@@ -351,14 +367,36 @@ Status Exec::place_slot(SlotKind kind, size_t slot) {
   if (!port.given()) RLX_TRY(make_memory(port.own, port.capacity));
   if (port.is_staged) RLX_TRY(make_memory(port.stage, port.capacity));
   has_staging_ |= port.is_staged;
+  places_.push_back(
+      {port.bytes()->host(), port.bytes()->host() + port.bytes()->bytes(), kind, slot, is_written(kind, slot)});
   frame_->place(base_of(kind, slot), port.bytes()->host());
+  return {};
+}
+
+// Whatever was bound, made, linked or handed out in whichever order: what a run writes lies apart from all else.
+Status Exec::check_places() {
+  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
+  const Place *last = nullptr, *last_written = nullptr;  // that end furthest so far
+  for (const Place& place : places_) {
+    if (place.begin == place.end) continue;
+    const Place* before = place.is_written ? last : last_written;
+    if (before && before->end > place.begin)
+      return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(place.kind),
+                                                   slot_of(place.kind, place.slot).name, kind_text(before->kind),
+                                                   slot_of(before->kind, before->slot).name))
+          .with("value", slot_of(place.kind, place.slot).name);
+    if (!last || place.end > last->end) last = &place;
+    if (place.is_written && (!last_written || place.end > last_written->end)) last_written = &place;
+  }
   return {};
 }
 
 Status Exec::place_slots() {
   has_staging_ = false;
+  places_.clear();
   for (size_t i = 0; i < inputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kInput, i));
   for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kOutput, i));
+  RLX_TRY(check_places());
   places_dirty_ = false;
   return {};
 }
@@ -401,7 +439,7 @@ Status Exec::show_room(size_t output) {
 Status Exec::empty_rooms() {
   for (size_t i = 0; i < outputs_.size(); i++) {
     const Port& port = outputs_[i];
-    if (!has_room(SlotKind::kOutput, i) || !port.given() || !wanted_[i]) continue;
+    if (!has_room(SlotKind::kOutput, i) || !port.given() || !is_read_back(i)) continue;
     auto bytes = static_cast<size_t>(bytes_now(i));
     const std::string& name = slot_of(SlotKind::kOutput, i).name;
     if (bytes > port.given()->bytes())
@@ -427,10 +465,15 @@ Status Exec::stage_inputs() {
   return {};
 }
 
+bool Exec::is_read_back(size_t output) const {
+  return wanted_[output] ||
+         std::any_of(links_.begin(), links_.end(), [output](const Link& link) { return link.output == output; });
+}
+
 Status Exec::stage_outputs() {
   for (size_t i = 0; i < outputs_.size(); i++) {
     const Port& port = outputs_[i];
-    if (!port.is_staged || !wanted_[i] || has_room(SlotKind::kOutput, i)) continue;
+    if (!port.is_staged || !is_read_back(i) || has_room(SlotKind::kOutput, i)) continue;
     DType dtype = slot_of(SlotKind::kOutput, i).type.dtype;
     int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kOutput, i))).value_or(0);
     convert_elements(dtype, port.stage->host(), dtype, port.given()->host(), count);
@@ -445,7 +488,7 @@ Status Exec::run() {
   RLX_TRY(frame_->run({&cancel_, program_->source().options.threads}));
   if (has_staging_) RLX_TRY(stage_outputs());
   if (has_rooms_) RLX_TRY(empty_rooms());
-  for (Link& link : links_) link.is_armed = true;
+  for (Link& link : links_) link.made = dims_now(SlotKind::kOutput, link.output);
   return {};
 }
 
@@ -471,15 +514,15 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
       results.push_back(Tensor());  // the run decides its size
       continue;
     }
-    results.push_back(RLX_TRY(
-        program_->env()->make_tensor(slot_of(SlotKind::kOutput, slot).type.dtype, dims_now(SlotKind::kOutput, slot))));
+    results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
+                                                             dims_now(SlotKind::kOutput, slot))));
     RLX_TRY(bind(SlotKind::kOutput, slot, results.back()));
   }
   RLX_TRY(run());
   for (size_t i = 0; i < results.size(); i++) {
     if (results[i]) continue;
     Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));
-    results[i] = RLX_TRY(program_->env()->make_tensor(made.dtype(), made.dims()));
+    results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));
     if (made.bytes()) std::memcpy(results[i].data(), made.data(), made.bytes());
   }
   return results;

@@ -64,6 +64,18 @@ class Exec {
     const std::shared_ptr<Storage>& bytes() const { return is_staged ? stage : given() ? given() : own; }
   };
 
+  struct Link {
+    size_t output, input;
+    std::optional<Dims> made;  // of the output that a run has made and no later run has taken over yet
+  };
+  // Where one slot lies in a run, to find what overlaps.
+  struct Place {
+    const std::byte *begin, *end;
+    SlotKind kind;
+    size_t slot;
+    bool is_written;
+  };
+
   Exec() = default;
   SizeState& sizes() const { return frame_->sizes(); }
   std::vector<Port>& ports(SlotKind kind) { return kind == SlotKind::kInput ? inputs_ : outputs_; }
@@ -75,10 +87,14 @@ class Exec {
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor) const;
   bool is_written(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Port next);
+  Status settle_link(SlotKind kind, size_t slot);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
+  Status check_places();
+  bool is_read_back(size_t output) const;
   void forget_bindings();
 
   Status adopt_params();
+  Status exchange(Link& link);
   Status exchange_links();
   Status resolve_sizes();
   Status place_slots();
@@ -99,16 +115,13 @@ class Exec {
 
   std::shared_ptr<Program> program_;
   std::vector<Port> inputs_, outputs_;
-  struct Link {
-    size_t output, input;
-    bool is_armed = false;  // a run has made the output since
-  };
   std::vector<Link> links_;
   std::vector<bool> wanted_;          // by output
   std::vector<GrowingMemory> rooms_;  // by output: where one without an upper size is made
   HostMemory arena_, sized_;
   std::unique_ptr<Frame> frame_;
   std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
+  std::vector<Place> places_;     // of check_places; capacity for all slots
   std::shared_ptr<const ParamSet> params_;
   uint64_t params_version_ = 0;
   bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false, has_rooms_ = false;

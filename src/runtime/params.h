@@ -20,7 +20,7 @@ namespace rlx {
 struct ParamSet {
   std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
   std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
-  std::vector<Tensor> residents;      // bytes of CompiledGraph::residents; false where a param is missing
+  std::vector<Tensor> residents;      // by index of Lowered::residents, their bytes; false where a param is missing
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
 

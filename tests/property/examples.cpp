@@ -154,20 +154,6 @@ bool knows_sizes(const Graph& graph) {
   return knows_all;
 }
 
-// A fault that is known: attention takes a finite fill of masked scores for lower than any score, which scores of
-// infinite or huge inputs are not.
-bool has_finite_fill(const Graph& graph) {
-  bool has_softmax = false, has_fill = false;
-  visit_nodes(graph, [&](const Graph&, const Node& node) {
-    has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp || node.op == Op::kAttention;
-    if (node.op != Op::kConstant || !is_float(node.out[0].dtype)) return;
-    const Tensor& value = node.attrs.tensor("value");
-    for (int64_t i = 0; i < value.count(); i++)
-      has_fill |= std::isfinite(element_as_f64(value, i)) && element_as_f64(value, i) <= -1e4;
-  });
-  return has_softmax && has_fill;
-}
-
 }  // namespace
 
 const std::vector<Example>& examples() {

@@ -4,6 +4,7 @@
 
 #include "draw.h"
 #include "edit.h"
+#include "examples.h"
 
 namespace rlx::test {
 
@@ -78,7 +79,9 @@ RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* want
       if (!draw.are_small(0)) draw.graph = std::move(before);
     }
   }
-  return draw.filled();
+  RandomGraph made = draw.filled();
+  if (has_finite_fill(made.graph)) make_tame(made);
+  return made;
 }
 
 RandomGraph with_contents(uint64_t seed, Graph graph) {

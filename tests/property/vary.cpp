@@ -114,6 +114,18 @@ void add_extremes(RandomGraph& made, Random& random) {
     if (random.chance(40)) param = with_extremes(random, param);
 }
 
+bool has_finite_fill(const Graph& graph) {
+  bool has_softmax = false, has_fill = false;
+  visit_nodes(graph, [&](const Graph&, const Node& node) {
+    has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp || node.op == Op::kAttention;
+    if (node.op != Op::kConstant || !is_float(node.out[0].dtype)) return;
+    const Tensor& value = node.attrs.tensor("value");
+    for (int64_t i = 0; i < value.count(); i++)
+      has_fill |= std::isfinite(element_as_f64(value, i)) && element_as_f64(value, i) <= -1e4;
+  });
+  return has_softmax && has_fill;
+}
+
 void make_tame(RandomGraph& made) {
   auto tame = [](Tensor& given) {
     if (!is_float(given.dtype())) return;
