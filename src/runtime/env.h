@@ -18,7 +18,8 @@ namespace rlx {
 struct EnvOptions {
   int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
   bool pin = false;
-  std::string default_device = "cpu";  // what an empty device spec means
+  int spin = PoolOptions::kDefaultSpin;  // microseconds that own threads wait awake
+  std::string default_device = "cpu";    // what an empty device spec means
 };
 
 class Env {
