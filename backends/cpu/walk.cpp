@@ -19,9 +19,9 @@ namespace {
 // kWorthWaking stays on the caller, as waking a thread that sleeps takes as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
-// What one more worker costs a step (measured on 16 cores that spin: 5 us of work end soonest on 6 to 8 workers, 20 us
-// on 16), and what it costs the caller to wake it. A step that is spread too thin ends later than on fewer workers.
-constexpr double kCostOfWorker = 100, kCostOfWaking = 3000;
+// What one more worker costs a step, and what it costs the caller to wake it: spread too thin, a step ends later than
+// on fewer workers. On 16 cores that spin, steps of 5 us end soonest on 6 to 12 workers, longer ones on 16.
+constexpr double kCostOfWorker = 25, kCostOfWaking = 3000;
 
 // FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.
 class DenormalMode {

@@ -175,7 +175,7 @@ Crew::Crew(std::vector<int> cores, int size, const PoolOptions& options)
   spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? kShortSpinMicroseconds : kSpinMicroseconds;
   if (options.spin != PoolOptions::kDefaultSpin) spin_ = options.spin;
   if (size == 1) return;
-  for (int i = 0; i < std::min(size, kMostRuns); i++) boards_.emplace_back(static_cast<size_t>(size));
+  for (int i = 0; i < kMostRuns; i++) boards_.emplace_back(static_cast<size_t>(size));
 }
 
 // Never on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.

@@ -78,16 +78,17 @@ std::vector<StepGroup> groups_of(std::vector<double> nanoseconds) {
 TEST(walk, workers_follow_the_work) {
   EXPECT_EQ(workers_fed(groups_of({1000, 1900})), 1) << "too short to share";
   EXPECT_EQ(workers_fed(groups_of({20000, 20000})), 1) << "not worth a wake-up";
-  EXPECT_EQ(groups_of({5000})[0].workers, 7);
-  EXPECT_EQ(groups_of({20000})[0].workers, 14);
+  EXPECT_EQ(groups_of({5000})[0].workers, 14);
+  EXPECT_EQ(groups_of({2500})[0].workers, 10);
   EXPECT_GE(groups_of({1e6})[0].workers, 64);
-  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(100, 5000))), 7) << "no step feeds more";
+  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(100, 5000))), 12) << "the run is worth waking 12";
+  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(400, 2500))), 10) << "no step feeds more";
   EXPECT_EQ(workers_fed(groups_of({200000})), 8) << "waking more takes longer than they save";
 }
 
 // By the model that chooses them, more workers never take longer.
 TEST(walk, more_threads_are_never_slower) {
-  double of_each = 100;
+  double of_each = 25;
   for (double work = 2000; work < 1e7; work *= 1.7) {
     int best = workers_fed(work, of_each);
     for (int n = 1; n < best; n++) {
