@@ -19,6 +19,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/os/signal.h"
@@ -84,7 +85,7 @@ struct Board {
   alignas(64) std::atomic<uint32_t> step{0};
 
   // The current step. Only a thread that has claimed one of its chunks may use these.
-  alignas(64) const ChunkFn* fn = nullptr;
+  alignas(64) std::optional<ChunkFn> fn;
   int64_t n = 0, grain = 1;
   FirstException exception;
 
@@ -337,6 +338,7 @@ bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) 
 // or go; the caller (0) stays. False: there was nothing to do.
 bool Crew::help(Board& board, int index, int workers, uint64_t active) {
   bool did_help = false;
+  __builtin_prefetch(&board.fn);  // while the claim is under way
   for (int turn = 0; turn < workers && index < workers; turn++) {
     auto owner = static_cast<uint32_t>((index + turn) % workers);
     int64_t finished = 0;
@@ -361,7 +363,7 @@ bool Crew::help(Board& board, int index, int workers, uint64_t active) {
 void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
   Board& board = boards_[static_cast<size_t>(team.place_)];
   int64_t count = n / grain + (n % grain != 0);
-  board.fn = &fn;
+  board.fn = fn;
   board.n = n;
   board.grain = grain;
   board.unfinished.store(count, std::memory_order_relaxed);
