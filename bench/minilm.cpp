@@ -5,137 +5,17 @@
 //   bench_minilm MODEL.onnx libonnxruntime.so [TURNS [PAUSE_MS]]
 #include <rlx.h>
 
-#include <cmath>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "measure.h"
+#include "minilm_model.h"
 #include "onnx_writer.h"
 #include "ort.h"
 
 namespace bench {
 namespace {
-
-constexpr double kTolerance = 1e-4;  // of the largest value
-constexpr int kVocabulary = 30522;
-constexpr const char* kIds = "input_ids";
-constexpr const char* kMask = "attention_mask";
-constexpr const char* kTypes = "token_type_ids";
-
-void check(rlx_status_t* status) {
-  char text[1024];
-  if (rlx_status_take(status, text, sizeof text) == RLX_OK) return;
-  std::fprintf(stderr, "rlx: %s\n", text);
-  std::exit(1);
-}
-
-struct Batch {
-  int64_t rows, length;
-  std::vector<int64_t> ids, mask, types;
-  std::string name() const { return std::to_string(rows) + " x " + std::to_string(length); }
-};
-
-// Tokens at random; every row but the first is padded to half its length.
-Batch make_batch(int64_t rows, int64_t length) {
-  Batch batch{rows, length, {}, {}, {}};
-  uint32_t state = 12345;
-  for (int64_t i = 0; i < rows * length; ++i) {
-    state = state * 1664525u + 1013904223u;
-    bool real = i < length || i % length < (length + 1) / 2;
-    batch.ids.push_back(real ? (state >> 8) % kVocabulary : 0);
-    batch.mask.push_back(real);
-    batch.types.push_back(0);
-  }
-  return batch;
-}
-
-struct EnvRelease {
-  void operator()(rlx_env_t* env) const { rlx_env_release(env); }
-};
-using Env = std::unique_ptr<rlx_env_t, EnvRelease>;
-
-Env make_env(int threads) {
-  rlx_attrs_t* options = nullptr;
-  rlx_env_t* env = nullptr;
-  check(rlx_attrs_create(("threads=" + std::to_string(threads) + " threads.pin=1").c_str(), &options));
-  check(rlx_env_create(options, nullptr, &env));
-  rlx_attrs_release(options);
-  return Env(env);
-}
-
-std::vector<float> output(rlx_exec_t* exec) {
-  rlx_tensor_t* tensor = nullptr;
-  check(rlx_exec_tensor(exec, RLX_OUTPUT, 0, &tensor));
-  const float* data = static_cast<const float*>(rlx_tensor_data(tensor));
-  std::vector<float> values(data, data + rlx_tensor_bytes(tensor) / sizeof(float));
-  rlx_tensor_release(tensor);
-  return values;
-}
-
-// A program planned for sizes up to rows x length, and one exec of it.
-class Executable {
- public:
-  Executable(rlx_env_t* env, const char* path, int64_t rows, int64_t length) {
-    const char* symbols[] = {"batch_size", "sequence_length"};
-    const int64_t sizes[] = {rows, length};
-    rlx_model_t* model = nullptr;
-    check(rlx_model_open(env, path, nullptr, &model));
-    check(rlx_model_get(model, "cpu", symbols, sizes, 2, &compiled_));
-    rlx_model_release(model);
-    check(rlx_exec_create(compiled_, nullptr, &exec_));
-  }
-  ~Executable() {
-    rlx_exec_release(exec_);
-    rlx_compiled_release(compiled_);
-  }
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
-
-  void bind(Batch& batch) {
-    check(rlx_exec_set_dim(exec_, "batch_size", batch.rows));
-    check(rlx_exec_set_dim(exec_, "sequence_length", batch.length));
-    bind(kIds, batch.ids);
-    bind(kMask, batch.mask);
-    bind(kTypes, batch.types);
-  }
-  void run() { check(rlx_exec_run(exec_)); }
-  std::vector<float> output() { return bench::output(exec_); }
-
- private:
-  void bind(const char* name, std::vector<int64_t>& values) {
-    int64_t slot = rlx_compiled_find(compiled_, RLX_INPUT, name);
-    if (slot < 0) {
-      std::fprintf(stderr, "the model has no input %s\n", name);
-      std::exit(1);
-    }
-    check(rlx_exec_bind_ptr(exec_, RLX_INPUT, slot, values.data(), values.size() * sizeof values[0]));
-  }
-  rlx_compiled_t* compiled_ = nullptr;
-  rlx_exec_t* exec_ = nullptr;
-};
-
-void bind(Ort& ort, const Batch& batch) {
-  const std::vector<int64_t> dims = {batch.rows, batch.length};
-  ort.bind(kIds, Ort::Type::kI64, dims, batch.ids.data());
-  ort.bind(kMask, Ort::Type::kI64, dims, batch.mask.data());
-  ort.bind(kTypes, Ort::Type::kI64, dims, batch.types.data());
-}
-
-void assert_equal(const std::string& what, const std::vector<float>& ours, std::span<const float> peer) {
-  double largest = 0, worst = 0;
-  bool same = ours.size() == peer.size();
-  for (size_t i = 0; same && i < peer.size(); ++i) {
-    largest = std::max(largest, std::abs(double{peer[i]}));
-    worst = std::max(worst, std::abs(double{ours[i]} - peer[i]));
-    same = std::isfinite(ours[i]);
-  }
-  if (same && worst <= kTolerance * largest) return;
-  std::fprintf(stderr, "%s: outputs differ: %zu and %zu values, %g away where the largest is %g\n", what.c_str(),
-               ours.size(), peer.size(), worst, largest);
-  std::exit(1);
-}
 
 void print_heading(const char* title) {
   std::printf("\n%-22s  %-27s  %-27s  unit ratio\n", title, "librlx [quartiles]", "ONNX Runtime [quartiles]");

@@ -140,6 +140,10 @@ Ort::Ort(std::span<const uint8_t> model, int threads) {
   find_names();
 }
 
+Ort::Ort(const Ort& other) : session_(other.session_), owns_session_(false) {
+  find_names();
+}
+
 void Ort::find_names() {
   for (std::string& name : names(session_, kSessionGetInputCount, kSessionGetInputName)) {
     inputs_.push_back({std::move(name), nullptr});
@@ -153,7 +157,7 @@ void Ort::find_names() {
 Ort::~Ort() {
   drop_outputs();
   for (Input& input : inputs_) release(kReleaseValue, input.value);
-  release(kReleaseSession, session_);
+  if (owns_session_) release(kReleaseSession, session_);
 }
 
 void Ort::drop_outputs() {

@@ -20,8 +20,8 @@ class Ort {
 
   Ort(const std::string& path, int threads);
   Ort(std::span<const uint8_t> model, int threads);
+  explicit Ort(const Ort& other);  // one more caller of the same session, which lives longer; binds for itself
   ~Ort();
-  Ort(const Ort&) = delete;
   Ort& operator=(const Ort&) = delete;
 
   // `data` is read by every run until the input is bound again. Outputs keep their memory while no input is bound.
@@ -39,6 +39,7 @@ class Ort {
     void* value = nullptr;
   };
   void* session_ = nullptr;
+  bool owns_session_ = true;
   std::vector<Input> inputs_;
   std::vector<std::string> output_names_;
   std::vector<void*> output_values_;

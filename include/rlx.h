@@ -233,11 +233,14 @@ RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
 
 /* ---- environment and devices; two environments in one process never see each other ---- */
 
-/* A new environment. options: "threads" (the most threads of a run; 0: none but the caller's; default: one per
- * physical core that the process may use), "threads.pin" (0), "env.prefix" (the prefix of environment variables,
- * "RLX"), "memory.cache" (the most bytes of freed buffers that are kept for later tensors, 268435456; 0: none);
- * NULL: all defaults. host: copied, its callbacks and user pointer borrowed; NULL: the library's own
- * services. The environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
+/* A new environment. options: "threads" (the most threads of a run; 0 and 1: no thread is made, all is done by the
+ * caller; default: one per physical core that the process may use, of the fast kind where there are two),
+ * "threads.pin" (0), "threads.spin" (how many microseconds the library's threads, and a run that waits for them, stay
+ * awake before they sleep; 0: never; default: 100, or 1 where there are more threads than processors), "env.prefix"
+ * (the prefix of environment variables, "RLX"), "memory.cache" (the most bytes of freed buffers that are kept for later
+ * tensors, 268435456; 0: none); NULL: all defaults. Runs of several callers share the threads, each
+ * about as many. host: copied, its callbacks and user pointer borrowed; NULL: the library's own services. The
+ * environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
  * options win over them. Errors: RLX_E_OPTION (also for the value of a variable), RLX_E_VERSION (struct_size),
  * RLX_E_INVALID_ARGUMENT (half a pair of callbacks), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
 RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host_t *host, rlx_env_t **out);

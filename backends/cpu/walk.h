@@ -24,7 +24,14 @@ struct StepGroup {
   uint32_t first, count;
   int64_t grain;           // parts in a chunk; 0: a serial group
   double nanoseconds = 0;  // of shared work on one thread
+  int workers = 1;         // that the work feeds
 };
+
+// How many workers end work of so many nanoseconds soonest, where each costs some: `of_each` to hand it its part.
+int workers_fed(double nanoseconds, double of_each);
+
+// A run of several groups: how many workers it can use.
+int workers_fed(std::span<const StepGroup> groups);
 
 void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups);
 

@@ -35,13 +35,16 @@ ForkMark::~ForkMark() {
   if (page_) munmap(page_, sizeof *page_);
 }
 
-static constexpr double kMostThreads = 1024;
+static constexpr double kMostThreads = 1024, kLongestSpin = 1e6;
+
+enum EnvOption : size_t { kThreads, kPin, kSpin, kPrefix, kKeptMemory };
 
 std::span<const AttrDef> env_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
       make("threads", AttrKind::kI64, false, {}, {}, 0, kMostThreads),
       flag("threads.pin", false),
+      make("threads.spin", AttrKind::kI64, false, {}, {}, 0, kLongestSpin),
       make("env.prefix", AttrKind::kStr, false, std::string("RLX")),
       make("memory.cache", AttrKind::kI64, false, int64_t{256} << 20, {}, 0),
   };
@@ -93,11 +96,12 @@ static Result<int> thread_count(const AttrValue& option, const Environment& envi
 static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* host) {
   DimTokens no_tokens;
   auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, no_tokens))));
-  Environment environment(std::get<std::string>(values[2]));
+  Environment environment(std::get<std::string>(values[kPrefix]));
   EnvOptions chosen;
-  chosen.threads = RLX_TRY(thread_count(values[0], environment));
-  chosen.pin = std::get<int64_t>(values[1]) != 0;
-  chosen.kept_memory = static_cast<size_t>(std::get<int64_t>(values[3]));
+  chosen.threads = RLX_TRY(thread_count(values[kThreads], environment));
+  chosen.pin = std::get<int64_t>(values[kPin]) != 0;
+  if (auto* spin = std::get_if<int64_t>(&values[kSpin])) chosen.spin = static_cast<int>(*spin);
+  chosen.kept_memory = static_cast<size_t>(std::get<int64_t>(values[kKeptMemory]));
   if (const auto& device = environment["DEVICE"]) chosen.default_device = *device;
   auto made = RLX_TRY(Env::create(chosen, RLX_TRY(services_of(host))));
   if (auto found = made->find_device(""); !found.ok())

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/guard.h"
 
-#include <exception>
-#include <new>
-
 namespace rlx::capi {
 
 Status check(const char* function, std::initializer_list<Argument> arguments) {
@@ -22,26 +19,6 @@ Status check(const char* function, std::initializer_list<Argument> arguments) {
           .with("input", argument.name);
   }
   return {};
-}
-
-static Status rethrown(const char* function) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory();
-  } catch (const std::exception& exception) {
-    return Status(Code::kInternal, format("{}: unexpected exception: {}", function, exception.what()));
-  } catch (...) {
-    return Status(Code::kInternal, format("{}: unexpected exception of an unknown type", function));
-  }
-}
-
-Status from_exception(const char* function) noexcept {
-  try {
-    return rethrown(function);
-  } catch (...) {  // no memory for the message about the first exception
-    return Status::no_memory();
-  }
 }
 
 }  // namespace rlx::capi

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/exception.h"
 #include "base/status.h"
 #include "rlx.h"
 
@@ -59,7 +60,6 @@ Argument cleared(T* pointer, size_t count, const char* name) {
 }
 
 Status check(const char* function, std::initializer_list<Argument> arguments);
-Status from_exception(const char* function) noexcept;  // of the one being handled
 
 #ifdef RLX_TEST_HOOKS
 void test_hook();  // throws when a test asks for it

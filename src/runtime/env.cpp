@@ -12,7 +12,7 @@ Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
     : host_(std::move(host)),
       options_(options),
       kept_(std::make_shared<KeptMemory>(host_, options.kept_memory)),
-      pool_(std::make_unique<ThreadPool>(host_, PoolOptions{options.threads, options.pin})) {}
+      pool_(std::make_unique<ThreadPool>(host_, PoolOptions{options.threads, options.pin, options.spin})) {}
 
 Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
   auto env = std::make_shared<Env>(RLX_TRY(Host::make(services)), options);

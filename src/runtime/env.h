@@ -19,6 +19,7 @@ namespace rlx {
 struct EnvOptions {
   int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
   bool pin = false;
+  int spin = PoolOptions::kDefaultSpin;    // microseconds that own threads wait awake
   std::string default_device = "cpu";      // what an empty device spec means
   size_t kept_memory = size_t{256} << 20;  // bytes of freed buffers, at most; 0: none
 };

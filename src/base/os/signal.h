@@ -4,19 +4,41 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace rlx {
 
 // How long a waiter spins before it sleeps. Short where threads outnumber cores: the one waited for needs the core.
-constexpr int kSpinMicroseconds = 100;
+constexpr int kSpinMicroseconds = 100, kShortSpinMicroseconds = 1;
+
+using SpinClock = std::chrono::steady_clock;
+
+// Looks for a microsecond, without a look at the clock: most waits end here.
+template <class Done>
+bool spin_briefly(Done done) {
+  for (int i = 0; i < 32; i++) {
+    if (done()) return true;
+    __builtin_ia32_pause();
+  }
+  return false;
+}
+
+// Spins until `done` is true or the time is over, and returns `done`.
+template <class Done>
+bool spin_until(SpinClock::time_point end, Done done) {
+  while (SpinClock::now() < end) {
+    if (spin_briefly(done)) return true;
+  }
+  return false;
+}
 
 // Counts how often it was raised. A waiter passes the last count that it saw, so it misses no raise.
 class Signal {
  public:
   uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
-  void raise();  // wakes all that wait
-  void wait(uint32_t seen, int spin_microseconds);
+  void raise();                                     // wakes all that wait
+  void wait(uint32_t seen, int spin_microseconds);  // 0: sleeps at once
 
  private:
   alignas(64) std::atomic<uint32_t> count_{0};

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool. A thread claims a chunk by a compare-and-swap on the share that the chunk belongs to. The step stays alive
-// until every claimed chunk is counted as finished, and a thread reads what the caller owns only while it has a claim.
-// So a thread may come late to a step, or sleep through many, and the caller never waits for it to leave.
+// The pool. Each active run has a board on which its caller posts steps. One word says which runs are active, and every
+// thread computes from that word alone which of them it serves: nothing is assigned, so nothing must be taken back. A
+// thread that has not seen the latest word serves another run a little longer, and costs no more than that.
+//
+// A thread claims a chunk by a compare-and-swap on the share that the chunk belongs to. The step stays alive until
+// every claimed chunk is counted as finished, and a thread reads what the caller owns only while it has a claim. So a
+// thread may come late to a step, or sleep through many, and the caller never waits for it to leave.
 #include "base/os/thread_pool.h"
 
 #include <pthread.h>
@@ -10,14 +14,42 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cfenv>
+#include <deque>
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/os/signal.h"
 #include "base/os/topology.h"
 
 namespace rlx {
+
+namespace {
+
+// The first exception of a step that several threads share; who sees one begins no more work.
+class FirstException {
+ public:
+  bool is_set() const { return is_set_.load(std::memory_order_relaxed); }
+  void keep_current() noexcept {
+    if (!is_set_.exchange(true, std::memory_order_relaxed)) exception_ = std::current_exception();
+  }
+  // On one thread, when all work has ended.
+  void rethrow() {
+    if (!is_set()) return;
+    is_set_.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(exception_, nullptr));
+  }
+
+ private:
+  std::atomic<bool> is_set_{false};
+  std::exception_ptr exception_;
+};
+
+}  // namespace
+
 namespace detail {
 
 constexpr int kMostThreads = 1024;
@@ -36,63 +68,123 @@ struct Share {
   uint64_t word() const { return next | uint64_t{end} << kChunkBits | uint64_t{workers} << 2 * kChunkBits; }
 };
 
+struct alignas(64) SharedWord {
+  std::atomic<uint64_t> word{0};  // a Share
+};
+
+// What a caller posts, for those that help it. Later runs use the same board.
+struct Board {
+  explicit Board(size_t workers) : shares(workers) {}
+
+  std::vector<SharedWord> shares;
+  std::atomic<int> most{1};  // workers that the run can use
+
+  // How many workers take part in the step, in the low bits, and a number of the step.
+  static constexpr uint32_t kStep = 1 << 11, kWorkers = kStep - 1;
+  static_assert(kMostThreads < kStep);
+  alignas(64) std::atomic<uint32_t> step{0};
+
+  // The current step. Only a thread that has claimed one of its chunks may use these.
+  alignas(64) std::optional<ChunkFn> fn;
+  int64_t n = 0, grain = 1;
+  FirstException exception;
+
+  alignas(64) std::atomic<int64_t> unfinished{0};  // chunks of this step
+  Signal finished;                                 // someone else finished the last chunk
+};
+
 struct Worker {
-  alignas(64) std::atomic<uint64_t> share{0};  // a Share
   Crew* crew = nullptr;
   int index = 0;
   pthread_t thread{};
+  alignas(64) std::atomic<bool> is_asleep{false};
+  Signal wake;
+};
+
+// Which run a worker serves, as which of its workers.
+struct Seat {
+  int place = kNone, index = 0;
+  static constexpr int kNone = -1;
 };
 
 class Crew {
  public:
-  Crew(std::vector<int> cores, int size, bool pin);
+  Crew(std::vector<int> cores, int size, const PoolOptions& options);
   ~Crew();
 
   int size() const { return static_cast<int>(workers_.size()); }
 
-  // For one run at a time: up to `most` workers, the caller among them; 0 if another run has the threads.
-  int hire(int most);
-  void dismiss() { busy_.store(false, std::memory_order_release); }
+  // Makes `team` a run of up to `most` workers. False: its caller is alone, and there is nothing to dismiss.
+  bool hire(int most, Team& team);
+  void dismiss(const Team& team);
 
-  void chunks(int workers, int64_t n, int64_t grain, ChunkFn fn);
+  int count_workers(Team& team) const;
+  void chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn);
 
  private:
+  // The active runs: a bit for the place of each, and above them a count of changes, so that two equal words mean that
+  // nothing has changed between.
+  static constexpr int kMostRuns = 48;
+  static constexpr uint64_t kChange = uint64_t{1} << kMostRuns, kRuns = kChange - 1;
+  static uint64_t bit(int place) { return uint64_t{1} << place; }
+
   static void* main(void* argument);
+  void serve(Worker& worker);
+  template <class HasNews>
+  bool sleep(Worker& worker, HasNews has_news);
   void start(int workers);
   void bring_caller_home() const;
-  bool claim(Worker& owner, uint32_t worker, int64_t& chunk);
-  void help(int worker);
+  template <class Fn>
+  void deal(uint64_t active, Fn fn) const;
+  void wake(const Team& team, int workers);
+  bool claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk);
+  bool help(Board& board, int index, int workers, uint64_t active);
 
   std::vector<int> cores_;  // where worker i belongs, with pin
   cpu_set_t mask_;          // of the thread that made the crew; its threads inherit it whoever starts them
   bool has_mask_;
   int spin_;
   pid_t process_ = getpid();
-  std::vector<Worker> workers_;  // [0] is the caller and has no thread
-  int started_ = 1;
-  std::atomic<bool> busy_{false};
+  std::vector<Worker> workers_;  // [0] is any caller and has no thread
+  std::deque<Board> boards_;     // by place
+  std::mutex starting_;
+  std::atomic<int> started_{1};
   std::atomic<bool> leaving_{false};
+  std::atomic<uint64_t> taken_{0};  // places
 
-  // The current step. Only a thread that has claimed one of its chunks may read these.
-  const ChunkFn* fn_ = nullptr;
-  int64_t n_ = 0, grain_ = 1;
-
-  alignas(64) std::atomic<int64_t> unfinished_{0};  // chunks of this step
-  Signal work_;                                     // there are chunks to claim, or it is time to leave
-  Signal finished_;                                 // someone else finished the last chunk
+  alignas(64) std::atomic<uint64_t> active_{0};
+  alignas(64) std::atomic<int> sleepers_{0};
 };
 
-Crew::Crew(std::vector<int> cores, int size, bool pin)
-    : cores_(pin ? std::move(cores) : std::vector<int>()), workers_(static_cast<size_t>(size)) {
+// The crew whose job this thread runs, or null.
+static thread_local const Crew* working_for = nullptr;
+
+class WorkingFor {
+ public:
+  explicit WorkingFor(const Crew* crew) : before_(std::exchange(working_for, crew)) {}
+  ~WorkingFor() { working_for = before_; }
+  WorkingFor(const WorkingFor&) = delete;
+  WorkingFor& operator=(const WorkingFor&) = delete;
+
+ private:
+  const Crew* before_;
+};
+
+Crew::Crew(std::vector<int> cores, int size, const PoolOptions& options)
+    : cores_(options.pin ? std::move(cores) : std::vector<int>()), workers_(static_cast<size_t>(size)) {
   has_mask_ = sched_getaffinity(0, sizeof mask_, &mask_) == 0;
-  spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? 0 : kSpinMicroseconds;
+  spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? kShortSpinMicroseconds : kSpinMicroseconds;
+  if (options.spin != PoolOptions::kDefaultSpin) spin_ = options.spin;
+  if (size == 1) return;
+  for (int i = 0; i < kMostRuns; i++) boards_.emplace_back(static_cast<size_t>(size));
 }
 
 // Never on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.
 Crew::~Crew() {
   if (getpid() != process_) return;  // a forked child has none of these threads
   leaving_.store(true);
-  work_.raise();
+  active_.fetch_add(kChange);
+  for (int i = 1; i < started_; i++) workers_[static_cast<size_t>(i)].wake.raise();
   for (int i = 1; i < started_; i++) pthread_join(workers_[static_cast<size_t>(i)].thread, nullptr);
 }
 
@@ -107,24 +199,59 @@ void* Crew::main(void* argument) {
     CPU_SET(static_cast<size_t>(crew.cores_[static_cast<size_t>(worker.index) % crew.cores_.size()]), &mask);
   }
   if (crew.has_mask_) sched_setaffinity(0, sizeof mask, &mask);
-  for (uint32_t seen = 0;;) {
-    crew.work_.wait(seen, crew.spin_);
-    seen = crew.work_.now();
-    if (crew.leaving_.load()) return nullptr;
-    crew.help(worker.index);
+  working_for = &crew;
+  crew.serve(worker);
+  return nullptr;
+}
+
+void Crew::serve(Worker& worker) {
+  uint64_t active = ~active_.load();  // any word but that of now
+  SpinClock::time_point awake_until;
+  bool has_helped = true;  // since then; the clock is read where there is time for it
+  for (Seat seat; !leaving_.load();) {
+    if (uint64_t now = active_.load(); now != active) {
+      active = now;
+      seat = {};
+      deal(active, [&](int dealt, Seat to) { seat = dealt == worker.index ? to : seat; });
+    }
+    Board* board = seat.place == Seat::kNone ? nullptr : &boards_[static_cast<size_t>(seat.place)];
+    uint32_t step = board ? board->step.load() : 0;
+    if (board) has_helped |= help(*board, seat.index, static_cast<int>(step & Board::kWorkers), active);
+
+    auto has_news = [&] { return active_.load() != active || (board && board->step.load() != step); };
+    if (spin_ > 0 && spin_briefly(has_news)) continue;
+    if (has_helped) awake_until = SpinClock::now() + std::chrono::microseconds(spin_);
+    has_helped = false;
+    if (spin_until(awake_until, has_news)) continue;
+    has_helped = sleep(worker, has_news);
   }
+}
+
+// True: slept, and was woken. A waker makes the news before it looks who sleeps.
+template <class HasNews>
+bool Crew::sleep(Worker& worker, HasNews has_news) {
+  uint32_t seen = worker.wake.now();
+  worker.is_asleep.store(true);
+  sleepers_.fetch_add(1);
+  bool sleeps = !has_news();
+  if (sleeps) worker.wake.wait(seen, 0);
+  sleepers_.fetch_sub(1);
+  worker.is_asleep.store(false);
+  return sleeps;
 }
 
 // Makes the threads that are missing; where the system refuses one, runs have fewer workers.
 void Crew::start(int workers) {
+  std::lock_guard lock(starting_);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: the host's handlers never run on our threads
-  for (; started_ < workers; started_++) {
-    Worker& worker = workers_[started_];
+  for (int i = started_; i < workers; i++) {
+    Worker& worker = workers_[static_cast<size_t>(i)];
     worker.crew = this;
-    worker.index = started_;
+    worker.index = i;
     if (pthread_create(&worker.thread, nullptr, main, &worker) != 0) break;
+    started_ = i + 1;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -140,58 +267,134 @@ void Crew::bring_caller_home() const {
   if (sched_setaffinity(0, sizeof home, &home) == 0) sched_setaffinity(0, sizeof before, &before);
 }
 
-int Crew::hire(int most) {
-  if (busy_.exchange(true, std::memory_order_acquire)) return 0;
-  int workers = std::min(most, size());
-  if (started_ < workers) start(workers);
-  workers = std::min(workers, started_);
-  if (workers > 1) bring_caller_home();
-  return workers;
+bool Crew::hire(int most, Team& team) {
+  if (working_for == this) return false;
+  uint64_t taken = taken_.load(std::memory_order_relaxed);
+  do {
+    team.place_ = std::countr_one(taken);
+    if (team.place_ >= static_cast<int>(boards_.size())) return false;
+  } while (!taken_.compare_exchange_weak(taken, taken | bit(team.place_), std::memory_order_acquire));
+  bool is_only = taken == 0;
+  most = std::min(most, size());
+  if (int wanted = is_only ? most : size(); started_ < wanted) start(wanted);
+  if (is_only && most > 1) bring_caller_home();
+  boards_[static_cast<size_t>(team.place_)].most.store(most, std::memory_order_relaxed);
+  active_.fetch_add(kChange + bit(team.place_));
+  team.crew_ = this;
+  return true;
 }
 
-bool Crew::claim(Worker& owner, uint32_t worker, int64_t& chunk) {
-  uint64_t word = owner.share.load(std::memory_order_acquire);
+void Crew::dismiss(const Team& team) {
+  active_.fetch_add(kChange - bit(team.place_));
+  taken_.fetch_and(~bit(team.place_), std::memory_order_release);
+}
+
+// Deals the threads out, one to each run in turn, until none is left or no run can use more: fn(worker, seat). Each
+// caller has a core, so as many threads rest.
+template <class Fn>
+void Crew::deal(uint64_t active, Fn fn) const {
+  uint64_t runs = active & kRuns;
+  int end = std::min(started_.load(), size() - std::popcount(runs) + 1);
+  int worker = 1;
+  for (int index = 1; worker < end; index++) {
+    int before = worker;
+    for (uint64_t rest = runs; rest && worker < end; rest &= rest - 1) {
+      int place = std::countr_zero(rest);
+      if (index < boards_[static_cast<size_t>(place)].most.load(std::memory_order_relaxed))
+        fn(worker++, Seat{place, index});
+    }
+    if (worker == before) return;
+  }
+}
+
+int Crew::count_workers(Team& team) const {
+  uint64_t active = active_.load(std::memory_order_relaxed);
+  if (active == team.seen_) return team.workers_;
+  team.seen_ = active;
+  team.workers_ = 1;
+  deal(active, [&](int, Seat seat) { team.workers_ += seat.place == team.place_; });
+  return team.workers_;
+}
+
+// Those of the first `workers` of a team that sleep.
+void Crew::wake(const Team& team, int workers) {
+  deal(team.seen_, [&](int worker, Seat seat) {
+    Worker& it = workers_[static_cast<size_t>(worker)];
+    if (seat.place == team.place_ && seat.index < workers && it.is_asleep.load()) it.wake.raise();
+  });
+}
+
+bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) {
+  std::atomic<uint64_t>& shared = board.shares[owner].word;
+  uint64_t word = shared.load(std::memory_order_acquire);
   for (Share share = Share::of(word); share.next < share.end && worker < share.workers; share = Share::of(word)) {
     chunk = share.next++;
-    if (owner.share.compare_exchange_weak(word, share.word(), std::memory_order_acq_rel)) return true;
+    if (shared.compare_exchange_weak(word, share.word(), std::memory_order_acq_rel)) return true;
   }
   return false;
 }
 
-// Takes chunks until there are none: first those of its own share, then those of others.
-void Crew::help(int worker) {
-  for (int turn = 0; turn < size(); turn++) {
-    Worker& owner = workers_[static_cast<size_t>((worker + turn) % size())];
+// Takes chunks until there are none: first those of its own share, then those of others. A thread leaves when runs come
+// or go; the caller (0) stays. False: there was nothing to do.
+bool Crew::help(Board& board, int index, int workers, uint64_t active) {
+  bool did_help = false;
+  __builtin_prefetch(&board.fn);  // while the claim is under way
+  for (int turn = 0; turn < workers && index < workers; turn++) {
+    auto owner = static_cast<uint32_t>((index + turn) % workers);
     int64_t finished = 0;
-    for (int64_t chunk; claim(owner, static_cast<uint32_t>(worker), chunk); finished++)
-      (*fn_)(chunk * grain_, std::min(n_, (chunk + 1) * grain_));
-    bool was_last = finished && unfinished_.fetch_sub(finished, std::memory_order_acq_rel) == finished;
-    if (was_last && worker > 0) finished_.raise();
+    bool stays = true;
+    for (int64_t chunk; stays && claim(board, owner, static_cast<uint32_t>(index), chunk); finished++) {
+      if (!board.exception.is_set()) try {
+          (*board.fn)(chunk * board.grain, std::min(board.n, (chunk + 1) * board.grain));
+        } catch (...) {
+          board.exception.keep_current();
+        }
+      stays = index == 0 || active_.load(std::memory_order_relaxed) == active;
+    }
+    if (finished == 0) continue;
+    did_help = true;
+    bool was_last = board.unfinished.fetch_sub(finished, std::memory_order_acq_rel) == finished;
+    if (was_last && index > 0) board.finished.raise();
+    if (!stays) break;
   }
+  return did_help;
 }
 
-void Crew::chunks(int workers, int64_t n, int64_t grain, ChunkFn fn) {
+void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
+  Board& board = boards_[static_cast<size_t>(team.place_)];
   int64_t count = n / grain + (n % grain != 0);
-  fn_ = &fn;
-  n_ = n;
-  grain_ = grain;
-  unfinished_.store(count, std::memory_order_relaxed);
+  board.fn = fn;
+  board.n = n;
+  board.grain = grain;
+  board.unfinished.store(count, std::memory_order_relaxed);
   for (int64_t i = 0; i < workers; i++) {
     Share share{static_cast<uint32_t>(count * i / workers), static_cast<uint32_t>(count * (i + 1) / workers),
                 static_cast<uint32_t>(workers)};
-    workers_[static_cast<size_t>(i)].share.store(share.word(), std::memory_order_release);
+    board.shares[static_cast<size_t>(i)].word.store(share.word(), std::memory_order_release);
   }
-  work_.raise();
-  help(0);
-  for (uint32_t seen = finished_.now(); unfinished_.load(std::memory_order_acquire) > 0; seen = finished_.now())
-    finished_.wait(seen, spin_);
+  uint32_t number = (board.step.load(std::memory_order_relaxed) | Board::kWorkers) + 1;
+  board.step.store(number | static_cast<uint32_t>(workers));
+  if (sleepers_.load() > 0) wake(team, workers);
+  help(board, 0, workers, 0);
+  for (uint32_t seen = board.finished.now(); board.unfinished.load(std::memory_order_acquire) > 0;
+       seen = board.finished.now())
+    board.finished.wait(seen, spin_);
+  board.exception.rethrow();
 }
 
 }  // namespace detail
 
-void Team::chunks(int64_t n, int64_t grain, ChunkFn fn) {
+int Team::workers() {
+  return crew_ ? crew_->count_workers(*this) : 1;
+}
+
+void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
   grain *= n / grain / kMostChunks + 1;
-  if (crew_ && n > grain) return crew_->chunks(workers_, n, grain, fn);
+  if (crew_ && n > grain && most > 1) {
+    int64_t count = n / grain + (n % grain != 0);
+    auto now = static_cast<int>(std::min<int64_t>({most, workers(), count}));
+    if (now > 1) return crew_->chunks(*this, now, n, grain, fn);
+  }
   for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain));
 }
 
@@ -211,8 +414,7 @@ std::shared_ptr<detail::Crew> ThreadPool::crew() const {
     std::vector<int> cores = count_cores || options_.pin ? usable_cores() : std::vector<int>();
     int size = count_cores ? static_cast<int>(cores.size()) : options_.threads;
     if (int quota = count_cores ? cpu_quota() : 0; quota > 0) size = std::min(size, quota);
-    lazy_->crew =
-        std::make_shared<detail::Crew>(std::move(cores), std::clamp(size, 1, detail::kMostThreads), options_.pin);
+    lazy_->crew = std::make_shared<detail::Crew>(std::move(cores), std::clamp(size, 1, detail::kMostThreads), options_);
   });
   return lazy_->crew;
 }
@@ -224,11 +426,16 @@ int ThreadPool::workers() const {
 }
 
 void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
+  Team team;
   std::shared_ptr<detail::Crew> held = most > 1 && has_teams() ? crew() : nullptr;  // the job may end the pool
-  int workers = held ? held->hire(most) : 0;
-  Team team(workers > 1 ? held.get() : nullptr, std::max(workers, 1));
+  if (!held || !held->hire(most, team)) return job(team);
+  struct Hired {
+    detail::Crew& crew;
+    Team& team;
+    detail::WorkingFor here{&crew};
+    ~Hired() { crew.dismiss(team); }
+  } hired{*held, team};
   job(team);
-  if (workers > 0) held->dismiss();
 }
 
 void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
@@ -238,21 +445,26 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
 }
 
-// The host calls `work` any way it likes; each call takes chunks until none is left, so none waits for another.
+// The host calls `work` any way it likes; each call takes chunks until none is left, so none waits for another. An
+// exception does not pass through the host's code.
 void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   struct Work {
     int64_t n, grain;
     ChunkFn fn;
     std::atomic<int64_t> next{0};
-    void take() {
-      for (int64_t begin; (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;)
+    FirstException exception{};
+    void take() noexcept try {
+      for (int64_t begin; !exception.is_set() && (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;)
         fn(begin, std::min(n, begin + grain));
+    } catch (...) {
+      exception.keep_current();
     }
   } work{n, grain, fn};
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
   services.parallel_for(services.user, static_cast<size_t>(std::min(most, workers())), take, &work);
   work.take();  // what is left where the host skipped calls
+  work.exception.rethrow();
 }
 
 }  // namespace rlx

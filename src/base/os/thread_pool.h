@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of one env. A caller shares out chunks of work, one step after another, and the pool's threads take them.
-// Nobody waits for a thread that has taken nothing: one that lost its core to another program only helps less.
+// Several callers may do so at once: the threads that no caller needs are dealt out evenly, and dealt again whenever a
+// caller comes or goes. Nobody waits for a thread that has taken nothing: one that lost its core only helps less.
 // Invariant: how work is cut into chunks depends on its size alone. So results do not depend on the number of threads.
 #pragma once
 
@@ -18,34 +19,39 @@ class Crew;  // the threads and what they share; outlives the pool while a run g
 
 using ChunkFn = FunctionRef<void(int64_t begin, int64_t end)>;
 
-// What the caller of run_team has: the threads, for the length of one run.
+// What the caller of run_team has: its share of the threads, for the length of one run.
 class Team {
  public:
-  int workers() const { return workers_; }  // the caller among them; 1: alone
+  // How many work now, the caller among them; 1: alone. It changes as other runs begin and end.
+  int workers();
 
-  // Calls fn for [0, grain), [grain, 2 grain) ... up to n, each once, on any worker, and waits for all of them. A
-  // worker takes its own share in order, the same at every step, so that it finds in its cache what it wrote before;
-  // then it helps others. One chunk runs on the caller. Of more than kMostChunks, each is some grains long.
-  void chunks(int64_t n, int64_t grain, ChunkFn fn);
+  // Calls fn for [0, grain), [grain, 2 grain) ... up to n, each once, on at most `most` workers, and waits for all of
+  // them. A worker takes its own share in order, the same at every step, so that it finds in its cache what it wrote
+  // before; then it helps others. One chunk runs on the caller. Of more than kMostChunks, each is some grains long.
+  // Where fn throws, chunks that have not begun are left out, and the first exception is thrown here.
+  void chunks(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
   static constexpr int64_t kMostChunks = (int64_t{1} << 20) - 1;
 
  private:
   friend class ThreadPool;
-  Team(detail::Crew* crew, int workers) : crew_(crew), workers_(workers) {}
+  friend class detail::Crew;
 
-  detail::Crew* crew_;  // null: alone
-  int workers_;
+  detail::Crew* crew_ = nullptr;  // null: alone
+  int place_ = 0;                 // of this run in the crew
+  uint64_t seen_ = 0;             // the active runs when workers_ was counted
+  int workers_ = 1;
 };
 
 struct PoolOptions {
-  static constexpr int kAllCores = -1;
+  static constexpr int kAllCores = -1, kDefaultSpin = -1;
   int threads = kAllCores;  // the caller included; 0 and 1: no thread is ever made
   bool pin = false;         // every worker to a core of its own
+  int spin = kDefaultSpin;  // microseconds that a thread waits awake; 0: never
 };
 
 // Threads are made when first needed, by the thread that needs them, and joined by the destructor; where that runs
-// inside a job of this pool, the thread that waits for the job joins them. A job must not throw. One run at a time has
-// the threads: a second caller, and a job that calls its own pool, runs alone instead of waiting.
+// inside a job of this pool, the thread that waits for the job joins them. With R runs and W workers each run has about
+// W / R of them, its caller among them. A job that calls its own pool runs alone.
 class ThreadPool {
  public:
   ThreadPool(std::shared_ptr<Host> host, PoolOptions options);
@@ -59,7 +65,8 @@ class ThreadPool {
   // False: the threads are the host's. It may run jobs one after another, so no job may wait for another.
   bool has_teams() const { return host_->has_own_threads(); }
 
-  // Calls job with up to `most` workers for its steps, the caller among them. Without teams, the caller is alone.
+  // Calls job with up to `most` workers for its steps, the caller among them. Without teams, the caller is alone. What
+  // the job throws is thrown here.
   void run_team(int most, FunctionRef<void(Team&)> job);
 
   // As Team::chunks, as a run of its own; works on the host's threads too.

@@ -33,6 +33,26 @@ Topology load_topology() {
   return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
 }
 
+// Kinds that differ in clock alone count as one: favoured cores of one kind are a few per cent apart.
+bool differs_in_design(hwloc_topology_t topology, unsigned kind) {
+  unsigned count = 0;
+  hwloc_info_s* infos = nullptr;
+  if (hwloc_cpukinds_get_info(topology, kind, nullptr, nullptr, &count, &infos, 0) != 0) return false;
+  return std::any_of(infos, infos + count, [](const hwloc_info_s& info) {
+    return std::string_view(info.name) == "CoreType" || std::string_view(info.name) == "LinuxCapacity";
+  });
+}
+
+// The rank of a processor's kind, by what the kernel says of its design; 0 where it says nothing.
+int kind_of(hwloc_topology_t topology, int cpu) {
+  CpuSet one(hwloc_bitmap_alloc());
+  if (!one || hwloc_bitmap_only(one.get(), static_cast<unsigned>(cpu)) != 0) return 0;
+  int kind = hwloc_cpukinds_get_by_cpuset(topology, one.get(), 0), efficiency = 0;
+  if (kind < 0 || !differs_in_design(topology, static_cast<unsigned>(kind))) return 0;
+  hwloc_cpukinds_get_info(topology, static_cast<unsigned>(kind), nullptr, &efficiency, nullptr, nullptr, 0);
+  return std::max(efficiency, 0);
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -82,8 +102,17 @@ double least_quota(const std::string& mount, std::string group, double (*quota)(
 
 }  // namespace
 
+std::vector<int> of_the_fastest_kind(std::span<const Core> cores) {
+  int fastest = 0;
+  for (const Core& core : cores) fastest = std::max(fastest, core.kind);
+  std::vector<int> cpus;
+  for (const Core& core : cores)
+    if (core.kind == fastest) cpus.push_back(core.cpu);
+  return cpus;
+}
+
 std::vector<int> usable_cores() {
-  std::vector<int> cores;
+  std::vector<Core> cores;
   Topology topology = load_topology();
   CpuSet allowed(hwloc_bitmap_alloc());
   if (topology && allowed && hwloc_get_cpubind(topology.get(), allowed.get(), HWLOC_CPUBIND_THREAD) == 0) {
@@ -92,17 +121,17 @@ std::vector<int> usable_cores() {
       CpuSet both(hwloc_bitmap_alloc());
       if (!both) break;
       hwloc_bitmap_and(both.get(), core->cpuset, allowed.get());
-      if (int cpu = hwloc_bitmap_first(both.get()); cpu >= 0) cores.push_back(cpu);
+      if (int cpu = hwloc_bitmap_first(both.get()); cpu >= 0) cores.push_back({cpu, kind_of(topology.get(), cpu)});
     }
     // A machine that shows no cores, only processors.
     if (cores.empty()) {
       for (int cpu = hwloc_bitmap_first(allowed.get()); cpu >= 0; cpu = hwloc_bitmap_next(allowed.get(), cpu)) {
-        cores.push_back(cpu);
+        cores.push_back({cpu, kind_of(topology.get(), cpu)});
       }
     }
   }
-  if (cores.empty()) cores.push_back(0);
-  return cores;
+  if (cores.empty()) cores.push_back({});
+  return of_the_fastest_kind(cores);
 }
 
 int cpu_quota(const std::string& root) {

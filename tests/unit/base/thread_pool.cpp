@@ -9,8 +9,12 @@
 #include <unistd.h>
 
 #include <cfenv>
+#include <chrono>
+#include <cstdlib>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -200,14 +204,175 @@ TEST(thread_pool, pin_leaves_the_mask_of_the_caller) {
   EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
-TEST(thread_pool, a_busy_pool_lets_others_run_alone) {
-  ThreadPool pool(Host::library(), {.threads = 2});
+TEST(thread_pool, a_job_that_calls_its_own_pool_runs_alone) {
+  ThreadPool pool(Host::library(), {.threads = 4});
   auto alone = [&] { pool.run_team(2, [](Team& team) { EXPECT_EQ(team.workers(), 1); }); };
   pool.run_team(2, [&](Team& team) {
-    alone();  // from its own job
+    alone();
     on_all(team, 2, [&](int) { alone(); });
-    std::thread(alone).join();
+    EXPECT_EQ(team.workers(), 2);
   });
+}
+
+// Runs begin and end while others go on: each sees its share at its next step.
+TEST(thread_pool, runs_share_the_threads) {
+  ThreadPool pool(Host::library(), {.threads = 8});
+  auto beside = [&](FunctionRef<void(Team&)> job) { std::thread([&] { pool.run_team(8, job); }).join(); };
+  pool.run_team(8, [&](Team& first) {
+    on_all(first, 8, [](int) {});
+    beside([&](Team& second) {
+      EXPECT_EQ(first.workers(), 4);
+      EXPECT_EQ(second.workers(), 4);
+      on_all(second, 4, [](int) {});  // threads come over while the first run goes on
+      beside([&](Team& third) {
+        EXPECT_EQ(first.workers() + second.workers() + third.workers(), 8);
+        EXPECT_EQ(third.workers(), 2);
+      });
+      EXPECT_EQ(second.workers(), 4);
+    });
+    EXPECT_EQ(first.workers(), 8);
+    on_all(first, 8, [](int) {});
+  });
+}
+
+TEST(thread_pool, what_one_run_cannot_use_another_gets) {
+  ThreadPool pool(Host::library(), {.threads = 8});
+  pool.run_team(2, [&](Team& small) {
+    std::thread([&] { pool.run_team(8, [&](Team& large) { EXPECT_EQ(large.workers(), 6); }); }).join();
+    EXPECT_EQ(small.workers(), 2);
+  });
+}
+
+TEST(thread_pool, callers_alone_where_there_are_as_many_as_workers) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  pool.run_team(2, [&](Team& first) {
+    std::thread([&] {
+      pool.run_team(2, [&](Team& second) {
+        EXPECT_EQ(first.workers(), 1);
+        EXPECT_EQ(second.workers(), 1);
+        std::thread([&] { pool.run_team(2, [](Team& third) { EXPECT_EQ(third.workers(), 1); }); }).join();
+      });
+    }).join();
+  });
+}
+
+TEST(thread_pool, a_step_may_use_fewer_than_the_team) {
+  ThreadPool pool(Host::library(), {.threads = 4});
+  pool.run_team(4, [&](Team& team) {
+    on_all(team, 4, [](int) {});
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    auto note = [&](int64_t, int64_t) {
+      usleep(100);
+      std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    };
+    team.chunks(50, 1, note, 2);
+    EXPECT_LE(seen.size(), 2u);
+    seen.clear();
+    team.chunks(50, 1, note, 1);
+    EXPECT_EQ(seen, std::set{std::this_thread::get_id()});
+  });
+}
+
+struct Thrown {
+  int worker;
+};
+
+TEST(thread_pool, what_any_worker_throws_ends_the_step_on_the_caller) {
+  ThreadPool pool(Host::library(), {.threads = 3});
+  for (int thrower : {0, 1, 2}) {
+    auto job = [&](Team& team) {
+      on_all(team, 3, [&](int worker) {
+        if (worker == thrower) throw Thrown{worker};
+      });
+      ADD_FAILURE() << "the step has failed";
+    };
+    try {
+      pool.run_team(3, job);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Thrown& thrown) {
+      EXPECT_EQ(thrown.worker, thrower);
+    }
+    pool.run_team(3, [](Team& team) {
+      EXPECT_EQ(team.workers(), 3) << "the team is back";
+      on_all(team, 3, [](int) {});
+    });
+  }
+}
+
+TEST(thread_pool, all_workers_may_throw_and_the_job_may_go_on) {
+  ThreadPool pool(Host::library(), {.threads = 3});
+  pool.run_team(3, [](Team& team) {
+    for (int i = 0; i < 50; i++) {
+      EXPECT_THROW(on_all(team, 3, [](int) { throw std::bad_alloc(); }), std::bad_alloc);
+      std::atomic<int> done{0};
+      team.chunks(10, 1, [&](int64_t, int64_t) { done++; });
+      EXPECT_EQ(done, 10);
+    }
+  });
+}
+
+TEST(thread_pool, after_an_exception_no_chunk_begins) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  std::atomic<int64_t> begun{0};
+  auto throws = [&](int64_t, int64_t) {
+    begun++;
+    throw Thrown{0};
+  };
+  EXPECT_THROW(pool.parallel_for(100000, 1, throws), Thrown);
+  EXPECT_LE(begun, 2);
+}
+
+TEST(thread_pool, a_job_that_throws_gives_its_team_back) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  EXPECT_THROW(pool.run_team(2, [](Team&) { throw Thrown{0}; }), Thrown);
+  pool.run_team(2, [](Team& team) { EXPECT_EQ(team.workers(), 2); });
+}
+
+TEST(thread_pool, threads_that_never_spin_still_hear_of_work) {
+  ThreadPool pool(Host::library(), {.threads = 3, .spin = 0});
+  std::atomic<int64_t> sum{0};
+  for (int run = 0; run < 100; run++)
+    pool.run_team(3, [&](Team& team) {
+      on_all(team, 3, [&](int) { sum++; });
+      team.chunks(30, 1, [&](int64_t, int64_t) { sum++; });
+    });
+  EXPECT_EQ(sum, 100 * 33);
+}
+
+// Runs of all sizes, some of which throw, from eight callers. RLX_POOL_SECONDS says how long.
+TEST(thread_pool, eight_callers_with_runs_of_random_size) {
+  const char* given = std::getenv("RLX_POOL_SECONDS");
+  auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(given ? 1000 * std::atoi(given) : 300);
+  ThreadPool pool(Host::library(), {.threads = 4});
+  auto call = [&](uint32_t seed) {
+    std::minstd_rand random(seed + 1);
+    auto below = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+    while (std::chrono::steady_clock::now() < end) {
+      std::vector<int64_t> counts(static_cast<size_t>(1 + below(300)));  // plain memory: TSan watches the steps
+      int steps = below(20), throws_at = below(100), grain = 1 + below(9);
+      auto size = static_cast<int64_t>(counts.size());
+      auto run = [&](Team& team) {
+        for (int step = 0; step < steps; step++)
+          team.chunks(size, grain, [&](int64_t begin, int64_t to) {
+            if (step == throws_at) throw Thrown{step};
+            for (int64_t i = begin; i < to; i++) counts[static_cast<size_t>(i)]++;
+          });
+      };
+      int64_t done = steps;
+      try {
+        pool.run_team(1 + below(5), run);
+      } catch (const Thrown& thrown) {
+        done = thrown.worker;
+      }
+      ASSERT_EQ(counts, std::vector<int64_t>(counts.size(), done));
+      if (below(50) == 0) usleep(300);
+    }
+  };
+  std::vector<std::thread> callers;
+  for (uint32_t i = 0; i < 8; i++) callers.emplace_back(call, i);
+  for (auto& caller : callers) caller.join();
 }
 
 TEST(thread_pool, many_callers_at_once) {
@@ -290,6 +455,24 @@ TEST(thread_pool, a_host_pool_may_run_calls_in_any_order) {
   EXPECT_EQ(touched, std::vector<int>(10, 1));
   pool.run_team(4, [](Team& team) { EXPECT_EQ(team.workers(), 1); });
   EXPECT_EQ(own_threads(), 0);
+}
+
+// Through a host that calls from threads of its own.
+TEST(thread_pool, exceptions_do_not_pass_through_the_host) {
+  HostServices services;
+  services.thread_count = [](void*) { return 4u; };
+  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < n; i++) threads.emplace_back([=] { fn(arg, i); });
+    for (auto& thread : threads) thread.join();
+  };
+  ThreadPool pool(Host::make(services).value(), {});
+  for (int i = 0; i < 20; i++) {
+    EXPECT_THROW(pool.parallel_for(100, 1, [](int64_t, int64_t) { throw std::bad_alloc(); }), std::bad_alloc);
+    std::atomic<int> done{0};
+    pool.parallel_for(100, 1, [&](int64_t, int64_t) { done++; });
+    EXPECT_EQ(done, 100);
+  }
 }
 
 }  // namespace

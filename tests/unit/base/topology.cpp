@@ -59,6 +59,11 @@ TEST_F(quota, version_one) {
   EXPECT_EQ(cpu_quota(root_), 4);
 }
 
+TEST(topology, slow_kinds_are_left_out) {
+  EXPECT_EQ(of_the_fastest_kind(std::vector<Core>{{0, 1}, {2, 1}, {4, 0}, {5, 0}}), (std::vector<int>{0, 2}));
+  EXPECT_EQ(of_the_fastest_kind(std::vector<Core>{{4, 0}, {5, 0}}), (std::vector<int>{4, 5})) << "nothing else allowed";
+}
+
 TEST(topology, every_core_is_one_processor_of_the_affinity_mask) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);

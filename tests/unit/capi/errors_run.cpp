@@ -32,6 +32,13 @@ TEST(errors, environments_and_devices) {
          rlx_env_t* env;
          return rlx_env_create(u.attrs("threads=-1"), nullptr, &env);
        }},
+      {"asks for threads that spin for less than no time",
+       RLX_E_OPTION,
+       {"'threads.spin'", "from 0", "not -1"},
+       [](User& u) {
+         rlx_env_t* env;
+         return rlx_env_create(u.attrs("threads.spin=-1"), nullptr, &env);
+       }},
       {"asks for a report that is none",
        RLX_E_NOT_FOUND,
        {"'gpus'", "devices"},

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/walk.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+namespace rlx::cpu {
+namespace {
+
+struct Faulty {
+  int64_t bad_part = -1;
+  bool no_memory = false;
+};
+
+// A part takes 20 us, so that every worker of a team gets some.
+Status run_faulty(const void* args, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const Faulty*>(args);
+  for (int64_t i = begin; i < end; i++) {
+    auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    while (std::chrono::steady_clock::now() < until) {}
+    if (i != it.bad_part) continue;
+    if (it.no_memory) throw std::bad_alloc();
+    throw std::runtime_error("part " + std::to_string(i));
+  }
+  return {};
+}
+
+Status walk_one(const Faulty& args, ThreadPool& pool) {
+  EncodedStep step{&args, run_faulty, {.parts = 100, .nanoseconds = 2e6}, true};
+  std::vector<StepGroup> groups;
+  group_steps({&step, 1}, groups);
+  return walk({&step, 1}, groups, pool, 8, nullptr);
+}
+
+void expect_statuses(ThreadPool& pool) {
+  for (int64_t part : {0, 30, 60, 99}) {
+    Faulty args{part};
+    Status status = walk_one(args, pool);
+    EXPECT_EQ(status.code(), Code::kInternal);
+    EXPECT_EQ(status.message(), "a kernel: unexpected exception: part " + std::to_string(part));
+    args.no_memory = true;
+    EXPECT_EQ(walk_one(args, pool).code(), Code::kNoMemory);
+    EXPECT_TRUE(walk_one({}, pool).ok());
+  }
+}
+
+TEST(walk, exceptions_of_kernels_are_statuses_alone_and_in_a_team) {
+  for (int threads : {1, 3}) {
+    ThreadPool pool(Host::library(), {.threads = threads});
+    expect_statuses(pool);
+  }
+}
+
+TEST(walk, exceptions_of_kernels_are_statuses_on_the_threads_of_a_host) {
+  HostServices services;
+  services.thread_count = [](void*) { return 3u; };
+  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < n; i++) threads.emplace_back([=] { fn(arg, i); });
+    for (auto& thread : threads) thread.join();
+  };
+  ThreadPool pool(Host::make(services).value(), {});
+  expect_statuses(pool);
+}
+
+std::vector<StepGroup> groups_of(std::vector<double> nanoseconds) {
+  std::vector<EncodedStep> steps;
+  for (double each : nanoseconds) steps.push_back({nullptr, nullptr, {.parts = 1000, .nanoseconds = each}, true});
+  std::vector<StepGroup> groups;
+  group_steps(steps, groups);
+  return groups;
+}
+
+TEST(walk, workers_follow_the_work) {
+  EXPECT_EQ(workers_fed(groups_of({1000, 1900})), 1) << "too short to share";
+  EXPECT_EQ(workers_fed(groups_of({20000, 20000})), 1) << "not worth a wake-up";
+  EXPECT_EQ(groups_of({5000})[0].workers, 14);
+  EXPECT_EQ(groups_of({2500})[0].workers, 10);
+  EXPECT_GE(groups_of({1e6})[0].workers, 64);
+  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(100, 5000))), 12) << "the run is worth waking 12";
+  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(400, 2500))), 10) << "no step feeds more";
+  EXPECT_EQ(workers_fed(groups_of({200000})), 8) << "waking more takes longer than they save";
+}
+
+// By the model that chooses them, more workers never take longer.
+TEST(walk, more_threads_are_never_slower) {
+  double of_each = 25;
+  for (double work = 2000; work < 1e7; work *= 1.7) {
+    int best = workers_fed(work, of_each);
+    for (int n = 1; n < best; n++) {
+      auto takes = [&](int workers) { return work / workers + workers * of_each; };
+      EXPECT_GE(takes(n), takes(n + 1)) << work << " ns on " << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu
