@@ -2,6 +2,7 @@
 // What a body is given from outside at every trip, and what depends on params and constants alone, becomes a part of
 // the body: there it stays resident, and its readers find it packed.
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/facts.h"
 #include "passes/body_copy.h"
@@ -15,13 +16,13 @@ namespace {
 
 class Sinking {
  public:
-  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph) {}
+  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMostCopies * graph.nodes().size()) {}
 
   // By operand: whether it sinks.
-  std::vector<bool> chosen(const Node& node) const {
+  std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)
-      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]);
+      sinks[i] = present(node.in[i]) && facts_.is_resident(node.in[i]) && has_room(node.in[i]);
     return sinks;
   }
 
@@ -43,6 +44,23 @@ class Sinking {
   }
 
  private:
+  // What a value depends on is copied into every body that it sinks into. Where many bodies share a large part of the
+  // graph that would be their product: then it stays an operand.
+  static constexpr size_t kMostCopies = 4;  // of each node, on average
+  bool has_room(Value value) {
+    std::unordered_set<uint32_t> seen{value.node};
+    std::vector<uint32_t> waiting{value.node};
+    for (; !waiting.empty() && seen.size() <= room_;) {
+      uint32_t node = waiting.back();
+      waiting.pop_back();
+      for (Value in : graph_.node(node).in)
+        if (present(in) && seen.insert(in.node).second) waiting.push_back(in.node);
+    }
+    if (seen.size() > room_) return false;
+    room_ -= seen.size();
+    return true;
+  }
+
   // A param that may come in keeps its name; what a body calls an input is its own business.
   std::string free_name(const Graph& body, const std::string& wanted) const {
     auto is_param = [&](const std::string& name) {
@@ -57,6 +75,7 @@ class Sinking {
 
   const Graph& graph_;
   Facts facts_;
+  size_t room_;  // copies that may still be made
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may write which memory, and when: slots, links, params, and what the caller hands over or is handed.
+#include <cstring>
 #include <numeric>
 
 #include "base/storage.h"
@@ -127,6 +128,89 @@ TEST(exec, refuses_operands_that_share_memory) {
   EXPECT_EQ(shared.code(), Code::kInvalidArgument);
   EXPECT_EQ(shared.message(), "the output 'y' and the input 'x' share memory");
   EXPECT_TRUE(exec->bind_ptr(SlotKind::kOutput, 0, memory + 3, 16).ok());
+}
+
+// What a run has made is the state of the next one, whatever is asked or bound in between.
+static std::unique_ptr<Exec> linked_sum(const std::shared_ptr<Env>& env) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {1, 8}).ok());
+  Builder b(graph);
+  Expr state = input(b, "state", {Dim::symbol("n")}), x = input(b, "x", {Dim::symbol("n")});
+  output(b, "next", state + x);
+  output(b, "other", x * x);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  EXPECT_TRUE(exec->link(0, 0).ok());
+  return exec;
+}
+
+static Tensor filled(int64_t n, float value) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::array{n});
+  std::fill_n(tensor.as<float>(), n, value);
+  return tensor;
+}
+
+TEST(links, a_new_output_does_not_become_the_state) {
+  auto env = env_with(1);
+  auto exec = linked_sum(env);
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled(4, 0)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(4, 0)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled(4, 1)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(4, 777)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 2);
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(2, 0)).ok());
+  EXPECT_EQ(exec->run().code(), Code::kShape) << "too small for the state";
+}
+
+TEST(links, a_new_input_starts_anew) {
+  auto env = env_with(1);
+  auto exec = linked_sum(env);
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled(4, 1)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled(4, 0)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(4, 0)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled(4, 100)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 101);
+}
+
+TEST(links, looking_at_the_output_changes_nothing) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  ASSERT_TRUE(exec->set_dim("past", 0).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  for (int64_t run = 1; run <= 3; run++) {
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->count(), run);
+    EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 1);
+  }
+}
+
+TEST(links, keep_the_state_where_another_output_is_wanted) {
+  auto env = env_with(1);
+  auto exec = linked_sum(env);
+  alignas(8) char state[24] = {}, next[24] = {};
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, state + 1, 16).ok());  // not aligned, so staged
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kOutput, 0, next + 1, 16).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled(4, 1)).ok());
+  ASSERT_TRUE(exec->want(std::array<size_t, 1>{1}).ok());
+  for (int run = 0; run < 4; run++) ASSERT_TRUE(exec->run().ok());
+  float got;
+  std::memcpy(&got, next + 1, 4);
+  if (got != 4) std::memcpy(&got, state + 1, 4);
+  EXPECT_EQ(got, 4);
+}
+
+TEST(links, memory_of_a_slot_of_its_own_overlaps_too) {
+  auto env = env_with(1);
+  auto exec = Exec::create(linked_sum(env)->program()).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled(4, 1)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled(4, 1)).ok());
+  ASSERT_TRUE(exec->run().ok());
+  Tensor own = *exec->tensor(SlotKind::kOutput, 0);
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, own).ok());
+  EXPECT_EQ(exec->run().message(), "the output 'next' and the input 'state' share memory");
 }
 
 }  // namespace rlx
