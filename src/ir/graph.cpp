@@ -118,11 +118,28 @@ Dim Graph::resolved(const Dim& dim) const {
   });
 }
 
+// With the symbols that a guard fixes in their place.
+static Dim with_fixed_symbols(const Dim& dim, std::span<const Guard> guards) {
+  return substitute(dim, [&](std::string_view symbol) -> std::optional<Dim> {
+    for (const Guard& guard : guards)
+      for (const auto& [name, number] : {std::pair(guard.a, guard.b), {guard.b, guard.a}})
+        if (guard.relation == Guard::kEqual && number.is_literal() && name.symbol_name() &&
+            *name.symbol_name() == symbol)
+          return number;
+    return std::nullopt;
+  });
+}
+
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   if (a == b) return true;
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  // As they are, too: a guard says what it says of dims that are not resolved.
+  auto is_same = [&](const Dim& x, const Dim& y) {
+    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y)) ||
+           resolved(with_fixed_symbols(x, guards_)) == resolved(with_fixed_symbols(y, guards_));
+  };
   for (size_t i = 0; i < a.rank(); i++)
-    if (!(a.dims[i] == b.dims[i]) && !implies(Guard::kEqual, resolved(a.dims[i]), resolved(b.dims[i]))) return false;
+    if (!is_same(a.dims[i], b.dims[i])) return false;
   return true;
 }
 

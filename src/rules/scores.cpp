@@ -54,7 +54,7 @@ bool is_held(const Match& m, Expr value) {
 // The anchor, as these scores; absent where it is held by some already. The fill is a number of the anchor's dtype: one
 // that overflows there is -inf.
 Expr absorbed(const Match& m, Scores s) {
-  if (is_held(m, m.anchor())) return Expr();
+  if (!is_float(m.anchor().dtype()) || is_held(m, m.anchor())) return Expr();
   s.fill = rounded_to(m.anchor().dtype(), s.fill);
   if (s.keeps_floats && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
   if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
