@@ -120,8 +120,8 @@ Masks parts_of(const Match& m, Expr mask, const std::vector<Dim>& scores) {
     if (!is_seen) parts.push_back(part);
   };
   if (mask) meet(mask);
-  for (size_t at = 0; at < parts.size(); at++) {
-    Expr part = parts[at];
+  for (size_t next = 0; next < parts.size();) {  // which grow on the way
+    Expr part = parts[next++];
     if (m.is(part, Op::kBitAnd) || m.is(part, Op::kBroadcastTo)) {
       for (size_t i = 0; i < m.node(part).in.size(); i++) meet(m.input(part, i));
     } else if (m.splat(part) != 1 && !compares_positions(m, part, scores, masks)) {

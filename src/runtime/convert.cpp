@@ -20,7 +20,7 @@ static void convert_each(const std::byte* source, std::byte* target, int64_t cou
   for (int64_t i = 0; i < count; i++) {
     From value;
     std::memcpy(&value, source + static_cast<size_t>(i) * sizeof(From), sizeof(From));
-    reinterpret_cast<To*>(target)[i] = To(static_cast<Compute<From>>(value));
+    reinterpret_cast<To*>(target)[i] = To(static_cast<Compute<From>>(value));  // NOLINT: i8 is a number, no character
   }
 }
 

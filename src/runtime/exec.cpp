@@ -262,7 +262,7 @@ Status Exec::exchange(Link& link) {
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
   sizes_dirty_ |= !to.linked || !(*to.linked == *link.made);
-  to.linked = std::move(*link.made);
+  to.linked = *link.made;
   link.made.reset();
   places_dirty_ = true;
   return {};
