@@ -30,8 +30,8 @@ Result<RandomGraph> drawn(const Example& example, uint64_t seed);
 Graph varied(Graph graph, Random& random);
 // Of each run and the params, some elements at the extremes of their dtype.
 void add_extremes(RandomGraph& made, Random& random);
-// An exception of close rules (semantics.md R2): a finite fill of masked scores is taken for lower than any score, which
-// scores of infinite or huge inputs are not.
+// An exception of close rules (semantics.md R2): a finite fill of masked scores is taken for lower than any score,
+// which scores of infinite or huge inputs are not.
 bool has_finite_fill(const Graph& graph);
 // Numbers of all inputs and params that are infinite, NaN or beyond 100 become 1.
 void make_tame(RandomGraph& made);
