@@ -100,7 +100,8 @@ class Grouping {
     return list;
   }
 
-  // Whether the device takes the region whole: it is asked about the node, which stands at the end for now.
+  // Whether the device takes the region whole: it is asked about the node, which stands at the end until regions are
+  // put in their places.
   bool is_taken(uint32_t index) {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;

@@ -81,8 +81,7 @@ Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const 
 // ---- binding ----
 
 bool Exec::is_written(SlotKind kind, size_t slot) const {
-  return kind == SlotKind::kOutput ||
-         std::any_of(links_.begin(), links_.end(), [slot](const Link& link) { return link.input == slot; });
+  return kind == SlotKind::kOutput || inputs_[slot].is_linked;
 }
 
 // What runs write shares no byte with anything else that is bound: kernels read inputs while they write.
@@ -107,7 +106,6 @@ Status Exec::replace(SlotKind kind, size_t slot, Port next) {
   next.linked.reset();
   next.is_staged = false;
   if (next.given()) {
-    RLX_TRY(check_overlap(kind, slot, *next.given()));
     if (is_written(kind, slot)) next.use = Storage::written(next.given());
     if (!next.use)
       return Status(Code::kState,
@@ -142,6 +140,13 @@ Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
   if (tensor) RLX_TRY(check_type(kind, slot, tensor));
   RLX_TRY(settle_link(kind, slot));
+  if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
+  return bind_once(kind, slot, std::move(tensor));
+}
+
+// Of a tensor that fits. Without the search for what overlaps: a run checks all places together, in less time than one
+// by one.
+Status Exec::bind_once(SlotKind kind, size_t slot, Tensor tensor) {
   Port next = ports(kind)[slot];
   next.bound = std::move(tensor);
   next.lent = nullptr;
@@ -166,6 +171,7 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
     std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
     next.lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
   }
+  if (next.lent) RLX_TRY(check_overlap(kind, slot, *next.lent));
   return replace(kind, slot, std::move(next));
 }
 
@@ -204,17 +210,20 @@ Status Exec::link(size_t output, size_t input) {
   for (const Link& link : links_)
     if (link.output == output || link.input == input)
       return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
-  links_.push_back({output, input});
   Port &made = outputs_[output], &read = inputs_[input];
+  made.is_linked = read.is_linked = true;
   Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
+  if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
   if (status.ok()) status = replace(SlotKind::kInput, input, read);  // from now on runs write it
   size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
   for (Port* port : {&made, &read})
     if (status.ok() && port->own) status = grow(port->own, capacity);
   if (!status.ok()) {
-    links_.pop_back();
+    made.is_linked = read.is_linked = false;
+    read.use = read.given();
     return status;
   }
+  links_.push_back({output, input});
   made.capacity = read.capacity = capacity;
   made.stage = read.stage = nullptr;
   places_dirty_ = true;
@@ -348,8 +357,9 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
                   format("the output '{}' is {} in this run, not {}", it.name, type_text(it.type.dtype, dims),
                          type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
-  auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  if (port.given() && !port.is_staged && static_cast<int64_t>(port.given()->bytes()) < needed.value_or(0))
+  DType dtype = port.bound ? port.bound.dtype() : it.type.dtype;  // staged memory may be of another
+  auto needed = byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
+  if (port.given() && static_cast<int64_t>(port.given()->bytes()) < needed.value_or(0))
     return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
                                                  kind_text(kind), it.name, needed.value_or(0), port.given()->bytes()))
         .with("value", it.name);
@@ -466,8 +476,7 @@ Status Exec::stage_inputs() {
 }
 
 bool Exec::is_read_back(size_t output) const {
-  return wanted_[output] ||
-         std::any_of(links_.begin(), links_.end(), [output](const Link& link) { return link.output == output; });
+  return wanted_[output] || outputs_[output].is_linked;
 }
 
 Status Exec::stage_outputs() {
@@ -505,7 +514,8 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
                                            std::span<const size_t> out_slots) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is no tensor", i));
-    RLX_TRY(bind(SlotKind::kInput, in_slots[i], in[i]));
+    RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i]));
+    RLX_TRY(bind_once(SlotKind::kInput, in_slots[i], in[i]));
   }
   RLX_TRY(resolve_sizes());
   std::vector<Tensor> results;
@@ -516,7 +526,7 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     }
     results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
                                                              dims_now(SlotKind::kOutput, slot))));
-    RLX_TRY(bind(SlotKind::kOutput, slot, results.back()));
+    RLX_TRY(bind_once(SlotKind::kOutput, slot, results.back()));
   }
   RLX_TRY(run());
   for (size_t i = 0; i < results.size(); i++) {

@@ -59,6 +59,7 @@ class Exec {
     size_t capacity = 0;             // of `own` and `stage`
     std::optional<Dims> linked;      // of an input that was an output: its dims
     bool is_staged = false;
+    bool is_linked = false;
 
     const std::shared_ptr<Storage>& given() const { return bound ? bound.storage() : lent; }  // null: own
     const std::shared_ptr<Storage>& bytes() const { return is_staged ? stage : given() ? given() : own; }
@@ -89,6 +90,7 @@ class Exec {
   Status replace(SlotKind kind, size_t slot, Port next);
   Status settle_link(SlotKind kind, size_t slot);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
+  Status bind_once(SlotKind kind, size_t slot, Tensor tensor);
   Status check_places();
   bool is_read_back(size_t output) const;
   void forget_bindings();

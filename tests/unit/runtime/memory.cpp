@@ -119,6 +119,15 @@ TEST(exec, gives_up_memory_of_its_own_that_was_frozen) {
   EXPECT_NE(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], first);
 }
 
+TEST(exec, staged_memory_must_hold_what_a_run_reads) {
+  auto env = env_with(1);
+  auto exec = Exec::create(appender(env)).value();
+  alignas(8) char memory[40] = {};
+  ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, memory + 1, 8).ok());
+  ASSERT_TRUE(exec->set_dim("past", 7).ok());
+  EXPECT_EQ(exec->run().code(), Code::kInvalidArgument);
+}
+
 TEST(exec, refuses_operands_that_share_memory) {
   auto env = env_with(1);
   auto exec = Exec::create(appender(env)).value();
