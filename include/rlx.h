@@ -56,6 +56,7 @@ typedef struct rlx_graph rlx_graph_t;       /* single while it is built; shared 
 typedef struct rlx_weights rlx_weights_t;   /* shared: name -> tensor, and what was prepared from them            */
 typedef struct rlx_compiled rlx_compiled_t; /* shared: an immutable program for one device; params aside          */
 typedef struct rlx_exec rlx_exec_t;         /* single: one execution context of a program: arena, bindings, sizes */
+typedef struct rlx_fence rlx_fence_t;       /* shared: whether asynchronous work is done, and its status         */
 typedef struct rlx_model rlx_model_t;       /* shared: graph + weights + policy; compiled on demand               */
 typedef struct rlx_blob rlx_blob_t;         /* shared: bytes owned by the library, followed by a 0 byte           */
 
@@ -126,6 +127,10 @@ RLX_API const char *rlx_status_detail(const rlx_status_t *status, const char *ke
 
 /* The name of a code, "RLX_E_SHAPE". Static; never NULL: "RLX_E_UNKNOWN" for a number that is no code. */
 RLX_API const char *rlx_code_name(rlx_code_t code);
+
+/* A status of the caller's own, for rlx_fence_signal. NULL for RLX_OK; a code that is none becomes RLX_E_UNKNOWN. The
+ * message is copied; NULL: "". */
+RLX_API rlx_status_t *rlx_status_create(rlx_code_t code, const char *message);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_status_t *rlx_status_retain(rlx_status_t *status);
@@ -624,7 +629,8 @@ RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const
  * RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
 
-/* Frees the context. Tensors got from it live on. NULL: nothing. */
+/* Frees the context, also while runs are in flight: they hold what they use. Tensors got from it live on. NULL:
+ * nothing. */
 RLX_API void rlx_exec_release(rlx_exec_t *exec);
 
 /* Reads an input from, or writes an output to, this tensor from the next run on. Retained until bound again; NULL:
@@ -643,7 +649,7 @@ RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t 
  * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
-/* Sets a size that no bound input gives. The initial size is the planned one. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE
+/* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE
  * (below the declared minimum or above the planned size). */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
@@ -656,10 +662,61 @@ RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t inp
 /* Only these n output slots are read back by the next runs; NULL and 0: all. Errors: RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
-/* Runs and waits. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in rlx_compiled_run; RLX_E_SHAPE for a bound
- * output of other dims, RLX_E_INVALID_ARGUMENT for memory that is too small. The contents of the outputs are
- * unspecified then, and the context can be used again. */
+/* Options of the runs from now on: there are none yet. Errors: RLX_E_OPTION. */
+RLX_MUST rlx_status_t *rlx_exec_set(rlx_exec_t *exec, const rlx_attrs_t *options);
+
+/* Runs and waits, after the runs that were submitted before. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in
+ * rlx_compiled_run; RLX_E_SHAPE for a bound output of other dims, RLX_E_INVALID_ARGUMENT for memory that is too small,
+ * RLX_E_CANCELLED. The contents of the outputs are unspecified then, links stand as before the run, and the context can
+ * be used again. */
 RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
+
+/* Runs without waiting. The run begins when all n_wait fences are done and the runs of this context that were submitted
+ * before have ended; runs of several contexts overlap. What is wrong with bindings and sizes is returned here, as by
+ * rlx_exec_run; *done tells when the run has ended and how. If a fence in wait ends with a failure, or the run before
+ * this one does, the run ends with RLX_E_ABORTED, and links stand as the failed run found them. The context may be used
+ * and released meanwhile: bind, rlx_exec_set_dim and others act on later runs. Where a size is decided by data, a call
+ * that needs it waits. Memory that is bound stays in use until the fence is done. With the env option threads=0, or with
+ * threads of the host, the run is done when this returns; if a fence in wait is open, whoever waits for the run does
+ * it. */
+RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
+
+/* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
+ * not touched. From any thread, also while another uses the context, and from a signal handler. */
+RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
+
+/* A report on the last run, as JSON. "sizes": for each symbol its size and its upper size. Waits for runs in flight.
+ * Errors: RLX_E_NOT_FOUND. */
+RLX_MUST rlx_status_t *rlx_exec_report(rlx_exec_t *exec, const char *what, rlx_blob_t **json);
+
+/* ---- fences: whether work is done. All functions may be called from any thread ---- */
+
+/* A new fence that the caller signals. */
+RLX_MUST rlx_status_t *rlx_fence_create(rlx_env_t *env, rlx_fence_t **out);
+
+/* Takes one more reference and returns its argument. */
+RLX_API rlx_fence_t *rlx_fence_retain(rlx_fence_t *fence);
+
+/* Gives one reference back; the work goes on. NULL: nothing. */
+RLX_API void rlx_fence_release(rlx_fence_t *fence);
+
+/* Marks a fence of rlx_fence_create as done. result (taken, also on failure; NULL: success) becomes its status. Errors:
+ * RLX_E_STATE for a fence of a run, and for one that is done. */
+RLX_MUST rlx_status_t *rlx_fence_signal(rlx_fence_t *fence, rlx_status_t *result);
+
+/* Waits until one of n fences is done, or all of them if all is not 0; *which (may be NULL) is the index of the first
+ * that is. timeout_ns: nanoseconds; 0: does not wait; UINT64_MAX: for ever. The calling thread may do the work. What
+ * became of it is said by rlx_fence_result. Errors: RLX_E_TIMEOUT. */
+RLX_MUST rlx_status_t *rlx_fence_wait(rlx_fence_t *const *fences, size_t n, int32_t all, uint64_t timeout_ns,
+                                      size_t *which);
+
+/* The status of the work (NULL while it goes on, and on success). *done (may be NULL): 1 if it has ended, else 0. Never
+ * waits. */
+RLX_MUST rlx_status_t *rlx_fence_result(const rlx_fence_t *fence, int32_t *done);
+
+/* A file descriptor that becomes readable when the work is done, for poll and its like. The caller closes it. Errors:
+ * RLX_E_IO; RLX_E_UNSUPPORTED for a run that no thread of the library would begin (threads=0). */
+RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 

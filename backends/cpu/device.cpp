@@ -11,19 +11,18 @@ namespace cpu {
 
 class CpuDevice : public Device {
  public:
-  explicit CpuDevice(const DeviceContext& context) : context_(context), table_(op_table()), caps_(detect_cpu()) {
+  explicit CpuDevice(const DeviceContext& context) : Device(context), table_(op_table()), caps_(detect_cpu()) {
     info_.name = info_.kind = "cpu";
     info_.description = std::string(caps_.cpu.vendor) + ", " + std::string(isa_name(caps_.cpu.chosen));
     info_.capabilities = {{"isa", std::string(isa_name(caps_.cpu.chosen))}, {"vendor", caps_.cpu.vendor}};
   }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery& query) const override { return table_.find(query); }
-  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan) override {
-    return std::unique_ptr<Executable>(new CpuExecutable(std::move(plan), caps_, context_));
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t segment) override {
+    return std::unique_ptr<Executable>(new CpuExecutable(std::move(plan), segment, caps_, context_));
   }
 
  private:
-  DeviceContext context_;
   Table table_;
   Caps caps_;
   DeviceInfo info_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "backends/cpu/walk.h"
 
@@ -17,75 +18,73 @@ struct Pointer {
   std::ptrdiff_t offset;
 };
 
-// What one exec keeps of a program.
+// What one run keeps of a segment.
 class CpuState : public ExecState {
  public:
   HostMemory args;
   std::vector<EncodedStep> steps;
-  std::vector<StepGroup> groups;  // of the run steps; capacity for all
-  std::vector<uint8_t> dirty;
-  bool is_new = true;
-  bool is_unsized = true;  // values that depend on sizes alone are to be computed
+  std::vector<StepGroup> groups;  // capacity for all
+  std::vector<uint8_t> is_stale;  // by step: to be encoded before it runs
+  bool has_stale = true;
+  uint64_t sizes_seen = 0, bases_seen = 0;  // the versions that `is_stale` knows of
 
   // Of a body: the pointers into slots by step, with capacity for all words; whether there is more than pointers.
   std::vector<std::vector<Pointer>> pointers;
   std::vector<uint8_t> is_fixed;
-  bool has_fixed = false;
   HostMemory probe;  // a block that is encoded with the slots elsewhere
-  std::vector<Binding> probe_bases;
+  std::vector<Place> probe_bases;
 };
 
-CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, const Caps& caps, const DeviceContext& context)
-    : plan_(std::move(plan)), caps_(caps), context_(context) {
-  by_size_.resize(plan_->sizes.size());
-  by_base_.resize(plan_->base_count());
-  moves_.resize(plan_->steps.size(), 0);
-  for (uint32_t i = 0; i < plan_->steps.size(); i++) {
-    const Step& step = plan_->steps[i];
+CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, const Caps& caps,
+                             const DeviceContext& context)
+    : plan_(std::move(plan)), segment_(plan_->segments[segment]), caps_(caps), context_(context) {
+  moves_.resize(count(), 0);
+  for (uint32_t i = 0; i < count(); i++) {
     args_at_.push_back(args_bytes_);
-    compiled_.push_back(nullptr);
-    if (step.control != Step::kNoControl) {
-      stops_.push_back({i, true});
-      continue;
-    }
     const CpuKernel& row = kernel(i);
-    if (row.compile) compiled_[i] = row.compile(plan_->graph(), plan_->graph().node(step.node));
-    args_bytes_ += (row.args_bytes(step) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
-    if (row.measure && i >= plan_->first_run_step && decides_sizes(i)) stops_.push_back({i, false});
-    note_uses(i);
+    compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step(i).node)) : nullptr);
+    args_bytes_ += (row.args_bytes(step(i)) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
+    if (row.measure && !segment_.is_sized && decides_sizes(i)) deciding_.push_back(i);
   }
   args_at_.push_back(args_bytes_);
+  note_uses();
 }
 
-void CpuExecutable::note_uses(uint32_t index) {
-  const Step& step = plan_->steps[index];
-  for (SizeId id : step.depends) by_size_[id].push_back(index);
-  for (auto* list : {&step.in, &step.out})
-    for (const Access& it : *list) {
-      if (it.dtype == DType::kNone) continue;
-      if (by_base_[it.base].empty() || by_base_[it.base].back() != index) by_base_[it.base].push_back(index);
-      if (plan_->is_body && is_slot(it.base)) moves_[index] = 1;
-    }
+void CpuExecutable::note_uses() {
+  std::unordered_map<uint32_t, size_t> sizes, bases;  // by id: the index in the list
+  auto note = [](std::unordered_map<uint32_t, size_t>& known, std::vector<Users>& list, uint32_t id, uint32_t index) {
+    auto [found, is_new] = known.emplace(id, list.size());
+    if (is_new) list.push_back({id, {}});
+    std::vector<uint32_t>& steps = list[found->second].steps;
+    if (steps.empty() || steps.back() != index) steps.push_back(index);
+  };
+  for (uint32_t i = 0; i < count(); i++) {
+    for (SizeId id : step(i).depends) note(sizes, by_size_, id, i);
+    for (auto* list : {&step(i).in, &step(i).out})
+      for (const Access& it : *list) {
+        if (it.dtype == DType::kNone) continue;
+        note(bases, by_base_, it.base, i);
+        if (plan_->is_body && is_slot(it.base)) moves_[i] = 1;
+      }
+  }
 }
 
-bool CpuExecutable::decides_sizes(uint32_t step) const {
+bool CpuExecutable::decides_sizes(uint32_t index) const {
   return std::any_of(plan_->symbols.begin(), plan_->symbols.end(),
-                     [step](const PlanSymbol& symbol) { return symbol.made_by == step; });
+                     [&](const PlanSymbol& symbol) { return symbol.made_by == segment_.first + index; });
 }
 
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   auto state = std::make_unique<CpuState>();
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
-  state->steps.resize(plan_->steps.size());
-  state->groups.reserve(plan_->steps.size());
-  state->dirty.assign(plan_->steps.size(), 1);
-  for (const Stop& stop : stops_)
-    if (stop.is_control) state->dirty[stop.step] = 0;
+  state->steps.resize(count());
+  state->groups.reserve(count());
+  state->is_stale.assign(count(), 1);
   if (!plan_->is_body) return std::unique_ptr<ExecState>(std::move(state));
-  state->pointers.resize(plan_->steps.size());
-  state->is_fixed.resize(plan_->steps.size(), 0);
+  state->pointers.resize(count());
+  state->is_fixed.resize(count(), 0);
   size_t most = 0;
-  for (uint32_t i = 0; i < plan_->steps.size(); i++) {
+  for (uint32_t i = 0; i < count(); i++) {
     size_t bytes = args_at_[i + 1] - args_at_[i];
     most = std::max(most, bytes);
     if (moves_[i]) state->pointers[i].reserve(bytes / sizeof(uintptr_t));
@@ -99,15 +98,15 @@ static View resolve(const Access& access, const RunArgs& args) {
   View view;
   if (access.dtype == DType::kNone) return view;
   view.dtype = access.dtype;
-  for (SizeId id : access.dims) view.dims.push_back(args.sizes[id]);
+  for (SizeId id : access.dims) view.dims.push_back(args.sizes.values[id]);
   view.strides.resize(view.dims.size());
   int64_t stride = 1;
   for (size_t i = view.dims.size(); i-- > 0;) {
-    view.strides[i] = access.dense ? stride : args.sizes[access.strides[i]];
+    view.strides[i] = access.dense ? stride : args.sizes.values[access.strides[i]];
     stride *= view.dims[i];
   }
   // Block types have no views: their shift is 0.
-  view.data = args.bases[access.base].host + access.offset + args.sizes[access.shift] * element_bytes(access.dtype);
+  view.data = args.bases.values[access.base].host + access.offset + args.sizes.values[access.shift] * element_bytes(access.dtype);
   return view;
 }
 
@@ -132,19 +131,18 @@ class CpuExecutable::Operands {
 };
 
 StepView CpuExecutable::view_of(uint32_t index, const Operands& operands, const RunArgs& args) const {
-  const Step& step = plan_->steps[index];
   return {*plan_,
-          step,
-          plan_->graph().node(step.node),
+          step(index),
+          plan_->graph().node(step(index).node),
           operands.in(),
           operands.out(),
-          args.bases[kArenaBase].host + step.scratch_offset,
+          args.bases.values[kArenaBase].host + step(index).scratch_offset,
           args.symbols.data(),
           compiled_[index].get()};
 }
 
 void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
-  Operands operands(plan_->steps[index], args);
+  Operands operands(step(index), args);
   EncodedStep& encoded = state.steps[index];
   const CpuKernel& row = kernel(index);
   encoded.args = state.args.data() + args_at_[index];
@@ -164,21 +162,21 @@ static std::byte* moved(const std::byte* place, uintptr_t distance) {
 void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState& state) const {
   // Far apart, so that no difference of two is that of a third; aligned as memory is.
   auto distance = [](uint32_t base) { return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16; };
-  const Step& step = plan_->steps[index];
+  const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];
   pointers.clear();
-  std::copy(args.bases.begin(), args.bases.end(), state.probe_bases.begin());
-  for (auto* list : {&step.in, &step.out})
+  std::copy(args.bases.values.begin(), args.bases.values.end(), state.probe_bases.begin());
+  for (auto* list : {&own.in, &own.out})
     for (const Access& it : *list)
       if (it.dtype != DType::kNone && is_slot(it.base))
-        state.probe_bases[it.base].host = moved(args.bases[it.base].host, distance(it.base));
+        state.probe_bases[it.base].host = moved(args.bases.values[it.base].host, distance(it.base));
   RunArgs elsewhere = args;
-  elsewhere.bases = state.probe_bases;
+  elsewhere.bases.values = state.probe_bases;
   size_t bytes = args_at_[index + 1] - args_at_[index];
   std::memcpy(state.probe.data(), state.args.data() + args_at_[index], bytes);
   Launch launch;
   {
-    Operands operands(step, elsewhere);
+    Operands operands(own, elsewhere);
     kernel(index).encode(view_of(index, operands, elsewhere), caps_, state.probe.data(), launch);
   }
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
@@ -191,126 +189,89 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
     bool is_pointer = is_slot(base) && moved == distance(base);
     if (is_pointer)
       pointers.push_back(
-          {base, at, static_cast<std::ptrdiff_t>(here[at] - reinterpret_cast<uintptr_t>(args.bases[base].host))});
+          {base, at, static_cast<std::ptrdiff_t>(here[at] - reinterpret_cast<uintptr_t>(args.bases.values[base].host))});
     else
       state.is_fixed[index] = 1;
   }
-  state.has_fixed |= state.is_fixed[index] != 0;
 }
 
-void CpuExecutable::move_slot(uint32_t base, const RunArgs& args, CpuState& state) const {
-  for (uint32_t index : by_base_[base]) {
-    if (state.dirty[index]) continue;
+void CpuExecutable::move_slot(const Users& slot, const RunArgs& args, CpuState& state) const {
+  for (uint32_t index : slot.steps) {
+    if (state.is_stale[index]) continue;
     if (state.is_fixed[index]) {
-      state.dirty[index] = 1;
+      state.is_stale[index] = 1;
+      state.has_stale = true;
       continue;
     }
     auto* words = reinterpret_cast<uintptr_t*>(state.args.data() + args_at_[index]);
+    auto place = reinterpret_cast<uintptr_t>(args.bases.values[slot.id].host);
     for (const Pointer& pointer : state.pointers[index])
-      if (pointer.base == base)
-        words[pointer.at] = reinterpret_cast<uintptr_t>(args.bases[base].host) + static_cast<uintptr_t>(pointer.offset);
+      if (pointer.base == slot.id) words[pointer.at] = place + static_cast<uintptr_t>(pointer.offset);
   }
-}
-
-void CpuExecutable::encode_dirty(const RunArgs& args, CpuState& state) const {
-  bool any = false;
-  for (uint32_t i = 0; i < state.dirty.size(); i++) {
-    if (!state.dirty[i]) continue;
-    any = true;
-    encode(i, args, state);
-    if (moves_[i]) find_pointers(i, args, state);
-    state.dirty[i] = 0;
-  }
-  if (any && stops_.empty())
-    group_steps(std::span<const EncodedStep>(state.steps).subspan(plan_->first_run_step), state.groups);
-}
-
-// What sizes or places have changed is encoded again, and values that depend on sizes alone are computed again.
-Status CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
-  for (SizeId id : args.changed_sizes) mark(by_size_[id], state);
-  bool only_slots = plan_->is_body && args.changed_sizes.empty() && !state.is_new;
-  for (uint32_t base : args.changed_bases) {
-    if (plan_->is_body && is_slot(base)) continue;
-    only_slots = false;
-    mark(by_base_[base], state);
-  }
-  if (plan_->is_body)
-    for (uint32_t base : args.changed_bases)
-      if (is_slot(base)) move_slot(base, args, state);
-  if (only_slots && !state.has_fixed && !state.is_unsized) return {};
-  auto sized_end = state.dirty.begin() + plan_->first_run_step;
-  bool sized = state.is_unsized || std::find(state.dirty.begin(), sized_end, 1) != sized_end;
-  // A loop over sizes is no step that is encoded, so no size marks it.
-  if (!args.changed_sizes.empty())
-    sized |= std::any_of(stops_.begin(), stops_.end(),
-                         [&](Stop stop) { return stop.is_control && stop.step < plan_->first_run_step; });
-  encode_dirty(args, state);
-  if (sized) {
-    state.is_unsized = true;  // until they are computed, in this run or the next
-    RLX_TRY(walk_steps(0, plan_->first_run_step, args, state));
-    state.is_unsized = false;
-  }
-  state.is_new = false;
-  return {};
 }
 
 void CpuExecutable::mark(std::span<const uint32_t> steps, CpuState& state) {
-  for (uint32_t step : steps) state.dirty[step] = 1;
+  for (uint32_t step : steps) state.is_stale[step] = 1;
+  state.has_stale = true;
 }
 
-void CpuExecutable::follow(const Changes& changes, const RunArgs& args, CpuState& state) const {
-  for (SizeId id : changes.sizes) mark(by_size_[id], state);
-  for (uint32_t base : changes.bases)
-    plan_->is_body&& is_slot(base) ? move_slot(base, args, state) : mark(by_base_[base], state);
-}
-
-// What depends on sizes that a step has decided is encoded before the walk goes on.
-Status CpuExecutable::stop_at(Stop stop, const RunArgs& args, CpuState& state) const {
-  const Step& step = plan_->steps[stop.step];
-  if (stop.is_control) {
-    follow(RLX_TRY((*args.control)(step)), args, state);
-  } else {
-    Operands operands(step, args);
-    auto tell = [&](uint32_t symbol, int64_t size) -> Status {
-      follow(RLX_TRY((*args.set_size)(symbol, size)), args, state);
-      return {};
-    };
-    RLX_TRY(kernel(stop.step).measure(view_of(stop.step, operands, args), tell));
+void CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
+  if (state.sizes_seen != *args.sizes.newest) {
+    for (const Users& size : by_size_)
+      if (args.sizes.changed[size.id] > state.sizes_seen) mark(size.steps, state);
+    state.sizes_seen = *args.sizes.newest;
   }
-  encode_dirty(args, state);
+  if (state.bases_seen != *args.bases.newest) {
+    for (const Users& base : by_base_)
+      if (args.bases.changed[base.id] > state.bases_seen)
+        plan_->is_body&& is_slot(base.id) ? move_slot(base, args, state) : mark(base.steps, state);
+    state.bases_seen = *args.bases.newest;
+  }
+  if (state.has_stale) encode_stale(args, state);
+}
+
+void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
+  for (uint32_t i = 0; i < count(); i++) {
+    if (!state.is_stale[i]) continue;
+    encode(i, args, state);
+    if (moves_[i]) find_pointers(i, args, state);
+    state.is_stale[i] = 0;
+  }
+  state.has_stale = false;
+  if (deciding_.empty()) group_steps(state.steps, state.groups);
+}
+
+// The step tells the sizes that it decides. What depends on them is encoded before the walk goes on.
+Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
+  Operands operands(step(index), args);
+  auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
+  RLX_TRY(kernel(index).measure(view_of(index, operands, args), tell));
+  follow_changes(args, state);
   return {};
 }
 
 Status CpuExecutable::walk_range(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
   std::span<const EncodedStep> steps = std::span<const EncodedStep>(state.steps).subspan(first, last - first);
-  if (last <= plan_->first_run_step) return walk_alone(steps, args.cancel);
   group_steps(steps, state.groups);
   return walk(steps, state.groups, *context_.pool, args.threads, args.cancel);
 }
 
-// From stop to stop.
-Status CpuExecutable::walk_steps(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
-  uint32_t next = first;
-  for (Stop stop : stops_) {
-    if (stop.step < first || stop.step >= last) continue;
-    RLX_TRY(walk_range(next, stop.step, args, state));
-    RLX_TRY(stop_at(stop, args, state));
-    next = stop.step + stop.is_control;
+Status CpuExecutable::run(const RunArgs& args, ExecState& own) const {
+  auto& state = static_cast<CpuState&>(own);
+  follow_changes(args, state);
+  if (segment_.is_sized) return walk_alone(state.steps, args.cancel);
+  if (deciding_.empty()) return walk(state.steps, state.groups, *context_.pool, args.threads, args.cancel);
+  uint32_t next = 0;
+  for (uint32_t index : deciding_) {
+    RLX_TRY(walk_range(next, index, args, state));
+    RLX_TRY(measure(index, args, state));
+    next = index;
   }
-  return walk_range(next, last, args, state);
+  return walk_range(next, count(), args, state);
 }
 
-Status CpuExecutable::run(const RunArgs& args) const {
-  auto& state = static_cast<CpuState&>(*args.state);
-  if (state.is_new || state.is_unsized || !args.changed_sizes.empty() || !args.changed_bases.empty())
-    RLX_TRY(follow_changes(args, state));
-  if (!stops_.empty()) return walk_steps(plan_->first_run_step, static_cast<uint32_t>(state.steps.size()), args, state);
-  return walk(std::span<const EncodedStep>(state.steps).subspan(plan_->first_run_step), state.groups, *context_.pool,
-              args.threads, args.cancel);
-}
-
-Result<Fence> CpuExecutable::submit(const RunArgs& args) const {
-  return Fence::finished(run(args));
+Result<Fence> CpuExecutable::submit(const RunArgs& args, ExecState& state) const {
+  return Fence::finished(run(args, state));
 }
 
 }  // namespace rlx::cpu

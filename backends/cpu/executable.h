@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes, and walked by a
-// team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has changed; where
-// only slots of a body have moved, the pointers in its block are set anew.
+// A segment of a plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes, and
+// walked by a team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has
+// changed; where only slots of a body have moved, the pointers in its block are set anew.
 #pragma once
 
 #include <memory>
@@ -15,49 +15,51 @@ namespace rlx::cpu {
 
 class CpuState;
 
+// Steps are counted from the first of the segment.
 class CpuExecutable : public Executable {
  public:
-  CpuExecutable(std::shared_ptr<const Plan> plan, const Caps& caps, const DeviceContext& context);
+  CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, const Caps& caps, const DeviceContext& context);
   Result<std::unique_ptr<ExecState>> make_state() const override;
-  Result<Fence> submit(const RunArgs&) const override;
-  Status run(const RunArgs&) const override;
+  Result<Fence> submit(const RunArgs&, ExecState&) const override;
+  Status run(const RunArgs&, ExecState&) const override;
 
  private:
   friend class CpuState;
-  // Where the walk pauses: to let a step of control flow run its bodies, or one that decides sizes tell them.
-  struct Stop {
-    uint32_t step;
-    bool is_control;
+  // The steps that use one size or one base.
+  struct Users {
+    uint32_t id;
+    std::vector<uint32_t> steps;
   };
-  const CpuKernel& kernel(uint32_t step) const {
-    const Kernel* row = plan_->steps[step].kernel;
+  const Step& step(uint32_t index) const { return plan_->steps[segment_.first + index]; }
+  uint32_t count() const { return segment_.last - segment_.first; }
+  const CpuKernel& kernel(uint32_t index) const {
+    const Kernel* row = step(index).kernel;
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
   bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   class Operands;
   StepView view_of(uint32_t index, const Operands& operands, const RunArgs&) const;
-  void note_uses(uint32_t index);
-  bool decides_sizes(uint32_t step) const;
+  void note_uses();
+  bool decides_sizes(uint32_t index) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
-  void encode_dirty(const RunArgs&, CpuState&) const;
+  void encode_stale(const RunArgs&, CpuState&) const;
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
-  void move_slot(uint32_t base, const RunArgs&, CpuState&) const;
-  Status follow_changes(const RunArgs&, CpuState&) const;
-  void follow(const Changes&, const RunArgs&, CpuState&) const;
-  Status stop_at(Stop, const RunArgs&, CpuState&) const;
-  Status walk_steps(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
+  void move_slot(const Users& slot, const RunArgs&, CpuState&) const;
+  void follow_changes(const RunArgs&, CpuState&) const;
+  Status measure(uint32_t index, const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
 
   std::shared_ptr<const Plan> plan_;
+  Segment segment_;
   const Caps& caps_;
   DeviceContext context_;
   std::vector<std::shared_ptr<const void>> compiled_;  // by step, where its row wants something made once
   std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
-  std::vector<std::vector<uint32_t>> by_size_, by_base_;  // the steps that use a size, a base
-  std::vector<Stop> stops_;                               // in order
-  std::vector<uint8_t> moves_;                            // by step: of a body, and it has an operand in a slot
+  std::vector<Users> by_size_, by_base_;
+  std::vector<uint32_t> deciding_;  // steps that decide sizes, which they tell before they run
+  std::vector<uint8_t> moves_;      // by step: of a body, and it has an operand in a slot
 };
 
 }  // namespace rlx::cpu

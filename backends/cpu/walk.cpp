@@ -46,10 +46,6 @@ class DenormalMode {
 #endif
 };
 
-bool is_cancelled(const std::atomic<bool>* cancel) {
-  return cancel && cancel->load(std::memory_order_relaxed);
-}
-
 Status cancelled() {
   return Status(Code::kCancelled, "the run was cancelled");
 }
@@ -72,9 +68,9 @@ class FirstFailure {
 };
 
 void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure& failure,
-              const std::atomic<bool>* cancel) {
+              CancelToken cancel) {
   if (failure.failed() || begin == end) return;
-  if (is_cancelled(cancel)) return failure.set(cancelled());
+  if (cancel.is_set()) return failure.set(cancelled());
   DenormalMode mode;
   mode.keep(step.keeps_denormals);
   Status status = step.run(step.args, begin, end);
@@ -116,10 +112,10 @@ void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& gro
   }
 }
 
-Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* cancel) try {
+Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel) try {
   DenormalMode mode;
   for (const EncodedStep& step : steps) {
-    if (is_cancelled(cancel)) return cancelled();
+    if (cancel.is_set()) return cancelled();
     mode.keep(step.keeps_denormals);
     if (step.launch.parts == 0) continue;
     Status status = step.run(step.args, 0, step.launch.parts);
@@ -132,7 +128,7 @@ Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* c
 
 // Serial groups run on the caller. The others are cut into chunks, which any thread of the team takes.
 static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
-                           FirstFailure& failure, const std::atomic<bool>* cancel) {
+                           FirstFailure& failure, CancelToken cancel) {
   for (const StepGroup& group : groups) {
     std::span<const EncodedStep> own = steps.subspan(group.first, group.count);
     auto part = [&](int64_t begin, int64_t end) { run_part(own[0], begin, end, failure, cancel); };
@@ -146,7 +142,7 @@ static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::
 }
 
 static Status walk_with_host(ThreadPool& pool, int workers, std::span<const EncodedStep> steps,
-                             std::span<const StepGroup> groups, const std::atomic<bool>* cancel) {
+                             std::span<const StepGroup> groups, CancelToken cancel) {
   FirstFailure failure;
   for (const StepGroup& group : groups) {
     if (!group.grain) {
@@ -162,7 +158,7 @@ static Status walk_with_host(ThreadPool& pool, int workers, std::span<const Enco
 }
 
 static Status walk_in_company(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool,
-                              int workers, const std::atomic<bool>* cancel) {
+                              int workers, CancelToken cancel) {
   if (!pool.has_teams()) return walk_with_host(pool, workers, steps, groups, cancel);
   FirstFailure failure;
   pool.run_team(workers, [&](Team& team) { walk_with_team(team, steps, groups, failure, cancel); });
@@ -170,7 +166,7 @@ static Status walk_in_company(std::span<const EncodedStep> steps, std::span<cons
 }
 
 Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
-            const std::atomic<bool>* cancel) {
+            CancelToken cancel) {
   int workers = threads <= 1 ? 1 : std::min(threads, workers_fed(groups));
   if (workers > 1) workers = std::min(workers, pool.workers());
   if (workers <= 1) return walk_alone(steps, cancel);

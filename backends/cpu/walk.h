@@ -35,8 +35,8 @@ int workers_fed(std::span<const StepGroup> groups);
 
 void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups);
 
-Status walk_alone(std::span<const EncodedStep> steps, const std::atomic<bool>* cancel);
+Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel);
 Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
-            const std::atomic<bool>* cancel);
+            CancelToken cancel);
 
 }  // namespace rlx::cpu

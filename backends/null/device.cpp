@@ -10,18 +10,21 @@ namespace {
 class NullExecutable : public Executable {
  public:
   Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
-  Result<Fence> submit(const RunArgs&) const override { return Fence::finished({}); }
+  Result<Fence> submit(const RunArgs&, ExecState&) const override { return Fence::finished({}); }
 };
 
 class NullDevice : public Device {
  public:
-  NullDevice() { info_.name = info_.kind = "null"; }
+  explicit NullDevice(const DeviceContext& context) : Device(context) {
+    info_.name = info_.kind = "null";
+    info_.only_by_name = true;
+  }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery&) const override {
     static constexpr Kernel kNothing{.op = Op::kNone, .name = "nothing"};
     return {&kNothing, {}};
   }
-  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>) override {
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan>, size_t) override {
     return std::unique_ptr<Executable>(new NullExecutable);
   }
 
@@ -31,9 +34,9 @@ class NullDevice : public Device {
 
 }  // namespace
 
-Result<Devices> open_null(const DeviceContext&) {
+Result<Devices> open_null(const DeviceContext& context) {
   Devices devices;
-  devices.push_back(std::make_unique<NullDevice>());
+  devices.push_back(std::make_unique<NullDevice>(context));
   return devices;
 }
 

@@ -21,15 +21,15 @@ class ReferenceExecutable : public Executable {
   }
   Result<std::unique_ptr<ExecState>> make_state() const override { return std::make_unique<ExecState>(); }
 
-  Result<Fence> submit(const RunArgs& args) const override { return Fence::finished(evaluate(args)); }
+  Result<Fence> submit(const RunArgs& args, ExecState&) const override { return Fence::finished(evaluate(args)); }
 
  private:
   // Bytes of a base as a tensor that does not own them.
   Result<Tensor> borrow(const ValueType& type, std::span<const SizeId> dims, uint32_t base, const RunArgs& args) const {
     Dims now;
-    for (SizeId id : dims) now.push_back(args.sizes[id]);
+    for (SizeId id : dims) now.push_back(args.sizes.values[id]);
     auto bytes = byte_size(type.dtype, element_count(std::span<const int64_t>(now)).value_or(0));
-    return Tensor::adopt(type.dtype, now, std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases[base].host),
+    return Tensor::adopt(type.dtype, now, std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases.values[base].host),
                          static_cast<size_t>(bytes.value_or(0)));
   }
 
@@ -46,7 +46,7 @@ class ReferenceExecutable : public Executable {
       if (node.op != Op::kParam) continue;
       Dims dims;
       for (const Dim& dim : node.out[0].dims) dims.push_back(dim.literal());
-      std::shared_ptr<std::byte> data(std::shared_ptr<void>(), args.bases[plan_->resident_base(i)].host);
+      std::shared_ptr<std::byte> data(std::shared_ptr<void>(), args.bases.values[plan_->resident_base(i)].host);
       auto bytes = byte_size(node.out[0].dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
       params.emplace(graph.leaf_name(residents[i].value.node),
                      RLX_TRY(Tensor::adopt(node.out[0].dtype, dims, data, static_cast<size_t>(bytes.value_or(0)))));
@@ -58,7 +58,7 @@ class ReferenceExecutable : public Executable {
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);
-      if (result.bytes()) std::memcpy(args.bases[plan_->output_base(i)].host, result.data(), result.bytes());
+      if (result.bytes()) std::memcpy(args.bases.values[plan_->output_base(i)].host, result.data(), result.bytes());
     }
     return {};
   }
@@ -73,9 +73,10 @@ bool makes_symbol(const OpInfo& info) {
 
 class ReferenceDevice : public Device {
  public:
-  ReferenceDevice() {
+  explicit ReferenceDevice(const DeviceContext& context) : Device(context) {
     info_.name = info_.kind = "reference";
     info_.prologue = false;
+    info_.only_by_name = true;
   }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery& query) const override {
@@ -84,7 +85,7 @@ class ReferenceDevice : public Device {
     if (!info.primitive() && makes_symbol(info)) return {nullptr, "plans know the sizes that primitives find in data"};
     return {&kEval, {}};
   }
-  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan) override {
+  Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t) override {
     return std::unique_ptr<Executable>(new ReferenceExecutable(std::move(plan)));
   }
 
@@ -94,9 +95,9 @@ class ReferenceDevice : public Device {
 
 }  // namespace
 
-Result<Devices> open_reference(const DeviceContext&) {
+Result<Devices> open_reference(const DeviceContext& context) {
   Devices devices;
-  devices.push_back(std::make_unique<ReferenceDevice>());
+  devices.push_back(std::make_unique<ReferenceDevice>(context));
   return devices;
 }
 

@@ -20,6 +20,25 @@ class Buffer {
   virtual Device* device() const { return nullptr; }  // null: the host's memory
 };
 
+// Where bytes lie: so far into a buffer.
+struct Place {
+  Buffer* buffer = nullptr;  // null: nowhere
+  size_t offset = 0;
+  std::byte* host = nullptr;  // the address of the same place, where the host has one
+
+  Place() = default;
+  Place(Buffer& in, size_t at) : buffer(&in), offset(at), host(in.host() ? in.host() + at : nullptr) {}
+  Place operator+(int64_t bytes) const {
+    Place place = *this;
+    place.offset += static_cast<size_t>(bytes);
+    if (host) place.host += bytes;
+    return place;
+  }
+  bool operator==(const Place& other) const {  // two buffers may be of the same bytes of the caller
+    return host || other.host ? host == other.host : buffer == other.buffer && offset == other.offset;
+  }
+};
+
 // Bytes of the host that `data` keeps: an allocator's, a mapped file, the caller's.
 std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t bytes);
 
@@ -33,6 +52,7 @@ class Storage {
   size_t offset() const { return offset_; }
   size_t bytes() const { return bytes_; }
   std::byte* host() const { return host_; }
+  Place place() const { return {*buffer_, offset_}; }
 
   bool is_read_only() const { return !writable_; }                               // whatever its users
   bool is_frozen() const { return users_.load(std::memory_order_acquire) < 0; }  // a param, constant or weight

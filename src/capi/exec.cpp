@@ -2,7 +2,9 @@
 #include "runtime/exec.h"
 
 #include "capi/attrs.h"
+#include "capi/blob.h"
 #include "capi/compiled.h"
+#include "capi/fence.h"
 #include "capi/guard.h"
 
 using namespace rlx;
@@ -70,6 +72,35 @@ rlx_status_t* rlx_exec_want(rlx_exec_t* exec, const size_t* outputs, size_t n) {
                [&] { return exec->exec->want(std::span(outputs, n)); });
 }
 
+rlx_status_t* rlx_exec_set(rlx_exec_t* exec, const rlx_attrs_t* options) {
+  return guard({handle(exec, "exec")},
+               [&]() -> Status { return exec->exec->set(RLX_TRY(values_of(options, exec->env->dims))); });
+}
+
 rlx_status_t* rlx_exec_run(rlx_exec_t* exec) {
   return guard({handle(exec, "exec")}, [&] { return exec->exec->run(); });
+}
+
+rlx_status_t* rlx_exec_submit(rlx_exec_t* exec, rlx_fence_t* const* wait, size_t n_wait, rlx_fence_t** done) {
+  return guard({cleared(done, "done"), handle(exec, "exec"), array(wait, n_wait, "wait")}, [&]() -> Status {
+    std::vector<Fence> before = RLX_TRY(fences_of(exec->env.get(), wait, n_wait, "wait"));
+    auto made = std::make_unique<rlx_fence>(exec->env.get(), Fence(), false);
+    made->fence = RLX_TRY(exec->exec->submit(before));
+    *done = made.release();
+    return {};
+  });
+}
+
+// In a signal handler: no guard, which may have to make a status.
+void rlx_exec_cancel(rlx_exec_t* exec) {
+  const uint32_t* alive = exec ? exec->alive() : nullptr;
+  if (exec && (!alive || *alive)) exec->exec->cancel();
+}
+
+rlx_status_t* rlx_exec_report(rlx_exec_t* exec, const char* what, rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(exec, "exec"), {what, "what"}}, [&]() -> Status {
+    std::string report = RLX_TRY(exec->exec->report(what));
+    *json = new rlx_blob(std::move(report));
+    return {};
+  });
 }

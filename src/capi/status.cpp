@@ -85,6 +85,12 @@ const char* rlx_code_name(rlx_code_t code) {
   return code_name(static_cast<Code>(code)).data();  // names are literals, so a NUL follows
 }
 
+rlx_status_t* rlx_status_create(rlx_code_t code, const char* message) {
+  if (code == RLX_OK) return nullptr;
+  bool is_known = std::ranges::any_of(kCodes, [&](CodePair pair) { return pair.theirs == code; });
+  return guard({}, [&] { return Status(is_known ? static_cast<Code>(code) : Code::kUnknown, message ? message : ""); });
+}
+
 rlx_status_t* rlx_status_retain(rlx_status_t* status) {
   Status::retain(from_c(status));
   return status;

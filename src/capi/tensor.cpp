@@ -78,8 +78,27 @@ static Status check_writable(const rlx_tensor& tensor) {
                 "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
 }
 
-static void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (bytes) std::memmove(to, from, bytes);
+// Bytes of the caller as a place. Nobody writes through the const_cast where they are read.
+class Callers {
+ public:
+  Callers(const void* data, size_t bytes)
+      : buffer_(host_buffer({std::shared_ptr<void>(), static_cast<std::byte*>(const_cast<void*>(data))}, bytes)) {}
+  Place place() const { return {*buffer_, 0}; }
+
+ private:
+  std::shared_ptr<Buffer> buffer_;
+};
+
+static Place place_in(const rlx_tensor& tensor, uint64_t offset) {
+  return tensor.tensor.storage()->place() + static_cast<int64_t>(offset);
+}
+
+// The tensor itself, or a copy that the host can address.
+static Result<Tensor> on_host(const rlx_tensor& tensor) {
+  if (tensor.tensor.data() || tensor.tensor.bytes() == 0) return tensor.tensor;
+  Tensor copy = RLX_TRY(tensor.env->env->make_unfilled(tensor.tensor.dtype(), tensor.tensor.dims()));
+  RLX_TRY(copy_bytes(copy.storage()->place(), tensor.tensor.storage()->place(), copy.bytes()));
+  return copy;
 }
 
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
@@ -88,7 +107,7 @@ Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_
   auto shape = RLX_TRY(checked_dims(dims, rank));
   RLX_TRY(check_bytes(type, shape, bytes));
   Tensor tensor = RLX_TRY(env.env->make_tensor(type, shape));
-  copy_bytes(tensor.data(), data, bytes);
+  if (bytes) std::memcpy(tensor.data(), data, bytes);
   return tensor;
 }
 
@@ -99,8 +118,8 @@ rlx_status_t* rlx_tensor_create(rlx_env_t* env, const rlx_device_t* device, rlx_
   return guard({cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
-    if (device) RLX_TRY(device_of(*env, device));
-    Tensor tensor = RLX_TRY(env->env->make_tensor(type, shape));
+    Device* on = device ? RLX_TRY(device_of(*env, device)) : nullptr;
+    Tensor tensor = RLX_TRY(env->env->make_tensor(type, shape, on));
     *out = new rlx_tensor(env, std::move(tensor), device);
     return {};
   });
@@ -187,16 +206,14 @@ rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
     RLX_TRY(check_part("write", offset, bytes, tensor->tensor.bytes()));
     RLX_TRY(check_writable(*tensor));
-    copy_bytes(tensor->tensor.data() + offset, data, bytes);
-    return {};
+    return copy_bytes(place_in(*tensor, offset), Callers(data, bytes).place(), bytes);
   });
 }
 
 rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void* data, size_t bytes) {
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
     RLX_TRY(check_part("read", offset, bytes, tensor->tensor.bytes()));
-    copy_bytes(data, tensor->tensor.data() + offset, bytes);
-    return {};
+    return copy_bytes(Callers(data, bytes).place(), place_in(*tensor, offset), bytes);
   });
 }
 
@@ -206,15 +223,14 @@ rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_te
     RLX_TRY(check_part("copy to", to_offset, bytes, to->tensor.bytes()));
     RLX_TRY(check_part("copy from", from_offset, bytes, from->tensor.bytes()));
     RLX_TRY(check_writable(*to));
-    copy_bytes(to->tensor.data() + to_offset, from->tensor.data() + from_offset, bytes);
-    return {};
+    return copy_bytes(place_in(*to, to_offset), place_in(*from, from_offset), bytes);
   });
 }
 
 rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    Tensor converted = RLX_TRY(cast(tensor->tensor, type));
+    Tensor converted = RLX_TRY(cast(RLX_TRY(on_host(*tensor)), type));
     *out = new rlx_tensor(tensor->env.get(), std::move(converted));
     return {};
   });
@@ -222,7 +238,8 @@ rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx
 
 rlx_status_t* rlx_tensor_print(const rlx_tensor_t* tensor, size_t max_elements, rlx_blob_t** text) {
   return guard({cleared(text, "text"), handle(tensor, "tensor")}, [&]() -> Status {
-    *text = new rlx_blob(to_text(tensor->tensor, max_elements));
+    Tensor readable = RLX_TRY(on_host(*tensor));
+    *text = new rlx_blob(to_text(readable, max_elements));
     return {};
   });
 }

@@ -6,48 +6,51 @@
 
 namespace rlx {
 
-namespace {
-
-Status check_range(const Buffer& buffer, size_t offset, size_t bytes) {
-  if (offset <= buffer.size() && bytes <= buffer.size() - offset) return {};
-  return Status(Code::kRange, format("bytes [{}, {} + {}) of a buffer of {}", offset, offset, bytes, buffer.size()));
-}
-
-}  // namespace
-
-Status Executable::run(const RunArgs& args) const {
-  Fence fence = RLX_TRY(submit(args));
+Status Executable::run(const RunArgs& args, ExecState& state) const {
+  Fence fence = RLX_TRY(submit(args, state));
   RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
   return fence.result();
 }
 
 Result<std::shared_ptr<Buffer>> Device::allocate(size_t bytes, MemoryKind kind) {
-  auto memory = std::make_shared<HostMemory>(RLX_TRY(HostMemory::allocate(Host::library(), bytes, kind)));
-  std::byte* data = memory->data();
-  return host_buffer(std::shared_ptr<std::byte>(std::move(memory), data), bytes);
+  return host_buffer(RLX_TRY(context_.memory->allocate(bytes, kind)), bytes);
 }
 
-Result<std::shared_ptr<Buffer>> Device::wrap(void* host, size_t bytes) {
-  return host_buffer(std::shared_ptr<std::byte>(std::shared_ptr<void>(), static_cast<std::byte*>(host)), bytes);
+Result<Fence> Device::transfer(std::span<const Copy> copies, std::span<const Fence> wait) {
+  RLX_TRY(Fence::wait(wait, true, Fence::kForever, nullptr));
+  for (const Copy& copy : copies)
+    if (copy.bytes) std::memmove(copy.to.host, copy.from.host, copy.bytes);
+  return Fence::finished({});
 }
 
-Status Device::write(Buffer& buffer, size_t offset, std::span<const std::byte> bytes) {
-  RLX_TRY(check_range(buffer, offset, bytes.size()));
-  if (!bytes.empty()) std::memcpy(buffer.host() + offset, bytes.data(), bytes.size());
-  return {};
+static Status transfer(Device& device, const Copy& copy) {
+  Fence fence = RLX_TRY(device.transfer({&copy, 1}, {}));
+  RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
+  return fence.result();
 }
 
-Status Device::read(const Buffer& buffer, size_t offset, std::span<std::byte> bytes) {
-  RLX_TRY(check_range(buffer, offset, bytes.size()));
-  if (!bytes.empty()) std::memcpy(bytes.data(), buffer.host() + offset, bytes.size());
-  return {};
+Status copy_bytes(const Place& to, const Place& from, size_t bytes) {
+  if (bytes == 0) return {};
+  if (to.host && from.host) {
+    std::memmove(to.host, from.host, bytes);
+    return {};
+  }
+  Device *source = from.buffer->device(), *target = to.buffer->device();
+  if (!source || !target || source == target) return transfer(target ? *target : *source, {to, from, bytes});
+  std::unique_ptr<std::byte[]> between(new std::byte[bytes]);
+  auto buffer = host_buffer({std::shared_ptr<void>(), between.get()}, bytes);
+  RLX_TRY(transfer(*source, {{*buffer, 0}, from, bytes}));
+  return transfer(*target, {to, {*buffer, 0}, bytes});
 }
 
-Status Device::copy(Buffer& to, size_t to_offset, const Buffer& from, size_t from_offset, size_t bytes) {
-  RLX_TRY(check_range(to, to_offset, bytes));
-  RLX_TRY(check_range(from, from_offset, bytes));
-  if (bytes) std::memmove(to.host() + to_offset, from.host() + from_offset, bytes);
-  return {};
+Status clear_bytes(const Place& place, size_t bytes) {
+  if (bytes == 0) return {};
+  if (place.host) {
+    std::memset(place.host, 0, bytes);
+    return {};
+  }
+  std::unique_ptr<std::byte[]> zeros(new std::byte[bytes]());
+  return copy_bytes(place, {*host_buffer({std::shared_ptr<void>(), zeros.get()}, bytes), 0}, bytes);
 }
 
 }  // namespace rlx

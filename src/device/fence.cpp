@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/fence.h"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,24 +15,37 @@
 
 namespace rlx {
 
-struct FenceWaiter {
+struct FenceWaiter::Events {
   std::mutex mutex;
   std::condition_variable changed;
-  uint64_t events = 0;
+  uint64_t count = 0;
 };
+
+FenceWaiter::FenceWaiter() : events_(std::make_unique<Events>()) {}
+FenceWaiter::~FenceWaiter() = default;
+
+void FenceWaiter::tell() {
+  std::lock_guard lock(events_->mutex);
+  events_->count++;
+  events_->changed.notify_all();
+}
 
 struct Fence::State {
   std::mutex mutex;
   bool done = false;
   Status result;
+  std::shared_ptr<Helper> helper;  // null: nobody but who signals it can do anything for it
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
+  std::vector<std::function<void()>> next;
   std::vector<int> descriptors;
   ~State() {
     for (int fd : descriptors) close(fd);
   }
 };
 
-Fence::Fence() : state_(std::make_shared<State>()) {}
+Fence::Fence(std::shared_ptr<Helper> helper) : state_(std::make_shared<State>()) {
+  state_->helper = std::move(helper);
+}
 
 Fence Fence::finished(Status result) {
   Fence fence;
@@ -40,21 +54,22 @@ Fence Fence::finished(Status result) {
   return fence;
 }
 
-void Fence::signal(Status result) const {
+bool Fence::signal(Status result) const {
+  std::shared_ptr<State> state = state_;  // what comes next may give this fence up
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
+  std::vector<std::function<void()>> next;
   {
-    std::lock_guard lock(state_->mutex);
-    if (state_->done) return;
-    state_->done = true;
-    state_->result = std::move(result);
-    waiters.swap(state_->waiters);
-    for (int fd : state_->descriptors) eventfd_write(fd, 1);
+    std::lock_guard lock(state->mutex);
+    if (state->done) return false;
+    state->done = true;
+    state->result = std::move(result);
+    waiters.swap(state->waiters);
+    next.swap(state->next);
+    for (int fd : state->descriptors) eventfd_write(fd, 1);
   }
-  for (const auto& waiter : waiters) {
-    std::lock_guard lock(waiter->mutex);
-    waiter->events++;
-    waiter->changed.notify_all();
-  }
+  for (const auto& waiter : waiters) waiter->tell();
+  for (const auto& call : next) call();
+  return true;
 }
 
 bool Fence::is_done() const {
@@ -67,56 +82,87 @@ Status Fence::result() const {
   return state_->result;
 }
 
-Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
-  auto first_done = [&]() -> size_t {
-    size_t done = 0, first = fences.size();
-    for (size_t i = fences.size(); i-- > 0;)
-      if (fences[i].is_done()) done++, first = i;
-    return all ? (done == fences.size() ? first : fences.size() + 1)
-               : (done || fences.empty() ? first : fences.size() + 1);
-  };
-  auto waiter = std::make_shared<FenceWaiter>();
-  for (const Fence& fence : fences) {
-    std::lock_guard lock(fence.state_->mutex);
-    if (!fence.state_->done) fence.state_->waiters.push_back(waiter);
+void Fence::then(std::function<void()> next) const {
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->done) {
+      state_->next.push_back(std::move(next));
+      return;
+    }
   }
+  next();
+}
+
+namespace {
+
+// The index of one that is done, where the wait is over: else fences.size() + 1.
+size_t over_at(std::span<const Fence> fences, bool all) {
+  size_t done = 0, first = fences.size();
+  for (size_t i = fences.size(); i-- > 0;)
+    if (fences[i].is_done()) done++, first = i;
+  bool is_over = all ? done == fences.size() : done > 0 || fences.empty();
+  return is_over ? first : fences.size() + 1;
+}
+
+}  // namespace
+
+Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
+  auto finish = [&](size_t index) -> Status {
+    if (which) *which = index < fences.size() ? index : 0;
+    return {};
+  };
+  if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+  using Clock = std::chrono::steady_clock;
+  auto now = Clock::now();
+  bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
+  auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
+
+  auto waiter = std::make_shared<FenceWaiter>();
+  std::vector<std::shared_ptr<Helper>> helpers;
   auto leave = [&](void*) {  // fences may outlive many waits
     for (const Fence& fence : fences) {
       std::lock_guard lock(fence.state_->mutex);
       std::erase(fence.state_->waiters, waiter);
     }
+    for (const auto& helper : helpers) helper->leave(waiter);
   };
   std::unique_ptr<void, decltype(leave)> left(waiter.get(), leave);
-  auto forever = std::chrono::steady_clock::time_point::max();
-  auto now = std::chrono::steady_clock::now();
-  bool bounded = timeout_ns < static_cast<uint64_t>((forever - now).count());
-  auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : forever;
-  std::unique_lock lock(waiter->mutex);
+  for (const Fence& fence : fences) {
+    std::lock_guard lock(fence.state_->mutex);
+    if (fence.state_->done) continue;
+    fence.state_->waiters.push_back(waiter);
+    const auto& helper = fence.state_->helper;
+    if (helper && std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
+  }
+  for (const auto& helper : helpers) helper->join(waiter);
+
+  FenceWaiter::Events& events = *waiter->events_;
   for (;;) {
-    uint64_t seen = waiter->events;
-    lock.unlock();
-    size_t index = first_done();
-    lock.lock();
-    if (index <= fences.size()) {
-      if (which) *which = index < fences.size() ? index : 0;
-      return {};
+    uint64_t seen;
+    {
+      std::lock_guard lock(events.mutex);
+      seen = events.count;
     }
-    auto news = [&] { return waiter->events != seen; };
-    if (!bounded) {
-      waiter->changed.wait(lock, news);
-    } else if (!waiter->changed.wait_until(lock, until, news)) {
-      return Status(Code::kTimeout, "the fences were not done in time");
-    }
+    if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+    if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
+    if (std::any_of(helpers.begin(), helpers.end(), [&](const auto& helper) { return helper->help(!bounded); }))
+      continue;
+    std::unique_lock lock(events.mutex);
+    auto news = [&] { return events.count != seen; };
+    if (bounded)
+      events.changed.wait_until(lock, until, news);
+    else
+      events.changed.wait(lock, news);
   }
 }
 
 Result<int> Fence::export_fd() const {
   int mine = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (mine < 0) return Status(Code::kIo, std::string("eventfd: ") + std::strerror(errno));
-  int theirs = dup(mine);
+  int theirs = fcntl(mine, F_DUPFD_CLOEXEC, 0);
   if (theirs < 0) {
     close(mine);
-    return Status(Code::kIo, std::string("dup: ") + std::strerror(errno));
+    return Status(Code::kIo, std::string("fcntl: ") + std::strerror(errno));
   }
   std::lock_guard lock(state_->mutex);
   state_->descriptors.push_back(mine);

@@ -63,6 +63,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> g
   RLX_TRY(buffers.add_all());
   Steps steps(lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
+  steps.cut();
   steps.place();
   return std::shared_ptr<const Plan>(std::move(plan));
 }

@@ -90,7 +90,7 @@ struct Step {
 };
 
 // Memory outside the arena, of a buffer or output whose largest size is not known before a run: it grows.
-struct Room {
+struct PlanRoom {
   uint32_t base = 0;
   DType dtype = DType::kNone;
   SmallVector<SizeId, kMaxRank> dims;
@@ -160,6 +160,19 @@ struct Control {
   SizeId when = kByData;             // of an `if` that sizes decide: 0 where `else` runs
 };
 
+// An output and an input slot of one type that share their memory.
+struct SlotAlias {
+  size_t output, input;
+};
+
+// Consecutive steps that run as one: by an executable of the device, or, for a step of control flow, by the run itself,
+// which walks the bodies.
+struct Segment {
+  uint32_t first, last;  // steps, the last not included
+  bool is_sized;         // runs when sizes have changed
+  uint32_t control = Step::kNoControl;
+};
+
 struct Plan {
   static constexpr uint32_t kNoSymbol = UINT32_MAX;
 
@@ -169,10 +182,12 @@ struct Plan {
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
+  std::vector<Segment> segments;  // in the order of their steps, all steps once; at least one that is run
   std::vector<PlanBuffer> buffers;
-  std::vector<Room> rooms;
+  std::vector<PlanRoom> rooms;
   std::vector<ChosenSize> chosen;  // each after those that it names
   std::vector<PlanSlot> inputs, outputs;
+  std::vector<SlotAlias> aliases;     // at most one of a slot
   std::vector<Control> controls;      // in the order of their steps
   bool is_body = false;               // its slots move from trip to trip
   std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its sizes

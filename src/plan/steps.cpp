@@ -18,7 +18,7 @@ Status Steps::add_all() {
   for (const DecidedSize& size : decided_sizes(graph_))
     if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
       plan_.symbols[symbol].made_by = step_of_[size.node];
-  for (Room& room : plan_.rooms) room.known = plan_.known_at(room.dims);
+  for (PlanRoom& room : plan_.rooms) room.known = plan_.known_at(room.dims);
   for (const Guard& guard : graph_.guards()) {
     uint32_t a = plan_.known_at(guard.a), b = plan_.known_at(guard.b);
     bool given = a == PlanSymbol::kGiven || b == PlanSymbol::kGiven;
@@ -107,6 +107,19 @@ void Steps::add_output_copies() {
     step.out.push_back(out);
     finish(std::move(step));
   }
+}
+
+void Steps::cut() {
+  auto end = static_cast<uint32_t>(plan_.steps.size());
+  for (uint32_t first = 0; first < end;) {
+    bool is_sized = first < plan_.first_run_step;
+    uint32_t control = plan_.steps[first].control, last = first + 1;
+    if (control == Step::kNoControl)
+      while (last < (is_sized ? plan_.first_run_step : end) && plan_.steps[last].control == Step::kNoControl) last++;
+    plan_.segments.push_back({first, last, is_sized, control});
+    first = last;
+  }
+  if (plan_.first_run_step == end) plan_.segments.push_back({end, end, false});
 }
 
 void Steps::place() {

@@ -2,8 +2,10 @@
 #include "runtime/convert.h"
 
 #include <cstring>
+#include <memory>
 
 #include "base/visit.h"
+#include "device/device.h"
 
 namespace rlx {
 
@@ -36,6 +38,23 @@ void convert_elements(DType from, const std::byte* source, DType to, std::byte* 
       visit<dtypes::I>(to, [&]<class To>() { convert_each<From, To>(source, target, count); });
     });
   }
+}
+
+Status convert_elements(DType from, const Place& source, DType to, const Place& target, int64_t count) {
+  auto read = static_cast<size_t>(byte_size(from, count).value_or(0));
+  auto written = static_cast<size_t>(byte_size(to, count).value_or(0));
+  if (from == to) return copy_bytes(target, source, written);
+  if (source.host && target.host) {
+    convert_elements(from, source.host, to, target.host, count);
+    return {};
+  }
+  // What the host cannot address goes through memory that it can.
+  std::unique_ptr<std::byte[]> memory(new std::byte[read + written]);
+  auto buffer = host_buffer({std::shared_ptr<void>(), memory.get()}, read + written);
+  Place made(*buffer, 0), here(*buffer, written);
+  RLX_TRY(copy_bytes(here, source, read));
+  convert_elements(from, here.host, to, made.host, count);
+  return copy_bytes(target, made, written);
 }
 
 }  // namespace rlx

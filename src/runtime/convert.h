@@ -6,11 +6,16 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/storage.h"
+#include "base/status.h"
 
 namespace rlx {
 
 bool may_convert(DType from, DType to);
 // `to` is aligned; `from` need not be. Equal dtypes are copied.
 void convert_elements(DType from, const std::byte* source, DType to, std::byte* target, int64_t count);
+
+// The same, wherever the bytes are.
+Status convert_elements(DType from, const Place& source, DType to, const Place& target, int64_t count);
 
 }  // namespace rlx

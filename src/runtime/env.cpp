@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "device/registry.h"
+#include "runtime/queue.h"
 
 namespace rlx {
 
@@ -16,13 +17,17 @@ Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
 
 Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
   auto env = std::make_shared<Env>(RLX_TRY(Host::make(services)), options);
-  DeviceContext context{env->host_, env->pool_.get()};
+  DeviceContext context{env->host_, env->kept_, env->pool_.get()};
   for (const BackendEntry& backend : kBackends) {
     Devices devices = RLX_TRY(backend.open(context));
     for (auto& device : devices) env->devices_.push_back(std::move(device));
   }
+  bool is_inline = options.threads == 0 || !env->host_->has_own_threads();
+  env->queue_ = std::make_unique<RunQueue>(is_inline ? nullptr : env->pool_.get());
   return env;
 }
+
+Env::~Env() = default;
 
 Result<Device*> Env::find_device(std::string_view spec) const {
   if (spec.empty()) spec = options_.default_device;
@@ -36,10 +41,16 @@ Result<Device*> Env::find_device(std::string_view spec) const {
       .with("device", spec);
 }
 
-Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims) const {
-  Tensor tensor = RLX_TRY(make_unfilled(dtype, dims, MemoryKind::kTensor));
-  if (tensor.bytes()) std::memset(tensor.data(), 0, tensor.bytes());
-  return tensor;
+Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Device* device) const {
+  if (!device) {
+    Tensor tensor = RLX_TRY(make_unfilled(dtype, dims, MemoryKind::kTensor));
+    if (tensor.bytes()) std::memset(tensor.data(), 0, tensor.bytes());
+    return tensor;
+  }
+  size_t bytes = RLX_TRY(Tensor::checked_bytes(dtype, dims));
+  auto buffer = RLX_TRY(device->allocate(bytes, MemoryKind::kTensor));
+  RLX_TRY(clear_bytes({*buffer, 0}, bytes));
+  return Tensor::over(dtype, dims, std::make_shared<Storage>(std::move(buffer), 0, bytes));
 }
 
 Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {

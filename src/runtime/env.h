@@ -16,6 +16,8 @@
 
 namespace rlx {
 
+class RunQueue;
+
 struct EnvOptions {
   int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
   bool pin = false;
@@ -31,16 +33,19 @@ class Env {
   const std::shared_ptr<Host>& host() const { return host_; }
   ThreadPool& pool() const { return *pool_; }
   KeptMemory& kept() const { return *kept_; }
+  RunQueue& queue() const { return *queue_; }
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 
   // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
   Result<Device*> find_device(std::string_view spec) const;
 
-  // Host memory from the host's allocator, zero-filled or as it comes.
-  Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims) const;
+  // Zero-filled, in memory of the device or, without one, of the host's allocator.
+  Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, Device* device = nullptr) const;
+  // Host memory as it comes.
   Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
 
   Env(std::shared_ptr<Host> host, const EnvOptions& options);
+  ~Env();
 
  private:
   std::shared_ptr<Host> host_;
@@ -48,6 +53,7 @@ class Env {
   std::shared_ptr<KeptMemory> kept_;
   std::unique_ptr<ThreadPool> pool_;  // outlives the devices, which run on it
   std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<RunQueue> queue_;
 };
 
 }  // namespace rlx

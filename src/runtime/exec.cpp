@@ -6,28 +6,28 @@
 
 #include "base/json.h"
 #include "runtime/convert.h"
+#include "runtime/queue.h"
 
 namespace rlx {
 
 Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, const NamedAttrs& options) {
   std::unique_ptr<Exec> exec(new Exec);
   const Plan& plan = program->plan();
-  const std::shared_ptr<Host>& host = program->env()->host();
   exec->inputs_.resize(plan.inputs.size());
   exec->outputs_.resize(plan.outputs.size());
   for (size_t i = 0; i < plan.inputs.size(); i++) exec->inputs_[i].capacity = static_cast<size_t>(plan.inputs[i].bytes);
   for (size_t i = 0; i < plan.outputs.size(); i++)
     exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
-  exec->rooms_.resize(plan.outputs.size());
+  for (size_t i = 0; i < plan.outputs.size(); i++)
+    exec->rooms_.push_back(plan.outputs[i].is_open ? std::make_shared<Room>() : nullptr);
   exec->wanted_.assign(plan.outputs.size(), true);
-  exec->arena_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.arena_bytes), MemoryKind::kArena));
-  exec->sized_ = RLX_TRY(HostMemory::allocate(host, static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
+  exec->wished_.assign(plan.symbols.size(), SizeState::kUnknown);
+  auto arena_bytes = static_cast<size_t>(plan.arena_bytes);
+  exec->arena_ = RLX_TRY(program->device().allocate(arena_bytes, MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
-  exec->places_.reserve(plan.inputs.size() + plan.outputs.size());
-  exec->frame_ = RLX_TRY(Frame::make(program->compiled(), host));
+  exec->spots_.reserve(plan.inputs.size() + plan.outputs.size());
   exec->program_ = std::move(program);
-  exec->frame_->place(kArenaBase, exec->arena_.data());
-  exec->frame_->place(kSizedBase, exec->sized_.data());
+  RLX_TRY(exec->next_run());
   RLX_TRY(exec->set(options));
   return exec;
 }
@@ -56,10 +56,19 @@ uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kInput ? plan.input_base(slot) : plan.output_base(slot);
 }
 
-Dims Exec::dims_now(SlotKind kind, size_t slot) const {
-  Dims dims;
-  for (SizeId id : planned(kind, slot).dims) dims.push_back(sizes().values()[id]);
-  return dims;
+// The two slots of an alias are one.
+Exec::Port& Exec::port(SlotKind kind, size_t slot) {
+  if (kind == SlotKind::kInput) return inputs_[slot];
+  for (const SlotAlias& alias : program_->plan().aliases)
+    if (alias.output == slot) return inputs_[alias.input];
+  return outputs_[slot];
+}
+
+bool Exec::is_aliased(SlotKind kind, size_t slot) const {
+  const std::vector<SlotAlias>& list = program_->plan().aliases;
+  return std::any_of(list.begin(), list.end(), [&](const SlotAlias& alias) {
+    return slot == (kind == SlotKind::kInput ? alias.input : alias.output);
+  });
 }
 
 Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const {
@@ -81,7 +90,14 @@ Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const 
 // ---- binding ----
 
 bool Exec::is_written(SlotKind kind, size_t slot) const {
-  return kind == SlotKind::kOutput || inputs_[slot].is_linked;
+  return kind == SlotKind::kOutput || inputs_[slot].is_linked || is_aliased(kind, slot);
+}
+
+Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const {
+  return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(kind),
+                                               slot_of(kind, slot).name, kind_text(other_kind),
+                                               slot_of(other_kind, other).name))
+      .with("value", slot_of(kind, slot).name);
 }
 
 // What runs write shares no byte with anything else that is bound: kernels read inputs while they write.
@@ -90,13 +106,20 @@ Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) c
     const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
     for (size_t i = 0; i < list.size(); i++) {
       if (!is_written(kind, slot) && !is_written(other, i)) continue;
-      if ((kind == other && i == slot) || !list[i].given() || !storage.overlaps(*list[i].given())) continue;
-      return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(kind),
-                                                   slot_of(kind, slot).name, kind_text(other), slot_of(other, i).name))
-          .with("value", slot_of(kind, slot).name);
+      const Port& it = port(other, i);
+      if (&it == &port(kind, slot) || !it.given() || !storage.overlaps(*it.given())) continue;
+      return share_memory(kind, slot, other, i);
     }
   }
   return {};
+}
+
+bool Exec::needs_stage(const Slot& slot, const Port& port) const {
+  DType dtype = slot.type.dtype;
+  if (port.bound && port.bound.dtype() != dtype) return true;
+  if (!program_->device().can_use(*port.given()->buffer())) return true;
+  size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
+  return reinterpret_cast<uintptr_t>(port.given()->host()) % unit != 0;
 }
 
 // What is bound to a slot becomes what `next` says, or on failure stays.
@@ -113,17 +136,15 @@ Status Exec::replace(SlotKind kind, size_t slot, Port next) {
                            "or constant",
                            kind_text(kind), it.name))
           .with("value", it.name);
-    DType dtype = it.type.dtype;
-    size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
-    next.is_staged =
-        (next.bound && next.bound.dtype() != dtype) || reinterpret_cast<uintptr_t>(next.given()->host()) % unit != 0;
+    next.is_staged = needs_stage(it, next);
   }
-  Port& port = ports(kind)[slot];
-  bool same_dims = kind == SlotKind::kOutput ||
-                   (!port.linked && port.bound && next.bound && Dims(port.bound.dims()) == Dims(next.bound.dims()));
-  sizes_dirty_ |= !same_dims && (port.bound || next.bound || port.linked);
-  places_dirty_ = true;
-  port = std::move(next);
+  Port& now = port(kind, slot);
+  bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
+  bool same_dims =
+      !is_input || (!now.linked && now.bound && next.bound && Dims(now.bound.dims()) == Dims(next.bound.dims()));
+  if (!same_dims && (now.bound || next.bound || now.linked)) sizes_version_++;
+  places_version_++;
+  now = std::move(next);
   return {};
 }
 
@@ -138,6 +159,7 @@ Status Exec::settle_link(SlotKind kind, size_t slot) {
 
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
+  RLX_TRY(catch_up(false));
   if (tensor) RLX_TRY(check_type(kind, slot, tensor));
   RLX_TRY(settle_link(kind, slot));
   if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
@@ -147,7 +169,7 @@ Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
 // Of a tensor that fits. Without the search for what overlaps: a run checks all places together, in less time than one
 // by one.
 Status Exec::bind_once(SlotKind kind, size_t slot, Tensor tensor) {
-  Port next = ports(kind)[slot];
+  Port next = port(kind, slot);
   next.bound = std::move(tensor);
   next.lent = nullptr;
   return replace(kind, slot, std::move(next));
@@ -163,8 +185,9 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
+  RLX_TRY(catch_up(false));
   RLX_TRY(settle_link(kind, slot));
-  Port next = ports(kind)[slot];
+  Port next = port(kind, slot);
   next.bound = {};
   next.lent = nullptr;
   if (data) {
@@ -182,31 +205,41 @@ void Exec::forget_bindings() {
       port.lent = port.use = nullptr;
       port.is_staged = false;
     }
-  sizes_dirty_ = places_dirty_ = true;
+  for (const auto& run : runs_) {
+    std::fill(run->held.begin(), run->held.end(), nullptr);
+    for (auto* list : {&run->staged_inputs, &run->staged_outputs, &run->emptied}) list->clear();
+  }
+  sizes_version_++;
+  places_version_++;
 }
 
 Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
-  Port& port = ports(kind)[slot];
-  if (port.bound) return port.bound;
-  if (sizes_dirty_) RLX_TRY(resolve_sizes());
-  if (!port.lent) RLX_TRY(has_room(kind, slot) ? show_room(slot) : make_memory(port.own, port.capacity));
-  return Tensor::over(slot_of(kind, slot).type.dtype, dims_now(kind, slot), port.lent ? port.lent : port.own);
+  RLX_TRY(catch_up(false));
+  Port& it = port(kind, slot);
+  if (it.bound) return it.bound;
+  Run& run = *RLX_TRY(sized_run(has_fresh_dims(slot_of(kind, slot))));
+  if (!it.lent) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
+  return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.lent ? it.lent : it.own);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
-  sizes_dirty_ = true;
-  return sizes().set_dim(program_->plan(), symbol, size);
+  wished_[RLX_TRY(check_dim(program_->plan(), symbol, size))] = size;
+  sizes_version_++;
+  return {};
 }
 
 Status Exec::link(size_t output, size_t input) {
   RLX_TRY(check_slot(SlotKind::kOutput, output));
   RLX_TRY(check_slot(SlotKind::kInput, input));
+  RLX_TRY(catch_up(true));
   const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
   if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
     return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
                   "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name + "' " +
                       text_of(to.type) + ": they cannot be linked");
+  if (is_aliased(SlotKind::kOutput, output) || is_aliased(SlotKind::kInput, input))
+    return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' has an alias");
   for (const Link& link : links_)
     if (link.output == output || link.input == input)
       return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
@@ -217,7 +250,7 @@ Status Exec::link(size_t output, size_t input) {
   if (status.ok()) status = replace(SlotKind::kInput, input, read);  // from now on runs write it
   size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
   for (Port* port : {&made, &read})
-    if (status.ok() && port->own) status = grow(port->own, capacity);
+    if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);
   if (!status.ok()) {
     made.is_linked = read.is_linked = false;
     read.use = read.given();
@@ -226,7 +259,7 @@ Status Exec::link(size_t output, size_t input) {
   links_.push_back({output, input});
   made.capacity = read.capacity = capacity;
   made.stage = read.stage = nullptr;
-  places_dirty_ = true;
+  places_version_++;
   return {};
 }
 
@@ -234,6 +267,7 @@ Status Exec::want(std::span<const size_t> outputs) {
   for (size_t slot : outputs) RLX_TRY(check_slot(SlotKind::kOutput, slot));
   std::fill(wanted_.begin(), wanted_.end(), outputs.empty());
   for (size_t slot : outputs) wanted_[slot] = true;
+  places_version_++;
   return {};
 }
 
@@ -242,14 +276,70 @@ Status Exec::set(const NamedAttrs& options) {
   return Status(Code::kOption, "unknown run option '" + options[0].first + "'").with("value", options[0].first);
 }
 
+// ---- which run is next ----
+
+bool Exec::is_in_flight(const Run& run) const {
+  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) { return flight.run.get() == &run; });
+}
+
+Result<Run*> Exec::next_run() {
+  if (last_ && !is_in_flight(*last_)) return last_;
+  for (const auto& run : runs_)
+    if (!is_in_flight(*run)) return last_ = run.get();
+  auto made = RLX_TRY(Run::make(program_->compiled(), arena_, cancellation_));
+  runs_.push_back(std::move(made));
+  return last_ = runs_.back().get();
+}
+
+// One whose sizes are those of now: the last, as long as nothing has changed, else the next. `waits`: not one that may
+// still find some of them.
+Result<Run*> Exec::sized_run(bool waits) {
+  if (waits) RLX_TRY(catch_up(true));
+  if (last_ && last_->sizes_at == sizes_version_) return last_;
+  Run* run = RLX_TRY(next_run());
+  RLX_TRY(resolve_sizes(*run));
+  return run;
+}
+
+// What has landed is taken note of. Behind one that has failed the others have been aborted.
+Status Exec::catch_up(bool waits) {
+  while (!flights_.empty()) {
+    Flight& first = flights_.front();
+    bool must = waits || first.decides_links;
+    if (!must && !first.fence.is_done()) break;
+    RLX_TRY(Fence::wait({&first.fence, 1}, true, Fence::kForever, nullptr));
+    if (first.fence.result().ok()) {
+      if (first.decides_links) note_made(*first.run);
+      flights_.pop_front();
+      continue;
+    }
+    for (const Flight& flight : flights_)
+      RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
+    restore_links(first);
+    flights_.clear();
+  }
+  return {};
+}
+
+void Exec::note_made(const Run& run) {
+  for (Link& link : links_) link.made = run.dims(planned(SlotKind::kOutput, link.output));
+}
+
+// As the failed run found them.
+void Exec::restore_links(const Flight& failed) {
+  for (size_t i = 0; i < failed.ports.size(); i++) {
+    links_[i].made.reset();
+    std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = failed.ports[i];
+  }
+  sizes_version_++;
+  places_version_++;
+}
+
 // ---- before a run ----
 
-Status Exec::adopt_params() {
-  params_version_ = program_->params()->version();
-  std::shared_ptr<const ParamSet> next = program_->params()->current();
-  const Plan& plan = program_->plan();
-  for (size_t i = 0; i < next->residents.size(); i++) frame_->place(plan.resident_base(i), next->residents[i].data());
-  params_ = std::move(next);
+Status Exec::adopt_params(Run& run) {
+  run.params_at = program_->params()->version();
+  run.adopt(program_->params()->current());
   return {};
 }
 
@@ -261,8 +351,8 @@ Status Exec::exchange(Link& link) {
     return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
         .with("value", slot_of(SlotKind::kInput, link.input).name);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
-    RLX_TRY(show_room(link.output));
-    rooms_[link.output] = {};  // the input has it now
+    RLX_TRY(show_room(*RLX_TRY(sized_run(true)), link.output));
+    rooms_[link.output] = std::make_shared<Room>();  // the input has the old one now
   }
   std::swap(from.bound, to.bound);
   std::swap(from.lent, to.lent);
@@ -270,19 +360,14 @@ Status Exec::exchange(Link& link) {
   std::swap(from.own, to.own);
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
-  sizes_dirty_ |= !to.linked || !(*to.linked == *link.made);
+  if (!to.linked || !(*to.linked == *link.made)) sizes_version_++;
   to.linked = *link.made;
   link.made.reset();
-  places_dirty_ = true;
+  places_version_++;
   return {};
 }
 
-Status Exec::exchange_links() {
-  for (Link& link : links_) RLX_TRY(exchange(link));
-  return {};
-}
-
-Status Exec::resolve_sizes() {
+Status Exec::resolve_sizes(Run& run) {
   given_.clear();
   for (size_t i = 0; i < inputs_.size(); i++) {
     const Port& port = inputs_[i];
@@ -292,25 +377,26 @@ Status Exec::resolve_sizes() {
     else if (port.bound)
       given_.push_back({&slot.type, port.bound.dims(), slot.name});
   }
-  RLX_TRY(sizes().resolve(program_->plan(), given_));
-  sizes_dirty_ = false;
-  places_dirty_ = true;  // bytes are to be checked against the new sizes
+  RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, wished_));
+  run.sizes_at = sizes_version_;
+  run.places_at = 0;  // bytes are to be checked against the new sizes
   return {};
 }
 
 Status Exec::make_memory(std::shared_ptr<Storage>& storage, size_t capacity) {
   if (storage && storage->bytes() >= capacity) return {};
   if (storage) return grow(storage, capacity);  // it came by a link
-  auto bytes = static_cast<int64_t>(capacity);
-  storage = RLX_TRY(program_->env()->make_tensor(DType::kU8, {&bytes, 1})).storage();
+  auto buffer = RLX_TRY(program_->device().allocate(capacity, MemoryKind::kTensor));
+  RLX_TRY(clear_bytes({*buffer, 0}, capacity));
+  storage = std::make_shared<Storage>(std::move(buffer), 0, capacity);
   return {};
 }
 
-// The same bytes in memory of a larger capacity.
+// The same bytes in other memory, of this capacity.
 Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
   std::shared_ptr<Storage> larger;
   RLX_TRY(make_memory(larger, capacity));
-  if (storage->bytes()) std::memcpy(larger->host(), storage->host(), std::min(storage->bytes(), capacity));
+  RLX_TRY(copy_bytes(larger->place(), storage->place(), std::min(storage->bytes(), capacity)));
   storage = std::move(larger);
   return {};
 }
@@ -320,13 +406,14 @@ Status Exec::renew_frozen_memory() {
   for (size_t i = 0; i < outputs_.size(); i++) {
     Port& port = outputs_[i];
     if (!port.own || port.own->is_writable()) continue;
-    port.own = nullptr, places_dirty_ = true;
-    rooms_[i] = {};
+    port.own = nullptr;
+    if (rooms_[i]) rooms_[i] = std::make_shared<Room>();
+    places_version_++;
   }
-  for (const Link& link : links_)
-    if (Port& port = inputs_[link.input]; port.own && !port.own->is_writable()) {
+  for (size_t i = 0; i < inputs_.size(); i++)
+    if (Port& port = inputs_[i]; port.own && !port.own->is_writable() && is_written(SlotKind::kInput, i)) {
       RLX_TRY(grow(port.own, port.capacity));
-      places_dirty_ = true;
+      places_version_++;
     }
   return {};
 }
@@ -339,7 +426,7 @@ bool Exec::has_fresh_dims(const Slot& slot) const {
 
 // Where the run decides the size of an output its memory must hold the largest.
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
-  const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
+  const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
   if (!port.given() || port.given()->bytes() >= static_cast<size_t>(it.bytes)) return {};
   return Status(Code::kInvalidArgument, format("the {} '{}' may need {} bytes, {} are bound", kind_text(kind), it.name,
@@ -347,10 +434,10 @@ Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
       .with("value", it.name);
 }
 
-Status Exec::check_memory(SlotKind kind, size_t slot) const {
-  const Port& port = kind == SlotKind::kInput ? inputs_[slot] : outputs_[slot];
+Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
+  const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
-  Dims dims = dims_now(kind, slot);
+  Dims dims = run.dims(planned(kind, slot));
   if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
   if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
     return Status(Code::kShape,
@@ -366,60 +453,76 @@ Status Exec::check_memory(SlotKind kind, size_t slot) const {
   return {};
 }
 
-Status Exec::place_slot(SlotKind kind, size_t slot) {
-  Port& port = ports(kind)[slot];
-  RLX_TRY(check_memory(kind, slot));
+Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
+  Port& it = port(kind, slot);
+  DType dtype = slot_of(kind, slot).type.dtype;
+  RLX_TRY(check_memory(run, kind, slot));
+  size_t index = kind == SlotKind::kInput ? slot : inputs_.size() + slot;
   if (has_room(kind, slot)) {
-    has_rooms_ = true;
-    frame_->set_room(slot, &rooms_[slot]);
+    run.rooms[slot] = rooms_[slot];
+    run.held[index] = it.use;
+    run.frame().set_room(slot, rooms_[slot].get());
+    if (it.given() && is_read_back(slot)) run.emptied.push_back({slot, it.use, nullptr, dtype, dtype});
     return {};
   }
-  if (!port.given()) RLX_TRY(make_memory(port.own, port.capacity));
-  if (port.is_staged) RLX_TRY(make_memory(port.stage, port.capacity));
-  has_staging_ |= port.is_staged;
-  places_.push_back(
-      {port.bytes()->host(), port.bytes()->host() + port.bytes()->bytes(), kind, slot, is_written(kind, slot)});
-  frame_->place(base_of(kind, slot), port.bytes()->host());
+  if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
+  if (it.is_staged) RLX_TRY(make_memory(it.stage, it.capacity));
+  run.held[index] = it.given() ? it.use : it.own;
+  if (it.is_staged && kind == SlotKind::kInput)
+    run.staged_inputs.push_back({slot, it.use, it.stage, it.bound ? it.bound.dtype() : dtype, dtype});
+  if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
+    run.staged_outputs.push_back({slot, it.use, it.stage, dtype, dtype});
+  run.frame().place(base_of(kind, slot), it.bytes()->place());
+  if (kind == SlotKind::kInput || !is_aliased(kind, slot))
+    spots_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
   return {};
 }
 
 // Whatever was bound, made, linked or handed out in whichever order: what a run writes lies apart from all else.
-Status Exec::check_places() {
-  std::sort(places_.begin(), places_.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
-  const Place *last = nullptr, *last_written = nullptr;  // that end furthest so far
-  for (const Place& place : places_) {
-    if (place.begin == place.end) continue;
-    const Place* before = place.is_written ? last : last_written;
-    if (before && before->end > place.begin)
-      return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(place.kind),
-                                                   slot_of(place.kind, place.slot).name, kind_text(before->kind),
-                                                   slot_of(before->kind, before->slot).name))
-          .with("value", slot_of(place.kind, place.slot).name);
-    if (!last || place.end > last->end) last = &place;
-    if (place.is_written && (!last_written || place.end > last_written->end)) last_written = &place;
+Status Exec::check_spots() {
+  auto begin = [](const Spot& spot) {
+    const Storage& it = *spot.storage;
+    return it.host() ? std::pair<const Buffer*, uintptr_t>(nullptr, reinterpret_cast<uintptr_t>(it.host()))
+                     : std::pair<const Buffer*, uintptr_t>(it.buffer().get(), it.offset());
+  };
+  auto end = [&](const Spot& spot) {
+    auto at = begin(spot);
+    at.second += spot.storage->bytes();
+    return at;
+  };
+  std::sort(spots_.begin(), spots_.end(), [&](const Spot& a, const Spot& b) { return begin(a) < begin(b); });
+  const Spot *last = nullptr, *last_written = nullptr;  // that end furthest so far
+  for (const Spot& spot : spots_) {
+    if (spot.storage->bytes() == 0) continue;
+    const Spot* before = spot.is_written ? last : last_written;
+    if (before && end(*before) > begin(spot)) return share_memory(spot.kind, spot.slot, before->kind, before->slot);
+    if (!last || end(spot) > end(*last)) last = &spot;
+    if (spot.is_written && (!last_written || end(spot) > end(*last_written))) last_written = &spot;
   }
   return {};
 }
 
-Status Exec::place_slots() {
-  has_staging_ = false;
-  places_.clear();
-  for (size_t i = 0; i < inputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kInput, i));
-  for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(SlotKind::kOutput, i));
-  RLX_TRY(check_places());
-  places_dirty_ = false;
+Status Exec::place_slots(Run& run) {
+  run.places_at = 0;
+  for (auto* list : {&run.staged_inputs, &run.staged_outputs, &run.emptied}) list->clear();
+  spots_.clear();
+  for (size_t i = 0; i < inputs_.size(); i++) RLX_TRY(place_slot(run, SlotKind::kInput, i));
+  for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(run, SlotKind::kOutput, i));
+  RLX_TRY(check_spots());
+  run.places_at = places_version_;
   return {};
 }
 
-Status Exec::prepare() {
-  if (params_version_ != program_->params()->version()) RLX_TRY(adopt_params());
-  if (params_->hole)
-    return Status(Code::kState, "the param '" + *params_->hole + "' is not set").with("value", *params_->hole);
-  if (!links_.empty()) RLX_TRY(exchange_links());
+Result<Run*> Exec::prepare() {
+  for (Link& link : links_) RLX_TRY(exchange(link));
+  Run* run = RLX_TRY(next_run());
+  if (run->params_at != program_->params()->version()) RLX_TRY(adopt_params(*run));
+  if (const std::string* hole = run->params->hole)
+    return Status(Code::kState, "the param '" + *hole + "' is not set").with("value", *hole);
   RLX_TRY(renew_frozen_memory());
-  if (sizes_dirty_) RLX_TRY(resolve_sizes());
-  if (places_dirty_) RLX_TRY(place_slots());
-  return {};
+  if (run->sizes_at != sizes_version_) RLX_TRY(resolve_sizes(*run));
+  if (run->places_at != places_version_) RLX_TRY(place_slots(*run));
+  return run;
 }
 
 // ---- outputs that may come to any size ----
@@ -428,86 +531,54 @@ bool Exec::has_room(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kOutput && planned(kind, slot).is_open;
 }
 
-int64_t Exec::bytes_now(size_t output) const {
-  Dims dims = dims_now(SlotKind::kOutput, output);
-  int64_t count = element_count(std::span<const int64_t>(dims)).value_or(0);
-  return byte_size(slot_of(SlotKind::kOutput, output).type.dtype, count).value_or(0);
-}
-
 // The room as the slot's own memory.
-Status Exec::show_room(size_t output) {
-  GrowingMemory& room = rooms_[output];
-  RLX_TRY(room.reserve(program_->env()->host(), std::max<int64_t>(bytes_now(output), 1)));
+Status Exec::show_room(const Run& run, size_t output) {
+  Room& room = *rooms_[output];
+  int64_t bytes = run.bytes(slot_of(SlotKind::kOutput, output).type.dtype, planned(SlotKind::kOutput, output));
+  RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1)));
   std::shared_ptr<Storage>& own = outputs_[output].own;
-  auto capacity = static_cast<size_t>(room.capacity());
-  if (!own || own->host() != room.data())
-    own = std::make_shared<Storage>(host_buffer(room.share(), capacity), 0, capacity);
-  return {};
-}
-
-// They are not made in the caller's memory, as it may turn out to be too small.
-Status Exec::empty_rooms() {
-  for (size_t i = 0; i < outputs_.size(); i++) {
-    const Port& port = outputs_[i];
-    if (!has_room(SlotKind::kOutput, i) || !port.given() || !is_read_back(i)) continue;
-    auto bytes = static_cast<size_t>(bytes_now(i));
-    const std::string& name = slot_of(SlotKind::kOutput, i).name;
-    if (bytes > port.given()->bytes())
-      return Status(Code::kRange,
-                    format("the output '{}' has come to {} bytes, {} are bound", name, bytes, port.given()->bytes()))
-          .with("value", name);
-    if (bytes) std::memcpy(port.given()->host(), rooms_[i].data(), bytes);
-  }
+  if (!own || own->buffer() != room.share())
+    own = std::make_shared<Storage>(room.share(), 0, static_cast<size_t>(room.capacity()));
   return {};
 }
 
 // ---- a run ----
 
-Status Exec::stage_inputs() {
-  for (size_t i = 0; i < inputs_.size(); i++) {
-    const Port& port = inputs_[i];
-    if (!port.is_staged) continue;
-    DType to = slot_of(SlotKind::kInput, i).type.dtype;
-    DType from = port.bound ? port.bound.dtype() : to;
-    int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kInput, i))).value_or(0);
-    convert_elements(from, port.given()->host(), to, port.stage->host(), count);
-  }
-  return {};
-}
-
-bool Exec::is_read_back(size_t output) const {
-  return wanted_[output] || outputs_[output].is_linked;
-}
-
-Status Exec::stage_outputs() {
-  for (size_t i = 0; i < outputs_.size(); i++) {
-    const Port& port = outputs_[i];
-    if (!port.is_staged || !is_read_back(i) || has_room(SlotKind::kOutput, i)) continue;
-    DType dtype = slot_of(SlotKind::kOutput, i).type.dtype;
-    int64_t count = element_count(std::span<const int64_t>(dims_now(SlotKind::kOutput, i))).value_or(0);
-    convert_elements(dtype, port.stage->host(), dtype, port.given()->host(), count);
-  }
-  return {};
-}
-
 Status Exec::run() {
-  cancel_.store(false, std::memory_order_relaxed);
-  RLX_TRY(prepare());
-  if (has_staging_) RLX_TRY(stage_inputs());
-  RLX_TRY(frame_->run({&cancel_, program_->source().options.threads}));
-  if (has_staging_) RLX_TRY(stage_outputs());
-  if (has_rooms_) RLX_TRY(empty_rooms());
-  for (Link& link : links_) link.made = dims_now(SlotKind::kOutput, link.output);
+  if (!flights_.empty()) RLX_TRY(catch_up(true));
+  Run* run = RLX_TRY(prepare());
+  RLX_TRY(run->execute({run->next_token(), program_->source().options.threads}));
+  if (!links_.empty()) note_made(*run);
   return {};
 }
 
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
-  RLX_TRY(Fence::wait(wait, true, Fence::kForever, nullptr));
-  for (const Fence& fence : wait)
-    if (Status before = fence.result(); !before.ok())
-      return Fence::finished(
-          Status(Code::kAborted, "work that this run waited for has failed: " + std::string(before.message())));
-  return Fence::finished(run());
+  RLX_TRY(catch_up(false));
+  Run* run = RLX_TRY(prepare());
+  Flight flight{nullptr, Fence(), {}, false};
+  for (const std::shared_ptr<Run>& it : runs_)
+    if (it.get() == run) flight.run = it;
+  for (const Link& link : links_) {
+    flight.ports.emplace_back(outputs_[link.output], inputs_[link.input]);
+    flight.decides_links |= has_fresh_dims(slot_of(SlotKind::kOutput, link.output));
+  }
+  std::vector<Fence> before(wait.begin(), wait.end());
+  if (!flights_.empty()) before.push_back(flights_.back().fence);
+  run->program = program_;
+  flights_.push_back(std::move(flight));
+  struct Taken {  // back, where nothing was submitted
+    std::deque<Flight>& flights;
+    bool stays = false;
+    ~Taken() {
+      if (!stays) flights.pop_back();
+    }
+  } taken{flights_};
+  Flight& last = flights_.back();
+  last.fence =
+      program_->env()->queue().submit(last.run, {run->next_token(), program_->source().options.threads}, before);
+  taken.stays = true;
+  if (!last.decides_links) note_made(*run);
+  return last.fence;
 }
 
 Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
@@ -517,7 +588,7 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i]));
     RLX_TRY(bind_once(SlotKind::kInput, in_slots[i], in[i]));
   }
-  RLX_TRY(resolve_sizes());
+  Run& run = *RLX_TRY(sized_run(false));
   std::vector<Tensor> results;
   for (size_t slot : out_slots) {
     if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
@@ -525,27 +596,29 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
       continue;
     }
     results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
-                                                             dims_now(SlotKind::kOutput, slot))));
+                                                             run.dims(planned(SlotKind::kOutput, slot)))));
     RLX_TRY(bind_once(SlotKind::kOutput, slot, results.back()));
   }
-  RLX_TRY(run());
+  RLX_TRY(this->run());
   for (size_t i = 0; i < results.size(); i++) {
     if (results[i]) continue;
     Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));
     results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));
-    if (made.bytes()) std::memcpy(results[i].data(), made.data(), made.bytes());
+    RLX_TRY(copy_bytes(results[i].storage()->place(), made.storage()->place(), made.bytes()));
   }
   return results;
 }
 
-Result<std::string> Exec::report(std::string_view what) const {
+Result<std::string> Exec::report(std::string_view what) {
   if (what != "sizes") return Status(Code::kNotFound, "an exec has no report '" + std::string(what) + "'");
+  RLX_TRY(catch_up(true));
+  const SizeState& sizes = RLX_TRY(sized_run(true))->frame().sizes();
   JsonWriter json;
   json.begin_object();
   const Plan& plan = program_->plan();
   for (size_t i = 0; i < plan.symbols.size(); i++) {
     json.key(plan.symbols[i].name).begin_object();
-    if (sizes().symbols()[i] >= 0) json.member("size", sizes().symbols()[i]);
+    if (sizes.symbols()[i] >= 0) json.member("size", sizes.symbols()[i]);
     json.member("upper", plan.symbols[i].upper).end_object();
   }
   json.end_object();

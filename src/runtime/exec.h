@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec: one execution context of a program: an arena, what its slots are bound to, and the sizes of now. One thread at
-// a time. Invariant: while bindings, sizes and params stay, a run allocates nothing, takes no lock and looks nothing
-// up.
+// Exec: one execution context of a program: an arena, what its slots are bound to, and the sizes that are wished. One
+// thread at a time. Invariant: while bindings, sizes and params stay, a run allocates nothing, takes no lock and looks
+// nothing up. run.h tells the life of a run.
 #pragma once
 
-#include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "base/allocator.h"
 #include "device/device.h"
-#include "device/fence.h"
-#include "runtime/frame.h"
 #include "runtime/program.h"
+#include "runtime/run.h"
 
 namespace rlx {
 
@@ -27,7 +25,8 @@ class Exec {
   Status bind(SlotKind kind, size_t slot, Tensor tensor);
   // The caller's memory, until rebound; null unbinds. Its dims come from the other inputs and set_dim.
   Status bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes);
-  // The slot's memory, own or bound, in the shape that it has now. It outlives the exec.
+  // The slot's memory, own or bound, in the shape that it has now. It outlives the exec. Waits where a run in flight
+  // decides the shape.
   Result<Tensor> tensor(SlotKind kind, size_t slot);
   Status set_dim(std::string_view symbol, int64_t size);
   Status link(size_t output, size_t input);
@@ -35,11 +34,13 @@ class Exec {
   Status set(const NamedAttrs& options);
 
   Status run();
-  // Waits for the fences, runs, and gives a fence that is done: the CPU works on the caller's thread and the pool.
+  // Begins when the fences are done and the runs before it have ended. What can be wrong with the arguments is said
+  // here, and the fence says what becomes of the run.
   Result<Fence> submit(std::span<const Fence> wait);
-  void cancel() { cancel_.store(true, std::memory_order_relaxed); }  // async-signal-safe; acts between steps
+  // The runs that were submitted or begun before. From any thread, async-signal-safe; acts between steps.
+  void cancel() { cancellation_->cancel(); }
 
-  Result<std::string> report(std::string_view what) const;  // "sizes"
+  Result<std::string> report(std::string_view what);  // "sizes"
   const std::shared_ptr<Program>& program() const { return program_; }
 
   // A whole run with bindings for this call only; results are new host tensors.
@@ -55,7 +56,7 @@ class Exec {
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
     std::shared_ptr<Storage> use;    // of either, as a writer where runs write it
     std::shared_ptr<Storage> own;    // made when first needed
-    std::shared_ptr<Storage> stage;  // the slot's dtype and alignment, where what is bound has not
+    std::shared_ptr<Storage> stage;  // of the device, the slot's dtype and alignment, where what is bound is not
     size_t capacity = 0;             // of `own` and `stage`
     std::optional<Dims> linked;      // of an input that was an output: its dims
     bool is_staged = false;
@@ -69,66 +70,79 @@ class Exec {
     size_t output, input;
     std::optional<Dims> made;  // of the output that a run has made and no later run has taken over yet
   };
+  // A run that was submitted and may not have ended, and how its links stood.
+  struct Flight {
+    std::shared_ptr<Run> run;
+    Fence fence;
+    std::vector<std::pair<Port, Port>> ports;  // by link: of its output, of its input
+    bool decides_links;                        // what its linked outputs have come to is known when it has ended
+  };
   // Where one slot lies in a run, to find what overlaps.
-  struct Place {
-    const std::byte *begin, *end;
+  struct Spot {
+    const Storage* storage;
     SlotKind kind;
     size_t slot;
     bool is_written;
   };
 
   Exec() = default;
-  SizeState& sizes() const { return frame_->sizes(); }
-  std::vector<Port>& ports(SlotKind kind) { return kind == SlotKind::kInput ? inputs_ : outputs_; }
+  Port& port(SlotKind kind, size_t slot);
+  const Port& port(SlotKind kind, size_t slot) const { return const_cast<Exec*>(this)->port(kind, slot); }
+  bool is_aliased(SlotKind kind, size_t slot) const;
   const Slot& slot_of(SlotKind kind, size_t slot) const { return program_->slots(kind)[slot]; }
   const PlanSlot& planned(SlotKind kind, size_t slot) const;
   uint32_t base_of(SlotKind kind, size_t slot) const;
-  Dims dims_now(SlotKind kind, size_t slot) const;
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor) const;
   bool is_written(SlotKind kind, size_t slot) const;
+  bool needs_stage(const Slot& slot, const Port& port) const;
   Status replace(SlotKind kind, size_t slot, Port next);
   Status settle_link(SlotKind kind, size_t slot);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
   Status bind_once(SlotKind kind, size_t slot, Tensor tensor);
-  Status check_places();
-  bool is_read_back(size_t output) const;
+  Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
+  Status check_spots();
+  bool is_read_back(size_t output) const { return wanted_[output] || outputs_[output].is_linked; }
   void forget_bindings();
 
-  Status adopt_params();
+  // Which run is next; what earlier ones have left.
+  Status catch_up(bool waits);
+  void note_made(const Run& run);
+  void restore_links(const Flight& failed);
+  bool is_in_flight(const Run& run) const;
+  Result<Run*> next_run();
+  Result<Run*> sized_run(bool waits);
+
+  Result<Run*> prepare();
+  Status adopt_params(Run& run);
   Status exchange(Link& link);
-  Status exchange_links();
-  Status resolve_sizes();
-  Status place_slots();
-  Status place_slot(SlotKind kind, size_t slot);
+  Status resolve_sizes(Run& run);
+  Status place_slots(Run& run);
+  Status place_slot(Run& run, SlotKind kind, size_t slot);
   bool has_fresh_dims(const Slot& slot) const;
   Status check_upper_memory(SlotKind kind, size_t slot) const;
-  Status check_memory(SlotKind kind, size_t slot) const;
+  Status check_memory(const Run& run, SlotKind kind, size_t slot) const;
   Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);
   Status grow(std::shared_ptr<Storage>& storage, size_t capacity);
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
-  int64_t bytes_now(size_t output) const;
-  Status show_room(size_t output);
-  Status empty_rooms();
-  Status prepare();
-  Status stage_inputs();
-  Status stage_outputs();
+  Status show_room(const Run& run, size_t output);
 
   std::shared_ptr<Program> program_;
   std::vector<Port> inputs_, outputs_;
   std::vector<Link> links_;
-  std::vector<bool> wanted_;          // by output
-  std::vector<GrowingMemory> rooms_;  // by output: where one without an upper size is made
-  HostMemory arena_, sized_;
-  std::unique_ptr<Frame> frame_;
+  std::vector<bool> wanted_;                  // by output
+  std::vector<int64_t> wished_;               // by symbol: by set_dim
+  std::vector<std::shared_ptr<Room>> rooms_;  // by output: where one without an upper size is made
+  std::shared_ptr<Buffer> arena_;
+  std::vector<std::shared_ptr<Run>> runs_;
+  Run* last_ = nullptr;         // the latest that was begun or sized
+  std::deque<Flight> flights_;  // in the order of their submission
+  std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
-  std::vector<Place> places_;     // of check_places; capacity for all slots
-  std::shared_ptr<const ParamSet> params_;
-  uint64_t params_version_ = 0;
-  bool sizes_dirty_ = true, places_dirty_ = true, has_staging_ = false, has_rooms_ = false;
-
-  std::atomic<bool> cancel_{false};
+  std::vector<Spot> spots_;       // of check_spots; capacity for all slots
+  // Move with every change of what decides sizes, and of what lies where. A run has those that it was prepared at.
+  uint64_t sizes_version_ = 1, places_version_ = 1;
 };
 
 }  // namespace rlx

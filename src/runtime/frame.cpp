@@ -1,68 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/frame.h"
 
-#include <utility>
-
 #include "runtime/loop.h"
 
 namespace rlx {
 
+Status cancelled() {
+  return Status(Code::kCancelled, "the run was cancelled");
+}
+
 Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device, std::shared_ptr<const Plan> plan) {
   auto made = std::make_unique<CompiledPlan>();
+  made->device = &device;
+  made->plan = plan;
   for (const Control& control : plan->controls) {
     made->bodies.emplace_back();
     for (const PlanBody& body : control.bodies) made->bodies.back().push_back(RLX_TRY(make(device, body.plan)));
   }
-  made->plan = plan;
-  made->executable = RLX_TRY(device.compile(std::move(plan)));
+  for (size_t i = 0; i < plan->segments.size(); i++) {
+    bool is_control = plan->segments[i].control != Step::kNoControl;
+    made->executables.push_back(is_control ? nullptr : RLX_TRY(device.compile(plan, i)));
+  }
   return std::unique_ptr<const CompiledPlan>(std::move(made));
 }
 
-Frame::Frame(const CompiledPlan& compiled, std::shared_ptr<Host> host)
+Frame::Frame(const CompiledPlan& compiled)
     : compiled_(compiled),
       plan_(*compiled.plan),
-      host_(std::move(host)),
       bases_(plan_.base_count()),
-      is_changed_(plan_.base_count(), 0),
+      changed_(plan_.base_count(), 0),
       sizes_(plan_),
       wanted_(plan_.symbols.size(), SizeState::kUnknown) {
-  changed_bases_.reserve(plan_.base_count());
   for (const PlanSlot& output : plan_.outputs) known_.push_back(plan_.known_at(output.dims));
-  for (const Room& room : plan_.rooms) {
+  for (const PlanRoom& room : plan_.rooms) {
     bool is_own = room.base >= plan_.room_base(0);
-    own_rooms_.push_back(is_own ? std::make_unique<GrowingMemory>() : nullptr);
+    own_rooms_.push_back(is_own ? std::make_unique<Room>() : nullptr);
     rooms_.push_back(own_rooms_.back().get());
   }
-  moved_rooms_.reserve(plan_.rooms.size());
 }
 
 Frame::~Frame() = default;
 
-Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled, const std::shared_ptr<Host>& host) {
-  std::unique_ptr<Frame> frame(new Frame(compiled, host));
-  for (size_t i = 0; i < frame->rooms_.size(); i++)  // so that every base is an address
-    if (GrowingMemory* room = frame->rooms_[i]) {
-      RLX_TRY(room->reserve(host, kMemoryAlignment));
-      frame->place(compiled.plan->rooms[i].base, room->data());
+Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
+  std::unique_ptr<Frame> frame(new Frame(compiled));
+  for (size_t i = 0; i < frame->rooms_.size(); i++)  // so that every base lies somewhere
+    if (Room* room = frame->rooms_[i]) {
+      RLX_TRY(room->reserve(*compiled.device, kMemoryAlignment));
+      frame->place(compiled.plan->rooms[i].base, room->place());
     }
-  frame->state_ = RLX_TRY(compiled.executable->make_state());
+  for (const auto& executable : compiled.executables)
+    frame->states_.push_back(executable ? RLX_TRY(executable->make_state()) : nullptr);
   for (size_t i = 0; i < compiled.bodies.size(); i++) {
     std::vector<std::unique_ptr<Frame>> bodies;
-    for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body, host)));
+    for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body)));
     frame->loops_.push_back(std::make_unique<Loop>(*frame, compiled.plan->controls[i], std::move(bodies)));
   }
   return frame;
 }
 
-void Frame::place(uint32_t base, std::byte* data) {
-  if (bases_[base].host == data) return;
-  bases_[base].host = data;
-  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) places_version_++;
-  if (!std::exchange(is_changed_[base], 1)) changed_bases_.push_back(base);
+void Frame::place(uint32_t base, const Place& place) {
+  if (!(bases_[base] == place)) renew(base, place);
 }
 
-std::byte* Frame::address(const Access& access) const {
-  return bases_[access.base].host + access.offset + sizes_.values()[access.shift] * element_bytes(access.dtype);
+void Frame::renew(uint32_t base, const Place& place) {
+  bases_[base] = place;
+  changed_[base] = ++bases_version_;
+  if (base < kFirstSlotBase || base >= plan_.resident_base(0)) regions_version_ = bases_version_;
+}
+
+Place Frame::address(const Access& access) const {
+  return bases_[access.base] + (access.offset + sizes_.values()[access.shift] * element_bytes(access.dtype));
 }
 
 // ---- rooms ----
@@ -73,26 +80,23 @@ static int64_t bytes_now(DType dtype, std::span<const SizeId> dims, std::span<co
   return byte_size(dtype, element_count(std::span<const int64_t>(now)).value_or(0)).value_or(0);
 }
 
-GrowingMemory* Frame::room_of(uint32_t base) {
+Room* Frame::room_of(uint32_t base) {
   for (size_t i = 0; i < rooms_.size(); i++)
     if (plan_.rooms[i].base == base) return rooms_[i];
   return nullptr;
 }
 
-void Frame::set_room(size_t output, GrowingMemory* memory) {
+void Frame::set_room(size_t output, Room* room) {
   for (size_t i = 0; i < rooms_.size(); i++)
-    if (plan_.rooms[i].base == plan_.output_base(output)) rooms_[i] = memory;
+    if (plan_.rooms[i].base == plan_.output_base(output)) rooms_[i] = room;
 }
 
 Status Frame::make_rooms(uint32_t known) {
-  moved_rooms_.clear();
   for (size_t i = 0; i < rooms_.size(); i++) {
-    const Room& room = plan_.rooms[i];
+    const PlanRoom& room = plan_.rooms[i];
     if (room.known != known || !rooms_[i]) continue;
-    RLX_TRY(rooms_[i]->reserve(host_, bytes_now(room.dtype, room.dims, sizes_.values())));
-    if (bases_[room.base].host == rooms_[i]->data()) continue;
-    place(room.base, rooms_[i]->data());
-    moved_rooms_.push_back(room.base);
+    RLX_TRY(rooms_[i]->reserve(device(), bytes_now(room.dtype, room.dims, sizes_.values())));
+    place(room.base, rooms_[i]->place());
   }
   return {};
 }
@@ -104,44 +108,48 @@ Status Frame::learn(uint32_t step) {
 
 // ---- a run ----
 
+Status Frame::run_segment(size_t segment, const RunArgs& args, const RunScope& scope) {
+  uint32_t control = plan_.segments[segment].control;
+  if (control != Step::kNoControl) return loops_[control]->run(scope);
+  return compiled_.executables[segment]->run(args, *states_[segment]);
+}
+
 Status Frame::run(const RunScope& scope) {
-  auto set_size = [this](uint32_t symbol, int64_t size) -> Result<Changes> {
-    sizes_.forget_changes();
+  auto tell = [this](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY(sizes_.set_fresh(plan_, symbol, size));
-    RLX_TRY(learn(plan_.symbols[symbol].made_by));
-    return changes();
+    return learn(plan_.symbols[symbol].made_by);
   };
+  SetSize set_size(tell);
   if (!rooms_.empty()) RLX_TRY(make_rooms(PlanSymbol::kGiven));
-  auto run_control = [&](const Step& step) { return loops_[step.control]->run(scope); };
-  SetSize sink(set_size);
-  RunControl control(run_control);
-  RunArgs args;
-  args.bases = bases_;
-  args.sizes = sizes_.values();
-  args.symbols = sizes_.symbols();
-  args.changed_bases = changed_bases_;
-  args.changed_sizes = sizes_.changed();
-  args.state = state_.get();
-  args.set_size = &sink;
-  args.control = &control;
-  args.cancel = scope.cancel;
-  args.threads = scope.threads;
-  Status status = compiled_.executable->run(args);
-  for (uint32_t base : changed_bases_) is_changed_[base] = 0;
-  changed_bases_.clear();
-  sizes_.forget_changes();
-  return status;
+  RunArgs args{
+      {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
+  uint64_t sizes_now = sizes_.version(), regions_now = regions_version_;
+  bool has_sized = sized_at_ == sizes_now && sized_in_ == regions_now;
+  if (!has_sized) sized_in_ = UINT64_MAX;  // until all are computed, in this run or a later one
+  for (size_t i = 0; i < plan_.segments.size(); i++) {
+    if (plan_.segments[i].is_sized) {
+      if (!has_sized) RLX_TRY(run_segment(i, args, scope));
+      continue;
+    }
+    if (!has_sized) sized_at_ = sizes_now, sized_in_ = regions_now, has_sized = true;
+    RLX_TRY(run_segment(i, args, scope));
+  }
+  sized_at_ = sizes_.version();  // what the run itself has found decides none of them
+  return {};
 }
 
 // ---- of a body ----
 
 Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body) {
-  if (places_seen_ != around.places_version_) {
-    place(kArenaBase, around.bases_[kArenaBase].host + step.scratch_offset);
-    place(kSizedBase, around.bases_[kSizedBase].host + body.sized_offset);
-    for (size_t i = 0; i < plan_.lowered->residents.size(); i++)
-      place(plan_.resident_base(i), around.bases_[around.plan_.resident_base(body.first_resident + i)].host);
-    places_seen_ = around.places_version_;
+  if (regions_seen_ != around.regions_version_) {
+    place(kArenaBase, around.bases_[kArenaBase] + step.scratch_offset);
+    place(kSizedBase, around.bases_[kSizedBase] + body.sized_offset);
+    for (size_t i = 0; i < plan_.lowered->residents.size(); i++) {
+      uint32_t there = around.plan_.resident_base(body.first_resident + i);
+      bool is_new = around.changed_[there] > regions_seen_;
+      if (is_new) renew(plan_.resident_base(i), around.bases_[there]);
+    }
+    regions_seen_ = around.regions_version_;
   }
   if (sizes_seen_ == around.sizes_.version()) return {};
   for (size_t i = 0; i < body.symbols.size(); i++)

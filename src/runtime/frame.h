@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame: what a run has of one plan: where its bases lie, its sizes, what its executable keeps, and a frame for each
+// Frame: what a run has of one plan: where its bases lie, its sizes, what its executables keep, and a frame for each
 // body of its steps of control flow. Invariant: once made, a run allocates nothing, however many trips its loops make,
 // but for rooms that grow.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "device/device.h"
-#include "runtime/growing.h"
+#include "runtime/room.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
@@ -18,41 +17,44 @@ namespace rlx {
 struct CompiledPlan {
   static Result<std::unique_ptr<const CompiledPlan>> make(Device& device, std::shared_ptr<const Plan> plan);
 
+  Device* device;
   std::shared_ptr<const Plan> plan;
-  std::unique_ptr<Executable> executable;
+  std::vector<std::unique_ptr<Executable>> executables;                  // by segment; null: control flow
   std::vector<std::vector<std::unique_ptr<const CompiledPlan>>> bodies;  // as Plan::controls
 };
 
 // What all frames of a run share.
 struct RunScope {
-  const std::atomic<bool>* cancel = nullptr;
+  CancelToken cancel;
   int threads = INT32_MAX;
 };
+
+Status cancelled();
 
 class Loop;
 
 class Frame {
  public:
-  static Result<std::unique_ptr<Frame>> make(const CompiledPlan& compiled, const std::shared_ptr<Host>& host);
+  static Result<std::unique_ptr<Frame>> make(const CompiledPlan& compiled);
   ~Frame();
 
   const Plan& plan() const { return plan_; }
+  Device& device() const { return *compiled_.device; }
   SizeState& sizes() { return sizes_; }
   const SizeState& sizes() const { return sizes_; }
-  void place(uint32_t base, std::byte* data);
-  std::byte* region(uint32_t base) const { return bases_[base].host; }
-  std::byte* address(const Access& access) const;  // now
+  void place(uint32_t base, const Place& place);
+  void renew(uint32_t base, const Place& place);  // other bytes, also where they lie at the same place
+  const Place& region(uint32_t base) const { return bases_[base]; }
+  Place address(const Access& access) const;  // now
   Status run(const RunScope& scope);
 
   // ---- rooms ----
 
-  const std::shared_ptr<Host>& host() const { return host_; }
-  GrowingMemory* room_of(uint32_t base);  // null: the base has none, or has other memory now
+  Room* room_of(uint32_t base);  // null: the base has none, or has other memory now
   // Where an output lies that has a room; null: in memory of fixed size, which is placed as any other.
-  void set_room(size_t output, GrowingMemory* memory);
+  void set_room(size_t output, Room* room);
   // What becomes known before this step: outputs in memory of fixed size are checked, rooms are made.
   Status learn(uint32_t step);
-  Changes changes() const { return {sizes_.changed(), moved_rooms_}; }
 
   // ---- of a body ----
 
@@ -67,28 +69,29 @@ class Frame {
   Dims output_dims(size_t output) const;
 
  private:
-  Frame(const CompiledPlan& compiled, std::shared_ptr<Host> host);
+  explicit Frame(const CompiledPlan& compiled);
+  Status run_segment(size_t segment, const RunArgs& args, const RunScope& scope);
   Status check_outputs(uint32_t known) const;
   Status make_rooms(uint32_t known);
 
   const CompiledPlan& compiled_;
   const Plan& plan_;
-  std::shared_ptr<Host> host_;
-  std::vector<Binding> bases_;
-  std::vector<uint32_t> changed_bases_;  // since the last run; capacity for all
-  std::vector<uint8_t> is_changed_;      // by base: it stands in changed_bases_
-  uint64_t places_version_ = 1;          // moves with every base that is no slot
+  std::vector<Place> bases_;
+  std::vector<uint64_t> changed_;  // by base: the version of its last change
+  uint64_t bases_version_ = 0;
+  uint64_t regions_version_ = 0;  // of the last change of a base that is no slot
   SizeState sizes_;
-  std::unique_ptr<ExecState> state_;
-  std::vector<std::unique_ptr<Loop>> loops_;  // as Plan::controls
+  std::vector<std::unique_ptr<ExecState>> states_;  // by segment
+  std::vector<std::unique_ptr<Loop>> loops_;        // as Plan::controls
+  // The versions at which values that depend on sizes alone were computed.
+  uint64_t sized_at_ = 0, sized_in_ = UINT64_MAX;
 
-  std::vector<std::unique_ptr<GrowingMemory>> own_rooms_;  // by room of the plan, where it is no output's
-  std::vector<GrowingMemory*> rooms_;                      // by room of the plan
-  std::vector<uint32_t> moved_rooms_;                      // bases, by the last make_rooms; capacity for all
+  std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan, where it is no output's
+  std::vector<Room*> rooms_;                      // by room of the plan
 
   std::vector<int64_t> wanted_;  // sizes of a body's symbols that come from outside
   std::vector<uint32_t> known_;  // by output: the step before which its dims are known
-  uint64_t places_seen_ = 0, sizes_seen_ = 0;
+  uint64_t regions_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
   std::span<const int64_t> limits_;
 };

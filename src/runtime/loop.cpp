@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/loop.h"
 
-#include <cstring>
-
 namespace rlx {
 
 static int64_t bytes_of(DType dtype, std::span<const int64_t> dims) {
   return byte_size(dtype, element_count(dims).value_or(0)).value_or(0);
-}
-
-static Status cancelled() {
-  return Status(Code::kCancelled, "the run was cancelled");
 }
 
 Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies)
@@ -36,12 +30,11 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
     bodies_[i]->limit_outputs(std::span(control_.out_bytes).first(results));
 }
 
-Result<Changes> Loop::run(const RunScope& scope) {
+Status Loop::run(const RunScope& scope) {
   RLX_TRY(begin());
   RLX_TRY(node_.op == Op::kIf ? run_if(scope) : run_trips(scope));
   if (!control_.decides.empty()) RLX_TRY(tell_sizes());
-  RLX_TRY(copy_out());
-  return control_.decides.empty() ? Changes() : around_.changes();
+  return copy_out();
 }
 
 Status Loop::begin() {
@@ -75,21 +68,25 @@ Status Loop::prepare(size_t index) {
 }
 
 // Where the body's output goes: to a room, which grows, or to memory of fixed size.
-Status Loop::place(Frame& body, size_t output, GrowingMemory* room, std::byte* fixed) {
+Status Loop::place(Frame& body, size_t output, Room* room, const Place& fixed) {
   body.set_room(output, room);
-  if (room) {
-    if (body.plan().outputs[output].is_open) return {};  // it places the output itself, when it knows the size
-    RLX_TRY(room->reserve(around_.host(), body.plan().outputs[output].bytes));
-    fixed = room->data();
-  }
-  body.place(body.plan().output_base(output), fixed);
+  if (room && body.plan().outputs[output].is_open) return {};  // it places the output itself, when it knows the size
+  if (room) RLX_TRY(room->reserve(around_.device(), body.plan().outputs[output].bytes));
+  body.place(body.plan().output_base(output), room ? room->place() : fixed);
   return {};
+}
+
+Result<bool> Loop::flag(const Place& place) const {
+  if (place.host) return *place.host != std::byte{0};
+  std::byte read{};
+  auto here = host_buffer({std::shared_ptr<void>(), &read}, 1);
+  RLX_TRY(copy_bytes({*here, 0}, place, 1));
+  return read != std::byte{0};
 }
 
 Status Loop::run_if(const RunScope& scope) {
   bool is_decided = control_.when != Control::kByData;
-  bool takes =
-      is_decided ? around_.sizes().values()[control_.when] != 0 : *reinterpret_cast<const uint8_t*>(in_[0]) != 0;
+  bool takes = is_decided ? around_.sizes().values()[control_.when] != 0 : RLX_TRY(flag(in_[0]));
   size_t index = takes ? 0 : 1;
   Frame& branch = *bodies_[index];
   RLX_TRY(prepare(index));
@@ -103,7 +100,7 @@ Status Loop::run_if(const RunScope& scope) {
 
 // A carry goes to the result and to a spare place in turn.
 Status Loop::place_carry(size_t carry) {
-  if (is_open(carry)) return place(*bodies_.back(), carry, odd_ ? &spares_[carry] : rooms_[carry], nullptr);
+  if (is_open(carry)) return place(*bodies_.back(), carry, odd_ ? &spares_[carry] : rooms_[carry], {});
   bool is_spare = odd_ && control_.spares[carry] != Control::kStays;
   return place(*bodies_.back(), carry, nullptr,
                is_spare ? around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
@@ -113,8 +110,8 @@ Status Loop::place_carry(size_t carry) {
 Status Loop::place_row(size_t output, int64_t at) {
   int64_t row = row_bytes_[in_.size() + output];
   if (is_open(output)) {
-    if (node_.op == Op::kWhile) RLX_TRY(rooms_[output]->reserve(around_.host(), (at + 1) * row, at * row));
-    return place(*bodies_.back(), output, nullptr, rooms_[output]->data() + at * row);
+    if (node_.op == Op::kWhile) RLX_TRY(rooms_[output]->reserve(around_.device(), (at + 1) * row, at * row));
+    return place(*bodies_.back(), output, nullptr, rooms_[output]->place() + at * row);
   }
   if ((at + 1) * row > control_.out_bytes[output])
     return Status(Code::kRange, format("trip {} of {}: its rows have {} bytes, {} are planned for all", at + 1,
@@ -123,7 +120,7 @@ Status Loop::place_row(size_t output, int64_t at) {
 }
 
 Status Loop::trip(int64_t at, const RunScope& scope) {
-  if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
+  if (scope.cancel.is_set()) return cancelled();
   size_t index = bodies_.size() - 1;
   Frame& body = *bodies_[index];
   for (size_t i = carries_; i < carries_ + xs_; i++) in_[i] = around_.address(step_.in[i]) + at * row_bytes_[i];
@@ -141,13 +138,13 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
 }
 
 Result<bool> Loop::goes_on(const RunScope& scope) {
-  if (scope.cancel->load(std::memory_order_relaxed)) return cancelled();
+  if (scope.cancel.is_set()) return cancelled();
   Frame& cond = *bodies_[0];
-  std::byte* flag = around_.region(kArenaBase) + step_.scratch_offset + control_.flag_offset;
+  Place place = around_.region(kArenaBase) + step_.scratch_offset + control_.flag_offset;
   RLX_TRY(prepare(0));
-  cond.place(cond.plan().output_base(0), flag);
+  cond.place(cond.plan().output_base(0), place);
   RLX_TRY(cond.run(scope));
-  return *reinterpret_cast<const uint8_t*>(flag) != 0;
+  return flag(place);
 }
 
 Status Loop::run_trips(const RunScope& scope) {
@@ -159,7 +156,7 @@ Status Loop::run_trips(const RunScope& scope) {
   for (size_t i = carries_; i < carries_ + xs_; i++) row_bytes_[i] = bytes_of_row(step_.in[i].dtype, in_dims_[i]);
   for (size_t i = carries_; i < out_.size(); i++) {
     int64_t row = row_bytes_[in_.size() + i] = bytes_of_row(step_.out[i].dtype, dims_[i]);
-    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.host(), is_while ? row : most * row));
+    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), is_while ? row : most * row));
   }
   odd_ = !is_while && most % 2 == 0;  // so that the last trip writes where the result lies
   int64_t trips = 0;
@@ -175,9 +172,9 @@ Status Loop::finish_carries() {
   for (size_t i = 0; i < carries_; i++) {
     dims_[i] = in_dims_[i];
     int64_t bytes = bytes_of(step_.in[i].dtype, dims_[i]);
-    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.host(), bytes));
-    std::byte* result = is_open(i) ? rooms_[i]->data() : out_[i];
-    if (in_[i] != result && bytes) std::memcpy(result, in_[i], static_cast<size_t>(bytes));
+    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), bytes));
+    Place result = is_open(i) ? rooms_[i]->place() : out_[i];
+    if (!(in_[i] == result)) RLX_TRY(copy_bytes(result, in_[i], static_cast<size_t>(bytes)));
   }
   return {};
 }
@@ -186,7 +183,6 @@ Status Loop::finish_carries() {
 
 Status Loop::tell_sizes() {
   SizeState& sizes = around_.sizes();
-  sizes.forget_changes();
   for (const CarriedSize& size : control_.decides)
     RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
   return around_.learn(control_.step);
@@ -195,8 +191,8 @@ Status Loop::tell_sizes() {
 Status Loop::copy_out() {
   for (size_t i = 0; i < out_.size(); i++) {
     if (rooms_[i] != &asides_[i]) continue;
-    if (int64_t bytes = bytes_of(step_.out[i].dtype, dims_[i]))
-      std::memcpy(around_.address(step_.out[i]), asides_[i].data(), static_cast<size_t>(bytes));
+    auto bytes = static_cast<size_t>(bytes_of(step_.out[i].dtype, dims_[i]));
+    RLX_TRY(copy_bytes(around_.address(step_.out[i]), asides_[i].place(), bytes));
   }
   return {};
 }

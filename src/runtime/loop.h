@@ -13,12 +13,13 @@ class Loop {
  public:
   Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies);
 
-  Result<Changes> run(const RunScope& scope);
+  Status run(const RunScope& scope);
 
  private:
   Status begin();                // operands and results as they lie now; the bodies take over what is around them
   Status prepare(size_t index);  // before a body runs: the places and sizes of its inputs
-  Status place(Frame& body, size_t output, GrowingMemory* room, std::byte* fixed);
+  Status place(Frame& body, size_t output, Room* room, const Place& fixed);
+  Result<bool> flag(const Place& place) const;
   Status run_if(const RunScope& scope);
 
   Status run_trips(const RunScope& scope);
@@ -38,15 +39,15 @@ class Loop {
   const Node& node_;
   size_t first_in_, carries_, xs_;  // the step's inputs: a predicate (`if`), carries, xs, the rest
   std::vector<std::unique_ptr<Frame>> bodies_;
-  std::vector<std::byte*> in_, out_;  // by input and output of the step: where it lies; a carry: in this trip
+  std::vector<Place> in_, out_;  // by input and output of the step: where it lies; a carry: in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
   std::vector<int64_t> row_bytes_;    // by input and output: of one row of what is sliced and stacked
   bool odd_ = false;                  // whether this trip writes carries to the spare places
 
   // Of outputs without a bound.
-  std::vector<GrowingMemory*> rooms_;  // by output: where it is made
-  std::vector<GrowingMemory> spares_;  // by carry
-  std::vector<GrowingMemory> asides_;  // by output: where the graph around it has no room for it
+  std::vector<Room*> rooms_;  // by output: where it is made
+  std::vector<Room> spares_;  // by carry
+  std::vector<Room> asides_;  // by output: where the graph around it has no room for it
 };
 
 }  // namespace rlx

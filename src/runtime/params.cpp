@@ -112,14 +112,27 @@ void ParamStore::settle(Change& change) {
 
 // ---- preparing ----
 
+// As the device can use it: the same bytes, or a copy in its own memory.
+Result<Tensor> ParamStore::on_device(Tensor value) const {
+  Device& device = *source_->device;
+  if (device.can_use(*value.storage()->buffer())) return value;
+  auto buffer = RLX_TRY(device.allocate(value.bytes(), MemoryKind::kPrepared));
+  RLX_TRY(copy_bytes({*buffer, 0}, value.storage()->place(), value.bytes()));
+  size_t bytes = value.bytes();
+  return Tensor::over(value.dtype(), value.dims(), std::make_shared<Storage>(std::move(buffer), 0, bytes));
+}
+
 // The value of one resident, computed from the params of a set. False where one of them is missing.
 Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner) const {
   const Piece& piece = source_->pieces[index];
   const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
   bool is_plain = piece.is_leaf && !resident.kernel;
-  if (is_plain && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
-  if (is_plain && !set.dropped[piece.params[0]]) {
+  if (is_plain && piece.params.empty()) return on_device(*resident.scope->graph.constant(resident.value));
+  auto is_usable = [&](const Tensor& tensor) {
+    return !tensor || source_->device->can_use(*tensor.storage()->buffer());
+  };
+  if (is_plain && !set.dropped[piece.params[0]] && is_usable(set.params[piece.params[0]])) {
     uint32_t param = piece.params[0];
     return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
   }
@@ -144,11 +157,11 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   };
   auto make = [&]() -> Result<Tensor> {
     Tensor value = RLX_TRY(dense());
-    if (!resident.kernel) return value;
+    if (!resident.kernel) return on_device(std::move(value));
     int64_t bytes = static_cast<int64_t>(resident.bytes);
     Tensor form = RLX_TRY(env_->make_unfilled(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
-    return form;
+    return on_device(std::move(form));
   };
   return is_owned ? owner.form(key, make) : make();
 }

@@ -58,6 +58,7 @@ class ParamStore {
 
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
+  Result<Tensor> on_device(Tensor value) const;
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
                            Weights& owner) const;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
-#include <utility>
 
 #include "base/nearest.h"
 
@@ -118,19 +117,15 @@ Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup)
 
 SizeState::SizeState(const Plan& plan)
     : symbols_(plan.symbols.size(), kUnknown),
-      wished_(plan.symbols.size(), kUnknown),
       values_(plan.sizes.size(), kUnknown),
       next_(plan.sizes.size()),
       next_symbols_(plan.symbols.size()),
-      is_changed_(plan.sizes.size(), false) {
-  changed_.reserve(plan.sizes.size());
-}
+      changed_(plan.sizes.size(), 0) {}
 
-Status SizeState::set_dim(const Plan& plan, std::string_view symbol, int64_t size) {
+Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size) {
   if (uint32_t i = plan.symbol(symbol); i != Plan::kNoSymbol) {
     RLX_TRY(check_range(plan.symbols[i], size));
-    wished_[i] = size;
-    return {};
+    return i;
   }
   std::vector<std::string_view> known;
   for (const PlanSymbol& it : plan.symbols) known.push_back(it.name);
@@ -138,7 +133,7 @@ Status SizeState::set_dim(const Plan& plan, std::string_view symbol, int64_t siz
       .with("value", symbol);
 }
 
-Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
+Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> wished) {
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
   std::fill(next_symbols_.begin(), next_symbols_.end(), kUnknown);
@@ -148,7 +143,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given) {
       if (input.type->dims[i].symbol_name()) solve(input.type->dims[i], input.dims[i], index_of, next);
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++)
-    if (next[i] == kUnknown) next[i] = wished_[i];
+    if (next[i] == kUnknown) next[i] = wished[i];
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
@@ -213,17 +208,13 @@ Status SizeState::evaluate_table(const Plan& plan) {
   return {};
 }
 
-void SizeState::forget_changes() {
-  for (SizeId id : changed_) is_changed_[id] = false;
-  changed_.clear();
-}
-
 void SizeState::commit() {
-  if (next_symbols_ != symbols_) version_++;
+  if (version_ > 0 && next_symbols_ == symbols_) return;  // so no entry of the table has moved
+  version_++;
   for (SizeId i = 0; i < next_.size(); i++) {
     if (next_[i] == values_[i]) continue;
     values_[i] = next_[i];
-    if (!std::exchange(is_changed_[i], 1)) changed_.push_back(i);
+    changed_[i] = version_;
   }
   std::copy(next_symbols_.begin(), next_symbols_.end(), symbols_.begin());
 }

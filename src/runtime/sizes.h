@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/plan.h"
+#include "device/device.h"
 
 namespace rlx {
 
@@ -25,18 +25,14 @@ class SizeState {
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
-  Status set_dim(const Plan& plan, std::string_view symbol,
-                 int64_t size);  // RLX_E_RANGE above the plan, RLX_E_NOT_FOUND
-
-  // Gives every symbol its size, checks dims, ranges and guards, and evaluates the table. `changed` then
-  // lists the entries that moved. On failure the sizes are as before.
-  Status resolve(const Plan& plan, std::span<const GivenDims> given);
+  // Gives every symbol its size, from inputs or else as wished (by symbol; kUnknown: no wish), checks dims, ranges and
+  // guards, and evaluates the table. On failure the sizes are as before.
+  Status resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> wished);
 
   std::span<const int64_t> values() const { return values_; }    // by SizeId
   std::span<const int64_t> symbols() const { return symbols_; }  // by symbol
-  std::span<const SizeId> changed() const { return changed_; }
+  Versioned<int64_t> table() const { return {values_, changed_, &version_}; }
   uint64_t version() const { return version_; }  // moves with every size
-  void forget_changes();
 
   // Of a body: its sizes are decided around it. `symbols`: by symbol; those that the run will find are not asked.
   Status assign(const Plan& plan, std::span<const int64_t> symbols);
@@ -49,12 +45,14 @@ class SizeState {
   Status evaluate_table(const Plan& plan);
   void commit();  // the next values become those of now
 
-  std::vector<int64_t> symbols_, wished_, values_;  // wished: by set_dim, or -1
-  std::vector<int64_t> next_, next_symbols_;        // while they are being resolved
-  std::vector<SizeId> changed_;
-  uint64_t version_ = 1;
-  std::vector<uint8_t> is_changed_;  // by SizeId: it stands in changed_
+  std::vector<int64_t> symbols_, values_;
+  std::vector<int64_t> next_, next_symbols_;  // while they are being resolved
+  std::vector<uint64_t> changed_;             // by SizeId: the version of its last change
+  uint64_t version_ = 0;                      // 0: nothing was evaluated yet
 };
+
+// RLX_E_NOT_FOUND, RLX_E_RANGE where it is above the plan's upper size or below the least; else the symbol's index.
+Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size);
 
 // The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.
 std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,

@@ -33,7 +33,7 @@ Status walk_one(const Faulty& args, ThreadPool& pool) {
   EncodedStep step{&args, run_faulty, {.parts = 100, .nanoseconds = 2e6}, true};
   std::vector<StepGroup> groups;
   group_steps({&step, 1}, groups);
-  return walk({&step, 1}, groups, pool, 8, nullptr);
+  return walk({&step, 1}, groups, pool, 8, {});
 }
 
 void expect_statuses(ThreadPool& pool) {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread of the library: it has a name, none of the host's signal handlers runs on it, and it begins with the default
+// floating-point mode.
+#pragma once
+
+#include <pthread.h>
+
+#include <functional>
+#include <string>
+
+namespace rlx {
+
+class Thread {
+ public:
+  Thread() = default;
+  // False: the system has no thread for it. `body` does not throw. `name`: at most 15 characters.
+  bool start(const std::string& name, std::function<void()> body);
+  bool is_current() const { return is_started_ && pthread_equal(pthread_self(), thread_); }
+  void join();    // after start, once
+  void detach();  // instead
+ private:
+  pthread_t thread_{};
+  bool is_started_ = false;
+};
+
+}  // namespace rlx

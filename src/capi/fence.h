@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// rlx_fence_t: a handle of a fence.
+#pragma once
+
+#include <vector>
+
+#include "capi/env.h"
+#include "device/fence.h"
+
+struct rlx_fence : rlx::capi::Counted {
+  rlx_fence(rlx_env* owner, rlx::Fence made, bool by_caller) : env(owner), fence(std::move(made)), is_host(by_caller) {}
+  const uint32_t* alive() const { return env->alive(); }
+
+  const rlx::capi::Ref<rlx_env> env;
+  rlx::Fence fence;
+  const bool is_host;  // the caller signals it
+};
+
+namespace rlx::capi {
+
+// Of one environment; a null one is RLX_E_INVALID_ARGUMENT.
+Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fences, size_t n, const char* argument);
+
+}  // namespace rlx::capi

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancelling: a run has a number, and all runs up to a number may be cancelled at once. Async-signal-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace rlx {
+
+// What one caller submits in turn.
+class Cancellation {
+ public:
+  uint64_t next() { return submitted_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  void cancel() { cancelled_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+
+ private:
+  friend class CancelToken;
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
+  std::atomic<uint64_t> submitted_{0}, cancelled_{0};  // numbers of the last ones
+};
+
+// Whether one run is to stop. The default token never says so.
+class CancelToken {
+ public:
+  CancelToken() = default;
+  CancelToken(const Cancellation& all, uint64_t run) : all_(&all), run_(run) {}
+  bool is_set() const { return all_ && all_->cancelled_.load(std::memory_order_relaxed) >= run_; }
+
+ private:
+  const Cancellation* all_ = nullptr;
+  uint64_t run_ = 0;
+};
+
+}  // namespace rlx

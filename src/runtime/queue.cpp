@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/queue.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "base/exception.h"
+#include "base/os/thread.h"
+
+namespace rlx {
+
+namespace {
+
+struct Submission {
+  Submission(std::shared_ptr<Run> what, const RunScope& how, std::span<const Fence> after, const Fence& told)
+      : run(std::move(what)), scope(how), before(after.begin(), after.end()), done(told), open(after.size() + 1) {}
+
+  std::shared_ptr<Run> run;
+  RunScope scope;
+  std::vector<Fence> before;
+  Fence done;
+  std::atomic<size_t> open;          // fences that are not done, and one for `submit`
+  std::shared_ptr<Submission> next;  // in the queue: to queue one cannot fail
+
+  Status result() const {
+    if (scope.cancel.is_set()) return cancelled();
+    for (const Fence& fence : before)
+      if (Status status = fence.result(); !status.ok())
+        return Status(Code::kAborted, "work that this run waited for has failed: " + std::string(status.message()));
+    return run->execute(scope);
+  }
+
+  void execute() noexcept {
+    Status status;
+    try {
+      status = result();
+    } catch (...) {
+      status = from_exception("a run");
+    }
+    run = nullptr;  // so that who sees the fence done may close everything
+    before.clear();
+    done.signal(std::move(status));
+  }
+};
+
+}  // namespace
+
+class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shared> {
+ public:
+  explicit Shared(const ThreadPool* pool) : pool_(pool) {}
+
+  bool help(bool has_time) override {
+    if (!has_time && pool_) return false;
+    std::shared_ptr<Submission> first;
+    {
+      std::lock_guard lock(mutex_);
+      first = take();
+    }
+    if (!first) return false;
+    first->execute();
+    return true;
+  }
+  void join(const std::shared_ptr<FenceWaiter>& waiter) override {
+    std::lock_guard lock(mutex_);
+    waiters_.push_back(waiter);
+  }
+  void leave(const std::shared_ptr<FenceWaiter>& waiter) override {
+    std::lock_guard lock(mutex_);
+    std::erase(waiters_, waiter);
+  }
+
+  // On the thread that has signalled the last fence.
+  void add(std::shared_ptr<Submission> ready) noexcept {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<Submission>& place = first_ ? last_->next : first_;
+    last_ = ready.get();
+    place = std::move(ready);
+    queued_++;
+    if (queued_ > idle_ && threads_.size() < most_) start();
+    changed_.notify_one();
+    for (const auto& waiter : waiters_) waiter->tell();
+  }
+
+  void leave() {
+    std::vector<Thread> threads;
+    {
+      std::lock_guard lock(mutex_);
+      leaving_ = true;
+      threads.swap(threads_);
+    }
+    changed_.notify_all();
+    if (getpid() != process_) return;  // a forked child has none of these threads
+    for (Thread& thread : threads) thread.is_current() ? thread.detach() : thread.join();
+  }
+  bool has_threads() const { return pool_ != nullptr; }
+  // Reads the topology of the machine once, so not before a run is submitted.
+  void prepare() {
+    std::call_once(counted_, [this] {
+      size_t most = pool_ ? static_cast<size_t>(pool_->workers()) : 0;
+      std::lock_guard lock(mutex_);
+      most_ = most;
+    });
+  }
+
+ private:
+  std::shared_ptr<Submission> take() {
+    std::shared_ptr<Submission> taken = std::move(first_);
+    if (!taken) return nullptr;
+    first_ = std::move(taken->next);
+    queued_--;
+    return taken;
+  }
+
+  // Where there is no memory or no thread left, those that wait do the work.
+  void start() noexcept try {
+    Thread thread;
+    std::string name = format("rlx-run-{}", threads_.size());
+    if (thread.start(name, [self = shared_from_this()] { self->serve(); })) threads_.push_back(thread);
+  } catch (const std::bad_alloc&) {
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (!leaving_) {
+      if (auto taken = take()) {
+        lock.unlock();
+        taken->execute();
+        taken = nullptr;
+        lock.lock();
+        continue;
+      }
+      idle_++;
+      changed_.wait(lock);
+      idle_--;
+    }
+  }
+
+  const ThreadPool* const pool_;  // used by `prepare` alone, so not after the env
+  std::once_flag counted_;
+  const pid_t process_ = getpid();
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::shared_ptr<Submission> first_;
+  Submission* last_ = nullptr;
+  size_t most_ = 0;
+  std::vector<Thread> threads_;
+  size_t queued_ = 0, idle_ = 0;
+  bool leaving_ = false;
+  std::vector<std::shared_ptr<FenceWaiter>> waiters_;
+};
+
+RunQueue::RunQueue(const ThreadPool* pool) : shared_(std::make_shared<Shared>(pool)) {}
+
+RunQueue::~RunQueue() {
+  shared_->leave();
+}
+
+std::shared_ptr<Helper> RunQueue::helper() const {
+  return shared_;
+}
+
+bool RunQueue::has_threads() const {
+  return shared_->has_threads();
+}
+
+Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::span<const Fence> before) {
+  shared_->prepare();
+  Fence done(shared_);
+  auto submission = std::make_shared<Submission>(std::move(run), scope, before, done);
+  auto arrive = [shared = shared_, submission] {
+    if (submission->open.fetch_sub(1) == 1) shared->add(submission);
+  };
+  for (const Fence& fence : before) fence.then(arrive);
+  arrive();
+  if (!has_threads())
+    while (!done.is_done() && shared_->help(true)) {
+    }
+  return done;
+}
+
+}  // namespace rlx

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Room: memory of a device that is made when its size is known, and kept. Invariant: who holds a share of it keeps the
+// bytes when it grows.
+#pragma once
+
+#include "device/device.h"
+
+namespace rlx {
+
+class Room {
+ public:
+  // At least so large; the first `kept` bytes stay. It grows by half of itself or more, so n steps cost O(n).
+  Status reserve(Device& device, int64_t bytes, int64_t kept = 0);
+  Place place() const { return buffer_ ? Place(*buffer_, 0) : Place(); }
+  const std::shared_ptr<Buffer>& share() const { return buffer_; }  // null: nothing was reserved yet
+  int64_t capacity() const { return buffer_ ? static_cast<int64_t>(buffer_->size()) : 0; }
+
+ private:
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace rlx
