@@ -205,10 +205,7 @@ void Exec::forget_bindings() {
       port.lent = port.use = nullptr;
       port.is_staged = false;
     }
-  for (const auto& run : runs_) {
-    std::fill(run->held.begin(), run->held.end(), nullptr);
-    for (auto* list : {&run->staged_inputs, &run->staged_outputs, &run->emptied}) list->clear();
-  }
+  last_->forget();
   sizes_version_++;
   places_version_++;
 }
@@ -278,24 +275,31 @@ Status Exec::set(const NamedAttrs& options) {
 
 // ---- which run is next ----
 
-bool Exec::is_in_flight(const Run& run) const {
-  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& flight) { return flight.run.get() == &run; });
+Result<Run*> Exec::next_run() {
+  if (last_ && !last_->is_in_flight) return last_.get();
+  std::shared_ptr<Run> next;
+  if (spare_.empty()) {
+    next = RLX_TRY(Run::make(program_->compiled(), arena_, cancellation_));
+  } else {
+    next = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  last_ = std::move(next);
+  return last_.get();
 }
 
-Result<Run*> Exec::next_run() {
-  if (last_ && !is_in_flight(*last_)) return last_;
-  for (const auto& run : runs_)
-    if (!is_in_flight(*run)) return last_ = run.get();
-  auto made = RLX_TRY(Run::make(program_->compiled(), arena_, cancellation_));
-  runs_.push_back(std::move(made));
-  return last_ = runs_.back().get();
+// A few are kept: each has steps that it need not encode again.
+void Exec::land(Flight& flight) {
+  constexpr size_t kSpare = 2;
+  flight.run->is_in_flight = false;
+  if (flight.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(flight.run));
 }
 
 // One whose sizes are those of now: the last, as long as nothing has changed, else the next. `waits`: not one that may
 // still find some of them.
 Result<Run*> Exec::sized_run(bool waits) {
   if (waits) RLX_TRY(catch_up(true));
-  if (last_ && last_->sizes_at == sizes_version_) return last_;
+  if (last_ && last_->sizes_at == sizes_version_) return last_.get();
   Run* run = RLX_TRY(next_run());
   RLX_TRY(resolve_sizes(*run));
   return run;
@@ -310,12 +314,14 @@ Status Exec::catch_up(bool waits) {
     RLX_TRY(Fence::wait({&first.fence, 1}, true, Fence::kForever, nullptr));
     if (first.fence.result().ok()) {
       if (first.decides_links) note_made(*first.run);
+      land(first);
       flights_.pop_front();
       continue;
     }
     for (const Flight& flight : flights_)
       RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
     restore_links(first);
+    for (Flight& flight : flights_) land(flight);
     flights_.clear();
   }
   return {};
@@ -555,9 +561,7 @@ Status Exec::run() {
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
   RLX_TRY(catch_up(false));
   Run* run = RLX_TRY(prepare());
-  Flight flight{nullptr, Fence(), {}, false};
-  for (const std::shared_ptr<Run>& it : runs_)
-    if (it.get() == run) flight.run = it;
+  Flight flight{last_, Fence(), {}, false};
   for (const Link& link : links_) {
     flight.ports.emplace_back(outputs_[link.output], inputs_[link.input]);
     flight.decides_links |= has_fresh_dims(slot_of(SlotKind::kOutput, link.output));
@@ -576,7 +580,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   Flight& last = flights_.back();
   last.fence =
       program_->env()->queue().submit(last.run, {run->next_token(), program_->source().options.threads}, before);
-  taken.stays = true;
+  taken.stays = run->is_in_flight = true;
   if (!last.decides_links) note_made(*run);
   return last.fence;
 }

@@ -109,7 +109,7 @@ class Exec {
   Status catch_up(bool waits);
   void note_made(const Run& run);
   void restore_links(const Flight& failed);
-  bool is_in_flight(const Run& run) const;
+  void land(Flight& flight);
   Result<Run*> next_run();
   Result<Run*> sized_run(bool waits);
 
@@ -135,9 +135,9 @@ class Exec {
   std::vector<int64_t> wished_;               // by symbol: by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: where one without an upper size is made
   std::shared_ptr<Buffer> arena_;
-  std::vector<std::shared_ptr<Run>> runs_;
-  Run* last_ = nullptr;         // the latest that was begun or sized
-  std::deque<Flight> flights_;  // in the order of their submission
+  std::shared_ptr<Run> last_;                // the latest that was begun or sized
+  std::vector<std::shared_ptr<Run>> spare_;  // others that have landed
+  std::deque<Flight> flights_;               // in the order of their submission
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
   std::vector<Spot> spots_;       // of check_spots; capacity for all slots

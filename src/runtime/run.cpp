@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/run.h"
 
+#include <algorithm>
+
 #include "runtime/convert.h"
 
 namespace rlx {
@@ -28,6 +30,11 @@ void Run::adopt(std::shared_ptr<const ParamSet> next) {
     if (storage && is_new) frame_->renew(plan_->resident_base(i), storage->place());
   }
   params = std::move(next);
+}
+
+void Run::forget() {
+  std::fill(held.begin(), held.end(), nullptr);
+  for (auto* list : {&staged_inputs, &staged_outputs, &emptied}) list->clear();
 }
 
 Dims Run::dims(const PlanSlot& slot) const {

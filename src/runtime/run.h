@@ -45,6 +45,7 @@ class Run {
   Dims dims(const PlanSlot& slot) const;  // at the sizes of now
   int64_t bytes(DType dtype, const PlanSlot& slot) const;
 
+  void forget();  // what it holds of the caller's
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
 
@@ -58,6 +59,7 @@ class Run {
 
   // The versions of the exec that it was prepared at.
   uint64_t params_at = 0, sizes_at = 0, places_at = 0;
+  bool is_in_flight = false;  // as far as the exec has looked
 
  private:
   Status stage_inputs();

@@ -82,22 +82,6 @@ TEST(exec, io_convert_widens_inputs) {
   EXPECT_EQ((*got)[0].as<float>()[2], 5.0f);
 }
 
-TEST(exec, a_run_waits_for_fences_and_a_failed_one_aborts_it) {
-  auto env = env_with(1);
-  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
-  auto exec = Exec::create(program).value();
-  Fence before;
-  before.signal({});
-  auto done = exec->submit({&before, 1});
-  ASSERT_TRUE(done.ok());
-  EXPECT_TRUE(done->is_done());
-  EXPECT_TRUE(done->result().ok());
-  Fence failed = Fence::finished(Status(Code::kUnknown, "driver"));
-  EXPECT_EQ(exec->submit({&failed, 1})->result().code(), Code::kAborted);
-  Fence never;
-  EXPECT_EQ(Fence::wait({&never, 1}, true, 1000000, nullptr).code(), Code::kTimeout);
-}
-
 TEST(exec, dump_writes_the_graph_after_every_pass) {
   auto env = env_with(1);
   std::string folder = ::testing::TempDir();

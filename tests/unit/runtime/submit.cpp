@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that are not waited for: order, fences, failures, cancelling, and what a context that changes or goes meanwhile
+// leaves of them.
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "runtime/queue.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+// next = state * 2 + x, over n elements, at most 10.
+static std::shared_ptr<Program> doubler(const std::shared_ptr<Env>& env) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 10}).ok());
+  Builder b(graph);
+  Expr state = input(b, "state", {Dim::symbol("n")}), x = input(b, "x", {Dim::symbol("n")});
+  output(b, "next", state * 2.0 + x);
+  return *Program::compile(env, graph, nullptr, nullptr, {});
+}
+
+// y = x[i], which fails at run time where i is outside.
+static std::shared_ptr<Program> gatherer(const std::shared_ptr<Env>& env) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4});
+  Expr i = b.wrap(*graph.add_input("i", DType::kI64, {1}));
+  output(b, "y", b.op(Op::kGather, {x, i}));
+  output(b, "z", x + 1.0);
+  return *Program::compile(env, graph, nullptr, nullptr, {});
+}
+
+static Status waited(const Fence& fence) {
+  Status status = Fence::wait({&fence, 1}, true, Fence::kForever, nullptr);
+  return status.ok() ? fence.result() : status;
+}
+
+static Tensor filled(std::vector<int64_t> dims, float value) {
+  Tensor tensor = *Tensor::create(DType::kF32, dims);
+  std::fill_n(tensor.as<float>(), tensor.count(), value);
+  return tensor;
+}
+
+static Tensor index_of(int64_t value) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{1});
+  *tensor.as<int64_t>() = value;
+  return tensor;
+}
+
+// With and without threads of the library that take runs.
+class submit : public testing::TestWithParam<int> {
+ protected:
+  std::shared_ptr<Env> env = env_with(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(threads, submit, testing::Values(0, 1, 2));
+
+TEST_P(submit, runs_of_one_exec_follow_each_other) {
+  auto exec = Exec::create(doubler(env)).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({3}, 1)).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  std::vector<Fence> fences;
+  for (int run = 0; run < 20; run++) fences.push_back(*exec->submit({}));
+  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, nullptr).ok());
+  for (const Fence& fence : fences) EXPECT_TRUE(fence.result().ok()) << fence.result().message();
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[2], 1048575.0f);
+  ASSERT_TRUE(exec->run().ok());
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[2], 2097151.0f);
+}
+
+TEST_P(submit, a_run_waits_for_fences_of_the_host) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  Tensor x = filled({2}, 1);
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, x).ok());
+  auto done = exec->submit({&gate, 1});
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  EXPECT_FALSE(done->is_done());
+  EXPECT_EQ(Fence::wait({&*done, 1}, true, 1000000, nullptr).code(), Code::kTimeout);
+  x.as<float>()[0] = 7;
+  std::thread host([&] { gate.signal({}); });
+  EXPECT_TRUE(waited(*done).ok());
+  host.join();
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 7);
+}
+
+TEST_P(submit, a_fence_that_failed_aborts_what_waits_for_it) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence failed = Fence::finished(Status(Code::kUnknown, "driver"));
+  auto done = exec->submit({&failed, 1});
+  EXPECT_EQ(waited(*done).code(), Code::kAborted);
+  EXPECT_TRUE(waited(*exec->submit({})).ok()) << "a later run starts clean";
+}
+
+TEST_P(submit, what_is_wrong_with_the_arguments_is_said_at_once) {
+  auto exec = Exec::create(doubler(env)).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({3}, 1)).ok());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({4}, 1)).ok());
+  EXPECT_EQ(exec->submit({}).status().code(), Code::kShape);
+}
+
+TEST_P(submit, a_failure_aborts_the_runs_behind_it) {
+  auto exec = Exec::create(gatherer(env)).value();
+  Fence gate(env->queue().helper());
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(9)).ok());
+  auto bad = exec->submit({&gate, 1});
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, index_of(1)).ok());
+  auto behind = exec->submit({}), last = exec->submit({});
+  gate.signal({});
+  EXPECT_EQ(waited(*bad).code(), Code::kRange);
+  EXPECT_EQ(waited(*behind).code(), Code::kAborted);
+  EXPECT_EQ(waited(*last).code(), Code::kAborted);
+  EXPECT_TRUE(waited(*exec->submit({})).ok());
+  EXPECT_TRUE(exec->run().ok());
+}
+
+// state' = state + 1 as long as the index is inside.
+TEST_P(submit, links_stand_as_the_failed_run_found_them) {
+  Graph graph;
+  Builder b(graph);
+  Expr state = input(b, "state", {4});
+  Expr i = b.wrap(*graph.add_input("i", DType::kI64, {1}));
+  output(b, "next", state + 1.0);
+  output(b, "y", b.op(Op::kGather, {state, i}));
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  Tensor good = index_of(0), bad = index_of(9);
+  auto submit_at = [&](const Tensor& index, std::span<const Fence> wait) {
+    EXPECT_TRUE(exec->bind(SlotKind::kInput, 1, index).ok());
+    return *exec->submit(wait);
+  };
+  EXPECT_TRUE(waited(submit_at(good, {})).ok());  // 0 -> 1
+  Fence gate(env->queue().helper());
+  Fence second = submit_at(good, {&gate, 1});  // 1 -> 2
+  Fence third = submit_at(bad, {});
+  Fence fourth = submit_at(good, {}), fifth = submit_at(good, {});
+  gate.signal({});
+  EXPECT_TRUE(waited(second).ok());
+  EXPECT_EQ(waited(third).code(), Code::kRange);
+  EXPECT_EQ(waited(fourth).code(), Code::kAborted);
+  EXPECT_EQ(waited(fifth).code(), Code::kAborted);
+  EXPECT_TRUE(waited(submit_at(good, {})).ok());  // again from what the third found
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[3], 3);
+}
+
+TEST_P(submit, a_context_may_go_while_its_runs_are_in_flight) {
+  Fence gate(env->queue().helper());
+  std::vector<Fence> fences;
+  Tensor y = filled({2}, 0);
+  {
+    auto exec = Exec::create(doubler(env)).value();
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({2}, 5)).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, y).ok());
+    fences.push_back(*exec->submit({&gate, 1}));
+    fences.push_back(*exec->submit({}));
+  }
+  gate.signal({});
+  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, nullptr).ok());
+  EXPECT_TRUE(fences[1].result().ok());
+  EXPECT_EQ(y.as<float>()[1], 5);
+}
+
+TEST_P(submit, bindings_and_sizes_of_a_run_in_flight_are_those_of_its_start) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  std::vector<Tensor> outputs;
+  std::vector<Fence> fences;
+  for (int64_t n = 1; n <= 4; n++) {
+    outputs.push_back(filled({n}, 0));
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({n}, static_cast<float>(n))).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({n}, 0)).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, outputs.back()).ok());
+    fences.push_back(*exec->submit({&gate, 1}));
+  }
+  gate.signal({});
+  for (int64_t n = 1; n <= 4; n++) {
+    EXPECT_TRUE(waited(fences[static_cast<size_t>(n - 1)]).ok());
+    EXPECT_EQ(outputs[static_cast<size_t>(n - 1)].as<float>()[n - 1], static_cast<float>(2 * n));
+  }
+}
+
+TEST_P(submit, cancel_reaches_what_was_submitted_before_and_nothing_later) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  auto first = exec->submit({&gate, 1}), second = exec->submit({});
+  exec->cancel();
+  auto third = exec->submit({});
+  gate.signal({});
+  EXPECT_EQ(waited(*first).code(), Code::kCancelled);
+  EXPECT_EQ(waited(*second).code(), Code::kCancelled);
+  EXPECT_EQ(waited(*third).code(), Code::kAborted) << "it stood behind them";
+  exec->cancel();
+  EXPECT_TRUE(exec->run().ok());
+}
+
+TEST_P(submit, any_of_several_fences_is_named) {
+  auto a = Exec::create(doubler(env)).value(), b = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  Fence fences[] = {*a->submit({&gate, 1}), *b->submit({})};
+  size_t which = 9;
+  ASSERT_TRUE(Fence::wait(fences, false, Fence::kForever, &which).ok());
+  EXPECT_EQ(which, 1u);
+  gate.signal({});
+  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, &which).ok());
+  EXPECT_EQ(which, 0u);
+}
+
+// y = the rows of x that are not 0: the run finds how many.
+TEST_P(submit, sizes_that_data_decides_are_waited_for_where_they_are_asked_for) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("m", {0, 8}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {8});
+  output(b, "where", b.op(Op::kNonzero, {x}, {{"symbol", std::string("m")}}));
+  auto program = Program::compile(env, graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto exec = Exec::create(*program).value();
+  Fence gate(env->queue().helper());
+  for (int64_t count : {3, 8, 0, 5}) {
+    Tensor x_now = filled({8}, 0);
+    std::fill_n(x_now.as<float>(), count, 1.0f);
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, x_now).ok());
+    auto done = exec->submit({});
+    Tensor found = *exec->tensor(SlotKind::kOutput, 0);
+    EXPECT_TRUE(done->is_done());
+    EXPECT_EQ(std::max(found.dims()[0], found.dims()[1]), std::max<int64_t>(count, 1));
+  }
+}
+
+TEST_P(submit, a_file_descriptor_tells_a_loop_that_a_run_is_done) {
+  if (GetParam() == 0) return;
+  auto exec = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  Fence done = *exec->submit({&gate, 1});
+  pollfd entry{*done.export_fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&entry, 1, 0), 0);
+  gate.signal({});
+  EXPECT_EQ(poll(&entry, 1, 10000), 1);
+  EXPECT_TRUE(done.is_done());
+  ::close(entry.fd);
+}
+
+TEST_P(submit, ten_thousand_runs_may_wait_for_one_fence) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence gate(env->queue().helper());
+  Fence last = *exec->submit({&gate, 1});
+  for (int run = 0; run < 10000; run++) {
+    auto other = exec->submit({});
+    ASSERT_TRUE(other.ok()) << other.status().message();
+    last = *other;
+  }
+  gate.signal({});
+  EXPECT_TRUE(waited(last).ok());
+}
+
+TEST_P(submit, contexts_of_several_threads_overlap) {
+  auto program = doubler(env);
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int thread = 0; thread < 4; thread++)
+    threads.emplace_back([&, thread] {
+      auto exec = Exec::create(program).value();
+      for (int round = 0; round < 200; round++) {
+        int64_t n = 1 + (round + thread) % 9;
+        Tensor x = filled({n}, static_cast<float>(thread));
+        if (!exec->bind(SlotKind::kInput, 1, x).ok()) failures++;
+        auto done = exec->submit({});
+        if (!done.ok() || (round % 7 == 0 && (exec->cancel(), false))) {
+          failures++;
+          continue;
+        }
+        Status status = waited(*done);
+        if (!status.ok() && status.code() != Code::kCancelled) failures++;
+        if (status.ok() && exec->tensor(SlotKind::kOutput, 0)->as<float>()[n - 1] != static_cast<float>(thread))
+          failures++;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+}
+
+}  // namespace rlx
