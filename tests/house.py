@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "backends/reference": DEVICE | {"ops"},
     "backends/cpu": DEVICE | {"ops"},
     "backends/null": DEVICE,
+    "backends/far": DEVICE,
     "examples": {"rlx.h"},
     "bench": {"rlx.h"},
 }

@@ -161,8 +161,9 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   auto note = [&](std::string_view pass, const Stopwatch& watch, size_t made) {
     source->report.passes.push_back({std::string(pass), watch.ms(), made});
   };
+  auto alignment = static_cast<int64_t>(device.info().alignment);
   Stopwatch lowering;
-  source->lowered = lower(std::move(graph), options.kernels, kernel_of, !device.info().prologue);
+  source->lowered = lower(std::move(graph), {options.kernels, alignment, !device.info().prologue}, kernel_of);
   note("lower", lowering, source->lowered->graph.nodes().size());
   Stopwatch splitting;
   source->pieces = RLX_TRY(split_prologue(*source->lowered));

@@ -2,7 +2,9 @@
 // The backends that are in this build. Each has one entry: a function that opens the devices it finds.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "device/device.h"
@@ -17,9 +19,9 @@ Result<Devices> open_reference(const DeviceContext&);
 Result<Devices> open_null(const DeviceContext&);
 
 struct BackendEntry {
-  const char* name;
-  Result<Devices> (*open)(const DeviceContext&);
+  std::string_view name;
+  std::function<Result<Devices>(const DeviceContext&)> open;
 };
-inline constexpr BackendEntry kBackends[] = {{"cpu", open_cpu}, {"reference", open_reference}, {"null", open_null}};
+inline const BackendEntry kBackends[] = {{"cpu", open_cpu}, {"reference", open_reference}, {"null", open_null}};
 
 }  // namespace rlx

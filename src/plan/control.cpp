@@ -22,10 +22,6 @@ std::span<const std::string_view> body_attrs(Op op) {
 
 namespace {
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
-}
-
 // The sizes of a body are those of the plan around it, but for what its own values decide and what its carries bring.
 struct BodySizes {
   std::vector<uint32_t> symbols;  // by symbol of the body, in the plan around it, or kNoSymbol
@@ -110,10 +106,10 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   int64_t bytes = 0;
   for (const LoweredBody& body : lowered.bodies.at(step.node)) {
     control.bodies.push_back(RLX_TRY(plan_body(body, plan, upper)));
-    bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes));
+    bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes, lowered.alignment));
   }
   control.flag_offset = bytes;
-  bytes += kPlanAlignment;
+  bytes += lowered.alignment;
   size_t carries = std::min(carry_count(node), node.out.size());
   std::vector<bool> stay = stay_in_place(*control.bodies.back().plan, carries);
   for (size_t i = 0; i < node.out.size(); i++) {
@@ -123,7 +119,7 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
     if (i >= carries) continue;
     bool stays = !is_open && stay[i];
     control.spares.push_back(stays ? Control::kStays : bytes);
-    if (!stays && !is_open) bytes += aligned(control.out_bytes[i]);
+    if (!stays && !is_open) bytes += aligned(control.out_bytes[i], lowered.alignment);
   }
   visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
     for (uint32_t i = 0; i < node.out.size() && in_run; i++)

@@ -59,8 +59,10 @@ class Listing {
 
 }  // namespace
 
-std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelOf kernel_of, bool whole) {
-  auto lowered = std::make_shared<Lowered>(Lowered{.graph = std::move(graph), .options = options});
+std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
+  auto lowered = std::make_shared<Lowered>(
+      Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
+  bool whole = options.whole;
   const Graph& g = lowered->graph;
   Facts facts(g);
   lowered->phases.assign(facts.phases().begin(), facts.phases().end());
@@ -81,7 +83,7 @@ std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelO
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
     if (lowered->phases[i] == Phase::kResident) continue;
     for (std::string_view attr : body_attrs(g.node(i).op)) {
-      auto body = lower(*g.node(i).attrs.graph(attr), options, kernel_of, false);
+      auto body = lower(*g.node(i).attrs.graph(attr), options, kernel_of);
       lowered->bodies[i].push_back({body, static_cast<uint32_t>(lowered->residents.size())});
       lowered->residents.insert(lowered->residents.end(), body->residents.begin(), body->residents.end());
     }

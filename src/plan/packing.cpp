@@ -11,10 +11,6 @@ namespace rlx {
 
 namespace {
 
-int64_t aligned(int64_t bytes) {
-  return (bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
-}
-
 // The buffers that are placed, by when they are alive: a segment tree over steps. A buffer stands in the few nodes
 // that make up its lifetime (`here`), and is known to all nodes above these (`below`).
 class Alive {
@@ -24,7 +20,7 @@ class Alive {
 
   void add(uint32_t index) {
     const Lifetime& buffer = buffers_[index];
-    int64_t top = buffer.offset + aligned(buffer.bytes);
+    int64_t top = buffer.offset + aligned(buffer.bytes, kPlanAlignment);
     each_part(buffer, [&](size_t part) {
       nodes_[part].here.push_back(index);
       nodes_[part].top_here = std::max(nodes_[part].top_here, top);
@@ -90,7 +86,7 @@ int64_t lowest_gap(std::span<const Lifetime> buffers, std::vector<uint32_t>& oth
   int64_t offset = 0;
   for (uint32_t other : others) {
     if (buffers[other].offset >= offset + bytes) break;  // the gap before it is large enough
-    offset = std::max(offset, buffers[other].offset + aligned(buffers[other].bytes));
+    offset = std::max(offset, buffers[other].offset + aligned(buffers[other].bytes, kPlanAlignment));
   }
   return offset;
 }
@@ -111,12 +107,12 @@ int64_t pack(std::span<Lifetime> buffers) {
     Lifetime& buffer = buffers[index];
     if (budget && placed.find(index, budget, others)) {
       budget -= others.size();
-      buffer.offset = lowest_gap(buffers, others, aligned(buffer.bytes));
+      buffer.offset = lowest_gap(buffers, others, aligned(buffer.bytes, kPlanAlignment));
     } else {
       budget = 0;
       buffer.offset = placed.top(index);
     }
-    total = std::max(total, buffer.offset + aligned(buffer.bytes));
+    total = std::max(total, buffer.offset + aligned(buffer.bytes, kPlanAlignment));
     placed.add(index);
   }
   return total;

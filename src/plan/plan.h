@@ -40,6 +40,7 @@ struct LoweredBody {
 struct Lowered {
   Graph graph;
   KernelOptions options;
+  int64_t alignment = 64;                               // of every buffer, in bytes
   std::vector<Phase> phases;                            // by node
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
   std::vector<Resident> residents;                      // its own, then those of its bodies
@@ -55,8 +56,12 @@ struct Lowered {
 };
 
 using KernelOf = FunctionRef<const Kernel*(const Facts&, uint32_t node)>;
-// `whole`: for a device that wants the graph as it is, with nothing prepared and no plans for its bodies.
-std::shared_ptr<const Lowered> lower(Graph graph, KernelOptions options, KernelOf kernel_of, bool whole);
+struct LowerOptions {
+  KernelOptions kernels;
+  int64_t alignment = 64;  // that the device asks for, at least 64
+  bool whole = false;      // the device wants the graph as it is, with nothing prepared and no plans for its bodies
+};
+std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
 
 using SizeId = uint32_t;  // into Plan::sizes
 

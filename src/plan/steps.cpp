@@ -125,21 +125,21 @@ void Steps::cut() {
 void Steps::place() {
   std::vector<Lifetime> arena;
   for (const PlanBuffer& buffer : plan_.buffers)
-    if (buffer.base == kArenaBase) arena.push_back({buffer.bytes, buffer.first, buffer.last});
+    if (buffer.base == kArenaBase) arena.push_back({aligned(buffer.bytes, lowered_.alignment), buffer.first, buffer.last});
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
-    if (plan_.steps[i].scratch_bytes) arena.push_back({static_cast<int64_t>(plan_.steps[i].scratch_bytes), i, i});
+    if (plan_.steps[i].scratch_bytes) arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
   plan_.arena_bytes = pack(arena);
   size_t next = 0;
   for (PlanBuffer& buffer : plan_.buffers) {
     if (buffer.base == kArenaBase) buffer.offset = arena[next++].offset;
     if (buffer.base != kSizedBase) continue;
     buffer.offset = plan_.sized_bytes;  // kept from run to run: never shared
-    plan_.sized_bytes += (buffer.bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+    plan_.sized_bytes += aligned(buffer.bytes, lowered_.alignment);
   }
   for (Control& control : plan_.controls)
     for (PlanBody& body : control.bodies) {
       body.sized_offset = plan_.sized_bytes;
-      plan_.sized_bytes += (body.plan->sized_bytes + kPlanAlignment - 1) / kPlanAlignment * kPlanAlignment;
+      plan_.sized_bytes += aligned(body.plan->sized_bytes, lowered_.alignment);
     }
   for (Step& step : plan_.steps) {
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;

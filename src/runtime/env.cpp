@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/nearest.h"
-#include "device/registry.h"
 #include "runtime/queue.h"
 
 namespace rlx {
@@ -18,7 +17,9 @@ Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
 Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
   auto env = std::make_shared<Env>(RLX_TRY(Host::make(services)), options);
   DeviceContext context{env->host_, env->kept_, env->pool_.get()};
-  for (const BackendEntry& backend : kBackends) {
+  std::vector<BackendEntry> backends(std::begin(kBackends), std::end(kBackends));
+  backends.insert(backends.end(), options.backends.begin(), options.backends.end());
+  for (const BackendEntry& backend : backends) {
     Devices devices = RLX_TRY(backend.open(context));
     for (auto& device : devices) env->devices_.push_back(std::move(device));
   }

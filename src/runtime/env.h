@@ -12,7 +12,7 @@
 #include "base/kept_memory.h"
 #include "base/os/thread_pool.h"
 #include "base/tensor.h"
-#include "device/device.h"
+#include "device/registry.h"
 
 namespace rlx {
 
@@ -24,6 +24,7 @@ struct EnvOptions {
   int spin = PoolOptions::kDefaultSpin;    // microseconds that own threads wait awake
   std::string default_device = "cpu";      // what an empty device spec means
   size_t kept_memory = size_t{256} << 20;  // bytes of freed buffers, at most; 0: none
+  std::vector<BackendEntry> backends;      // besides those of the library
 };
 
 class Env {

@@ -59,7 +59,10 @@ Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
 }
 
 void Frame::place(uint32_t base, const Place& place) {
-  if (!(bases_[base] == place)) renew(base, place);
+  if (bases_[base] == place)
+    bases_[base] = place;  // the same bytes, perhaps in another buffer
+  else
+    renew(base, place);
 }
 
 void Frame::renew(uint32_t base, const Place& place) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "backends/far/far.h"
 #include "ops/expr.h"
 #include "runtime/exec.h"
 
@@ -88,8 +89,17 @@ struct Encoder {
   }
 };
 
-inline std::shared_ptr<Env> env_with(int threads) {
-  auto env = Env::create({.threads = threads});
+// RLX_TEST_DEVICE: the device that tests run on, "cpu" or "far".
+inline bool is_far() {
+  const char* device = std::getenv("RLX_TEST_DEVICE");
+  return device && std::string_view(device) == "far";
+}
+
+inline std::shared_ptr<Env> env_with(int threads, std::shared_ptr<far::Faults> faults = nullptr) {
+  EnvOptions options{.threads = threads};
+  if (is_far() || faults) options.backends.push_back(far::backend(std::move(faults)));
+  if (is_far()) options.default_device = "far";
+  auto env = Env::create(options);
   EXPECT_TRUE(env.ok()) << env.status().message();
   return *env;
 }

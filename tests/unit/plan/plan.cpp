@@ -32,7 +32,7 @@ static std::shared_ptr<const Lowered> chain(int nodes, int params) {
   for (int i = 0; i < nodes; i++) x = params ? x + weights[static_cast<size_t>(i % params)] : sqrt(x);
   output(b, "y", x);
   return lower(
-      graph, {}, [](const Facts&, uint32_t) { return &kAny; }, false);
+      graph, {}, [](const Facts&, uint32_t) { return &kAny; });
 }
 
 TEST(plan, twenty_thousand_steps_are_planned_in_linear_time) {

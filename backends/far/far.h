@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device "far", for tests: the CPU's kernels over memory that the host cannot address, on a thread of its own. It
+// proves that nothing above a device needs more than the interface of one, and it fails where a test asks it to. It is
+// no part of the library.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "device/registry.h"
+
+namespace rlx::far {
+
+// What a device does that may fail. kLoss: the device is lost in the midst of a submit.
+enum class Act { kOpen, kAllocate, kCompile, kTransfer, kSubmit, kLoss };
+inline constexpr std::array<std::string_view, 6> kActs = {"open", "allocate", "compile", "transfer", "submit", "loss"};
+
+// The n-th act of a kind fails, counted from 0 since it was asked for. Thread-safe.
+class Faults {
+ public:
+  void plan(Act act, int64_t nth);
+  void clear();
+  int64_t count(Act act) const { return seen_[static_cast<size_t>(act)]; }
+  Status next(Act act);  // RLX_E_NO_MEMORY for an allocation, RLX_E_UNAVAILABLE for a loss and from then on, else RLX_E_UNKNOWN
+
+ private:
+  std::array<std::atomic<int64_t>, kActs.size()> seen_{}, failing_{-1, -1, -1, -1, -1, -1};
+  std::atomic<bool> is_lost_{false};
+};
+
+// To be opened beside the library's own backends. `faults` may be null.
+BackendEntry backend(std::shared_ptr<Faults> faults = nullptr);
+
+}  // namespace rlx::far
