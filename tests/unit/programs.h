@@ -104,6 +104,27 @@ inline std::shared_ptr<Env> env_with(int threads, std::shared_ptr<far::Faults> f
   return *env;
 }
 
+// The tensor itself where the host can address it, else a copy.
+inline Tensor on_host(const Tensor& tensor) {
+  if (tensor.data() || tensor.bytes() == 0) return tensor;
+  Tensor copy = *Tensor::create(tensor.dtype(), tensor.dims());
+  EXPECT_TRUE(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()).ok());
+  return copy;
+}
+
+inline Tensor shown(Exec& exec, SlotKind kind, size_t slot) {
+  return on_host(exec.tensor(kind, slot).value());
+}
+
+// Writes into the memory of an input.
+inline void write(Exec& exec, size_t slot, std::vector<float> values) {
+  Tensor tensor = exec.tensor(SlotKind::kInput, slot).value();
+  auto* bytes = reinterpret_cast<std::byte*>(values.data());
+  auto buffer = host_buffer({std::shared_ptr<void>(), bytes}, values.size() * sizeof(float));
+  ASSERT_EQ(tensor.bytes(), buffer->size());
+  ASSERT_TRUE(copy_bytes(tensor.storage()->place(), {*buffer, 0}, buffer->size()).ok());
+}
+
 inline void expect_near(const Tensor& got, const Tensor& want, float tolerance = 2e-5f) {
   ASSERT_EQ(type_text(got.dtype(), got.dims()), type_text(want.dtype(), want.dims()));
   for (int64_t i = 0; i < got.count(); i++)

@@ -62,7 +62,7 @@ TEST(exec, slots_that_a_link_exchanges_hold_the_larger_of_the_two) {
   ASSERT_TRUE(exec->link(0, 0).ok());
   Tensor x = *exec->tensor(SlotKind::kInput, 0);
   EXPECT_GE(x.storage()->bytes(), size_t{8 * 4});
-  std::iota(x.as<float>(), x.as<float>() + 7, 0.0f);
+  write(*exec, 0, {0, 1, 2, 3, 4, 5, 6});
   ASSERT_TRUE(exec->run().ok());
   EXPECT_EQ(exec->run().code(), Code::kRange) << "8 elements are more than the plan's 7";
   EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0).status().code(), Code::kRange);
@@ -72,11 +72,10 @@ TEST(exec, a_link_keeps_what_was_written_before_it) {
   auto env = env_with(1);
   auto exec = Exec::create(appender(env)).value();
   ASSERT_TRUE(exec->set_dim("past", 2).ok());
-  Tensor before = *exec->tensor(SlotKind::kInput, 0);
-  before.as<float>()[0] = 5, before.as<float>()[1] = 6;
+  write(*exec, 0, {5, 6});
   ASSERT_TRUE(exec->link(0, 0).ok());
   ASSERT_TRUE(exec->run().ok());
-  Tensor y = *exec->tensor(SlotKind::kOutput, 0);
+  Tensor y = shown(*exec, SlotKind::kOutput, 0);
   EXPECT_EQ(y.as<float>()[0], 5);
   EXPECT_EQ(y.as<float>()[2], 1);
 }
@@ -112,11 +111,11 @@ TEST(exec, gives_up_memory_of_its_own_that_was_frozen) {
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3}, 1)).ok());
   ASSERT_TRUE(exec->run().ok());
   Tensor param = *exec->tensor(SlotKind::kOutput, 0)->frozen();
-  float first = param.as<float>()[0];
+  float first = on_host(param).as<float>()[0];
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({3}, 2)).ok());
   ASSERT_TRUE(exec->run().ok());
-  EXPECT_EQ(param.as<float>()[0], first);
-  EXPECT_NE(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], first);
+  EXPECT_EQ(on_host(param).as<float>()[0], first);
+  EXPECT_NE(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], first);
 }
 
 TEST(exec, staged_memory_must_hold_what_a_run_reads) {
@@ -167,7 +166,7 @@ TEST(links, a_new_output_does_not_become_the_state) {
   ASSERT_TRUE(exec->run().ok());
   ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(4, 777)).ok());
   ASSERT_TRUE(exec->run().ok());
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 2);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], 2);
   ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, filled(2, 0)).ok());
   EXPECT_EQ(exec->run().code(), Code::kShape) << "too small for the state";
 }
@@ -181,7 +180,7 @@ TEST(links, a_new_input_starts_anew) {
   ASSERT_TRUE(exec->run().ok());
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled(4, 100)).ok());
   ASSERT_TRUE(exec->run().ok());
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 101);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], 101);
 }
 
 TEST(links, looking_at_the_output_changes_nothing) {
@@ -192,7 +191,7 @@ TEST(links, looking_at_the_output_changes_nothing) {
   for (int64_t run = 1; run <= 3; run++) {
     ASSERT_TRUE(exec->run().ok());
     EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->count(), run);
-    EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 1);
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], 1);
   }
 }
 

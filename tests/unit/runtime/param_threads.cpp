@@ -34,7 +34,7 @@ TEST(param_threads, every_run_sees_one_set) {
       if (!exec->bind(SlotKind::kInput, 0, filled({3, 16}, 1)).ok()) torn++;
       while (!stop) {
         if (!exec->run().ok()) torn++;
-        Tensor y = *exec->tensor(SlotKind::kOutput, 0);
+        Tensor y = shown(*exec, SlotKind::kOutput, 0);
         float first = y.as<float>()[0];
         for (int64_t k = 0; k < y.count(); k++) torn += y.as<float>()[k] != first;
         torn += std::fmod(first, 17.0f) != 0;
@@ -56,6 +56,7 @@ TEST(param_threads, every_run_sees_one_set) {
 }
 
 TEST(param_threads, programs_share_the_forms_of_one_weights_object) {
+  if (is_far()) GTEST_SKIP() << "its copies of constants are counted as well";
   Encoder encoder;
   auto env = env_with(1);
   auto first = *Program::compile(env, encoder.graph, encoder.weights, nullptr, {});

@@ -67,9 +67,9 @@ TEST_P(submit, runs_of_one_exec_follow_each_other) {
   for (int run = 0; run < 20; run++) fences.push_back(*exec->submit({}));
   ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, nullptr).ok());
   for (const Fence& fence : fences) EXPECT_TRUE(fence.result().ok()) << fence.result().message();
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[2], 1048575.0f);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[2], 1048575.0f);
   ASSERT_TRUE(exec->run().ok());
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[2], 2097151.0f);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[2], 2097151.0f);
 }
 
 TEST_P(submit, a_run_waits_for_fences_of_the_host) {
@@ -85,7 +85,7 @@ TEST_P(submit, a_run_waits_for_fences_of_the_host) {
   std::thread host([&] { gate.signal({}); });
   EXPECT_TRUE(waited(*done).ok());
   host.join();
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[0], 7);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[0], 7);
 }
 
 TEST_P(submit, a_fence_that_failed_aborts_what_waits_for_it) {
@@ -144,7 +144,7 @@ TEST_P(submit, links_stand_as_the_failed_run_found_them) {
   EXPECT_EQ(waited(fourth).code(), Code::kAborted);
   EXPECT_EQ(waited(fifth).code(), Code::kAborted);
   EXPECT_TRUE(waited(submit_at(good, {})).ok());  // again from what the third found
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->as<float>()[3], 3);
+  EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[3], 3);
 }
 
 TEST_P(submit, a_context_may_go_while_its_runs_are_in_flight) {
@@ -225,7 +225,7 @@ TEST_P(submit, sizes_that_data_decides_are_waited_for_where_they_are_asked_for) 
     std::fill_n(x_now.as<float>(), count, 1.0f);
     ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, x_now).ok());
     auto done = exec->submit({});
-    Tensor found = *exec->tensor(SlotKind::kOutput, 0);
+    Tensor found = shown(*exec, SlotKind::kOutput, 0);
     EXPECT_TRUE(done->is_done());
     EXPECT_EQ(std::max(found.dims()[0], found.dims()[1]), std::max<int64_t>(count, 1));
   }
@@ -275,7 +275,7 @@ TEST_P(submit, contexts_of_several_threads_overlap) {
         }
         Status status = waited(*done);
         if (!status.ok() && status.code() != Code::kCancelled) failures++;
-        if (status.ok() && exec->tensor(SlotKind::kOutput, 0)->as<float>()[n - 1] != static_cast<float>(thread))
+        if (status.ok() && shown(*exec, SlotKind::kOutput, 0).as<float>()[n - 1] != static_cast<float>(thread))
           failures++;
       }
     });
