@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { kMaxParameters = 12 };
 struct call {
@@ -34,6 +35,7 @@ static rlx_model_t *model;
 static rlx_blob_t *blob;
 static rlx_status_t *status;
 static rlx_attrs_t *attrs, *attrs_unknown, *attrs_failed;
+static rlx_fence_t *fence;
 static rlx_value_t x; /* the input of every graph that new_graph makes */
 
 static char *long_text;
@@ -43,6 +45,7 @@ static size_t *slots_zero, *slots_bad;
 static const char **names_x, **names_y, **names_batch, **names_null;
 static rlx_value_t *values_x, *values_zero, *values_bad;
 static rlx_tensor_t **tensors_good, **tensors_null;
+static rlx_fence_t **fences_done, **fences_null;
 static unsigned char *model_text, *zeros, *scratch;
 static size_t model_bytes;
 static char *out_text;
@@ -226,6 +229,10 @@ static void new_fixture(void) {
   require(rlx_graph_print(graph, "rlx", &blob));
   model_bytes = rlx_blob_size(blob);
   model_text = copied(rlx_blob_data(blob), model_bytes);
+  require(rlx_fence_create(env, &fence));
+  require(rlx_fence_signal(fence, NULL));
+  fences_done = BLOCK(rlx_fence_t *, fence, fence);
+  fences_null = BLOCK(rlx_fence_t *, NULL, NULL);
   attrs = new_attrs();
   require(rlx_attrs_create("no.such.option=1", &attrs_unknown));
   require(rlx_attrs_create(NULL, &attrs_failed));
@@ -235,14 +242,15 @@ static void new_fixture(void) {
 }
 
 static void free_fixture(void) {
-  void *blocks[] = {long_text,   dims_23,     dims_zero,  dims_negative, dims_huge,  dims_open,    doubles,
-                    out_i64s,    out_f64s,    out_text,   slots_zero,    slots_bad,  names_x,      names_y,
-                    names_batch, names_null,  zeros,      scratch,       model_text, tensors_good, tensors_null,
-                    values_x,    values_zero, values_bad, host_block};
+  void *blocks[] = {long_text,   dims_23,     dims_zero,  dims_negative, dims_huge,   dims_open,    doubles,
+                    out_i64s,    out_f64s,    out_text,   slots_zero,    slots_bad,   names_x,      names_y,
+                    names_batch, names_null,  zeros,      scratch,       model_text,  tensors_good, tensors_null,
+                    values_x,    values_zero, values_bad, host_block,    fences_done, fences_null};
   size_t i;
   for (i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   for (i = 0; i < 8; i++) free(hosts[i]);
   rlx_status_release(status);
+  rlx_fence_release(fence);
   rlx_attrs_release(attrs_failed);
   rlx_attrs_release(attrs_unknown);
   rlx_attrs_release(attrs);

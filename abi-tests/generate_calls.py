@@ -29,14 +29,17 @@ TEXT = {  # by function, or else by name of the parameter: the texts that mean s
     "symbol": ["batch", "nothing"],
     "value": ["gelu"],
     "text": [],
+    "message": ["driver"],
 }
 NUMBERS = {  # by function and name of the parameter, or else by name, or else by type
+    "timeout_ns": ["0", "1", "100000"],  # nobody signals a fence of these calls
     "rlx_import_memory bytes": ["model_bytes", "0", "1", "24", "SIZE_MAX"],
     "rank": ["2", "0", "8", "9", "33", "SIZE_MAX"],
     "bytes": ["24", "0", "1", "25", "SIZE_MAX"],
     "capacity": ["8", "0", "1", "SIZE_MAX"],
     "n": ["2", "0", "5", "SIZE_MAX", "SIZE_MAX / 8"],
     "n_in": ["1", "0", "2", "5", "SIZE_MAX", "SIZE_MAX / 8"],
+    "n_wait": ["1", "0", "2", "SIZE_MAX", "SIZE_MAX / 8"],
     "n_out": ["1", "0", "5", "SIZE_MAX", "SIZE_MAX / 8"],
     "elements": ["32", "0", "33", "SIZE_MAX"],
     "max_elements": ["4", "0", "SIZE_MAX"],
@@ -46,6 +49,7 @@ NUMBERS = {  # by function and name of the parameter, or else by name, or else b
     "input": ["0", "1", "SIZE_MAX"],
     "struct_size": ["sizeof(rlx_host_t)", "0", "3", "4", "4096", "4097", "SIZE_MAX"],
     "kind": ["RLX_INPUT", "RLX_OUTPUT", "RLX_PARAM", "RLX_SYMBOL", "0", "-1", "INT32_MAX", "INT32_MIN"],
+    "all": ["0", "1", "7", "INT32_MIN"],
     "keep_dims": ["0", "1", "7", "INT32_MIN"],
     "rlx_dtype_t": ["RLX_F32", "RLX_I64", "RLX_BOOL", "RLX_C128", "RLX_F8E4M3", "64", "78", "0", "-1", "12345", "INT32_MAX",
                     "INT32_MIN"],
@@ -62,6 +66,7 @@ ARRAYS = {  # by type: pointers to blocks on the heap, so that a sanitizer sees 
     "const char *const *": ["names_x", "names_y", "names_batch", "names_null"],
     "const rlx_value_t *": ["values_x", "values_zero", "values_bad"],
     "rlx_tensor_t *const *": ["tensors_good", "tensors_null"],
+    "rlx_fence_t *const *": ["fences_done", "fences_null"],
     "const void *": ["model_text", "zeros"],
     "void *": ["scratch"],
     "int64_t *": ["out_i64s"],
@@ -72,6 +77,7 @@ SHARED = {  # handles that every call may use
     "rlx_env_t": "env", "rlx_device_t": "device", "rlx_tensor_t": "tensor", "rlx_graph_t": "graph",
     "rlx_weights_t": "weights", "rlx_compiled_t": "compiled", "rlx_exec_t": "exec", "rlx_model_t": "model",
     "rlx_blob_t": "blob", "rlx_status_t": "status", "rlx_attrs_t": "attrs",
+    "rlx_fence_t": "fence",
 }
 FRESH = {"rlx_graph_t": "new_graph()", "rlx_attrs_t": "new_attrs()"}  # what a call may change: one for each call
 OUT_ARRAYS = {("rlx_tensor_t **", "n_out"), ("rlx_value_t *", "n_out")}
@@ -91,7 +97,8 @@ def handle_of(type_):
 
 
 def consumes(function, handle):
-    return function.name.endswith("_release") or function.name == "rlx_status_take" and handle == "rlx_status_t"
+    takes = ("rlx_status_take", "rlx_fence_signal")
+    return function.name.endswith("_release") or function.name in takes and handle == "rlx_status_t"
 
 
 def consumed_choice(handle):
@@ -132,7 +139,7 @@ def choices(function, parameter):
 def is_out(function, parameter):
     if parameter.type in ("int64_t *", "double *") and parameter.name in ("dims", "values"):
         return False
-    if parameter.type == "size_t *" or re.fullmatch(r"(const )?\w+ \*\*", parameter.type):
+    if parameter.type in ("size_t *", "int32_t *") or re.fullmatch(r"(const )?\w+ \*\*", parameter.type):
         return True
     return parameter.type in ("int64_t *", "rlx_dtype_t *") or (parameter.type == "rlx_value_t *")
 
@@ -201,12 +208,17 @@ class Call:
                 self.lines.append("read_text(result);")
             elif f.name.endswith("_retain"):
                 self.lines.append(f"{f.name[:-7]}_release(result);")
+            elif f.name == "rlx_status_create":
+                self.lines.append("rlx_status_release(result);")
             self.lines.append("(void)result;")
 
     def check_out(self, p):
         name = self.function.name
         handle = re.fullmatch(r"(rlx_\w+_t) \*\*", p.type)
         length = out_length(self.function, p)
+        if p.name == "fd":  # -1, as 0 is one
+            self.lines.append("if (fd_ && *fd_ >= 0) close(*fd_);")
+            return
         count = f"{length}_" if length else "1"
         self.lines.append(f'if (!ok && {p.name}_) must_be_zero("{name}", "{p.name}", {p.name}_block, sizeof *{p.name}_block, {count});')
         if length:

@@ -106,7 +106,8 @@ static View resolve(const Access& access, const RunArgs& args) {
     stride *= view.dims[i];
   }
   // Block types have no views: their shift is 0.
-  view.data = args.bases.values[access.base].host + access.offset + args.sizes.values[access.shift] * element_bytes(access.dtype);
+  view.data = args.bases.values[access.base].host + access.offset +
+              args.sizes.values[access.shift] * element_bytes(access.dtype);
   return view;
 }
 
@@ -189,7 +190,8 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
     bool is_pointer = is_slot(base) && moved == distance(base);
     if (is_pointer)
       pointers.push_back(
-          {base, at, static_cast<std::ptrdiff_t>(here[at] - reinterpret_cast<uintptr_t>(args.bases.values[base].host))});
+          {base, at,
+           static_cast<std::ptrdiff_t>(here[at] - reinterpret_cast<uintptr_t>(args.bases.values[base].host))});
     else
       state.is_fixed[index] = 1;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of a plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes, and
-// walked by a team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has
+// A segment of a plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes,
+// and walked by a team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has
 // changed; where only slots of a body have moved, the pointers in its block are set anew.
 #pragma once
 

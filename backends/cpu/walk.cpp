@@ -67,8 +67,7 @@ class FirstFailure {
   Status status_;
 };
 
-void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure& failure,
-              CancelToken cancel) {
+void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure& failure, CancelToken cancel) {
   if (failure.failed() || begin == end) return;
   if (cancel.is_set()) return failure.set(cancelled());
   DenormalMode mode;

@@ -29,7 +29,8 @@ class ReferenceExecutable : public Executable {
     Dims now;
     for (SizeId id : dims) now.push_back(args.sizes.values[id]);
     auto bytes = byte_size(type.dtype, element_count(std::span<const int64_t>(now)).value_or(0));
-    return Tensor::adopt(type.dtype, now, std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases.values[base].host),
+    return Tensor::adopt(type.dtype, now,
+                         std::shared_ptr<std::byte>(std::shared_ptr<void>(), args.bases.values[base].host),
                          static_cast<size_t>(bytes.value_or(0)));
   }
 

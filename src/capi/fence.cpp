@@ -67,7 +67,8 @@ rlx_status_t* rlx_fence_export_fd(rlx_fence_t* fence, int32_t* fd) {
   if (fd) *fd = -1;
   return guard({handle(fence, "fence"), {fd, "fd"}}, [&]() -> Status {
     if (!fence->is_host && !fence->fence.is_done() && !fence->env->env->queue().has_threads())
-      return Status(Code::kUnsupported, "no thread of the library would do this run, so nothing would write to the file");
+      return Status(Code::kUnsupported,
+                    "no thread of the library would do this run, so nothing would write to the file");
     *fd = RLX_TRY(fence->fence.export_fd());
     return {};
   });

@@ -23,9 +23,10 @@ inline int64_t aligned(int64_t bytes, int64_t alignment) {
 // smallest, go on top. Plans of a few thousand buffers stay far below.
 inline constexpr size_t kPackingBudget = size_t{1} << 22;
 
-// Gives every buffer an offset, aligned to as much as all their bytes are, so that none overlaps another of its time; returns the size of the region.
-// Large buffers first, each at the lowest place that is free: within a few percent of the lower bound on real graphs
-// (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by size).
+// Gives every buffer an offset, aligned to as much as all their bytes are, so that none overlaps another of its time;
+// returns the size of the region. Large buffers first, each at the lowest place that is free: within a few percent of
+// the lower bound on real graphs (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020:
+// greedy by size).
 int64_t pack(std::span<Lifetime> buffers);
 
 }  // namespace rlx

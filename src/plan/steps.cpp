@@ -125,9 +125,11 @@ void Steps::cut() {
 void Steps::place() {
   std::vector<Lifetime> arena;
   for (const PlanBuffer& buffer : plan_.buffers)
-    if (buffer.base == kArenaBase) arena.push_back({aligned(buffer.bytes, lowered_.alignment), buffer.first, buffer.last});
+    if (buffer.base == kArenaBase)
+      arena.push_back({aligned(buffer.bytes, lowered_.alignment), buffer.first, buffer.last});
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
-    if (plan_.steps[i].scratch_bytes) arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
+    if (plan_.steps[i].scratch_bytes)
+      arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
   plan_.arena_bytes = pack(arena);
   size_t next = 0;
   for (PlanBuffer& buffer : plan_.buffers) {

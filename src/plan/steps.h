@@ -19,7 +19,7 @@ class Steps {
         step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
 
   Status add_all();  // those that depend on sizes alone first; then who makes each fresh symbol is known
-  void cut();    // into segments
+  void cut();        // into segments
   void place();      // offsets of buffers and scratch in the arena, and of values that depend on sizes alone
 
  private:

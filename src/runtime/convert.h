@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/dtype.h"
-#include "base/storage.h"
 #include "base/status.h"
+#include "base/storage.h"
 
 namespace rlx {
 

@@ -94,9 +94,9 @@ bool Exec::is_written(SlotKind kind, size_t slot) const {
 }
 
 Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const {
-  return Status(Code::kInvalidArgument, format("the {} '{}' and the {} '{}' share memory", kind_text(kind),
-                                               slot_of(kind, slot).name, kind_text(other_kind),
-                                               slot_of(other_kind, other).name))
+  return Status(Code::kInvalidArgument,
+                format("the {} '{}' and the {} '{}' share memory", kind_text(kind), slot_of(kind, slot).name,
+                       kind_text(other_kind), slot_of(other_kind, other).name))
       .with("value", slot_of(kind, slot).name);
 }
 
@@ -318,8 +318,7 @@ Status Exec::catch_up(bool waits) {
       flights_.pop_front();
       continue;
     }
-    for (const Flight& flight : flights_)
-      RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
+    for (const Flight& flight : flights_) RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
     restore_links(first);
     for (Flight& flight : flights_) land(flight);
     flights_.clear();

@@ -39,7 +39,7 @@ class Loop {
   const Node& node_;
   size_t first_in_, carries_, xs_;  // the step's inputs: a predicate (`if`), carries, xs, the rest
   std::vector<std::unique_ptr<Frame>> bodies_;
-  std::vector<Place> in_, out_;  // by input and output of the step: where it lies; a carry: in this trip
+  std::vector<Place> in_, out_;       // by input and output of the step: where it lies; a carry: in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
   std::vector<int64_t> row_bytes_;    // by input and output: of one row of what is sliced and stacked
   bool odd_ = false;                  // whether this trip writes carries to the spare places

@@ -120,8 +120,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     Thread thread;
     std::string name = format("rlx-run-{}", threads_.size());
     if (thread.start(name, [self = shared_from_this()] { self->serve(); })) threads_.push_back(thread);
-  } catch (const std::bad_alloc&) {
-  }
+  } catch (const std::bad_alloc&) {}
 
   void serve() {
     std::unique_lock lock(mutex_);
@@ -177,8 +176,7 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   for (const Fence& fence : before) fence.then(arrive);
   arrive();
   if (!has_threads())
-    while (!done.is_done() && shared_->help(true)) {
-    }
+    while (!done.is_done() && shared_->help(true)) {}
   return done;
 }
 

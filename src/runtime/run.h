@@ -12,8 +12,8 @@
 //     outputs are staged
 //   Fence::signal        submit only
 //
-// A run holds its memory, params and program, so the exec may change or go meanwhile. An exec has a few of them and uses
-// one again when it is done: then its encoded steps stay right as long as nothing has moved.
+// A run holds its memory, params and program, so the exec may change or go meanwhile. An exec has a few of them and
+// uses one again when it is done: then its encoded steps stay right as long as nothing has moved.
 #pragma once
 
 #include <memory>

@@ -21,8 +21,8 @@ namespace rlx {
 struct FormKey {
   std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
-  Bounds bounds = Bounds::kError;               // of indices in the expression
-  std::shared_ptr<const Graph> body;            // compared by structure; its params stand for `sources`; null: the source
+  Bounds bounds = Bounds::kError;     // of indices in the expression
+  std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`; null: the source
   std::vector<std::weak_ptr<Storage>> sources;  // compared by identity
   size_t hash() const;
   bool operator==(const FormKey& other) const;
