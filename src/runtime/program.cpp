@@ -92,7 +92,7 @@ Status Program::set_params(const std::shared_ptr<Weights>& weights) {
 
 // ---- running ----
 
-static std::string_view kind_text(SlotKind kind) {
+std::string_view kind_text(SlotKind kind) {
   return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
 }
 

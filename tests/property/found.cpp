@@ -27,7 +27,7 @@ TEST_P(found, holds) {
   text << std::ifstream(GetParam()).rdbuf();
   auto graph = parse(text.str());
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  auto env = Env::create({.threads = 2});
+  auto env = env_of_tests();
   ASSERT_TRUE(env.ok()) << env.status().message();
   Tally tally;
   for (uint64_t seed = 1; seed <= 20; seed++) EXPECT_EQ(check_graph(with_contents(seed, *graph), *env, tally), "");

@@ -33,7 +33,7 @@ static constexpr Seeds kSeeds[] = {{1001, 1396}};
 
 TEST(random_graphs, keep_their_meaning) {
   Tally tally;
-  auto env = Env::create({.threads = 2});
+  auto env = env_of_tests();
   ASSERT_TRUE(env.ok()) << env.status().message();
   for (Seeds seeds : kSeeds)
     for (uint64_t seed = seeds.first; seed <= seeds.last; seed++) EXPECT_EQ(check_seed(seed, *env, tally), "");
@@ -113,7 +113,7 @@ using CheckSeed = std::string (*)(uint64_t seed, const std::shared_ptr<Env>& env
 static int run_for(double seconds, uint64_t first, CheckSeed check) {
   using Clock = std::chrono::steady_clock;
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, name_seed);
-  auto env = Env::create({.threads = 2}).value();
+  auto env = env_of_tests().value();
   uint64_t faults = 0;
   std::chrono::time_point end = Clock::now() + std::chrono::duration<double>(seconds);
   for (uint64_t seed = first; Clock::now() < end; seed++)
@@ -137,7 +137,7 @@ static int check_file(const char* path) {
     std::printf("%s\n", std::string(graph.status().message()).c_str());
     return 2;
   }
-  auto env = Env::create({.threads = 2}).value();
+  auto env = env_of_tests().value();
   std::string wrong;
   for (uint64_t seed = 1; seed <= 20 && wrong.empty(); seed++)
     wrong = check_graph(with_contents(seed, *graph), env, tally);

@@ -153,6 +153,7 @@ const Way kWays[] = {
     {"cpu", "cpu", {}, false},
     {"cpu, strict", "cpu", {{"math", "strict"}}, false},
     {"reference", "reference", {}, false},
+    {"far", "far", {{"math", "strict"}, {"dispatch", "reference"}}, true},
 };
 
 // Planned at the largest sizes of these runs.

@@ -9,6 +9,7 @@
 
 #include "generate.h"
 #include "rewrite/rules.h"
+#include "backends/far/far.h"
 #include "runtime/env.h"
 
 namespace rlx::test {
@@ -36,5 +37,10 @@ std::string check_and_shrink(const RandomGraph& random, const std::shared_ptr<En
 std::string check_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 // The same of an example of rules, one after another.
 std::string check_example_of_seed(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
+
+// With every device that programs are judged on.
+inline Result<std::shared_ptr<Env>> env_of_tests() {
+  return Env::create({.threads = 2, .backends = {far::backend()}});
+}
 
 }  // namespace rlx::test

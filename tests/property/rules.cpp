@@ -66,7 +66,7 @@ TEST(rules, have_examples_in_which_they_fire) {
 TEST(rules, keep_the_meaning_of_their_examples) {
   constexpr uint64_t kSeeds = 8;
   Tally tally;
-  auto env = Env::create({.threads = 2});
+  auto env = env_of_tests();
   ASSERT_TRUE(env.ok()) << env.status().message();
   for (uint64_t seed = 0; seed < kSeeds * examples().size(); seed++)
     EXPECT_EQ(check_example_of_seed(seed, *env, tally), "");

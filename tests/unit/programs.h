@@ -89,16 +89,18 @@ struct Encoder {
   }
 };
 
-// RLX_TEST_DEVICE: the device that tests run on, "cpu" or "far".
-inline bool is_far() {
+// RLX_TEST_DEVICE: the device that tests run on.
+inline std::string test_device() {
   const char* device = std::getenv("RLX_TEST_DEVICE");
-  return device && std::string_view(device) == "far";
+  return device ? device : "cpu";
+}
+inline bool is_far() {
+  return test_device() == "far";
 }
 
 inline std::shared_ptr<Env> env_with(int threads, std::shared_ptr<far::Faults> faults = nullptr) {
-  EnvOptions options{.threads = threads};
+  EnvOptions options{.threads = threads, .default_device = test_device()};
   if (is_far() || faults) options.backends.push_back(far::backend(std::move(faults)));
-  if (is_far()) options.default_device = "far";
   auto env = Env::create(options);
   EXPECT_TRUE(env.ok()) << env.status().message();
   return *env;

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the slots of an exec are bound to, and by which memory of their own they stand in for it.
+#include "runtime/exec.h"
+
+#include <algorithm>
+
+#include "runtime/convert.h"
+
+namespace rlx {
+
+// ---- what is asked of slots ----
+
+Status Exec::check_slot(SlotKind kind, size_t slot) const {
+  if (kind != SlotKind::kInput && kind != SlotKind::kOutput)
+    return Status(Code::kInvalidArgument, "only inputs and outputs are bound");
+  size_t count = program_->slots(kind).size();
+  if (slot < count) return {};
+  return Status(Code::kRange, format("there is no {} slot {}; the program has {}", kind_text(kind), slot, count));
+}
+
+const PlanSlot& Exec::planned(SlotKind kind, size_t slot) const {
+  const Plan& plan = program_->plan();
+  return kind == SlotKind::kInput ? plan.inputs[slot] : plan.outputs[slot];
+}
+
+uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
+  const Plan& plan = program_->plan();
+  return kind == SlotKind::kInput ? plan.input_base(slot) : plan.output_base(slot);
+}
+
+// The two slots of an alias are one.
+Exec::Port& Exec::port(SlotKind kind, size_t slot) {
+  if (kind == SlotKind::kInput) return inputs_[slot];
+  for (const SlotAlias& alias : program_->plan().aliases)
+    if (alias.output == slot) return inputs_[alias.input];
+  return outputs_[slot];
+}
+
+bool Exec::is_aliased(SlotKind kind, size_t slot) const {
+  const std::vector<SlotAlias>& list = program_->plan().aliases;
+  return std::any_of(list.begin(), list.end(), [&](const SlotAlias& alias) {
+    return slot == (kind == SlotKind::kInput ? alias.input : alias.output);
+  });
+}
+
+Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const {
+  const Slot& it = slot_of(kind, slot);
+  DType wanted = it.type.dtype;
+  bool converts = !is_written(kind, slot) && program_->source().options.io_convert;
+  if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
+    return Status(Code::kDtype, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, wanted, tensor.dtype()))
+        .with("value", it.name)
+        .with("expected", name(wanted))
+        .with("got", name(tensor.dtype()));
+  if (tensor.rank() != it.type.rank())
+    return Status(Code::kShape, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, it.type,
+                                       type_text(tensor.dtype(), tensor.dims())))
+        .with("value", it.name);
+  return {};
+}
+
+// ---- binding ----
+
+bool Exec::is_written(SlotKind kind, size_t slot) const {
+  return kind == SlotKind::kOutput || inputs_[slot].is_linked || is_aliased(kind, slot);
+}
+
+Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const {
+  return Status(Code::kInvalidArgument,
+                format("the {} '{}' and the {} '{}' share memory", kind_text(kind), slot_of(kind, slot).name,
+                       kind_text(other_kind), slot_of(other_kind, other).name))
+      .with("value", slot_of(kind, slot).name);
+}
+
+// What runs write shares no byte with anything else that is bound: kernels read inputs while they write.
+Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) const {
+  for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
+    const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
+    for (size_t i = 0; i < list.size(); i++) {
+      if (!is_written(kind, slot) && !is_written(other, i)) continue;
+      const Port& it = port(other, i);
+      if (&it == &port(kind, slot) || !it.given() || !storage.overlaps(*it.given())) continue;
+      return share_memory(kind, slot, other, i);
+    }
+  }
+  return {};
+}
+
+bool Exec::needs_stage(const Slot& slot, const Port& port) const {
+  DType dtype = slot.type.dtype;
+  if (port.bound && port.bound.dtype() != dtype) return true;
+  if (!program_->device().can_use(*port.given()->buffer())) return true;
+  size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
+  return reinterpret_cast<uintptr_t>(port.given()->host()) % unit != 0;
+}
+
+// What is bound to a slot becomes what `next` says, or on failure stays.
+Status Exec::replace(SlotKind kind, size_t slot, Port next) {
+  const Slot& it = slot_of(kind, slot);
+  next.use = next.given();
+  next.linked.reset();
+  next.is_staged = false;
+  if (next.given()) {
+    if (is_written(kind, slot)) next.use = Storage::written(next.given());
+    if (!next.use)
+      return Status(Code::kState,
+                    format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
+                           "or constant",
+                           kind_text(kind), it.name))
+          .with("value", it.name);
+    next.is_staged = needs_stage(it, next);
+  }
+  Port& now = port(kind, slot);
+  bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
+  bool same_dims =
+      !is_input || (!now.linked && now.bound && next.bound && Dims(now.bound.dims()) == Dims(next.bound.dims()));
+  if (!same_dims && (now.bound || next.bound || now.linked)) sizes_version_++;
+  places_version_++;
+  now = std::move(next);
+  return {};
+}
+
+// A linked input that is bound anew starts anew. A linked output that is bound anew hands over first what it holds.
+Status Exec::settle_link(SlotKind kind, size_t slot) {
+  for (Link& link : links_) {
+    if (kind == SlotKind::kInput && link.input == slot) link.made.reset();
+    if (kind == SlotKind::kOutput && link.output == slot) RLX_TRY(exchange(link));
+  }
+  return {};
+}
+
+Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
+  RLX_TRY(check_slot(kind, slot));
+  RLX_TRY(catch_up(false));
+  if (tensor) RLX_TRY(check_type(kind, slot, tensor));
+  RLX_TRY(settle_link(kind, slot));
+  if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
+  return bind_once(kind, slot, std::move(tensor));
+}
+
+// Of a tensor that fits. Without the search for what overlaps: a run checks all places together, in less time than one
+// by one.
+Status Exec::bind_once(SlotKind kind, size_t slot, Tensor tensor) {
+  Port next = port(kind, slot);
+  next.bound = std::move(tensor);
+  next.lent = nullptr;
+  return replace(kind, slot, std::move(next));
+}
+
+Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
+  RLX_TRY(check_slot(kind, slot));
+  const Slot& it = slot_of(kind, slot);
+  bool exact = all_literal(it.type.dims);
+  if (data && exact && bytes != static_cast<size_t>(it.bytes))
+    return Status(Code::kInvalidArgument,
+                  format("the {} '{}' has {} bytes, not {}", kind_text(kind), it.name, it.bytes, bytes))
+        .with("value", it.name)
+        .with("expected", std::to_string(it.bytes))
+        .with("got", std::to_string(bytes));
+  RLX_TRY(catch_up(false));
+  RLX_TRY(settle_link(kind, slot));
+  Port next = port(kind, slot);
+  next.bound = {};
+  next.lent = nullptr;
+  if (data) {
+    std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
+    next.lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
+  }
+  if (next.lent) RLX_TRY(check_overlap(kind, slot, *next.lent));
+  return replace(kind, slot, std::move(next));
+}
+
+void Exec::forget_bindings() {
+  for (auto* list : {&inputs_, &outputs_})
+    for (Port& port : *list) {
+      port.bound = {};
+      port.lent = port.use = nullptr;
+      port.is_staged = false;
+    }
+  last_->forget();
+  sizes_version_++;
+  places_version_++;
+}
+
+Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
+  RLX_TRY(check_slot(kind, slot));
+  RLX_TRY(catch_up(false));
+  Port& it = port(kind, slot);
+  if (it.bound) return it.bound;
+  Run& run = *RLX_TRY(sized_run(has_fresh_dims(slot_of(kind, slot))));
+  if (!it.lent) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
+  return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.lent ? it.lent : it.own);
+}
+
+Status Exec::set_dim(std::string_view symbol, int64_t size) {
+  wished_[RLX_TRY(check_dim(program_->plan(), symbol, size))] = size;
+  sizes_version_++;
+  return {};
+}
+
+Status Exec::link(size_t output, size_t input) {
+  RLX_TRY(check_slot(SlotKind::kOutput, output));
+  RLX_TRY(check_slot(SlotKind::kInput, input));
+  RLX_TRY(catch_up(true));
+  const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
+  if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
+    return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
+                  "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name + "' " +
+                      text_of(to.type) + ": they cannot be linked");
+  if (is_aliased(SlotKind::kOutput, output) || is_aliased(SlotKind::kInput, input))
+    return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' has an alias");
+  for (const Link& link : links_)
+    if (link.output == output || link.input == input)
+      return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
+  Port &made = outputs_[output], &read = inputs_[input];
+  made.is_linked = read.is_linked = true;
+  Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
+  if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
+  if (status.ok()) status = replace(SlotKind::kInput, input, read);  // from now on runs write it
+  size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
+  for (Port* port : {&made, &read})
+    if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);
+  if (!status.ok()) {
+    made.is_linked = read.is_linked = false;
+    read.use = read.given();
+    return status;
+  }
+  links_.push_back({output, input});
+  made.capacity = read.capacity = capacity;
+  made.stage = read.stage = nullptr;
+  places_version_++;
+  return {};
+}
+
+Status Exec::want(std::span<const size_t> outputs) {
+  for (size_t slot : outputs) RLX_TRY(check_slot(SlotKind::kOutput, slot));
+  std::fill(wanted_.begin(), wanted_.end(), outputs.empty());
+  for (size_t slot : outputs) wanted_[slot] = true;
+  places_version_++;
+  return {};
+}
+}  // namespace rlx
