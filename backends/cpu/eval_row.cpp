@@ -43,14 +43,6 @@ void encode_eval(const StepView& view, const Caps&, void* args, Launch& launch) 
   launch = {1, 100 + 5 * elements};
 }
 
-// The current sizes; plan and symbols outlive it.
-SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
-  return [&plan, symbols](std::string_view name) -> std::optional<int64_t> {
-    int64_t i = symbol_index(plan, name);
-    return i < 0 ? std::nullopt : std::optional(symbols[i]);
-  };
-}
-
 Status run_eval(const void* args, int64_t, int64_t) {
   const auto& block = *static_cast<const EvalBlock*>(args);
   SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
@@ -73,6 +65,13 @@ Status measure_dynamic_iota(const StepView& view, FunctionRef<Status(uint32_t, i
 }
 
 }  // namespace
+
+SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
+  return [&plan, symbols](std::string_view name) -> std::optional<int64_t> {
+    int64_t i = symbol_index(plan, name);
+    return i < 0 ? std::nullopt : std::optional(symbols[i]);
+  };
+}
 
 CpuKernel eval_kernel(const OpInfo& info) {
   CpuKernel row{{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};

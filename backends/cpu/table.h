@@ -53,11 +53,15 @@ class Table {
   std::vector<std::vector<CpuKernel>> by_op_;
 };
 
+// The current sizes of a plan; both outlive it.
+SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols);
+
 extern const CpuKernel kCopyKernel;         // of steps without a kernel
 CpuKernel eval_kernel(const OpInfo& info);  // the reference row of a primitive
 
 using RowsByOp = std::vector<std::vector<CpuKernel>>;
 void add_product_rows(RowsByOp&);
+void add_conv_rows(RowsByOp&);
 void add_norm_rows(RowsByOp&);
 void add_attention_rows(RowsByOp&);
 void add_region_rows(RowsByOp&);

@@ -62,7 +62,7 @@ void check_product(Isa isa, const Size& s, Activation act, bool bias, bool resid
   args.m = s.m;
   args.n = s.n;
   args.k = s.k;
-  args.epilogue = {0.5f, act, bias ? bias_values.data() : nullptr, residual ? residuals.data() : nullptr, s.n};
+  args.epilogue = {0.5f, act, bias ? bias_values.data() : nullptr, nullptr, residual ? residuals.data() : nullptr, s.n};
   run_whole(fns.product, args);
   args.y = again.data();
   run_backwards(fns.product, args);

@@ -10,11 +10,13 @@ namespace rlx::cpu {
 
 enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh };
 
-// What happens to an element on its way to memory: y = act(alpha * sum + bias[column] + residual[row, column]).
+// What happens to an element on its way to memory:
+// y = act(alpha * sum + bias[column] + row_bias[row] + residual[row, column]).
 struct Epilogue {
   float alpha = 1;
   Activation act = Activation::kNone;
   const float* bias = nullptr;      // [n], or null
+  const float* row_bias = nullptr;  // [m], or null
   const float* residual = nullptr;  // [m, n], or null; may be y itself, but overlap it in no other way
   int64_t residual_row = 0;
 };

@@ -2,11 +2,10 @@
 // Packing and the products above the register tile. A part is one panel of columns against one block of rows: its tile
 // is summed on the stack and leaves through the epilogue.
 
-#include "backends/cpu/gemm/tile.inl"
+#include "backends/cpu/gemm/finish.inl"
 
 inline constexpr int64_t kRowBlock = 128;
 inline constexpr int kGemvRows = 3;
-inline constexpr int64_t kTileStride = 48;  // of a tile on its way to the epilogue: the widest panel
 
 // Vectors per register tile for a panel, which is a whole number of such tiles wide.
 constexpr int vecs_for(int64_t width) {
@@ -20,40 +19,6 @@ struct Blocks {
 inline Blocks row_blocks(int64_t m) {
   int64_t count = (m + kRowBlock - 1) / kRowBlock;
   return {count, count == 0 ? 0 : ((m + count - 1) / count + 7) / 8 * 8};
-}
-
-inline Vec identity(Vec v) {
-  return v;
-}
-
-// A block's corner in what the epilogue reads and writes; null where it reads nothing.
-struct Corner {
-  const float *bias, *residual;
-  float* y;
-  int64_t y_row;
-};
-inline Corner corner(const Epilogue& e, int64_t row, int64_t column, float* y, int64_t y_row) {
-  return {e.bias ? e.bias + column : nullptr, e.residual ? e.residual + row * e.residual_row + column : nullptr,
-          y + row * y_row + column, y_row};
-}
-
-template <Vec (*act)(Vec)>
-void finish_rows(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; c += kLanes) {
-      Vec v = load(tile + r * kTileStride + c) * e.alpha;
-      if (to.bias) v += load_some(to.bias + c, columns - c);
-      if (to.residual) v += load_some(to.residual + r * e.residual_row + c, columns - c);
-      store_some(to.y + r * to.y_row + c, act(v), columns - c);
-    }
-  }
-}
-
-inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
-  using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
-  constexpr Finish kFinish[] = {finish_rows<identity>, finish_rows<relu>,    finish_rows<gelu>, finish_rows<gelu_tanh>,
-                                finish_rows<silu>,     finish_rows<sigmoid>, finish_rows<tanh>};
-  kFinish[static_cast<int>(e.act)](e, tile, rows, columns, to);
 }
 
 // ---- packing

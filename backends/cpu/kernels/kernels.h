@@ -2,7 +2,7 @@
 // All f32 loops of one instruction set, in one place: a device asks once and keeps the pointers.
 #pragma once
 
-#include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/conv.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/region.h"
@@ -12,6 +12,7 @@ namespace rlx::cpu {
 
 struct KernelFns {
   GemmFns gemm;
+  ConvFns conv;
   AttentionFns attention;
   RopeFns rope;
   RowFns rows;
@@ -19,7 +20,7 @@ struct KernelFns {
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa), attention_fns(isa), rope_fns(isa), row_fns(isa), region_fns(isa)};
+  return {gemm_fns(isa), conv_fns(isa), attention_fns(isa), rope_fns(isa), row_fns(isa), region_fns(isa)};
 }
 
 }  // namespace rlx::cpu

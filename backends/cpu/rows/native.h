@@ -3,7 +3,9 @@
 #pragma once
 
 #include <new>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/caps.h"
 #include "backends/cpu/table.h"
@@ -94,6 +96,18 @@ inline bool all_f32(const KernelQuery& query) {
   for (size_t i = 0; i < query.node.in.size(); i++)
     if (query.has(i) && query.type(i).dtype != DType::kF32) return false;
   return query.node.out[0].dtype == DType::kF32;
+}
+
+inline constexpr std::pair<std::string_view, Activation> kFusedActivations[] = {
+    {"none", Activation::kNone},          {"relu", Activation::kRelu}, {"gelu", Activation::kGelu},
+    {"gelu_tanh", Activation::kGeluTanh}, {"silu", Activation::kSilu}, {"sigmoid", Activation::kSigmoid},
+    {"tanh", Activation::kTanh}};
+
+// Of the attribute `act`, where an epilogue has it; else null.
+inline const Activation* fused_activation(const Node& node) {
+  for (const auto& [name, activation] : kFusedActivations)
+    if (node.attrs.is("act", name)) return &activation;
+  return nullptr;
 }
 
 }  // namespace rlx::cpu

@@ -54,17 +54,6 @@ constexpr Form kPanels = {panel_name, panel_bytes, pack_panels};
 
 // ---- a packed product ----
 
-constexpr std::pair<std::string_view, Activation> kFusedActivations[] = {
-    {"none", Activation::kNone},          {"relu", Activation::kRelu}, {"gelu", Activation::kGelu},
-    {"gelu_tanh", Activation::kGeluTanh}, {"silu", Activation::kSilu}, {"sigmoid", Activation::kSigmoid},
-    {"tanh", Activation::kTanh}};
-
-const Activation* fused_activation(const Node& node) {
-  for (const auto& [name, activation] : kFusedActivations)
-    if (node.attrs.is("act", name)) return &activation;
-  return nullptr;
-}
-
 std::string_view refuse_packed(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   if (!query.resident(1)) return "the right side is no param or constant";

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of f32, channels first, as products: the filters of a group against the windows of its channels, which
+// are gathered into panels on the stack. Sums are of class SUM: at most 512 terms run in one accumulator.
+#pragma once
+
+#include "backends/cpu/gemm/gemm.h"
+
+namespace rlx::cpu {
+
+// Along one spatial axis a window reads position (out * stride + tap * dilation - lo) / spread, where that is whole and
+// inside; elsewhere x counts as 0.
+struct ConvAxis {
+  int64_t size = 1, out = 1, taps = 1;
+  int64_t stride = 1, dilation = 1, spread = 1, lo = 0;
+};
+
+inline constexpr int kConvAxes = 3;
+
+struct ConvArgs {
+  const float* x = nullptr;                                  // [items, groups * channels, spatial]
+  const float* w = nullptr;                                  // [groups * filters, channels * taps], or packed
+  float* y = nullptr;                                        // [items, groups * filters, places]
+  int64_t items = 1, groups = 1, channels = 1, filters = 1;  // of one group
+  bool is_packed = false;
+  ConvAxis axes[kConvAxes];  // the missing ones, of size 1, come first
+  Epilogue epilogue;         // its residual is dense
+
+  int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
+  int64_t terms() const { return channels * taps(); }
+  int64_t plane() const { return axes[0].size * axes[1].size * axes[2].size; }
+  int64_t places() const { return axes[0].out * axes[1].out * axes[2].out; }
+};
+
+// The filters of a group are taken in blocks of nearly equal height. In the packed form a block is stored term by term,
+// so that what a register tile broadcasts lies together.
+struct FilterBlocks {
+  int64_t count, size;
+};
+constexpr FilterBlocks filter_blocks(int64_t filters) {
+  constexpr int64_t kMost = 256;
+  int64_t count = (filters + kMost - 1) / kMost;
+  return {count, count == 0 ? 0 : ((filters + count - 1) / count + 7) / 8 * 8};
+}
+// Writes all of the form of [groups * filters, terms].
+void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed);
+
+// What the direct loop takes, which keeps the rows that it reads on the stack: for groups too small for a product.
+inline constexpr int64_t kMostPhases = 4, kMostReach = 64;
+constexpr bool fits_direct(const ConvAxis& last) {
+  return last.spread == 1 && last.stride <= kMostPhases && (last.taps - 1) * last.dilation / last.stride < kMostReach;
+}
+
+struct ConvFns {
+  Loop<ConvArgs> product, direct;
+};
+const ConvFns& conv_fns(Isa isa);
+
+}  // namespace rlx::cpu

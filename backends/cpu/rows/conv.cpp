@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows for conv and conv_bias_act over f32: as a product of packed filters and gathered windows, or, where a group has
+// few channels, filter by filter.
+#include "backends/cpu/gemm/conv.h"
+
+#include "backends/cpu/rows/native.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+// ---- the packed form of w: [groups * filters, channels, taps] ----
+
+int64_t literal_count(std::span<const Dim> dims) {
+  int64_t count = 1;
+  for (const Dim& dim : dims) count *= dim.literal();
+  return count;
+}
+
+std::string filters_name(const KernelQuery& query) {
+  return "filters_f32_" + std::to_string(query.node.attrs.i64("groups"));
+}
+
+size_t filters_bytes(const KernelQuery& query) {
+  return static_cast<size_t>(literal_count(query.type(1).dims)) * sizeof(float);
+}
+
+void make_filters(const KernelQuery& query, const std::byte* source, std::byte* form) {
+  std::span<const Dim> dims(query.type(1).dims);
+  int64_t groups = query.node.attrs.i64("groups");
+  pack_filters(reinterpret_cast<const LooseFloat*>(source), groups, dims[0].literal() / groups,
+               literal_count(dims.subspan(1)), reinterpret_cast<float*>(form));
+}
+
+constexpr Form kFilters = {filters_name, filters_bytes, make_filters};
+
+// ---- which convolutions ----
+
+std::string_view refuse_any(const KernelQuery& query) {
+  if (!all_f32(query)) return "takes f32 only";
+  if (query.node.op == Op::kConvBiasAct && !fused_activation(query.node)) return "no kernel has this activation";
+  return {};
+}
+
+std::string_view refuse_packed(const KernelQuery& query) {
+  return query.resident(1) ? refuse_any(query) : "the filters are no param or constant";
+}
+
+// Groups that would leave most of a register tile empty.
+std::string_view refuse_direct(const KernelQuery& query) {
+  constexpr int64_t kFew = 4;
+  if (std::string_view why = refuse_any(query); !why.empty()) return why;
+  std::span<const Dim> w(query.type(1).dims);
+  int64_t groups = query.node.attrs.i64("groups");
+  if (groups == 1) return "there is one group";
+  for (const Dim& dim : w)
+    if (!dim.is_literal()) return "the filters have no fixed size";
+  if (w[0].literal() / groups > kFew || w[1].literal() > kFew) return "a group has many channels";
+  auto last = [&](std::string_view attr) { return query.node.attrs.i64s(attr).back(); };
+  ConvAxis axis{.taps = w.back().literal(),
+                .stride = last("strides"),
+                .dilation = last("rhs_dilation"),
+                .spread = last("lhs_dilation")};
+  return fits_direct(axis) ? "" : "windows reach too far";
+}
+
+// ---- encoding ----
+
+int64_t pad_of(const StepView& view, const Dim& pad) {
+  return evaluate(pad, lookup_of(view.plan, view.symbols)).value();  // infer has proved that it has a size
+}
+
+ConvArgs conv_args(const StepView& view) {
+  const View &x = view.in[0], &w = view.in[1], &y = view.out[0];
+  const Attrs& attrs = view.node.attrs;
+  ConvArgs args;
+  args.x = x.as<float>();
+  args.w = w.as<float>();
+  args.y = y.as<float>();
+  args.items = y.dims[0];
+  args.groups = attrs.i64("groups");
+  args.channels = w.dims[1];
+  args.filters = w.dims[0] / args.groups;
+  size_t axes = x.dims.size() - 2;
+  for (size_t i = 0; i < axes; i++)
+    args.axes[kConvAxes - axes + i] = {.size = x.dims[2 + i],
+                                       .out = y.dims[2 + i],
+                                       .taps = w.dims[2 + i],
+                                       .stride = attrs.i64s("strides")[i],
+                                       .dilation = attrs.i64s("rhs_dilation")[i],
+                                       .spread = attrs.i64s("lhs_dilation")[i],
+                                       .lo = pad_of(view, attrs.dims("pad_lo")[i])};
+  if (view.node.op == Op::kConvBiasAct) {
+    args.epilogue.act = *fused_activation(view.node);
+    args.epilogue.row_bias = data_or_null<const float>(view.in[2]);
+    args.epilogue.residual = data_or_null<const float>(view.in[3]);
+  }
+  return args;
+}
+
+double terms_of(const ConvArgs& args) {
+  return static_cast<double>(args.items * args.groups * args.filters) * static_cast<double>(args.places()) *
+         static_cast<double>(args.terms());
+}
+
+template <bool kIsPacked>
+void encode_product(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  ConvArgs args = conv_args(view);
+  args.is_packed = kIsPacked;
+  load(block, caps.fns.conv.product, args, 200 + terms_of(args) / 25, launch);
+}
+
+void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  ConvArgs args = conv_args(view);
+  load(block, caps.fns.conv.direct, args, 200 + terms_of(args) / 5, launch);
+}
+
+}  // namespace
+
+void add_conv_rows(RowsByOp& by_op) {
+  for (Op op : {Op::kConv, Op::kConvBiasAct}) {
+    add(by_op, native<ConvArgs>(op, "conv_f32_direct", refuse_direct, encode_direct));
+    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_product<true>).form(1, kFilters));
+    add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product<false>));
+  }
+}
+
+}  // namespace rlx::cpu
