@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/body.h"
 #include "ir/normal.h"
 
 namespace rlx {
@@ -357,6 +358,15 @@ std::vector<std::vector<uint32_t>> use_counts(const Graph& graph) {
   return uses;
 }
 
+static void visit_symbols_around(const Node& node, const Graph& graph,
+                                 const std::function<void(const std::string&)>& body) {
+  std::vector<std::string> own = own_symbols(node.attrs, graph);
+  auto visit = [&](const std::string& symbol) {
+    if (std::find(own.begin(), own.end(), symbol) == own.end()) body(symbol);
+  };
+  for (const Node& inner : graph.nodes()) visit_symbols(inner, visit);
+}
+
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body) {
   auto visit_all = [&](const std::vector<Dim>& dims) {
     for (const Dim& dim : dims) visit_symbols(dim, body);
@@ -366,7 +376,7 @@ void visit_symbols(const Node& node, const std::function<void(const std::string&
     if (auto* dim = std::get_if<Dim>(&value)) visit_symbols(*dim, body);
     if (auto* dims = std::get_if<std::vector<Dim>>(&value)) visit_all(*dims);
     if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
-      for (const Node& inner : (*graph)->nodes()) visit_symbols(inner, body);
+      visit_symbols_around(node, **graph, body);
   }
 }
 

@@ -164,7 +164,7 @@ class Graph {
 // How often each value is used, by nodes and as a graph output.
 std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][output]
 
-// Every symbol in the sizes and attributes of a node, in its sub-graphs too.
+// Every symbol in the sizes and attributes of a node, and of those in its sub-graphs what they share with this graph.
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
 
 // A size that a node of the graph decides, and the node (semantics.md S6). Nodes that name it depend on that node,

@@ -15,12 +15,6 @@ namespace rlx {
 
 // ---- symbols ----
 
-std::vector<std::string> own_symbols(const Graph& graph) {
-  std::vector<std::string> own;
-  for (DecidedSize& size : decided_sizes(graph)) own.push_back(std::move(size.symbol));
-  return own;
-}
-
 static bool among(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -31,43 +25,53 @@ static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
   return found;
 }
 
-std::vector<std::string> carried_symbols(const Graph& body, size_t carries, const std::vector<std::string>& known) {
-  std::vector<std::string> carried, own = own_symbols(body);
-  for (size_t i = 0; i < std::min(carries, body.inputs().size()); i++)
-    for (const Dim& dim : body.node(body.inputs()[i]).out[0].dims) {
-      const std::string* name = dim.symbol_name();
-      if (name && !among(known, *name) && !among(own, *name) && !among(carried, *name)) carried.push_back(*name);
-    }
-  return carried;
-}
-
 // ---- inference: a sub-graph against what it is given ----
 
-static std::vector<std::string> known_symbols(const Graph& graph) {
-  std::vector<std::string> known;
-  for (const Graph* it = &graph; it; it = it->around())
-    for (const auto& [symbol, range] : it->symbols()) known.push_back(symbol);
-  return known;
+// Those that a carry may bring: they stand alone in one of its dims.
+static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries) {
+  std::set<std::string> sizes;
+  for (size_t i = 0; i < std::min(carries, body.inputs().size()); i++)
+    for (const Dim& dim : body.node(body.inputs()[i]).out[0].dims)
+      if (dim.symbol_name()) sizes.insert(*dim.symbol_name());
+  for (const std::string& own : own_symbols(body)) sizes.erase(own);
+  return sizes;
+}
+
+// What carries bring is what no graph around knows, and stays so: the node keeps the names, so that a size that comes
+// to be called the same later is another one.
+static Result<std::vector<std::string>> settle_carried(InferArgs& args, size_t carries,
+                                                       std::initializer_list<const char*> bodies) {
+  std::set<std::string> possible, carried;
+  for (const char* attr : bodies) possible.merge(sizes_of_carries(*args.attrs.graph(attr), carries));
+  for (const std::string& symbol : carried_symbols(args.attrs)) {
+    if (!possible.contains(symbol))
+      return args.fail(Code::kOption, "'carried' names '" + symbol + "', which is not the size of a carry");
+    carried.insert(symbol);
+  }
+  for (const std::string& symbol : possible)
+    if (!args.graph.has_symbol(symbol)) carried.insert(symbol);
+  std::vector<std::string> names(carried.begin(), carried.end());
+  if (!names.empty()) args.attrs = args.attrs.with("carried", names);
+  return names;
 }
 
 static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) {
   return dim.symbol_name() && among(carried, *dim.symbol_name());
 }
 
-// `carried` may stand for sizes of the graph's own.
-// Those that it declares and does not use are nobody's business.
+// Those that it declares and does not use are nobody's business; what is `carried` comes with an input of this graph.
 static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph,
                             const std::vector<std::string>& carried) {
   std::vector<std::string> own = own_symbols(graph);
-  own.insert(own.end(), carried.begin(), carried.end());
-  std::set<std::string> used;
+  std::set<std::string> used, given = sizes_of_carries(graph, graph.inputs().size());
+  std::copy_if(carried.begin(), carried.end(), std::back_inserter(own), [&](auto& it) { return given.contains(it); });
   auto use = [&](const std::string& symbol) { used.insert(symbol); };
   for (const Node& node : graph.nodes()) visit_symbols(node, use);
   for (const Guard& guard : graph.guards())
     for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
   for (const auto& [symbol, range] : graph.symbols()) {
     if (among(own, symbol) || !used.contains(symbol)) continue;
-    if (!args.graph.has_symbol(symbol))
+    if (!args.graph.has_symbol(symbol) || among(carried, symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
     // What was proved inside holds within the ranges there.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
@@ -76,7 +80,7 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
   return {};
 }
 
-// Dims of `formal` that carries bring are not compared.
+// Dims of `formal` that carries bring are not compared; they say nothing around the loop.
 static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
                          const ValueType& formal = {}, const std::vector<std::string>& carried = {}) {
   if (expected.dtype != got.dtype || expected.rank() != got.rank())
@@ -85,9 +89,13 @@ static Status check_type(InferArgs& args, const std::string& what, const ValueTy
               what + " is " + text_of(got) + ", not " + text_of(expected))
         .with("expected", text_of(expected))
         .with("got", text_of(got));
-  for (size_t i = 0; i < got.rank(); i++)
-    if (i >= formal.rank() || !is_carried(formal.dims[i], carried))
-      RLX_TRY(args.same(expected.dims[i], got.dims[i], format("{}, axis {}", what, i)));
+  for (size_t i = 0; i < got.rank(); i++) {
+    if (i < formal.rank() && is_carried(formal.dims[i], carried)) continue;
+    if (mentions(got.dims[i], carried))
+      return args.fail(Code::kShape,
+                       format("{}, axis {}: {} follows from a size that a carry brings", what, i, got.dims[i]));
+    RLX_TRY(args.same(expected.dims[i], got.dims[i], format("{}, axis {}", what, i)));
+  }
   return {};
 }
 
@@ -307,11 +315,8 @@ Status infer_while(InferArgs& args) {
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
     return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
-  std::vector<std::string> known = known_symbols(args.graph), carried;
-  for (const char* attr : {"cond", "body"}) {
-    carried = carried_symbols(*args.attrs.graph(attr), carries, known);
-    RLX_TRY(check_inputs(args, attr, given, carried));
-  }
+  std::vector<std::string> carried = RLX_TRY(settle_carried(args, carries, {"cond", "body"}));
+  for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given, carried));
   RLX_TRY(check_output_count(args, "cond", 1));
   RLX_TRY(check_output_least(args, carries));
   const Graph& cond = *args.attrs.graph("cond");
@@ -348,7 +353,7 @@ Status infer_scan(InferArgs& args) {
     return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
-  std::vector<std::string> carried = carried_symbols(*args.attrs.graph("body"), carries, known_symbols(args.graph));
+  std::vector<std::string> carried = RLX_TRY(settle_carried(args, carries, {"body"}));
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
   LoopTypes types(args, carried);
@@ -379,6 +384,12 @@ static Status copy_out(EvalArgs& args, size_t i, const Tensor& tensor) {
                                           type_text(args.out[i].dtype, args.out[i].dims)));
   if (tensor.bytes()) std::memcpy(args.out[i].data, tensor.data(), tensor.bytes());
   return {};
+}
+
+SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
+  return [&](std::string_view name) {
+    return among(carried_symbols(attrs), std::string(name)) ? std::nullopt : around(name);
+  };
 }
 
 Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes) {

@@ -7,21 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "ir/body.h"
 #include "ir/graph.h"
 #include "ops/eval.h"
 
 namespace rlx {
 
-// The sizes that the contents of this graph's values decide: its nodes give them a value in a run, so they mean
-// nothing outside, whatever a graph around it calls the same. All its other symbols are those of the graph around it.
-std::vector<std::string> own_symbols(const Graph& graph);
-
-// The sizes that carries bring into a body: symbols that stand alone in the dim of a carry, and that no graph around
-// knows. Every trip sets them anew.
-std::vector<std::string> carried_symbols(const Graph& body, size_t carries, const std::vector<std::string>& known);
-
 // Which branch of an `if` runs: by `when`, which sizes decide, or by the predicate.
 Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes);
+
+// The sizes around a loop as its bodies see them.
+SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around);
 
 // What the trips of a loop came to: the last carries, at whatever sizes, and by trip what each adds to the stacks.
 struct LoopRun {

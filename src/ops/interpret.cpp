@@ -102,8 +102,9 @@ class Walk {
   Status run_loop(uint32_t index, const Node& node) {
     std::vector<Tensor> given;
     for (Value in : node.in) given.push_back(value(in));
-    RunBody run = [this](const Graph& body, std::span<const Tensor> inputs) {
-      return run_sub_graph(body, inputs, lookup(), params_, options_);
+    SymbolLookup known = lookup(), inside = without_carried(node.attrs, known);
+    RunBody run = [&](const Graph& body, std::span<const Tensor> inputs) {
+      return run_sub_graph(body, inputs, inside, params_, options_);
     };
     int64_t most =
         node.op == Op::kWhile ? node.attrs.i64("max_trips") : RLX_TRY(scan_steps(node.attrs, given, lookup()));
@@ -232,8 +233,9 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
   std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
+  SymbolLookup inside = without_carried(node.attrs, sizes);
   std::function run = [&](const Graph& sub_graph, std::span<const Tensor> inputs) {
-    return run_sub_graph(sub_graph, inputs, sizes, params, options);
+    return run_sub_graph(sub_graph, inputs, inside, params, options);
   };
   EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where, &run};
   return args.info.eval(args);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/body_copy.h"
 
+#include <unordered_set>
+
 namespace rlx {
 
 Result<Value> ConeCopy::copy(Value value) {
@@ -70,8 +72,20 @@ Status BodyCopy::copy_rest() {
   return {};
 }
 
+// What a body has declared and never used is no size of the graph that it comes into.
+static Status declare_used(const Graph& body, Graph& to) {
+  std::unordered_set<std::string> used;
+  auto use = [&](const std::string& symbol) { used.insert(symbol); };
+  for (const Node& node : body.nodes()) visit_symbols(node, use);
+  for (const Guard& guard : body.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  for (const auto& [name, range] : body.symbols())
+    if (used.contains(name)) RLX_TRY(to.declare_symbol(name, range));
+  return {};
+}
+
 Status BodyCopy::copy_into(const Graph& body, std::span<const Value> inputs, Graph& to, std::vector<Value>& outputs) {
-  for (const auto& [name, range] : body.symbols()) RLX_TRY(to.declare_symbol(name, range));
+  RLX_TRY(declare_used(body, to));
   for (const Guard& guard : body.guards()) RLX_TRY(to.add_guard(guard));
   ConeCopy cone(body, to);
   std::unordered_map<uint32_t, Value> given;

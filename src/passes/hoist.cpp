@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/body.h"
 #include "ir/facts.h"
 #include "ops/expr.h"
 #include "passes/body_copy.h"
@@ -33,15 +34,13 @@ bool is_total(const Graph& graph, const Node& node) {
 // The values of a body that move out: computed, the same at every trip, read by what stays.
 class Invariants {
  public:
-  Invariants(const Graph& around, const Graph& body, size_t first_invariant)
+  Invariants(const Graph& around, const Attrs& attrs, const Graph& body, size_t first_invariant)
       : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_) {
     if (!body.guards().empty()) return;  // they would be checked where the body is not entered
     for (size_t i = first_invariant; i < body.inputs().size(); i++) fixed_[body.inputs()[i]] = true;
-    std::set<std::string> own;
-    for (DecidedSize& size : decided_sizes(body)) own.insert(std::move(size.symbol));
     std::set<std::string_view> known;
-    for (const auto& [name, range] : around.symbols())
-      if (!own.contains(name)) known.insert(name);
+    for (const auto& [name, range] : around.symbols()) known.insert(name);
+    for (const std::string& own : own_symbols(attrs, body)) known.erase(own);
     for (uint32_t i = 0; i < body.nodes().size(); i++) {
       const Node& node = body.node(i);
       bool is_fixed = facts_.phase(i) != Phase::kResident && !node.in.empty();
@@ -95,7 +94,7 @@ class Hoisting {
  private:
   Status move_out(std::string_view attr, size_t first_invariant) {
     std::shared_ptr<const Graph> body = attrs_.graph(attr);
-    Invariants invariants(rebuild_.graph(), *body, first_invariant);
+    Invariants invariants(rebuild_.graph(), attrs_, *body, first_invariant);
     if (invariants.values().empty()) return {};
     ConeCopy cone(*body, rebuild_.graph());
     for (size_t i = first_invariant; i < body->inputs().size(); i++) cone.set(body->inputs()[i], in_[i]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ir/body.h"
 #include "plan/packing.h"
 
 namespace rlx {
@@ -28,9 +29,9 @@ struct BodySizes {
   UpperSizes upper;
 };
 
-BodySizes sizes_of(const Graph& body, const Plan& around, const UpperSizes& upper) {
+BodySizes sizes_of(const Attrs& attrs, const Graph& body, const Plan& around, const UpperSizes& upper) {
   std::unordered_set<std::string> own;
-  for (DecidedSize& size : decided_sizes(body)) own.insert(std::move(size.symbol));
+  for (std::string& symbol : own_symbols(attrs, body)) own.insert(std::move(symbol));
   BodySizes sizes{{}, upper};
   for (const auto& [name, range] : body.symbols()) {
     uint32_t symbol = own.contains(name) ? Plan::kNoSymbol : around.symbol(name);
@@ -57,9 +58,9 @@ std::vector<CarriedSize> carried_sizes(const Plan& body, const std::vector<uint3
   return carried;
 }
 
-Result<PlanBody> plan_body(const LoweredBody& body, const Plan& around, const UpperSizes& upper) {
+Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Plan& around, const UpperSizes& upper) {
   PlanBody planned;
-  BodySizes sizes = sizes_of(body.lowered->graph, around, upper);
+  BodySizes sizes = sizes_of(attrs, body.lowered->graph, around, upper);
   planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper));
   planned.symbols = std::move(sizes.symbols);
   planned.carried = carried_sizes(*planned.plan, planned.symbols);
@@ -105,7 +106,7 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   control.step = static_cast<uint32_t>(plan.steps.size());
   int64_t bytes = 0;
   for (const LoweredBody& body : lowered.bodies.at(step.node)) {
-    control.bodies.push_back(RLX_TRY(plan_body(body, plan, upper)));
+    control.bodies.push_back(RLX_TRY(plan_body(node.attrs, body, plan, upper)));
     bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes, lowered.alignment));
   }
   control.flag_offset = bytes;

@@ -30,9 +30,10 @@ class Parser {
     if (depth_ > kMaxDepth) return in_.error("graphs are nested too deeply");
     in_.skip_blanks();
     if (in_.peek() == '"') graph_ = Graph(RLX_TRY(in_.quoted()), &table_);
-    if (parent_)
-      for (const auto& [symbol, range] : parent_->symbols()) RLX_TRY(graph_.declare_symbol(symbol, range));
     if (in_.take('(')) RLX_TRY(parse_symbols());
+    if (parent_)
+      for (const auto& [symbol, range] : parent_->symbols())
+        if (!graph_.has_symbol(symbol)) RLX_TRY(graph_.declare_symbol(symbol, range));
     if (!in_.take('{')) return in_.error("expected '{'");
     for (in_.skip_lines(); !in_.take('}'); in_.skip_lines()) {
       if (in_.at_end()) return in_.error("expected '}' at the end of the graph");
@@ -57,6 +58,7 @@ class Parser {
     return number->literal();
   }
 
+  // What a body says of a size holds in it, whatever the graph around it says of one with this name.
   Status parse_symbols() {
     while (!in_.take(')')) {
       in_.skip_lines();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph to text. What is printed is canonical: equal graphs with equal names print equally.
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
+#include "ir/body.h"
 #include "ir/normal.h"
 #include "ir/text.h"
 #include "ir/text/value.h"
@@ -13,8 +15,9 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Graph& graph, const Printer* around, std::string indent)
-      : graph_(graph), around_(around), indent_(std::move(indent)), uses_(use_counts(graph)) {
+  // `carried`: sizes that are a body's own, whatever is called the same around it.
+  Printer(const Graph& graph, const Printer* around, std::string indent, std::span<const std::string> carried = {})
+      : graph_(graph), around_(around), carried_(carried), indent_(std::move(indent)), uses_(use_counts(graph)) {
     if (around) declare_symbols(around->scope_);
     declare_symbols(graph);
     for (uint32_t node = 0; node < graph.nodes().size(); node++) assign_labels(node);
@@ -58,14 +61,16 @@ class Printer {
   // ---- statements ----
 
   void declare_symbols(const Graph& from) {
-    for (const auto& [symbol, range] : from.symbols()) (void)scope_.declare_symbol(symbol, range);
+    for (const auto& [symbol, range] : from.symbols())
+      (void)scope_.declare_symbol(symbol, graph_.has_symbol(symbol) ? graph_.symbol_range(symbol) : range);
   }
 
   // What the scope around does not say.
   void print_symbols() {
     std::string list;
     for (const auto& [symbol, range] : scope_.symbols()) {
-      if (around_ && around_->knows(symbol, range)) continue;
+      bool is_carried = std::find(carried_.begin(), carried_.end(), symbol) != carried_.end();
+      if (around_ && around_->knows(symbol, range) && !is_carried) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
       bool bounded = range.hi < Interval::kUnbounded;
       if (range.lo == 0 && !bounded) continue;
@@ -115,7 +120,7 @@ class Printer {
          telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
       text_ += " " + name + "=";
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value))
-        text_ += Printer(**body, this, indent_ + "  ").print();
+        text_ += Printer(**body, this, indent_ + "  ", carried_symbols(node.attrs)).print();
       else
         text_ += text::value_text(kind_of(node, name), value);
     }
@@ -145,7 +150,8 @@ class Printer {
 
   const Graph& graph_;
   const Printer* around_;  // null at the top
-  Graph scope_;            // symbols alone, as the parser knows them here: those around, then those of this graph
+  std::span<const std::string> carried_;
+  Graph scope_;  // symbols alone, as the parser knows them here: those around, then those of this graph
   std::string indent_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // if, while, scan: golden values, sizes that contents decide, sub-graphs in sub-graphs, and what inference refuses.
+#include "ir/text.h"
+#include "ir/verify.h"
 #include "op_test.h"
 
 namespace rlx::test {
@@ -288,6 +290,68 @@ TEST(control, a_carry_of_a_scan_may_change_its_size) {
   ASSERT_TRUE(got.ok()) << got.status().message();
   expect_equal((*got)[0], f64s({5}, {1, 2, 3, 4, 5}));
   expect_equal((*got)[1], f64s({3}, {3, 6, 10}));
+}
+
+// x grows by a row in each of three trips; nobody around knows of `rows`.
+static Graph growing_scan() {
+  auto body = sub_graph({{DType::kF64, {Dim::symbol("rows")}}, kScalar}, [](Builder&, auto& in) {
+    return std::vector{concat(std::array{in[0], reshape(in[1], {1})}, 0)};
+  });
+  Graph graph;
+  Value h = *graph.add_input("h", DType::kF64, {Dim(2)}), xs = *graph.add_input("xs", DType::kF64, {Dim(3)});
+  Value scan = *graph.add(Op::kScan, std::array{h, xs}, loop(1, 1, body));
+  EXPECT_EQ(graph.node(scan).attrs.strs("carried"), std::vector<std::string>{"rows"});
+  EXPECT_TRUE(graph.add_output("y", scan).ok());
+  return graph;
+}
+
+TEST(control, what_a_carry_brings_stays_the_own_size_of_the_body) {
+  Graph graph = growing_scan();
+  ASSERT_TRUE(graph.declare_symbol("rows", {0, 2}).ok());
+  Value later = *graph.add_input("later", DType::kF64, {Dim::symbol("rows")});
+  ASSERT_TRUE(graph.add_output("z", *graph.add(Op::kNeg, std::array{later})).ok());
+  EXPECT_TRUE(verify(graph).ok()) << verify(graph).message();
+  auto again = parse(print(graph));
+  ASSERT_TRUE(again.ok()) << again.status().message() << print(graph);
+  EXPECT_TRUE(equal(std::make_shared<const Graph>(graph), std::make_shared<const Graph>(*again))) << print(*again);
+  EXPECT_EQ(print(*again), print(graph));
+  for (const Graph* it : {&graph, &*again}) {
+    auto got = interpret(*it, std::array{f64s({2}, {1, 2}), f64s({3}, {3, 4, 5}), f64s({1}, {6})});
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    expect_equal((*got)[0], f64s({5}, {1, 2, 3, 4, 5}));
+    expect_equal((*got)[1], f64s({1}, {-6}));
+  }
+}
+
+TEST(control, a_size_that_is_known_may_be_named_as_that_of_a_carry) {
+  auto body = sub_graph({{DType::kF64, {Dim::symbol("n")}}}, [](Builder&, auto& in) {
+    return std::vector{concat(std::array{in[0], in[0]}, 0)};
+  });
+  auto cond = sub_graph({{DType::kF64, {Dim::symbol("n")}}},
+                        [](Builder&, auto& in) { return std::vector{less(reduce(in[0], "sum", {0}, false), 10)}; });
+  NamedAttrs attrs{{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}};
+  Graph graph;
+  Value x = *graph.add_input("x", DType::kF64, {Dim::symbol("n")});
+  attrs.emplace_back("carried", std::vector<std::string>{"n"});
+  Value loop = *graph.add(Op::kWhile, std::array{x}, attrs);
+  EXPECT_EQ(graph.type(loop).dims, std::vector{Dim::symbol("while.0")});
+  ASSERT_TRUE(graph.add_output("y", loop).ok());
+  EXPECT_TRUE(verify(graph).ok()) << verify(graph).message();
+  auto got = interpret(graph, std::array{f64s({1}, {3})});
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  expect_equal((*got)[0], f64s({4}, {3, 3, 3, 3}));
+  attrs.back().second = std::vector<std::string>{"m"};
+  expect_failure(Op::kWhile, {f64s({1}, {3})}, attrs, Code::kOption, "'carried' names 'm'");
+}
+
+// Another size follows from that of a carry: around the loop nothing can be said of it.
+TEST(control, an_input_may_not_hang_on_the_size_of_a_carry) {
+  Dim rows = Dim::symbol("rows");
+  auto body = sub_graph({{DType::kF64, {rows}}, {DType::kF64, {rows + 1}}},
+                        [](Builder&, auto& in) { return std::vector{in[0]}; });
+  NamedAttrs attrs = loop(1, 0, body);
+  attrs.emplace_back("length", int64_t{2});
+  expect_failure(Op::kScan, {f64s({1}, {1}), f64s({2}, {1, 2})}, attrs, Code::kShape, "a size that a carry brings");
 }
 
 static std::shared_ptr<const Graph> product_body() {

@@ -290,6 +290,20 @@ static std::vector<Expr> growing_loop(Builder& b, Expr x, Expr most, Interval ra
   return {loop.begin(), loop.end()};
 }
 
+// The graph around knows another size of that name, which comes later and is smaller.
+TEST(control_plan, a_carry_has_its_size_whatever_is_called_the_same_later) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2, 3}), most = input(b, "most", {});
+  output(b, "last", growing_loop(b, x, most, {0, 9}, false)[0]);
+  ASSERT_TRUE(graph.declare_symbol("rows", {0, 4}).ok());
+  Expr later = input(b, "later", {Dim::symbol("rows")});
+  output(b, "z", later * 2.0);
+  Pair pair(graph);
+  for (float rows_wanted : {5.f, 1.f, 9.f})
+    for (int64_t n : {1, 4}) pair.check({noise({2, 3}), number(rows_wanted), noise({n})});
+}
+
 // Nothing bounds the number of trips: carries, rows, and all that is made of them grow.
 TEST(control_plan, what_has_no_bound_grows_outside_the_arena) {
   Graph graph;
