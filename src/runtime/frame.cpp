@@ -71,6 +71,15 @@ void Frame::renew(uint32_t base, const Place& place) {
   if (base < kFirstSlotBase || base >= plan_.resident_base(0)) regions_version_ = bases_version_;
 }
 
+void Frame::set_failures(std::span<const Status> failures) {
+  if (failures.empty() && failures_.empty()) return;
+  failures_ = failures;
+  failure_ = nullptr;
+  regions_version_ = ++bases_version_;
+  for (size_t i = 0; i < failures.size() && !failure_; i++)
+    if (!failures[i].ok() && plan_.lowered->residents[i].scope == plan_.lowered.get()) failure_ = &failures[i];
+}
+
 Place Frame::address(const Access& access) const {
   return bases_[access.base] + (access.offset + sizes_.values()[access.shift] * element_bytes(access.dtype));
 }
@@ -152,6 +161,8 @@ Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body)
       bool is_new = around.changed_[there] > regions_seen_;
       if (is_new) renew(plan_.resident_base(i), around.bases_[there]);
     }
+    std::span<const Status> failures = around.failures_;
+    set_failures(failures.empty() ? failures : failures.subspan(body.first_resident, plan_.lowered->residents.size()));
     regions_seen_ = around.regions_version_;
   }
   if (sizes_seen_ == around.sizes_.version()) return {};

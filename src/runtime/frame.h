@@ -46,6 +46,8 @@ class Frame {
   void renew(uint32_t base, const Place& place);  // other bytes, also where they lie at the same place
   const Place& region(uint32_t base) const { return bases_[base]; }
   Place address(const Access& access) const;  // now
+  // By resident, why it is not there; outlives what reads it. A body that needs one does not run.
+  void set_failures(std::span<const Status> failures);
   Status run(const RunScope& scope);
 
   // ---- rooms ----
@@ -62,6 +64,7 @@ class Frame {
   Status enter(const Frame& around, const Step& step, const PlanBody& body);
   // The sizes that inputs carry. `dims`: of the inputs, in order; those that carry none are not asked.
   Status carry(const PlanBody& body, std::span<const Dims> dims);
+  Status check_residents() const { return failure_ ? *failure_ : Status(); }
   Status settle();  // evaluates what `enter` and `carry` have changed
   // Where the memory behind an output is smaller than the plan's: its bytes are checked before they are written; -1: it
   // is as large as need be.
@@ -89,8 +92,10 @@ class Frame {
   std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan, where it is no output's
   std::vector<Room*> rooms_;                      // by room of the plan
 
-  std::vector<int64_t> wanted_;  // sizes of a body's symbols that come from outside
-  std::vector<uint32_t> known_;  // by output: the step before which its dims are known
+  std::vector<int64_t> wanted_;       // sizes of a body's symbols that come from outside
+  std::vector<uint32_t> known_;       // by output: the step before which its dims are known
+  std::span<const Status> failures_;  // by resident, or empty
+  const Status* failure_ = nullptr;   // the first of its own residents
   uint64_t regions_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
   std::span<const int64_t> limits_;

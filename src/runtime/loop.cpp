@@ -61,6 +61,7 @@ Status Loop::begin() {
 
 Status Loop::prepare(size_t index) {
   Frame& body = *bodies_[index];
+  RLX_TRY(body.check_residents());
   for (size_t i = first_in_; i < in_.size(); i++) body.place(body.plan().input_base(i - first_in_), in_[i]);
   if (!control_.bodies[index].carried.empty())
     RLX_TRY(body.carry(control_.bodies[index], std::span(in_dims_).subspan(first_in_)));

@@ -187,12 +187,24 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
       }
   };
   env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
-  for (Status& result : results) RLX_TRY(std::move(result));
+  for (size_t i = 0; i < stale.size(); i++) RLX_TRY(note_failure(stale[i], std::move(results[i]), next));
   note_hole(next);
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next);
   change.next = std::make_shared<const ParamSet>(std::move(next));
   return change;
+}
+
+// An index out of range in a body is an error of the run that enters it (semantics.md B3).
+Status ParamStore::note_failure(size_t index, Status status, ParamSet& set) const {
+  if (!status.ok()) {
+    bool is_of_body = source_->lowered->residents[index].scope != source_->lowered.get();
+    if (!is_of_body || status.code() == Code::kNoMemory || status.code() == Code::kState) return status;
+    set.residents[index] = {};
+    set.failures.resize(set.residents.size());
+  }
+  if (!set.failures.empty()) set.failures[index] = std::move(status);
+  return {};
 }
 
 void ParamStore::note_hole(ParamSet& set) const {

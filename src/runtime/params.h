@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ParamStore: the current tensors of a compiled graph's params and what the prologue made of them, as one immutable set
 // that is replaced whole. Shared by every plan of it. Invariant: a set that is published is complete for its tensors:
-// every resident value whose params are all set has its bytes.
+// every resident value whose params are all set has its bytes, but for what an error keeps a body from that is not run.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@ struct ParamSet {
   std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
   std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
   std::vector<Tensor> residents;      // by index of Lowered::residents, their bytes; false where a param is missing
+  std::vector<Status> failures;       // by resident, of bodies: why there is none; empty where all is well
   const std::string* hole = nullptr;  // the first param that is unset and needed, or null
 };
 
@@ -60,6 +61,7 @@ class ParamStore {
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
   Result<Tensor> on_device(Tensor value) const;
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner) const;
+  Status note_failure(size_t index, Status status, ParamSet& set) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
                            Weights& owner) const;
   void note_hole(ParamSet& set) const;

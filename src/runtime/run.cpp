@@ -29,6 +29,7 @@ void Run::adopt(std::shared_ptr<const ParamSet> next) {
     bool is_new = !params || params->residents[i].storage() != storage;
     if (storage && is_new) frame_->renew(plan_->resident_base(i), storage->place());
   }
+  frame_->set_failures(next->failures);
   params = std::move(next);
 }
 

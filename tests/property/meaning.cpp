@@ -86,8 +86,11 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
-// A size that nothing gives: a run may pass by the body that names it, but no plan can be made.
+// A size that nothing gives, or that an input has and contents decide: a run may pass by what names it, or find the two
+// equal, but no plan can be made.
 std::optional<std::string> open_size(const RandomGraph& random, const SymbolSizes& bound) {
+  for (const DecidedSize& size : decided_sizes(random.graph))
+    if (size.in_run && bound.contains(size.symbol)) return size.symbol;
   std::set<std::string> given, named;
   for (const auto& [symbol, size] : bound) given.insert(symbol);
   visit_nodes(random.graph, [&](const Graph&, const Node& node) {
@@ -159,7 +162,7 @@ Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
 Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   Meaning meaning(random, run);
   SymbolSizes sizes = RLX_TRY(bind_sizes(random.graph, random.runs[run]));
-  if (auto symbol = open_size(random, sizes)) return Status(Code::kShape, "nothing gives the size " + *symbol);
+  if (auto symbol = open_size(random, sizes)) return Status(Code::kShape, "no one source gives the size " + *symbol);
   if (!meaning.add_exact_runs().ok()) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());
