@@ -27,7 +27,18 @@ std::vector<bool> needed_nodes(const Graph& graph, const std::vector<GraphOutput
   return needed;
 }
 
-Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs, const NodeEdit& edit, Leaves leaves) {
+Status keep_guards(const Graph& from, Graph& to) {
+  for (const Guard& guard : from.guards()) {
+    bool is_known = true;
+    for (const Dim* dim : {&guard.a, &guard.b})
+      visit_symbols(*dim, [&](const std::string& symbol) { is_known &= to.has_symbol(symbol); });
+    if (is_known) RLX_TRY(to.declare_guard(guard));
+  }
+  return {};
+}
+
+Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs, const NodeEdit& edit, Leaves leaves,
+                     Guards guards) {
   std::vector<bool> needed = needed_nodes(from, outputs, leaves);
   std::set<std::string, std::less<>> symbols;
   for (uint32_t i = 0; i < needed.size(); i++)
@@ -35,6 +46,7 @@ Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs,
   Graph to(from.name(), &from.table());
   for (const auto& [symbol, range] : from.symbols())
     if (symbols.contains(symbol)) RLX_TRY(to.declare_symbol(symbol, range));
+  if (guards == Guards::kKept) RLX_TRY(keep_guards(from, to));
   std::vector<Values> map(needed.size());
   for (uint32_t i = 0; i < needed.size(); i++) {
     if (!needed[i]) continue;
@@ -72,17 +84,17 @@ Result<Values> copy_node(const Graph& from, uint32_t index, const Values& in, Gr
   return values;
 }
 
-Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves) {
-  Graph to = RLX_TRY(copied(from, from.outputs(), edit, leaves));
-  return copied(to, to.outputs(), plain_copy(to), leaves);
+Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves, Guards guards) {
+  Graph to = RLX_TRY(copied(from, from.outputs(), edit, leaves, guards));
+  return copied(to, to.outputs(), plain_copy(to), leaves, guards);
 }
 
-Result<Graph> with_outputs(const Graph& from, const std::vector<GraphOutput>& outputs, Leaves leaves) {
-  return copied(from, outputs, plain_copy(from), leaves);
+Result<Graph> with_outputs(const Graph& from, const std::vector<GraphOutput>& outputs, Leaves leaves, Guards guards) {
+  return copied(from, outputs, plain_copy(from), leaves, guards);
 }
 
 Result<Graph> pruned(const Graph& from, Leaves leaves) {
-  return copied(from, from.outputs(), plain_copy(from), leaves);
+  return copied(from, from.outputs(), plain_copy(from), leaves, Guards::kAnew);
 }
 
 bool has_bodies(const Node& node) {

@@ -22,10 +22,16 @@ using NodeEdit = std::function<Result<Values>(Graph& to, uint32_t index, const V
 
 enum class Leaves { kAll, kNeeded };  // the inputs of a body are positional, so all of them stay
 
+// Guards are found anew by inference; where a graph keeps its meaning, those that it had hold too, whoever asked for
+// them.
+enum class Guards { kAnew, kKept };
+
 // Every node that the outputs need goes through `edit`; then what nobody needs any more goes.
-Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves = Leaves::kNeeded);
+Result<Graph> edited(const Graph& from, const NodeEdit& edit, Leaves leaves = Leaves::kNeeded,
+                     Guards guards = Guards::kAnew);
 // The graph with these outputs.
-Result<Graph> with_outputs(const Graph& from, const std::vector<GraphOutput>& outputs, Leaves leaves = Leaves::kNeeded);
+Result<Graph> with_outputs(const Graph& from, const std::vector<GraphOutput>& outputs, Leaves leaves = Leaves::kNeeded,
+                           Guards guards = Guards::kAnew);
 // What no output needs is left out.
 Result<Graph> pruned(const Graph& from, Leaves leaves = Leaves::kNeeded);
 

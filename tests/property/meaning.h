@@ -37,6 +37,7 @@ class Meaning {
   Meaning(const RandomGraph& random, size_t run) : random_(random), run_(run) {}
   Status add_exact_runs();
   Status add_noisy_runs();
+  void add_exceptions();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
   bool is_open(size_t output, int64_t i) const;
@@ -47,7 +48,8 @@ class Meaning {
 
   const RandomGraph& random_;
   size_t run_;
-  std::vector<Results> runs_;  // of the oracle, typed, noisy ones when they are needed
+  std::vector<Results> runs_;        // of the oracle, typed, noisy ones when they are needed
+  std::vector<Results> exceptions_;  // what else close rules may make of it: each element is one of these, or near it
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
   bool has_nan_guard_ = false;
