@@ -132,11 +132,8 @@ Phase Facts::phase_of(const Node& node) const {
 
 // ---- the table ----
 
-Facts::Facts(const Graph& graph, Asked asked) : graph_(graph) {
-  if (asked == Asked::kAll)
-    extend();
-  else
-    known_.resize(graph.nodes().size());
+Facts::Facts(const Graph& graph, Asked asked) : graph_(graph), asked_(asked) {
+  if (asked == Asked::kAll) extend();
 }
 
 void Facts::extend() {
@@ -182,30 +179,30 @@ const ValueFacts& Facts::of(Value value) {
   static const ValueFacts kNothing;
   if (!present(value) || value.output != 0) return kNothing;
   std::vector<uint32_t> waiting;
-  if (!known_[value.node]) waiting.push_back(value.node);
+  if (!known(value.node)) waiting.push_back(value.node);
   while (!waiting.empty()) {
     uint32_t node = waiting.back();
     size_t count = waiting.size();
-    if (!known_[node] && graph_.info(graph_.node(node)).facts)
+    if (!known(node) && graph_.info(graph_.node(node)).facts)
       for (Value in : graph_.node(node).in)
-        if (present(in) && !known_[in.node]) waiting.push_back(in.node);
+        if (present(in) && !known(in.node)) waiting.push_back(in.node);
     if (waiting.size() > count) continue;
-    if (!known_[node]) find(node);
+    if (!known(node)) find(node);
     waiting.pop_back();
   }
-  return *known_[value.node];
+  return *known(value.node);
 }
 
 void Facts::find(uint32_t index) {
   const Node& node = graph_.node(index);
-  known_[index] = std::make_unique<ValueFacts>();
+  known(index) = std::make_unique<ValueFacts>();
   FactFn facts = graph_.info(node).facts;
   if (!facts) return;
   static const ValueFacts kNothing;
   std::vector<const ValueFacts*> in;
   for (Value value : node.in)
-    in.push_back(!present(value) ? nullptr : value.output == 0 ? known_[value.node].get() : &kNothing);
-  FactArgs args{graph_, node, in, *known_[index]};
+    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node).get() : &kNothing);
+  FactArgs args{graph_, node, in, *known(index)};
   facts(args);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -81,13 +82,16 @@ class Facts {
  private:
   Phase phase_of(const Node& node) const;
   const ValueFacts& of(Value value);
+  std::unique_ptr<ValueFacts>& known(uint32_t node) { return asked_ == Asked::kAll ? known_[node] : asked_for_[node]; }
   void find(uint32_t index);
 
   const Graph& graph_;
+  const Asked asked_;
   std::vector<Phase> phases_;                       // by node
   std::vector<bool> reads_params_;                  // by node
   std::vector<std::unique_ptr<ValueFacts>> known_;  // by node, of output 0; null: not asked for yet
-  std::unordered_set<std::string> decided_;         // sizes that contents decide in the run
+  std::unordered_map<uint32_t, std::unique_ptr<ValueFacts>> asked_for_;  // instead, where a few values are asked for
+  std::unordered_set<std::string> decided_;                              // sizes that contents decide in the run
 };
 
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.

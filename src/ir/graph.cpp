@@ -36,6 +36,16 @@ bool Graph::has_symbol(std::string_view name) const {
   return find_symbol(name) != nullptr;
 }
 
+bool Graph::is_found_in_run(std::string_view name) const {
+  return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
+}
+
+void Graph::count_decided(const Node& node, int by) {
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+    if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
+  });
+}
+
 Interval Graph::symbol_range(std::string_view name) const {
   const auto* found = find_symbol(name);
   return found ? found->second : Interval();
@@ -267,8 +277,7 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
     std::string subject = std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'");
     return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", node.name);
   }
-  nodes_.push_back(std::move(node));
-  return Value{static_cast<uint32_t>(nodes_.size() - 1), 0};
+  return append(std::move(node));
 }
 
 Result<Value> Graph::add(Op op, std::span<const Value> in, const NamedAttrs& attrs, std::string name) {
@@ -403,6 +412,7 @@ std::vector<DecidedSize> decided_sizes(const Graph& graph) {
 // ---- rewriting ----
 
 Value Graph::append(Node node) {
+  count_decided(node, 1);
   nodes_.push_back(std::move(node));
   return {static_cast<uint32_t>(nodes_.size() - 1), 0};
 }
@@ -439,7 +449,10 @@ void Graph::roll_back(const Mark& mark) {
     guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
     guards_.pop_back();
   }
-  while (nodes_.size() > mark.nodes) nodes_.pop_back();
+  while (nodes_.size() > mark.nodes) {
+    count_decided(nodes_.back(), -1);
+    nodes_.pop_back();
+  }
 }
 
 Graph Graph::reordered(std::span<const uint32_t> order) && {
@@ -452,6 +465,8 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
       if (present(value)) value.node = map[value.node];
   }
   nodes_ = std::move(nodes);
+  found_in_run_.clear();
+  for (const Node& node : nodes_) count_decided(node, 1);
   for (auto* list : {&inputs_, &params_})
     for (uint32_t& node : *list) node = map[node];
   for (auto& [name, node] : leaf_index_) node = map[node];

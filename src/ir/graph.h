@@ -89,8 +89,9 @@ class Graph {
   const std::vector<std::pair<std::string, Interval>>& symbols() const { return symbols_; }
   Interval symbol_range(std::string_view name) const;  // [0, unbounded] for one that nobody declared
   bool has_symbol(std::string_view name) const;
-  Interval range(const Dim& dim) const;           // an open symbol is at most kLargestSymbol
-  Interval declared_range(const Dim& dim) const;  // an open end stays open
+  bool is_found_in_run(std::string_view name) const;  // a node decides the size by its contents (semantics.md S6)
+  Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
+  Interval declared_range(const Dim& dim) const;      // an open end stays open
   Status add_guard(Guard guard);      // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
   Status declare_guard(Guard guard);  // the same, but kept where others prove it
   const std::vector<Guard>& guards() const { return guards_; }
@@ -132,6 +133,7 @@ class Graph {
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
   void set_attr(uint32_t node, std::string_view name, AttrValue value);            // under which the types stay
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
+  void note_decided(const Node& node) { count_decided(node, 1); }  // of another graph, which this one knows sizes of
   // What roll_back undoes: nodes (no leaves), guards and symbols that came, ranges that narrowed.
   struct Mark {
     size_t nodes, symbols, guards, narrowed;
@@ -145,6 +147,7 @@ class Graph {
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
   Status check_guard(const Guard& guard) const;
+  void count_decided(const Node& node, int by);
 
   std::string name_;
   const OpTable* table_;
@@ -156,6 +159,7 @@ class Graph {
   ByName<uint32_t> output_index_;
   std::vector<std::pair<std::string, Interval>> symbols_;
   ByName<uint32_t> symbol_index_;
+  ByName<int> found_in_run_;                             // how many nodes decide a size in the run, where any does
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its range before: for roll_back
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by what the difference b - a hashes to

@@ -25,6 +25,7 @@ class Verifier {
       if (status.ok()) status = check_order(node);
       if (status.ok()) status = check_attrs(node);
       if (status.ok()) status = check_types(node);
+      if (status.ok()) scope_.note_decided(graph_.node(node));
       if (!status.ok()) return at_node(node, status);
     }
     RLX_TRY(check_guards());

@@ -170,10 +170,7 @@ class JoinedSizes {
         otherwise_(otherwise),
         when_(std::move(when)),
         own_then_(own_symbols(then)),
-        own_otherwise_(own_symbols(otherwise)) {
-    for (DecidedSize& size : decided_sizes(args.graph))
-      if (size.in_run) found_in_run_.push_back(std::move(size.symbol));
-  }
+        own_otherwise_(own_symbols(otherwise)) {}
 
   Result<Dim> join(const Dim& a, const Dim& b) {
     bool is_own = mentions(a, own_then_) || mentions(b, own_otherwise_);
@@ -181,8 +178,7 @@ class JoinedSizes {
     for (const Pair& pair : pairs_)
       if (pair.a == a && pair.b == b) return pair.joined;
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
-    bool is_chosen = !is_own && when_ && !mentions(*when_, found_in_run_) && !mentions(a, found_in_run_) &&
-                     !mentions(b, found_in_run_);
+    bool is_chosen = !is_own && when_ && !hangs_on_run(*when_) && !hangs_on_run(a) && !hangs_on_run(b);
     Named& names = is_chosen ? chosen_ : in_run_;
     pairs_.push_back({a, b, RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}))});
     return pairs_.back().joined;
@@ -194,13 +190,19 @@ class JoinedSizes {
   }
 
  private:
+  bool hangs_on_run(const Dim& dim) const {
+    bool found = false;
+    visit_symbols(dim, [&](const std::string& symbol) { found |= args_.graph.is_found_in_run(symbol); });
+    return found;
+  }
+
   struct Pair {
     Dim a, b, joined;
   };
   InferArgs& args_;
   const Graph &then_, &otherwise_;
   std::optional<Dim> when_;
-  std::vector<std::string> own_then_, own_otherwise_, found_in_run_;
+  std::vector<std::string> own_then_, own_otherwise_;
   std::vector<Pair> pairs_;
   Named in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };

@@ -49,22 +49,24 @@ Status eval_iota(EvalArgs& args) {
 
 static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
 
-// The dot keeps it apart from what users call their sizes.
+// The dot keeps it apart from what users call their sizes. Names go by number, so that the next one is found by halves.
 std::string fresh_symbol(const Graph& graph, std::string_view op) {
-  size_t number = 0;
-  std::string name;
-  do name = std::string(op) + "." + std::to_string(number++);
-  while (graph.has_symbol(name));
-  return name;
+  auto name = [&](size_t number) { return std::string(op) + "." + std::to_string(number); };
+  if (!graph.has_symbol(name(0))) return name(0);
+  size_t taken = 0, free = 1;
+  for (; graph.has_symbol(name(free)); free *= 2) taken = free;
+  while (free - taken > 1)
+    (graph.has_symbol(name(std::midpoint(taken, free))) ? taken : free) = std::midpoint(taken, free);
+  return name(free);
 }
 
 Status infer_dynamic_iota(InferArgs& args) {
   if (args.rank() != 0) return args.fail(Code::kShape, "count must be a scalar").with("input", "count");
-  Interval range{0, kMostPositions};
+  Interval range;
   if (args.attrs.has("max")) {
     Interval max = args.graph.range(args.attrs.dim("max"));
     if (max.hi < 0) return args.fail(Code::kOption, "'max' is negative: " + args.attrs.dim("max").text());
-    range.hi = std::min(range.hi, max.hi);
+    range.hi = std::min(kMostPositions, max.hi);
   }
   // The name stays with the node, so that the same node in another graph means the same size.
   if (!args.attrs.has("symbol")) args.attrs = args.attrs.with("symbol", fresh_symbol(args.graph, args.info.name));

@@ -2,6 +2,9 @@
 // What compiling a graph costs grows as the graph does. Work is counted, not time: visits of nodes and attempts of
 // rules a node must not grow with the number of nodes.
 #include "compile/compile.h"
+
+#include <ctime>
+
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -132,6 +135,44 @@ TEST(growth, rules_that_cannot_fire_are_not_tried) {
     ASSERT_TRUE(rewrite(std::move(graph), rules, options).ok());
     EXPECT_EQ(report.visits > 0, op != Op::kSin);
   }
+}
+
+// ---- branches ----
+
+static std::shared_ptr<const Graph> branch_of(const std::vector<Dim>& dims, Op op, int64_t rows) {
+  auto graph = std::make_shared<Graph>();
+  Builder b(*graph);
+  Expr y = unary(op, input(b, "x", dims));
+  output(b, "y", rows ? slice(y, 0, 0, rows) : y);
+  return graph;
+}
+
+// One after another: by data, or by a size, in which case the branches may give other sizes.
+static double seconds_of_branches(int n, bool by_size, int64_t rows) {
+  Graph graph;
+  Builder b(graph);
+  std::vector<Dim> dims{by_size ? Dim::symbol("s") : Dim(8)};
+  NamedAttrs attrs{{"then", branch_of(dims, Op::kSin, rows)}, {"else", branch_of(dims, Op::kCos, 0)}};
+  Expr x = input(b, "x", dims), y = x;
+  Expr is_small =
+      by_size ? less(b.size(x.dim(0), DType::kI64), b.scalar(DType::kI64, 5)) : less(reduce(x, "sum", {0}, false), 1);
+  std::clock_t begin = std::clock();
+  for (int i = 0; i < n; i++) {
+    Expr made = b.ops(Op::kIf, std::array{is_small, rows ? x : y}, attrs)[0];
+    y = rows ? y : made;
+  }
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, a_branch_costs_the_same_in_a_large_graph) {
+  for (bool by_size : {false, true})
+    for (int64_t rows : {0, 3}) {
+      double few = seconds_of_branches(2000, by_size, rows), many = seconds_of_branches(20000, by_size, rows);
+      std::printf("%s, %s: %.1f us each of 2,000, %.1f of 20,000\n", by_size ? "by a size" : "by data",
+                  rows ? "other sizes" : "same sizes", few / 2000 * 1e6, many / 20000 * 1e6);
+      EXPECT_LT(many, 10 * 3 * few);
+    }
 }
 
 }  // namespace rlx

@@ -190,6 +190,29 @@ TEST(control, sizes_choose_a_branch_before_the_run_and_the_size_of_its_result) {
   expect_equal((*many)[0], f64s({1}, {1}));
 }
 
+// The size that chooses is one that the run finds, so what the branches come to is too: the verifier knows it as well.
+TEST(control, sizes_from_data_choose_between_branches_of_different_shape) {
+  Graph graph;
+  Builder b(graph);
+  Expr count = b.wrap(*graph.add_input("count", DType::kF64, {})), x = b.wrap(*graph.add_input("x", DType::kF64, {5}));
+  Expr found = b.size(counted(b, count).dim(0), DType::kI64);
+  auto attrs = branches(
+      {x.type()},
+      [](Builder&, auto& in) {
+        return std::vector{concat(std::array{in[0], in[0]}, 0)};
+      },
+      [](Builder&, auto& in) { return std::vector{slice(in[0], 0, 0, 1)}; });
+  Expr y = b.op(Op::kIf, {less(found, 4), x}, attrs);
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_TRUE(graph.node(y.value()).attrs.has("when"));
+  EXPECT_EQ(graph.node(y.value()).attrs.strs("symbols"), std::vector<std::string>{"if.0"});
+  ASSERT_TRUE(graph.add_output("y", y.value()).ok());
+  EXPECT_TRUE(verify(graph).ok()) << verify(graph).message();
+  auto many = interpret(graph, std::array{f64s({}, {6}), f64s({5}, {1, 2, 3, 4, 5})});
+  ASSERT_TRUE(many.ok()) << many.status().message();
+  expect_equal((*many)[0], f64s({1}, {1}));
+}
+
 TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
   auto shapes = [](Dim n) {
     std::vector<ValueType> vector{{DType::kF64, {n}}};
@@ -209,6 +232,12 @@ TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
   b.op(Op::kIf, {is_short(b, open), open}, shapes(Dim::symbol("n")));
   EXPECT_NE(b.status().message().find("the sizes in 'min(1,max(0,-n + 4))' choose"), std::string::npos)
       << b.status().message();
+  Value pred = *graph.add_input("pred", DType::kBool, {}), x = graph.find_leaf("fixed").value();
+  auto chosen = graph.add(Op::kIf, std::array{pred, x}, shapes(5), "choice");
+  EXPECT_EQ(
+      chosen.status().message(),
+      "if 'choice': output 0 is f64[5] in 'then' and f64[5,1] in 'else': data chooses between them, so their ranks "
+      "must agree");
 }
 
 // ---- while ----

@@ -290,6 +290,22 @@ static std::vector<Expr> growing_loop(Builder& b, Expr x, Expr most, Interval ra
   return {loop.begin(), loop.end()};
 }
 
+// As many positions as data say, in memory that grows.
+TEST(control_plan, a_count_without_a_maximum_is_an_open_size) {
+  Graph graph;
+  Builder b(graph);
+  Expr count = b.wrap(*graph.add_input("count", DType::kI64, {}));
+  Expr at = cast(b.op(Op::kDynamicIota, {count}), DType::kF32), range = input(b, "x", {3}) + unsqueeze(at, 1);
+  output(b, "y", range * 2.0);
+  output(b, "sum", reduce(range, "sum", {0}, false));
+  Pair pair(graph);
+  for (int64_t n : {3, 0, 100000, 1}) {
+    Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
+    *tensor.as<int64_t>() = n;
+    pair.check({tensor, noise({3})}, 0.05f);
+  }
+}
+
 // The graph around knows another size of that name, which comes later and is smaller.
 TEST(control_plan, a_carry_has_its_size_whatever_is_called_the_same_later) {
   Graph graph;
