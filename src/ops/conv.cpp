@@ -96,8 +96,10 @@ static void convolve(const EvalArgs& args, const Window& window) {
         Odometer<0> tap(Dims(w_dims.subspan(2)), {});
         for (int64_t k = 0; k < taps; k++, tap.next()) {
           int64_t at = window.offset(place.index(), tap.index());
-          for (int64_t c = 0; c < channels && at >= 0; c++)
-            sum += term<Sum>(first[c * x_plane + at]) * term<Sum>(w.as<W>()[(filter * channels + c) * taps + k]);
+          for (int64_t c = 0; c < channels; c++) {  // a zero is a term as any other: an infinite weight makes it NaN
+            Sum read = at < 0 ? Sum(0) : term<Sum>(first[c * x_plane + at]);
+            sum += read * term<Sum>(w.as<W>()[(filter * channels + c) * taps + k]);
+          }
         }
         out.as<Out>()[(item * filters + filter) * places + p] = rounded<Out>(sum);
       }

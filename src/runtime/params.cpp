@@ -199,7 +199,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
 Status ParamStore::note_failure(size_t index, Status status, ParamSet& set) const {
   if (!status.ok()) {
     bool is_of_body = source_->lowered->residents[index].scope != source_->lowered.get();
-    if (!is_of_body || status.code() == Code::kNoMemory || status.code() == Code::kState) return status;
+    if (!is_of_body || status.code() != Code::kRange) return status;
     set.residents[index] = {};
     set.failures.resize(set.residents.size());
   }

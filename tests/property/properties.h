@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
+#include "backends/far/far.h"
 #include "generate.h"
 #include "rewrite/rules.h"
-#include "backends/far/far.h"
 #include "runtime/env.h"
 
 namespace rlx::test {
