@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "base/small_vector.h"
+#include "base/static_vector.h"
 #include "base/status.h"
 #include "base/storage.h"
 

@@ -15,7 +15,7 @@
 #include "base/dim.h"
 #include "base/dtype.h"
 #include "base/hash.h"
-#include "base/inline_vector.h"
+#include "base/inlined_vector.h"
 #include "base/stable_vector.h"
 #include "base/status.h"
 #include "ir/attr.h"
@@ -46,11 +46,11 @@ inline bool present(Value value) {
   return value.node < kAbsent.node;
 }
 
-using OutputTypes = InlineVector<ValueType, 1>;
+using OutputTypes = InlinedVector<ValueType, 1>;
 
 struct Node {
   Op op;
-  InlineVector<Value, 2> in;  // trailing absent inputs are dropped
+  InlinedVector<Value, 2> in;  // trailing absent inputs are dropped
   Attrs attrs;
   OutputTypes out;
   std::string name;  // for messages, prints and profiles; may be empty

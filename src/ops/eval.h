@@ -12,7 +12,7 @@
 
 #include "base/bounds.h"
 #include "base/dim.h"
-#include "base/small_vector.h"
+#include "base/static_vector.h"
 #include "base/tensor.h"
 #include "base/visit.h"
 #include "ir/graph.h"

@@ -228,7 +228,7 @@ Tensor convert(const Tensor& tensor, DType to) {
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params) {
-  SmallVector<DType, 64> declared_in, declared_out;
+  StaticVector<DType, 64> declared_in, declared_out;
   for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);

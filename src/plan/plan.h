@@ -75,8 +75,8 @@ struct Access {
   uint32_t base = 0;
   int64_t offset = 0;  // of the buffer in its base, in bytes: fixed
   SizeId shift = 0;    // of the view in the buffer, in elements
-  SmallVector<SizeId, kMaxRank> dims;
-  SmallVector<SizeId, kMaxRank> strides;
+  StaticVector<SizeId, kMaxRank> dims;
+  StaticVector<SizeId, kMaxRank> strides;
   bool dense = true;
   uint32_t buffer = UINT32_MAX;  // into Plan::buffers
 };
@@ -98,7 +98,7 @@ struct Step {
 struct PlanRoom {
   uint32_t base = 0;
   DType dtype = DType::kNone;
-  SmallVector<SizeId, kMaxRank> dims;
+  StaticVector<SizeId, kMaxRank> dims;
   uint32_t known = 0;  // known_at of its dims
 };
 
@@ -121,7 +121,7 @@ struct PlanSymbol {
 };
 
 struct PlanSlot {
-  SmallVector<SizeId, kMaxRank> dims;
+  StaticVector<SizeId, kMaxRank> dims;
   Dims upper;
   int64_t bytes = 0;     // at the upper sizes
   bool is_open = false;  // no upper size is known: it lies in a room

@@ -123,8 +123,8 @@ SizeId SizeTable::id(const Dim& dim) {
   return found->second;
 }
 
-SmallVector<SizeId, kMaxRank> SizeTable::ids(std::span<const Dim> dims) {
-  SmallVector<SizeId, kMaxRank> ids;
+StaticVector<SizeId, kMaxRank> SizeTable::ids(std::span<const Dim> dims) {
+  StaticVector<SizeId, kMaxRank> ids;
   for (const Dim& dim : dims) ids.push_back(id(dim));
   return ids;
 }

@@ -18,7 +18,7 @@ class SizeTable {
   Status set_symbols(const UpperSizes& upper);
 
   SizeId id(const Dim& dim);
-  SmallVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
+  StaticVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
   Interval range(const Dim& dim) const;  // up to the upper sizes
   Dims upper(std::span<const Dim> dims) const;
   bool is_open(std::span<const Dim> dims) const;  // one of them has no upper size

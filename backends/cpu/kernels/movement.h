@@ -5,7 +5,7 @@
 
 #include "backends/cpu/loop.h"
 #include "base/bounds.h"
-#include "base/small_vector.h"
+#include "base/static_vector.h"
 
 namespace rlx::cpu {
 

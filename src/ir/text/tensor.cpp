@@ -99,7 +99,7 @@ Result<Tensor> scan_tensor(Scanner& in) {
   in.skip_blanks();
   size_t start = in.at();
   ValueType type = RLX_TRY(scan_type(in));
-  SmallVector<int64_t, kMaxRank> dims;
+  StaticVector<int64_t, kMaxRank> dims;
   for (const Dim& dim : type.dims) {
     if (!dim.is_literal()) return in.error_at(start, "a tensor has sizes that are numbers, not " + dim.text());
     dims.push_back(dim.literal());

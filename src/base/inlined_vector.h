@@ -15,30 +15,30 @@
 namespace rlx {
 
 template <class T, size_t N>
-class InlineVector {
+class InlinedVector {
  public:
   using value_type = T;
 
-  InlineVector() {}  // NOLINT: the storage begins as no item
-  InlineVector(std::initializer_list<T> items) : InlineVector(items.begin(), items.end()) {}
-  InlineVector(const std::vector<T>& items) : InlineVector(items.begin(), items.end()) {}  // NOLINT: the same list
+  InlinedVector() {}  // NOLINT: the storage begins as no item
+  InlinedVector(std::initializer_list<T> items) : InlinedVector(items.begin(), items.end()) {}
+  InlinedVector(const std::vector<T>& items) : InlinedVector(items.begin(), items.end()) {}  // NOLINT: the same list
   template <std::forward_iterator Iterator>
-  InlineVector(Iterator first, Iterator last) : InlineVector() {
+  InlinedVector(Iterator first, Iterator last) : InlinedVector() {
     assign(first, last);
   }
-  InlineVector(const InlineVector& other) : InlineVector(other.begin(), other.end()) {}
-  InlineVector(InlineVector&& other) noexcept : InlineVector() { take(other); }
-  InlineVector& operator=(const InlineVector& other) {
+  InlinedVector(const InlinedVector& other) : InlinedVector(other.begin(), other.end()) {}
+  InlinedVector(InlinedVector&& other) noexcept : InlinedVector() { take(other); }
+  InlinedVector& operator=(const InlinedVector& other) {
     if (this != &other) assign(other.begin(), other.end());
     return *this;
   }
-  InlineVector& operator=(InlineVector&& other) noexcept {
+  InlinedVector& operator=(InlinedVector&& other) noexcept {
     if (this == &other) return *this;
     release();
     take(other);
     return *this;
   }
-  ~InlineVector() { release(); }
+  ~InlinedVector() { release(); }
 
   template <std::forward_iterator Iterator>
   void assign(Iterator first, Iterator last) {
@@ -78,7 +78,7 @@ class InlineVector {
   const T& operator[](size_t i) const { return data()[i]; }
   T& back() { return data()[size_ - 1]; }
   const T& back() const { return data()[size_ - 1]; }
-  bool operator==(const InlineVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+  bool operator==(const InlinedVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
   bool is_inline() const { return capacity_ == N; }
@@ -90,7 +90,7 @@ class InlineVector {
     capacity_ = N;
   }
   // Into the empty list; the other is empty from then on.
-  void take(InlineVector& other) noexcept {
+  void take(InlinedVector& other) noexcept {
     if (other.is_inline()) {
       std::uninitialized_move(other.begin(), other.end(), data());
       size_ = other.size_;

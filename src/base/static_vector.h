@@ -15,15 +15,15 @@ namespace rlx {
 inline constexpr size_t kMaxRank = 8;
 
 template <class T, size_t N>
-class SmallVector {
+class StaticVector {
  public:
-  SmallVector() = default;
-  explicit SmallVector(size_t size, T value = T()) : size_(size) {
+  StaticVector() = default;
+  explicit StaticVector(size_t size, T value = T()) : size_(size) {
     assert(size <= N);
     std::fill_n(items_, size, value);
   }
-  SmallVector(std::initializer_list<T> items) : SmallVector(std::span<const T>(items.begin(), items.size())) {}
-  explicit SmallVector(std::span<const T> items) : size_(items.size()) {
+  StaticVector(std::initializer_list<T> items) : StaticVector(std::span<const T>(items.begin(), items.size())) {}
+  explicit StaticVector(std::span<const T> items) : size_(items.size()) {
     assert(size_ <= N);
     std::copy(items.begin(), items.end(), items_);
   }
@@ -49,13 +49,13 @@ class SmallVector {
   T& back() { return items_[size_ - 1]; }
   const T& back() const { return items_[size_ - 1]; }
   operator std::span<const T>() const { return {items_, size_}; }
-  bool operator==(const SmallVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
+  bool operator==(const StaticVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
   size_t size_ = 0;
   T items_[N] = {};
 };
 
-using Dims = SmallVector<int64_t, kMaxRank>;  // sizes, strides or an index
+using Dims = StaticVector<int64_t, kMaxRank>;  // sizes, strides or an index
 
 }  // namespace rlx
