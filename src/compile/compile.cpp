@@ -9,7 +9,6 @@
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "passes/rebuild.h"
 #include "plan/control.h"
 #include "plan/views.h"
 

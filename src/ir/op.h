@@ -39,13 +39,11 @@ enum Trait : uint32_t {
   kVaries = 512,     // not known before a run, whatever its inputs are
   kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
   kTotal = 2048,     // has a result whatever its inputs hold: a run never fails in it
+  kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
 enum class Tol : uint8_t { kE0, kU1, kU4, kU16, kSUM, kACT, kNRM, kATT, kLIN, kQNT, kRNG };
-
-// How a composite is found again in a graph: not at all, by a pattern derived from its decomposition, by written rules.
-enum class Fuse : uint8_t { kNever, kDerived, kWritten };
 
 struct InferArgs;
 struct FactArgs;
@@ -86,7 +84,6 @@ struct OpInfo {
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
-  Fuse fuse = Fuse::kNever;
   ViewFn view = nullptr;   // of a primitive that is kView: how its result lies in the bytes of its input
   FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
   InferFn infer = nullptr;

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "passes/body_copy.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 
 namespace rlx {
 
@@ -32,22 +31,19 @@ static const Graph* known_branch(const Graph& graph, const Node& node) {
 Result<Graph> inline_branches(Graph graph, PassContext&) {
   auto is_known = [&](const Node& node) { return known_branch(graph, node) != nullptr; };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_known)) return graph;
-  Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (rebuild.is_done(i)) continue;
-    const Node& node = graph.node(i);
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    const Node& node = graph.node(index);
     const Graph* branch = known_branch(graph, node);
-    if (!branch) {
-      rebuild.copy(i);
-      continue;
-    }
-    std::vector<Value> in, out;
-    for (size_t k = 1; k < node.in.size(); k++) in.push_back(rebuild.mapped(node.in[k]));
-    RLX_TRY(BodyCopy::copy_into(*branch, in, rebuild.graph(), out));
-    rebuild.set(i, std::move(out));
-  }
-  return drop_dead(RLX_TRY(rebuild.finish()));
+    if (!branch) return std::vector<Value>();
+    GraphCopy inlined(*branch, copy.to());
+    RLX_TRY(inlined.declare_used());  // what a body declares and never uses is no size of the graph
+    for (size_t i = 0; i < branch->inputs().size(); i++)
+      inlined.set({branch->inputs()[i], 0}, copy.mapped(node.in[i + 1]));
+    RLX_TRY(inlined.copy_rest());
+    std::vector<Value> outputs;
+    for (const GraphOutput& output : branch->outputs()) outputs.push_back(inlined.mapped(output.value));
+    return outputs;
+  });
 }
 
 }  // namespace rlx

@@ -2,8 +2,8 @@
 // Evaluates what depends on constants alone by the typed `eval`: exact, so it is the same bits whoever computes it.
 // What depends on params waits for the prologue; a result much larger than its inputs (a broadcast) stays a node.
 #include "ops/interpret.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 
 namespace rlx {
 
@@ -42,26 +42,16 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
 Result<Graph> fold_constants(Graph graph, PassContext&) {
   auto is_ready = [&](const Node& node) { return worth_folding(graph, node); };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_ready)) return graph;
-  Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (rebuild.is_done(i)) continue;
-    Node node = graph.node(i);
-    for (Value& value : node.in) value = rebuild.mapped(value);
-    if (!worth_folding(rebuild.graph(), node)) {
-      rebuild.copy(i);
-      continue;
-    }
-    auto results = evaluate_node(rebuild.graph(), node);
-    if (!results.ok()) {  // an index out of range, say: that is for the run to report
-      rebuild.copy(i);
-      continue;
-    }
-    std::vector<Value> values;
-    for (Tensor& tensor : *results) values.push_back(RLX_TRY(rebuild.graph().add_constant(std::move(tensor))));
-    rebuild.set(i, std::move(values));
-  }
-  return drop_dead(RLX_TRY(rebuild.finish()));
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    Node node = graph.node(index);
+    for (Value& value : node.in) value = copy.mapped(value);
+    std::vector<Value> constants;
+    if (!worth_folding(copy.to(), node)) return constants;
+    auto results = evaluate_node(copy.to(), node);
+    if (!results.ok()) return constants;  // an index out of range, say: that is for the run to report
+    for (Tensor& tensor : *results) constants.push_back(RLX_TRY(copy.to().add_constant(std::move(tensor))));
+    return constants;
+  });
 }
 
 }  // namespace rlx

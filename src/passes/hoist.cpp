@@ -7,9 +7,8 @@
 #include "ir/body.h"
 #include "ir/facts.h"
 #include "ops/expr.h"
-#include "passes/body_copy.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 #include "plan/control.h"
 
 namespace rlx {
@@ -82,45 +81,52 @@ class Invariants {
 // One loop: its bodies lose what moves out, and gain an input for each value of it.
 class Hoisting {
  public:
-  Hoisting(const Node& node, Rebuild& rebuild) : node_(node), rebuild_(rebuild), attrs_(node.attrs) {
-    for (Value value : node.in) in_.push_back(rebuild.mapped(value));
-  }
+  Hoisting(const Node& node, GraphCopy& copy)
+      : node_(node), graph_(copy.to()), attrs_(node.attrs), in_(copy.mapped(node.in)) {}
 
   Result<Value> run(size_t first_invariant) {
     for (std::string_view attr : body_attrs(node_.op)) RLX_TRY(move_out(attr, first_invariant));
-    return rebuild_.graph().add(rebuild_.graph().info(node_), in_, attrs_, node_.name);
+    return graph_.add(graph_.info(node_), in_, attrs_, node_.name);
   }
 
  private:
   Status move_out(std::string_view attr, size_t first_invariant) {
     std::shared_ptr<const Graph> body = attrs_.graph(attr);
-    Invariants invariants(rebuild_.graph(), attrs_, *body, first_invariant);
-    if (invariants.values().empty()) return {};
-    ConeCopy cone(*body, rebuild_.graph());
-    for (size_t i = first_invariant; i < body->inputs().size(); i++) cone.set(body->inputs()[i], in_[i]);
+    Invariants invariants(graph_, attrs_, *body, first_invariant);
     const std::vector<Value>& moved = invariants.values();
-    size_t before = in_.size();
-    for (Value value : moved) in_.push_back(RLX_TRY(cone.copy(value)));
+    if (moved.empty()) return {};
+    GraphCopy outside(*body, graph_);
+    for (size_t i = first_invariant; i < body->inputs().size(); i++) outside.set({body->inputs()[i], 0}, in_[i]);
+    size_t first = in_.size();
+    for (Value value : moved) in_.push_back(RLX_TRY(outside.copy_cone(value)));
     for (std::string_view other : body_attrs(node_.op)) {
-      const Graph& given = *attrs_.graph(other);
-      BodyCopy copy(given);
-      for (size_t i = 0; i < given.inputs().size(); i++) RLX_TRY(copy.keep_input(i));
-      for (size_t i = 0; i < moved.size(); i++) {
-        const ValueType& type = rebuild_.graph().type(in_[before + i]);
-        size_t number = before + i;
-        while (given.find_leaf("hoisted." + std::to_string(number))) number += moved.size();
-        Value input = RLX_TRY(copy.graph().add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
-        if (other == attr) copy.set(moved[i], input);
-      }
-      RLX_TRY(copy.copy_rest());
-      Graph live = drop_dead(*copy.finish());
-      attrs_ = attrs_.with(other, std::make_shared<const Graph>(std::move(live)));
+      Graph wider = RLX_TRY(with_inputs(*attrs_.graph(other), first, other == attr ? moved : std::vector<Value>()));
+      attrs_ = attrs_.with(other, std::make_shared<const Graph>(std::move(wider)));
     }
     return {};
   }
 
+  // The body with an input for each operand from `first` on; they stand for the values that have moved, where these are
+  // the body's own.
+  Result<Graph> with_inputs(const Graph& body, size_t first, const std::vector<Value>& moved) {
+    Graph wider(body.name(), &body.table());
+    GraphCopy copy(body, wider);
+    RLX_TRY(copy.declare());
+    for (size_t i = 0; i < body.inputs().size(); i++) RLX_TRY(copy.add_input(i, body.leaf_name(body.inputs()[i])));
+    for (size_t i = first; i < in_.size(); i++) {
+      size_t number = i;
+      while (body.find_leaf("hoisted." + std::to_string(number))) number += in_.size() - first;
+      const ValueType& type = graph_.type(in_[i]);
+      Value input = RLX_TRY(wider.add_input("hoisted." + std::to_string(number), type.dtype, type.dims));
+      if (!moved.empty()) copy.set(moved[i - first], input);
+    }
+    RLX_TRY(copy.copy_rest());
+    RLX_TRY(copy.add_outputs());
+    return drop_dead(std::move(wider));
+  }
+
   const Node& node_;
-  Rebuild& rebuild_;
+  Graph& graph_;  // around the loop
   Attrs attrs_;
   std::vector<Value> in_;
 };
@@ -130,21 +136,12 @@ class Hoisting {
 Result<Graph> hoist_invariants(Graph graph, PassContext&) {
   auto is_loop = [](const Node& node) { return node.op == Op::kWhile || node.op == Op::kScan; };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_loop)) return graph;
-  Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (rebuild.is_done(i)) continue;
-    const Node& node = graph.node(i);
-    if (!is_loop(node)) {
-      rebuild.copy(i);
-      continue;
-    }
-    Value made = RLX_TRY(Hoisting(node, rebuild).run(first_invariant(node)));
-    std::vector<Value> out;
-    for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
-    rebuild.set(i, std::move(out));
-  }
-  return drop_dead(RLX_TRY(rebuild.finish()));
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    const Node& node = graph.node(index);
+    if (!is_loop(node)) return std::vector<Value>();
+    Value made = RLX_TRY(Hoisting(node, copy).run(first_invariant(node)));
+    return outputs_of(copy.to(), made.node);
+  });
 }
 
 }  // namespace rlx

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "ir/facts.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 #include "plan/control.h"
 
 namespace rlx {
@@ -19,17 +19,20 @@ bool is_changeable(DType dtype) {
 
 class Conversion {
  public:
-  Conversion(const Graph& given, DType dtype) : given_(given), dtype_(dtype), rebuild_(given) {}
+  Conversion(const Graph& given, DType dtype)
+      : given_(given), dtype_(dtype), made_(given.name(), &given.table()), copy_(given, made_) {}
 
   Result<Graph> run() {
-    RLX_TRY(rebuild_.status());
+    RLX_TRY(copy_.declare());
+    for (uint32_t node : given_.inputs()) copy_.copy(node);
+    for (uint32_t node : given_.params()) copy_.copy(node);
     for (uint32_t node = 0; node < given_.nodes().size(); node++) {
       if (!given_.info(given_.node(node)).is(kInterface)) RLX_TRY(convert(node));
       RLX_TRY(cast_outputs(node));
     }
     for (const GraphOutput& output : given_.outputs())
-      RLX_TRY(rebuild_.graph().add_output(output.name, RLX_TRY(as_given(output.value))));
-    return std::move(rebuild_.graph());
+      RLX_TRY(made_.add_output(output.name, RLX_TRY(as_given(output.value))));
+    return std::move(made_);
   }
 
  private:
@@ -41,53 +44,45 @@ class Conversion {
     if (!is_fixed && converted(index).ok()) return {};
     std::vector<Value> in;
     for (Value value : node.in) in.push_back(present(value) ? RLX_TRY(as_given(value)) : value);
-    Value first = rebuild_.graph().append_copy(given_, index, std::move(in));
-    return set(index, first.node);
+    Value made = made_.append_copy(given_, index, std::move(in));
+    copy_.set_outputs(index, outputs_of(made_, made.node));
+    return {};
   }
 
   Status converted(uint32_t index) {
     const Node& node = given_.node(index);
     const OpInfo& info = given_.info(node);
-    std::vector<Value> in;
-    for (Value value : node.in) in.push_back(rebuild_.mapped(value));
     Attrs attrs = node.attrs;
     for (size_t i = 0; i < info.attrs.size(); i++)
       if (const DType* dtype = std::get_if<DType>(&attrs.values()[i]); dtype && is_changeable(*dtype))
         attrs.set(i, dtype_);
-    return set(index, RLX_TRY(rebuild_.graph().add(info, in, attrs, node.name)).node);
-  }
-
-  Status set(uint32_t index, uint32_t made) {
-    std::vector<Value> values;
-    for (uint32_t i = 0; i < given_.node(index).out.size(); i++) values.push_back({made, i});
-    rebuild_.set(index, std::move(values));
+    Value made = RLX_TRY(made_.add(info, copy_.mapped(node.in), attrs, node.name));
+    copy_.set_outputs(index, outputs_of(made_, made.node));
     return {};
   }
 
   Status cast_outputs(uint32_t index) {
-    std::vector<Value> values;
-    for (uint32_t i = 0; i < given_.node(index).out.size(); i++) {
-      Value value = rebuild_.mapped({index, i});
-      bool is_other = is_changeable(rebuild_.graph().type(value).dtype);
-      values.push_back(is_other ? RLX_TRY(cast(value, dtype_)) : value);
+    for (Value output : outputs_of(given_, index)) {
+      Value value = copy_.mapped(output);
+      if (is_changeable(made_.type(value).dtype)) copy_.set(output, RLX_TRY(cast(value, dtype_)));
     }
-    rebuild_.set(index, std::move(values));
     return {};
   }
 
-  Result<Value> as_given(Value value) { return cast(rebuild_.mapped(value), given_.type(value).dtype); }
+  Result<Value> as_given(Value value) { return cast(copy_.mapped(value), given_.type(value).dtype); }
 
   // Each cast once.
   Result<Value> cast(Value value, DType dtype) {
-    if (rebuild_.graph().type(value).dtype == dtype) return value;
+    if (made_.type(value).dtype == dtype) return value;
     auto [known, is_new] = casts_.try_emplace({value.node, value.output, dtype});
-    if (is_new) known->second = RLX_TRY(rebuild_.graph().add(Op::kCast, std::array{value}, {{"to", dtype}}));
+    if (is_new) known->second = RLX_TRY(made_.add(Op::kCast, std::array{value}, {{"to", dtype}}));
     return known->second;
   }
 
   const Graph& given_;
   DType dtype_;
-  Rebuild rebuild_;
+  Graph made_;
+  GraphCopy copy_;
   std::map<std::tuple<uint32_t, uint32_t, DType>, Value> casts_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "passes/body_copy.h"
+#include "passes/graph_copy.h"
 
 namespace rlx {
 
@@ -29,7 +29,7 @@ class Indices {
 static Result<Piece> computed_piece(const Resident& resident, const Indices& params) {
   const Graph& scope = resident.scope->graph;
   Graph body("", &scope.table());
-  RLX_TRY(body.add_output("value", RLX_TRY(ConeCopy(scope, body).copy(resident.value))));
+  RLX_TRY(body.add_output("value", RLX_TRY(GraphCopy(scope, body).copy_cone(resident.value))));
   Piece piece{.is_leaf = scope.info(scope.node(resident.value)).is(kLeaf)};
   for (uint32_t node : body.params()) piece.params.push_back(params.at(body, node));
   piece.body = std::make_shared<const Graph>(std::move(body));

@@ -7,6 +7,7 @@
 
 #include "ir/facts.h"
 #include "ir/normal.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
 
 namespace rlx {
@@ -149,38 +150,26 @@ class Grouping {
     return dims;
   }
 
-  // Without guards inference finds what it has found before.
-  Result<Value> add_member(Graph& body, const Node& node, const std::vector<Value>& in) const {
-    bool is_known = graph_.guards().empty() && !graph_.around();
-    if (is_known) return body.append({node.op, in, node.attrs, node.out, node.name});
-    return body.add(graph_.info(node), in, node.attrs, node.name);
-  }
-
+  // Scalar constants come in with the members that read them. Without guards inference finds what it has found before.
   Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
-    Graph body("", &graph_.table());
-    RLX_TRY(declare_symbols(region, body));
-    std::vector<std::pair<Value, Value>> map;  // few
-    auto mapped = [&](Value value) {
-      auto found = std::find_if(map.begin(), map.end(), [&](const auto& pair) { return pair.first == value; });
-      return found == map.end() ? kInvalid : found->second;
-    };
+    auto body = std::make_shared<Graph>("", &graph_.table());
+    GraphCopy copy(graph_, *body);
+    RLX_TRY(declare_symbols(region, *body));
     for (size_t i = 0; i < region.inputs.size(); i++) {
       Value value = region.inputs[i];
-      map.emplace_back(
-          value, RLX_TRY(body.add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));
+      copy.set(value,
+               RLX_TRY(body->add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));
     }
+    bool types_are_known = graph_.guards().empty() && !graph_.around();
     for (auto member = region.members.rbegin(); member != region.members.rend(); ++member) {
-      const Node& node = graph_.node(*member);
-      std::vector<Value> in;
-      for (Value value : node.in) {
-        if (present(value) && mapped(value) == kInvalid)
-          map.emplace_back(value, RLX_TRY(body.add_constant(*graph_.constant(value))));
-        in.push_back(present(value) ? mapped(value) : value);
-      }
-      map.emplace_back(Value{*member, 0}, RLX_TRY(add_member(body, node, in)));
+      for (Value value : graph_.node(*member).in) RLX_TRY(copy.copy_cone(value));
+      if (types_are_known)
+        copy.copy(*member);
+      else
+        RLX_TRY(copy.infer_again(*member));
     }
-    RLX_TRY(body.add_output("y", mapped({region.root(), 0})));
-    return std::make_shared<const Graph>(std::move(body));
+    RLX_TRY(body->add_output("y", copy.mapped({region.root(), 0})));
+    return std::shared_ptr<const Graph>(std::move(body));
   }
 
   // The order in which regions stand where their roots did, without their members, and behind the leaves.

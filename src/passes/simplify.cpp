@@ -8,32 +8,31 @@
 
 namespace rlx {
 
-// (x + c1) + c2 -> x + (c1 + c2); (x * c1) * c2 -> x * (c1 * c2)
-static Expr joined_scalars(const Match& m) {
-  const Node& outer = m.node(m.anchor());
-  if (!is_float(m.anchor().dtype())) return Expr();
-  for (size_t i = 0; i < 2; i++) {
-    auto c2 = m.splat(m.builder().wrap(outer.in[i]));
-    const Node& inner = m.graph().node(outer.in[1 - i]);
-    if (!c2 || inner.op != outer.op || !m.is_inner(m.in(1 - i))) continue;
-    for (size_t k = 0; k < 2; k++) {
-      auto c1 = m.splat(m.builder().wrap(inner.in[k]));
-      Expr x = m.builder().wrap(inner.in[1 - k]);
-      if (!c1 || !(x.dims() == m.anchor().dims())) continue;
-      double joined = outer.op == Op::kAdd ? *c1 + *c2 : *c1 * *c2;
-      // Nothing overflows or cancels on the way that did not before; and where x + c1 cancels, c2 must not have been
-      // rounded away: the sum of the two is exact.
-      bool is_exact = rounded_to(x.dtype(), joined) == joined && joined - *c1 == *c2;
-      bool is_safe = outer.op == Op::kAdd ? *c1 * *c2 >= 0 && is_exact : is_moderate(*c1) && is_moderate(*c2);
-      if (!is_safe || !std::isfinite(rounded_to(x.dtype(), joined))) return Expr();
-      return binary(outer.op, x, x.builder().scalar(x.dtype(), joined));
-    }
-  }
-  return Expr();
+using namespace patterns;
+
+// Where x + c1 cancels c2 must not have been rounded away: their sum is exact. Nothing overflows or cancels on the way
+// that did not before.
+static bool may_be_added(DType dtype, double c1, double c2) {
+  double sum = c1 + c2;
+  return c1 * c2 >= 0 && std::isfinite(sum) && rounded_to(dtype, sum) == sum && sum - c1 == c2;
 }
 
 void add_scalar_chain_rules(RuleSet& rules) {
-  rules.add(close, "joined_scalars", std::vector{Op::kAdd, Op::kMul}, joined_scalars, 3, {Op::kConstant});
+  Pattern c1 = scalar(), c2 = scalar();
+  Pattern x = any().where("a float of the result's shape",
+                          [](const Match& m, Expr x) { return is_float(x.dtype()) && m.has_shape(x); });
+  // (x + c1) + c2 -> x + (c1 + c2)
+  rules.add(close, "joined_scalars", (x + c1) + c2, [=](const Match& m) {
+    bool may_join = may_be_added(m[x].dtype(), m.number(c1), m.number(c2));
+    return may_join ? m[x] + (m.number(c1) + m.number(c2)) : Expr();
+  });
+  // (x * c1) * c2 -> x * (c1 * c2)
+  rules.add(close, "joined_scalars", (x * c1) * c2, [=](const Match& m) {
+    double product = m.number(c1) * m.number(c2);
+    bool may_join =
+        is_moderate(m.number(c1)) && is_moderate(m.number(c2)) && std::isfinite(rounded_to(m[x].dtype(), product));
+    return may_join ? m[x] * product : Expr();
+  });
 }
 
 Result<Graph> simplify(Graph graph, PassContext& context) {

@@ -5,9 +5,8 @@
 #include <unordered_set>
 
 #include "ir/facts.h"
-#include "passes/body_copy.h"
+#include "passes/graph_copy.h"
 #include "passes/pass.h"
-#include "passes/rebuild.h"
 #include "plan/control.h"
 
 namespace rlx {
@@ -29,18 +28,20 @@ class Sinking {
   Result<std::shared_ptr<const Graph>> body(const Node& node, std::string_view attr, const std::vector<bool>& sinks) {
     const Graph& given = *node.attrs.graph(attr);
     size_t skipped = node.op == Op::kIf ? 1 : 0;
-    BodyCopy copy(given);
+    auto made = std::make_shared<Graph>(given.name(), &given.table());
+    GraphCopy copy(given, *made), sunk(graph_, *made);
+    RLX_TRY(copy.declare());
     for (size_t i = 0; i < given.inputs().size(); i++)
-      if (!sinks[i + skipped]) RLX_TRY(copy.keep_input(i, free_name(given, given.leaf_name(given.inputs()[i]))));
-    ConeCopy cone(graph_, copy.graph());
+      if (!sinks[i + skipped]) RLX_TRY(copy.add_input(i, free_name(given, given.leaf_name(given.inputs()[i]))));
     auto uses = use_counts(given);
     for (size_t i = 0; i < given.inputs().size(); i++) {
       Value input{given.inputs()[i], 0};
       bool is_read = uses[input.node][0] > 0;
-      if (sinks[i + skipped] && is_read) copy.set(input, RLX_TRY(cone.copy(node.in[i + skipped])));
+      if (sinks[i + skipped] && is_read) copy.set(input, RLX_TRY(sunk.copy_cone(node.in[i + skipped])));
     }
     RLX_TRY(copy.copy_rest());
-    return copy.finish();
+    RLX_TRY(copy.add_outputs());
+    return std::shared_ptr<const Graph>(std::move(made));
   }
 
  private:
@@ -83,27 +84,19 @@ class Sinking {
 Result<Graph> sink_residents(Graph graph, PassContext&) {
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_control)) return graph;
   Sinking sinking(graph);
-  Rebuild rebuild(graph);
-  RLX_TRY(Status(rebuild.status()));
-  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (rebuild.is_done(i)) continue;
-    const Node& node = graph.node(i);
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
+    const Node& node = graph.node(index);
     std::vector<bool> sinks = is_control(node) ? sinking.chosen(node) : std::vector<bool>();
-    if (std::find(sinks.begin(), sinks.end(), true) == sinks.end()) {
-      rebuild.copy(i);
-      continue;
-    }
+    if (std::find(sinks.begin(), sinks.end(), true) == sinks.end()) return std::vector<Value>();
     Attrs attrs = node.attrs;
     for (std::string_view attr : body_attrs(node.op))
       attrs = attrs.with(attr, RLX_TRY(sinking.body(node, attr, sinks)));
-    std::vector<Value> in, out;
+    std::vector<Value> in;
     for (size_t k = 0; k < node.in.size(); k++)
-      if (!sinks[k]) in.push_back(rebuild.mapped(node.in[k]));
-    Value made = RLX_TRY(rebuild.graph().add(graph.info(node), in, std::move(attrs), node.name));
-    for (uint32_t k = 0; k < node.out.size(); k++) out.push_back({made.node, k});
-    rebuild.set(i, std::move(out));
-  }
-  return drop_dead(RLX_TRY(rebuild.finish()));
+      if (!sinks[k]) in.push_back(copy.mapped(node.in[k]));
+    Value made = RLX_TRY(copy.to().add(graph.info(node), in, std::move(attrs), node.name));
+    return outputs_of(copy.to(), made.node);
+  });
 }
 
 }  // namespace rlx

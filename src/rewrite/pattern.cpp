@@ -57,15 +57,15 @@ Pattern either(std::vector<Pattern> alternatives) {
 Pattern product(std::vector<Pattern> factors, double scalar) {
   return make({.kind = PatternNode::kProduct, .number = scalar, .in = std::move(factors)});
 }
-Pattern product_and_rest(std::vector<Pattern> factors, Pattern rest) {
-  return make({.kind = PatternNode::kProduct, .in = std::move(factors), .rest = std::move(rest)});
-}
 Pattern maybe_cast(Pattern x) {
   Pattern cast = op(Op::kCast, {x}).shared().where("a cast between a half and f32", [](const Match& m, Expr y) {
     DType from = m.input(y, 0).dtype(), to = y.dtype();
     return (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
   });
   return either({x, cast});
+}
+Pattern through_views(Pattern x, ViewTest passes) {
+  return make({.kind = PatternNode::kViews, .in = {std::move(x)}, .passed = passes});
 }
 Pattern mean(Pattern x) {
   return op(Op::kMean, {x}).with("keep_dims", int64_t{1});
@@ -88,6 +88,24 @@ Pattern operator/(Pattern a, Pattern b) {
 }
 
 }  // namespace patterns
+
+// ---- views ----
+
+static constexpr size_t kMostViews = 8;  // that are looked through: a chain in normal form is shorter
+
+bool any_view(const Match&, Expr) {
+  return true;
+}
+bool any_reshape(const Match& m, Expr view) {
+  return m.is(view, Op::kReshape);
+}
+bool any_broadcast(const Match& m, Expr view) {
+  return m.is(view, Op::kBroadcastTo);
+}
+bool keeps_rows(const Match& m, Expr view) {
+  Expr x = m.input(view, 0);
+  return m.is(view, Op::kReshape) && x.rank() && view.rank() && x.dim(-1) == view.dim(-1);
+}
 
 // ---- Match ----
 
@@ -142,10 +160,37 @@ bool Match::checks_indices() const {
   return workspace_->options().checks_indices;
 }
 
-bool Match::is_inner(Expr x) const {
-  if (!workspace_->is_used_only_by(x.value(), inner_)) return false;
-  inner_.push_back(x.value().node);
+bool Match::take(Expr x) const {
+  if (!workspace_->is_used_only_by(x.value(), taken_)) return false;
+  taken_.push_back(x.value().node);
   return true;
+}
+
+Expr Match::under_views(Expr x, ViewTest passes) const {
+  for (size_t count = 0; count < kMostViews; count++) {
+    const Node& it = node(x);
+    bool is_view = it.in.size() == 1 && present(it.in[0]) && graph().info(it).is(kView);
+    if (!is_view || !passes(*this, x)) break;
+    x = input(x, 0);
+  }
+  return x;
+}
+
+Expr Match::with_views(Expr x, Expr under, Expr base) const {
+  std::vector<Expr> views;
+  for (; x.value() != under.value(); x = input(x, 0)) views.push_back(x);
+  for (; !views.empty(); views.pop_back()) base = rebuilt(views.back(), {{0, base}})[0];
+  return base;
+}
+
+Outputs Match::rebuilt(Expr x, Changes inputs, Attrs attrs) const {
+  std::vector<Expr> in;
+  for (size_t i = 0; i < node(x).in.size(); i++) in.push_back(input(x, i));
+  for (const auto& [i, changed] : inputs) {
+    in.resize(std::max(in.size(), i + 1));
+    in[i] = changed;
+  }
+  return builder().add(graph().info(node(x)), in, std::move(attrs));
 }
 
 Expr Match::with_all_of(Expr old, const Outputs& made) const {
@@ -210,6 +255,7 @@ class Matcher {
       case PatternNode::kOp: return step_op(pattern, value, next);
       case PatternNode::kProduct: return step_product(pattern, value, next);
       case PatternNode::kEither: return step_either(pattern, value, next);
+      case PatternNode::kViews: return step_views(pattern, value, next);
     }
     return false;
   }
@@ -220,6 +266,17 @@ class Matcher {
       Goal goal{alternative.get(), value, next};
       if (solve(&goal)) return true;
     }
+    return false;
+  }
+
+  bool step_views(const PatternNode& pattern, Value value, const Goal* next) {
+    if (!bind(pattern, value)) return false;
+    Value under = match_.under_views(match_.builder().wrap(value), pattern.passed).value();
+    size_t mark = views_.size();
+    for (Value view = value; view != under; view = match_.graph().node(view).in[0]) views_.push_back(view);
+    Goal goal{pattern.in[0].get(), under, next};
+    if (solve(&goal)) return true;
+    views_.resize(mark);
     return false;
   }
 
@@ -285,11 +342,6 @@ class Matcher {
   bool finish_product(const ProductState& state, const Goal* next) {
     std::vector<Value> left;
     collect_rest(state, 0, left);
-    if (state.pattern->rest.get()) {
-      if (left.size() != 1) return false;
-      Goal goal{state.pattern->rest.get(), left[0], next};
-      return solve(&goal);
-    }
     double scalar = 1;
     for (Value factor : left) {
       auto number = match_.splat(match_.builder().wrap(factor));
@@ -355,19 +407,31 @@ class Matcher {
     return match_.workspace_->is_used_only_by(tree[at].value, products);
   }
 
-  // Whether all that lies between the root and the wildcards vanishes with the match, or may stay besides.
+  // Whether all that lies between the root and the wildcards vanishes with the match, or may stay besides. What is
+  // computed for a value that stays is needed as before.
   bool vanishes() {
-    std::vector<uint32_t> matched{match_.anchor().value().node};
-    for (const auto& [pattern, value] : match_.bound_)
-      if (is_inner(*pattern)) matched.push_back(value.node);
-    matched.insert(matched.end(), products_.begin(), products_.end());
+    std::vector<uint32_t> going{match_.anchor().value().node};
+    going.insert(going.end(), products_.begin(), products_.end());
+    std::vector<Value> staying = views_;
     for (const auto& [pattern, value] : match_.bound_) {
-      if (!is_inner(*pattern) || pattern->shared || value == match_.anchor().value()) continue;
-      if (match_.workspace_->is_used_only_by(value, matched) || match_.workspace_->may_be_repeated(value)) continue;
+      if (!is_inner(*pattern) || value == match_.anchor().value()) continue;
+      if (pattern->shared)
+        going.push_back(value.node);
+      else
+        staying.push_back(value);
+    }
+    auto goes = [&](Value value) {
+      if (!match_.workspace_->is_used_only_by(value, going)) return false;
+      going.push_back(value.node);
+      return true;
+    };
+    while (std::erase_if(staying, goes) > 0) {}
+    for (Value value : staying) {
+      if (match_.workspace_->may_be_repeated(value)) continue;
       match_.miss("%" + std::to_string(value.node) + " has another use");
       return false;
     }
-    match_.inner_ = std::move(matched);
+    match_.taken_ = std::move(going);
     return true;
   }
 
@@ -392,6 +456,7 @@ class Matcher {
 
   Match& match_;
   std::vector<uint32_t> products_;  // that matched products were flattened from
+  std::vector<Value> views_;        // that were looked through, from above
 };
 
 bool find_match(const Pattern& pattern, Match& match) {

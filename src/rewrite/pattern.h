@@ -19,6 +19,7 @@ namespace rlx {
 
 class Match;
 struct PatternNode;
+using ViewTest = bool(const Match&, Expr view);
 
 class Pattern {
  public:
@@ -47,19 +48,26 @@ struct PatternNode {
     kAny,      // a wildcard
     kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`
     kOp,       // a node of `op` on `in`; commutative ops in either order
-    kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left binds `rest`
+    kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
     kEither,   // the first of `in` that leads to a match
+    kViews,    // `in[0]` under a chain of views that are all `passed`
   } kind;
   Op op = Op::kNone;
   double number = 0;
   bool exact = false;
   bool shared = false;
   std::vector<Pattern> in;
-  Pattern rest;  // of a product: bound to what is left; absent: nothing may be left but `scalar`
   std::function<bool(const Match&, Expr)> holds = nullptr;
   std::string why;
   std::vector<std::pair<std::string, AttrValue>> attrs;
+  ViewTest* passed = nullptr;
 };
+
+// Views that a rule looks through. Each is a test of one view.
+bool any_view(const Match& m, Expr view);
+bool any_reshape(const Match& m, Expr view);
+bool any_broadcast(const Match& m, Expr view);
+bool keeps_rows(const Match& m, Expr view);  // a reshape that leaves the last axis as it is
 
 namespace patterns {
 
@@ -69,12 +77,13 @@ Pattern constant();  // a constant, a param, or what is computed from these alon
 Pattern scalar();    // a constant whose elements are all equal: Match::number gives the value
 Pattern op(Op op, std::vector<Pattern> in);
 Pattern either(std::vector<Pattern> alternatives);
-// `factors` in any order; all other factors must be one scalar constant near `scalar`, or go to `rest` if that is
-// given.
+// `factors` in any order; all other factors must be constants whose product is near `scalar`.
 Pattern product(std::vector<Pattern> factors, double scalar = 1);
-Pattern product_and_rest(std::vector<Pattern> factors, Pattern rest);
 Pattern maybe_cast(Pattern x);  // x, or x cast between a half and f32
-Pattern mean(Pattern x);        // `mean` keeping its axes; the axes are asked for afterwards
+// x, or x under any number of views that pass the test. As many are looked through as there are, so x is no such view
+// itself, and there is one way to match. Match::has_shape and the test say what the views may do to axes.
+Pattern through_views(Pattern x, ViewTest passes = any_view);
+Pattern mean(Pattern x);  // `mean` keeping its axes; the axes are asked for afterwards
 Pattern sum(Pattern x);
 
 Pattern operator+(Pattern a, Pattern b);
@@ -103,7 +112,7 @@ inline Pattern neg(Pattern x) {
 class Workspace;
 class Match {
  public:
-  Match(Workspace& workspace, Expr anchor) : workspace_(&workspace), anchor_(anchor), inner_{anchor.value().node} {}
+  Match(Workspace& workspace, Expr anchor) : workspace_(&workspace), anchor_(anchor), taken_{anchor.value().node} {}
   Expr operator[](const Pattern& pattern) const;  // what it is bound to; an absent Expr if nothing
   double number(const Pattern& scalar) const;     // the value of a bound scalar constant
   Expr anchor() const { return anchor_; }
@@ -115,6 +124,9 @@ class Match {
   Expr in(size_t i) const;             // input i of the anchor; absent if it is not there
   Expr input(Expr x, size_t i) const;  // the same of any value
   bool is(Expr x, Op op) const { return x && x.valid() && node(x).op == op; }
+  bool has_shape(Expr x) const { return x.dims() == anchor_.dims(); }  // the anchor's
+  // What lies under the views that x is, as far as all of them pass.
+  Expr under_views(Expr x, ViewTest passes = any_view) const;
 
   // What is known of a value.
   std::optional<double> splat(Expr x) const;  // the number that all of its elements equal
@@ -122,8 +134,9 @@ class Match {
   std::optional<Interval> range(Expr x) const;
   bool is_static(Expr x) const;  // depends on params and constants alone
 
-  // What is used by the match alone: by the anchor, or by values of which this was asked before. It may then vanish.
-  bool is_inner(Expr x) const;
+  // Whether x may vanish with the match, as nothing else uses it: the anchor alone does, or values that were taken
+  // before. If so it is taken from now on.
+  bool take(Expr x) const;
   bool may_be_repeated(Expr x) const;  // cheap to compute once more
   uint32_t uses(Value value) const;
   std::vector<uint32_t> users(Expr x) const;  // nodes that read it
@@ -138,6 +151,13 @@ class Match {
   // earlier one, never a run that works into one that fails.
   bool require(const Dim& a, Guard::Relation relation, const Dim& b) const;
   size_t required() const { return required_; }  // how many became guards
+
+  // The node of x again with other inputs, by their numbers, and with other attributes where they are given.
+  using Changes = std::initializer_list<std::pair<size_t, Expr>>;
+  Outputs rebuilt(Expr x, Changes inputs) const { return rebuilt(x, inputs, node(x).attrs); }
+  Outputs rebuilt(Expr x, Changes inputs, Attrs attrs) const;
+  // `base` under the views that x is of `under`, which has the same shape.
+  Expr with_views(Expr x, Expr under, Expr base) const;
 
   // If the rule succeeds, users of `old`, another value than the anchor, read `made` as well; they keep `old` where the
   // types differ or a cycle would close. So a rule may offer this, and may not need it.
@@ -158,7 +178,7 @@ class Match {
   Workspace* workspace_;
   Expr anchor_;
   std::vector<std::pair<const PatternNode*, Value>> bound_;
-  mutable std::vector<uint32_t> inner_;  // nodes that vanish with the match
+  mutable std::vector<uint32_t> taken_;  // nodes that vanish with the match
   mutable std::vector<std::pair<Value, Value>> also_;
   mutable size_t required_ = 0;
   mutable std::string reason_;

@@ -26,7 +26,7 @@ static std::vector<Op> anchors_of(const Pattern& pattern) {
   return anchors;
 }
 
-// The longest path of ops down a pattern, the root counted; casts count nothing.
+// The longest path of ops down a pattern, the root counted; casts and views that are looked through count nothing.
 static int depth_of(const Pattern& pattern) {
   if (!pattern.get()) return 0;
   const PatternNode& node = *pattern.get();

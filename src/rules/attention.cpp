@@ -9,24 +9,19 @@
 
 namespace rlx {
 
+using namespace patterns;
+
 namespace {
 
 // ---- q, k, v ----
 
-// reshape(broadcast_to(reshape(z, [B,G,1,S,D]), [B,G,R,S,D]), [B,G*R,S,D]) -> z
-Expr ungrouped(const Match& m, Expr k) {
-  const Node& merged = m.node(k);
-  if (merged.op != Op::kReshape || k.rank() != 4) return Expr();
-  const Node& wide = m.graph().node(merged.in[0]);
-  if (wide.op != Op::kBroadcastTo || wide.out[0].rank() != 5) return Expr();
-  const Node& split = m.graph().node(wide.in[0]);
-  const std::vector<Dim>& from = split.out[0].dims;
-  if (from.size() != 5 || !from[2].is(1)) return Expr();
+// Whether [B,G,1,S,D] broadcast to [B,G,R,S,D] and merged to [B,G*R,S,D] repeats heads, and not keys.
+bool repeats_heads(const Match& m, Expr merged) {
+  const std::vector<Dim>&to = m.input(merged, 0).dims(), &from = m.input(m.input(merged, 0), 0).dims();
+  if (from.size() != 5 || to.size() != 5 || !from[2].is(1)) return false;
   for (size_t i : {0, 1, 3, 4})
-    if (!(from[i] == wide.out[0].dims[i])) return Expr();
-  // The copies are heads, and not further keys.
-  if (k.dims() != std::vector<Dim>{from[0], from[1] * wide.out[0].dims[2], from[3], from[4]}) return Expr();
-  return reshape(m.builder().wrap(wide.in[0]), {from[0], from[1], from[3], from[4]});
+    if (!(from[i] == to[i])) return false;
+  return merged.dims() == std::vector<Dim>{from[0], from[1] * to[2], from[3], from[4]};
 }
 
 // Scores of any rank from 3 on as [B, H, queries, keys]: of rank 3 they have one head, of more than 4 many batch axes.
@@ -163,17 +158,17 @@ struct Probabilities {
 
 // Rounded to halves, or as it was.
 Expr before_rounding(const Match& m, Expr p) {
-  bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.is_inner(p);
+  bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.take(p);
   return rounds ? m.input(p, 0) : p;
 }
 
 // where(p = p, p, 0) -> p; else absent
 Expr before_guard(const Match& m, Expr p) {
-  if (!m.is(p, Op::kWhere) || !m.is_inner(p)) return Expr();
+  if (!m.is(p, Op::kWhere) || !m.take(p)) return Expr();
   Expr inner = m.input(p, 1), test = m.input(p, 0);
   bool tests_nan =
       m.is(test, Op::kEq) && m.input(test, 0).value() == inner.value() && m.input(test, 1).value() == inner.value();
-  return tests_nan && m.splat(m.input(p, 2)) == 0 && m.is_inner(test) ? inner : Expr();
+  return tests_nan && m.splat(m.input(p, 2)) == 0 && m.take(test) ? inner : Expr();
 }
 
 // A column that holds one number for each head, [1, H, 1, 1] broadcast -> [H]
@@ -195,7 +190,7 @@ Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
   Expr scores = m.input(joined, 0), column = m.input(joined, 1);
   bool drops_column = slice.i64s("axes") == Axes{3} && slice.i64s("steps") == Axes{1} &&
                       slice.dims("starts")[0].is(0) && p.dims() == scores.dims() && column.dim(-1).is(1);
-  if (!drops_column || !m.is_inner(p) || !m.is_inner(softmax) || !m.is_inner(joined)) return Expr();
+  if (!drops_column || !m.take(p) || !m.take(softmax) || !m.take(joined)) return Expr();
   sinks = numbers_of_heads(m, column);
   return sinks ? scores : Expr();
 }
@@ -207,7 +202,7 @@ std::optional<Probabilities> probabilities(const Match& m, Expr p, Expr& scores)
   if (Expr inner = before_guard(m, p)) found.is_guarded = true, p = inner;
   scores = before_sinks(m, p, found.sinks);
   if (scores) return found;
-  if (!m.is(p, Op::kSoftmax) || m.node(p).attrs.i64("axis") + 1 != std::ssize(p.dims()) || !m.is_inner(p))
+  if (!m.is(p, Op::kSoftmax) || m.node(p).attrs.i64("axis") + 1 != std::ssize(p.dims()) || !m.take(p))
     return std::nullopt;
   scores = m.input(p, 0);
   return found;
@@ -241,21 +236,25 @@ Expr form_attention(const Match& m) {
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 
-// attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads that there are
-Expr shared_heads(const Match& m) {
-  Expr k = ungrouped(m, m.in(1)), v = ungrouped(m, m.in(2));
-  if (!m.attrs().is("layout", "bhsd") || !k || !v || !(k.dim(1) == v.dim(1))) return Expr();
-  const Node& node = m.node(m.anchor());
-  std::vector<Expr> in{m.in(0), k, v};
-  for (size_t i = 3; i < node.in.size(); i++) in.push_back(m.in(i));
-  return m.builder().add(m.graph().info(node), in, node.attrs)[0];
+// Of repeated heads, those that there are.
+Expr heads_of(Expr split) {
+  return reshape(split, {split.dim(0), split.dim(1), split.dim(3), split.dim(4)});
 }
 
 }  // namespace
 
 void add_attention_rules(RuleSet& rules) {
   rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention, 8);
-  rules.add(exact, "attention_groups", std::vector{Op::kAttention}, shared_heads, 4);
+  // attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads that there are
+  Pattern q = any(), k = any(), v = any();
+  auto repeated = [](const Pattern& x) {
+    return op(Op::kReshape, {op(Op::kBroadcastTo, {x})}).where("one head repeated", repeats_heads);
+  };
+  Pattern grouped = op(Op::kAttention, {q, repeated(k), repeated(v)}).with("layout", std::string("bhsd"));
+  rules.add(exact, "attention_groups", grouped, [=](const Match& m) {
+    if (!(m[k].dim(1) == m[v].dim(1))) return m.miss("k and v have other numbers of heads");
+    return m.rebuilt(m.anchor(), {{1, heads_of(m[k])}, {2, heads_of(m[v])}})[0];
+  });
 }
 
 }  // namespace rlx

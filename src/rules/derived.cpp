@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that are found by their own formula: where the row says Fuse::kDerived the pattern is what its
+// Composites that are found by their own formula: where the row has the trait kFormula the pattern is what its
 // decomposition is in normal form, with the composites in it as they are or written out too.
 #include <algorithm>
 
@@ -112,7 +112,7 @@ Expr composite(const Match& m, const Formula& formula) {
 
 void add_derived(RuleSet& rules, bool of_one_op) {
   for (const OpInfo& row : op_table().rows()) {
-    if (row.fuse != Fuse::kDerived) continue;
+    if (!row.is(kFormula)) continue;
     Formula formula{row, std::vector<Pattern>(row.signature.in.size()), std::vector<Pattern>(row.attrs.size())};
     std::generate(formula.operands.begin(), formula.operands.end(), any);
     std::generate(formula.attrs.begin(), formula.attrs.end(), scalar);

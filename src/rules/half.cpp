@@ -18,14 +18,9 @@ static const Port& port_of(const OpInfo& info, size_t i) {
 // The value before a cast from one of these dtypes to the other, under the views that stand behind the cast.
 static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
   if (x.dtype() != to) return Expr();
-  std::vector<const Node*> views;
-  for (; m.node(x).in.size() == 1 && m.graph().info(m.node(x)).is(kView); x = m.input(x, 0))
-    views.push_back(&m.node(x));
-  if (!m.is(x, Op::kCast) || m.input(x, 0).dtype() != from) return Expr();
-  x = m.input(x, 0);
-  for (; !views.empty(); views.pop_back())
-    x = m.builder().add(m.graph().info(*views.back()), std::vector{x}, views.back()->attrs)[0];
-  return x;
+  Expr under = m.under_views(x);
+  bool is_cast = m.is(under, Op::kCast) && m.input(under, 0).dtype() == from;
+  return is_cast ? m.with_views(x, under, m.input(under, 0)) : Expr();
 }
 
 // A number that a half holds as well.
@@ -49,7 +44,7 @@ static Expr narrow(const Match& m) {
   const OpInfo& info = m.graph().info(node);
   if (!is_half(half) || wide.dtype() != DType::kF32 || wide.value().output != 0) return Expr();
   const std::string& letter = info.is(kLeaf) ? "" : info.signature.out[0].letter;
-  if (!rounds_once(info) || letter.empty() || letter == kAnyDtype || !m.is_inner(wide)) return Expr();
+  if (!rounds_once(info) || letter.empty() || letter == kAnyDtype || !m.take(wide)) return Expr();
   std::vector<Expr> in;
   bool was_narrow = false;
   for (size_t i = 0; i < node.in.size(); i++) {

@@ -17,56 +17,33 @@ static Expr product_with_weight(const Match& m) {
   return m.builder().op(Op::kLinear, {x, w}, {{"transpose_w", attrs.i64("transpose_b")}});
 }
 
-// reshape(linear(reshape(x))) where the rows were merged and are split again -> linear(x)
-static Expr rows_unmerged(const Match& m) {
-  Expr product = m.in(0);
-  const Node& linear = m.node(product);
-  if (linear.op != Op::kLinear || !m.is_inner(product)) return Expr();
-  const Node& rows = m.graph().node(linear.in[0]);
-  if (rows.op != Op::kReshape) return Expr();
-  Expr x = m.builder().wrap(rows.in[0]);
-  if (x.rank() == 0 || !(x.dim(-1) == rows.out[0].dims.back())) return Expr();
+static bool has_no_bias(const Match& m, Expr product) {
+  return m.node(product).in.size() == 2;
+}
+
+// reshape(linear(reshape(x))) -> linear(x), where one reshape merges rows and the other splits them again
+static Expr linear_of_rows(const Match& m, Expr product, Expr x) {
   std::vector<Dim> dims = x.dims();
+  if (dims.empty()) return Expr();
   dims.back() = product.dim(-1);
-  if (dims != m.anchor().dims()) return Expr();
-  std::vector<Expr> in{x};
-  for (size_t i = 1; i < linear.in.size(); i++) in.push_back(m.builder().wrap(linear.in[i]));
-  return m.builder().add(m.graph().info(linear), in, linear.attrs)[0];
+  return dims == m.anchor().dims() ? m.rebuilt(product, {{0, x}})[0] : Expr();
 }
 
-static const Node* free_linear(const Match& m, Expr x) {
-  if (!x || m.node(x).op != Op::kLinear || !m.is_inner(x)) return nullptr;
-  return m.node(x).attrs.is("act", "none") ? &m.node(x) : nullptr;
-}
-
-static Expr with_bias(const Match& m, const Node& linear, Expr bias) {
-  std::vector<Expr> in{m.builder().wrap(linear.in[0]), m.builder().wrap(linear.in[1]), bias};
-  return m.builder().add(m.graph().info(linear), in, linear.attrs)[0];
-}
-
-// linear(x, W) + b -> linear(x, W, b), b static and of shape [N]: a residual is no bias
-static Expr bias_of_linear(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    const Node* linear = free_linear(m, m.in(i));
-    Expr bias = m.in(1 - i);
-    if (!linear || linear->in.size() > 2 || !m.is_static(bias)) continue;
-    std::vector<Dim> dims = bias.dims();
-    while (dims.size() > 1 && dims[0].is(1)) dims.erase(dims.begin());
-    if (dims.size() != 1 || !(dims[0] == m.in(i).dim(-1)) || !(m.in(i).dims() == m.anchor().dims())) continue;
-    if (bias.rank() != 1) bias = reshape(bias, dims);
-    return with_bias(m, *linear, bias);
-  }
-  return Expr();
+// linear(x, W) + b -> linear(x, W, b), b of shape [N]: a residual is no bias
+static Expr linear_with_bias(const Match& m, Expr product, Expr b) {
+  std::vector<Dim> dims = b.dims();
+  while (dims.size() > 1 && dims[0].is(1)) dims.erase(dims.begin());
+  if (dims != std::vector<Dim>{product.dim(-1)} || !m.has_shape(product)) return Expr();
+  return m.rebuilt(product, {{2, b.rank() == 1 ? b : reshape(b, dims)}})[0];
 }
 
 // act(linear(x, W, b)) -> linear(x, W, b; act)
 static Expr activation_of_linear(const Match& m) {
   std::string_view act = act_of(m.node(m.anchor()));
-  const Node* linear = act.empty() ? nullptr : free_linear(m, m.in(0));
-  if (!linear) return Expr();
-  std::vector<Expr> in;
-  for (Value value : linear->in) in.push_back(present(value) ? m.builder().wrap(value) : Expr());
-  return m.builder().add(m.graph().info(*linear), in, linear->attrs.with("act", std::string(act)))[0];
+  Expr product = m.in(0);
+  if (act.empty() || !m.is(product, Op::kLinear) || !m.take(product)) return Expr();
+  const Attrs& attrs = m.node(product).attrs;
+  return attrs.is("act", "none") ? m.rebuilt(product, {}, attrs.with("act", std::string(act)))[0] : Expr();
 }
 
 // ---- convolutions whose windows lie side by side ----
@@ -111,42 +88,44 @@ static Expr conv_of_patches(const Match& m) {
 
 // ---- bias of convolutions ----
 
-// The vector that `bias` is, one static number for each channel of y; absent if it is not.
+// The vector that `bias` is, one number for each channel of y; absent if it is not.
 static Expr channel_bias(const Match& m, Expr y, Expr bias) {
-  if (!m.is_static(bias) || !(y.dims() == m.anchor().dims()) || y.rank() < 2) return Expr();
+  if (!m.has_shape(y) || y.rank() < 2) return Expr();
+  if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // it is added before rounding
   std::vector<Dim> per_channel(y.rank() - 1, Dim(1)), dims = bias.dims();
   per_channel[0] = y.dim(1);
   if (dims.size() == y.rank() && dims[0].is(1)) dims.erase(dims.begin());
   return dims == per_channel ? reshape(bias, {y.dim(1)}) : Expr();
 }
 
-// conv(x, w) + b -> conv_bias_act(x, w, b); transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), channels second
-static Expr bias_of_conv(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    Expr y = m.in(i);
-    const Node& node = m.node(y);
-    if ((node.op != Op::kConv && node.op != Op::kTranspose) || !m.is_inner(y)) continue;
-    Expr bias = channel_bias(m, y, m.in(1 - i));
-    if (!bias) continue;
-    if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // it adds before rounding
-    Expr x = m.builder().wrap(node.in[0]);
-    if (node.op == Op::kConv)
-      return m.builder().ops(Op::kConvBiasAct, std::vector{x, m.builder().wrap(node.in[1]), bias},
-                             node.attrs.named())[0];
-    const Node* linear = free_linear(m, x);
-    if (!linear || linear->in.size() > 2) continue;
-    if (node.attrs.i64s("perm")[1] + 1 != std::ssize(x.dims())) continue;
-    return transpose(with_bias(m, *linear, bias), node.attrs.i64s("perm"));
-  }
-  return Expr();
+// conv(x, w) + b -> conv_bias_act(x, w, b)
+static Expr conv_with_bias(const Match& m, Expr y, Expr b) {
+  Expr bias = channel_bias(m, y, b);
+  if (!bias) return Expr();
+  return m.builder().ops(Op::kConvBiasAct, {m.input(y, 0), m.input(y, 1), bias}, m.node(y).attrs.named())[0];
+}
+
+// transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), where the transpose puts the columns second, as channels
+static Expr turned_linear_with_bias(const Match& m, Expr y, Expr product, Expr b) {
+  Expr bias = channel_bias(m, y, b);
+  const Axes& perm = m.node(y).attrs.i64s("perm");
+  if (!bias || perm[1] + 1 != std::ssize(perm)) return Expr();
+  return transpose(m.rebuilt(product, {{2, bias}})[0], perm);
 }
 
 void add_linear_rules(RuleSet& rules) {
+  Pattern x = any(), w = any(), b = constant(), rows = through_views(x, keeps_rows);
+  Pattern any_linear = op(Op::kLinear, {rows}), conv = op(Op::kConv, {x, w});
+  Pattern bare = op(Op::kLinear, {x, w}).with("act", std::string("none")).where("without a bias", has_no_bias);
+  Pattern turned = op(Op::kTranspose, {bare});
   rules.add(exact, "linear", std::vector{Op::kMatmul}, product_with_weight);
-  rules.add(exact, "linear_rows", std::vector{Op::kReshape}, rows_unmerged);
-  rules.add(exact, "linear_bias", std::vector{Op::kAdd}, bias_of_linear, 3, {Op::kLinear});
+  rules.add(exact, "linear_rows", op(Op::kReshape, {any_linear}),
+            [=](const Match& m) { return linear_of_rows(m, m[any_linear], m[x]); });
+  rules.add(exact, "linear_bias", bare + b, [=](const Match& m) { return linear_with_bias(m, m[bare], m[b]); });
   rules.add(close, "conv_of_patches", std::vector{Op::kConv}, conv_of_patches);
-  rules.add(exact, "conv_bias", std::vector{Op::kAdd}, bias_of_conv, 3, {Op::kConv, Op::kLinear});
+  rules.add(exact, "conv_bias", conv + b, [=](const Match& m) { return conv_with_bias(m, m[conv], m[b]); });
+  rules.add(exact, "conv_bias", turned + b,
+            [=](const Match& m) { return turned_linear_with_bias(m, m[turned], m[bare], m[b]); });
   rules.add(exact, "linear_act", activation_ops(), activation_of_linear);
 }
 

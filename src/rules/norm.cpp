@@ -65,7 +65,7 @@ static const Node* norm_operand(const Match& m, size_t i) {
   Expr operand = m.in(i);
   const Node& node = m.node(operand);
   if (node.op != Op::kLayerNorm && node.op != Op::kRmsNorm) return nullptr;
-  if (operand.value().output != 0 || !m.is_inner(operand)) return nullptr;
+  if (operand.value().output != 0 || !m.take(operand)) return nullptr;
   return &node;
 }
 
@@ -74,15 +74,12 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
   for (size_t i = 0; i < 2; i++) {
     const Node* norm = norm_operand(m, i);
     if (!norm || norm->in.size() > slot) continue;
-    Expr x = m.builder().wrap(norm->in[0]);
+    Expr x = m.input(m.in(i), 0);
     int64_t axis = norm->attrs.i64("axis") - static_cast<int64_t>(x.rank());
-    if (!(m.in(i).dims() == m.anchor().dims())) continue;
+    if (!m.has_shape(m.in(i))) continue;
     Expr parameter = norm_parameter(m, m.in(1 - i), x, axis);
     if (!parameter) continue;
-    std::vector<Expr> in{x, norm->in.size() > 1 ? m.builder().wrap(norm->in[1]) : Expr()};
-    in.resize(slot);
-    in.push_back(parameter);
-    return m.with_all_of(m.in(i), m.builder().add(m.graph().info(*norm), in, norm->attrs));
+    return m.with_all_of(m.in(i), m.rebuilt(m.in(i), {{slot, parameter}}));
   }
   return Expr();
 }
@@ -97,7 +94,7 @@ static Expr residual_norm(const Match& m, Op fused) {
   if (axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)
     if (m.uses({m.anchor().value().node, i})) return m.miss("a statistic is used");
-  Expr a = m.builder().wrap(m.node(total).in[0]), b = m.builder().wrap(m.node(total).in[1]);
+  Expr a = m.input(total, 0), b = m.input(total, 1);
   if (!(a.dims() == total.dims()) || !(b.dims() == total.dims())) return m.miss("one side of the sum is broadcast");
   Outputs outputs = m.builder().ops(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});
   m.also(total.value(), outputs[1]);  // the sum, which the next residual reads
@@ -128,7 +125,7 @@ static Expr gated(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr activated = m.in(i), up = m.in(1 - i);
     std::string_view act = act_of(m.node(activated));
-    if (act.empty() || activated.value() == up.value() || !m.is_inner(activated)) continue;
+    if (act.empty() || activated.value() == up.value() || !m.take(activated)) continue;
     Expr gate = m.input(activated, 0);
     if (!(gate.dims() == up.dims())) return m.miss("gate and up differ in shape");
     if (m.is_static(up)) return m.miss("up is a constant");

@@ -13,7 +13,7 @@
 namespace rlx {
 
 std::optional<Scores> scores_of(const Match& m, Expr value) {
-  if (!value || !m.is(value, Op::kScores) || !m.is_inner(value)) return std::nullopt;
+  if (!value || !m.is(value, Op::kScores) || !m.take(value)) return std::nullopt;
   const Attrs& attrs = m.node(value).attrs;
   auto in = [&](size_t i) { return m.input(value, i); };
   return Scores{in(0),
@@ -25,7 +25,7 @@ std::optional<Scores> scores_of(const Match& m, Expr value) {
                 attrs.f64("scale"),
                 attrs.f64("softcap"),
                 attrs.f64("fill"),
-                attrs.flag("keeps_floats")};
+                attrs.flag("stays_additive")};
 }
 
 Expr regrouped(Expr term, std::span<const Dim> from, std::span<const Dim> to) {
@@ -56,12 +56,12 @@ bool is_held(const Match& m, Expr value) {
 Expr absorbed(const Match& m, Scores s) {
   if (!is_float(m.anchor().dtype()) || is_held(m, m.anchor())) return Expr();
   s.fill = rounded_to(m.anchor().dtype(), s.fill);
-  if (s.keeps_floats && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
+  if (s.stays_additive && s.mask && std::isfinite(s.fill)) return m.miss("masks of different fills");
   if (m.anchor().dims() != s.value.dims() && !m.is(m.anchor(), Op::kReshape))
     return m.miss("a link changes the shape of the scores");
   return m.builder().op(
-      Op::kScores, {m.anchor(), s.q, s.k, s.mask, s.bias, s.floats},
-      {{"scale", s.scale}, {"softcap", s.softcap}, {"fill", s.fill}, {"keeps_floats", int64_t{s.keeps_floats}}});
+      Op::kScores, {m.anchor(), s.q, s.k, s.mask, s.bias, s.additive},
+      {{"scale", s.scale}, {"softcap", s.softcap}, {"fill", s.fill}, {"stays_additive", int64_t{s.stays_additive}}});
 }
 
 // x * s -> x, s joins the scale: that of halves keeps a product in range that attention computes in f32
@@ -117,7 +117,7 @@ Expr scaled(const Match& m) {
     s->scale *= *factor;
     s->fill *= *factor;
     if (s->bias) s->bias = s->bias * *factor;
-    if (s->floats) s->floats = s->floats * *factor;
+    if (s->additive) s->additive = s->additive * *factor;
     return absorbed(m, *s);
   }
   return Expr();
@@ -143,7 +143,7 @@ Expr softcapped(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     auto cap = m.splat(m.in(i));
     Expr bounded = m.in(1 - i);
-    if (!cap || *cap <= 0 || !m.is(bounded, Op::kTanh) || !m.is_inner(bounded)) continue;
+    if (!cap || *cap <= 0 || !m.is(bounded, Op::kTanh) || !m.take(bounded)) continue;
     auto s = scores_of(m, m.input(bounded, 0));
     if (!s) continue;
     if (s->softcap != 0) return m.miss("one softcap inside another");
@@ -180,7 +180,7 @@ Expr with_batch_regrouped(const Match& m) {
     dims.insert(dims.end(), x->dims().end() - 2, x->dims().end());
     *x = reshape(*x, dims);
   }
-  for (Expr* term : {&s->mask, &s->bias, &s->floats}) *term = regrouped(*term, from, to);
+  for (Expr* term : {&s->mask, &s->bias, &s->additive}) *term = regrouped(*term, from, to);
   return absorbed(m, *s);
 }
 
@@ -247,18 +247,18 @@ Expr plus(Expr a, Expr b) {
 // Whether a boolean may stand for a mask of this fill beside what is masked already. Finite fills that meet make sums
 // that no boolean says.
 bool joins(const Scores& s, double fill) {
-  if (s.keeps_floats && std::isfinite(fill)) return false;
+  if (s.stays_additive && std::isfinite(fill)) return false;
   return !s.mask || (s.fill == fill && std::isinf(fill));
 }
 
 // A finite fill and another that are added make less than either where both apply, so that such rows share among some
 // keys only: no boolean says that, and the masks stay the floats that they were.
-bool as_floats(Scores& s) {
-  if (s.mask && !s.floats) return false;
-  s.bias = plus(s.bias, s.floats);
-  s.mask = s.floats = Expr();
+bool as_bias(Scores& s) {
+  if (s.mask && !s.additive) return false;
+  s.bias = plus(s.bias, s.additive);
+  s.mask = s.additive = Expr();
   s.fill = 0;
-  s.keeps_floats = true;
+  s.stays_additive = true;
   return true;
 }
 
@@ -280,13 +280,13 @@ Expr summed(const Match& m) {
     if (!fits(term, m.anchor().dims())) return m.miss("a mask enlarges the scores");
     auto found = disguised(m, term);
     if (found && joins(*s, found->fill)) {
-      bool all_floats = !s->mask || s->floats;
-      s->floats = all_floats ? plus(s->floats, term) : Expr();
+      bool is_additive = !s->mask || s->additive;
+      s->additive = is_additive ? plus(s->additive, term) : Expr();
       s->mask = both(s->mask, found->mask);
       s->bias = plus(s->bias, found->bias);
       s->fill = found->fill;
     } else if (m.splat(term) != 0) {
-      if (found && !as_floats(*s)) return m.miss("masks of different fills");
+      if (found && !as_bias(*s)) return m.miss("masks of different fills");
       s->bias = plus(s->bias, term);
     }
     return absorbed(m, *s);
@@ -303,7 +303,7 @@ Expr chosen_scores(const Match& m) {
     if (!s) continue;
     if (!joins(*s, *fill)) return m.miss("masks of different fills");
     s->mask = both(s->mask, i == 1 ? m.in(0) : logical_not(m.in(0)));
-    s->floats = Expr();
+    s->additive = Expr();
     s->fill = *fill;
     return absorbed(m, *s);
   }

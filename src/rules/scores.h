@@ -17,11 +17,11 @@ struct Scores {
   Expr q, k;    // [..., queries, d] and [..., keys, d]
   Expr mask;    // true: attend; absent: to all
   Expr bias;    // absent: none
-  Expr floats;  // all of the mask as floats that were added; absent: a part of it was none
+  Expr additive;  // the whole mask as the floats that were added; absent where a part of it was a boolean
   double scale = 1;
   double softcap = 0;         // 0: none
   double fill = 0;            // what the mask puts in place of a score: -inf or a huge negative number; 0: no mask
-  bool keeps_floats = false;  // masks that are added stay floats
+  bool stays_additive = false;  // further masks stay floats that are added: they are biases
 };
 
 // The scores that a value is; nullopt where it is none or has another use.

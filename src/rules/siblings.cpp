@@ -3,9 +3,12 @@
 // order.
 #include <algorithm>
 
+#include "rules/columns.h"
 #include "rules/rules.h"
 
 namespace rlx {
+
+using namespace patterns;
 
 static bool has_resident_weights(const Match& m, Expr product) {
   const Node& node = m.node(product);
@@ -40,9 +43,9 @@ static Expr merge_products(const Match& m) {
     weights.push_back(m.input(product, 1));
     if (m.node(product).in.size() > 2) biases.push_back(m.input(product, 2));
   }
-  std::vector<Expr> in{m.in(0), concat(weights, m.attrs().flag("transpose_w") ? 0 : 1)};
-  if (!biases.empty()) in.push_back(concat(biases, 0));
-  Expr whole = m.builder().add(m.graph().info(m.node(m.anchor())), in, m.attrs())[0], replacement;
+  Expr weight = concat(weights, m.attrs().flag("transpose_w") ? 0 : 1);
+  Expr bias = biases.empty() ? Expr() : concat(biases, 0);
+  Expr whole = m.rebuilt(m.anchor(), {{1, weight}, {2, bias}})[0], replacement;
   Dim at = 0;
   for (Expr product : products) {
     Expr part = slice(whole, static_cast<int64_t>(whole.rank()) - 1, at, at + product.dim(-1));
@@ -55,29 +58,19 @@ static Expr merge_products(const Match& m) {
   return replacement;
 }
 
-// gated_act of the two halves of one product -> glu
-static Expr halves_as_glu(const Match& m) {
-  Expr gate = m.in(0), up = m.in(1);
-  const Node &g = m.node(gate), &u = m.node(up);
-  if (g.op != Op::kSlice || u.op != Op::kSlice || g.in[0] != u.in[0]) return Expr();
-  Expr product = m.input(gate, 0);
-  int64_t last = static_cast<int64_t>(product.rank()) - 1;
-  for (const Node* half : {&g, &u})
-    if (!half->attrs.has("axes") || !half->attrs.has("steps") || half->attrs.i64s("axes") != Axes{last} ||
-        half->attrs.i64s("steps")[0] != 1)
-      return Expr();
-  Dim width = gate.dim(-1);
-  const Dim &from_g = g.attrs.dims("starts")[0], &from_u = u.attrs.dims("starts")[0];
-  if (!(product.dim(-1) == width * 2)) return m.miss("the halves do not make the product");
-  bool gate_first = from_g.is(0) && from_u == width, up_first = from_u.is(0) && from_g == width;
-  if (!gate_first && !up_first) return m.miss("gate and up are not the two halves");
-  return m.builder().op(Op::kGlu, {product},
-                        {{"axis", int64_t{-1}}, {"act", m.attrs().str("act")}, {"gate_first", int64_t{gate_first}}});
-}
-
 void add_sibling_rules(RuleSet& rules) {
   rules.add(exact, "merge_products", std::vector{Op::kLinear}, merge_products);
-  rules.add(exact, "glu", std::vector{Op::kGatedAct}, halves_as_glu);
+  // gated_act(one half of x, the other half) -> glu(x)
+  Pattern x = any();
+  auto add_glu = [&](Half gate, Half up) {
+    rules.add(exact, "glu", op(Op::kGatedAct, {half_of(x, gate), half_of(x, up)}), [=](const Match& m) {
+      int64_t gate_first = gate == Half::kFirst;
+      return m.builder().op(Op::kGlu, {m[x]},
+                            {{"axis", int64_t{-1}}, {"act", m.attrs().str("act")}, {"gate_first", gate_first}});
+    });
+  };
+  add_glu(Half::kFirst, Half::kSecond);
+  add_glu(Half::kSecond, Half::kFirst);
 }
 
 }  // namespace rlx

@@ -9,29 +9,17 @@
 
 namespace rlx {
 
-static const Node* producer(const Match& m, Expr x, Op op) {
-  return x && m.node(x).op == op ? &m.node(x) : nullptr;
-}
-
-// reshape(x) to x's own shape -> x; reshape(reshape(x)) -> reshape(x)
-static Expr normal_reshape(const Match& m) {
-  Expr x = m.in(0);
-  const std::vector<Dim>& dims = m.anchor().dims();
-  if (x.dims() == dims) return x;
-  if (const Node* inner = producer(m, x, Op::kReshape)) return reshape(m.builder().wrap(inner->in[0]), dims);
-  return Expr();
-}
+using namespace patterns;
 
 // transpose that moves nothing -> x; transpose(transpose(x)) -> transpose(x); one that moves only literal 1s -> reshape
 static Expr normal_transpose(const Match& m) {
   Expr x = m.in(0);
   const Axes& perm = m.attrs().i64s("perm");
   if (std::is_sorted(perm.begin(), perm.end())) return x;
-  if (const Node* inner = producer(m, x, Op::kTranspose)) {
-    const Axes& first = inner->attrs.i64s("perm");
+  if (m.is(x, Op::kTranspose)) {
     Axes both;
-    for (int64_t axis : perm) both.push_back(first[static_cast<size_t>(axis)]);
-    return transpose(m.builder().wrap(inner->in[0]), both);
+    for (int64_t axis : perm) both.push_back(m.node(x).attrs.i64s("perm")[static_cast<size_t>(axis)]);
+    return transpose(m.input(x, 0), both);
   }
   Axes wide;
   for (int64_t axis : perm)
@@ -40,12 +28,8 @@ static Expr normal_transpose(const Match& m) {
   return Expr();
 }
 
-// transpose(reshape(x)) -> reshape(transpose(x)) where the reshape only merges axes: a merged axis moves whole. So 3-D
-// batch*heads becomes 4-D again.
-static Expr transpose_before_merge(const Match& m) {
-  const Node* inner = producer(m, m.in(0), Op::kReshape);
-  if (!inner) return Expr();
-  Expr x = m.builder().wrap(inner->in[0]);
+// A merged axis moves whole. So 3-D batch*heads becomes 4-D again.
+static Expr transpose_before_merge(const Match& m, Expr x) {
   const std::vector<Dim>& merged = m.in(0).dims();
   std::vector<AxisRun> runs = reshape_runs(x.dims(), merged);
   bool merges = false;
@@ -64,7 +48,7 @@ static Expr transpose_before_merge(const Match& m) {
 
 // slice that keeps everything -> x
 static Expr full_slice(const Match& m) {
-  if (!(m.in(0).dims() == m.anchor().dims())) return Expr();
+  if (!m.has_shape(m.in(0))) return Expr();
   for (int64_t step : m.attrs().i64s("steps"))
     if (step != 1) return Expr();
   return m.in(0);
@@ -102,11 +86,8 @@ static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const 
   return next == from.size() ? kept : std::vector<size_t>();
 }
 
-// slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims: reshapes gather at the end
-static Expr slice_before_reshape(const Match& m) {
-  const Node* inner = producer(m, m.in(0), Op::kReshape);
-  if (!inner) return Expr();
-  Expr x = m.builder().wrap(inner->in[0]);
+// Reshapes gather at the end.
+static Expr slice_before_reshape(const Match& m, Expr x) {
   std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
   if (kept.empty()) return Expr();
   NamedAttrs attrs = m.attrs().named();
@@ -119,18 +100,6 @@ static Expr slice_before_reshape(const Match& m) {
     }
   }
   return reshape(m.builder().op(Op::kSlice, {x}, attrs), m.anchor().dims());
-}
-
-static Expr concat_of_one(const Match& m) {
-  return m.node(m.anchor()).in.size() == 1 ? m.in(0) : Expr();
-}
-
-// broadcast_to x's own shape -> x; broadcast_to(broadcast_to(x)) -> broadcast_to(x)
-static Expr normal_broadcast(const Match& m) {
-  if (m.in(0).dims() == m.anchor().dims()) return m.in(0);
-  if (const Node* inner = producer(m, m.in(0), Op::kBroadcastTo))
-    return broadcast_to(m.builder().wrap(inner->in[0]), m.anchor().dims());
-  return Expr();
 }
 
 // What broadcasting gives where it is certain: equal dims, or a literal 1 against anything.
@@ -147,19 +116,13 @@ static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a,
 
 // op(broadcast_to(a), b) -> op(a, b), broadcast afterwards where b alone has not the shape
 static Expr broadcast_by_op(const Match& m) {
-  const Node& node = m.node(m.anchor());
-  for (size_t i = 0; i < node.in.size(); i++) {
-    const Node* inner = producer(m, m.in(i), Op::kBroadcastTo);
-    if (!inner) continue;
-    std::vector<Expr> in;
+  size_t count = m.node(m.anchor()).in.size();
+  for (size_t i = 0; i < count; i++) {
+    if (!m.is(m.in(i), Op::kBroadcastTo)) continue;
+    Expr narrow = m.input(m.in(i), 0);
     std::optional<std::vector<Dim>> dims = std::vector<Dim>();
-    for (size_t k = 0; k < node.in.size() && dims; k++) {
-      in.push_back(m.builder().wrap(k == i ? inner->in[0] : node.in[k]));
-      dims = certain_broadcast(*dims, in.back().dims());
-    }
-    if (!dims) continue;
-    Expr y = m.builder().add(m.graph().info(node), in, node.attrs)[0];
-    return broadcast_to(y, m.anchor().dims());
+    for (size_t k = 0; k < count && dims; k++) dims = certain_broadcast(*dims, (k == i ? narrow : m.in(k)).dims());
+    if (dims) return broadcast_to(m.rebuilt(m.anchor(), {{i, narrow}})[0], m.anchor().dims());
   }
   return Expr();
 }
@@ -172,14 +135,24 @@ static std::vector<Op> elementwise_ops() {
 }
 
 void add_view_rules(RuleSet& rules) {
-  rules.add(exact, "reshape_once", std::vector{Op::kReshape}, normal_reshape);
+  Pattern x = any();
+  // reshape(reshape(x)) -> reshape(x), or x where that is its shape
+  rules.add(exact, "reshape_once", op(Op::kReshape, {through_views(x, any_reshape)}),
+            [=](const Match& m) { return m.has_shape(m[x]) ? m[x] : reshape(m[x], m.anchor().dims()); });
   rules.add(exact, "transpose_once", std::vector{Op::kTranspose}, normal_transpose);
-  rules.add(exact, "transpose_before_merge", std::vector{Op::kTranspose}, transpose_before_merge);
+  // transpose(reshape(x)) -> reshape(transpose(x)) where the reshape only merges axes
+  rules.add(exact, "transpose_before_merge", op(Op::kTranspose, {op(Op::kReshape, {x})}),
+            [=](const Match& m) { return transpose_before_merge(m, m[x]); });
   rules.add(exact, "full_slice", std::vector{Op::kSlice}, full_slice);
   rules.add(exact, "slice_bounds", std::vector{Op::kSlice}, normal_slice);
-  rules.add(exact, "slice_before_reshape", std::vector{Op::kSlice}, slice_before_reshape);
-  rules.add(exact, "concat_of_one", std::vector{Op::kConcat}, concat_of_one);
-  rules.add(exact, "broadcast_once", std::vector{Op::kBroadcastTo}, normal_broadcast);
+  // slice(reshape(x)) -> reshape(slice(x)) where the reshape only adds and drops 1-dims
+  rules.add(exact, "slice_before_reshape", op(Op::kSlice, {op(Op::kReshape, {x})}),
+            [=](const Match& m) { return slice_before_reshape(m, m[x]); });
+  rules.add(exact, "concat_of_one", std::vector{Op::kConcat},
+            [](const Match& m) { return m.in(1) ? Expr() : m.in(0); });
+  // broadcast_to(broadcast_to(x)) -> broadcast_to(x), or x where that is its shape
+  rules.add(exact, "broadcast_once", op(Op::kBroadcastTo, {through_views(x, any_broadcast)}),
+            [=](const Match& m) { return m.has_shape(m[x]) ? m[x] : broadcast_to(m[x], m.anchor().dims()); });
   rules.add(exact, "broadcast_by_op", elementwise_ops(), broadcast_by_op);
 }
 

@@ -39,7 +39,7 @@ TEST_P(derived, is_found_by_its_formula) {
 static std::vector<const OpInfo*> derived_rows() {
   std::vector<const OpInfo*> rows;
   for (const OpInfo& row : op_table().rows())
-    if (row.fuse == Fuse::kDerived) rows.push_back(&row);
+    if (row.is(kFormula)) rows.push_back(&row);
   return rows;
 }
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/graph_copy.h"
+
+#include <unordered_set>
+
+namespace rlx {
+
+std::vector<Value> outputs_of(const Graph& graph, uint32_t node) {
+  std::vector<Value> outputs;
+  for (uint32_t i = 0; i < graph.node(node).out.size(); i++) outputs.push_back({node, i});
+  return outputs;
+}
+
+void GraphCopy::set_outputs(uint32_t node, std::span<const Value> copies) {
+  for (uint32_t i = 0; i < copies.size(); i++) set({node, i}, copies[i]);
+}
+
+// An output that something stands for already keeps it.
+void GraphCopy::set_made(uint32_t node, Value made) {
+  for (uint32_t i = 0; i < from_.node(node).out.size(); i++) map_.try_emplace(key({node, i}), Value{made.node, i});
+}
+
+std::vector<Value> GraphCopy::mapped(std::span<const Value> values) const {
+  std::vector<Value> copies;
+  for (Value value : values) copies.push_back(mapped(value));
+  return copies;
+}
+
+Status GraphCopy::declare() {
+  for (const auto& [name, range] : from_.symbols()) RLX_TRY(to_.declare_symbol(name, range));
+  for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
+  return {};
+}
+
+Status GraphCopy::declare_used() {
+  std::unordered_set<std::string> used;
+  auto use = [&](const std::string& symbol) { used.insert(symbol); };
+  for (const Node& node : from_.nodes()) visit_symbols(node, use);
+  for (const Guard& guard : from_.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, use);
+  for (const auto& [name, range] : from_.symbols())
+    if (used.contains(name)) RLX_TRY(to_.declare_symbol(name, range));
+  for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
+  return {};
+}
+
+Status GraphCopy::add_input(size_t input, std::string_view name) {
+  uint32_t node = from_.inputs()[input];
+  const ValueType& type = from_.node(node).out[0];
+  set({node, 0}, RLX_TRY(to_.add_input(name, type.dtype, type.dims)));
+  return {};
+}
+
+Status GraphCopy::add_outputs() {
+  for (const GraphOutput& output : from_.outputs()) RLX_TRY(to_.add_output(output.name, mapped(output.value)));
+  return {};
+}
+
+void GraphCopy::copy(uint32_t node) {
+  set_made(node, to_.append_copy(from_, node, mapped(from_.node(node).in)));
+}
+
+Status GraphCopy::infer_again(uint32_t index) {
+  const Node& node = from_.node(index);
+  if (node.op == Op::kParam) {
+    const std::string& name = from_.leaf_name(index);
+    auto known = to_.find_leaf(name);
+    bool is_known = known && to_.node(*known).op == Op::kParam;
+    set({index, 0}, is_known ? *known : RLX_TRY(to_.add_param(name, node.out[0].dtype, node.out[0].dims)));
+    return {};
+  }
+  set_made(index, RLX_TRY(to_.add(from_.info(node), mapped(node.in), node.attrs, node.name)));
+  return {};
+}
+
+Status GraphCopy::copy_rest() {
+  for (uint32_t node = 0; node < from_.nodes().size(); node++)
+    if (!has({node, 0}) && from_.node(node).op != Op::kInput) RLX_TRY(infer_again(node));
+  return {};
+}
+
+Result<Value> GraphCopy::copy_cone(Value value) {
+  if (!present(value)) return value;
+  std::vector<uint32_t> waiting{value.node};
+  while (!waiting.empty()) {
+    uint32_t node = waiting.back();
+    size_t before = waiting.size();
+    if (!has({node, 0}))
+      for (Value input : from_.node(node).in)
+        if (present(input) && !has(input)) waiting.push_back(input.node);
+    if (waiting.size() > before) continue;  // its inputs first
+    waiting.pop_back();
+    if (!has({node, 0})) RLX_TRY(infer_again(node));
+  }
+  return mapped(value);
+}
+
+Result<Graph> with_replaced(const Graph& graph, ReplaceFn replace) {
+  Graph made(graph.name(), &graph.table());
+  GraphCopy copy(graph, made);
+  RLX_TRY(copy.declare());
+  for (uint32_t node : graph.inputs()) copy.copy(node);
+  for (uint32_t node : graph.params()) copy.copy(node);
+  for (uint32_t node = 0; node < graph.nodes().size(); node++) {
+    if (graph.info(graph.node(node)).is(kInterface)) continue;
+    std::vector<Value> outputs = RLX_TRY(replace(copy, node));
+    outputs.empty() ? copy.copy(node) : copy.set_outputs(node, outputs);
+  }
+  RLX_TRY(copy.add_outputs());
+  return drop_dead(std::move(made));
+}
+
+}  // namespace rlx

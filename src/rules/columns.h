@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns of slices along the last axis: parts of a value whose rows are cut in the same way.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "rewrite/pattern.h"
+
+namespace rlx {
+
+// A slice of x along its last axis alone; `holds` says which of its columns it must hold, and `why` names them.
+using ColumnTest = std::function<bool(Expr x, Expr part, const Dim& start, int64_t step)>;
+Pattern columns(const Pattern& x, std::string_view why, ColumnTest holds);
+
+enum class Half { kFirst, kSecond, kEven, kOdd };
+Pattern half_of(const Pattern& x, Half half);
+
+}  // namespace rlx
