@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What patterns match, by rules of one pattern each: `neg` of what the pattern's wildcard is bound to shows the match.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ir/text.h"
+#include "rewrite/rules.h"
+
+namespace rlx {
+
+using namespace patterns;
+
+static Graph parsed(const std::string& body) {
+  auto graph = parse("graph \"g\" (n) {\n" + body + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
+static size_t count(const Graph& graph, Op op) {
+  auto is_op = [&](const Node& node) { return node.op == op; };
+  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), is_op));
+}
+
+// The graph after one rule, which makes `result` of a match; and why it nearly fired.
+struct Outcome {
+  Graph graph;
+  std::string miss;
+};
+
+static Outcome apply(const std::string& body, const Pattern& pattern, std::function<Expr(const Match&)> result) {
+  RuleSet rules;
+  rules.add(exact, "rule", pattern, std::move(result));
+  RewriteReport report;
+  RewriteOptions options;
+  options.report = &report;
+  Graph graph = *rewrite(parsed(body), rules, options);
+  std::string miss;
+  for (const RewriteReport::Line& line : report.lines)
+    if (!line.reason.empty()) miss = line.reason;
+  return {std::move(graph), miss};
+}
+
+// exp(x) under views, whose base becomes the operand of neg.
+static Outcome neg_of_base(const std::string& body, ViewTest passes = any_view) {
+  Pattern x = any();
+  return apply(body, op(Op::kExp, {through_views(x, passes)}),
+               [=](const Match& m) { return reshape(-m[x], m.anchor().dims()); });
+}
+
+static const char* kChain = R"(
+  x = input f32[4,n]
+  t = transpose(x) perm=[1,0]
+  r = reshape(t) shape=[n,2,2]
+  y = exp(r)
+  output y)";
+
+TEST(pattern, looks_through_all_views_that_pass) {
+  Graph graph = neg_of_base(kChain).graph;
+  EXPECT_EQ(count(graph, Op::kTranspose), 0u);
+  EXPECT_EQ(count(graph, Op::kExp), 0u);
+}
+
+TEST(pattern, stops_at_the_first_view_that_does_not_pass) {
+  Graph graph = neg_of_base(kChain, any_reshape).graph;
+  EXPECT_EQ(count(graph, Op::kTranspose), 1u);
+  EXPECT_EQ(count(graph, Op::kExp), 0u);
+  EXPECT_EQ(graph.node(graph.node(graph.outputs()[0].value).in[0].node).in[0].node, 1u) << print(graph);
+}
+
+TEST(pattern, needs_no_view_to_look_through) {
+  EXPECT_EQ(count(neg_of_base("x = input f32[4]\n y = exp(x)\n output y").graph, Op::kNeg), 1u);
+}
+
+TEST(pattern, rows_are_kept_where_the_last_axis_is) {
+  const char* kSplit = "x = input f32[4,n]\n r = reshape(x) shape=[2,2,n]\n y = exp(r)\n output y";
+  const char* kMerged = "x = input f32[2,2,n]\n r = reshape(x) shape=[2,2*n]\n y = exp(r)\n output y";
+  EXPECT_EQ(neg_of_base(kSplit, keeps_rows).graph.nodes()[1].in[0].node, 0u);
+  EXPECT_EQ(neg_of_base(kMerged, keeps_rows).graph.nodes()[1].op, Op::kReshape);
+}
+
+static Outcome sin_of_views_of_matmul(const std::string& more) {
+  Pattern a = any(), b = any();
+  return apply(R"(
+    a = input f32[2,3]
+    b = input f32[3,4]
+    p = matmul(a, b)
+    r = reshape(p) shape=[4,2]
+    y = sin(r)
+    output y
+    )" + more,
+               op(Op::kSin, {through_views(op(Op::kMatmul, {a, b}))}),
+               [=](const Match& m) { return reshape(-matmul(m[a], m[b]), m.anchor().dims()); });
+}
+
+TEST(pattern, what_lies_under_views_vanishes_with_them) {
+  EXPECT_EQ(count(sin_of_views_of_matmul("").graph, Op::kSin), 0u);
+}
+
+TEST(pattern, what_lies_under_a_view_that_stays_is_not_computed_twice) {
+  for (const char* use : {"z = cos(r)\n output z", "z = cos(p)\n output z", "output r"}) {
+    Outcome outcome = sin_of_views_of_matmul(use);
+    EXPECT_EQ(count(outcome.graph, Op::kSin), 1u) << use;
+    EXPECT_NE(outcome.miss.find("has another use"), std::string::npos) << outcome.miss;
+  }
+}
+
+TEST(pattern, what_lies_under_a_matched_view_that_stays_is_not_computed_twice) {
+  Pattern a = any(), b = any();
+  Outcome outcome = apply(R"(
+    a = input f32[2,3]
+    b = input f32[3,4]
+    p = matmul(a, b)
+    r = reshape(p) shape=[4,2]
+    y = sin(r)
+    output y
+    output r)",
+                          op(Op::kSin, {op(Op::kReshape, {op(Op::kMatmul, {a, b})})}),
+                          [=](const Match& m) { return reshape(-matmul(m[a], m[b]), m.anchor().dims()); });
+  EXPECT_EQ(count(outcome.graph, Op::kSin), 1u);
+}
+
+TEST(pattern, views_stand_again_on_another_base) {
+  Pattern x = any(), viewed = through_views(op(Op::kCast, {x}));
+  Outcome outcome = apply(R"(
+    x = input f16[4,n]
+    w = cast(x) to=f32
+    t = transpose(w) perm=[1,0]
+    r = reshape(t) shape=[n,2,2]
+    y = cast(r) to=f16
+    output y)",
+                          op(Op::kCast, {viewed}), [=](const Match& m) {
+                            Expr under = m.under_views(m[viewed]);
+                            return m.is(under, Op::kCast) ? m.with_views(m[viewed], under, m[x]) : Expr();
+                          });
+  EXPECT_EQ(count(outcome.graph, Op::kCast), 0u);
+  EXPECT_EQ(count(outcome.graph, Op::kTranspose), 1u);
+  EXPECT_EQ(count(outcome.graph, Op::kReshape), 1u);
+}
+
+TEST(pattern, a_node_is_rebuilt_with_other_inputs_and_attributes) {
+  Pattern x = any(), product = op(Op::kLinear, {any()});
+  Outcome outcome =
+      apply(R"(
+    x = input f32[2,3]
+    w = param f32[3,3]
+    b = param f32[3]
+    p = linear(x, w)
+    y = add(p, b)
+    output y)",
+            product + x, [=](const Match& m) {
+              return m.rebuilt(m[product], {{2, m[x]}}, m.attrs(product).with("act", std::string("relu")))[0];
+            });
+  const Node& linear = outcome.graph.node(outcome.graph.outputs()[0].value);
+  EXPECT_EQ(linear.op, Op::kLinear);
+  EXPECT_EQ(linear.in.size(), 3u);
+  EXPECT_EQ(linear.attrs.str("act"), "relu");
+}
+
+}  // namespace rlx
