@@ -238,7 +238,7 @@ def scores(family):
             q, k, bias = (numbers(other, (1, 2, 3, n)) for n in (4, 4, 3))
             mask = numbers("bool", (3, 3))
             family.case("scores", [value, q, k], [value], scale=0.5, softcap=2.0)
-            family.case("scores", [value, q, k, mask, bias, bias], [value], fill=-1e9, keeps_floats=True)
+            family.case("scores", [value, q, k, mask, bias, bias], [value], fill=-1e9, stays_additive=True)
 
 
 def add(family):
