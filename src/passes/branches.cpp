@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An `if` whose condition is known becomes the nodes of the branch that it takes.
+// Replaces an `if` with a known condition by the nodes of the branch that it takes.
 #include <algorithm>
 #include <optional>
 
@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-// Whether the condition holds, where that is known now.
+// Whether the condition holds; nullopt if that is not known now.
 static std::optional<bool> known_condition(const Graph& graph, const Node& node) {
   if (node.attrs.has("when")) {
     Interval when = graph.range(graph.resolved(node.attrs.dim("when")));
@@ -18,8 +18,8 @@ static std::optional<bool> known_condition(const Graph& graph, const Node& node)
   return condition ? std::optional(condition->as<uint8_t>()[0] != 0) : std::nullopt;
 }
 
-// Sizes that the branch itself decides would have to be told apart from those around it, and those that the `if` names
-// have users: neither is tried.
+// The branch that the node takes, if it is known and can be inlined. A branch that decides sizes, or an `if` that names
+// sizes, is not inlined: these sizes would need other names.
 static const Graph* known_branch(const Graph& graph, const Node& node) {
   if (node.op != Op::kIf || node.attrs.has("symbols") || node.attrs.has("chosen")) return nullptr;
   std::optional<bool> condition = known_condition(graph, node);

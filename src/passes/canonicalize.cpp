@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One spelling per meaning, one node per value: composites that are only a way of writing are written out, and the
-// exact and close normalisations applied, so that `fuse` meets each composite in few forms.
+// One spelling per meaning, one node per value: decomposes composites that are only a way of writing, and brings the
+// rest into normal form. So `fuse` meets each composite in few forms.
 #include "passes/pass.h"
 #include "rules/rules.h"
 

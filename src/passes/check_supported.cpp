@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes nothing: fails when a node is left without a kernel, naming every such node and why each kernel refused.
+// Changes nothing. Fails if the device has no kernel for a node; the message names every such node, and why each kernel
+// refused it.
 #include "ir/facts.h"
 #include "passes/pass.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces composites that the device has no kernel for by their decomposition, until none is left. What depends on
-// params only stays: the prologue runs it by its definition.
+// Decomposes composites that the device has no kernel for, until none is left. Values that depend on params alone stay:
+// the prologue computes them by their definition.
 #include "ir/facts.h"
 #include "passes/pass.h"
 

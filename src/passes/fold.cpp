@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates what depends on constants alone by the typed `eval`: exact, so it is the same bits whoever computes it.
-// What depends on params waits for the prologue; a result much larger than its inputs (a broadcast) stays a node.
+// Evaluates what depends on constants alone, by the typed `eval`, which gives the same bits as the run. What depends on
+// params waits for the prologue. A result that is much larger than its inputs, as of a broadcast, stays a node.
 #include "ops/interpret.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 
 namespace rlx {
 
-static constexpr int64_t kMaxElements = int64_t{1} << 16;  // beyond it a constant must not be larger than what made it
+static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant must not be larger than its inputs
 
 static bool worth_folding(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
@@ -28,7 +28,7 @@ static bool worth_folding(const Graph& graph, const Node& node) {
   return made <= std::max(given, kMaxElements);
 }
 
-// The node's results: its graph of one op, run by the interpreter.
+// The results of one node, which the interpreter runs as a graph of its own.
 static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node& node) {
   Graph aside("", &graph.table());
   std::vector<Value> in;
@@ -48,7 +48,7 @@ Result<Graph> fold_constants(Graph graph, PassContext&) {
     std::vector<Value> constants;
     if (!worth_folding(copy.to(), node)) return constants;
     auto results = evaluate_node(copy.to(), node);
-    if (!results.ok()) return constants;  // an index out of range, say: that is for the run to report
+    if (!results.ok()) return constants;  // such as an index out of range, which the run reports
     for (Tensor& tensor : *results) constants.push_back(RLX_TRY(copy.to().add_constant(std::move(tensor))));
     return constants;
   });

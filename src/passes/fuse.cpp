@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forms the composites that this device has a kernel for. The stages build on one another: attention needs rope and the
-// scores to be left alone by `linear`, a gate must be seen before its activation joins the product.
+// Forms the composites that this device has a kernel for. The stages build on one another. Attention is formed before
+// `linear` could take its products; a gate is formed before its activation could join a product.
 #include "passes/pass.h"
 #include "rules/rules.h"
 
@@ -16,7 +16,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
   };
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
-  // What only a stage knows is not for the next: scores that no attention took are the value that they stand for.
+  // At the end of a stage, scores that no attention has taken become the value that they stand for.
   RewriteOptions end = context.rewrite_options("fuse");
   end.expands = [](const Facts& facts, Value value) {
     return facts.graph().info(facts.graph().node(value)).is(kInternal);

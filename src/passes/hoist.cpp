@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loop computes at every trip from values that do not vary, and what cannot fail, is computed once before it.
-// A loop of no trips computes it for nothing, and that is all.
+// Moves out of a loop what is the same at every trip and cannot fail: it is computed once, before the loop. If the loop
+// makes no trip, it is computed in vain.
 #include <algorithm>
 #include <set>
 
@@ -15,7 +15,8 @@ namespace rlx {
 
 namespace {
 
-// A composite has a result where all that its decomposition is made of has one.
+// Whether a node always has a result: a run never fails in it. For a composite, whether that holds for its
+// decomposition.
 bool is_total(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (!info.is(kPure)) return false;
@@ -30,12 +31,12 @@ bool is_total(const Graph& graph, const Node& node) {
                      [&](const Node& inner) { return aside.info(inner).is(kLeaf) || is_total(aside, inner); });
 }
 
-// The values of a body that move out: computed, the same at every trip, read by what stays.
+// The values of a body that move out: they are computed, are the same at every trip, and what stays reads them.
 class Invariants {
  public:
   Invariants(const Graph& around, const Attrs& attrs, const Graph& body, size_t first_invariant)
       : body_(body), facts_(body), moves_(body.nodes().size(), false), fixed_(moves_) {
-    if (!body.guards().empty()) return;  // they would be checked where the body is not entered
+    if (!body.guards().empty()) return;  // outside they would be checked even if there is no trip
     for (size_t i = first_invariant; i < body.inputs().size(); i++) fixed_[body.inputs()[i]] = true;
     std::set<std::string_view> known;
     for (const auto& [name, range] : around.symbols()) known.insert(name);
@@ -53,7 +54,8 @@ class Invariants {
   const std::vector<Value>& values() const { return values_; }
 
  private:
-  // From the last to the first: a view on the border stays, as it costs nothing inside.
+  // Finds the border between what moves and what stays, from the last node to the first. A view on the border stays: it
+  // costs nothing inside.
   void choose() {
     std::vector<std::vector<bool>> is_border;
     for (const Node& node : body_.nodes()) is_border.emplace_back(node.out.size(), false);
@@ -74,11 +76,11 @@ class Invariants {
 
   const Graph& body_;
   Facts facts_;
-  std::vector<bool> moves_, fixed_;  // by node; fixed: its values are the same at every trip
+  std::vector<bool> moves_, fixed_;  // by node; fixed: it is the same at every trip
   std::vector<Value> values_;
 };
 
-// One loop: its bodies lose what moves out, and gain an input for each value of it.
+// One loop: values move out of its bodies, and each body gets an input for each of them.
 class Hoisting {
  public:
   Hoisting(const Node& node, GraphCopy& copy)
@@ -106,8 +108,8 @@ class Hoisting {
     return {};
   }
 
-  // The body with an input for each operand from `first` on; they stand for the values that have moved, where these are
-  // the body's own.
+  // The body with an input for each operand from `first` on. The inputs stand for the values `moved`, if there are any:
+  // all bodies of a loop have the same inputs, and the values come from one of them.
   Result<Graph> with_inputs(const Graph& body, size_t first, const std::vector<Value>& moved) {
     Graph wider(body.name(), &body.table());
     GraphCopy copy(body, wider);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where axes lie in memory: transposes and splits around attention and rope become their `layout`, so that they read
-// what the products wrote. With `layout=plain` all stays as the graph has it, heads in front.
+// Chooses where axes lie in memory: transposes and splits around attention and rope become their attribute `layout`. So
+// these read what the products wrote. With `layout=plain` nothing changes, and heads stay in front.
 #include "passes/pass.h"
 #include "rules/rules.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that share their left input become one: Q, K and V, gate and up. One pass over x instead of several, and
-// wider panels.
+// Merges products that share their left input, such as those of Q, K and V, or of gate and up. So x is read once, and
+// panels are wider.
 #include "passes/pass.h"
 #include "rules/rules.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass: a graph in, an equal graph out. What it may ask of the device and the options stands in its context; passes
-// hold no state. Order and verification are compile/compile.cpp's business.
+// A pass takes a graph and returns an equal graph. It holds no state: its context has the options, and answers for the
+// device. compile/compile.cpp orders and verifies passes.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace rlx {
 struct PassContext {
   Grade math = Grade::kClose;
   std::vector<std::string> skip;  // passes and rules to leave out
-  // Why the device has no kernel for a node as it stands; empty: it has one. Null: a device that has none for
+  // Why the device has no kernel for a node as it stands, or an empty text. Null: the device has no kernels for
   // composites.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
   bool checks_indices = true;      // of RewriteOptions
-  DType precision = DType::kNone;  // to compute floats in; none: as declared
+  DType precision = DType::kNone;  // computes floats; kNone: each as declared
   bool plain_layout = false;       // layouts stay as the graph has them
   RewriteReport* report = nullptr;
 

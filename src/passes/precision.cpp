@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The float dtype to compute in, where the option says one: f16, bf16 and f32 all become it, with casts where values
-// come in, go out, or meet an op whose dtypes are its own.
+// Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. Casts stand at
+// inputs and outputs, and around ops that cannot change their dtype.
 #include <algorithm>
 #include <map>
 
@@ -36,7 +36,7 @@ class Conversion {
   }
 
  private:
-  // A node over other dtypes, where it has such a form; else it stays as it is, between casts.
+  // Converts a node if it can compute in the other dtype. If not, it stays as it is, between casts.
   Status convert(uint32_t index) {
     const Node& node = given_.node(index);
     const OpInfo& info = given_.info(node);
@@ -71,7 +71,7 @@ class Conversion {
 
   Result<Value> as_given(Value value) { return cast(copy_.mapped(value), given_.type(value).dtype); }
 
-  // Each cast once.
+  // Makes each cast once.
   Result<Value> cast(Value value, DType dtype) {
     if (made_.type(value).dtype == dtype) return value;
     auto [known, is_new] = casts_.try_emplace({value.node, value.output, dtype});

@@ -9,7 +9,7 @@ namespace rlx {
 
 namespace {
 
-// Where a param stands among those of the program. A body's have the names of those around it.
+// The index of a param among those of the program. A param of a body has the name of one around it.
 class Indices {
  public:
   explicit Indices(const Graph& graph) : graph_(graph), index_(graph.nodes().size()) {
@@ -36,7 +36,7 @@ static Result<Piece> computed_piece(const Resident& resident, const Indices& par
   return piece;
 }
 
-// A param or constant that is read as it is: nothing is computed, and nothing kept under what computes it.
+// A param or constant that is read as it is: there is nothing to compute or to keep.
 static Piece leaf_piece(const Resident& resident, const Indices& params) {
   const Graph& graph = resident.scope->graph;
   Piece piece{.is_leaf = true};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups elementwise nodes into regions: a node joins the region of its users when all of them are in one and it has
-// the region's dims, so a region has one output, computes nothing twice and cannot contain a cycle. A region that the
-// device has no kernel for stays as its nodes.
+// Groups elementwise nodes into regions. A node joins the region of its users if all of them are in one region and it
+// has the region's dims. So a region has one output, computes nothing twice, and closes no cycle. If the device has no
+// kernel for a region, its nodes stay.
 #include <algorithm>
 #include <numeric>
 
@@ -17,10 +17,10 @@ namespace {
 constexpr size_t kMostNodes = 40, kMostInputs = 24;
 
 struct Region {
-  std::vector<uint32_t> members;  // from the last to the first: the first of them makes its output
-  size_t reads = 0;               // how many values at most
+  std::vector<uint32_t> members;  // from the last to the first, which makes the output
+  size_t reads = 0;               // an upper bound of its inputs
   std::vector<Value> inputs = {};
-  uint32_t made = UINT32_MAX;  // the node that stands for it, where the device takes it
+  uint32_t made = UINT32_MAX;  // the node that stands for it, if the device has a kernel
   uint32_t root() const { return members[0]; }
 };
 
@@ -71,7 +71,7 @@ class Grouping {
       if (graph_.node(it.root()).out[0].dims == graph_.node(index).out[0].dims && it.members.size() < kMostNodes &&
           it.reads + reads - 1 <= kMostInputs) {
         it.members.push_back(index);
-        it.reads += reads - 1;  // it was one itself
+        it.reads += reads - 1;  // the node was one of them
         region_[index] = region;
         return;
       }
@@ -80,7 +80,7 @@ class Grouping {
     regions_.push_back({{index}, reads});
   }
 
-  // How many values that are no scalars the node reads: at most so many inputs of its region.
+  // How many values the node reads that are not scalars: it adds at most so many inputs to its region.
   size_t inputs_read(uint32_t index) const {
     const auto& in = graph_.node(index).in;
     return static_cast<size_t>(std::count_if(
@@ -101,8 +101,8 @@ class Grouping {
     return list;
   }
 
-  // Whether the device takes the region whole: it is asked about the node, which stands at the end until regions are
-  // put in their places.
+  // Makes a node for the region, at the end of the graph for now, and asks the device for a kernel. Returns whether
+  // there is one; if not, the node goes.
   bool is_taken(uint32_t index) {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
@@ -129,7 +129,7 @@ class Grouping {
     return false;
   }
 
-  // Those that the region names, with what is known of them.
+  // Declares the symbols that the region names, with their ranges.
   Status declare_symbols(const Region& region, Graph& graph) const {
     Status status;
     if (graph_.symbols().empty() && !graph_.around()) return status;
@@ -143,14 +143,15 @@ class Grouping {
     return status;
   }
 
-  // As they are where all guards hold: the body on its own has none.
+  // The dims that follow from the guards: the body has no guards of its own.
   std::vector<Dim> resolved_dims(Value value) const {
     std::vector<Dim> dims = graph_.type(value).dims;
     for (Dim& dim : dims) dim = graph_.resolved(dim);
     return dims;
   }
 
-  // Scalar constants come in with the members that read them. Without guards inference finds what it has found before.
+  // Scalar constants are copied with the members that read them. Types are inferred again only if guards have a say in
+  // them.
   Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
     auto body = std::make_shared<Graph>("", &graph_.table());
     GraphCopy copy(graph_, *body);
@@ -172,9 +173,9 @@ class Grouping {
     return std::shared_ptr<const Graph>(std::move(body));
   }
 
-  // The order in which regions stand where their roots did, without their members, and behind the leaves.
+  // The order of nodes: leaves first, each region in the place of its root, and no members of regions.
   std::vector<uint32_t> put_in_place() {
-    std::vector<uint32_t> place(graph_.nodes().size());  // by node: that which computes its value from now on
+    std::vector<uint32_t> place(graph_.nodes().size());  // by node: the node that computes its value now
     std::iota(place.begin(), place.end(), 0U);
     for (const Region& region : regions_) {
       if (region.made == kNone) continue;

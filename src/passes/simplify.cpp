@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Canonicalize and fold once more, over what `expand` made, and join chains of scalars, which `fuse` needed apart.
+// Canonicalizes and folds what `expand` has made. Joins chains of scalars, which `fuse` needs apart.
 #include <cmath>
 
 #include "passes/pass.h"
@@ -10,8 +10,8 @@ namespace rlx {
 
 using namespace patterns;
 
-// Where x + c1 cancels c2 must not have been rounded away: their sum is exact. Nothing overflows or cancels on the way
-// that did not before.
+// Whether (x + c1) + c2 may become x + (c1 + c2). The sum must be exact, so that no part of c2 is lost where x + c1
+// cancels; and of one sign, so that the scalars do not cancel each other.
 static bool may_be_added(DType dtype, double c1, double c2) {
   double sum = c1 + c2;
   return c1 * c2 >= 0 && std::isfinite(sum) && rounded_to(dtype, sum) == sum && sum - c1 == c2;

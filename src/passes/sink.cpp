@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a body is given from outside at every trip, and what depends on params and constants alone, becomes a part of
-// the body: there it stays resident, and its readers find it packed.
+// Moves operands of control flow into its bodies if they depend on params and constants alone and are the same at every
+// trip. There they stay resident, and their readers find them packed.
 #include <algorithm>
 #include <unordered_set>
 
@@ -17,7 +17,7 @@ class Sinking {
  public:
   explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMostCopies * graph.nodes().size()) {}
 
-  // By operand: whether it sinks.
+  // For each operand, whether it sinks.
   std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)
@@ -45,8 +45,8 @@ class Sinking {
   }
 
  private:
-  // What a value depends on is copied into every body that it sinks into. Where many bodies share a large part of the
-  // graph that would be their product: then it stays an operand.
+  // All that a value depends on is copied into every body that it sinks into. If many bodies share a large part of the
+  // graph, the copies would grow with the product of the two: then the value stays an operand.
   static constexpr size_t kMostCopies = 4;  // of each node, on average
   bool has_room(Value value) {
     std::unordered_set<uint32_t> seen{value.node};
@@ -62,7 +62,7 @@ class Sinking {
     return true;
   }
 
-  // A param that may come in keeps its name; what a body calls an input is its own business.
+  // A name for an input of the body. A param that sinks keeps its name, so the input must not have it.
   std::string free_name(const Graph& body, const std::string& wanted) const {
     auto is_param = [&](const std::string& name) {
       auto leaf = graph_.find_leaf(name);
@@ -76,7 +76,7 @@ class Sinking {
 
   const Graph& graph_;
   Facts facts_;
-  size_t room_;  // copies that may still be made
+  size_t room_;  // how many nodes may still be copied
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes by what they compute: op, inputs, attributes. So that equal nodes are one node. Open addressing with linear
-// probing; an entry is a node's index, its hash is kept beside it.
+// Finds a node by what it computes: op, inputs and attributes. So equal nodes become one node. A hash table with open
+// addressing and linear probing; an entry is the index of a node, with its hash.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@ class KnownNodes {
   static size_t hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs);
   static bool is_mergeable(const OpInfo& info) { return info.is(kPure) && !info.is(kInterface); }
 
-  uint32_t find(size_t hash, const OpInfo& info, std::span<const Value> in, const Attrs& attrs) const;  // kNone: new
+  uint32_t find(size_t hash, const OpInfo& info, std::span<const Value> in,
+                const Attrs& attrs) const;  // kNone if there is none
   void insert(size_t hash, uint32_t node);
-  void erase(size_t hash, uint32_t node);  // no harm if it is not there
+  void erase(size_t hash, uint32_t node);  // does nothing if it is not there
 
   static constexpr uint32_t kNone = UINT32_MAX;
 
@@ -32,8 +33,8 @@ class KnownNodes {
   void grow();
 
   const Graph& graph_;
-  std::vector<Slot> slots_;  // a power of two
-  size_t used_ = 0;          // erased ones included
+  std::vector<Slot> slots_;  // their number is a power of two
+  size_t used_ = 0;          // slots, with the erased ones
   size_t alive_ = 0;
 };
 

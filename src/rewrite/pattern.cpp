@@ -42,8 +42,8 @@ Pattern exactly(double number) {
 Pattern any() {
   return make({.kind = PatternNode::kAny});
 }
-Pattern constant() {
-  return any().where("a constant or param", [](const Match& m, Expr x) { return m.is_static(x); });
+Pattern resident() {
+  return any().where("a constant or param", [](const Match& m, Expr x) { return m.is_resident(x); });
 }
 Pattern scalar() {
   return any().where("a constant of equal elements", [](const Match& m, Expr x) { return m.splat(x).has_value(); });
@@ -91,7 +91,7 @@ Pattern operator/(Pattern a, Pattern b) {
 
 // ---- views ----
 
-static constexpr size_t kMostViews = 8;  // that are looked through: a chain in normal form is shorter
+static constexpr size_t kMostViews = 8;  // stepped over at most: a chain in normal form is shorter
 
 bool any_view(const Match&, Expr) {
   return true;
@@ -138,7 +138,7 @@ const Affine* Match::affine(Expr x) const {
 std::optional<Interval> Match::range(Expr x) const {
   return workspace_->facts().range(x.value());
 }
-bool Match::is_static(Expr x) const {
+bool Match::is_resident(Expr x) const {
   return workspace_->facts().is_resident(x.value());
 }
 bool Match::may_be_repeated(Expr x) const {
@@ -193,8 +193,8 @@ Outputs Match::rebuilt(Expr x, Changes inputs, Attrs attrs) const {
   return builder().add(graph().info(node(x)), in, std::move(attrs));
 }
 
-Expr Match::with_all_of(Expr old, const Outputs& made) const {
-  for (uint32_t i = 1; i < made.size(); i++) also({old.value().node, i}, made[i]);
+Expr Match::offer_all(Expr old, const Outputs& made) const {
+  for (uint32_t i = 1; i < made.size(); i++) offer({old.value().node, i}, made[i]);
   return made[0];
 }
 
@@ -211,13 +211,13 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 // Nested `mul`s as a tree of occurrences: in x * x the value x stands twice, and is two factors.
 struct Occurrence {
   Value value;
-  size_t left = 0, right = 0;  // into the tree; 0: not a product that can be taken apart
+  size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
   bool is_product() const { return left != 0; }
 };
 using ProductTree = std::vector<Occurrence>;
-static constexpr size_t kLargestProduct = 64;  // beyond it factors stay products
+static constexpr size_t kLargestProduct = 64;  // occurrences; what is left is not taken apart
 
-// A product that is being taken apart: which factor comes next, and the occurrences that earlier ones took.
+// Progress in a product: which factor is placed next, and the occurrences that earlier factors have taken.
 struct ProductState {
   const PatternNode* pattern;
   size_t index;
@@ -225,12 +225,12 @@ struct ProductState {
   std::vector<size_t> placed;
 };
 
-// Goals are a linked list on the stack: to match is to meet the first goal in some way and then all the others.
+// What remains to match, as a linked list on the stack. A match meets the first goal in some way, and then the others.
 struct Goal {
   const PatternNode* pattern = nullptr;
   Value value;
   const Goal* next = nullptr;
-  const ProductState* product = nullptr;  // instead of pattern and value: go on with this product
+  const ProductState* product = nullptr;  // instead of pattern and value: place its next factor
 };
 
 class Matcher {
@@ -321,10 +321,10 @@ class Matcher {
     return found;
   }
 
-  // Places the next factor on any sub-product that is still whole; after the last, sees to what is left.
+  // Places the next factor on each sub-product that is still whole. After the last factor, checks what is left.
   bool place_factor(const ProductState& state, const Goal* next) {
     if (state.index == state.pattern->in.size()) return finish_product(state, next);
-    std::vector<Value> tried;  // of equal values the first will do
+    std::vector<Value> tried;  // equal values match alike
     for (size_t at = 0; at < state.tree->size(); at++) {
       Value value = (*state.tree)[at].value;
       if (is_touched(state, at) || std::find(tried.begin(), tried.end(), value) != tried.end()) continue;
@@ -362,7 +362,8 @@ class Matcher {
                        [&](size_t placed) { return holds(*state.tree, at, placed) || holds(*state.tree, placed, at); });
   }
 
-  // What no factor took, in pieces as large as that allows; a scalar joined to such a piece is a piece of its own.
+  // Collects what no factor took, in pieces as large as possible. A scalar factor of such a piece is a piece of its
+  // own.
   void collect_rest(const ProductState& state, size_t at, std::vector<Value>& left) const {
     const Occurrence& it = (*state.tree)[at];
     if (std::find(state.placed.begin(), state.placed.end(), at) != state.placed.end()) return;
@@ -380,7 +381,7 @@ class Matcher {
     return is_scalar((*state.tree)[product.left].value) || is_scalar((*state.tree)[product.right].value);
   }
 
-  // Constants in files are roundings of the formula's, made in the dtype or in f32.
+  // Files hold constants that were rounded in the dtype or in f32.
   static bool near(double got, double wanted, DType dtype) {
     double tolerance = dtype == DType::kBF16 ? 8e-3 : dtype == DType::kF16 ? 1e-3 : 2e-6;
     return got == wanted || std::fabs(got - wanted) <= tolerance * std::fabs(wanted);
@@ -398,7 +399,7 @@ class Matcher {
     return pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype());
   }
 
-  // Whether a factor is part of the product alone, and may be taken apart: its one user is the product above it.
+  // Whether a factor may be taken apart: only the product above it uses it.
   bool belongs(const ProductTree& tree, size_t at) const {
     if (at == 0) return true;
     std::vector<uint32_t> products;
@@ -407,8 +408,8 @@ class Matcher {
     return match_.workspace_->is_used_only_by(tree[at].value, products);
   }
 
-  // Whether all that lies between the root and the wildcards vanishes with the match, or may stay besides. What is
-  // computed for a value that stays is needed as before.
+  // Whether each node between the root and the wildcards vanishes with the match, or is cheap enough to stay besides. A
+  // node that stays needs all that it reads.
   bool vanishes() {
     std::vector<uint32_t> going{match_.anchor().value().node};
     going.insert(going.end(), products_.begin(), products_.end());
@@ -455,8 +456,8 @@ class Matcher {
   }
 
   Match& match_;
-  std::vector<uint32_t> products_;  // that matched products were flattened from
-  std::vector<Value> views_;        // that were looked through, from above
+  std::vector<uint32_t> products_;  // nodes that a kProduct took apart
+  std::vector<Value> views_;        // that a kViews stepped over, the uppermost first
 };
 
 bool find_match(const Pattern& pattern, Match& match) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the graph of a Workspace changes: nodes that come, users that are rewired, what dies of that, what has become
-// equal, and what is worth another visit.
+// How the graph of a Workspace changes: nodes are built, users are rewired, unused nodes die, equal nodes merge, and
+// nodes that may match now are queued.
 #include <algorithm>
 
 #include "rewrite/workspace.h"
@@ -36,7 +36,7 @@ Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, A
   add_state(node, position_);
   facts_.extend();
   states_[node].hash = hash;
-  if (mergeable) know(node);
+  if (mergeable) remember(node);
   return node;
 }
 
@@ -45,19 +45,19 @@ void Workspace::add_state(uint32_t node, uint32_t position) {
   uses_.add_node(node, graph_.node(node).in.size());
 }
 
-void Workspace::know(uint32_t node) {
+void Workspace::remember(uint32_t node) {
   known_.insert(states_[node].hash, node);
   states_[node].known = true;
 }
 
-void Workspace::unknow(uint32_t node) {
+void Workspace::forget(uint32_t node) {
   if (states_[node].known) known_.erase(states_[node].hash, node);
   states_[node].known = false;
 }
 
 // ---- life and death ----
 
-// The node and what it reads count as users from now on.
+// Makes the node live, with all that it reads: they count as users from now on.
 void Workspace::acquire(uint32_t node) {
   std::vector<uint32_t> coming;
   auto come = [&](uint32_t it) {
@@ -79,15 +79,15 @@ void Workspace::acquire(uint32_t node) {
   }
 }
 
-// The node goes, and with it what only it has read.
+// Removes the node, and what only it has read.
 void Workspace::release(uint32_t node) {
-  constexpr uint32_t kFewUses = 4;  // a value with more is no inner value of a pattern
+  constexpr uint32_t kFewUses = 4;  // a value with more uses is inside no match
   std::vector<uint32_t> going{node};
   states_[node].live = false;
   while (!going.empty()) {
     uint32_t it = going.back();
     going.pop_back();
-    unknow(it);
+    forget(it);
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
@@ -118,7 +118,7 @@ void Workspace::lower_position(uint32_t node, uint32_t position) {
 
 // ---- rewiring ----
 
-// Every use of `old` becomes one of `made`, which equals it.
+// Turns every use of `old` into a use of `made`, which equals it.
 void Workspace::replace(Value old, Value made) {
   if (old == made || !states_[old.node].live) return;
   std::vector<std::pair<uint32_t, uint32_t>> uses;
@@ -128,7 +128,7 @@ void Workspace::replace(Value old, Value made) {
   });
   acquire(made.node);
   for (auto [user, input] : uses) {
-    unknow(user);
+    forget(user);
     uses_.unlink(user, input, old.node);
     graph_.set_input(user, input, made);
     uses_.link(user, input, made.node);
@@ -159,7 +159,7 @@ void Workspace::rewire_outputs(Value old, Value made) {
   }
 }
 
-// Users that read something else now are known under another hash; one that equals a node becomes that node.
+// A node with changed inputs gets another hash. If it equals another node now, it becomes that node.
 void Workspace::merge_equals() {
   while (!to_merge_.empty()) {
     uint32_t node = to_merge_.back();
@@ -170,7 +170,7 @@ void Workspace::merge_equals() {
     states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
     uint32_t same = known_.find(states_[node].hash, info, it.in, it.attrs);
     if (same == KnownNodes::kNone) {
-      know(node);
+      remember(node);
       continue;
     }
     lower_position(same, states_[node].position);
@@ -178,8 +178,8 @@ void Workspace::merge_equals() {
   }
 }
 
-// Facts stay true; where more is known of the new value than of the old one, they are found again above it. A phase can
-// improve twice, and so much is allowed for the others.
+// Facts stay true after a replacement. If more is known of the new value than of the old one, the facts of its users
+// are found again, and so on upwards. A phase can improve twice, so each node is looked at no more than twice.
 void Workspace::improve_users(Value old, Value made) {
   bool is_better =
       facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));
@@ -209,8 +209,8 @@ void Workspace::enqueue(uint32_t node) {
   queue_.push({states_[node].position, node});
 }
 
-// The nodes whose rules look as far down as this one, which has changed or lost a use. Casts and views are no distance,
-// but a long run of them is not followed for ever.
+// This node has changed or lost a use: queues the nodes above it whose rules look as far down. Casts and views do not
+// count as distance, up to kMostFree of them in a row.
 void Workspace::enqueue_above(uint32_t node) {
   constexpr size_t kMostFree = 8;
   struct Seen {

@@ -5,7 +5,7 @@
 
 namespace rlx {
 
-// A replacement pattern on the bindings of a match: its ops are built, its wildcards looked up.
+// Builds a replacement pattern: its ops become nodes, its wildcards are what they are bound to.
 static Expr instantiate(const Pattern& pattern, const Match& match, DType dtype) {
   const PatternNode& node = *pattern.get();
   if (Expr bound = match[pattern]) return bound;
@@ -37,7 +37,7 @@ static int depth_of(const Pattern& pattern) {
   return deepest + (is_product ? 2 : counts);  // factors may stand in a tree
 }
 
-// The ops that every match of the pattern holds.
+// The ops that every match of the pattern contains.
 static void collect_needs(const Pattern& pattern, std::vector<std::vector<Op>>& needs) {
   const PatternNode* node = pattern.get();
   if (!node || node->kind == PatternNode::kEither) return;
@@ -86,7 +86,7 @@ std::span<const Rule* const> RuleSet::at(Op op) const {
   return index < anchors_.size() ? std::span<const Rule* const>(anchors_[index].rules) : std::span<const Rule* const>();
 }
 
-// Where no rule can fire at first none makes what another needs.
+// If no rule can fire at first, none makes what another one needs.
 bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
   auto has_one = [&](const std::vector<Op>& ops) {
     return std::any_of(ops.begin(), ops.end(), [&](Op op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who uses what: for each node the list of inputs that read it. Linked lists in one array, so that a use comes and goes
-// in constant time. Only the uses of live nodes are linked.
+// For each node, the inputs of other nodes that read it: linked lists in one array, so that adding and removing a use
+// takes constant time. Only uses by live nodes are linked.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace rlx {
 class UseLists {
  public:
   struct Use {
-    uint32_t user, input;  // node and which of its inputs
+    uint32_t user, input;  // the reading node, and the number of its input
     uint32_t previous, next;
   };
 
-  void add_node(uint32_t node, size_t inputs);  // in order; its uses are not linked yet
-  void shorten(size_t nodes);                   // none of the uses of those that go may be linked
+  void add_node(uint32_t node, size_t inputs);  // nodes come in order; the uses by a new one are not linked yet
+  void shorten(size_t nodes);                   // the nodes that go must not be linked
 
   void link(uint32_t user, size_t input, uint32_t used);
   void unlink(uint32_t user, size_t input, uint32_t used);
 
   uint32_t count(uint32_t node) const { return nodes_[node].count; }
-  // Calls body(user, input) for each use until it answers false; whether none did. It may not change the lists.
+  // Calls body(user, input) for each use until one call returns false. Returns whether none did. The body must not
+  // change the lists.
   template <class Body>
   bool all_of(uint32_t node, Body body) const {
     for (uint32_t at = nodes_[node].first; at != kNone; at = uses_[at].next)
@@ -35,8 +36,8 @@ class UseLists {
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Entry {
-    uint32_t own;            // where the uses that it makes begin
-    uint32_t first = kNone;  // the list of those of it
+    uint32_t own;            // its inputs begin at this index of `uses_`
+    uint32_t first = kNone;  // the first use of it
     uint32_t count = 0;
   };
   std::vector<Entry> nodes_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the worklist, and rules as transactions. How the graph is changed stands in rewire.cpp.
+// The loop over the worklist, and rules as transactions. rewire.cpp changes the graph.
 #include "rewrite/workspace.h"
 
 #include <algorithm>
 
 namespace rlx {
 
-// Visits a node that was given or expanded, on average: a set of rules that needs more chases its tail. What rules make
-// does not count, so that one which makes more and more of it comes to an end.
+// A set of rules may visit each given or expanded node this often, on average; one that needs more goes on for ever.
+// Nodes that rules make do not raise the limit, so rules that make more and more of them come to an end too.
 static constexpr uint64_t kMostVisits = 64;
 
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
@@ -50,10 +50,10 @@ Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& o
   return Workspace(std::move(graph), rules, options).run();
 }
 
-// Equal nodes become one on the way; what nothing needs stays behind.
+// Takes the given nodes in. Equal nodes become one, and unneeded nodes do not become live.
 void Workspace::load() {
   std::vector<bool> needed = needed_nodes(graph_);
-  std::vector<uint32_t> same(given_);  // by node: the node that it is
+  std::vector<uint32_t> same(given_);  // by node: the node that stands for it
   states_.reserve(given_ + given_ / 8);
   for (uint32_t node = 0; node < given_; node++) {
     add_state(node, node);
@@ -66,12 +66,12 @@ void Workspace::load() {
     outputs_of_.emplace(same[value.node], i);
     states_[same[value.node]].pins++;
   }
-  // A node that only others read which turned out to be equal to earlier ones.
+  // The readers of a node may all have merged into earlier ones.
   for (uint32_t node = given_; node-- > 0;)
     if (states_[node].live && states_[node].pins == 0 && uses_.count(node) == 0) release(node);
 }
 
-// The node that this one is: itself, live from now on, or an earlier one that equals it.
+// Returns the node that stands for this one: an equal earlier one, or itself, which is live from now on.
 uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
   const Node& it = graph_.node(node);
   const OpInfo& info = graph_.info(it);
@@ -82,9 +82,9 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
     states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
     if (uint32_t equal = known_.find(states_[node].hash, info, it.in, it.attrs); equal != KnownNodes::kNone)
       return equal;
-    know(node);
+    remember(node);
   }
-  // What decides a size is needed by all that names the size, whether they read it or not.
+  // A node that decides a size is needed by all that name the size, without an edge to them.
   bool is_pinned = !info.is(kPure) || info.is(kInterface) || info.names_sizes;
   states_[node].pins += is_pinned;
   states_[node].live = true;
@@ -94,7 +94,7 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
   return node;
 }
 
-// Those of the given graph in their order, between them what replacements have touched: always the first in position.
+// The queued node with the first position: either the next of the given graph, or one that a replacement has touched.
 uint32_t Workspace::next() {
   while (cursor_ < given_ && !states_[cursor_].queued) cursor_++;
   bool from_queue = !queue_.empty() && (cursor_ >= given_ || !(queue_.top() > Place{cursor_, cursor_}));
@@ -146,7 +146,7 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   }
   note(rule, node, {});
   std::vector<Replacement> replacements{{value, replacement.value()}};
-  for (const auto& [old, other] : match.replaced())
+  for (const auto& [old, other] : match.offered())
     if (graph_.is_same_type(graph_.type(old), graph_.type(other)) && !closes_cycle({old, other}))
       replacements.emplace_back(old, other);
   const std::string& name = graph_.node(node).name;
@@ -155,10 +155,10 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   return true;
 }
 
-// Why what a rule made may not stand; empty: it may.
+// Why the replacement may not stand, or an empty text.
 std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const {
   const ValueType& type = graph_.type(match.anchor().value());
-  // A rule must keep the meaning: the type is the part of it that can be checked here.
+  // A rule must keep the meaning. Of that, only the type can be checked here.
   if (!graph_.is_same_type(replacement.type(), type))
     return "the replacement is " + text_of(replacement.type()) + ", not " + text_of(type);
   if (graph_.guards().size() > mark.guards + match.required()) {
@@ -166,7 +166,7 @@ std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr
     return "it would need " + guard.a.text() + (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text();
   }
   const OpInfo& info = graph_.info(graph_.node(replacement.value()));
-  // A composite of halves is computed wide and rounded once; what it stands for may have been rounded at every op.
+  // A composite of halves is rounded once. The nodes that it replaces may have rounded at every op.
   if (!allows(Grade::kClose) && is_half(type.dtype) && !info.primitive()) return "halves would be rounded less often";
   if (options_.refuses && !info.primitive() && !info.is(kInternal))
     return options_.refuses(facts_, replacement.value());
@@ -174,14 +174,14 @@ std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr
 }
 
 void Workspace::roll_back(const Graph::Mark& mark) {
-  for (size_t node = graph_.nodes().size(); node-- > mark.nodes;) unknow(static_cast<uint32_t>(node));
+  for (size_t node = graph_.nodes().size(); node-- > mark.nodes;) forget(static_cast<uint32_t>(node));
   graph_.roll_back(mark);
   facts_.shorten(mark.nodes);
   uses_.shorten(mark.nodes);
   states_.resize(mark.nodes);
 }
 
-// Whether the sizes that a node decides are decided by a node that has come since.
+// Whether a new node decides the sizes that this node decides.
 bool Workspace::is_decided_again(uint32_t node, const Graph::Mark& mark) const {
   auto symbols_of = [&](uint32_t index) {
     std::vector<std::string> symbols;
@@ -198,12 +198,12 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
   changed_ = true;
   for (const auto& [old, made] : replacements) {
     lower_position(made.node, states_[old.node].position);
-    states_[made.node].pins++;  // until all of them are in place
+    states_[made.node].pins++;  // until all replacements are in place
     acquire(made.node);
   }
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++) {
     if (!graph_.info(graph_.node(node)).names_sizes) continue;
-    states_[node].pins++;  // it may decide a size in the place of what it stands for, whether anyone reads it or not
+    states_[node].pins++;  // it may decide a size in the place of an old node, even if nothing reads it
     acquire(node);
   }
   for (const auto& [old, made] : replacements)
@@ -217,11 +217,11 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
   }
   merge_equals();
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++)
-    states_[node].live ? enqueue(node) : unknow(node);
+    states_[node].live ? enqueue(node) : forget(node);
 }
 
-// Another value than the anchor is replaced too. Whatever depends on it would depend on the new one: which must not
-// depend on it in turn. What has an earlier position cannot.
+// Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. A node with
+// an earlier position than `old` cannot depend on it.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
   constexpr size_t kMostSeen = 256;
   auto [old, made] = replacement;
@@ -305,7 +305,7 @@ bool Workspace::may_be_repeated(Value value) const {
 
 // ---- the end ----
 
-// Live nodes in topological order, of those that are ready the least position first.
+// Puts live nodes in topological order. Of the nodes that are ready, the one with the least position comes first.
 Graph Workspace::finish() {
   if (!changed_) return std::move(graph_);
   size_t count = graph_.nodes().size();

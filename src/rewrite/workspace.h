@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph while a set of rules works on it. A replacement rewires the users of a value in place; what lies above it
-// stays. A rule is a transaction: one that declines leaves nothing.
-// Invariants: only live nodes count as users; of mergeable live nodes no two are equal; no node has a position before
-// that of a node it reads, but inputs and params, which keep their order.
+// The graph while a set of rules works on it. A replacement rewires the users of a value in place, and builds nothing
+// above them again. A rule is a transaction: one that declines leaves nothing.
+// Invariants: only live nodes count as users. No two mergeable live nodes are equal. No node has a position before that
+// of a node it reads, except inputs and params, which keep their order.
 #pragma once
 
 #include <queue>
@@ -25,13 +25,13 @@ class Workspace {
   Workspace(const Workspace&) = delete;
   Result<Graph> run();
 
-  // What rules ask, by way of Match.
+  // What rules ask, through Match.
   Builder& builder() { return builder_; }
   const Graph& graph() const { return graph_; }
   Facts& facts() { return facts_; }
   const RewriteOptions& options() const { return options_; }
   bool allows(Grade grade) const { return grade <= options_.math; }
-  bool is_refused(Value value) const;  // a composite that may not stand, if a rule forms it as it is
+  bool is_refused(Value value) const;  // whether it is a composite that a rule must not form
   bool is_used_only_by(Value value, std::span<const uint32_t> users) const;
   bool may_be_repeated(Value value) const;  // cheap or vanishing: constants, size-only values, views, casts
   uint32_t uses(Value value) const;
@@ -40,10 +40,10 @@ class Workspace {
  private:
   struct State {  // of a node
     size_t hash = 0;
-    uint32_t position = 0;  // where it belongs: that of the anchor whose replacement it came with
-    uint32_t pins = 0;      // reasons to live besides being read: leaves, effects, graph outputs
+    uint32_t position = 0;  // its place in the order: that of the anchor that it came for
+    uint32_t pins = 0;      // reasons to live without users: leaves, effects, graph outputs
     bool live = false, known = false, queued = false;
-    uint8_t improved = 0;  // how often what was known of it was found anew
+    uint8_t improved = 0;  // how often its facts have been found again
   };
   struct Place {
     uint32_t position, node;
@@ -54,13 +54,13 @@ class Workspace {
   using Replacement = std::pair<Value, Value>;  // old, new
   using Queue = std::priority_queue<Place, std::vector<Place>, std::greater<>>;
 
-  // Building: what the Builder of rules calls.
+  // Building nodes, for the Builder that rules use.
   static Result<std::vector<Value>> add_hook(void* self, const OpInfo& info, std::span<const Value> in, Attrs attrs,
                                              std::string name);
   Result<uint32_t> add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name);
   void add_state(uint32_t node, uint32_t position);
-  void know(uint32_t node);
-  void unknow(uint32_t node);
+  void remember(uint32_t node);
+  void forget(uint32_t node);
 
   // The loop.
   void load();
@@ -101,18 +101,18 @@ class Workspace {
   UseLists uses_;
   std::vector<State> states_;                               // by node
   std::unordered_multimap<uint32_t, uint32_t> outputs_of_;  // node -> outputs of the graph
-  std::vector<uint32_t> to_merge_;                          // users whose inputs have changed
+  std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
 
-  Queue queue_;            // nodes to visit again, and new ones
-  uint32_t cursor_ = 0;    // of the first visit of the others
-  uint32_t given_ = 0;     // how many nodes there were at first
-  uint32_t position_ = 0;  // of the anchor of now
+  Queue queue_;            // new nodes, and nodes to visit again
+  uint32_t cursor_ = 0;    // the next given node that was not visited yet
+  uint32_t given_ = 0;     // the number of nodes in the given graph
+  uint32_t position_ = 0;  // of the anchor of this attempt
   uint64_t visits_ = 0, most_visits_;
-  uint32_t first_new_ = UINT32_MAX;  // nodes of the replacement that is being put in place read what they read
+  uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
-  std::vector<uint32_t> stamps_;  // by node: the walk that saw it last
+  std::vector<uint32_t> stamps_;  // by node: the last walk that saw it
   uint32_t walk_ = 0;
-  std::unordered_set<uint64_t> noted_;  // rule and node of each near miss
+  std::unordered_set<uint64_t> noted_;  // rule and node of each near miss in the report
 };
 
 }  // namespace rlx

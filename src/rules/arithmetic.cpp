@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic in normal form: products instead of quotients, roots as rsqrt, sums instead of differences, one direction
-// of every comparison. A rule never folds chains of scalars: (x + c1) + c2 must keep its inner sum until `fuse` has
-// looked.
+// Arithmetic in normal form: products instead of quotients, rsqrt instead of roots, sums instead of differences, one
+// direction of every comparison. No rule here joins chains of scalars, as (x + c1) + c2: `fuse` looks for the inner
+// sum.
 #include <cmath>
 
 #include "rules/numbers.h"
@@ -20,12 +20,13 @@ static Expr scalar_of(Expr like, double value) {
   return like.builder().scalar(like.dtype(), value);
 }
 
-// A value of the anchor's shape: the other operand is a constant that does not enlarge it, so the op may vanish.
+// A value of the anchor's shape: the other operand does not enlarge it, so the op may vanish.
 static Pattern of_shape() {
   return any().where("of the result's shape", [](const Match& m, Expr x) { return m.has_shape(x); });
 }
 
-// x / c -> x * (1/c): the same bits for a power of two, one more rounding else; where the dtype holds 1/c
+// x / c -> x * (1/c), if the dtype holds 1/c. For a power of two the bits are the same, else there is one more
+// rounding.
 static Expr divide_by_constant(const Match& m, bool exact_only) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
@@ -35,7 +36,7 @@ static Expr divide_by_constant(const Match& m, bool exact_only) {
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
 }
 
-// pow(x, n) for the small n that files hold
+// pow(x, n) for small n
 static Expr small_power(const Match& m) {
   auto exponent = m.splat(m.in(1));
   Expr x = m.in(0);
@@ -77,7 +78,7 @@ static Expr plus_zero(const Match& m) {
   return Expr();
 }
 
-// cast to the dtype that x has -> x; cast(cast(x)) of an exact widening and back -> x
+// cast(x) to x's own dtype -> x; cast(cast(x, f32), half) of a half x -> x
 static Expr cast_to_itself(const Match& m) {
   Expr x = m.in(0);
   if (x.dtype() == m.anchor().dtype()) return x;
@@ -87,7 +88,7 @@ static Expr cast_to_itself(const Match& m) {
   return widened && source.dtype() == m.anchor().dtype() ? source : Expr();
 }
 
-// and with true, or with false -> the other
+// x and true -> x; x or false -> x; x and false -> false; x or true -> true
 static Expr logical_identity(const Match& m) {
   if (m.anchor().dtype() != DType::kBool) return Expr();
   double neutral = m.node(m.anchor()).op == Op::kBitAnd ? 1 : 0;
@@ -99,13 +100,13 @@ static Expr logical_identity(const Match& m) {
   return Expr();
 }
 
-// Of integers, where there is no NaN.
+// Only for integers: a comparison with NaN is false, and so is its opposite.
 static Expr not_less(const Match& m, Expr comparison, Expr a, Expr b) {
   if (!is_integer(a.dtype()) || !m.has_shape(comparison)) return Expr();
   return m.is(comparison, Op::kLt) ? less_equal(b, a) : less(b, a);
 }
 
-// view(x * s) -> view(x) * s, towards the products whose scale it may become
+// view(x * s) -> view(x) * s: the scalar moves towards the product whose scale it may become
 static Expr scalar_out_of_view(const Match& m) {
   Expr product = m.in(0);
   if (!m.is(product, Op::kMul) || !is_float(product.dtype()) || !m.take(product)) return Expr();
@@ -127,14 +128,14 @@ static Expr same_axis_softmax(const Match& m, const Pattern& x, const Pattern& t
   return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});
 }
 
-// softmax(x - max(x)) -> softmax(x), which takes the maximum off itself
+// softmax(x - max(x)) -> softmax(x), which subtracts the maximum itself
 static Expr softmax_unshifted(const Match& m, const Pattern& x, const Pattern& top) {
   const Axes& axes = m.attrs(top).i64s("axes");
   if (axes != Axes{m.attrs().i64("axis")}) return m.miss("the maximum is not over the softmax's axis");
   return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});
 }
 
-// Booleans, where exclusive or with true is "not".
+// Rules of booleans; "not" is exclusive or with true.
 static void add_logical_rules(RuleSet& rules) {
   Pattern x = of_shape(), c = any(), a = any(), b = any(), truth = exactly(1);
   auto negation = [&](const Pattern& of) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention: softmax(scores) v, where the links of the scores' chain have become one op. Masks are put in normal form,
-// as bounds on positions where they are no more than that.
+// Attention: softmax(scores) v, once the rules of scores.cpp have made one op of the scores. Masks that only compare
+// positions become attributes.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ bool repeats_heads(const Match& m, Expr merged) {
   return merged.dims() == std::vector<Dim>{from[0], from[1] * to[2], from[3], from[4]};
 }
 
-// Scores of any rank from 3 on as [B, H, queries, keys]: of rank 3 they have one head, of more than 4 many batch axes.
+// The dims of scores as [B, H, queries, keys]. Scores of rank 3 have one head; a rank above 4 means more batch axes.
 std::vector<Dim> with_heads(const std::vector<Dim>& scores) {
   size_t rank = scores.size();
   Dim heads = rank == 3 ? Dim(1) : scores[rank - 3];
@@ -37,26 +37,26 @@ Expr with_heads(Expr x, const std::vector<Dim>& heads) {
 
 // ---- masks in normal form ----
 
-// What a conjunction of masks says of the positions of query i and key j, and what is left to look up.
+// A conjunction of masks: what they say of the positions of query i and key j, and the masks that say something else.
 struct Masks {
-  std::optional<Dim> right, left;  // allowed only where j <= i + right, j >= i - left
+  std::optional<Dim> right, left;  // a key is allowed only if j <= i + right and j >= i - left
   std::vector<Expr> of_positions;  // the masks that say so
   std::vector<Expr> others;
 };
 
-// Of a constant lower triangle: true where j <= i + the result.
+// For a constant lower triangle: the number d of which it is true where j <= i + d.
 std::optional<int64_t> diagonal(const Tensor& tensor) {
   if (tensor.rank() < 2 || tensor.dtype() != DType::kBool || tensor.count() == 0) return std::nullopt;
   const int64_t columns = tensor.dims().back(), rows = tensor.dims()[tensor.rank() - 2];
   int64_t shift = -1;
   while (shift + 1 < columns && element_as_i64(tensor, shift + 1)) shift++;
-  if (shift + 1 == columns) return std::nullopt;  // the first query sees all: by its length, not by its place
+  if (shift + 1 == columns) return std::nullopt;  // the first query sees all keys, so this may be no triangle
   for (int64_t i = 0; i < tensor.count(); i++)
     if ((element_as_i64(tensor, i) != 0) != (i % columns <= i / columns % rows + shift)) return std::nullopt;
   return shift;
 }
 
-// The same of a table of it, sliced and with axes of 1 around.
+// The same for a slice of such a table, with or without axes of size 1.
 std::optional<Dim> diagonal(const Match& m, Expr mask) {
   Dim shift = 0;
   Expr x = mask;
@@ -80,7 +80,7 @@ std::optional<Dim> diagonal(const Match& m, Expr mask) {
   return found ? std::optional(shift + *found) : std::nullopt;
 }
 
-// a <= b or a < b between i and j alone, or a table that says as much
+// Whether a mask compares positions: a <= b or a < b of functions of i and j, or a triangle. Notes it in `out` if so.
 bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& scores, Masks& out) {
   const Node& node = m.node(mask);
   if (mask.rank() < 2 || !std::equal(scores.end() - 2, scores.end(), mask.dims().end() - 2)) return false;
@@ -92,7 +92,7 @@ bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& score
   if (node.op != Op::kLe && node.op != Op::kLt) return false;
   const Affine *a = m.affine(m.input(mask, 0)), *b = m.affine(m.input(mask, 1));
   if (!a || !b) return false;
-  Affine slack = *b - *a;  // not negative where allowed; for a < b, positive
+  Affine slack = *b - *a;  // a key is allowed if it is >= 0, or > 0 for a < b
   size_t rank = slack.steps.size();
   if (rank < 2 || !std::all_of(slack.steps.begin(), slack.steps.end() - 2, [](const Dim& step) { return step.is(0); }))
     return false;
@@ -106,7 +106,7 @@ bool compares_positions(const Match& m, Expr mask, const std::vector<Dim>& score
   return true;
 }
 
-// A conjunction as its parts, each once.
+// Takes a conjunction apart; each part counts once.
 Masks parts_of(const Match& m, Expr mask, const std::vector<Dim>& scores) {
   Masks masks;
   std::vector<Expr> parts;
@@ -115,7 +115,7 @@ Masks parts_of(const Match& m, Expr mask, const std::vector<Dim>& scores) {
     if (!is_seen) parts.push_back(part);
   };
   if (mask) meet(mask);
-  for (size_t next = 0; next < parts.size();) {  // which grow on the way
+  for (size_t next = 0; next < parts.size();) {  // the list grows on the way
     Expr part = parts[next++];
     if (m.is(part, Op::kBitAnd) || m.is(part, Op::kBroadcastTo)) {
       for (size_t i = 0; i < m.node(part).in.size(); i++) meet(m.input(part, i));
@@ -126,7 +126,7 @@ Masks parts_of(const Match& m, Expr mask, const std::vector<Dim>& scores) {
   return masks;
 }
 
-// Positions as attributes of attention, by whichever alignment makes the bounds numbers; else they stay masks.
+// Turns bounds on positions into attributes, if one of the two alignments makes them numbers. If not, they stay masks.
 void align(Masks& masks, const Dim& queries, const Dim& keys, NamedAttrs& attrs) {
   if (masks.of_positions.empty()) return;
   auto is_count = [](const Dim& dim) { return dim.is_literal() && dim.literal() >= 0; };
@@ -156,7 +156,7 @@ struct Probabilities {
   bool is_guarded = false;  // rows of NaN are zeroed
 };
 
-// Rounded to halves, or as it was.
+// p before it was rounded to a half; p itself if it was not.
 Expr before_rounding(const Match& m, Expr p) {
   bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.take(p);
   return rounds ? m.input(p, 0) : p;
@@ -179,7 +179,7 @@ Expr numbers_of_heads(const Match& m, Expr column) {
   return reshape(column, {column.dim(-3)});
 }
 
-// softmax(concat(scores, sinks)) without its last column -> softmax(scores), whose sums count the sinks as well
+// softmax(concat(scores, sinks)) without its last column -> softmax(scores) with sinks
 Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
   Expr softmax = m.input(p, 0);
   if (!m.is(p, Op::kSlice) || !m.is(softmax, Op::kSoftmax) || p.rank() != 4) return Expr();
@@ -195,7 +195,7 @@ Expr before_sinks(const Match& m, Expr p, Expr& sinks) {
   return sinks ? scores : Expr();
 }
 
-// What p, which the anchor alone uses, is the softmax of; nullopt if it is none over keys.
+// The scores that p is the softmax of, over keys. nullopt if p is something else, or has another use.
 std::optional<Probabilities> probabilities(const Match& m, Expr p, Expr& scores) {
   Probabilities found;
   p = before_rounding(m, p);
@@ -236,7 +236,7 @@ Expr form_attention(const Match& m) {
   return y.valid() && !(y.dims() == dims) ? reshape(y, dims) : y;
 }
 
-// Of repeated heads, those that there are.
+// The heads before they were repeated: [B,G,1,S,D] as [B,G,S,D].
 Expr heads_of(Expr split) {
   return reshape(split, {split.dim(0), split.dim(1), split.dim(3), split.dim(4)});
 }

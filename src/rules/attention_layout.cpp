@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of attention and of what feeds it: the transposes and splits around it become its `layout`,
-// so that it reads what the products wrote. Exact: no element changes.
+// Layouts of attention and rope: the transposes and splits around them become the attribute `layout`. So they read what
+// the products wrote. All rules are exact: no element changes.
 #include "rules/rules.h"
 
 namespace rlx {

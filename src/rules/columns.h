@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-// A slice of x along its last axis alone; `holds` says which of its columns it must hold, and `why` names them.
+// A slice of x along its last axis alone. `holds` tests which columns it takes, and `why` names them in near misses.
 using ColumnTest = std::function<bool(Expr x, Expr part, const Dim& start, int64_t step)>;
 Pattern columns(const Pattern& x, std::string_view why, ColumnTest holds);
 

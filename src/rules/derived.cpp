@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that are found by their own formula: where the row has the trait kFormula the pattern is what its
-// decomposition is in normal form, with the composites in it as they are or written out too.
+// Composites that are found by their own formula. For a row with the trait kFormula there are two patterns: its
+// decomposition in normal form, with the composites in it as they are, and with them written out too.
 #include <algorithm>
 
 #include "rules/rules.h"
@@ -11,7 +11,7 @@ using namespace patterns;
 
 namespace {
 
-// What attribute `i` is while the formula is written down: a number that no formula holds and every dtype does.
+// The value of attribute `i` while its formula is built: no formula contains it, and every dtype holds it.
 double probe(size_t i) {
   return 0.7265625 + 0.03125 * static_cast<double>(i);
 }
@@ -21,10 +21,10 @@ struct Formula {
   std::vector<Pattern> operands, attrs;  // what the row's inputs and attributes are bound to
 };
 
-// The formula in normal form as a graph: the row's inputs, all of one size, and its first output.
+// The formula in normal form, as a graph. It has the row's inputs, all of one size, and its first output.
 Result<Graph> written_out(const OpInfo& row, bool all) {
   Graph graph("formula");
-  RLX_TRY(graph.declare_symbol("n", {1, kLargestSymbol}));  // not 0: then there is nothing to compute
+  RLX_TRY(graph.declare_symbol("n", {1, kLargestSymbol}));  // at 0 there would be nothing to compute
   std::vector<Value> in;
   for (const Port& port : row.signature.in)
     in.push_back(RLX_TRY(graph.add_input(port.name, DType::kF32, {Dim::symbol("n")})));
@@ -77,7 +77,7 @@ class PatternMaker {
     });
   }
 
-  // Factors stand in any order, and the numbers among them are one.
+  // A product matches its factors in any order, and the product of its numbers.
   Pattern of_product(uint32_t index) {
     std::vector<uint32_t> waiting{index};
     std::vector<Pattern> factors;
@@ -118,7 +118,7 @@ void add_derived(RuleSet& rules, bool of_one_op) {
     std::generate(formula.attrs.begin(), formula.attrs.end(), scalar);
     for (bool all : {false, true}) {
       auto graph = written_out(row, all);
-      if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp says so
+      if (!graph.ok()) continue;  // tests/unit/rules/derived.cpp fails then
       Pattern pattern = PatternMaker(formula, *graph).whole();
       auto is_operand = [](const Pattern& part) { return part.get()->in.empty(); };
       if (of_one_op != std::all_of(pattern.get()->in.begin(), pattern.get()->in.end(), is_operand)) continue;

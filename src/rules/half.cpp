@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision as exporters write it: a cast to f32 before an op that wants precision, a cast back behind it. That is
-// what the op on halves means, so it takes the halves itself.
+// Half precision. Exporters cast to f32 before an op that needs precision, and back after it. The op on halves means
+// just that, so it takes the halves itself.
 #include <algorithm>
 
 #include "rules/numbers.h"
@@ -8,14 +8,14 @@
 
 namespace rlx {
 
-// The letter of operands of a wide composite that need not be of x's dtype: gamma, beta, tables, biases of scores.
+// The letter of operands of a wide composite that may have another dtype than x: gamma, beta, tables, biases of scores.
 static constexpr std::string_view kBeside = "F'";
 
 static const Port& port_of(const OpInfo& info, size_t i) {
   return info.signature.in[std::min(i, info.signature.in.size() - 1)];
 }
 
-// The value before a cast from one of these dtypes to the other, under the views that stand behind the cast.
+// x without a cast between these dtypes, which may stand under views; absent if there is none.
 static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
   if (x.dtype() != to) return Expr();
   Expr under = m.under_views(x);
@@ -23,15 +23,15 @@ static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
   return is_cast ? m.with_views(x, under, m.input(under, 0)) : Expr();
 }
 
-// A number that a half holds as well.
+// A number of f32 as a half; absent if a half does not hold it.
 static Expr as_half(const Match& m, Expr x, DType half) {
   auto number = x.dtype() == DType::kF32 ? m.splat(x) : std::nullopt;
   if (!number || rounded_to(half, *number) != *number) return Expr();
   return broadcast_to(m.builder().scalar(half, *number), x.dims());
 }
 
-// Whether the op computes in f32 and rounds once when its inputs are halves (semantics.md N6, N7). So do reductions and
-// products, but no exporter puts casts around these alone.
+// Whether the op on halves computes in f32 and rounds once (semantics.md N6, N7). Reductions and products do so too,
+// but exporters do not put casts around these alone.
 static bool rounds_once(const OpInfo& info) {
   return info.primitive() ? info.is(kElementwise) || info.is(kView) : info.is(kWide);
 }
@@ -58,11 +58,11 @@ static Expr narrow(const Match& m) {
     in.push_back(x);
   }
   if (!was_narrow) return Expr();
-  return m.with_all_of(wide, m.builder().add(info, in, node.attrs));
+  return m.offer_all(wide, m.builder().add(info, in, node.attrs));
 }
 
-// What stands beside halves may be f32, as the tables of rope: cast(t, half) -> t, which is nearer to what is meant;
-// and cast(t, f32) -> t, which is the same, of a half.
+// Operands beside a half x may be f32, as the tables of rope. Of an f32 t, cast(t, half) -> t, which is more precise.
+// Of a half t, cast(t, f32) -> t, which is the same.
 static Expr beside_halves(const Match& m, bool rounded) {
   const Node& node = m.node(m.anchor());
   const OpInfo& info = m.graph().info(node);
@@ -72,13 +72,13 @@ static Expr beside_halves(const Match& m, bool rounded) {
   bool changes = false;
   for (size_t i = 0; i < node.in.size(); i++) {
     Expr x = m.in(i);
-    bool may_be_either = x && port_of(info, i).letter == kBeside && !(rounded && m.is_static(x));
+    bool may_be_either = x && port_of(info, i).letter == kBeside && !(rounded && m.is_resident(x));
     Expr source = may_be_either ? before_cast(m, x, from, to) : Expr();
     changes |= bool(source);
     in.push_back(source ? source : x);
   }
   if (!changes) return Expr();
-  return m.with_all_of(m.anchor(), m.builder().add(info, in, node.attrs));
+  return m.offer_all(m.anchor(), m.builder().add(info, in, node.attrs));
 }
 
 static std::vector<Op> with_f32_beside_halves() {

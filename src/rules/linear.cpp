@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights: linear, its bias and activation, and the convolutions that are such products.
+// Products with weights: linear, its bias and activation, and convolutions that are products.
 #include "ops/act.h"
 #include "rules/rules.h"
 
@@ -7,11 +7,11 @@ namespace rlx {
 
 using namespace patterns;
 
-// matmul(x, W) -> linear(x, W), W static and of rank 2; rows merged by a reshape stay merged inside linear
+// matmul(x, W) -> linear(x, W), for a resident W of rank 2
 static Expr product_with_weight(const Match& m) {
   Expr x = m.in(0), w = m.in(1);
   const Attrs& attrs = m.attrs();
-  if (!m.is_static(w) || w.rank() != 2 || m.is_static(x)) return Expr();
+  if (!m.is_resident(w) || w.rank() != 2 || m.is_resident(x)) return Expr();
   if (attrs.flag("transpose_a")) return m.miss("the left operand is transposed");
   if (!is_float(x.dtype()) || attrs.has("out_dtype")) return m.miss("not a float product of one dtype");
   return m.builder().op(Op::kLinear, {x, w}, {{"transpose_w", attrs.i64("transpose_b")}});
@@ -21,7 +21,7 @@ static bool has_no_bias(const Match& m, Expr product) {
   return m.node(product).in.size() == 2;
 }
 
-// reshape(linear(reshape(x))) -> linear(x), where one reshape merges rows and the other splits them again
+// reshape(linear(reshape(x))) -> linear(x), if one reshape merges rows and the other splits them again
 static Expr linear_of_rows(const Match& m, Expr product, Expr x) {
   std::vector<Dim> dims = x.dims();
   if (dims.empty()) return Expr();
@@ -29,7 +29,7 @@ static Expr linear_of_rows(const Match& m, Expr product, Expr x) {
   return dims == m.anchor().dims() ? m.rebuilt(product, {{0, x}})[0] : Expr();
 }
 
-// linear(x, W) + b -> linear(x, W, b), b of shape [N]: a residual is no bias
+// linear(x, W) + b -> linear(x, W, b), for b of shape [N]
 static Expr linear_with_bias(const Match& m, Expr product, Expr b) {
   std::vector<Dim> dims = b.dims();
   while (dims.size() > 1 && dims[0].is(1)) dims.erase(dims.begin());
@@ -59,12 +59,12 @@ static bool is_tiling(const Attrs& attrs, std::span<const Dim> window) {
                                                 [](const Dim& dim, int64_t stride) { return dim.is(stride); });
 }
 
-// conv(x, w) -> transpose(linear(patches of x, w)), as the first layer of a vision transformer is meant: each window is
+// conv(x, w) -> transpose(linear(patches of x, w)), as in the first layer of a vision transformer: each window becomes
 // a row, each output channel a column
 static Expr conv_of_patches(const Match& m) {
   Expr x = m.in(0), w = m.in(1);
   std::span<const Dim> window = std::span(w.dims()).subspan(2);
-  if (!is_float(x.dtype()) || !m.is_static(w) || m.is_static(x)) return Expr();
+  if (!is_float(x.dtype()) || !m.is_resident(w) || m.is_resident(x)) return Expr();
   if (!is_tiling(m.attrs(), window)) return Expr();
   auto axes = static_cast<int64_t>(window.size());
   std::vector<Dim> split{x.dim(0), x.dim(1)}, rows{x.dim(0)};
@@ -88,7 +88,7 @@ static Expr conv_of_patches(const Match& m) {
 
 // ---- bias of convolutions ----
 
-// The vector that `bias` is, one number for each channel of y; absent if it is not.
+// The bias as a vector with one number for each channel of y; absent if it has another shape.
 static Expr channel_bias(const Match& m, Expr y, Expr bias) {
   if (!m.has_shape(y) || y.rank() < 2) return Expr();
   if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // it is added before rounding
@@ -105,7 +105,7 @@ static Expr conv_with_bias(const Match& m, Expr y, Expr b) {
   return m.builder().ops(Op::kConvBiasAct, {m.input(y, 0), m.input(y, 1), bias}, m.node(y).attrs.named())[0];
 }
 
-// transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), where the transpose puts the columns second, as channels
+// transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), if the transpose makes channels of the columns
 static Expr turned_linear_with_bias(const Match& m, Expr y, Expr product, Expr b) {
   Expr bias = channel_bias(m, y, b);
   const Axes& perm = m.node(y).attrs.i64s("perm");
@@ -114,7 +114,7 @@ static Expr turned_linear_with_bias(const Match& m, Expr y, Expr product, Expr b
 }
 
 void add_linear_rules(RuleSet& rules) {
-  Pattern x = any(), w = any(), b = constant(), rows = through_views(x, keeps_rows);
+  Pattern x = any(), w = any(), b = resident(), rows = through_views(x, keeps_rows);
   Pattern any_linear = op(Op::kLinear, {rows}), conv = op(Op::kConv, {x, w});
   Pattern bare = op(Op::kLinear, {x, w}).with("act", std::string("none")).where("without a bias", has_no_bias);
   Pattern turned = op(Op::kTranspose, {bare});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions: comparisons that the sizes decide (exporters write "no mask" as iota >= 0), and gathers whose indices
-// count up along axes, which are slices. A position out of range would fail the run: a guard fails it instead. Where a
-// size of 0 leaves nothing to index the guard holds.
+// Positions. A comparison may follow from sizes: exporters write "no mask" as iota >= 0. A gather whose indices count
+// up along axes is a slice. A position out of range would fail the run, so a guard fails it instead; if a size of 0
+// leaves nothing to index, the guard holds.
 #include <algorithm>
 
 #include "rules/rules.h"
@@ -28,16 +28,16 @@ static Expr decided_comparison(const Match& m) {
 
 // ---- gathers ----
 
-// What is taken of one axis: as many positions from `start` on as axis `to` of the indices has, or one.
+// The positions that are read of one axis: from `start` on, as many as axis `to` of the indices has, or one.
 struct Pick {
   static constexpr size_t kOne = SIZE_MAX;
   Dim start;
   size_t to = kOne;
 };
 
-// 1 where the run reads something, else 0, as positions are then never looked at: the product of min(1, size) over the
-// sizes that may be 0. Those of the axis that is picked from do not count, nor of positions from 0 on, which are out of
-// range only where there are some. nullopt where that is no simple size.
+// 1 if the run reads something, else 0: the product of min(1, size) over the sizes that may be 0. If nothing is read,
+// no position is checked. The axis that is read does not count; nor do positions from 0 on, which are out of range only
+// if there are some. nullopt if such a size is not a plain symbol.
 static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis, Expr x, std::span<const Dim> index) {
   Dim is_read = 1;
   bool is_known = true;
@@ -53,7 +53,7 @@ static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis
   return is_known ? std::optional(is_read) : std::nullopt;
 }
 
-// x[..., indices, ...] where the indices pick positions of the axes of x from `first` on, one axis each: the anchor.
+// The anchor as slices of x: its indices pick positions of the axes of x from `first` on, one pick for each axis.
 static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>& picks, std::span<const Dim> index) {
   if (!x.valid()) return x;
   if (std::any_of(index.begin(), index.end(), [](const Dim& dim) { return dim.is(0); })) return Expr();
@@ -93,7 +93,8 @@ static Expr picked(const Match& m, Expr x, size_t first, const std::vector<Pick>
   return broadcast_to(reshape(transpose(x, perm), dims), m.anchor().dims());
 }
 
-// Indices that count through a row-major block, as b * S + s does: one axis of x for each axis that they move along.
+// Indices that count through a row-major block, as b * S + s does. The gathered axis splits into one axis for each axis
+// that the indices move along.
 struct Digits {
   std::vector<Dim> sizes;  // that the gathered axis splits into
   std::vector<Pick> picks;
@@ -122,8 +123,8 @@ static std::optional<Digits> digits_of(const Graph& graph, const Affine& form, s
     if (slowest == moving.end()) return std::nullopt;
     auto part = exact_div(whole, form.steps[*slowest]);
     if (!part) return std::nullopt;
-    // A faster digit must not reach the next of the slower one. Where the slower one ends with its last, that would be
-    // out of range altogether.
+    // A faster digit must not run into the next value of the slower one. After the last value of the slower one, that
+    // would be out of range.
     if (!reaches_end && !graph.implies(Guard::kLessEqual, index[*slowest], *part)) return std::nullopt;
     reaches_end &= (digits.picks.empty() ? form.offset : Dim(0)) + index[*slowest] == *part;
     digits.sizes.push_back(*part);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms as files spell them: first the bare norm, then gamma, then beta are absorbed, then a residual.
+// Norms as files spell them. First the bare norm is formed; then it absorbs gamma, beta, and a residual sum.
 #include <algorithm>
 
 #include "ops/act.h"
@@ -9,7 +9,7 @@ namespace rlx {
 
 using namespace patterns;
 
-// The first of the trailing axes that `mean` reduces, from the end; nullopt if they are not the trailing ones.
+// The first axis that `mean` reduces, counted from the end; nullopt unless it reduces trailing axes.
 static std::optional<int64_t> first_trailing_axis(const Match& m, const Pattern& mean, size_t rank) {
   const Attrs& attrs = m.attrs(mean);
   Axes axes = attrs.i64s("axes");
@@ -19,9 +19,9 @@ static std::optional<int64_t> first_trailing_axis(const Match& m, const Pattern&
   return axes.empty() ? std::nullopt : std::optional(axes[0]);
 }
 
-// A parameter of the normalised shape: literally x.d[axis..], whatever 1-dims stand before.
+// A resident parameter in the normalised shape, x.d[axis..], without leading axes of size 1; absent if it does not fit.
 static Expr norm_parameter(const Match& m, Expr parameter, Expr x, int64_t axis) {
-  if (!m.is_static(parameter)) return Expr();
+  if (!m.is_resident(parameter)) return Expr();
   std::vector<Dim> wanted(x.dims().end() + axis, x.dims().end());
   std::vector<Dim> dims = parameter.dims();
   while (dims.size() > wanted.size() && dims[0].is(1)) dims.erase(dims.begin());
@@ -45,8 +45,8 @@ static Expr bare_layer_norm(const Match& m, const Pattern& x, const Pattern& mu,
   if (m.number(eps) < 0) return m.miss("eps is negative");
   if (!are_precise(m, x, {mu, variance, inv})) return m.miss("statistics of halves");
   Outputs norm = m.builder().ops(Op::kLayerNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
-  m.also(m[mu].value(), norm[1]);
-  m.also(m[inv].value(), norm[2]);
+  m.offer(m[mu].value(), norm[1]);
+  m.offer(m[inv].value(), norm[2]);
   return norm[0];
 }
 
@@ -56,11 +56,11 @@ static Expr bare_rms_norm(const Match& m, const Pattern& x, const Pattern& mean_
   if (!axis) return m.miss("the axes are not trailing ones");
   if (!are_precise(m, x, {mean_square, inv})) return m.miss("statistics of halves");
   Outputs norm = m.builder().ops(Op::kRmsNorm, {m[x]}, {{"axis", *axis}, {"eps", m.number(eps)}});
-  m.also(m[inv].value(), norm[1]);
+  m.offer(m[inv].value(), norm[1]);
   return norm[0];
 }
 
-// The norm that one input of the anchor is, with nothing else using it; and which input.
+// The norm that makes input i of the anchor, if nothing else uses it.
 static const Node* norm_operand(const Match& m, size_t i) {
   Expr operand = m.in(i);
   const Node& node = m.node(operand);
@@ -79,17 +79,17 @@ static Expr absorb_parameter(const Match& m, size_t slot) {
     if (!m.has_shape(m.in(i))) continue;
     Expr parameter = norm_parameter(m, m.in(1 - i), x, axis);
     if (!parameter) continue;
-    return m.with_all_of(m.in(i), m.rebuilt(m.in(i), {{slot, parameter}}));
+    return m.offer_all(m.in(i), m.rebuilt(m.in(i), {{slot, parameter}}));
   }
   return Expr();
 }
 
-// norm(a + b) -> residual_norm(a, b), which also gives the sum; over the last axis, where nobody asks for statistics
+// norm(a + b) -> residual_norm(a, b), which returns the sum too. Only over the last axis, if nothing reads statistics.
 static Expr residual_norm(const Match& m, Op fused) {
   const Node& node = m.node(m.anchor());
   Expr total = m.in(0);
   if (m.node(total).op != Op::kAdd) return Expr();
-  if (is_half(total.dtype()) && !m.allows(close)) return Expr();  // it normalises the sum before rounding it
+  if (is_half(total.dtype()) && !m.allows(close)) return Expr();  // the residual norm does not round the sum first
   int64_t axis = node.attrs.i64("axis"), rank = static_cast<int64_t>(total.rank());
   if (axis != rank - 1) return m.miss("the norm is not over the last axis alone");
   for (uint32_t i = 1; i < node.out.size(); i++)
@@ -97,12 +97,12 @@ static Expr residual_norm(const Match& m, Op fused) {
   Expr a = m.input(total, 0), b = m.input(total, 1);
   if (!(a.dims() == total.dims()) || !(b.dims() == total.dims())) return m.miss("one side of the sum is broadcast");
   Outputs outputs = m.builder().ops(fused, {a, b, Expr(), m.in(1), m.in(2)}, {{"eps", node.attrs.f64("eps")}});
-  m.also(total.value(), outputs[1]);  // the sum, which the next residual reads
+  m.offer(total.value(), outputs[1]);  // the sum, which the next residual reads
   return outputs[0];
 }
 
 void add_norm_rules(RuleSet& rules) {
-  // Of a half x any part may be in f32, from a cast on up to another one.
+  // If x is a half, any part of the formula may be in f32, between casts.
   Pattern x = any(), eps = scalar();
   auto mean_of_square = [](const Pattern& x) { return mean(maybe_cast(x * x)); };
   auto inverse_root = [&](const Pattern& x) { return op(Op::kRsqrt, {maybe_cast(maybe_cast(x) + eps)}).shared(); };
@@ -128,7 +128,7 @@ static Expr gated(const Match& m) {
     if (act.empty() || activated.value() == up.value() || !m.take(activated)) continue;
     Expr gate = m.input(activated, 0);
     if (!(gate.dims() == up.dims())) return m.miss("gate and up differ in shape");
-    if (m.is_static(up)) return m.miss("up is a constant");
+    if (m.is_resident(up)) return m.miss("up is a constant");
     return m.builder().op(Op::kGatedAct, {gate, up}, {{"act", std::string(act)}});
   }
   return Expr();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules ask of the constants that they compute: a dtype holds fewer numbers than a double.
+// Questions about constants that rules compute in double: a dtype holds fewer numbers.
 #pragma once
 
 #include <cmath>

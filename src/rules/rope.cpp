@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding as files spell it: x * C + turned(x) * S with tables that hold every angle twice,
-// or its two parts rotated apart and joined again; over halves or over neighbours; of all elements or the first ones.
+// Rotary embedding as files spell it. Either x * C + turned(x) * S, with tables that hold every angle twice; or the two
+// parts of x are rotated on their own, and joined. The parts are halves or neighbours, of all columns or the first
+// ones.
 #include "rules/columns.h"
 #include "rules/rules.h"
 
@@ -20,13 +21,13 @@ bool is_last(Expr x, int64_t axis) {
 
 Expr half_table(const Match& m, Expr table, Style style);
 
-// The op that makes `table`, over one half of its operand `i`: for ops that work row by row.
+// For an op that works row by row: `table` with one half of its operand `i`.
 Expr over_half(const Match& m, Expr table, size_t i, Style style) {
   Expr half = half_table(m, m.input(table, i), style);
   return half ? m.rebuilt(table, {{i, half}})[0] : Expr();
 }
 
-// A constant whose rows hold every number twice.
+// One half of a constant whose rows hold every number twice; absent if they do not.
 Expr half_of_constant(const Match& m, Expr table, Style style) {
   const Tensor& tensor = *m.graph().constant(table.value());
   int64_t width = table.rank() ? tensor.dims().back() : 1, half = width / 2;
@@ -57,7 +58,7 @@ Expr half_of_pairs(const Match& m, Expr table) {
   return reshape(column, dims);
 }
 
-// One of each pair of equal numbers in the table's rows, where it can be seen that they are equal; absent if not.
+// The table with one of each pair of equal numbers in its rows; absent if it cannot be seen that they are equal.
 Expr half_table(const Match& m, Expr table, Style style) {
   const Node& node = m.node(table);
   Expr x = m.input(table, 0);
@@ -87,7 +88,7 @@ Expr half_table(const Match& m, Expr table, Style style) {
   return Expr();
 }
 
-// The table as rope wants it, [S, R/2] or [B, S, R/2], and where its axis of heads stood.
+// The table as rope wants it, [S, R/2] or [B, S, R/2], without its axis of heads, which must be of size 1.
 Expr rope_table(Expr half, size_t head_axis) {
   std::vector<Dim> dims = half.dims();
   if (dims.size() == 4) {
@@ -96,7 +97,7 @@ Expr rope_table(Expr half, size_t head_axis) {
     if (dims[0].is(1)) dims.erase(dims.begin());
     return reshape(half, dims);
   }
-  // Without a batch axis: [S, R/2] when heads stand in front, [S, 1, R/2] when they follow.
+  // Without a batch axis the table is [S, R/2] if heads stand before positions, else [S, 1, R/2].
   if (head_axis == 1)
     return half.rank() == 2 ? half : half.rank() == 3 && dims[0].is(1) ? reshape(half, {dims[1], dims[2]}) : Expr();
   return half.rank() == 3 && dims[1].is(1) ? reshape(half, {dims[0], dims[2]}) : Expr();
@@ -104,8 +105,8 @@ Expr rope_table(Expr half, size_t head_axis) {
 
 // ---- what is rotated ----
 
-// One of the two parts of x that are turned against each other. Where there is one head, its axis has become a reshape
-// in front of the slice or behind it.
+// One of the two parts of x that rope mixes. If there is one head, a reshape for its axis may stand before the slice or
+// behind it.
 Pattern part_of(const Pattern& x, Half half) {
   return through_views(half_of(through_views(x, keeps_rows), half), keeps_rows);
 }
@@ -119,7 +120,7 @@ std::vector<Dim> dims_of_whole(Expr part) {
 
 // ---- the rules ----
 
-// Both tables of width R/2.
+// The tables have a column for each pair of columns of x.
 Expr form_rope(const Match& m, Expr x, Expr cos, Expr sin, Style style) {
   if (x.rank() != 4) return m.miss("x has no axes of heads and positions");
   if (!m.has_shape(x)) return m.miss("a table enlarges x");
@@ -144,14 +145,15 @@ Pattern column(const Pattern& part) {
   return op(Op::kReshape, {part}).where("a column", [](const Match&, Expr y) { return y.rank() && y.dim(-1).is(1); });
 }
 
-// x * C + turned(x) * S, and a * C - b * S beside b * C + a * S, where a and b are the two parts of x.
+// x * C + turned(x) * S -> rope(x), where turned(x) joins -b and a, the two parts of x. The same for the joined values
+// a * C - b * S and b * C + a * S.
 void add_rules_of_style(RuleSet& rules, Style style) {
   bool by_halves = style == Style::kHalf;
   Pattern base = any(), c = any(), s = any();
-  Pattern x = maybe_cast(through_views(base, keeps_rows));  // of a half x what is turned may be widened apart from it
+  Pattern x = maybe_cast(through_views(base, keeps_rows));  // a half x and its turned form may be cast apart
   Pattern a = part_of(base, by_halves ? Half::kFirst : Half::kEven);
   Pattern b = part_of(base, by_halves ? Half::kSecond : Half::kOdd);
-  // The parts one after the other, or as two columns, which a reshape makes neighbours.
+  // Halves stand one after the other. Neighbours are columns side by side, which a reshape merges.
   auto whole_of = [&](const Pattern& first, const Pattern& second) {
     return by_halves ? joined(first, second) : op(Op::kReshape, {joined(column(first), column(second))});
   };
@@ -170,7 +172,7 @@ void add_rules_of_style(RuleSet& rules, Style style) {
             });
 }
 
-// concat(rope(first R of x), the rest of x) -> rope(x), which leaves the rest alone
+// concat(rope(first columns of x), the other columns) -> rope(x), which leaves the other columns alone
 void add_partial_rope(RuleSet& rules) {
   Pattern x = any();
   Pattern front = columns(x, "the first columns",

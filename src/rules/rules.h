@@ -6,17 +6,17 @@
 
 namespace rlx {
 
-// One spelling per meaning: run by `canonicalize`.
+// Run by `canonicalize`: one spelling per meaning.
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
 void add_arithmetic_rules(RuleSet& rules);  // constants out of the way, powers, roots, comparisons, softmax
 void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
 
-// Composites: run by `fuse`, whose stages (passes/fuse.cpp) say in which order.
+// Run by `fuse`, in the order of its stages (passes/fuse.cpp): composites.
 void add_activation_rules(RuleSet& rules);
 void add_derived_rules(RuleSet& rules);        // by the formulas of their rows
-void add_small_derived_rules(RuleSet& rules);  // by formulas of one op, which others hold: after those
+void add_small_derived_rules(RuleSet& rules);  // by formulas of one op, after larger ones that contain it
 void add_norm_rules(RuleSet& rules);
-void add_half_rules(RuleSet& rules);  // wide composites between casts of halves: beside what forms them
+void add_half_rules(RuleSet& rules);  // wide composites between casts; with the rules that form them
 void add_rope_rules(RuleSet& rules);
 void add_score_rules(RuleSet& rules);      // the links of attention's scores, absorbed one by one
 void add_attention_rules(RuleSet& rules);  // softmax(scores) v
@@ -27,7 +27,7 @@ void add_attention_layout_rules(RuleSet& rules);  // run by `layout`
 void add_sibling_rules(RuleSet& rules);           // products of one left operand: run by `merge-siblings`
 void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simplify` only, after `fuse`
 
-// All of them, for tests: a rule that no golden shows is not known to work.
+// All of them, for tests: each rule must fire in a golden.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
     add_view_rules,    add_arithmetic_rules,    add_mask_rules,      add_activation_rules,
     add_derived_rules, add_small_derived_rules, add_norm_rules,      add_half_rules,

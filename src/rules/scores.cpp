@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The links of the scores' chain, one rule each, from the product q k' outwards. A link that would change the order of
-// two others is declined; what was absorbed before it stays.
+// One rule for each kind of link from the product q k' to the softmax. A rule declines a link that would change the
+// order of two others; what was absorbed before it stays.
 #include "rules/scores.h"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ bool is_held(const Match& m, Expr value) {
   });
 }
 
-// The anchor, as these scores; absent where it is held by some already. The fill is a number of the anchor's dtype: one
-// that overflows there is -inf.
+// The op `scores` that stands for the anchor; absent if there is one already. The fill is rounded to the anchor's
+// dtype, where it may become -inf.
 Expr absorbed(const Match& m, Scores s) {
   if (!is_float(m.anchor().dtype()) || is_held(m, m.anchor())) return Expr();
   s.fill = rounded_to(m.anchor().dtype(), s.fill);
@@ -64,7 +64,7 @@ Expr absorbed(const Match& m, Scores s) {
       {{"scale", s.scale}, {"softcap", s.softcap}, {"fill", s.fill}, {"stays_additive", int64_t{s.stays_additive}}});
 }
 
-// x * s -> x, s joins the scale: that of halves keeps a product in range that attention computes in f32
+// x * s -> x, and s joins the scale. Exporters scale halves first to keep the product in range; attention uses f32.
 Expr unscaled(const Match& m, Expr x, double& scale) {
   if (!m.is(x, Op::kMul)) return x;
   for (size_t i = 0; i < 2; i++) {
@@ -80,11 +80,11 @@ Expr unscaled(const Match& m, Expr x, double& scale) {
 // matmul(q, kt) of two values of the run -> scores(q, k): k is kt with its last two axes exchanged
 Expr scores_of_product(const Match& m) {
   Expr q = m.in(0), kt = m.in(1);
-  if (m.anchor().rank() < 3 || m.is_static(q) || m.is_static(kt)) return Expr();
+  if (m.anchor().rank() < 3 || m.is_resident(q) || m.is_resident(kt)) return Expr();
   if (m.attrs().flag("transpose_a") || m.attrs().has("out_dtype") || q.rank() != kt.rank())
     return m.miss("not a product of heads");
   for (size_t i = 0; i + 2 < q.rank(); i++) {
-    bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys: the smallest of groups
+    bool serves_all = i == 1 && q.rank() == 4 && kt.dims()[i].is(1);  // one head of keys for all heads
     if (!serves_all && !(q.dims()[i] == kt.dims()[i])) return m.miss("q and k differ in batch or heads");
   }
   double scale = 1;
@@ -98,7 +98,7 @@ Expr scores_of_product(const Match& m) {
   return absorbed(m, {.value = m.anchor(), .q = q, .k = k, .scale = scale});
 }
 
-// Taken for lower than any score (semantics.md R2); f16 holds nothing lower than -65504.
+// Whether a number counts as lower than any score (semantics.md R2). The lowest number of f16 is -65504.
 bool is_fill(double value, DType dtype) {
   return value <= (dtype == DType::kF16 ? -6e4 : -1e9);
 }
@@ -111,7 +111,7 @@ Expr scaled(const Match& m) {
     auto s = scores_of(m, m.in(1 - i));
     if (!s) continue;
     if (s->softcap != 0) return m.miss("a scale outside the softcap");
-    // The mask filled before the scale, which -inf and huge numbers do not notice.
+    // The mask is applied before the scale: the scaled fill must be a fill too.
     if (s->mask && (!(*factor > 0) || !is_fill(s->fill * *factor, DType::kF32)))
       return m.miss("a scale that makes a mask no mask");
     s->scale *= *factor;
@@ -128,7 +128,7 @@ Expr scaled_by_heads(const Match& m) {
   bool divides = m.is(m.anchor(), Op::kDiv);
   for (size_t i = divides ? 1 : 0; i < 2; i++) {
     Expr factor = m.in(i);
-    if (!m.is(m.in(1 - i), Op::kScores) || !m.is_static(factor) || m.splat(factor) || factor.rank() < 3) continue;
+    if (!m.is(m.in(1 - i), Op::kScores) || !m.is_resident(factor) || m.splat(factor) || factor.rank() < 3) continue;
     if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
     auto s = scores_of(m, m.in(1 - i));
     if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
@@ -155,7 +155,7 @@ Expr softcapped(const Match& m) {
   return Expr();
 }
 
-// cast(scores) between halves and f32, either way: attention is computed wide and rounded once
+// cast(scores) between halves and f32, either way: attention computes in f32 and rounds once
 Expr converted(const Match& m) {
   DType from = m.in(0).dtype(), to = m.anchor().dtype();
   bool is_wide = (is_half(from) && to == DType::kF32) || (from == DType::kF32 && is_half(to));
@@ -163,7 +163,7 @@ Expr converted(const Match& m) {
   return s ? absorbed(m, *s) : Expr();
 }
 
-// reshape(scores) that splits and merges batch axes only -> the scores of q and k with their axes so
+// reshape(scores) that splits and merges batch axes only -> the scores of q and k, reshaped alike
 Expr with_batch_regrouped(const Match& m) {
   const std::vector<Dim>& to = m.anchor().dims();
   if (!m.is(m.in(0), Op::kScores) || to.size() < 3) return Expr();
@@ -186,9 +186,9 @@ Expr with_batch_regrouped(const Match& m) {
 
 // ---- masks ----
 
-// What a float that is added to the scores says as a mask.
+// A float that is added to the scores, as a mask.
 struct Disguised {
-  Expr mask, bias;  // the bias where the mask is true
+  Expr mask, bias;  // the bias counts where the mask is true
   double fill;
 };
 
@@ -202,7 +202,7 @@ std::optional<Disguised> chosen(const Match& m, Expr term) {
   return std::isinf(*fill) ? std::optional(Disguised{mask, bias, *fill}) : std::nullopt;
 }
 
-// (1 - cast(M)) * NEG, M boolean: an integer M may hold more than 0 and 1, and 0 * -inf is NaN
+// (1 - cast(M)) * NEG, for a boolean M: an integer may hold more than 0 and 1. NEG is finite, as 0 * -inf is NaN.
 std::optional<Disguised> complement(const Match& m, Expr term) {
   if (!m.is(term, Op::kMul)) return std::nullopt;
   for (size_t i = 0; i < 2; i++) {
@@ -217,7 +217,7 @@ std::optional<Disguised> complement(const Match& m, Expr term) {
   return std::nullopt;
 }
 
-// A constant of zeros and one fill.
+// A constant that holds zeros and one fill.
 std::optional<Disguised> constant_mask(const Match& m, Expr term) {
   const Tensor* tensor = m.graph().constant(term.value());
   if (!tensor || is_block(tensor->dtype())) return std::nullopt;
@@ -244,15 +244,15 @@ Expr plus(Expr a, Expr b) {
   return !a ? b : !b ? a : a + b;
 }
 
-// Whether a boolean may stand for a mask of this fill beside what is masked already. Finite fills that meet make sums
-// that no boolean says.
+// Whether a further mask of this fill can be a boolean. Where two masks apply, finite fills add up to a number that a
+// boolean cannot express.
 bool joins(const Scores& s, double fill) {
   if (s.stays_additive && std::isfinite(fill)) return false;
   return !s.mask || (s.fill == fill && std::isinf(fill));
 }
 
-// A finite fill and another that are added make less than either where both apply, so that such rows share among some
-// keys only: no boolean says that, and the masks stay the floats that they were.
+// Turns the masks so far into a bias, if all of them were floats. Where two finite fills apply, their sum is lower than
+// either, so such a row attends to keys with one fill only: a boolean cannot express that.
 bool as_bias(Scores& s) {
   if (s.mask && !s.additive) return false;
   s.bias = plus(s.bias, s.additive);
@@ -271,7 +271,7 @@ bool fits(Expr term, std::span<const Dim> dims) {
   return true;
 }
 
-// scores + t: a mask if t is one in disguise, else a bias
+// scores + t: t is a mask in disguise, or else a bias
 Expr summed(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr term = m.in(1 - i);

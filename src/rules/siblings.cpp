@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one left operand with the weights side by side, and slices of the result. Exact: no sum changes its
-// order.
+// Merges products of one left operand: one product with the weights side by side, and slices of it. This is exact, as
+// no sum changes its order.
 #include <algorithm>
 
 #include "rules/columns.h"
@@ -14,12 +14,11 @@ static bool has_resident_weights(const Match& m, Expr product) {
   const Node& node = m.node(product);
   if (node.op != Op::kLinear || is_block(m.graph().type(node.in[1]).dtype)) return false;
   for (size_t i = 1; i < node.in.size(); i++)
-    if (!m.is_static(m.input(product, i))) return false;
-  return !m.is_static(m.input(product, 0));
+    if (!m.is_resident(m.input(product, i))) return false;
+  return !m.is_resident(m.input(product, 0));
 }
 
-// The products of x that differ from the anchor in their weights only, the anchor among them, in the order of the
-// graph.
+// The products that differ from the anchor in their weights only, and the anchor itself, in the order of the graph.
 static std::vector<Expr> siblings(const Match& m) {
   const Node& first = m.node(m.anchor());
   std::vector<Expr> found;
@@ -53,7 +52,7 @@ static Expr merge_products(const Match& m) {
     if (product.value() == m.anchor().value())
       replacement = part;
     else
-      m.also(product.value(), part);
+      m.offer(product.value(), part);
   }
   return replacement;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views in normal form: a chain of reshapes is one reshape, a chain of transposes one transpose, and what moves nothing
-// is nothing. All exact: no element changes.
+// Views in normal form: a chain of reshapes becomes one reshape, a chain of transposes one transpose, and a view that
+// changes nothing goes. All rules are exact: no element changes.
 #include <algorithm>
 #include <numeric>
 
@@ -28,13 +28,13 @@ static Expr normal_transpose(const Match& m) {
   return Expr();
 }
 
-// A merged axis moves whole. So 3-D batch*heads becomes 4-D again.
+// An axis that the reshape has merged moves as a whole. So batch*heads, of rank 3, becomes rank 4 again.
 static Expr transpose_before_merge(const Match& m, Expr x) {
   const std::vector<Dim>& merged = m.in(0).dims();
   std::vector<AxisRun> runs = reshape_runs(x.dims(), merged);
   bool merges = false;
   for (const AxisRun& run : runs) {
-    if (run.to_end - run.to != 1) return Expr();  // this run splits, or does both
+    if (run.to_end - run.to != 1) return Expr();  // this run splits an axis
     merges |= run.from_end - run.from > 1;
   }
   if (!merges || runs.size() != merged.size()) return Expr();
@@ -46,7 +46,7 @@ static Expr transpose_before_merge(const Match& m, Expr x) {
   return reshape(transpose(x, perm), m.anchor().dims());
 }
 
-// slice that keeps everything -> x
+// A slice that keeps everything -> x
 static Expr full_slice(const Match& m) {
   if (!m.has_shape(m.in(0))) return Expr();
   for (int64_t step : m.attrs().i64s("steps"))
@@ -54,7 +54,7 @@ static Expr full_slice(const Match& m) {
   return m.in(0);
 }
 
-// Bounds as they are read: ends within x. So equal slices are one node.
+// Ends beyond x become the size of x. So equal slices are one node.
 static Expr normal_slice(const Match& m) {
   const Attrs& attrs = m.attrs();
   Expr x = m.in(0);
@@ -69,8 +69,8 @@ static Expr normal_slice(const Match& m) {
   return m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
 }
 
-// The axis of `from` that each axis of `to` is, where a reshape between them only adds and drops 1-dims; of an added
-// one, the rank of `from`. Empty if it does more.
+// For a reshape that only adds and drops axes of size 1: for each axis of `to`, the same axis of `from`, or the rank of
+// `from` if the axis is new. Empty if the reshape does more.
 static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const Dim> to) {
   std::vector<size_t> kept;
   size_t next = 0;
@@ -86,7 +86,7 @@ static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const 
   return next == from.size() ? kept : std::vector<size_t>();
 }
 
-// Reshapes gather at the end.
+// So reshapes gather behind the slices.
 static Expr slice_before_reshape(const Match& m, Expr x) {
   std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
   if (kept.empty()) return Expr();
@@ -102,7 +102,7 @@ static Expr slice_before_reshape(const Match& m, Expr x) {
   return reshape(m.builder().op(Op::kSlice, {x}, attrs), m.anchor().dims());
 }
 
-// What broadcasting gives where it is certain: equal dims, or a literal 1 against anything.
+// The result of broadcasting; nullopt unless each pair of dims is equal or has a literal 1.
 static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a, std::span<const Dim> b) {
   size_t rank = std::max(a.size(), b.size());
   std::vector<Dim> dims(rank);
@@ -114,7 +114,7 @@ static std::optional<std::vector<Dim>> certain_broadcast(std::span<const Dim> a,
   return dims;
 }
 
-// op(broadcast_to(a), b) -> op(a, b), broadcast afterwards where b alone has not the shape
+// op(broadcast_to(a), b) -> op(a, b), and a broadcast of the result if that has another shape
 static Expr broadcast_by_op(const Match& m) {
   size_t count = m.node(m.anchor()).in.size();
   for (size_t i = 0; i < count; i++) {
