@@ -67,5 +67,6 @@ void add_attention_rows(RowsByOp&);
 void add_region_rows(RowsByOp&);
 void add_movement_rows(RowsByOp&);
 void add_reduce_rows(RowsByOp&);
+void add_window_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

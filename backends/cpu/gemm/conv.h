@@ -45,7 +45,7 @@ constexpr FilterBlocks filter_blocks(int64_t filters) {
 void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed);
 
 // What the direct loop takes, which keeps the rows that it reads on the stack: for groups too small for a product.
-inline constexpr int64_t kMostPhases = 4, kMostReach = 64;
+inline constexpr int64_t kMostPhases = 16, kMostReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
   return last.spread == 1 && last.stride <= kMostPhases && (last.taps - 1) * last.dilation / last.stride < kMostReach;
 }

@@ -2,6 +2,7 @@
 // Convolutions on the register tile. A part of a product is a block of filters against kConvWidth places of one item.
 
 #include "backends/cpu/gemm/finish.inl"
+#include "backends/cpu/gemm/phases.inl"
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
@@ -21,56 +22,65 @@ inline Place3 split_place(const ConvArgs& p, int64_t place) {
   }
   return it;
 }
-inline Place3 split_tap(const ConvArgs& p, int64_t tap) {
-  Place3 it;
-  for (int axis = kConvAxes - 1; axis >= 0; --axis) {
-    it.at[axis] = tap % p.axes[axis].taps;
-    tap /= p.axes[axis].taps;
-  }
-  return it;
-}
-// Along one axis: the position in x, or -1.
-inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
-  int64_t at = out * axis.stride + tap * axis.dilation - axis.lo;
-  if (axis.spread > 1) {
-    if (at < 0 || at % axis.spread) return -1;
-    at /= axis.spread;
-  }
-  return at < 0 || at >= axis.size ? -1 : at;
-}
-inline int64_t read_at(const ConvArgs& p, const Place3& place, const Place3& tap) {
-  int64_t offset = 0;
-  for (int axis = 0; axis < kConvAxes; ++axis) {
-    int64_t at = read_at(p.axes[axis], place.at[axis], tap.at[axis]);
-    if (at < 0) return -1;
-    offset = offset * p.axes[axis].size + at;
-  }
-  return offset;
-}
-
-// For each column of a panel where a tap reads in a channel, or -1; the columns behind the last place read nothing.
-struct TapOffsets {
-  int64_t at[kConvWidth];
-  bool is_run;  // they all read, one element after the other
+// How a tap reads the columns of a panel in a channel: runs of columns whose elements lie a step apart, zeros between.
+struct TapRun {
+  int32_t offset;
+  int16_t column, length;
 };
-inline void find_offsets(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t tap,
-                         TapOffsets& offsets) {
-  Place3 split = split_tap(p, tap);
-  offsets.is_run = true;
-  for (int64_t c = 0; c < kConvWidth; ++c) {
-    offsets.at[c] = c < columns ? read_at(p, places[c], split) : -1;
-    offsets.is_run = offsets.is_run && offsets.at[c] >= 0 && offsets.at[c] == offsets.at[0] + c;
+struct TapRuns {
+  TapRun runs[kConvWidth];
+  int32_t count;
+};
+
+// Of the taps [first, last) of one row of the window: `outer` is that row's place on the other axes.
+inline void find_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t outer,
+                      int64_t first, int64_t last, TapRuns* taps) {
+  const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
+  int64_t step = x.spread > 1 ? 1 : x.stride, rows[kConvWidth];
+  for (int64_t c = 0; c < columns; ++c) {
+    int64_t at_z = read_at(z, places[c].at[0], outer / y.taps), at_y = read_at(y, places[c].at[1], outer % y.taps);
+    rows[c] = at_z < 0 || at_y < 0 ? -1 : (at_z * y.size + at_y) * x.size;
+  }
+  for (int64_t tap = first; tap < last; ++tap) {
+    TapRuns& found = *taps++;
+    found.count = 0;
+    int64_t next = -1;  // the offset that would go on with the last run
+    for (int64_t c = 0; c < columns; ++c) {
+      int64_t at = rows[c] < 0 ? -1 : read_at(x, places[c].at[2], tap);
+      if (at < 0) {
+        next = -1;
+        continue;
+      }
+      at += rows[c];
+      if (at == next)
+        found.runs[found.count - 1].length++;
+      else
+        found.runs[found.count++] = {static_cast<int32_t>(at), static_cast<int16_t>(c), 1};
+      next = at + step;
+    }
   }
 }
 
 // ---- products
 
-inline void gather_term(const float* plane, const TapOffsets& offsets, float* to) {
-  if (offsets.is_run) {
-    for (int64_t c = 0; c < kConvWidth; c += kLanes) store(to + c, load(plane + offsets.at[0] + c));
+inline void gather_term(const float* plane, const TapRuns& tap, int64_t step, float* to) {
+  const TapRun& first = tap.runs[0];
+  if (step == 1 && tap.count == 1 && first.length == kConvWidth) {
+    for (int64_t c = 0; c < kConvWidth; c += kLanes) store(to + c, load(plane + first.offset + c));
     return;
   }
-  for (int64_t c = 0; c < kConvWidth; ++c) to[c] = offsets.at[c] < 0 ? 0 : plane[offsets.at[c]];
+  for (int64_t c = 0; c < kConvWidth; c += kLanes) store(to + c, Vec{});
+  for (int32_t i = 0; i < tap.count; ++i) {
+    const TapRun& run = tap.runs[i];
+    const float* from = plane + run.offset;
+    float* target = to + run.column;
+    if (step == 1) {
+      for (int64_t c = 0; c < run.length; c += kLanes)
+        store_some(target + c, load_some(from + c, run.length - c), run.length - c);
+    } else {
+      for (int64_t c = 0; c < run.length; ++c) target[c] = from[c * step];
+    }
+  }
 }
 
 struct ConvPart {
@@ -102,12 +112,14 @@ inline ConvPart conv_part(const ConvArgs& p, int64_t part) {
 inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   alignas(64) float panel[kConvTerms * kConvWidth];
   alignas(64) float sums[kConvFilters * kTileStride];
-  TapOffsets listed[kListedTaps], other;
+  TapRuns listed[kListedTaps];
   Place3 places[kConvWidth];
-  int64_t taps = p.taps(), terms = p.terms(), plane = p.plane();
+  int64_t taps = p.taps(), terms = p.terms(), plane = p.plane(), row_taps = p.axes[2].taps;
   for (int64_t c = 0; c < part.columns; ++c) places[c] = split_place(p, part.place + c);
-  bool lists = taps <= kListedTaps;
-  for (int64_t tap = 0; lists && tap < taps; ++tap) find_offsets(p, places, part.columns, tap, listed[tap]);
+  bool lists = taps <= kListedTaps;  // else some of one row of the window after the other
+  for (int64_t row = 0; lists && row * row_taps < taps; ++row)
+    find_runs(p, places, part.columns, row, 0, row_taps, listed + row * row_taps);
+  int64_t step = p.axes[2].spread > 1 ? 1 : p.axes[2].stride;
 
   int64_t filter = part.group * p.filters + part.first;
   const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;
@@ -117,8 +129,12 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   do {
     int64_t count = terms - k < kConvTerms ? terms - k : kConvTerms;
     for (int64_t t = 0; t < count; ++t) {
-      if (!lists) find_offsets(p, places, part.columns, tap, other);
-      gather_term(x + channel * plane, lists ? listed[tap] : other, panel + t * kConvWidth);
+      int64_t at = lists ? tap : tap % row_taps % kListedTaps;
+      if (!lists && (t == 0 || at == 0)) {
+        int64_t first = tap % row_taps - at, end = row_taps - first < kListedTaps ? row_taps : first + kListedTaps;
+        find_runs(p, places, part.columns, tap / row_taps, first, end, listed);
+      }
+      gather_term(x + channel * plane, listed[at], step, panel + t * kConvWidth);
       if (++tap == taps) tap = 0, ++channel;
     }
     for (int64_t c = 0; c < part.columns; c += 2 * kLanes) {
@@ -144,25 +160,7 @@ inline void conv_run(const ConvArgs& p, int64_t begin, int64_t end) {
 
 // ---- groups of few channels, filter by filter
 
-inline constexpr int64_t kDirectWidth = 192;  // places of a row at a time, a whole number of tiles
 static_assert(kDirectWidth % kTileStride == 0);
-
-// A row of x as the taps read it: phase r holds every stride-th element from r on, zeros outside of the row.
-struct Phases {
-  float at[kMostPhases][kDirectWidth + kMostReach];
-};
-
-// For outputs from `first` on. `row`: null where the whole row is outside.
-inline void read_phases(const ConvAxis& axis, const float* row, int64_t first, int64_t columns, Phases& phases) {
-  int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
-  for (int64_t r = 0; r < axis.stride; ++r) {
-    float* to = phases.at[r];
-    int64_t from = first * axis.stride - axis.lo + r;
-    for (int64_t i = 0; i < length; ++i, from += axis.stride)
-      to[i] = row && from >= 0 && from < axis.size ? row[from] : 0;
-    for (int64_t i = length; i < columns + reach + kLanes && i < kDirectWidth + kMostReach; ++i) to[i] = 0;
-  }
-}
 
 inline int64_t direct_parts(const ConvArgs& p) {
   return p.items * p.groups * p.filters;
@@ -179,7 +177,7 @@ inline void direct_row(const ConvArgs& p, const float* x, const float* w, const 
       for (int64_t j = 0; j < y.taps; ++j, w += last.taps) {
         int64_t at_z = read_at(z, place.at[0], i), at_y = read_at(y, place.at[1], j);
         if (at_z < 0 || at_y < 0) continue;
-        read_phases(last, x + (at_z * y.size + at_y) * last.size, place.at[2], columns, phases);
+        read_phases(last, x + (at_z * y.size + at_y) * last.size, place.at[2], columns, 0, phases);
         for (int64_t tap = 0; tap < last.taps; ++tap) {
           const float* from = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
           Vec weight = splat(w[tap]);

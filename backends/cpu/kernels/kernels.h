@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/region.h"
 #include "backends/cpu/kernels/rope.h"
+#include "backends/cpu/kernels/window.h"
 
 namespace rlx::cpu {
 
@@ -17,10 +18,12 @@ struct KernelFns {
   RopeFns rope;
   RowFns rows;
   RegionFns region;
+  WindowFns window;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa), conv_fns(isa), attention_fns(isa), rope_fns(isa), row_fns(isa), region_fns(isa)};
+  return {gemm_fns(isa), conv_fns(isa),   attention_fns(isa), rope_fns(isa),
+          row_fns(isa),  region_fns(isa), window_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -66,10 +66,6 @@ std::string_view refuse_direct(const KernelQuery& query) {
 
 // ---- encoding ----
 
-int64_t pad_of(const StepView& view, const Dim& pad) {
-  return evaluate(pad, lookup_of(view.plan, view.symbols)).value();  // infer has proved that it has a size
-}
-
 ConvArgs conv_args(const StepView& view) {
   const View &x = view.in[0], &w = view.in[1], &y = view.out[0];
   const Attrs& attrs = view.node.attrs;
@@ -89,7 +85,7 @@ ConvArgs conv_args(const StepView& view) {
                                        .stride = attrs.i64s("strides")[i],
                                        .dilation = attrs.i64s("rhs_dilation")[i],
                                        .spread = attrs.i64s("lhs_dilation")[i],
-                                       .lo = pad_of(view, attrs.dims("pad_lo")[i])};
+                                       .lo = size_of(view, attrs.dims("pad_lo")[i])};
   if (view.node.op == Op::kConvBiasAct) {
     args.epilogue.act = *fused_activation(view.node);
     args.epilogue.row_bias = data_or_null<const float>(view.in[2]);

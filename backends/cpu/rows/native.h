@@ -42,6 +42,11 @@ T* data_or_null(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
+// Of a dim in the attributes of a node that infer has accepted.
+inline int64_t size_of(const StepView& view, const Dim& dim) {
+  return evaluate(dim, lookup_of(view.plan, view.symbols)).value();
+}
+
 // ---- a row of the table, one line: what every row says, then by name what differs ----
 
 using RefuseFn = std::string_view (*)(const KernelQuery&);
