@@ -18,15 +18,39 @@ struct Phases {
   float at[kMostPhases][kDirectWidth + kMostReach];
 };
 
+template <int... I>
+inline Vec even_lanes(Vec a, Vec b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I)...);
+}
+
+// Every stride-th of the elements from `from` on.
+inline void copy_stepped(const float* from, int64_t stride, int64_t count, float* to) {
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i < count; i += kLanes) store_some(to + i, load_some(from + i, count - i), count - i);
+  } else if (stride == 2) {  // the last element of the second vector is not needed, so it may not be there
+    for (; i + kLanes < count; i += kLanes) {
+      const float* pair = from + 2 * i;
+      store(to + i, even_lanes(load(pair), load(pair + kLanes), std::make_integer_sequence<int, kLanes>()));
+    }
+  }
+  for (; i < count; ++i) to[i] = from[i * stride];
+}
+
 // For outputs from `first` on.
 inline void read_phases(const ConvAxis& axis, const float* row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
+  int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
   for (int64_t r = 0; r < axis.stride; ++r) {
     float* to = phases.at[r];
     int64_t from = first * axis.stride - axis.lo + r;
-    for (int64_t i = 0; i < length; ++i, from += axis.stride)
-      to[i] = from >= 0 && from < axis.size ? row[from] : outside;
-    for (int64_t i = length; i < columns + reach + kLanes && i < kDirectWidth + kMostReach; ++i) to[i] = outside;
+    int64_t begin = from >= 0 ? 0 : (axis.stride - 1 - from) / axis.stride;
+    int64_t inside = from < axis.size ? (axis.size - from + axis.stride - 1) / axis.stride : 0;
+    if (inside > length) inside = length;
+    if (begin > inside) begin = inside;
+    for (int64_t i = 0; i < begin; ++i) to[i] = outside;
+    copy_stepped(row + from + begin * axis.stride, axis.stride, inside - begin, to + begin);
+    for (int64_t i = inside; i < end; ++i) to[i] = outside;
   }
 }
