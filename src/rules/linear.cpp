@@ -66,6 +66,7 @@ static Expr conv_of_patches(const Match& m) {
   std::span<const Dim> window = std::span(w.dims()).subspan(2);
   if (!is_float(x.dtype()) || !m.is_resident(w) || m.is_resident(x)) return Expr();
   if (!is_tiling(m.attrs(), window)) return Expr();
+  if (std::all_of(window.begin(), window.end(), [](const Dim& size) { return size.is(1); })) return Expr();
   auto axes = static_cast<int64_t>(window.size());
   std::vector<Dim> split{x.dim(0), x.dim(1)}, rows{x.dim(0)};
   Axes perm{0}, inside{1}, back{0, axes + 1};
@@ -86,7 +87,7 @@ static Expr conv_of_patches(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for the product of patches") : transpose(y, back);
 }
 
-// ---- bias of convolutions ----
+// ---- what follows convolutions ----
 
 // The bias as a vector with one number for each channel of y; absent if it has another shape.
 static Expr channel_bias(const Match& m, Expr y, Expr bias) {
@@ -103,6 +104,45 @@ static Expr conv_with_bias(const Match& m, Expr y, Expr b) {
   Expr bias = channel_bias(m, y, b);
   if (!bias) return Expr();
   return m.builder().ops(Op::kConvBiasAct, {m.input(y, 0), m.input(y, 1), bias}, m.node(y).attrs.named())[0];
+}
+
+// Whether y is a convolution that can take up what follows it.
+static bool is_open_conv(const Match& m, Expr y) {
+  if (is_half(y.dtype()) && !m.allows(close)) return false;  // more would be done before rounding
+  return m.is(y, Op::kConv) || (m.is(y, Op::kConvBiasAct) && m.node(y).attrs.is("act", "none"));
+}
+
+static Expr conv_followed_by(const Match& m, Expr y, Expr residual, std::string_view act) {
+  const Node& node = m.node(y);
+  std::vector<Expr> in{m.input(y, 0), m.input(y, 1), Expr(), residual};
+  if (node.in.size() > 2 && present(node.in[2])) in[2] = m.input(y, 2);
+  NamedAttrs attrs = node.attrs.named();
+  attrs.emplace_back("act", std::string(act));
+  Expr fused = m.builder().ops(Op::kConvBiasAct, in, attrs)[0];
+  return m.is_refused(fused) ? m.miss("no kernel for the convolution with what follows it") : fused;
+}
+
+static bool has_residual(const Match& m, Expr y) {
+  const Node& node = m.node(y);
+  return node.in.size() > 3 && present(node.in[3]);
+}
+
+// conv(x, w) + r -> conv_bias_act(x, w, -, r), if r has the shape of the sum
+static Expr conv_with_residual(const Match& m) {
+  for (size_t i = 0; i < 2; i++) {
+    Expr y = m.in(i), r = m.in(1 - i);
+    if (!is_open_conv(m, y) || has_residual(m, y) || m.is_resident(r) || r.dims() != y.dims()) continue;
+    if (m.take(y)) return conv_followed_by(m, y, r, "none");
+  }
+  return Expr();
+}
+
+// act(conv(x, w)) -> conv_bias_act(x, w; act)
+static Expr activation_of_conv(const Match& m) {
+  std::string_view act = act_of(m.node(m.anchor()));
+  Expr y = m.in(0);
+  if (act.empty() || !is_open_conv(m, y) || !m.take(y)) return Expr();
+  return conv_followed_by(m, y, has_residual(m, y) ? m.input(y, 3) : Expr(), act);
 }
 
 // transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), if the transpose makes channels of the columns
@@ -126,7 +166,9 @@ void add_linear_rules(RuleSet& rules) {
   rules.add(exact, "conv_bias", conv + b, [=](const Match& m) { return conv_with_bias(m, m[conv], m[b]); });
   rules.add(exact, "conv_bias", turned + b,
             [=](const Match& m) { return turned_linear_with_bias(m, m[turned], m[bare], m[b]); });
+  rules.add(exact, "conv_residual", std::vector{Op::kAdd}, conv_with_residual);
   rules.add(exact, "linear_act", activation_ops(), activation_of_linear);
+  rules.add(exact, "conv_act", activation_ops(), activation_of_conv);
 }
 
 }  // namespace rlx
