@@ -66,8 +66,19 @@ std::shared_ptr<Host> Host::library() {
   return make({}).value();
 }
 
-void Host::log(LogLevel level, const char* category, const char* message) const {
-  if (logs(level)) services_.log(services_.user, static_cast<int32_t>(level), category, message);
+void Host::write_log(LogLevel level, const char* category, const std::string& message) const {
+  services_.log(services_.user, static_cast<int32_t>(level), category, message.c_str());
+}
+
+Status Host::progress(const char* what, double fraction) const {
+  if (!services_.progress) return {};
+  int32_t answer = services_.progress(services_.user, what, fraction);
+  if (answer == kCallbackOk) return {};
+  if (answer == kCallbackStop) return Status(Code::kCancelled, format("{}: the host stopped it", what));
+  return Status(Code::kCallback,
+                format("{}: the host's progress callback returned {}, expected RLX_CB_OK or RLX_CB_STOP", what, answer))
+      .with("expected", "RLX_CB_OK or RLX_CB_STOP")
+      .with("got", std::to_string(answer));
 }
 
 void Host::count_taken(MemoryKind kind, size_t bytes) {

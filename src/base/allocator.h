@@ -30,7 +30,11 @@ struct HostServices {
   uint32_t (*thread_count)(void* user) = nullptr;
   uint32_t (*thread_index)(void* user) = nullptr;  // UINT32_MAX outside the pool
   void (*parallel_for)(void* user, size_t n, void (*fn)(void* arg, size_t i), void* arg) = nullptr;
+  int32_t (*progress)(void* user, const char* what, double fraction) = nullptr;
 };
+
+// What a callback that may fail returns: the values of RLX_CB_OK and RLX_CB_STOP.
+inline constexpr int32_t kCallbackOk = 0x524c5831, kCallbackStop = 0x524c5832;
 
 // Counters of one kind of memory, for rlx_env_stat and for tests that a run allocates nothing.
 struct MemoryCounts {
@@ -52,11 +56,21 @@ class Host {
   bool logs(LogLevel level) const {
     return services_.log != nullptr && static_cast<int32_t>(level) >= services_.log_level;
   }
-  void log(LogLevel level, const char* category, const char* message) const;  // nothing where no sink is set
+  // Categories: "device", "compile", "kernel", "plan", "params". Nothing where no sink is set or it does not want the
+  // level; then `text`, () -> std::string, is not called either. No lock may be held.
+  template <class Text>
+  void log(LogLevel level, const char* category, Text&& text) const {
+    if (logs(level)) write_log(level, category, text());
+  }
+
+  // Tells the host how far a long call has come, from 0 to 1, and what it does. RLX_E_CANCELLED where the host wants it
+  // to stop, RLX_E_CALLBACK where its answer is none. No lock may be held.
+  Status progress(const char* what, double fraction) const;
 
  private:
   friend class HostMemory;
   explicit Host(const HostServices& services) : services_(services) {}
+  void write_log(LogLevel level, const char* category, const std::string& message) const;
   void count_taken(MemoryKind kind, size_t bytes);
   void count_bytes(MemoryKind kind, size_t bytes);
 

@@ -111,6 +111,9 @@ Result<Dim> parse_dim(std::string_view text);
 // The axis that `axis` means among `rank` of them, one below 0 counting from the end, or RLX_E_RANGE.
 Result<int64_t> checked_axis(int64_t axis, size_t rank);
 
+// RLX_E_SHAPE: "x needs rank 2 or more, not 1"; expected "0" says that `what` must be a scalar.
+Status wrong_rank(std::string_view what, std::string_view expected, size_t got);
+
 // What two dims that are neither equal nor a literal 1 come to where they have to agree, or why they do not.
 using AgreeFn = FunctionRef<Result<Dim>(const Dim& a, const Dim& b)>;
 // NumPy's broadcasting: aligned right, a literal 1 stretches, all others agree.

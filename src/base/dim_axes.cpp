@@ -6,10 +6,21 @@
 
 namespace rlx {
 
+Status wrong_rank(std::string_view what, std::string_view expected, size_t got) {
+  std::string message = expected == "0" ? format("{} must be a scalar, not of rank {}", what, got)
+                                        : format("{} needs rank {}, not {}", what, expected, got);
+  return Status(Code::kShape, std::move(message))
+      .with("value", what)
+      .with("expected", format("rank {}", expected))
+      .with("got", format("rank {}", got));
+}
+
 Result<int64_t> checked_axis(int64_t axis, size_t rank) {
   auto limit = static_cast<int64_t>(rank);
   if (rank == 0)
-    return Status(Code::kRange, "a scalar has no axis " + std::to_string(axis)).with("got", std::to_string(axis));
+    return Status(Code::kRange, "a scalar has no axis " + std::to_string(axis))
+        .with("expected", "rank 1 or more")
+        .with("got", std::to_string(axis));
   int64_t normal = axis < 0 ? axis + limit : axis;
   if (normal >= 0 && normal < limit) return normal;
   return Status(Code::kRange, format("axis {} is outside rank {}", axis, rank))
@@ -32,7 +43,9 @@ Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> 
 
 Result<std::vector<Dim>> stretch(std::span<const Dim> from, std::span<const Dim> to, AgreeFn agree) {
   if (from.size() > to.size())
-    return Status(Code::kShape, format("rank {} does not broadcast to rank {}", from.size(), to.size()));
+    return Status(Code::kShape, format("rank {} does not broadcast to rank {}", from.size(), to.size()))
+        .with("expected", format("rank {} or less", to.size()))
+        .with("got", format("rank {}", from.size()));
   std::vector<Dim> dims(to.begin(), to.end());
   std::span<Dim> last = std::span(dims).last(from.size());
   for (size_t i = 0; i < from.size(); i++)

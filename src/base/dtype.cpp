@@ -2,6 +2,7 @@
 #include "base/dtype.h"
 
 #include <array>
+#include <vector>
 
 namespace rlx {
 
@@ -21,6 +22,21 @@ std::optional<DType> find_dtype(std::string_view name) {
   for (size_t id = 1; id < kInfos.size(); id++)
     if (!name.empty() && kInfos[id].name == name) return static_cast<DType>(id);
   return std::nullopt;
+}
+
+std::string text_of(DTypeSet set) {
+  std::vector<std::string_view> names;
+  bool has_all_blocks = (set | dtypes::Q) == set;
+  for (size_t id = 1; id < kInfos.size(); id++) {
+    auto dtype = static_cast<DType>(id);
+    if (kInfos[id].name.empty() || !set.has(dtype) || (has_all_blocks && dtypes::Q.has(dtype))) continue;
+    names.push_back(kInfos[id].name);
+  }
+  if (has_all_blocks) names.push_back("a block-quantised dtype");
+  std::string text;
+  for (size_t i = 0; i < names.size(); i++)
+    text += std::string(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + std::string(names[i]);
+  return text.empty() ? "none" : text;
 }
 
 std::optional<int64_t> byte_size(DType dtype, int64_t elements) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace rlx {
@@ -71,6 +72,9 @@ inline constexpr DTypeSet Q{DType::kQ4_0, DType::kQ4_1,   DType::kQ5_0,   DType:
                             DType::kQ2_K, DType::kQ3_K,   DType::kQ4_K,   DType::kQ5_K,  DType::kQ6_K,
                             DType::kQ8_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kMXFP4, DType::kNVFP4};
 }  // namespace dtypes
+
+// "f32, f64 or c64", for messages; all block-quantised ones are named as one.
+std::string text_of(DTypeSet set);
 
 inline bool is_float(DType dtype) {
   return dtypes::F.has(dtype);

@@ -6,31 +6,32 @@
 
 namespace rlx {
 
-// Edit distance (insert, delete, replace: Levenshtein 1966), by rows.
+// Edit distance (insert, delete, replace, exchange two neighbours: optimal string alignment), by rows.
 static size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); j++) row[j] = j;
+  std::vector<size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); j++) above[j] = j;
   for (size_t i = 1; i <= a.size(); i++) {
-    size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= b.size(); j++) {
-      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      bool exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (exchanged) row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    std::swap(before, above);
+    std::swap(above, row);
   }
-  return row.back();
+  return above.back();
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
   constexpr size_t kLongest = 64;  // of a name that anyone types; keeps garbage cheap
   if (word.size() > kLongest) return "";
   std::string_view best;
-  size_t least = word.size() / 3 + 1;
+  size_t least = std::max<size_t>((word.size() + 1) / 4, 1) + 1;  // what is further off is a guess that helps nobody
   for (std::string_view candidate : known) {
     if (candidate.size() > kLongest) continue;
     size_t d = distance(word, candidate);
-    if (d < least || (d == least && best.empty() && d < word.size())) best = candidate, least = d;
+    if (d < least && 2 * d < std::max(word.size(), candidate.size())) best = candidate, least = d;
   }
   return best.empty() ? "" : " (did you mean '" + std::string(best) + "'?)";
 }

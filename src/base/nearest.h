@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-// " (did you mean 'softmax'?)", or "" where nothing known is near: a third of the letters may differ.
+// " (did you mean 'softmax'?)", or "" where nothing known is near: a quarter of the letters may differ.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
 
 // "a, b, c"; ends in "..." after twelve; "none".

@@ -66,12 +66,17 @@ Failure* Status::unique() {
 }
 
 Status Status::with(std::string_view key, std::string_view value) && {
-  if (failure_ && !failure_->is_static && !detail(key)) unique()->details.emplace_back(key, value);
+  if (failure_ && !failure_->is_static && !value.empty() && !detail(key)) unique()->details.emplace_back(key, value);
   return std::move(*this);
 }
 
 Status Status::prefixed(std::string_view words) && {
   if (failure_ && !failure_->is_static) unique()->message.insert(0, words);
+  return std::move(*this);
+}
+
+Status Status::suffixed(std::string_view words) && {
+  if (failure_ && !failure_->is_static) unique()->message.append(words);
   return std::move(*this);
 }
 

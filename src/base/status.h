@@ -76,9 +76,11 @@ class [[nodiscard]] Status {
   std::string_view message() const { return failure_ ? std::string_view(failure_->message) : std::string_view(); }
   const std::string* detail(std::string_view key) const;  // null: no such detail
 
-  // The same failure with one more detail (the first value of a key stays), or with words before its message.
+  // The same failure with one more detail (the first value of a key stays; an empty one says nothing), or with words
+  // before or after its message.
   Status with(std::string_view key, std::string_view value) &&;
   Status prefixed(std::string_view words) &&;
+  Status suffixed(std::string_view words) &&;
 
   // For the C API: the pointer that crosses the boundary. `take` gives the reference away, `adopt` receives one.
   const Failure* take() && { return std::exchange(failure_, nullptr); }

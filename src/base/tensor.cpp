@@ -22,12 +22,21 @@ std::optional<int64_t> element_count(std::span<const int64_t> dims) {
 }
 
 Result<size_t> Tensor::checked_bytes(DType dtype, std::span<const int64_t> dims) {
-  if (dims.size() > kMaxRank)
-    return Status(Code::kShape, format("rank {} is above the limit of {}", dims.size(), kMaxRank));
+  if (dims.size() > kMaxRank) return rank_above_limit(dims.size());
+  for (size_t i = 0; i < dims.size(); i++)
+    if (dims[i] < 0)
+      return Status(Code::kShape, format("{}: the size of axis {} is negative", type_text(dtype, dims), i))
+          .with("expected", "0 or more")
+          .with("got", std::to_string(dims[i]));
+  int64_t block = info(dtype).block;
+  if (is_block(dtype) && (dims.empty() || dims.back() % block))
+    return Status(Code::kShape,
+                  format("{}: the last axis of {} must be a multiple of {}", type_text(dtype, dims), dtype, block))
+        .with("expected", format("a multiple of {}", block))
+        .with("got", dims.empty() ? "a scalar" : std::to_string(dims.back()));
   auto count = element_count(dims);
   auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
-  if (is_block(dtype) && (dims.empty() || dims.back() % info(dtype).block)) bytes = std::nullopt;
-  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " has no valid size in bytes");
+  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " has more bytes than 63 bits hold");
   return static_cast<size_t>(*bytes);
 }
 
@@ -103,6 +112,12 @@ Result<Tensor> Tensor::frozen() const {
 bool Tensor::same_bytes(const Tensor& other) const {
   return dtype_ == other.dtype_ && dims_ == other.dims_ &&
          (data() == other.data() || bytes_ == 0 || std::memcmp(data(), other.data(), bytes_) == 0);
+}
+
+Status rank_above_limit(size_t rank) {
+  return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
+      .with("expected", format("rank {} or less", kMaxRank))
+      .with("got", format("rank {}", rank));
 }
 
 std::string type_text(DType dtype, std::span<const int64_t> dims) {

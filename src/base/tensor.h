@@ -57,6 +57,7 @@ class Tensor {
   size_t bytes_ = 0;
 };
 
+Status rank_above_limit(size_t rank);  // RLX_E_SHAPE, for more axes than kMaxRank
 // "f32[2,3]", for messages.
 std::string type_text(DType dtype, std::span<const int64_t> dims);
 

@@ -102,6 +102,11 @@ static Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
+static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
+  host.log(LogLevel::kTrace, "compile",
+           [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
+}
+
 static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context);
 
 static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
@@ -122,8 +127,18 @@ static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& contex
   return run_in_bodies(pass, RLX_TRY(pass.run(std::move(given), context)), context);
 }
 
+Status check_outputs(const Graph& graph) {
+  if (!graph.outputs().empty()) return {};
+  return Status(Code::kInvalidArgument,
+                "the graph has no outputs, so there is nothing to compute: rlx_graph_output makes "
+                "a value one")
+      .with("value", graph.name())
+      .with("expected", "1 output or more")
+      .with("got", "0");
+}
+
 static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
-                                RewriteReport& report) {
+                                RewriteReport& report, const Host* host) {
   PassContext context;
   context.math = options.kernels.math;
   context.skip = options.skip;
@@ -140,9 +155,11 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
+    if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
     graph = RLX_TRY(run_pass(pass, std::move(graph), context));
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
+    if (host) log_pass(*host, report.passes.back());
     bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;
     if (Status status = is_checked ? verify(graph) : Status(); !status.ok())
       return std::move(status).prefixed("after the pass '" + std::string(pass.name) + "': ");
@@ -152,13 +169,17 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   return graph;
 }
 
-Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options) {
+Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
+                                                     const Host* host) {
+  RLX_TRY(check_outputs(given));
+  Stopwatch whole;
   auto source = std::make_shared<CompiledGraph>();
-  Graph graph = RLX_TRY(run_passes(given, device, options, source->report));
+  Graph graph = RLX_TRY(run_passes(given, device, options, source->report, host));
   source->device = &device;
   auto kernel_of = [&](const Facts& facts, uint32_t node) { return find_kernel(device, options, facts, node).kernel; };
   auto note = [&](std::string_view pass, const Stopwatch& watch, size_t made) {
     source->report.passes.push_back({std::string(pass), watch.ms(), made});
+    if (host) log_pass(*host, source->report.passes.back());
   };
   auto alignment = static_cast<int64_t>(device.info().alignment);
   Stopwatch lowering;
@@ -168,16 +189,54 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   source->pieces = RLX_TRY(split_prologue(*source->lowered));
   note("prologue", splitting, source->pieces.size());
   source->options = std::move(options);
+  if (!host) return std::shared_ptr<const CompiledGraph>(std::move(source));
+  host->log(LogLevel::kTrace, "compile", [&] {
+    return format("compiled the graph '{}' for {}: {}, {:.3} ms", given.name(), device.info().name,
+                  plural(source->graph().nodes().size(), "node"), whole.ms());
+  });
+  log_kernels(*source, *host);
+  RLX_TRY(host->progress("compile", 1));
   return std::shared_ptr<const CompiledGraph>(std::move(source));
 }
 
-Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper) {
+// "needs 300 bytes, memory.limit is 100", and a line with the three largest buffers: the memory report has them all.
+static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t bytes) {
+  std::vector<std::pair<int64_t, std::string>> buffers;
+  for (const PlanBuffer& buffer : plan.buffers)
+    if (buffer.base == kArenaBase || buffer.base == kSizedBase) buffers.emplace_back(buffer.bytes, buffer.name);
+  for (const Resident& resident : source.lowered->residents)
+    if (resident.bytes)
+      buffers.emplace_back(static_cast<int64_t>(resident.bytes),
+                           format("{} for {}", resident.scope->graph.describe(resident.value.node),
+                                  resident.scope->graph.describe(resident.reader)));
+  auto end = buffers.begin() + static_cast<ptrdiff_t>(std::min<size_t>(buffers.size(), 3));
+  std::partial_sort(buffers.begin(), end, buffers.end(), [](auto& a, auto& b) { return a.first > b.first; });
+  std::string largest;
+  for (auto it = buffers.begin(); it != end; ++it)
+    largest +=
+        format("{}{} {}", largest.empty() ? "" : ", ", it->second, plural(static_cast<size_t>(it->first), "byte"));
+  int64_t limit = source.options.memory_limit;
+  return Status(Code::kNoMemory, format("the plan needs {} bytes, memory.limit is {}\nthe largest: {}", bytes, limit,
+                                        largest.empty() ? "none" : largest))
+      .with("value", "memory.limit")
+      .with("expected", format("at most {}", limit))
+      .with("got", std::to_string(bytes));
+}
+
+Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper, const Host* host) {
+  Stopwatch watch;
   std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper));
   int64_t bytes = plan->arena_bytes + plan->sized_bytes;
   for (const Resident& resident : source.lowered->residents) bytes += static_cast<int64_t>(resident.bytes);
-  if (bytes > source.options.memory_limit)
-    return Status(Code::kNoMemory, format("the plan takes {} bytes, memory.limit is {}:\n{}", bytes,
-                                          source.options.memory_limit, memory_json(*plan)));
+  if (bytes > source.options.memory_limit) return above_limit(source, *plan, bytes);
+  if (host)
+    host->log(LogLevel::kTrace, "plan", [&] {
+      std::string sizes;
+      for (const PlanSymbol& symbol : plan->symbols)
+        if (!symbol.is_open) sizes += format("{}{} <= {}", sizes.empty() ? "" : ", ", symbol.name, symbol.upper);
+      return format("planned '{}' for {}: {}, {} bytes, {:.3} ms", source.graph().name(),
+                    sizes.empty() ? "fixed sizes" : sizes, plural(plan->steps.size(), "step"), bytes, watch.ms());
+    });
   return plan;
 }
 

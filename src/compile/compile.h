@@ -26,13 +26,20 @@ struct CompiledGraph {
   const Graph& graph() const { return lowered->graph; }
 };
 
-Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options);
-Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper);
+// `host`, may be null: is told of progress, passes and kernels.
+Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
+                                                     const Host* host = nullptr);
+Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT where there is none
+Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper,
+                                             const Host* host = nullptr);
 
 std::vector<std::string_view> pass_names();  // in order
 
 // What the device says of one node under these options; composites have no kernel where dispatch is not native.
 Found find_kernel(const Device& device, const CompileOptions& options, const Facts& facts, uint32_t node);
+
+// Which kernels were chosen and refused (DEBUG), and what has none but the reference's, for a word to the user (WARN).
+void log_kernels(const CompiledGraph& source, const Host& host);
 
 // Reports, as JSON.
 std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused

@@ -5,6 +5,8 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
+#include "compile/compile.h"
+#include "rules/rules.h"
 
 namespace rlx {
 
@@ -83,10 +85,36 @@ const OptionRow* find_row(std::string_view key) {
   return nullptr;
 }
 
-Status unknown_option(const std::string& key) {
+// A number under a name that is near no option is probably a size.
+Status unknown_option(const std::string& key, const AttrValue& value) {
   std::vector<std::string_view> known;
   for (const OptionRow& row : rows()) known.push_back(row.def.name);
-  return Status(Code::kOption, "unknown compile option '" + key + "'" + did_you_mean(key, known)).with("value", key);
+  std::string hint = key == "dims" ? "" : did_you_mean(key, known);
+  auto* number = std::get_if<int64_t>(&value);
+  if (hint.empty() && (number || key == "dims"))
+    hint =
+        format(": sizes are options dims.<symbol>, as dims.{}={}", key == "dims" ? "batch" : key, number ? *number : 4);
+  return Status(Code::kOption, "unknown compile option '" + key + "'" + hint).with("value", key);
+}
+
+// Of passes and rules. What no pass knows is a slip of the pen: left alone, it would skip nothing.
+Status check_pass_names(std::string_view option, const std::vector<std::string>& names) {
+  static const RuleSet kRules = [] {
+    RuleSet rules;
+    for (RuleSet::Family family : kRuleFamilies) family(rules);
+    return rules;
+  }();
+  if (names.empty()) return {};
+  std::vector<std::string_view> known = pass_names(), rules = kRules.names();
+  known.insert(known.end(), rules.begin(), rules.end());
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string hint = did_you_mean(name, known);
+      if (hint.empty()) hint = "; the passes are " + listed(pass_names());
+      return Status(Code::kOption, format("{}: there is no pass or rule '{}'{}", option, name, hint))
+          .with("value", name);
+    }
+  return {};
 }
 
 }  // namespace
@@ -96,18 +124,21 @@ Result<CompileOptions> parse_compile_options(const NamedAttrs& given) {
   for (size_t i = 0; i < given.size(); i++) {
     const std::string& key = given[i].first;
     const OptionRow* row = find_row(key);
-    if (!row) return unknown_option(key);
+    if (!row) return unknown_option(key, given[i].second);
     for (size_t k = 0; k < i; k++)
       if (given[k].first == key)
         return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
     std::string_view rest = row->def.name.ends_with('.') ? std::string_view(key).substr(row->def.name.size()) : key;
     if (row->def.name == "dispatch." && !op_table().find(rest))
-      return Status(Code::kOption, "the option '" + key + "' names no op").with("value", key);
+      return Status(Code::kOption, "the option '" + key + "' names no op" + op_table().suggestion(rest))
+          .with("value", key);
     AttrDef def = row->def;
     def.name = key;
     AttrValue value = RLX_TRY(coerce(def, given[i].second));
     row->set(options, rest, value);
   }
+  RLX_TRY(check_pass_names("passes.skip", options.skip));
+  RLX_TRY(check_pass_names("passes.expect", options.expect));
   return options;
 }
 

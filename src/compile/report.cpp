@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a compiled graph tells of itself: which kernel each node got and why others refused, which rules fired.
+#include <algorithm>
+
 #include "base/json.h"
 #include "compile/compile.h"
 #include "plan/control.h"
@@ -80,6 +82,61 @@ static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Low
     }
   }
 }
+
+// ---- the log ----
+
+namespace {
+
+// What runs on the reference path, by op and reason: a line for each, not for each node.
+struct Slow {
+  std::string op, why, first;
+  size_t count = 0;
+};
+
+void collect(const CompiledGraph& source, const Lowered& lowered, const Host& host, std::vector<Slow>& slow) {
+  const Graph& graph = lowered.graph;
+  Facts facts(graph);
+  Layouts layouts = choose_layouts(lowered);
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    const Node& node = graph.node(i);
+    if (graph.info(node).is(kLeaf) || is_view(layouts, i) || !lowered.kernels[i]) continue;
+    if (lowered.phases[i] == Phase::kResident) continue;
+    Found found = find_kernel(*source.device, source.options, facts, i);
+    if (!found.kernel) continue;
+    host.log(LogLevel::kDebug, "kernel", [&] {
+      std::string refused = found.why_not.empty() ? "" : "; refused: " + found.why_not;
+      return format("{}: {}{}", graph.describe(i), found.kernel->name, refused);
+    });
+    if (found.kernel->path == Path::kReference) {
+      std::string op = format("{} of {}", graph.info(node).name, node.out[0].dtype);
+      auto is_it = [&](const Slow& it) { return it.op == op && it.why == found.why_not; };
+      auto known = std::find_if(slow.begin(), slow.end(), is_it);
+      if (known == slow.end()) known = slow.insert(slow.end(), {op, found.why_not, graph.describe(i)});
+      known->count++;
+    }
+    if (auto planned = lowered.bodies.find(i); planned != lowered.bodies.end())
+      for (const auto& body : planned->second) collect(source, *body.lowered, host, slow);
+  }
+}
+
+}  // namespace
+
+void log_kernels(const CompiledGraph& source, const Host& host) {
+  if (!host.logs(LogLevel::kWarn)) return;
+  std::vector<Slow> slow;
+  collect(source, *source.lowered, host, slow);
+  const DeviceInfo& device = source.device->info();
+  // Who asks for it wants it.
+  if (device.kind == "reference" || source.options.kernels.dispatch == Dispatch::kReference) return;
+  for (const Slow& it : slow)
+    host.log(LogLevel::kWarn, "kernel", [&] {
+      std::string why = it.why.empty() ? "there is no other kernel" : it.why;
+      return format("{} runs on the slow reference path of {}: {}, the first is {}; {}", it.op, device.name,
+                    plural(it.count, "node"), it.first, why);
+    });
+}
+
+// ---- reports ----
 
 std::string dispatch_report(const CompiledGraph& source) {
   JsonWriter json;

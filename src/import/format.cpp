@@ -9,17 +9,17 @@
 
 namespace rlx {
 
-static Result<ImportedFile> read_onnx(const Source& source, bool with_weights) {
-  Imported imported = RLX_TRY(import_onnx(source, with_weights));
+static Result<ImportedFile> read_onnx(const Source& source, const ImportOptions& options) {
+  Imported imported = RLX_TRY(import_onnx(source, options));
   return ImportedFile{std::move(imported.graph), std::move(imported.weights), std::move(imported.metadata)};
 }
 
-static Result<ImportedFile> read_safetensors_file(const Source& source, bool) {
+static Result<ImportedFile> read_safetensors_file(const Source& source, const ImportOptions&) {
   SafeTensors file = RLX_TRY(read_safetensors(source));
   return ImportedFile{Graph(), std::move(file.tensors), std::move(file.metadata)};
 }
 
-static Result<ImportedFile> read_text(const Source& source, bool) {
+static Result<ImportedFile> read_text(const Source& source, const ImportOptions&) {
   std::string_view text(reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size());
   return ImportedFile{RLX_TRY(parse(text)), {}, {}};
 }
@@ -34,7 +34,7 @@ struct Format {
   std::string_view name;
   bool (*matches)(std::span<const std::byte>);
   bool has_graph;
-  Result<ImportedFile> (*read)(const Source&, bool with_weights);
+  Result<ImportedFile> (*read)(const Source&, const ImportOptions&);
 };
 static constexpr Format kFormats[] = {
     {"rlx", is_text, true, read_text},
@@ -46,21 +46,93 @@ bool has_format(std::string_view name) {
   return std::any_of(std::begin(kFormats), std::end(kFormats), [&](const Format& it) { return it.name == name; });
 }
 
+static constexpr const char* kFormatNames = "onnx, safetensors, rlx";
+
+// Files that people take for models: by bytes at a place.
+struct Lookalike {
+  size_t at;
+  std::string_view bytes;
+  std::string_view what;
+};
+using namespace std::literals;
+static constexpr Lookalike kLookalikes[] = {
+    {0, "GGUF"sv, "a GGUF file"},
+    {0, "PK\x03\x04"sv, "a zip archive, as PyTorch's .pt files are: export the model to ONNX"},
+    {0, "\x80\x02"sv, "a Python pickle, as older PyTorch files are: export the model to ONNX"},
+    {0, "\x89HDF"sv, "an HDF5 file, as Keras writes: export the model to ONNX"},
+    {4, "TFL3"sv, "a TensorFlow Lite file"},
+    {0, "\x93NUMPY"sv, "a NumPy array"},
+    {0, "\x1f\x8b"sv, "a gzip archive: unpack it first"},
+    {0, "\x89PNG"sv, "a PNG picture"},
+    {0, "\xff\xd8\xff"sv, "a JPEG picture"},
+    {0, "version https://git-lfs"sv, "a Git LFS pointer: fetch the file that it stands for"},
+    {0, "<"sv, "an HTML or XML page"},
+};
+
+// " It looks like a GGUF file.", or "".
+static std::string looks_like(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return " It is empty.";
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const Lookalike& it : kLookalikes)
+    if (text.size() >= it.at && text.substr(it.at).starts_with(it.bytes)) return format(" It looks like {}.", it.what);
+  return "";
+}
+
+static std::string subject_of(const Source& source) {
+  return source.path.empty() ? "the memory" : "'" + source.path + "'";
+}
+
 static Result<const Format*> find_format(const Source& source, std::string_view name) {
   for (const Format& format : kFormats)
     if (name.empty() ? format.matches(source.bytes) : format.name == name) return &format;
   if (name.empty())
-    return Status(Code::kUnsupported, (source.path.empty() ? "the memory" : "'" + source.path + "'") +
-                                          std::string(" begins like none of the formats onnx, safetensors, rlx"));
-  return Status(Code::kNotFound, "there is no format '" + std::string(name) + "', only onnx, safetensors, rlx")
-      .with("value", name);
+    return Status(Code::kUnsupported, format("{} is not a recognised format.{} What can be read: {}",
+                                             subject_of(source), looks_like(source.bytes), kFormatNames))
+        .with("value", source.path)
+        .with("expected", kFormatNames);
+  return Status(Code::kNotFound, format("there is no format '{}', only {}", name, kFormatNames))
+      .with("value", name)
+      .with("expected", kFormatNames);
 }
 
-Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph, bool with_weights) {
-  const Format& format = *RLX_TRY(find_format(source, name));
+static Result<ImportedFile> import_as(const Format& format, const Source& source, bool with_graph,
+                                      const ImportOptions& options) {
   if (with_graph && !format.has_graph)
-    return Status(Code::kUnsupported, std::string(format.name) + " files hold weights, no graph");
-  return format.read(source, with_weights);
+    return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph", format.name));
+  if (options.host) RLX_TRY(options.host->progress("import", 0));
+  ImportedFile file = RLX_TRY(format.read(source, options));
+  if (options.host) RLX_TRY(options.host->progress("import", 1));
+  return file;
+}
+
+std::span<const AttrDef> import_options() {
+  static const AttrDef kOptions[] = {{.name = "params.min",
+                                      .kind = AttrKind::kI64,
+                                      .required = false,
+                                      .fallback = ImportOptions().params_min,
+                                      .lo = 1}};
+  return kOptions;
+}
+
+Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
+  std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), given));
+  ImportOptions options;
+  options.params_min = std::get<int64_t>(values[0]);
+  return options;
+}
+
+Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph,
+                                   const ImportOptions& options) {
+  const Format& format = *RLX_TRY(find_format(source, name));
+  auto file = import_as(format, source, with_graph, options);
+  if (file.ok()) return file;
+  Status status = std::move(file).status();
+  if (status.code() == Code::kData && !looks_like(source.bytes).empty())
+    status = std::move(status).suffixed("." + looks_like(source.bytes));
+  if (source.path.empty()) return status;
+  return std::move(status)
+      .prefixed(rlx::format("{}, read as {}: ", subject_of(source), format.name))
+      .with("value", source.path);
 }
 
 }  // namespace rlx

@@ -18,7 +18,11 @@ struct ImportedFile {
 
 bool has_format(std::string_view name);
 
-// A format by name, "" to go by the first bytes. `with_weights`: large initialisers become params, not constants.
-Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph, bool with_weights);
+std::span<const AttrDef> import_options();  // what a user may set: "params.min"
+Result<ImportOptions> parse_import_options(const NamedAttrs& given);
+
+// A format by name, "" to go by the first bytes.
+Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph,
+                                   const ImportOptions& options);
 
 }  // namespace rlx

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/allocator.h"
 #include "base/status.h"
 #include "base/tensor.h"
 
@@ -25,6 +26,13 @@ struct Source {
 // the sizes disagree or a dim is negative.
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
                            std::span<const int64_t> dims);
+
+// How a file is read.
+struct ImportOptions {
+  bool with_weights = true;    // large initialisers become params; else everything is a constant
+  int64_t params_min = 65;     // how many elements an initialiser has at least that becomes a param
+  const Host* host = nullptr;  // is told of progress
+};
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/attr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cmath>
@@ -321,8 +322,11 @@ static Status check_legal(const AttrDef& def, const AttrValue& value) {
   if (!in_range(def, value)) return illegal(def, range_text(def), value);
   if (def.kind == AttrKind::kDtype && !def.choices.empty() &&
       !parse_dtypes(def.choices).value_or(DTypeSet()).has(std::get<DType>(value)))
-    return Status(Code::kDtype, format("'{}' may not be {} (takes {})", def.name, std::get<DType>(value), def.choices))
-        .with("expected", def.choices);
+    return Status(Code::kDtype, format("'{}' may not be {} (takes {})", def.name, std::get<DType>(value),
+                                       parse_dtypes(def.choices).value_or(DTypeSet())))
+        .with("value", def.name)
+        .with("expected", text_of(parse_dtypes(def.choices).value_or(DTypeSet())))
+        .with("got", name(std::get<DType>(value)));
   return {};
 }
 
@@ -366,6 +370,20 @@ Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {
     values[i] = def.fallback;
   }
   return Attrs(&info, std::move(values));
+}
+
+Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const NamedAttrs& given) {
+  std::vector<std::string_view> known;
+  for (const AttrDef& def : defs) known.push_back(def.name);
+  for (const auto& [key, value] : given)
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      std::string hint = did_you_mean(key, known);
+      return Status(Code::kOption,
+                    format("unknown option '{}'{}", key, hint.empty() ? ", known: " + listed(known) : hint))
+          .with("value", key);
+    }
+  OpInfo row{.attrs = {defs.begin(), defs.end()}};
+  return RLX_TRY(bind_attrs(row, given)).values();
 }
 
 }  // namespace rlx

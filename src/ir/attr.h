@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,9 @@ bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, gra
 // legal ranges, fills in defaults that are the same whatever the inputs. RLX_E_OPTION for an unknown, doubled, missing
 // or illegal one.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
+// The options given, each checked against its definition, in the order of these; absent ones have their default.
+// RLX_E_OPTION for any other.
+Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const NamedAttrs& given);
 // Whether the value is what `coerce` would make of it.
 Status check_coerced(const AttrDef& def, const AttrValue& value);
 // One value to one definition, by the same rules; compile options and policies are checked by it too.

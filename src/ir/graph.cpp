@@ -204,7 +204,10 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
     bool here = i < in.size() && in[i] != kAbsent;
     bool may_miss = port.optional || (port.variadic && i >= ports.size());
     if (!here && !may_miss)
-      return Status(Code::kInvalidArgument, ordinal_input(info, i) + " is missing").with("input", port.name);
+      return Status(Code::kInvalidArgument, ordinal_input(info, i) + " is missing")
+          .with("input", port.name)
+          .with("expected", text_of(port.set))
+          .with("got", "nothing");
   }
   return {};
 }
@@ -217,10 +220,9 @@ static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const>
     const Port& port = ports[std::min(i, ports.size() - 1)];
     DType dtype = in[i]->dtype;
     if (!port.set.has(dtype))
-      return Status(Code::kDtype,
-                    format("{} may not be {} (takes {})", ordinal_input(info, i), name(dtype), port.letter))
+      return Status(Code::kDtype, format("{} may not be {} (takes {})", ordinal_input(info, i), name(dtype), port.set))
           .with("input", port.name)
-          .with("expected", port.letter)
+          .with("expected", text_of(port.set))
           .with("got", name(dtype));
     if (port.letter == kAnyDtype || is_block(dtype)) continue;  // a block type stands for itself: "x:F, w:FQ"
     std::string_view letter = port.letter;
@@ -259,23 +261,47 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
   for (const ValueType& type : node.out)
-    if (type.rank() > kMaxRank)
-      return Status(Code::kShape, format("the result has rank {}, the limit is {}", type.rank(), kMaxRank));
+    if (type.rank() > kMaxRank) return rank_above_limit(type.rank()).prefixed("the result: ");
   return {};
+}
+
+Status Graph::told_of(const OpInfo& info, std::string_view name, Status status) const {
+  if (is_definition_) return status;
+  std::string subject(info.name);
+  if (!name.empty()) subject += format(" '{}'", name);
+  return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", name);
+}
+
+// "; a is input 'x' f32[2,3], b is exp f32[5,4]": what a person needs to find the call.
+std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) const {
+  constexpr size_t kMost = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(in.size(), kMost); i++) {
+    if (!present(in[i])) continue;
+    const auto& ports = info.signature.in;
+    const Port& port = ports[std::min(i, ports.size() - 1)];
+    const Node& from = node(in[i]);
+    const std::string& name = this->info(from).is(kInterface) ? leaf_name(in[i].node) : from.name;
+    bool is_known = i < ports.size() && !port.variadic;  // else one of many, or one too many
+    text += format("{}{} is {}", text.empty() ? "; " : ", ", is_known ? port.name : format("input {}", i),
+                   this->info(from).name);
+    text += (name.empty() ? " " : " '" + name + "' ") + text_of(type(in[i]));
+  }
+  return in.size() > kMost ? text + ", ..." : text;
 }
 
 Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
   for (const Value& value : in)
     if (value != kAbsent && (value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size()))
-      return Status(Code::kInvalidArgument, std::string(info.name) + ": an input is no value of this graph");
+      return told_of(info, name, Status(Code::kInvalidArgument, "an input is not a value of this graph"));
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
   Node node{info.op(), {in.begin(), in.end()}, std::move(attrs), {}, std::move(name)};
   Mark before = mark();
   Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
     roll_back(before);
-    std::string subject = std::string(info.name) + (node.name.empty() ? "" : " '" + node.name + "'");
-    return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", node.name);
+    if (!is_definition_) status = std::move(status).suffixed(operands_text(info, in));
+    return told_of(info, node.name, std::move(status));
   }
   return append(std::move(node));
 }
@@ -283,8 +309,7 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
 Result<Value> Graph::add(Op op, std::span<const Value> in, const NamedAttrs& attrs, std::string name) {
   const OpInfo& row = info(op);
   auto bound = bind_attrs(row, attrs);
-  if (!bound.ok())
-    return std::move(bound).status().prefixed(std::string(row.name) + ": ").with("op", row.name).with("value", name);
+  if (!bound.ok()) return told_of(row, name, std::move(bound).status());
   return add(row, in, std::move(*bound), std::move(name));
 }
 
@@ -293,7 +318,13 @@ static Status check_leaf(const Graph& graph, std::string_view name, std::span<co
   if (graph.find_leaf(name))
     return Status(Code::kExists, "there is already an input or param '" + std::string(name) + "'").with("value", name);
   for (const Dim& dim : dims)
-    if (graph.range(dim).hi < 0) return Status(Code::kShape, format("'{}': the size {} is negative", name, dim));
+    if (graph.range(dim).hi < 0)
+      return Status(Code::kShape, format("'{}': the size {} is negative; an open size is a dim of rlx_graph_dim, or a "
+                                         "name in text",
+                                         name, dim))
+          .with("value", name)
+          .with("expected", "0 or more")
+          .with("got", dim.text());
   return {};
 }
 
@@ -334,7 +365,7 @@ Result<Value> Graph::add_constant(Tensor value) {
 
 Status Graph::add_output(std::string_view name, Value value) {
   if (!present(value) || value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size())
-    return Status(Code::kInvalidArgument, "output '" + std::string(name) + "': no value of this graph")
+    return Status(Code::kInvalidArgument, "output '" + std::string(name) + "': not a value of this graph")
         .with("value", name);
   if (name.empty()) return Status(Code::kInvalidArgument, "an output needs a name");
   if (has_output(name))

@@ -78,6 +78,11 @@ class Graph {
   explicit Graph(std::string name = "", const OpTable* table = &op_table(), const Graph* around = nullptr)
       : name_(std::move(name)), table_(table), around_(around) {}
 
+  // From now on a failure does not name the node: this is a definition, and its user wrote the op that it defines.
+  void set_definition() { is_definition_ = true; }
+  // "reduce 'sum_1': " before the message, and the op and the name as details, unless this is a definition.
+  Status told_of(const OpInfo& info, std::string_view name, Status status) const;
+
   const std::string& name() const { return name_; }
   const OpTable& table() const { return *table_; }
   const Graph* around() const { return around_; }
@@ -146,12 +151,14 @@ class Graph {
  private:
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
+  std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Status check_guard(const Guard& guard) const;
   void count_decided(const Node& node, int by);
 
   std::string name_;
   const OpTable* table_;
   const Graph* around_;
+  bool is_definition_ = false;
   StableVector<Node> nodes_;
   std::vector<uint32_t> inputs_, params_;
   ByName<uint32_t> leaf_index_;

@@ -3,6 +3,8 @@
 
 #include <cassert>
 
+#include "base/nearest.h"
+
 namespace rlx {
 
 static std::string_view trim(std::string_view text) {
@@ -86,6 +88,30 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     [[maybe_unused]] bool is_new = by_name_.emplace(row.name, i).second;
     assert(is_new && "name used twice");
   }
+}
+
+// Letters and digits alone, in lower case: "LayerNorm", "layer_norm" and "layer.norm" are one word.
+static std::string folded(std::string_view word) {
+  std::string text;
+  for (char c : word) {
+    if (c >= 'A' && c <= 'Z') text += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) text += c;
+  }
+  return text;
+}
+
+std::string OpTable::suggestion(std::string_view word) const {
+  std::string wanted = folded(word);
+  std::vector<std::string_view> known;
+  for (const OpInfo& row : rows_) {
+    if (!row.is_for_users()) continue;
+    known.push_back(row.name);
+    std::vector<std::string_view> names = split(row.aliases, '|');
+    names.push_back(row.name);
+    for (std::string_view name : names)
+      if (folded(name) == wanted) return " (did you mean '" + std::string(row.name) + "'?)";
+  }
+  return did_you_mean(word, known);
 }
 
 const OpInfo* OpTable::find(std::string_view name) const {

@@ -80,6 +80,7 @@ struct OpInfo {
   uint16_t id = 0;
   std::string_view name;
   std::string_view summary;
+  std::string_view aliases;  // what other libraries call it, "swish|SiLU": suggested in messages, never accepted
   std::string_view sig;
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
@@ -96,6 +97,7 @@ struct OpInfo {
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
   bool primitive() const { return decompose == nullptr; }
+  bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a call of a builder makes one
 };
 
 // An attribute that names sizes which the node decides (semantics.md S6): by its contents, or, "chosen", by other
@@ -113,6 +115,9 @@ class OpTable {
   const OpInfo& info(Op op) const { return rows_[index_[static_cast<size_t>(op)]]; }
   bool has(Op op) const { return static_cast<size_t>(op) < index_.size() && index_[static_cast<size_t>(op)] != kNoRow; }
   const OpInfo* find(std::string_view name) const;  // null: no such op
+  // Help with an unknown name, " (did you mean 'silu'?)": the op of that name in other letters or in another library,
+  // else one that is spelt nearly so; "" where there is none. Ops for users only.
+  std::string suggestion(std::string_view word) const;
   std::span<const OpInfo> rows() const { return rows_; }
 
  private:

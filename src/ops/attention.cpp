@@ -16,13 +16,13 @@ struct Heads {
   // Any layout as [B, H, S, D].
   Expr split(Expr x, const Attrs& attrs, std::string_view count) const {
     if (layout == "bsx") {
-      if (x.rank() != 3) return b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not {}", x.rank())));
+      if (x.rank() != 3) return b.fail(wrong_rank("layout bsx", "3", x.rank()));
       if (!attrs.has(count)) return b.fail(Status(Code::kOption, "layout bsx needs '" + std::string(count) + "'"));
       int64_t heads = attrs.i64(count);
       if (heads < 1) return b.fail(Status(Code::kOption, "'" + std::string(count) + "' must be at least 1"));
       x = reshape(x, {x.dim(0), x.dim(1), heads, -1});
     }
-    if (x.rank() != 4) return b.fail(Status(Code::kShape, format("layout {} needs rank 4, not {}", layout, x.rank())));
+    if (x.rank() != 4) return b.fail(wrong_rank("layout " + layout, "4", x.rank()));
     Expr heads_first = layout == "bhsd" ? x : transpose(x, {0, 2, 1, 3});
     if (attrs.has(count) && heads_first.valid() && !heads_first.dim(1).is(attrs.i64(count)))
       return b.fail(Status(Code::kShape,
@@ -161,10 +161,10 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
   bool joined = attrs.is("layout", "bsx");
   if (joined) {
     if (!attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
-    if (x.rank() != 3) return {b.fail(Status(Code::kShape, format("layout bsx needs rank 3, not {}", x.rank())))};
+    if (x.rank() != 3) return {b.fail(wrong_rank("layout bsx", "3", x.rank()))};
     x = reshape(x, {x.dim(0), x.dim(1), attrs.i64("num_heads"), -1});
   } else if (x.rank() != 4) {
-    return {b.fail(Status(Code::kShape, format("x needs rank 4, not {}", x.rank())))};
+    return {b.fail(wrong_rank("x", "4", x.rank()))};
   }
   bool heads_first = attrs.is("layout", "bhsd");
   Dim seq = x.dim(heads_first ? 2 : 1);

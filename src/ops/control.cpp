@@ -226,7 +226,7 @@ static std::string why_unequal_ranks(const std::optional<Dim>& when) {
 }
 
 Status infer_if(InferArgs& args) {
-  if (args.rank() != 0) return args.fail(Code::kShape, "pred must be a scalar").with("input", "pred");
+  if (args.rank() != 0) return wrong_rank("pred", "0", args.rank());
   std::vector<ValueType> given = RLX_TRY(all_given(args, 1));
   for (const char* branch : {"then", "else"}) RLX_TRY(check_inputs(args, branch, given));
   size_t outputs = args.attrs.graph("then")->outputs().size();
@@ -242,9 +242,12 @@ Status infer_if(InferArgs& args) {
   for (size_t i = 0; i < outputs; i++) {
     const ValueType &a = then->type(then->outputs()[i].value), &b = otherwise->type(otherwise->outputs()[i].value);
     if (a.dtype != b.dtype || a.rank() != b.rank())
-      return args.fail(a.dtype == b.dtype ? Code::kShape : Code::kDtype,
-                       format("output {} is {} in 'then' and {} in 'else'", i, a, b) +
-                           (a.dtype == b.dtype ? why_unequal_ranks(when) : std::string()));
+      return args
+          .fail(a.dtype == b.dtype ? Code::kShape : Code::kDtype,
+                format("output {} is {} in 'then' and {} in 'else'", i, a, b) +
+                    (a.dtype == b.dtype ? why_unequal_ranks(when) : std::string()))
+          .with("expected", text_of(a))
+          .with("got", text_of(b));
     ValueType joined{a.dtype, {}};
     for (size_t axis = 0; axis < a.rank(); axis++)
       joined.dims.push_back(RLX_TRY(sizes.join(a.dims[axis], b.dims[axis])));
@@ -341,7 +344,7 @@ static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
                                                : "'length' is that of the xs: it may not be given");
   Dim length = xs.empty() ? args.attrs.dim("length") : Dim();
   for (size_t i = 0; i < xs.size(); i++) {
-    if (xs[i].rank() == 0) return args.fail(Code::kShape, format("xs {} is a scalar: it has no steps", i));
+    if (xs[i].rank() == 0) return wrong_rank(format("xs {}", i), "1 or more, for its steps", 0);
     length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of steps of the xs"));
   }
   if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");

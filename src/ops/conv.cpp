@@ -34,9 +34,8 @@ static Result<DType> conv_dtype(InferArgs& args) {
 Status infer_conv(InferArgs& args) {
   args.out[0].dtype = RLX_TRY(conv_dtype(args));
   const std::vector<Dim>&x = args.dims(0), &w = args.dims(1);
-  if (x.size() < 3 || x.size() > 5 || w.size() != x.size())
-    return args.fail(Code::kShape,
-                     format("x and w need rank 3, 4 or 5, both the same, not {} and {}", x.size(), w.size()));
+  if (x.size() < 3 || x.size() > 5) return wrong_rank("x", "3, 4 or 5", x.size());
+  if (w.size() != x.size()) return wrong_rank("w", format("{}, that of x", x.size()), w.size());
   size_t axes = x.size() - 2;
   ConvAttrs conv(args.attrs);
   int64_t groups = args.attrs.i64("groups");

@@ -23,15 +23,16 @@ Outputs decompose_dynamic_slice(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], start = in[1];
   int64_t axis = attrs.i64("axis");
   if (!require(x, Guard::kLessEqual, attrs.dim("size"), x.dim(axis))) return {};
-  if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
+  if (start.rank() != 0) return {in.builder().fail(wrong_rank("start", "0", start.rank()))};
   return {gather(x, window_indices(x, axis, start, attrs.dim("size")), axis)};
 }
 
 Outputs decompose_dynamic_update_slice(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], rows = in[1], start = in[2];
   int64_t axis = attrs.i64("axis");
-  if (start.rank() != 0) return fail(in, Code::kShape, "start must be a scalar");
-  if (rows.rank() != x.rank()) return fail(in, Code::kShape, "x and u need the same rank");
+  if (start.rank() != 0) return {in.builder().fail(wrong_rank("start", "0", start.rank()))};
+  if (rows.rank() != x.rank())
+    return {in.builder().fail(wrong_rank("u", format("{}, that of x", x.rank()), rows.rank()))};
   Expr indices = window_indices(x, axis, start, rows.dim(axis));
   return {in.builder().op(Op::kScatter, {x, indices, rows}, {{"axis", axis}})};
 }
@@ -49,9 +50,10 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr cache = in[0], rows = in[1], position = in[2];
   int64_t axis = attrs.i64("axis");
-  if (rows.rank() != cache.rank()) return fail(in, Code::kShape, "cache and rows need the same rank");
+  if (rows.rank() != cache.rank())
+    return {b.fail(wrong_rank("rows", format("{}, that of cache", cache.rank()), rows.rank()))};
   bool per_row = position.rank() == 1;
-  if (position.rank() > 1) return fail(in, Code::kShape, "pos must be a scalar or one number per batch row");
+  if (position.rank() > 1) return {b.fail(wrong_rank("pos", "0, or 1 with a number per batch row", position.rank()))};
   if (per_row && axis == 0) return fail(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
   DType dtype = position.dtype();
   Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(axis)}, 0, dtype);
@@ -117,7 +119,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = attrs.has("axis") ? in[0] : flat(in[0]), condition = in[1];
   int64_t axis = attrs.i64_or("axis", 0);
-  if (condition.rank() != 1) return fail(in, Code::kShape, "cond needs rank 1");
+  if (condition.rank() != 1) return {b.fail(wrong_rank("cond", "1", condition.rank()))};
   NamedAttrs same{{"bounded", attrs.flag("bounded") ? int64_t{1} : int64_t{0}}};
   for (std::string_view name : {"max_count", "symbol"})
     if (attrs.has(name)) same.emplace_back(name, attrs.get(name));
@@ -137,7 +139,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
-  if (x.rank() != 1) return fail(in, Code::kShape, format("x needs rank 1, not {}", x.rank()));
+  if (x.rank() != 1) return {b.fail(wrong_rank("x", "1", x.rank()))};
   const Dim& n = x.dim(0);
   Outputs sorted = b.ops(Op::kSort, {x});
   Expr position = iota(b, {n}, 0, DType::kI64);

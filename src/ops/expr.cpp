@@ -46,7 +46,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
   if (add_ && !info.attrs.empty()) {  // what looks nodes up by their attributes knows normal forms alone
     auto normal = normal_attrs(info, input_types(*graph_, info, values), std::move(attrs));
     if (!normal.ok()) {
-      fail(std::move(normal).status().prefixed(std::string(info.name) + ": ").with("op", info.name));
+      fail(graph_->told_of(info, "", std::move(normal).status()));
       return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
     }
     attrs = std::move(*normal);
@@ -66,7 +66,7 @@ Outputs Builder::ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs, s
   const OpInfo& info = graph_->info(op);
   auto bound = bind_attrs(info, attrs);
   if (!bound.ok()) {
-    fail(std::move(bound).status().prefixed(std::string(info.name) + ": ").with("op", info.name));
+    fail(graph_->told_of(info, "", std::move(bound).status()));
     return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
   }
   return add(info, in, std::move(*bound), std::move(name));
@@ -152,6 +152,7 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
 
 Status infer_composite(InferArgs& args) {
   Graph aside("", &args.graph.table(), &args.graph);
+  aside.set_definition();
   Builder builder(aside);
   Outputs outputs = RLX_TRY(decompose_aside(builder, args.info, args.in, args.attrs));
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");

@@ -22,7 +22,7 @@ Outputs decompose_eye(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_trilu(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   Builder& b = in.builder();
-  if (x.rank() < 2) return {b.fail(Status(Code::kShape, format("x needs rank 2 or more, not {}", x.rank())))};
+  if (x.rank() < 2) return {b.fail(wrong_rank("x", "2 or more", x.rank()))};
   Expr number = diagonal_numbers(b, x.dim(-2), x.dim(-1)), k = b.size(attrs.i64("k"), DType::kI64);
   Expr kept = attrs.flag("upper") ? less_equal(k, number) : less_equal(number, k);
   return {where(kept, x, 0)};
@@ -38,8 +38,8 @@ Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
 // Integers count in i64, where no difference of theirs wraps.
 Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
-  for (Expr x : in.all())
-    if (x.rank() != 0) return {b.fail(Status(Code::kShape, "start, limit and step must be scalars"))};
+  for (size_t i = 0; i < 3; i++)
+    if (in[i].rank() != 0) return {b.fail(wrong_rank(i == 0 ? "start" : i == 1 ? "limit" : "step", "0", in[i].rank()))};
   DType wide = is_float(in[0].dtype()) ? in[0].dtype() : DType::kI64;
   Expr start = cast(in[0], wide), limit = cast(in[1], wide), step = cast(in[2], wide);
   Expr steps = maximum(-binary(Op::kFloorDiv, start - limit, step), 0);
@@ -55,7 +55,8 @@ Outputs decompose_one_hot(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr index = in[0], on = in[1], off = in[2];
   int64_t axis = attrs.i64("axis");
-  if (on.rank() != 0 || off.rank() != 0) return {b.fail(Status(Code::kShape, "on and off must be scalars"))};
+  if (on.rank() != 0) return {b.fail(wrong_rank("on", "0", on.rank()))};
+  if (off.rank() != 0) return {b.fail(wrong_rank("off", "0", off.rank()))};
   const Dim& depth = attrs.dim("depth");
   Expr normal = where(less(index, 0), index + b.size(depth, index.dtype()), index);
   std::vector<Dim> along_depth(index.rank() + 1, 1);

@@ -26,7 +26,7 @@ Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, in
 
 Status infer_iota(InferArgs& args) {
   const auto& shape = args.attrs.dims("shape");
-  if (shape.empty()) return args.fail(Code::kShape, "iota needs an axis: rank 1 or more");
+  if (shape.empty()) return wrong_rank("shape", "1 or more", 0);
   for (const Dim& dim : shape)
     if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   args.out[0] = {args.attrs.dtype("dtype"), shape};
@@ -61,7 +61,7 @@ std::string fresh_symbol(const Graph& graph, std::string_view op) {
 }
 
 Status infer_dynamic_iota(InferArgs& args) {
-  if (args.rank() != 0) return args.fail(Code::kShape, "count must be a scalar").with("input", "count");
+  if (args.rank() != 0) return wrong_rank("count", "0", args.rank());
   Interval range;
   if (args.attrs.has("max")) {
     Interval max = args.graph.range(args.attrs.dim("max"));
@@ -103,8 +103,7 @@ Result<std::vector<Dim>> picked_along_axis(InferArgs& args) {
 }
 
 Result<std::vector<Dim>> picked_elements(InferArgs& args) {
-  if (args.rank(1) != args.rank())
-    return args.fail(Code::kShape, format("idx has rank {}, x has {}", args.rank(1), args.rank()));
+  if (args.rank(1) != args.rank()) return wrong_rank("idx", format("{}, that of x", args.rank()), args.rank(1));
   int64_t axis = args.attrs.i64("axis");
   for (size_t i = 0; i < args.rank(); i++)
     if (static_cast<int64_t>(i) != axis)
@@ -114,14 +113,17 @@ Result<std::vector<Dim>> picked_elements(InferArgs& args) {
 
 Result<std::vector<Dim>> picked_nd(InferArgs& args) {
   const std::vector<Dim>&x = args.dims(0), &indices = args.dims(1);
-  if (indices.empty()) return args.fail(Code::kShape, "idx needs rank 1 or more");
+  if (indices.empty()) return wrong_rank("idx", "1 or more", 0);
   if (!indices.back().is_literal())
     return args.fail(Code::kShape, "the last size of idx must be a number, not " + indices.back().text());
   auto batch_dims = static_cast<size_t>(args.attrs.i64("batch_dims"));
   auto depth = static_cast<size_t>(indices.back().literal());
   if (batch_dims >= indices.size() || batch_dims + depth > x.size())
-    return args.fail(Code::kShape, format("{} batch dims and {} indices do not fit x of rank {} and idx of rank {}",
-                                          batch_dims, depth, x.size(), indices.size()));
+    return args
+        .fail(Code::kShape, format("{} batch dims and {} indices do not fit x of rank {} and idx of rank {}",
+                                   batch_dims, depth, x.size(), indices.size()))
+        .with("expected", format("x of rank {} or more", batch_dims + depth))
+        .with("got", format("rank {}", x.size()));
   std::vector<Dim> dims;
   for (size_t i = 0; i < batch_dims; i++)
     dims.push_back(RLX_TRY(args.same(x[i], indices[i], format("batch axis {} of x and idx", i))));

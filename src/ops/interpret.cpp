@@ -254,10 +254,10 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
       const Node& node = graph.node(graph.inputs()[i]);
       const std::string& name = graph.leaf_name(graph.inputs()[i]);
       if (inputs[i].dtype() != node.out[0].dtype)
-        return Status(Code::kDtype, format("input '{}' is {}, not {}", name, node.out[0].dtype, inputs[i].dtype()));
+        return Status(Code::kDtype, format("input '{}' is {}, not {}", name, node.out[0].dtype, inputs[i].dtype()))
+            .with("value", name);
       if (inputs[i].rank() != node.out[0].rank())
-        return Status(Code::kShape,
-                      format("input '{}' has rank {}, not {}", name, node.out[0].rank(), inputs[i].rank()));
+        return wrong_rank(name, std::to_string(node.out[0].rank()), inputs[i].rank());
       for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
         const Dim& dim = node.out[0].dims[axis];
         int64_t given = inputs[i].dims()[axis];

@@ -59,9 +59,7 @@ Status check_matrix(InferArgs& args, size_t input) {
     return args.fail(Code::kDtype, port + " must be f32 or f64, not " + std::string(name(dtype)) + " (a cast converts)")
         .with("input", port)
         .with("got", name(dtype));
-  if (args.rank(input) < 2)
-    return args.fail(Code::kShape, format("{} needs rank 2 or more, not {}", port, args.rank(input)));
-  return {};
+  return args.rank(input) < 2 ? wrong_rank(port, "2 or more", args.rank(input)) : Status();
 }
 
 Result<Dim> square_size(InferArgs& args, size_t input) {

@@ -8,8 +8,8 @@ namespace rlx {
 // Leading dims of x are merged: one product of matrices, whatever the rank.
 Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], w = in[1], bias = in[2];
-  if (w.rank() != 2) return {x.builder().fail(Status(Code::kShape, format("w has rank {}, not 2", w.rank())))};
-  if (x.rank() == 0) return {x.builder().fail(Status(Code::kShape, "x is a scalar, it needs rank 1 or more"))};
+  if (w.rank() != 2) return {x.builder().fail(wrong_rank("w", "2", w.rank()))};
+  if (x.rank() == 0) return {x.builder().fail(wrong_rank("x", "1 or more", 0))};
   bool transposed = attrs.flag("transpose_w");
   std::vector<Dim> dims = x.dims();
   Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});

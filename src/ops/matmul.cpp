@@ -33,9 +33,8 @@ Status infer_matmul(InferArgs& args) {
   if (std::find(legal.begin(), legal.end(), dtype) == legal.end())
     return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
   if (dtype == legal[0]) args.attrs = args.attrs.with("out_dtype", {});  // says nothing: absent in normal form
-  if (args.rank(0) < 2 || args.rank(1) < 2)
-    return args.fail(Code::kShape,
-                     format("both inputs need rank 2 or more, not {} and {}", args.rank(0), args.rank(1)));
+  if (args.rank(0) < 2) return wrong_rank("a", "2 or more", args.rank(0));
+  if (args.rank(1) < 2) return wrong_rank("b", "2 or more", args.rank(1));
   bool flip_a = args.attrs.flag("transpose_a"), flip_b = args.attrs.flag("transpose_b");
   if (is_block(args.in[1]->dtype) && !flip_b)
     return args.fail(Code::kShape, "a block-quantised b is stored [N,K]: transpose_b must be true");

@@ -105,7 +105,8 @@ Outputs decompose_stack(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   std::vector<Expr> parts;
   for (Expr x : in.all()) {
-    if (x.rank() != in[0].rank()) return fail(in, Code::kShape, "all inputs need the same rank");
+    if (x.rank() != in[0].rank())
+      return {in.builder().fail(wrong_rank("an input", format("{}, that of the first", in[0].rank()), x.rank()))};
     parts.push_back(unsqueeze(x, axis));
   }
   return {concat(parts, axis)};
@@ -144,7 +145,7 @@ Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], lens = in[1];
   int64_t time = attrs.i64("time_axis"), batch = attrs.i64("batch_axis");
   if (time == batch) return fail(in, Code::kOption, "time_axis and batch_axis must differ");
-  if (lens.rank() != 1) return fail(in, Code::kShape, "lens needs rank 1");
+  if (lens.rank() != 1) return {in.builder().fail(wrong_rank("lens", "1", lens.rank()))};
   std::vector<Dim> along_time(x.rank(), 1), along_batch(x.rank(), 1);
   along_time[static_cast<size_t>(time)] = x.dim(time);
   along_batch[static_cast<size_t>(batch)] = x.dim(batch);
@@ -157,7 +158,7 @@ Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
 
 static std::optional<Dim> image_part(const Inputs& in, int64_t axis, int64_t block) {
   if (in[0].rank() == 4) return divided(in[0], in[0].dim(axis), block);
-  fail(in, Code::kShape, format("x needs rank 4, not {}", in[0].rank()));
+  in.builder().fail(wrong_rank("x", "4", in[0].rank()));
   return std::nullopt;
 }
 

@@ -56,7 +56,7 @@ Outputs decompose_rms_norm(const Inputs& in, const Attrs& attrs) {
 
 static bool has_channels(Expr x) {
   if (x.rank() >= 2) return true;
-  x.builder().fail(Status(Code::kShape, format("x needs a batch and a channel axis, it has rank {}", x.rank())));
+  x.builder().fail(wrong_rank("x", "2 or more, a batch and a channel axis", x.rank()));
   return false;
 }
 
@@ -102,7 +102,7 @@ Outputs decompose_instance_norm(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_layer_norm_2d(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  if (x.rank() != 4) return {x.builder().fail(Status(Code::kShape, format("x has rank {}, not 4", x.rank())))};
+  if (x.rank() != 4) return {x.builder().fail(wrong_rank("x", "4", x.rank()))};
   Expr c = x - mean(x, {1});
   return {scaled_by_channel(c * (1.0 / sqrt(mean(c * c, {1}) + attrs.f64("eps"))), in[1], in[2])};
 }

@@ -7,7 +7,7 @@ namespace rlx {
 
 static Status check_pad(InferArgs& args) {
   const Attrs& attrs = args.attrs;
-  if (args.in[1] && args.rank(1) != 0) return args.fail(Code::kShape, "value must be a scalar").with("input", "value");
+  if (args.in[1] && args.rank(1) != 0) return wrong_rank("value", "0", args.rank(1));
   if (attrs.is("mode", "constant")) return {};
   if (args.in[1]) return args.fail(Code::kInvalidArgument, "mode " + attrs.str("mode") + " takes no value");
   for (int64_t between : attrs.i64s("interior"))

@@ -101,7 +101,7 @@ Outputs decompose_unpack_bits(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   int64_t bits = attrs.i64("bits"), count = 8 / std::max<int64_t>(bits, 1);
   if (bits != 1 && bits != 2 && bits != 4) return {b.fail(Status(Code::kOption, "'bits' may be 1, 2 or 4"))};
-  if (x.rank() == 0) return {b.fail(Status(Code::kShape, "x is a scalar: it has no bytes in a row"))};
+  if (x.rank() == 0) return {b.fail(wrong_rank("x", "1 or more", 0))};
   std::vector<Dim> dims = x.dims();
   dims.back() *= count;
   Expr shift = iota(b, {count}, 0, DType::kU8) * scalar_like(x, static_cast<double>(bits));

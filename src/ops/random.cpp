@@ -12,7 +12,7 @@ Status infer_rng_bits(InferArgs& args) {
   for (size_t i = 0; i < 2; i++) {
     const char* port = i ? "counter" : "key";
     int64_t words = i ? 4 : 2;
-    if (args.rank(i) != 1) return args.fail(Code::kShape, format("{} must have the shape [{}]", port, words));
+    if (args.rank(i) != 1) return wrong_rank(port, "1", args.rank(i));
     RLX_TRY(args.same(words, args.dims(i)[0], port));
   }
   for (const Dim& dim : args.attrs.dims("shape"))

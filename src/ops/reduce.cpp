@@ -113,6 +113,9 @@ static Expr terms(Expr x, const Attrs& attrs) {
 Outputs decompose_mean(const Inputs& in, const Attrs& attrs) {
   return {reduced(in[0], "sum", attrs) / terms(in[0], attrs)};
 }
+Outputs decompose_sum(const Inputs& in, const Attrs& attrs) {
+  return {reduced(in[0], "sum", attrs)};
+}
 Outputs decompose_any(const Inputs& in, const Attrs& attrs) {
   return {reduced(in[0], "max", attrs)};
 }

@@ -69,7 +69,7 @@ Status infer_concat(InferArgs& args) {
   std::vector<Dim> dims = args.dims();
   for (size_t i = 1; i < args.in.size(); i++) {
     if (args.rank(i) != dims.size())
-      return args.fail(Code::kShape, format("input {} has rank {}, the first has {}", i, args.rank(i), dims.size()));
+      return wrong_rank(format("input {}", i), format("{}, that of the first", dims.size()), args.rank(i));
     for (size_t k = 0; k < dims.size(); k++) {
       const Dim& other = args.dims(i)[k];
       if (static_cast<int64_t>(k) == axis)

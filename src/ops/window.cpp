@@ -81,8 +81,7 @@ Status eval_reduce_window(EvalArgs& args) {
 
 Status infer_select_and_scatter(InferArgs& args) {
   std::vector<Dim> counts = RLX_TRY(window_counts(args));
-  if (args.rank(1) != counts.size())
-    return args.fail(Code::kShape, format("u has rank {}, x has {}", args.rank(1), counts.size()));
+  if (args.rank(1) != counts.size()) return wrong_rank("u", format("{}, that of x", counts.size()), args.rank(1));
   for (size_t i = 0; i < counts.size(); i++)
     RLX_TRY(args.same(counts[i], args.dims(1)[i], format("axis {} of u, one entry per window", i)));
   args.out[0].dims = args.dims();

@@ -441,8 +441,14 @@ void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
 void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   int64_t count = n / grain + (n % grain != 0);
   most = static_cast<int>(std::min<int64_t>(most, count));
-  if (most > 1 && !has_teams()) return host_parallel_for(n, grain, fn, most);
+  if (most > 1 && !has_teams() && !is_on_host_thread()) return host_parallel_for(n, grain, fn, most);
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
+}
+
+// Work that one of the host's threads runs asks it for no more: a pool that waits for itself might wait for ever.
+bool ThreadPool::is_on_host_thread() const {
+  const HostServices& services = host_->services();
+  return services.thread_index && services.thread_index(services.user) != UINT32_MAX;
 }
 
 // The host calls `work` any way it likes; each call takes chunks until none is left, so none waits for another. An

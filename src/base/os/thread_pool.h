@@ -74,6 +74,7 @@ class ThreadPool {
 
  private:
   std::shared_ptr<detail::Crew> crew() const;
+  bool is_on_host_thread() const;
   void host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most);
 
   std::shared_ptr<Host> host_;

@@ -22,8 +22,8 @@ struct BodyGraph {
 
 class Importer {
  public:
-  Importer(const Source& source, const ModelProto& model, Imported& out, bool with_weights)
-      : model_(model), reader_(source), out_(out), with_weights_(with_weights) {}
+  Importer(const Source& source, const ModelProto& model, Imported& out, const ImportOptions& options)
+      : model_(model), reader_(source), out_(out), options_(options) {}
   Status run();
 
   // For calls.
@@ -61,7 +61,7 @@ class Importer {
   const ModelProto& model_;
   TensorReader reader_;
   Imported& out_;
-  bool with_weights_;
+  const ImportOptions& options_;
   std::vector<Scope> scopes_;
   struct Level {
     std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
@@ -70,7 +70,7 @@ class Importer {
   std::vector<Level> levels_;                                  // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes
   std::vector<std::pair<std::string, size_t>> refused_;        // why, and how many nodes
-  std::string first_refused_;                                  // a node's name
+  std::string first_refused_, first_name_, first_op_;          // the first node that cannot be imported
 };
 
 }  // namespace rlx::onnx

@@ -8,10 +8,10 @@
 
 namespace rlx {
 
-Result<Imported> import_onnx(const Source& source, bool with_weights) {
+Result<Imported> import_onnx(const Source& source, const ImportOptions& options) {
   onnx::ModelProto model = RLX_TRY(onnx::parse_model(source.bytes));
   Imported imported{Graph(std::string(model.graph.name)), {}, {}};
-  RLX_TRY(onnx::Importer(source, model, imported, with_weights).run());
+  RLX_TRY(onnx::Importer(source, model, imported, options).run());
   for (const onnx::StringEntry& entry : model.metadata_props) imported.metadata.emplace_back(entry.key, entry.value);
   return imported;
 }
@@ -25,7 +25,7 @@ namespace onnx {
 
 static constexpr int64_t kMinOpset = 7, kMaxOpset = 28;
 static constexpr size_t kMaxRefused = 32;   // kinds that one message lists
-static constexpr int64_t kMaxLiteral = 64;  // elements; larger initializers are weights
+static constexpr int64_t kMaxLiteral = 64;  // elements that are computed with here
 
 // "node 'n' (Reshape of ai.onnx, opset 11)"
 static std::string describe(const NodeProto& node, int64_t opset) {
@@ -157,7 +157,8 @@ Result<Tensor> Importer::read(const TensorProto& proto) {
 }
 
 bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const {
-  return with_weights_ && value.is_weight && tensor.count() > kMaxLiteral && is_weight_type(tensor.dtype());
+  return options_.with_weights && value.is_weight && tensor.count() >= options_.params_min &&
+         is_weight_type(tensor.dtype());
 }
 
 Status Importer::resolve(OnnxValue& value) {
@@ -226,7 +227,11 @@ Expr Importer::expr(OnnxValue& value, Builder& builder) {
 // ---- nodes ----
 
 Status Importer::add_nodes(const GraphProto& graph) {
-  for (const NodeProto& node : graph.node) {
+  size_t count = graph.node.size(), every = count / 100 + 1;  // told of progress some hundred times
+  for (size_t i = 0; i < count; i++) {
+    const NodeProto& node = graph.node[i];
+    if (options_.host && &graph == &model_.graph && i % every == 0)
+      RLX_TRY(options_.host->progress("import", static_cast<double>(i) / static_cast<double>(count)));
     Status status = add_node(node);
     if (status.ok()) continue;
     if (status.code() == Code::kUnsupported) {
@@ -249,7 +254,11 @@ void Importer::refuse(const NodeProto& node, const std::string& why) {
     known->second++;
   else if (refused_.size() < kMaxRefused)
     refused_.emplace_back(kind, 1);
-  if (first_refused_.empty()) first_refused_ = describe(node, opset_of(node.domain));
+  if (first_refused_.empty()) {
+    first_refused_ = describe(node, opset_of(node.domain));
+    first_name_ = node.name.empty() && !node.output.empty() ? node.output[0] : node.name;
+    first_op_ = node.op_type;
+  }
   for (std::string_view name : node.output)
     if (!name.empty()) scopes_.back()[name].refused = true;
 }
@@ -257,7 +266,7 @@ void Importer::refuse(const NodeProto& node, const std::string& why) {
 Status Importer::refused() const {
   std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
   for (const auto& [kind, count] : refused_) message += format(" [{}; {}]", kind, plural(count, "node"));
-  return Status(Code::kUnsupported, message).with("value", first_refused_).with("op", refused_[0].first);
+  return Status(Code::kUnsupported, message).with("value", first_name_).with("op", first_op_);
 }
 
 Status Importer::add_node(const NodeProto& node) {
@@ -354,7 +363,8 @@ bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const 
     if (!value) continue;
     bool is_literal = value->sizes && std::all_of(value->sizes->items.begin(), value->sizes->items.end(),
                                                   [](const Dim& dim) { return dim.is_literal(); });
-    if (!is_literal && (!value->tensor || value->tensor.count() > kMaxLiteral)) return false;
+    if (is_literal) continue;
+    if (!value->tensor || value->tensor.count() > kMaxLiteral || may_be_param(*value, value->tensor)) return false;
   }
   Graph aside;
   Builder builder(aside);

@@ -18,10 +18,10 @@ struct Imported {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// `with_weights`: float and 8-bit initializers of more than 64 elements become params; else everything is a constant.
+// Params are initializers of floats, 8-bit and block-quantised elements, as the options say.
 // RLX_E_DATA for a damaged file, RLX_E_UNSUPPORTED naming every node kind that has no counterpart, RLX_E_DENIED for
 // external data outside the model's folder.
-Result<Imported> import_onnx(const Source& source, bool with_weights);
+Result<Imported> import_onnx(const Source& source, const ImportOptions& options);
 
 // Whether the bytes look like an ONNX model: for finding a format by the first bytes.
 bool is_onnx(std::span<const std::byte> bytes);

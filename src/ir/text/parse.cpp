@@ -167,9 +167,7 @@ class Parser {
   }
 
   Status unknown_op(const Word& op) const {
-    std::vector<std::string_view> known;
-    for (const OpInfo& row : table_.rows()) known.push_back(row.name);
-    return in_.error_at(op.at, "unknown op '" + op.text + "'" + did_you_mean(op.text, known)).with("op", op.text);
+    return in_.error_at(op.at, "unknown op '" + op.text + "'" + table_.suggestion(op.text)).with("value", op.text);
   }
 
   Result<Value> parse_leaf(const OpInfo& info, const Word& label, const Word& op) {
