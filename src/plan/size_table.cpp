@@ -39,7 +39,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   RLX_TRY(check_sources(graph, fresh, made_by));
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
-  std::string missing;
+  std::string missing, options;  // "'n'", "dims.n=512"
   for (const auto& [name, range] : graph.symbols()) {
     int64_t size = range.hi;
     auto maker = made_by.find(name);
@@ -47,7 +47,10 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
     bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
     if (is_open) size = std::max(kLargestSymbol, range.lo);
-    if (size >= Interval::kUnbounded) missing += (missing.empty() ? "'" : ", '") + name + "'";
+    if (size >= Interval::kUnbounded) {
+      missing += (missing.empty() ? "'" : ", '") + name + "'";
+      options += (options.empty() ? "dims." : " dims.") + name + "=512";
+    }
     if (size < range.lo || size > range.hi)
       return Status(Code::kRange,
                     format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
@@ -61,7 +64,10 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     plan_.symbols.push_back({name, range, size, is_open});
   }
   if (!missing.empty())
-    return Status(Code::kShape, "no upper size for " + missing + ": set dims.<symbol>, or declare a maximum");
+    return Status(Code::kShape, format("no upper size for {}: give the options {}, or declare a maximum; a model needs "
+                                       "neither and plans for the sizes of each run",
+                                       missing, options))
+        .with("expected", options);
   for (const auto& [name, index] : made_by)
     for (const JoinedSize& size : joined_sizes(graph.node(index)))
       if (size.is_chosen && size.symbol == name)

@@ -21,7 +21,11 @@ Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostSe
   backends.insert(backends.end(), options.backends.begin(), options.backends.end());
   for (const BackendEntry& backend : backends) {
     Devices devices = RLX_TRY(backend.open(context));
-    for (auto& device : devices) env->devices_.push_back(std::move(device));
+    for (auto& device : devices) {
+      const DeviceInfo& info = device->info();
+      env->host_->log(LogLevel::kInfo, "device", [&] { return format("{}: {}", info.name, info.description); });
+      env->devices_.push_back(std::move(device));
+    }
   }
   bool is_inline = options.threads == 0 || !env->host_->has_own_threads();
   env->queue_ = std::make_unique<RunQueue>(is_inline ? nullptr : env->pool_.get());
@@ -36,10 +40,15 @@ Result<Device*> Env::find_device(std::string_view spec) const {
   for (const auto& device : devices_)
     if (device->info().name == spec || device->info().name == first || (device->info().name + ":0" == spec))
       return device.get();
+  return no_device(spec);
+}
+
+Status Env::no_device(std::string_view spec) const {
   std::vector<std::string_view> known;
   for (const auto& device : devices_) known.emplace_back(device->info().name);
-  return Status(Code::kUnavailable, "there is no device '" + std::string(spec) + "', only " + listed(known))
-      .with("device", spec);
+  return Status(Code::kUnavailable, format("there is no device '{}', only {}", spec, listed(known)))
+      .with("device", spec)
+      .with("expected", listed(known));
 }
 
 Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Device* device) const {
@@ -55,11 +64,12 @@ Result<Tensor> Env::make_tensor(DType dtype, std::span<const int64_t> dims, Devi
 }
 
 Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind) const {
-  auto count = element_count(dims);
-  auto bytes = count ? byte_size(dtype, *count) : std::nullopt;
-  if (!bytes) return Status(Code::kShape, type_text(dtype, dims) + " is too large or no whole number of blocks");
-  std::shared_ptr<std::byte> memory = RLX_TRY(kept_->allocate(static_cast<size_t>(*bytes), kind));
-  return Tensor::adopt(dtype, dims, std::move(memory), static_cast<size_t>(*bytes));
+  size_t bytes = RLX_TRY(Tensor::checked_bytes(dtype, dims));
+  auto memory = kept_->allocate(bytes, kind);
+  if (!memory.ok() && memory.status().code() == Code::kNoMemory)
+    return Status(Code::kNoMemory, format("there are no {} bytes for {}", bytes, type_text(dtype, dims)))
+        .with("got", std::to_string(bytes));
+  return Tensor::adopt(dtype, dims, RLX_TRY(std::move(memory)), bytes);
 }
 
 }  // namespace rlx

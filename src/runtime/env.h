@@ -39,6 +39,7 @@ class Env {
 
   // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
   Result<Device*> find_device(std::string_view spec) const;
+  Status no_device(std::string_view spec) const;  // RLX_E_UNAVAILABLE, with a list of those that there are
 
   // Zero-filled, in memory of the device or, without one, of the host's allocator.
   Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, Device* device = nullptr) const;

@@ -287,7 +287,10 @@ Result<Run*> Exec::prepare() {
   Run* run = RLX_TRY(next_run());
   if (run->params_at != program_->params()->version()) RLX_TRY(adopt_params(*run));
   if (const std::string* hole = run->params->hole)
-    return Status(Code::kState, "the param '" + *hole + "' is not set").with("value", *hole);
+    return Status(Code::kState, format("the param '{}' is not set: rlx_compiled_set_param or, for a model, "
+                                       "rlx_model_set_param sets it, and so do weights that hold it",
+                                       *hole))
+        .with("value", *hole);
   RLX_TRY(renew_frozen_memory());
   if (run->sizes_at != sizes_version_) RLX_TRY(resolve_sizes(*run));
   if (run->places_at != places_version_) RLX_TRY(place_slots(*run));
@@ -351,7 +354,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
 Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
                                            std::span<const size_t> out_slots) {
   for (size_t i = 0; i < in.size(); i++) {
-    if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is no tensor", i));
+    if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i]));
     RLX_TRY(bind_once(SlotKind::kInput, in_slots[i], in[i]));
   }

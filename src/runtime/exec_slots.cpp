@@ -55,7 +55,9 @@ Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const 
   if (tensor.rank() != it.type.rank())
     return Status(Code::kShape, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, it.type,
                                        type_text(tensor.dtype(), tensor.dims())))
-        .with("value", it.name);
+        .with("value", it.name)
+        .with("expected", text_of(it.type))
+        .with("got", type_text(tensor.dtype(), tensor.dims()));
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/nearest.h"
+#include "runtime/match_names.h"
 #include "runtime/sizes.h"
 
 namespace rlx {
@@ -41,17 +42,54 @@ Result<Policy> parse_policy(const NamedAttrs& given) {
   return policy;
 }
 
+static bool lists(const std::vector<std::string>& specs, const Device& device) {
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
+}
+
+// Devices and sizes that are not there: a slip of the pen that would otherwise change nothing.
+static Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
+  auto check_devices = [&](std::string_view key, const std::vector<std::string>& specs) -> Status {
+    for (const std::string& spec : specs) {
+      bool is_kind = std::any_of(env.devices().begin(), env.devices().end(),
+                                 [&](const auto& device) { return lists({spec}, *device); });
+      if (!is_kind && (spec.empty() || !env.find_device(spec).ok()))
+        return Status(Code::kOption, format("'{}': {}", key, env.no_device(spec).message()))
+            .with("value", key)
+            .with("device", spec);
+    }
+    return {};
+  };
+  RLX_TRY(check_devices("chain", policy.chain));
+  RLX_TRY(check_devices("allow", policy.allow));
+  RLX_TRY(check_devices("deny", policy.deny));
+  std::vector<std::string_view> symbols;
+  for (const auto& [symbol, range] : graph.symbols()) symbols.push_back(symbol);
+  for (const auto& [symbol, ends] : policy.buckets)
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
+      return Status(Code::kOption,
+                    format("'buckets.{}': there is no size '{}', only {}", symbol, symbol, listed(symbols)))
+          .with("value", symbol)
+          .with("expected", listed(symbols));
+  return {};
+}
+
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Graph& graph,
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
+  RLX_TRY(check_outputs(graph));
   if (!weights) weights = std::make_shared<Weights>();
   std::shared_ptr<Model> model(new Model(std::move(env), graph, std::move(weights)));
   model->policy_ = std::make_shared<const Policy>(RLX_TRY(parse_policy(policy)));
+  RLX_TRY(check_policy(*model->policy_, *model->env_, graph));
   return model;
 }
 
 Status Model::set_policy(const NamedAttrs* policy) {
   std::shared_ptr<const Policy> next;
-  if (policy) next = std::make_shared<const Policy>(RLX_TRY(parse_policy(*policy)));
+  if (policy) {
+    next = std::make_shared<const Policy>(RLX_TRY(parse_policy(*policy)));
+    RLX_TRY(check_policy(*next, *env_, graph_));
+  }
   std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
   std::vector<std::shared_ptr<Program>> plans;
   std::lock_guard lock(mutex_);
@@ -68,8 +106,7 @@ Status Model::set_policy(const NamedAttrs* policy) {
 // Prepared for every device without the lock, published for all of them at once.
 Status Model::set_param(std::string_view name, Tensor tensor) {
   auto leaf = graph_.find_leaf(name);
-  if (!leaf || graph_.node(*leaf).op != Op::kParam)
-    return Status(Code::kNotFound, "the model has no param '" + std::string(name) + "'").with("value", name);
+  if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));
   std::pair<std::string_view, Tensor> change{name, tensor};
   while (true) {
@@ -99,9 +136,34 @@ Status Model::set_param(std::string_view name, Tensor tensor) {
 
 // ---- devices ----
 
-static bool lists(const std::vector<std::string>& specs, const Device& device) {
-  return std::any_of(specs.begin(), specs.end(),
-                     [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
+static bool allows(const Policy& policy, const Device& device) {
+  return !lists(policy.deny, device) && (policy.allow.empty() || lists(policy.allow, device));
+}
+
+// A device that computes slowly, or nothing: no policy takes it that does not name it.
+static bool must_be_named(const Device& device) {
+  return device.info().kind == "reference" || device.info().kind == "null";
+}
+
+// Where neither the call nor a chain names one: the default device, else the first that the policy allows.
+static std::vector<std::string> allowed(const Policy& policy, const Env& env) {
+  auto usual = env.find_device("");
+  if (usual.ok() && allows(policy, **usual)) return {(*usual)->info().name};
+  for (const std::string& spec : policy.allow)
+    for (const auto& device : env.devices())
+      if (lists({spec}, *device) && allows(policy, *device)) return {device->info().name};
+  for (const auto& device : env.devices())
+    if (policy.allow.empty() && allows(policy, *device) && !must_be_named(*device)) return {device->info().name};
+  return {};
+}
+
+static Status none_allowed(const Policy& policy, const Env& env) {
+  std::vector<std::string_view> named;
+  for (const auto& device : env.devices())
+    if (!lists(policy.deny, *device) && must_be_named(*device)) named.push_back(device->info().name);
+  return Status(
+      Code::kUnavailable,
+      format("the policy leaves no device; {} must be named, by 'allow', 'chain' or the call", listed(named)));
 }
 
 Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
@@ -118,17 +180,19 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
     specs.emplace_back(rest.substr(0, comma));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  if (specs.empty()) specs.emplace_back();
+  if (specs.empty()) specs = allowed(*policy, *env_);
+  if (specs.empty()) return none_allowed(*policy, *env_);
   std::vector<Device*> found;
   Status why;
   for (const std::string& spec : specs) {
-    auto it = env_->find_device(spec);
-    if (!it.ok()) {
-      why = it.status();
-    } else if (lists(policy->deny, **it) || (!policy->allow.empty() && !lists(policy->allow, **it))) {
-      why = Status(Code::kUnavailable, "the policy does not allow the device '" + (*it)->info().name + "'");
-    } else {
+    auto it = spec.empty() ? Result<Device*>(env_->no_device(spec)) : env_->find_device(spec);
+    if (it.ok() && allows(*policy, **it)) {
       found.push_back(*it);
+    } else if (why.ok()) {
+      why = !it.ok()
+                ? it.status()
+                : Status(Code::kUnavailable, format("the policy does not allow the device '{}'", (*it)->info().name))
+                      .with("device", (*it)->info().name);
     }
   }
   if (found.empty()) return why;
@@ -198,7 +262,8 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
     lock.unlock();
     if (!made->params) {
       CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
-      std::shared_ptr<const CompiledGraph> source = RLX_TRY(compile(graph_, *device, std::move(options)));
+      std::shared_ptr<const CompiledGraph> source =
+          RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get()));
       made->params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
     }
     std::vector<std::pair<std::string_view, Tensor>> changes(given.begin(), given.end());
@@ -210,29 +275,31 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
 
 // ---- sizes ----
 
-static Status unknown_input(const Graph& graph, const std::string& which) {
-  std::vector<std::string_view> known;
-  for (uint32_t node : graph.inputs()) known.push_back(graph.leaf_name(node));
-  return Status(Code::kNotFound, "the model has no input " + which + ", only " + listed(known)).with("value", which);
+static Status wrong_input(const std::string& name, const ValueType& type, const Tensor& got) {
+  std::string text = type_text(got.dtype(), got.dims());
+  return Status(Code::kShape, format("the input '{}' is {}, not {}", name, type, text))
+      .with("value", name)
+      .with("expected", text_of(type))
+      .with("got", text);
 }
 
 Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const {
+  std::span<const uint32_t> inputs = graph_.inputs();
+  auto find_input = [&](std::string_view name) -> int64_t {
+    auto leaf = graph_.find_leaf(name);
+    auto at = leaf ? std::find(inputs.begin(), inputs.end(), leaf->node) : inputs.end();
+    return at == inputs.end() ? -1 : at - inputs.begin();
+  };
+  auto name_of = [&](size_t i) -> std::string_view { return graph_.leaf_name(inputs[i]); };
+  auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), true));
   std::vector<std::string_view> symbols;
   for (const auto& [name, range] : graph_.symbols()) symbols.push_back(name);
   std::vector<GivenDims> given;
   for (size_t i = 0; i < in.size(); i++) {
-    std::optional<Value> leaf;
-    if (!names.empty())
-      leaf = graph_.find_leaf(names[i]);
-    else if (i < graph_.inputs().size())
-      leaf = Value{graph_.inputs()[i], 0};
-    if (!leaf || graph_.node(*leaf).op != Op::kInput)
-      return unknown_input(graph_, names.empty() ? std::to_string(i) : "'" + std::string(names[i]) + "'");
-    if (in[i].rank() != graph_.type(*leaf).rank())
-      return Status(Code::kShape, format("the input '{}' is {}, not {}", graph_.leaf_name(leaf->node),
-                                         graph_.type(*leaf), type_text(in[i].dtype(), in[i].dims())))
-          .with("value", graph_.leaf_name(leaf->node));
-    given.push_back({&graph_.type(*leaf), in[i].dims(), graph_.leaf_name(leaf->node)});
+    uint32_t node = inputs[places[i]];
+    const ValueType& type = graph_.type({node, 0});
+    if (in[i].rank() != type.rank()) return wrong_input(graph_.leaf_name(node), type, in[i]);
+    given.push_back({&type, in[i].dims(), graph_.leaf_name(node)});
   }
   std::vector<std::optional<int64_t>> solved = solve_symbols(symbols, given);
   Sizes sizes;
@@ -292,7 +359,12 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
     std::shared_ptr<Program> best;
     for (const auto& plan : on->plans)
       if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
-    if (best) return best;
+    if (best) {
+      lock.unlock();
+      env_->host()->log(LogLevel::kTrace, "plan",
+                        [&] { return format("a plan for {} is there and fits", device->info().name); });
+      return best;
+    }
   } while (!maker.begin(lock));
   std::shared_ptr<const Policy> policy = policy_;
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));

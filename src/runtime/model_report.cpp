@@ -30,8 +30,10 @@ Result<std::string> Model::benchmark(std::span<const std::string_view> in_names,
       continue;
     }
     std::vector<double> times;
-    for (int i = 0; i < runs; i++)
+    for (int i = 0; i < runs; i++) {
+      RLX_TRY(env_->host()->progress("benchmark", static_cast<double>(i) / runs));
       times.push_back(seconds_of([&] { [[maybe_unused]] auto again = run(name, in_names, in, {}, outputs); }));
+    }
     std::sort(times.begin(), times.end());
     json.member("median_seconds", times[times.size() / 2]).member("best_seconds", times[0]).end_object();
   }

@@ -2,8 +2,10 @@
 #include "runtime/params.h"
 
 #include <algorithm>
+#include <atomic>
 #include <new>
 
+#include "base/nearest.h"
 #include "ops/interpret.h"
 
 namespace rlx {
@@ -22,6 +24,16 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor) {
   bool fits = tensor.rank() == type.rank();
   for (size_t i = 0; fits && i < type.rank(); i++) fits = type.dims[i].is(tensor.dims()[i]);
   return fits ? Status() : refuse(Code::kShape);
+}
+
+Status unknown_param(const Graph& graph, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (uint32_t node : graph.params()) known.push_back(graph.leaf_name(node));
+  std::string hint = did_you_mean(name, known);
+  return Status(Code::kNotFound,
+                format("there is no param '{}'{}", name, hint.empty() ? ", only " + listed(known) : hint))
+      .with("value", name)
+      .with("expected", listed(known));
 }
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
@@ -84,8 +96,7 @@ Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::st
   std::vector<bool> changed(next.params.size(), false);
   for (const auto& [name, tensor] : changes) {
     auto found = index_of_.find(name);
-    if (found == index_of_.end())
-      return Status(Code::kNotFound, "the program has no param '" + std::string(name) + "'").with("value", name);
+    if (found == index_of_.end()) return unknown_param(graph, name);
     size_t index = found->second;
     RLX_TRY(check_param(graph, graph.params()[index], tensor));
     changed[index] = !next.params[index] || next.params[index].storage() != tensor.storage();
@@ -123,7 +134,8 @@ Result<Tensor> ParamStore::on_device(Tensor value) const {
 }
 
 // The value of one resident, computed from the params of a set. False where one of them is missing.
-Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner) const {
+Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner,
+                                    std::optional<FormKey>& made) const {
   const Piece& piece = source_->pieces[index];
   const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
@@ -163,8 +175,38 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
     return on_device(std::move(form));
   };
-  return is_owned ? owner.form(key, make) : make();
+  if (!is_owned) return make();
+  auto note_and_make = [&] {
+    made = key;
+    return make();
+  };
+  return owner.form(key, note_and_make);
 }
+
+// Tells the host of work that several threads share: one of them at a time, and what it answers stops them all.
+class SharedProgress {
+ public:
+  SharedProgress(const Host& host, const char* what, size_t count) : host_(host), what_(what), count_(count) {}
+  bool is_stopped() const { return stopped_; }
+  // Another piece is done; a failure is told once.
+  Status advance() {
+    size_t done = ++done_;
+    if (told_.test_and_set()) return {};
+    Status status =
+        stopped_ ? Status() : host_.progress(what_, static_cast<double>(done) / static_cast<double>(count_));
+    if (!status.ok()) stopped_ = true;
+    told_.clear();
+    return status;
+  }
+
+ private:
+  const Host& host_;
+  const char* what_;
+  size_t count_;
+  std::atomic<size_t> done_{0};
+  std::atomic_flag told_ = ATOMIC_FLAG_INIT;
+  std::atomic<bool> stopped_{false};
+};
 
 // Without a base, everything is new.
 Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
@@ -175,19 +217,33 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
     if (!base || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
       stale.push_back(i);
   std::vector<Status> results(stale.size());
+  std::vector<std::optional<FormKey>> forms(stale.size());
+  SharedProgress progress(*env_->host(), "prepare params", stale.size());
+  auto make_one = [&](size_t i) -> Status {
+    if (progress.is_stopped()) return {};
+    next.residents[stale[i]] = RLX_TRY(resident(stale[i], next, owner, forms[i]));
+    return progress.advance();
+  };
   auto work = [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
-        auto made = resident(stale[i], next, owner);
-        if (made.ok())
-          next.residents[stale[i]] = std::move(*made);
-        else
-          results[i] = std::move(made).status();
+        results[i] = make_one(i);
       } catch (const std::bad_alloc&) {
         results[i] = Status::no_memory();
       }
   };
   env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
-  for (size_t i = 0; i < stale.size(); i++) RLX_TRY(note_failure(stale[i], std::move(results[i]), next));
+  Status failure;
+  for (size_t i = 0; i < stale.size() && failure.ok(); i++) failure = note_failure(stale[i], std::move(results[i]), next);
+  if (!failure.ok()) {
+    for (const auto& form : forms)
+      if (form) owner.forget(*form);
+    return failure;
+  }
+  if (!stale.empty())
+    env_->host()->log(LogLevel::kTrace, "params", [&] {
+      auto made = std::count_if(forms.begin(), forms.end(), [](const auto& form) { return form.has_value(); });
+      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), made);
+    });
   note_hole(next);
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -27,6 +28,8 @@ struct ParamSet {
 
 // Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
 Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
+Status unknown_param(const Graph& graph,
+                     std::string_view name);  // RLX_E_NOT_FOUND, with the names that it may have been
 
 class ParamStore {
  public:
@@ -60,7 +63,8 @@ class ParamStore {
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
   Result<Tensor> on_device(Tensor value) const;
-  Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner) const;
+  // `made`: the key of a form that was not there before and that the weights now keep.
+  Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
   Status note_failure(size_t index, Status status, ParamSet& set) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
                            Weights& owner) const;

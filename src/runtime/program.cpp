@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/json.h"
-#include "base/nearest.h"
 #include "ir/text.h"
 #include "runtime/exec.h"
+#include "runtime/match_names.h"
 
 namespace rlx {
 
@@ -16,14 +16,15 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
   CompileOptions options = RLX_TRY(parse_compile_options(given));
   if (!device) device = RLX_TRY(env->find_device(""));
   UpperSizes upper = options.dims;
-  std::shared_ptr<const CompiledGraph> source = RLX_TRY(rlx::compile(graph, *device, std::move(options)));
+  std::shared_ptr<const CompiledGraph> source =
+      RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get()));
   // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
-  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper));
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper, env->host().get()));
   return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), std::move(plan));
 }
 
 Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
-  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper));
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper, params->env()->host().get()));
   std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), std::move(plan)));
   made->shares_params_ = true;
   return made;
@@ -96,43 +97,17 @@ std::string_view kind_text(SlotKind kind) {
   return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
 }
 
-Status Program::unknown_slot(SlotKind kind, std::string_view name) const {
-  std::vector<std::string_view> known;
-  for (const Slot& slot : slots(kind)) known.push_back(slot.name);
-  return Status(Code::kNotFound, format("the program has no {} '{}', only {}", kind_text(kind), name, listed(known)))
-      .with("value", name);
-}
-
 Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const std::string_view> names,
                                                  size_t count) const {
-  std::vector<size_t> list;
-  std::vector<bool> taken(slots(kind).size(), false);
-  if (names.empty() && count > slots(kind).size())
-    return Status(Code::kInvalidArgument,
-                  format("{} {}s were given, the program has {}", count, kind_text(kind), slots(kind).size()));
-  for (size_t i = 0; i < count; i++) {
-    int64_t slot = names.empty() ? static_cast<int64_t>(i) : find(kind, names[i]);
-    if (slot < 0) return unknown_slot(kind, names[i]);
-    if (taken[static_cast<size_t>(slot)])
-      return Status(Code::kInvalidArgument,
-                    format("the {} '{}' is named twice", kind_text(kind), slots(kind)[static_cast<size_t>(slot)].name));
-    taken[static_cast<size_t>(slot)] = true;
-    list.push_back(static_cast<size_t>(slot));
-  }
-  return list;
+  auto find_slot = [&](std::string_view name) { return find(kind, name); };
+  auto name_of = [&](size_t slot) -> std::string_view { return slots(kind)[slot].name; };
+  return match_names({kind_text(kind), slots(kind).size(), find_slot, name_of}, names, count, kind == SlotKind::kInput);
 }
 
 Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                          std::span<const std::string_view> out_names, size_t n_out) {
   std::vector<size_t> in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
   std::vector<size_t> out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
-  std::vector<bool> is_given(slots(SlotKind::kInput).size(), false);
-  for (size_t slot : in_slots) is_given[slot] = true;
-  for (size_t i = 0; i < is_given.size(); i++)
-    if (!is_given[i]) {
-      const std::string& name = slots(SlotKind::kInput)[i].name;
-      return Status(Code::kInvalidArgument, "the input '" + name + "' is missing").with("value", name);
-    }
   std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
   auto results = exec->run_once(in_slots, in, out_slots);
   give_exec(std::move(exec));

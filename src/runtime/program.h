@@ -67,7 +67,6 @@ class Program : public std::enable_shared_from_this<Program> {
   Program() = default;
   static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan);
   void make_slots();
-  Status unknown_slot(SlotKind kind, std::string_view name) const;
   Result<std::vector<size_t>> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
   void give_exec(std::unique_ptr<Exec> exec);

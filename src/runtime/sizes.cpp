@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/nearest.h"
+#include "runtime/broken_guard.h"
 
 namespace rlx {
 
@@ -97,19 +98,17 @@ int64_t expected(const PlanSymbol& symbol) {
   return symbol.is_open ? symbol.range.lo : symbol.upper;
 }
 
-Status check_guard(const Guard& guard, const SymbolLookup& lookup) {
+Status check_guard(const Graph& graph, const Guard& guard, const SymbolLookup& lookup) {
   int64_t a = RLX_TRY(evaluate(guard.a, lookup)), b = RLX_TRY(evaluate(guard.b, lookup));
   if (guard.relation == Guard::kEqual ? a == b : a <= b) return {};
-  return Status(Code::kShape, format("{}: {} {} {} does not hold: {} and {}", guard.where, guard.a,
-                                     guard.relation == Guard::kEqual ? "=" : "<=", guard.b, a, b))
-      .with("op", guard.where);
+  return broken_guard(graph, guard, lookup);
 }
 
 // Those whose sizes are all known before this step, and not earlier.
 Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup) {
   const std::vector<Guard>& guards = plan.graph().guards();
   for (size_t i = 0; i < guards.size(); i++)
-    if (plan.guard_steps[i] == step) RLX_TRY(check_guard(guards[i], lookup));
+    if (plan.guard_steps[i] == step) RLX_TRY(check_guard(plan.graph(), guards[i], lookup));
   return {};
 }
 

@@ -154,6 +154,22 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
   return made;
 }
 
+void Weights::forget(const FormKey& key) {
+  Tensor gone;  // released without the lock
+  std::lock_guard lock(mutex_);
+  size_t hash = key.hash();
+  auto [first, last] = forms_.equal_range(hash);
+  auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second.key == key; });
+  if (found == last) return;
+  std::swap(gone, found->second.tensor);
+  forms_.erase(found);
+  for (const auto& source : key.sources) {
+    auto [begin, end] = hashes_of_.equal_range(source.lock().get());
+    auto entry = std::find_if(begin, end, [&](const auto& it) { return it.second == hash; });
+    if (entry != end) hashes_of_.erase(entry);
+  }
+}
+
 void Weights::drop(std::string_view name, const Tensor& original) {
   Tensor gone, copy;  // released without the lock
   std::lock_guard lock(mutex_);

@@ -44,6 +44,7 @@ class Weights {
 
   // The form of this key, made by `make` where there is none yet. `make` runs without the lock.
   Result<Tensor> form(const FormKey& key, const std::function<Result<Tensor>()>& make);
+  void forget(const FormKey& key);  // for who made it and does not need it after all
   // Originals that forms replace and nobody needs any more (weights.drop); a later get of one is RLX_E_STATE.
   void drop(std::string_view name, const Tensor& original);  // where the name still has these bytes
 
