@@ -36,7 +36,7 @@ static rlx_blob_t *blob;
 static rlx_status_t *status;
 static rlx_attrs_t *attrs, *attrs_unknown, *attrs_failed;
 static rlx_fence_t *fence;
-static rlx_value_t x; /* the input of every graph that new_graph makes */
+static rlx_value_t x, graph_x; /* the input of the last graph that new_graph made, and of `graph` */
 
 static char *long_text;
 static int64_t *dims_23, *dims_zero, *dims_negative, *dims_huge, *dims_open, *out_i64s;
@@ -135,6 +135,11 @@ static rlx_attrs_t *new_attrs(void) {
   return made;
 }
 
+static void fill(rlx_value_t *values, rlx_value_t value) {
+  int i;
+  for (i = 0; i < 5; i++) values[i] = value;
+}
+
 /* x[batch,3] -> y = relu(x * w), w a param */
 static rlx_graph_t *new_graph(void) {
   rlx_graph_t *made;
@@ -144,6 +149,7 @@ static rlx_graph_t *new_graph(void) {
   x_dims[0] = rlx_graph_dim(made, "batch", 1, 4);
   x_dims[1] = 3;
   x = rlx_graph_input(made, "x", RLX_F32, x_dims, 2);
+  if (values_x) fill(values_x, x);
   w = rlx_graph_param(made, "w", RLX_F32, w_dims, 2);
   rlx_graph_output(made, "y", rlx_graph_unary(made, "relu", rlx_graph_matmul(made, x, w)));
   require(rlx_graph_status(made));
@@ -223,6 +229,7 @@ static void new_fixture(void) {
   require(rlx_weights_create(env, &weights));
   require(rlx_weights_put(weights, "w", tensor_other));
   graph = new_graph();
+  graph_x = x;
   require(rlx_compile(graph, weights, device, NULL, &compiled));
   exec = new_exec();
   require(rlx_model_create(graph, weights, NULL, &model));

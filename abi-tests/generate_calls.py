@@ -21,7 +21,7 @@ TEXT = {  # by function, or else by name of the parameter: the texts that mean s
     "op": ["add", "relu", "softmax axis=1", "sum", "concat axis=0", "nothing", "add axis=", "if", "while", "scan"],
     "key": ["axis", "memory", "kind", "op", "memory.host.peak", "nothing"],
     "what": WHAT,
-    "name": ["x", "w", "y", "f32", "nothing"],
+    "name": ["x", "w", "y", "f32", "layer.3", "nothing"],
     "format": ["rlx", "onnx", "safetensors", "nothing"],
     "path": ["/nonexistent/file", "/", "/dev/null"],
     "spec": ["cpu", "vulkan:9"],
@@ -34,6 +34,7 @@ TEXT = {  # by function, or else by name of the parameter: the texts that mean s
 NUMBERS = {  # by function and name of the parameter, or else by name, or else by type
     "timeout_ns": ["0", "1", "100000"],  # nobody signals a fence of these calls
     "rlx_import_memory bytes": ["model_bytes", "0", "1", "24", "SIZE_MAX"],
+    "rlx_graph_value_info value": ["graph_x", "x", "RLX_ABSENT", "0", "999", "UINT64_MAX"],
     "rank": ["2", "0", "8", "9", "33", "SIZE_MAX"],
     "bytes": ["24", "0", "1", "25", "SIZE_MAX"],
     "capacity": ["8", "0", "1", "SIZE_MAX"],

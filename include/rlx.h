@@ -67,7 +67,7 @@ typedef int32_t rlx_dtype_t;  /* RLX_F32 ... */
 /* Gives memory back to its owner. Called once, from any thread, with no lock of the library held. */
 typedef void (*rlx_free_fn)(void *user, void *data);
 
-/* An optional input that is not there: passed in place of a value. Real values start at 2. */
+/* Stands for an optional input that is left out. Other values are 2 or more. */
 #define RLX_ABSENT 1
 
 /* ---- version and features ---- */
@@ -81,8 +81,8 @@ RLX_API uint32_t rlx_version(void);
 /* The version as text, "0.1.0". Never NULL; static. */
 RLX_API const char *rlx_version_string(void);
 
-/* What this build of the library contains: "backend.NAME", "format.NAME" and "op.NAME", as "op.softmax". 0: it is not
- * there, or name is NULL; 1 or more: the level at which it is there. */
+/* What this build of the library contains: "backend.NAME", "format.NAME" and "op.NAME", as "op.softmax". Returns 0 if
+ * absent, else the level of support. */
 RLX_API int32_t rlx_feature(const char *name);
 
 /* ---- status ---- */
@@ -121,11 +121,12 @@ RLX_API rlx_code_t rlx_status_code(const rlx_status_t *status);
 /* What went wrong, in words that a person can act on. Lives as long as the status; never NULL, "" for a NULL status. */
 RLX_API const char *rlx_status_message(const rlx_status_t *status);
 
-/* One detail, for programs: "op" "value" "input" "device" "expected" "got" "line" "column" "offset" (in a file). NULL
- * if the status has no such detail, else text that lives as long as the status. */
+/* One detail, for programs: "op" (the name of an op), "value" (the name of a value, param, size, option ...), "input",
+ * "device", "expected", "got", "line", "column", "offset" (in a file). Names have no quotes. NULL if the status has no
+ * such detail, else text that lives as long as the status. */
 RLX_API const char *rlx_status_detail(const rlx_status_t *status, const char *key);
 
-/* The name of a code, "RLX_E_SHAPE". Static; never NULL: "RLX_E_UNKNOWN" for a number that is no code. */
+/* The name of a code, "RLX_E_SHAPE". Static, never NULL. A number that is not a code gives "RLX_E_UNKNOWN". */
 RLX_API const char *rlx_code_name(rlx_code_t code);
 
 /* A status of the caller's own, for rlx_fence_signal. NULL for RLX_OK; a code that is none becomes RLX_E_UNKNOWN. The
@@ -140,18 +141,18 @@ RLX_API void rlx_status_release(rlx_status_t *status);
 
 /* ---- named values: op attributes and options alike ----
  * Text, op strings and the textual IR share one syntax: `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu
- * shape=[batch,past+seq,64]`; strings with spaces or commas stand in double quotes, a bool is true, false, 0 or 1.
- * Setting a key again replaces its value. Setters return nothing: the first failure is kept and returned by the call
- * that the attrs are given to. */
+ * shape=[batch,past+seq,64]`. Strings with spaces or commas need double quotes. A bool is true, false, 0 or 1. Setting
+ * a key again replaces its value. Setters return nothing: the attrs keep the first failure, and the call that takes
+ * them returns it. */
 
-/* New attrs from text; NULL or "": empty. The caller owns them. Errors: RLX_E_OPTION for a syntax error (detail
- * "column") or a key that stands there twice. */
+/* New attrs from text. NULL or "" gives empty ones. The caller owns them. Errors: RLX_E_OPTION for a syntax error
+ * (detail "column") or a repeated key. */
 RLX_MUST rlx_status_t *rlx_attrs_create(const char *text, rlx_attrs_t **out);
 
 /* Frees the attrs. NULL: nothing. */
 RLX_API void rlx_attrs_release(rlx_attrs_t *attrs);
 
-/* Sets an integer. A bool is 0 or 1; a dim may be a token of rlx_graph_dim. */
+/* Sets an integer. A bool is 0 or 1. Where the attribute is a dim, the integer may be a token of rlx_graph_dim. */
 RLX_API void rlx_attrs_set_i64(rlx_attrs_t *attrs, const char *key, int64_t value);
 
 /* Sets a number. Where an f64 is expected an integer is taken too. */
@@ -160,7 +161,7 @@ RLX_API void rlx_attrs_set_f64(rlx_attrs_t *attrs, const char *key, double value
 /* Sets a string, an enum, a dtype by its name, or a dim as text. Copied. */
 RLX_API void rlx_attrs_set_str(rlx_attrs_t *attrs, const char *key, const char *value);
 
-/* Sets a list of n integers, or of dims with tokens. Copied. */
+/* Sets a list of n integers. Where the attribute is a list of dims, they may be tokens. Copied. */
 RLX_API void rlx_attrs_set_i64s(rlx_attrs_t *attrs, const char *key, const int64_t *values, size_t n);
 
 /* Sets a list of n numbers. Copied. */
@@ -172,7 +173,7 @@ RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char 
 /* Sets a sub-graph: a branch of if, the body of while or scan. Copied, with the failure that it may hold. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
-/* Sets a tensor. Retained; it must not be written any more once a graph has it. */
+/* Sets a tensor. Retained. It must not be written after a graph has it. */
 RLX_API void rlx_attrs_set_tensor(rlx_attrs_t *attrs, const char *key, rlx_tensor_t *tensor);
 
 /* Reads integers: n receives how many there are, values the first `capacity` of them. A single integer is a list of
@@ -207,19 +208,30 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
 #define RLX_MEM_PREPARED 3 /* packed weights                                   */
 #define RLX_MEM_SCRATCH 4  /* working memory of kernels                        */
 
-/* The only transparent struct. It grows at the end only; struct_size says which members there are, and a longer one
- * must have zeros in what this library does not know (else RLX_E_VERSION). A zero member means the library's own.
- * Callbacks may come from any thread, with no lock of the library held, until the last handle of the environment is
- * released.
- *   log_level     the least severe level that is passed to log
+#define RLX_CB_OK 0x524c5831   /* what a callback returns if all is well                              */
+#define RLX_CB_STOP 0x524c5832 /* the host wants the call to stop: it returns RLX_E_CANCELLED         */
+
+/* The only transparent struct. It grows at the end only. struct_size says which members it has: any size from that of
+ * version 0.1 on is accepted. What this library does not know must be zero (else RLX_E_VERSION). A zero member means
+ * the library's own. Callbacks may come from any thread, with no lock of the library held, until the last handle of the
+ * environment is released.
+ *   log_level     the least severe level that is passed to log: RLX_LOG_TRACE (passes, plans, what was reused),
+ *                 RLX_LOG_DEBUG (kernels chosen and refused), RLX_LOG_INFO (devices), RLX_LOG_WARN (what is slower than
+ *                 it need be: an op without a native kernel)
+ *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
  *   alloc         size bytes, aligned to align (a power of two); NULL fails the call with RLX_E_NO_MEMORY. Set
  *                 together with dealloc. Small objects use operator new.
  *   dealloc       gives back what alloc gave, with the same size, align and kind
  *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no
  *                 threads.
- *   thread_index  which of them calls, from 0; UINT32_MAX on a thread that is none of them. May be zero.
+ *   thread_index  which of them calls, from 0; UINT32_MAX on a thread that is none of them. May be zero. The library
+ *                 asks before it calls parallel_for: work that one of these threads runs does not start more of it.
  *   parallel_for  calls fn(arg, i) once for each i below n, in any order, even one by one, and returns when all are
- *                 done */
+ *                 done
+ *   progress      called now and then by long calls (import, compile, params that are set): what they do, and the
+ *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: go
+ *                 on. RLX_CB_STOP: the call returns RLX_E_CANCELLED. Any other answer: RLX_E_CALLBACK. Nothing has
+ *                 changed then. A struct of version 0.1 may end before this member. */
 typedef struct rlx_host {
   uint32_t struct_size;
   int32_t log_level;
@@ -230,6 +242,7 @@ typedef struct rlx_host {
   uint32_t (*thread_count)(void *user);
   uint32_t (*thread_index)(void *user);
   void (*parallel_for)(void *user, size_t n, void (*fn)(void *arg, size_t i), void *arg);
+  int32_t (*progress)(void *user, const char *what, double fraction);
 } rlx_host_t;
 
 /* Zeroes the first struct_size bytes of *host and sets the member struct_size: rlx_host_init(&host, sizeof host).
@@ -260,23 +273,25 @@ RLX_API void rlx_env_release(rlx_env_t *env);
 /* The number of devices. It stays as it is while the environment lives. */
 RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
 
-/* A device by its number, the default one first; NULL past the end. Borrowed: lives as long as the environment. */
+/* A device by its number; NULL past the end. The first one is the default, also where RLX_DEVICE says which that is.
+ * Borrowed: lives as long as the environment. */
 RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
 
-/* A device by its name, "cpu"; NULL spec: what the environment variable RLX_DEVICE says, else "cpu". Errors:
- * RLX_E_UNAVAILABLE, listing the devices that there are. */
+/* A device by its name, "cpu". spec NULL: what the environment variable RLX_DEVICE says, else "cpu". Errors:
+ * RLX_E_UNAVAILABLE for any other name, also "", with a list of the devices. */
 RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
 
-/* A report as JSON: "devices" (each with what it can do), "threads" (how many a run may use, and whose they are),
+/* A report as JSON: "devices" (each with its capabilities), "threads" (how many a run may use, and their owner),
  * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* Gives the freed buffers that are kept for later tensors (rlx_env_create, "memory.cache") back to the allocator. Any
- * thread, at any time. NULL: nothing. */
+ * thread may call it at any time. NULL: nothing. */
 RLX_API void rlx_env_trim(rlx_env_t *env);
 
-/* One counter: "threads" (those of a run), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and "memory.<kind>.peak" (bytes), and
- * "memory.<kind>.allocations" (ever), where kind is tensor, arena, prepared or scratch. Errors: RLX_E_NOT_FOUND. */
+/* One counter: "threads" (those of a run), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and
+ * "memory.<kind>.peak" (bytes), and "memory.<kind>.allocations" (ever), where kind is tensor, arena, prepared or
+ * scratch. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64_t *out);
 
 /* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
@@ -289,9 +304,8 @@ RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char
  * Lives as long as the environment. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char *key, const char **out);
 
-/* What rlx_compile would report as "dispatch": for each kind of op and each node the path that it takes on this
- * device, and why kernels refused it. A graph with unsupported nodes is no error here. options: as in rlx_compile,
- * may be NULL. */
+/* What rlx_compile would report as "dispatch": for each kind of op and each node its path on this device, and why
+ * kernels refused it. A graph with unsupported nodes is not an error here. options: as in rlx_compile, may be NULL. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
 
@@ -321,8 +335,8 @@ RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
 /* The dtype of a name; 0: no such dtype. */
 RLX_API rlx_dtype_t rlx_dtype_find(const char *name);
 
-/* The bytes of that many elements in a row. 0: no such dtype, a number of elements that is no whole block of a
- * block-quantised dtype, or more bytes than a size_t holds. */
+/* The bytes of that many elements in a row. Returns 0 for an unknown dtype, for elements of a block-quantised dtype
+ * that are not whole blocks, and for more bytes than a size_t holds. */
 RLX_API size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements);
 
 /* A new tensor of zeros, on a device, or on the host if device is NULL. Errors: RLX_E_DTYPE, RLX_E_SHAPE (rank, a
@@ -365,9 +379,8 @@ RLX_API size_t rlx_tensor_bytes(const rlx_tensor_t *tensor);
 /* The device that holds the data; NULL: the host. */
 RLX_API const rlx_device_t *rlx_tensor_device(const rlx_tensor_t *tensor);
 
-/* The bytes themselves, NULL when the host cannot see them or there are none. Live as long as the tensor. Who writes
- * here while a run or another thread reads, or into a tensor that is frozen or mapped, has a race or a fault of his
- * own making. */
+/* The bytes themselves, NULL when the host cannot see them or there are none. Live as long as the tensor. Writing here
+ * during a run is a data race. Writing to a frozen or mapped tensor is undefined. */
 RLX_API void *rlx_tensor_data(const rlx_tensor_t *tensor);
 
 /* Overwrites `bytes` bytes from a byte offset on. Errors: RLX_E_RANGE (nothing is written), RLX_E_STATE for a tensor
@@ -392,8 +405,8 @@ RLX_MUST rlx_status_t *rlx_tensor_print(const rlx_tensor_t *tensor, size_t max_e
 
 /* ---- graphs ----
  * An op call returns 0 on error, 0 as an input gives 0, and the graph keeps the first cause: check once, at the end,
- * by rlx_graph_status; rlx_compile and rlx_model_create return it too. A dim is a number or a token of
- * rlx_graph_dim. */
+ * by rlx_graph_status; rlx_compile and rlx_model_create return it too. A value belongs to its graph: in another one, a
+ * sub-graph too, it is RLX_E_INVALID_ARGUMENT. A dim is a number or a token of rlx_graph_dim. */
 
 #define RLX_INPUT 1  /* given at every run                                        */
 #define RLX_OUTPUT 2 /* what a run makes                                          */
@@ -420,11 +433,11 @@ RLX_MUST rlx_status_t *rlx_graph_status(const rlx_graph_t *graph);
 RLX_API int64_t rlx_graph_dim(rlx_graph_t *graph, const char *text, int64_t min, int64_t max);
 
 /* Prints a dim, a number or a token, as text cut to capacity bytes with its NUL. Returns the length that the whole
- * text has, 0 (and "") for what is no dim. */
+ * text has; 0 (and "") if it is not a dim. */
 RLX_API size_t rlx_graph_dim_text(const rlx_graph_t *graph, int64_t dim, char *text, size_t capacity);
 
 /* Declares an input. Errors, kept: RLX_E_EXISTS for a name that an input or param has, RLX_E_INVALID_ARGUMENT for an
- * empty one, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (a dim that is no token of this environment). */
+ * empty one, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (a dim that is not a token of this environment). */
 RLX_API rlx_value_t rlx_graph_input(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
                                     size_t rank);
 
@@ -461,8 +474,18 @@ RLX_API rlx_value_t rlx_graph_op_n(rlx_graph_t *graph, const char *op, const rlx
 /* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS for a name that an output has. */
 RLX_API void rlx_graph_output(rlx_graph_t *graph, const char *name, rlx_value_t value);
 
-/* Names a value for messages and prints. Names need not differ. */
+/* Names a value for messages and prints. Names need not differ. Inside rlx_graph_push_name("layer.3"), "q" becomes
+ * "layer.3/q". */
 RLX_API void rlx_graph_set_name(rlx_graph_t *graph, rlx_value_t value, const char *name);
+
+/* Names the ops that are added from now on, until rlx_graph_pop_name. After the name "layer.3" the first matmul is
+ * "layer.3/matmul", the second "layer.3/matmul_2". Names nest: "layer.3" and then "attention" give
+ * "layer.3/attention/matmul". Texts, reports, and errors of building, compiling and running show them. Inputs, params,
+ * constants and outputs stay as they are. Errors, kept: RLX_E_INVALID_ARGUMENT for an empty name. */
+RLX_API void rlx_graph_push_name(rlx_graph_t *graph, const char *name);
+
+/* Takes the last name of rlx_graph_push_name away. Errors, kept: RLX_E_STATE if there is none. */
+RLX_API void rlx_graph_pop_name(rlx_graph_t *graph);
 
 /* An elementwise op of one input: "relu" "exp" "neg" ... */
 RLX_API rlx_value_t rlx_graph_unary(rlx_graph_t *graph, const char *op, rlx_value_t x);
@@ -484,7 +507,7 @@ RLX_API rlx_value_t rlx_graph_reshape(rlx_graph_t *graph, rlx_value_t x, const i
 RLX_API rlx_value_t rlx_graph_transpose(rlx_graph_t *graph, rlx_value_t x, const int64_t *perm, size_t rank);
 
 /* Reduces over n axes, negative ones counting from the end, NULL and 0 for all: "sum" "prod" "max" "min" "mean"
- * "any" "all". keep_dims (0 or 1): a reduced dim stays, as 1. */
+ * "any" "all". keep_dims (0 or 1): a reduced dim stays, as 1. Errors, kept: RLX_E_NOT_FOUND for another name. */
 RLX_API rlx_value_t rlx_graph_reduce(rlx_graph_t *graph, const char *op, rlx_value_t x, const int64_t *axes, size_t n,
                                      int32_t keep_dims);
 
@@ -502,7 +525,7 @@ RLX_API const char *rlx_graph_name(const rlx_graph_t *graph, int32_t kind, size_
 RLX_API rlx_value_t rlx_graph_find(const rlx_graph_t *graph, int32_t kind, const char *name);
 
 /* dtype, rank and the first `capacity` dims of a value; open dims are tokens, for rlx_graph_dim_text. dims may be
- * NULL if capacity is 0; dtype and rank may be NULL. Errors: RLX_E_INVALID_ARGUMENT for what is no value of the
+ * NULL if capacity is 0; dtype and rank may be NULL. Errors: RLX_E_INVALID_ARGUMENT for a value of another
  * graph. */
 RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_t value, rlx_dtype_t *dtype,
                                             int64_t *dims, size_t capacity, size_t *rank);
@@ -514,13 +537,14 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
 /* ---- files ----
  * format: "onnx", "safetensors", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
 
-/* Reads a file. Initialisers of floats, 8-bit and block-quantised elements, more than 64 of them, become params
- * with their tensors in *weights; all others become constants, and with weights NULL everything does. With graph
- * NULL the weights alone are read. External data must lie in the folder of the file. Sizes that the file leaves
- * open become symbols; one without a name becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may
- * be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged),
- * RLX_E_UNSUPPORTED (an op or version that is not known, with its node; bytes of no known format; safetensors hold no
- * graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither graph nor weights), and what building a graph may give. */
+/* Reads a file. Initialisers with at least 65 float, 8-bit or block-quantised elements become params, with their
+ * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
+ * All others become constants, and with weights NULL everything does. With graph NULL the weights alone are read.
+ * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
+ * becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
+ * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
+ * with its node; a file of an unknown format; safetensors hold no graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
+ * graph nor weights), and what building a graph may give. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);
 
@@ -564,11 +588,11 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
 /* Compiles a graph (copied) for a device, NULL: as rlx_env_find_device(NULL). The tensors that the weights
  * (retained, may be NULL) hold now become its params; names that the graph lacks are no error. options:
  * rlx_schema(env, "options.compile"), such as dims.<symbol> (the upper size, needed where the graph declares no
- * maximum), threads, math, io.convert; may be NULL. Errors: the one that the graph holds; RLX_E_SHAPE naming all
- * sizes that are open; RLX_E_RANGE for an upper size outside its declared range; RLX_E_UNSUPPORTED naming the nodes
- * that have no kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the memory
- * report for a plan above memory.limit; RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the folder of
- * dump). */
+ * maximum), threads, math, io.convert; may be NULL. Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for
+ * a graph without outputs; RLX_E_SHAPE naming all sizes that are open; RLX_E_RANGE for an upper size outside its
+ * declared range; RLX_E_UNSUPPORTED naming the nodes that have no kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or
+ * RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the largest buffers for a plan above memory.limit; RLX_E_NOT_FOUND (a
+ * rule of passes.expect that did not fire, the folder of dump). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 
@@ -608,25 +632,25 @@ RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_wei
 
 /* One run, from any number of threads. in: all inputs, by in_names, or in the order of their slots if that is NULL.
  * out: n_out new host tensors for the outputs in out_names, or for the first n_out. On failure every out[i] is NULL.
- * Errors: RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; n_out above the number of outputs),
+ * Errors: RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; too many outputs),
  * RLX_E_NOT_FOUND (a name), RLX_E_DTYPE, RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a
  * size above the plan, an index out of bounds), RLX_E_STATE (a param that is not set). */
 RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
 /* A report: as JSON "dispatch" (the path of every node: native, region, reference, a view, which runs nothing, or the
- * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, near misses, the time of each pass),
- * "memory" (arena, buffers with lifetime and offset, params, prepared forms), "bindings" (dtype, shape, bytes of every
- * slot); "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
+ * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, near misses, the
+ * time of each pass), "memory" (arena, buffers with lifetime and offset, params, prepared forms), "bindings" (dtype,
+ * shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in comments. Errors:
+ * RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. A run whose slots have their memory and whose sizes stay allocates
- * nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times. A run whose slots have their memory and whose sizes stay
+ * allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
 /* A new context with an arena. A slot that nothing is bound to gets memory of its own when it is first needed. Memory
- * that runs write (outputs, linked inputs) overlaps nothing else that is bound: binding it is RLX_E_INVALID_ARGUMENT, or
- * RLX_E_STATE if it is frozen or read-only. options: there are none yet; may be NULL. Errors:
- * RLX_E_OPTION. */
+ * that runs write (outputs, linked inputs) overlaps nothing else that is bound: binding it is RLX_E_INVALID_ARGUMENT,
+ * or RLX_E_STATE if it is frozen or read-only. options: none so far, may be NULL. Errors: RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
 
 /* Frees the context, also while runs are in flight: they hold what they use. Tensors got from it live on. NULL:
@@ -640,8 +664,13 @@ RLX_API void rlx_exec_release(rlx_exec_t *exec);
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
 /* As rlx_exec_bind, over the caller's memory, borrowed until the slot is bound again or the context is released;
- * NULL: the slot's own memory again. The sizes come from other inputs or rlx_exec_set_dim; bytes must be exact, or
- * with open dims at least what the run needs. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind, bytes). */
+ * NULL: the slot's own memory again. Memory has no shape: the sizes come from other inputs or rlx_exec_set_dim, else
+ * they are the planned ones. bytes must be exact, or with open dims at least what the run needs.
+ *     rlx_exec_bind_ptr(exec, RLX_INPUT, 0, data, bytes);      x is f32[batch,3], data holds 2 rows
+ *     rlx_exec_set_dim(exec, "batch", 2);
+ *     rlx_exec_run(exec);
+ * To bind memory with a shape, wrap it: rlx_tensor_wrap and rlx_exec_bind. Errors: RLX_E_RANGE (slot),
+ * RLX_E_INVALID_ARGUMENT (kind, bytes). */
 RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
 
 /* The memory of a slot, own or bound, as a tensor (a new reference) with the shape that it has now: an input to be
@@ -721,13 +750,15 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 
 /* A model of a graph (copied) and its weights (retained, may be NULL). Nothing is compiled yet. policy, may be NULL:
- * any option of rlx_compile, for its plans; cache.capacity (how many plans are kept on a device: 8); buckets.<symbol>
- * (the sizes to plan for, or pow2); chain, allow and deny (lists of devices: to try in turn, the only ones, none of
- * these). Errors: the one that the graph holds, RLX_E_OPTION. */
+ * any option of rlx_compile, for its plans; cache.capacity (the most plans that a device keeps: 8); buckets.<symbol>
+ * (the sizes to plan for, or pow2); chain (devices to try in turn), allow (the only devices to use), deny (devices not
+ * to use). Without a chain a run takes the default device, else the first that allow names. "reference" and "null" run
+ * only if they are named. Errors: the one that the graph holds; RLX_E_OPTION, also for a device, size or pass that does
+ * not exist; RLX_E_INVALID_ARGUMENT for a graph without outputs. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
-/* rlx_import_file and rlx_model_create in one. Errors: theirs. */
+/* rlx_import_file and rlx_model_create in one. policy: options of both. Errors: theirs. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */
@@ -748,9 +779,10 @@ RLX_MUST rlx_status_t *rlx_model_set_param(rlx_model_t *model, const char *name,
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 
-/* One run, from any number of threads, at the sizes that the inputs have; compiles if no plan fits. device: a name,
- * or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run. ran_on: the device that did it, may be
- * NULL. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
+/* One run, from any number of threads, at the sizes of the inputs. Compiles if no plan fits. device: a name, a list of
+ * names to try in turn ("vulkan,cpu"), or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run.
+ * ran_on: the device that did it, may be NULL. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE
+ * only outside its declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);

@@ -25,11 +25,20 @@ static Result<AttrValue> resolved(const AttrValue& value, const DimTokens& token
   return value;
 }
 
-Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const DimTokens& tokens) {
-  NamedAttrs values;
-  if (!attrs) return values;
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs) {
+  if (!attrs) return NamedAttrs();
   if (!attrs->failure.ok()) return attrs->failure;
-  for (const auto& [key, value] : attrs->values) values.emplace_back(key, RLX_TRY(resolved(value, tokens)));
+  return attrs->values;
+}
+
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const OpInfo& op, const DimTokens& tokens) {
+  NamedAttrs values = RLX_TRY(values_of(attrs));
+  for (auto& [key, value] : values) {
+    auto is_it = [&, &key = key](const AttrDef& def) { return def.name == key; };
+    auto def = std::find_if(op.attrs.begin(), op.attrs.end(), is_it);
+    bool is_dim = def != op.attrs.end() && (def->kind == AttrKind::kDim || def->kind == AttrKind::kDims);
+    if (is_dim) value = RLX_TRY(resolved(value, tokens));
+  }
   return values;
 }
 
@@ -153,7 +162,7 @@ rlx_status_t* rlx_attrs_get_str(const rlx_attrs_t* attrs, const char* key, const
     const AttrValue* found = find(attrs, key);
     if (!found) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
     auto* text = std::get_if<std::string>(found);
-    if (!text) return Status(Code::kOption, format("'{}' is no string", key)).with("value", key);
+    if (!text) return Status(Code::kOption, format("'{}' is not a string", key)).with("value", key);
     *value = text->c_str();
     return {};
   });

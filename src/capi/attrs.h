@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "capi/dim_tokens.h"
-#include "ir/attr.h"
+#include "ir/op.h"
 #include "rlx.h"
 
 struct rlx_attrs {
@@ -15,8 +15,11 @@ struct rlx_attrs {
 
 namespace rlx::capi {
 
-// The values for use in an environment, tokens replaced by the dims that they stand for; or the failure that they hold.
-// NULL attrs: none.
-Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const DimTokens& tokens);
+// The values, or the failure that they hold. NULL attrs: none.
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs);
+
+// For an op: where an attribute is a dim or a list of dims, tokens become the dims that they stand for. Any other
+// integer is an integer, of whatever size.
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const OpInfo& op, const DimTokens& tokens);
 
 }  // namespace rlx::capi

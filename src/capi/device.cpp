@@ -14,6 +14,11 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
+Result<std::string_view> device_spec(const rlx_env& env, const char* spec) {
+  if (spec && !*spec) return env.env->no_device("").suffixed("; NULL is the default one");
+  return std::string_view(spec ? spec : "");
+}
+
 Result<Device*> device_of(const rlx_env& env, const rlx_device_t* device) {
   if (!device) return env.env->find_device("");
   RLX_TRY(same_env(&env, device->env, "device"));
@@ -46,7 +51,7 @@ const rlx_device_t* rlx_env_device(const rlx_env_t* env, size_t index) {
 
 rlx_status_t* rlx_env_find_device(const rlx_env_t* env, const char* spec, const rlx_device_t** out) {
   return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
-    *out = env->handle_of(RLX_TRY(env->env->find_device(spec ? spec : "")));
+    *out = env->handle_of(RLX_TRY(env->env->find_device(RLX_TRY(device_spec(*env, spec)))));
     return {};
   });
 }
@@ -79,7 +84,7 @@ rlx_status_t* rlx_device_supports(const rlx_device_t* device, const rlx_graph_t*
   return guard({cleared(json, "json"), handle(device, "device"), handle(graph, "graph")}, [&]() -> Status {
     if (!graph->status.ok()) return graph->status;
     RLX_TRY(same_env(device->env, graph->env.get(), "graph"));
-    auto chosen = RLX_TRY(parse_compile_options(RLX_TRY(values_of(options, graph->env->dims))));
+    auto chosen = RLX_TRY(parse_compile_options(RLX_TRY(values_of(options))));
     *json = new rlx_blob(dispatch_report(graph->graph, *device->device, chosen));
     return {};
   });

@@ -13,7 +13,9 @@ static_assert(static_cast<int>(DType::kF32) == RLX_F32 && static_cast<int>(DType
 Result<DType> rlx::capi::checked_dtype(rlx_dtype_t dtype) {
   bool known = dtype > 0 && dtype <= static_cast<int>(DType::kNVFP4) && info(static_cast<DType>(dtype)).block != 0;
   if (known) return static_cast<DType>(dtype);
-  return Status(Code::kDtype, format("{} is no dtype", dtype)).with("got", std::to_string(dtype));
+  return Status(Code::kDtype, format("{} is not a dtype", dtype))
+      .with("expected", "RLX_F32 ... or a number from rlx_dtype_find")
+      .with("got", std::to_string(dtype));
 }
 
 const char* rlx_dtype_name(rlx_dtype_t dtype) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
 #include "base/json.h"
@@ -51,34 +52,31 @@ std::span<const AttrDef> env_options() {
   return kOptions;
 }
 
-// The options given, each checked against its definition; absent ones have their default.
-static Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const NamedAttrs& given) {
-  std::vector<std::string_view> known;
-  for (const AttrDef& def : defs) known.push_back(def.name);
-  for (const auto& [key, value] : given)
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return Status(Code::kOption, "unknown option '" + key + "'" + did_you_mean(key, known)).with("value", key);
-  OpInfo row{.attrs = {defs.begin(), defs.end()}};
-  return RLX_TRY(bind_attrs(row, given)).values();
-}
+// The struct of version 0.1 ended here: what is shorter was never one.
+static constexpr size_t kFirstHostSize = offsetof(rlx_host_t, progress);
+static constexpr size_t kLongestHost = 4096;
+static_assert(RLX_CB_OK == kCallbackOk && RLX_CB_STOP == kCallbackStop);
 
-// The first release's struct, and anything longer whose tail this library does not know but is zero.
+// Any struct from that of version 0.1 on. Of a longer one than ours, what this library does not know must be zero.
 static Result<HostServices> services_of(const rlx_host_t* host) {
-  HostServices services;
-  if (!host) return services;
-  constexpr size_t kLongest = 4096;
-  if (host->struct_size < sizeof(rlx_host_t) || host->struct_size > kLongest)
-    return Status(Code::kVersion, format("rlx_host_t: struct_size is {}, expected {}: use rlx_host_init",
-                                         host->struct_size, sizeof(rlx_host_t)))
-        .with("got", std::to_string(host->struct_size));
-  auto* tail = reinterpret_cast<const unsigned char*>(host) + sizeof(rlx_host_t);
-  size_t length = host->struct_size - sizeof(rlx_host_t);
-  if (std::any_of(tail, tail + length, [](unsigned char byte) { return byte != 0; }))
+  if (!host) return HostServices();
+  size_t size = host->struct_size;
+  if (size < kFirstHostSize || size > kLongestHost)
     return Status(Code::kVersion,
-                  "rlx_host_t: it uses members that librlx " + std::string(rlx_version_string()) + " does not know");
-  services = {host->log_level, host->user,         host->log,          host->alloc,
-              host->dealloc,   host->thread_count, host->thread_index, host->parallel_for};
-  return services;
+                  format("rlx_host_t: struct_size is {}, expected {} to {}: call rlx_host_init(&host, sizeof host)",
+                         size, kFirstHostSize, kLongestHost))
+        .with("expected", format("{} to {}", kFirstHostSize, kLongestHost))
+        .with("got", std::to_string(size));
+  auto* bytes = reinterpret_cast<const unsigned char*>(host);
+  if (size > sizeof *host && std::any_of(bytes + sizeof *host, bytes + size, [](unsigned char byte) { return byte; }))
+    return Status(Code::kVersion,
+                  "rlx_host_t: it uses members that librlx " + std::string(rlx_version_string()) + " does not know")
+        .with("expected", std::to_string(sizeof *host))
+        .with("got", std::to_string(size));
+  rlx_host_t known{};  // a shorter struct has no bytes for the last members
+  std::memcpy(&known, host, std::min(size, sizeof known));
+  return HostServices{known.log_level,    known.user,         known.log,          known.alloc,   known.dealloc,
+                      known.thread_count, known.thread_index, known.parallel_for, known.progress};
 }
 
 static Result<int> thread_count(const AttrValue& option, const Environment& environment) {
@@ -94,8 +92,7 @@ static Result<int> thread_count(const AttrValue& option, const Environment& envi
 }
 
 static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* host) {
-  DimTokens no_tokens;
-  auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, no_tokens))));
+  auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options))));
   Environment environment(std::get<std::string>(values[kPrefix]));
   EnvOptions chosen;
   chosen.threads = RLX_TRY(thread_count(values[kThreads], environment));
@@ -179,6 +176,10 @@ Status same_env(const rlx_env* expected, const rlx_env* got, const char* argumen
 
 rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(made)), environment(std::move(read)) {
   for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark.alive()});
+  auto chosen = env->find_device("");  // the default device is the first, whichever RLX_DEVICE says
+  auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
+  auto first = std::find_if(devices.begin(), devices.end(), is_default);
+  if (first != devices.end()) std::rotate(devices.begin(), first, first + 1);
 }
 
 const rlx_device* rlx_env::handle_of(const Device* device) const {

@@ -59,6 +59,9 @@ namespace rlx::capi {
 // RLX_E_INVALID_ARGUMENT where a handle comes from another environment than the one that it is used with.
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument);
 
+// A spec as the runtime takes it, where "" is the default: that is NULL in C, and "" names no device.
+Result<std::string_view> device_spec(const rlx_env& env, const char* spec);
+
 // The device, NULL: the environment's default; checked.
 Result<Device*> device_of(const rlx_env& env, const rlx_device_t* device);
 

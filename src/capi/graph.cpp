@@ -3,13 +3,14 @@
 // graph.
 #include "capi/graph.h"
 
+#include <algorithm>
+#include <atomic>
 #include <string>
 
 #include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
-#include "capi/schema.h"
 #include "capi/tensor.h"
 #include "capi/text.h"
 #include "ir/text.h"
@@ -20,29 +21,39 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
-static constexpr int kOutputBits = 16;
+// A value is a tag of its graph, a node and an output, from the highest bits down.
+static constexpr int kOutputBits = 16, kNodeBits = 26, kTagBits = 64 - kNodeBits - kOutputBits;
 static constexpr rlx_value_t kFirstValue = 2;   // 0 is an error, 1 is RLX_ABSENT
 static constexpr size_t kMostInputs = 1 << 16;  // of one node
 
-rlx_value_t to_c(Value value) {
-  return kFirstValue + ((static_cast<rlx_value_t>(value.node) << kOutputBits) | value.output);
+constexpr uint64_t low_bits(int count) {
+  return (uint64_t{1} << count) - 1;
 }
 
-Result<Value> from_c(const Graph& graph, rlx_value_t value) {
+rlx_value_t to_c(const rlx_graph_t& graph, Value value) {
+  if (value.node > low_bits(kNodeBits) || value.output > low_bits(kOutputBits)) return 0;
+  uint64_t tag_and_node = (uint64_t{graph.tag} << kNodeBits) | value.node;
+  return kFirstValue + ((tag_and_node << kOutputBits) | value.output);
+}
+
+Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value) {
   if (value == RLX_ABSENT) return kAbsent;
-  rlx_value_t bits = value - kFirstValue;
-  rlx_value_t node = bits >> kOutputBits, output = bits & ((1 << kOutputBits) - 1);
-  if (value >= kFirstValue && node < graph.nodes().size() && output < graph.nodes()[node].out.size())
+  if (value == 0)
+    return Status(Code::kInvalidArgument, "an input is 0, the value of a call that failed").with("got", "0");
+  uint64_t bits = value - kFirstValue, tag = bits >> (kNodeBits + kOutputBits);
+  uint64_t node = (bits >> kOutputBits) & low_bits(kNodeBits), output = bits & low_bits(kOutputBits);
+  const auto& nodes = graph.graph.nodes();
+  if (tag == graph.tag && node < nodes.size() && output < nodes[node].out.size())
     return Value{static_cast<uint32_t>(node), static_cast<uint32_t>(output)};
-  return Status(Code::kInvalidArgument, value == 0 ? std::string("an input is 0, the value of a call that failed")
-                                                   : format("{} is no value of this graph", value))
+  return Status(Code::kInvalidArgument,
+                format("{} is not a value of this graph{}", value, tag == graph.tag ? "" : "; is it of another graph?"))
+      .with("expected", "a value of this graph")
       .with("got", std::to_string(value));
 }
 
 static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* dims, size_t rank) {
   if (rank <= kMaxRank) return graph.env->dims.dims({dims, rank});
-  return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
-      .with("got", std::to_string(rank));
+  return rank_above_limit(rank);
 }
 
 // An input or param, `role`, of any dims that the environment knows.
@@ -66,17 +77,30 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
       [&]() -> Status {
         RLX_TRY(check(function, {handle(graph, "graph")}));
         value = RLX_TRY(body());
+        if (to_c(*graph, value) == 0)
+          return Status(Code::kRange, format("a graph that is built by calls has at most {} ops", low_bits(kNodeBits)));
         return {};
       },
       function);
-  return ok ? to_c(value) : 0;
+  return ok ? to_c(*graph, value) : 0;
 }
 
 static Status unknown_op(const OpTable& table, const std::string& name) {
-  std::vector<std::string_view> known;
-  for (const OpInfo& row : table.rows())
-    if (is_for_users(row)) known.push_back(row.name);
-  return Status(Code::kNotFound, "no op '" + name + "'" + did_you_mean(name, known)).with("op", name);
+  return Status(Code::kNotFound, "no op '" + name + "'" + table.suggestion(name)).with("value", name);
+}
+
+static std::string in_scopes(const rlx_graph_t& graph, std::string_view name) {
+  std::string path;
+  for (const std::string& scope : graph.scopes) path += scope + "/";
+  return path + std::string(name);
+}
+
+// "layer.3/matmul", then "layer.3/matmul_2": so that each product of a hundred layers has a name of its own.
+static std::string name_in_scopes(rlx_graph_t& graph, std::string_view op) {
+  if (graph.scopes.empty()) return "";
+  std::string name = in_scopes(graph, op);
+  size_t count = ++graph.named[name];
+  return count == 1 ? name : format("{}_{}", name, count);
 }
 
 // `text` is the op's name, perhaps with attributes: "layer_norm eps=1e-5".
@@ -85,20 +109,26 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   size_t end = std::min(text.find(' '), text.size());
   std::string name(text.substr(0, end));
   const OpInfo* info = graph.graph.table().find(name);
-  if (!info || !is_for_users(*info)) return unknown_op(graph.graph.table(), name);
+  if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
+  std::string own = name_in_scopes(graph, name);
+  auto told = [&](Status status) { return graph.graph.told_of(*info, own, std::move(status)); };
   if (in.size() > kMostInputs)
-    return Status(Code::kInvalidArgument, format("{}: {} inputs are too many", name, in.size()));
+    return told(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
+                    .with("expected", std::to_string(kMostInputs))
+                    .with("got", std::to_string(in.size())));
   std::vector<Value> values;
   for (rlx_value_t value : in) {
-    auto known = from_c(graph.graph, value);
-    if (!known.ok()) return std::move(known).status().prefixed(name + ": ").with("op", name);
+    auto known = from_c(graph, value);
+    if (!known.ok()) return told(std::move(known).status());
     values.push_back(*known);
   }
   auto words = parse_attrs(text.substr(end));
-  if (!words.ok()) return std::move(words).status().prefixed(name + ": ").with("op", name);
+  if (!words.ok()) return told(std::move(words).status());
+  auto given = values_of(attrs, *info, graph.env->dims);
+  if (!given.ok()) return told(std::move(given).status());
   NamedAttrs all = *std::move(words);
-  for (auto& pair : RLX_TRY(values_of(attrs, graph.env->dims))) all.push_back(std::move(pair));
-  return graph.graph.add(info->op(), values, all);
+  for (auto& pair : *given) all.push_back(std::move(pair));
+  return graph.graph.add(info->op(), values, all, std::move(own));
 }
 
 static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,
@@ -111,9 +141,15 @@ static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::ini
 static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::initializer_list<rlx_value_t> in) {
   std::string_view name = op;
   const OpInfo* info = graph.graph.table().find(name.substr(0, name.find(' ')));
-  if (info && (!info->is(kElementwise) || info->signature.in.size() != in.size()))
-    return Status(Code::kInvalidArgument, format("{} is no elementwise op of {} inputs", op, in.size())).with("op", op);
-  return add_typed(graph, name, in, {});
+  if (!info || (info->is(kElementwise) && info->signature.in.size() == in.size()))
+    return add_typed(graph, name, in, {});
+  size_t takes = info->signature.in.size();
+  const char* call = !info->is(kElementwise) ? "op" : takes == 1 ? "unary" : takes == 2 ? "binary" : "op";
+  std::string what = info->is(kElementwise) ? "takes " + plural(takes, "input") : "is not elementwise";
+  return Status(Code::kInvalidArgument, format("{} {}, use rlx_graph_{}", info->name, what, call))
+      .with("op", info->name)
+      .with("expected", plural(in.size(), "input"))
+      .with("got", plural(takes, "input"));
 }
 
 static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double value) {
@@ -122,18 +158,30 @@ static Result<Value> add_scalar(rlx_graph_t& graph, rlx_dtype_t dtype, double va
   return graph.graph.add_constant(type == DType::kF64 ? wide : RLX_TRY(cast(wide, type)));
 }
 
-// "any" and "all" are the largest and smallest of bools, "mean" is an op of its own; the others are `reduce`.
-static Result<Value> add_reduce(rlx_graph_t& graph, std::string_view fn, rlx_value_t x, NamedAttrs attrs) {
-  if (fn == "mean") return add_typed(graph, "mean", {x}, std::move(attrs));
-  bool on_bools = fn == "any" || fn == "all";
-  Value value = RLX_TRY(from_c(graph.graph, x));
-  if (on_bools && present(value) && graph.graph.type(value).dtype != DType::kBool)
-    return Status(Code::kDtype, format("{}: takes bool, not {}", fn, graph.graph.type(value).dtype))
-        .with("op", fn)
-        .with("expected", "bool");
-  if (fn != "sum" && fn != "prod" && fn != "max" && fn != "min" && !on_bools)
-    return Status(Code::kNotFound, "no reduction '" + std::string(fn) + "'").with("op", fn);
-  attrs.emplace_back("fn", std::string(fn == "any" ? "max" : fn == "all" ? "min" : fn));
+// A name of rlx_graph_reduce: an op of its own, or `reduce` with this fn.
+struct Reduction {
+  std::string_view name, fn;
+};
+static constexpr Reduction kReductions[] = {{"sum", "sum"}, {"prod", "prod"}, {"max", "max"}, {"min", "min"},
+                                            {"mean", ""},   {"any", ""},      {"all", ""}};
+
+static Status unknown_reduction(const OpTable& table, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Reduction& it : kReductions) known.push_back(it.name);
+  std::string hint = table.suggestion(name);  // as the names of ops have aliases too: 'avg' is 'mean'
+  auto names_one = [&](std::string_view it) { return hint.find(format("'{}'", it)) != hint.npos; };
+  if (std::none_of(known.begin(), known.end(), names_one)) hint = did_you_mean(name, known);
+  return Status(Code::kNotFound, format("no reduction '{}'{}: there are {}", name, hint, listed(known)))
+      .with("value", name)
+      .with("expected", listed(known));
+}
+
+static Result<Value> add_reduce(rlx_graph_t& graph, std::string_view name, rlx_value_t x, NamedAttrs attrs) {
+  const auto* found = std::find_if(std::begin(kReductions), std::end(kReductions),
+                                   [&](const Reduction& it) { return it.name == name; });
+  if (found == std::end(kReductions)) return unknown_reduction(graph.graph.table(), name);
+  if (found->fn.empty()) return add_typed(graph, name, {x}, std::move(attrs));
+  attrs.emplace_back("fn", std::string(found->fn));
   return add_typed(graph, "reduce", {x}, std::move(attrs));
 }
 
@@ -142,7 +190,8 @@ static Result<int64_t> declare_dim(rlx_graph_t& graph, const char* text, int64_t
   if (const std::string* symbol = dim.symbol_name()) {
     RLX_TRY(graph.graph.declare_symbol(*symbol, {min, max == 0 ? Interval::kUnbounded : max}));
   } else if (min != 0 || max != 0) {
-    return Status(Code::kInvalidArgument, format("the size '{}' is no symbol: its range follows from its parts", text))
+    return Status(Code::kInvalidArgument,
+                  format("the size '{}' is an expression, not a symbol: its range follows from its parts", text))
         .with("value", text);
   } else if (dim.is_literal() && dim.literal() < 0) {
     return Status(Code::kRange, format("the size '{}' is negative", text)).with("value", text);
@@ -151,6 +200,11 @@ static Result<int64_t> declare_dim(rlx_graph_t& graph, const char* text, int64_t
 }
 
 }  // namespace rlx::capi
+
+uint32_t rlx_graph::next_tag() {
+  static constinit std::atomic<uint32_t> made{0};
+  return 1 + made.fetch_add(1, std::memory_order_relaxed) % static_cast<uint32_t>(low_bits(kTagBits) - 1);
+}
 
 rlx_status_t* rlx_graph_create(rlx_env_t* env, const char* name, rlx_graph_t** out) {
   return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
@@ -240,11 +294,13 @@ rlx_value_t rlx_graph_op_n(rlx_graph_t* graph, const char* op, const rlx_value_t
     Value first = RLX_TRY(add_op(*graph, op, std::span(in, n_in), attrs));
     size_t count = graph->graph.node(first).out.size();
     if (n_out > count)
-      return Status(Code::kInvalidArgument, format("{} has {} outputs, not {}", op, count, n_out))
-          .with("op", op)
+      return Status(Code::kInvalidArgument,
+                    format("{} has {}, not {}", graph->graph.info(graph->graph.node(first)).name,
+                           plural(count, "output"), n_out))
+          .with("op", graph->graph.info(graph->graph.node(first)).name)
           .with("expected", std::to_string(count))
           .with("got", std::to_string(n_out));
-    for (uint32_t i = 0; i < n_out; i++) out[i] = to_c(Value{first.node, i});
+    for (uint32_t i = 0; i < n_out; i++) out[i] = to_c(*graph, Value{first.node, i});
     return first;
   });
 }
@@ -252,7 +308,7 @@ rlx_value_t rlx_graph_op_n(rlx_graph_t* graph, const char* op, const rlx_value_t
 void rlx_graph_output(rlx_graph_t* graph, const char* name, rlx_value_t value) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
-    auto known = from_c(graph->graph, value);
+    auto known = from_c(*graph, value);
     if (!known.ok()) return std::move(known).status().prefixed(format("output '{}': ", name)).with("value", name);
     return graph->graph.add_output(name, *known);
   });
@@ -261,8 +317,26 @@ void rlx_graph_output(rlx_graph_t* graph, const char* name, rlx_value_t value) {
 void rlx_graph_set_name(rlx_graph_t* graph, rlx_value_t value, const char* name) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
-    Value known = RLX_TRY(from_c(graph->graph, value));
-    if (present(known)) graph->graph.set_name(known, name);
+    Value known = RLX_TRY(from_c(*graph, value));
+    if (present(known)) graph->graph.set_name(known, in_scopes(*graph, name));
+    return {};
+  });
+}
+
+void rlx_graph_push_name(rlx_graph_t* graph, const char* name) {
+  if (!graph) return;
+  keep(graph->status, {handle(graph, "graph"), {name, "name"}}, [&]() -> Status {
+    if (!*name) return Status(Code::kInvalidArgument, "rlx_graph_push_name: the name is empty").with("input", "name");
+    graph->scopes.emplace_back(name);
+    return {};
+  });
+}
+
+void rlx_graph_pop_name(rlx_graph_t* graph) {
+  if (!graph) return;
+  keep(graph->status, {handle(graph, "graph")}, [&]() -> Status {
+    if (graph->scopes.empty()) return Status(Code::kState, "rlx_graph_pop_name: there is no name to take away");
+    graph->scopes.pop_back();
     return {};
   });
 }
@@ -293,7 +367,7 @@ rlx_value_t rlx_graph_reshape(rlx_graph_t* graph, rlx_value_t x, const int64_t* 
 
 rlx_value_t rlx_graph_transpose(rlx_graph_t* graph, rlx_value_t x, const int64_t* perm, size_t rank) {
   return built(graph, {array(perm, rank, "perm")}, [&]() -> Result<Value> {
-    if (rank > kMaxRank) return Status(Code::kShape, format("transpose: rank {} is above the limit", rank));
+    if (rank > kMaxRank) return rank_above_limit(rank).prefixed("transpose: ").with("op", "transpose");
     return add_typed(*graph, "transpose", {x}, {{"perm", std::vector<int64_t>(perm, perm + rank)}});
   });
 }
@@ -301,7 +375,7 @@ rlx_value_t rlx_graph_transpose(rlx_graph_t* graph, rlx_value_t x, const int64_t
 rlx_value_t rlx_graph_reduce(rlx_graph_t* graph, const char* op, rlx_value_t x, const int64_t* axes, size_t n,
                              int32_t keep_dims) {
   return built(graph, {{op, "op"}, array(axes, n, "axes")}, [&]() -> Result<Value> {
-    if (n > kMaxRank) return Status(Code::kShape, format("{}: {} axes are above the limit", op, n)).with("op", op);
+    if (n > kMaxRank) return rank_above_limit(n).prefixed(format("{}: ", op)).with("op", "reduce");
     NamedAttrs attrs{{"keep_dims", int64_t{keep_dims}}};
     if (n > 0) attrs.emplace_back("axes", std::vector<int64_t>(axes, axes + n));
     return add_reduce(*graph, op, x, std::move(attrs));

@@ -6,17 +6,21 @@
 #include "ir/graph.h"
 
 struct rlx_graph : rlx::capi::Counted {
-  rlx_graph(rlx_env* owner, rlx::Graph made) : env(owner), graph(std::move(made)) {}
+  rlx_graph(rlx_env* owner, rlx::Graph made) : env(owner), graph(std::move(made)), tag(next_tag()) {}
   const uint32_t* alive() const { return env->alive(); }
+  static uint32_t next_tag();
 
   const rlx::capi::Ref<rlx_env> env;
   rlx::Graph graph;
   rlx::Status status;
+  const uint32_t tag;               // its values carry it; millions of graphs later it comes again
+  std::vector<std::string> scopes;  // of rlx_graph_push_name, from the outermost in
+  rlx::ByName<size_t> named;        // how many ops have a name of these scopes, by the name that the first of them got
 };
 
 namespace rlx::capi {
 
-rlx_value_t to_c(Value value);
-Result<Value> from_c(const Graph& graph, rlx_value_t value);  // RLX_ABSENT is kAbsent; 0 and strangers are errors
+rlx_value_t to_c(const rlx_graph_t& graph, Value value);            // 0 for one that has no number
+Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value);  // RLX_ABSENT is kAbsent; 0 and strangers are errors
 
 }  // namespace rlx::capi

@@ -44,7 +44,7 @@ rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* n
   return value_or(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
     if (kind == RLX_SYMBOL) return 0;
     for (size_t i = 0; i < count_of(graph->graph, kind); i++)
-      if (name_of(graph->graph, kind, i) == name) return to_c(value_of(graph->graph, kind, i));
+      if (name_of(graph->graph, kind, i) == name) return to_c(*graph, value_of(graph->graph, kind, i));
     return 0;
   });
 }
@@ -54,7 +54,7 @@ rlx_status_t* rlx_graph_value_info(const rlx_graph_t* graph, rlx_value_t value, 
   if (dtype) *dtype = 0;
   if (rank) *rank = 0;
   return guard({handle(graph, "graph"), array(dims, capacity, "dims")}, [&]() -> Status {
-    Value known = RLX_TRY(from_c(graph->graph, value));
+    Value known = RLX_TRY(from_c(*graph, value));
     if (!present(known)) return Status(Code::kInvalidArgument, "RLX_ABSENT has no dtype and no dims");
     const ValueType& type = graph->graph.type(known);
     for (size_t i = 0; i < std::min(capacity, type.rank()); i++) dims[i] = graph->env->dims.token(type.dims[i]);

@@ -14,11 +14,11 @@ namespace rlx::capi {
 
 static Status import(rlx_env_t* env, const Source& source, const char* format, const rlx_attrs_t* options,
                      rlx_graph_t** graph, rlx_weights_t** weights) {
-  NamedAttrs given = RLX_TRY(values_of(options, env->dims));
-  if (!given.empty())
-    return Status(Code::kOption, "unknown import option '" + given[0].first + "'").with("value", given[0].first);
+  ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options))));
+  chosen.with_weights = weights != nullptr;
+  chosen.host = env->env->host().get();
   if (!graph && !weights) return Status(Code::kInvalidArgument, "neither a graph nor weights are asked for");
-  auto read = RLX_TRY(import_source(source, format ? format : "", graph != nullptr, weights != nullptr));
+  auto read = RLX_TRY(import_source(source, format ? format : "", graph != nullptr, chosen));
   std::unique_ptr<rlx_weights> made(weights ? new rlx_weights(env) : nullptr);
   if (made) {
     for (auto& [name, tensor] : read.weights) RLX_TRY(made->weights->put(name, std::move(tensor)));

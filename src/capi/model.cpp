@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/model.h"
 
+#include <algorithm>
+
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/compiled.h"
@@ -23,10 +25,21 @@ struct rlx_model : Counted {
 };
 
 static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::shared_ptr<Weights> weights,
-                                    const rlx_attrs_t* policy) {
-  auto values = RLX_TRY(values_of(policy, env->dims));
-  auto model = RLX_TRY(Model::create(env->env, graph, std::move(weights), values));
+                                    const NamedAttrs& policy) {
+  auto model = RLX_TRY(Model::create(env->env, graph, std::move(weights), policy));
   return new rlx_model(env, std::move(model));
+}
+
+// Takes the options of the import out of a policy.
+static Result<ImportOptions> import_options_in(NamedAttrs& policy) {
+  NamedAttrs given, rest;
+  std::span<const AttrDef> known = import_options();
+  for (auto& pair : policy) {
+    auto is_it = [&](const AttrDef& def) { return def.name == pair.first; };
+    (std::any_of(known.begin(), known.end(), is_it) ? given : rest).push_back(std::move(pair));
+  }
+  policy = std::move(rest);
+  return parse_import_options(given);
 }
 
 rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights, const rlx_attrs_t* policy,
@@ -34,18 +47,21 @@ rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights,
   return guard({cleared(out, "out"), handle(graph, "graph")}, [&]() -> Status {
     if (!graph->status.ok()) return graph->status;
     rlx_env* env = graph->env.get();
-    *out = RLX_TRY(new_model(env, graph->graph, RLX_TRY(weights_of(env, weights)), policy));
+    *out = RLX_TRY(new_model(env, graph->graph, RLX_TRY(weights_of(env, weights)), RLX_TRY(values_of(policy))));
     return {};
   });
 }
 
 rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t* policy, rlx_model_t** out) {
   return guard({cleared(out, "out"), handle(env, "env"), {path, "path"}}, [&]() -> Status {
-    auto file = RLX_TRY(import_source(RLX_TRY(Source::open(path)), "", true, true));
+    NamedAttrs values = RLX_TRY(values_of(policy));
+    ImportOptions options = RLX_TRY(import_options_in(values));
+    options.host = env->env->host().get();
+    auto file = RLX_TRY(import_source(RLX_TRY(Source::open(path)), "", true, options));
     auto weights = std::make_shared<Weights>();
     for (auto& [name, tensor] : file.weights) RLX_TRY(weights->put(name, std::move(tensor)));
     for (const auto& [key, value] : file.metadata) weights->set_metadata(key, value);
-    *out = RLX_TRY(new_model(env, file.graph, std::move(weights), policy));
+    *out = RLX_TRY(new_model(env, file.graph, std::move(weights), values));
     return {};
   });
 }
@@ -79,7 +95,7 @@ rlx_status_t* rlx_model_get(rlx_model_t* model, const char* device, const char* 
       if (!symbols[i]) return Status(Code::kInvalidArgument, format("symbols[{}] is NULL", i));
       wanted.emplace_back(symbols[i], sizes[i]);
     }
-    auto program = RLX_TRY(model->model->get(device ? device : "", wanted));
+    auto program = RLX_TRY(model->model->get(RLX_TRY(device_spec(*model->env.get(), device)), wanted));
     *out = new rlx_compiled(model->env.get(), std::move(program), true);
     return {};
   });
@@ -92,7 +108,8 @@ rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* 
   auto arguments = {cleared(out, n_out, "out"), handle(model, "model"), array(in, n_in, "in")};
   return guard(arguments, [&]() -> Status {
     auto inputs = RLX_TRY(run_inputs(model->env.get(), in_names, in, n_in, out_names, n_out));
-    auto ran = RLX_TRY(model->model->run(device ? device : "", inputs.in_names, inputs.in, inputs.out_names, n_out));
+    std::string_view spec = RLX_TRY(device_spec(*model->env.get(), device));
+    auto ran = RLX_TRY(model->model->run(spec, inputs.in_names, inputs.in, inputs.out_names, n_out));
     give_outputs(model->env.get(), std::move(ran.outputs), out);
     if (ran_on) *ran_on = model->env->handle_of(ran.device);
     return {};

@@ -6,6 +6,7 @@
 #include "capi/env.h"
 #include "capi/guard.h"
 #include "compile/options.h"
+#include "import/format.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -54,20 +55,16 @@ static void write_ports(JsonWriter& json, std::string_view key, std::span<const 
   json.end_array();
 }
 
-bool is_for_users(const OpInfo& info) {
-  return !info.is(kInternal) && !info.is(kLeaf);
-}
-
 const OpInfo* find_public_op(std::string_view name) {
   const OpInfo* info = op_table().find(name);
-  return info && is_for_users(*info) ? info : nullptr;
+  return info && info->is_for_users() ? info : nullptr;
 }
 
 std::string schema_of_ops(const OpTable& table) {
   JsonWriter json;
   json.begin_object().key("ops").begin_array();
   for (const OpInfo& info : table.rows())
-    if (is_for_users(info)) json.begin_object().member("name", info.name).member("summary", info.summary).end_object();
+    if (info.is_for_users()) json.begin_object().member("name", info.name).member("summary", info.summary).end_object();
   json.end_array().end_object();
   return std::move(json).take();
 }
@@ -76,6 +73,7 @@ std::string schema_of_op(const OpInfo& info) {
   JsonWriter json;
   json.begin_object().member("name", info.name).member("id", int{info.id}).member("summary", info.summary);
   json.member("composite", !info.primitive());
+  if (!info.aliases.empty()) json.member("aliases", info.aliases);
   write_ports(json, "inputs", info.signature.in);
   write_ports(json, "outputs", info.signature.out);
   write_attrs(json, "attributes", info.attrs);
@@ -98,7 +96,7 @@ struct Options {
 static constexpr Options kOptions[] = {
     {"options.env", [] { return schema_of_options(env_options()); }},
     {"options.compile", compile_options_schema},
-    {"options.import", [] { return schema_of_options({}); }},  // there is none yet
+    {"options.import", [] { return schema_of_options(import_options()); }},
 };
 
 static Result<std::string> schema(std::string_view what) {

@@ -9,7 +9,6 @@
 
 namespace rlx::capi {
 
-bool is_for_users(const OpInfo& info);                // what rlx_graph_op takes
 const OpInfo* find_public_op(std::string_view name);  // null: no such op, or none that rlx_graph_op takes
 
 std::string schema_of_ops(const OpTable& table);  // names and summaries

@@ -22,8 +22,7 @@ static Status check_bytes(DType dtype, std::span<const int64_t> dims, size_t byt
 // The rank comes first: a wrong one would make us read past the caller's dims.
 static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t rank) {
   if (rank <= kMaxRank) return std::span(dims, rank);
-  return Status(Code::kShape, format("rank {} is above the limit of {}", rank, kMaxRank))
-      .with("got", std::to_string(rank));
+  return rank_above_limit(rank);
 }
 
 // By the op itself, so that there is one table of conversions.

@@ -24,7 +24,7 @@ static std::string read_model() {
 }
 
 static Result<Imported> import_copy(std::string_view bytes) {
-  auto imported = import_onnx(copy_of(bytes), true);
+  auto imported = import_onnx(copy_of(bytes), {});
   EXPECT_TRUE(imported.ok() || !imported.status().message().empty());
   return imported;
 }

@@ -15,7 +15,7 @@ namespace rlx::test {
 
 Result<FileModel> open_onnx(const std::filesystem::path& path) {
   Source source = RLX_TRY(Source::open(path.string()));
-  Imported file = RLX_TRY(import_onnx(source, true));
+  Imported file = RLX_TRY(import_onnx(source, {}));
   auto weights = std::make_shared<Weights>();
   for (auto& [name, tensor] : file.weights) RLX_TRY(weights->put(name, std::move(tensor)));
   return FileModel{std::move(file.graph), std::move(weights)};

@@ -96,6 +96,23 @@ static void provoke(rlx_env_t *env, rlx_model_t *model) {
   rlx_tensor_release(wrong);
 }
 
+static void misbuild(rlx_env_t *env) {
+  static const int64_t a_dims[2] = {2, 3}, b_dims[2] = {5, 4};
+  rlx_graph_t *graph;
+  rlx_status_t *status;
+  rlx_value_t a, b;
+  TRY(rlx_graph_create(env, "built", &graph));
+  a = rlx_graph_input(graph, "a", RLX_F32, a_dims, 2);
+  b = rlx_graph_input(graph, "b", RLX_F32, b_dims, 2);
+  rlx_graph_push_name(graph, "layer.0");
+  rlx_graph_matmul(graph, a, b);
+  rlx_graph_pop_name(graph);
+  status = rlx_graph_status(graph);
+  printf("error %s: %s\n", rlx_code_name(rlx_status_code(status)), rlx_status_message(status));
+  rlx_status_release(status);
+  rlx_graph_release(graph);
+}
+
 int main(int argc, char **argv) {
   rlx_env_t *env;
   rlx_model_t *model;
@@ -111,6 +128,7 @@ int main(int argc, char **argv) {
   run(env, model, 1);
   run(env, model, 3);
   provoke(env, model);
+  misbuild(env);
   rlx_model_release(model);
   rlx_env_release(env);
   return 0;

@@ -17,6 +17,7 @@ template <class T, void (*release)(T *)>
 using Handle = std::unique_ptr<T, Release<T, release>>;
 using Env = Handle<rlx_env_t, rlx_env_release>;
 using Model = Handle<rlx_model_t, rlx_model_release>;
+using Graph = Handle<rlx_graph_t, rlx_graph_release>;
 using Tensor = Handle<rlx_tensor_t, rlx_tensor_release>;
 
 struct Error : std::runtime_error {
@@ -112,6 +113,18 @@ static void print_output(const char *name, const Tensor &output) {
   std::cout << '\n';
 }
 
+static void misbuild(const Env &env) {
+  rlx_graph_t *made;
+  check(rlx_graph_create(env.get(), "built", &made));
+  Graph graph(made);
+  const int64_t a_dims[] = {2, 3}, b_dims[] = {5, 4};
+  rlx_value_t a = rlx_graph_input(made, "a", RLX_F32, a_dims, 2), b = rlx_graph_input(made, "b", RLX_F32, b_dims, 2);
+  rlx_graph_push_name(made, "layer.0");
+  rlx_graph_matmul(made, a, b);
+  rlx_graph_pop_name(made);
+  check(rlx_graph_status(made));
+}
+
 int main(int argc, char **argv) try {
   if (argc != 2) throw Error("usage: client MODEL");
   std::cout << "librlx " << rlx_version_string() << '\n';
@@ -131,6 +144,11 @@ int main(int argc, char **argv) try {
   }
   try {
     run(model, tensor(env, RLX_F32, {2, 3}, std::vector<float>(6)));
+  } catch (const Error &error) {
+    std::cout << "error " << error.what() << '\n';
+  }
+  try {
+    misbuild(env);
   } catch (const Error &error) {
     std::cout << "error " << error.what() << '\n';
   }

@@ -153,6 +153,20 @@ func (o output) print(name string) {
 	fmt.Println()
 }
 
+func (c *client) misbuild() error {
+	name := func(text string) *C.char { return C.CString(text) } // freed with the process
+	var graph *C.rlx_graph_t
+	must(check(C.rlx_graph_create(c.env, name("built"), &graph)))
+	defer C.rlx_graph_release(graph)
+	aDims, bDims := []C.int64_t{2, 3}, []C.int64_t{5, 4}
+	a := C.rlx_graph_input(graph, name("a"), C.RLX_F32, &aDims[0], 2)
+	b := C.rlx_graph_input(graph, name("b"), C.RLX_F32, &bDims[0], 2)
+	C.rlx_graph_push_name(graph, name("layer.0"))
+	C.rlx_graph_matmul(graph, a, b)
+	C.rlx_graph_pop_name(graph)
+	return check(C.rlx_graph_status(graph))
+}
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: client MODEL")
@@ -170,6 +184,9 @@ func main() {
 	c.runAt(1)
 	c.runAt(3)
 	if _, err := c.run(C.RLX_F32, []C.int64_t{2, 3}, make([]float32, 6)); err != nil {
+		fmt.Println("error", err)
+	}
+	if err := c.misbuild(); err != nil {
 		fmt.Println("error", err)
 	}
 	C.rlx_model_release(c.model)

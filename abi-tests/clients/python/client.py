@@ -24,6 +24,13 @@ SIGNATURES = {  # result, then parameters; a handle is a void *
     "rlx_tensor_bytes": (COUNT, HANDLE),
     "rlx_tensor_data": (c.c_void_p, HANDLE),
     "rlx_tensor_release": (None, HANDLE),
+    "rlx_graph_create": (HANDLE, HANDLE, c.c_char_p, OUT),
+    "rlx_graph_input": (c.c_uint64, HANDLE, c.c_char_p, c.c_int32, DIMS, COUNT),
+    "rlx_graph_matmul": (c.c_uint64, HANDLE, c.c_uint64, c.c_uint64),
+    "rlx_graph_push_name": (None, HANDLE, c.c_char_p),
+    "rlx_graph_pop_name": (None, HANDLE),
+    "rlx_graph_status": (HANDLE, HANDLE),
+    "rlx_graph_release": (None, HANDLE),
     "rlx_graph_count": (COUNT, HANDLE, c.c_int32),
     "rlx_graph_name": (c.c_char_p, HANDLE, c.c_int32, COUNT),
     "rlx_graph_find": (c.c_uint64, HANDLE, c.c_int32, c.c_char_p),
@@ -118,6 +125,18 @@ class Client:
             largest = " ".join(str(r.index(max(r))) for r in rows)
             print(f"  {name.decode()} [{','.join(map(str, shape))}] bits {sum(bits) % 2**32} largest {largest}")
 
+    def misbuild(self):
+        rlx, graph = self.rlx, c.c_void_p()
+        rlx.check(rlx.rlx_graph_create(self.env, b"built", c.byref(graph)))
+        a = rlx.rlx_graph_input(graph, b"a", F32, (c.c_int64 * 2)(2, 3), 2)
+        b = rlx.rlx_graph_input(graph, b"b", F32, (c.c_int64 * 2)(5, 4), 2)
+        rlx.rlx_graph_push_name(graph, b"layer.0")
+        rlx.rlx_graph_matmul(graph, a, b)
+        rlx.rlx_graph_pop_name(graph)
+        status = rlx.rlx_graph_status(graph)
+        rlx.rlx_graph_release(graph)
+        rlx.check(status)
+
     def close(self):
         self.rlx.rlx_model_release(self.model)
         self.rlx.rlx_env_release(self.env)
@@ -133,6 +152,10 @@ def main(library_path, model_path):
     client.run_at(3)
     try:
         client.run(F32, [2, 3], [0.0] * 6)
+    except Error as error:
+        print(f"error {error}")
+    try:
+        client.misbuild()
     except Error as error:
         print(f"error {error}")
     client.close()

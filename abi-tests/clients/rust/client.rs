@@ -146,6 +146,22 @@ impl Output {
     }
 }
 
+fn misbuild(env: *mut rlx::rlx_env_t) -> Result<(), String> {
+    let name = |text: &str| CString::new(text).expect("no NUL");
+    let mut graph = ptr::null_mut();
+    unsafe {
+        check(rlx::rlx_graph_create(env, name("built").as_ptr(), &mut graph))?;
+        let a = rlx::rlx_graph_input(graph, name("a").as_ptr(), rlx::RLX_F32, [2, 3].as_ptr(), 2);
+        let b = rlx::rlx_graph_input(graph, name("b").as_ptr(), rlx::RLX_F32, [5, 4].as_ptr(), 2);
+        rlx::rlx_graph_push_name(graph, name("layer.0").as_ptr());
+        rlx::rlx_graph_matmul(graph, a, b);
+        rlx::rlx_graph_pop_name(graph);
+        let status = rlx::rlx_graph_status(graph);
+        rlx::rlx_graph_release(graph);
+        check(status)
+    }
+}
+
 fn main_or(path: &str) -> Result<(), String> {
     println!("librlx {}", text(unsafe { rlx::rlx_version_string() }));
     let client = Client::open(path)?;
@@ -154,6 +170,9 @@ fn main_or(path: &str) -> Result<(), String> {
     client.run_at(1)?;
     client.run_at(3)?;
     if let Err(error) = client.run(rlx::RLX_F32, &[2, 3], &[0.0; 6]) {
+        println!("error {error}");
+    }
+    if let Err(error) = misbuild(client.env) {
         println!("error {error}");
     }
     Ok(())

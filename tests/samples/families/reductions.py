@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Primitives 52-56, and the composites built on them: mean, any, all, top_k, arg_max, arg_min."""
+"""Primitives 52-56, and the composites built on them: sum, mean, any, all, top_k, arg_max, arg_min."""
 
 import itertools
 
@@ -289,6 +289,10 @@ def selections(family):
             y = np.mean(t.a, tuple(axes) if axes is not None else None, keepdims=keep)
             family.case("mean", [t], oracle(dtype, y), axes=axes, keep_dims=keep)
     family.case("mean", [values("f32", (2, 0))], tensor("f32", [np.nan, np.nan]), axes=[1])
+    for dtype in N + Z:
+        t = values(dtype, (2, 3, 2), 12)
+        for axes, keep in ((None, False), ([1], True)):
+            family.case("sum", [t], reduced(t, "sum", axes, keep), axes=axes, keep_dims=keep)
     flags = values("bool", (3, 4), 11)
     for op, function in (("any", np.any), ("all", np.all)):
         family.case(op, [flags], tensor("bool", function(flags.a)))

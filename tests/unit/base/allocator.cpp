@@ -102,10 +102,27 @@ TEST(allocator, the_log_level_is_the_least_severe_that_passes) {
     *static_cast<std::string*>(user) += std::to_string(level) + category + message;
   };
   auto host = Host::make(services).value();
-  host->log(LogLevel::kInfo, "a", "b");
-  host->log(LogLevel::kWarn, "c", "d");
+  int made = 0;
+  auto said = [&] { return made++, std::string("d"); };
+  host->log(LogLevel::kInfo, "a", said);
+  EXPECT_EQ(made, 0) << "a text that nobody reads is not made";
+  host->log(LogLevel::kWarn, "c", said);
   EXPECT_EQ(text, "3cd");
-  Host::library()->log(LogLevel::kError, "no", "sink");
+  Host::library()->log(LogLevel::kError, "no sink", said);
+  EXPECT_EQ(made, 1);
+}
+
+TEST(allocator, progress_goes_on_stops_or_fails_as_the_host_answers) {
+  static int32_t answer;
+  HostServices services;
+  EXPECT_TRUE(Host::library()->progress("work", 0.5).ok());
+  services.progress = [](void*, const char*, double) { return answer; };
+  auto host = Host::make(services).value();
+  for (auto [said, code] :
+       {std::pair(kCallbackOk, Code::kOk), {kCallbackStop, Code::kCancelled}, {int32_t{0}, Code::kCallback}}) {
+    answer = said;
+    EXPECT_EQ(host->progress("work", 0.5).code(), code);
+  }
 }
 
 }  // namespace

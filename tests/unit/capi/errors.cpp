@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 
@@ -113,13 +115,52 @@ rlx_status_t* User::open(const std::string& path) {
   return status;
 }
 
+static std::string detail_of(const rlx_status_t* status, const char* key) {
+  const char* text = rlx_status_detail(status, key);
+  return text ? text : "";
+}
+
+void expect_details(const char* what, const rlx_status_t* status) {
+  std::string message = rlx_status_message(status), op = detail_of(status, "op");
+  bool is_word = std::all_of(op.begin(), op.end(), [](char c) { return std::isalnum(c) || c == '_'; });
+  bool is_ours = std::none_of(op.begin(), op.end(), [](char c) { return std::isupper(c); });  // else a node of a file
+  EXPECT_TRUE(is_word && (op.empty() || !is_ours || rlx_feature(("op." + op).c_str()) > 0))
+      << what << ": op '" << op << "'";
+  for (const char* key : {"op", "value", "input", "device"}) {
+    const char* text = rlx_status_detail(status, key);
+    if (!text) continue;
+    EXPECT_STRNE(text, "") << what << ": " << key << " in: " << message;
+    EXPECT_EQ(std::string(text).find('\''), std::string::npos) << what << ": " << key << " is " << text;
+  }
+  if (message.find(" rank ") == message.npos) return;
+  for (const char* key : {"expected", "got"})
+    EXPECT_NE(rlx_status_detail(status, key), nullptr) << what << ": " << key << " in: " << message;
+}
+
 template <class Told>
 static void expect_says(const Told& mistake, rlx_status_t* status) {
+  expect_details(mistake.what, status);
   std::string message = rlx_status_message(status);
   EXPECT_STREQ(rlx_code_name(rlx_status_code(status)), rlx_code_name(mistake.code)) << mistake.what << ": " << message;
   for (const char* part : mistake.says)
     EXPECT_NE(message.find(part), message.npos) << mistake.what << ": no '" << part << "' in: " << message;
   rlx_status_release(status);
+}
+
+void expect_told(const std::vector<Told>& mistakes) {
+  for (const Told& mistake : mistakes) {
+    User user;
+    rlx_status_t* status = mistake.make(user);
+    std::string message = rlx_status_message(status);
+    for (const char* part : mistake.never)
+      EXPECT_EQ(message.find(part), message.npos) << mistake.what << ": '" << part << "' in: " << message;
+    auto [op, value, expected, got] = mistake.details;
+    for (auto [key, wanted] : {std::pair("op", op), {"value", value}, {"expected", expected}, {"got", got}})
+      if (wanted) {
+        EXPECT_EQ(detail_of(status, key), wanted) << mistake.what << ": " << key << " of: " << message;
+      }
+    expect_says(mistake, status);
+  }
 }
 
 void expect_told(const std::vector<Mistake>& mistakes) {

@@ -69,6 +69,23 @@ struct Misbuilt {
   void (*make)(User&);
 };
 
+// Told as a program reads it: details are exactly these, null where they do not matter; `never` is what the message
+// must not say.
+struct Told {
+  const char* what;
+  rlx_code_t code;
+  struct {
+    const char *op, *value, *expected, *got;
+  } details;
+  std::vector<const char*> says, never;
+  rlx_status_t* (*make)(User&);
+};
+
+// Of every error: `op` is the name of an op, names have no quotes, who speaks of a rank says which was expected and
+// came.
+void expect_details(const char* what, const rlx_status_t* status);
+
+void expect_told(const std::vector<Told>& mistakes);
 void expect_told(const std::vector<Mistake>& mistakes);
 void expect_kept(const std::vector<Misbuilt>& mistakes);
 

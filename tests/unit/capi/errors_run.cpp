@@ -76,7 +76,7 @@ TEST(errors, compiling) {
        [](User& u) { return compiled(u, "dispatch.exq=native"); }},
       {"leaves a size open",
        RLX_E_SHAPE,
-       {"'n'", "dims.<symbol>", "maximum"},
+       {"'n'", "dims.n", "maximum"},
        [](User& u) {
          u.small_graph(false);
          return u.compile(nullptr);
@@ -202,7 +202,7 @@ TEST(errors, running) {
       {"leaves an input out", RLX_E_INVALID_ARGUMENT, {"input 'x'", "missing"}, [](User& u) { return u.run({}); }},
       {"gives an input too much",
        RLX_E_INVALID_ARGUMENT,
-       {"2 inputs", "has 1"},
+       {"2 inputs given", "there is 1"},
        [](User& u) {
          return u.run({u.tensor({1, 3}), u.tensor({1, 3})});
        }},
@@ -226,7 +226,7 @@ TEST(errors, running) {
        }},
       {"asks for too many outputs",
        RLX_E_INVALID_ARGUMENT,
-       {"2 outputs", "has 1"},
+       {"2 outputs given", "there is 1"},
        [](User& u) {
          return u.run({u.tensor({1, 3})}, {}, 2);
        }},

@@ -220,7 +220,8 @@ TEST(onnx_import, a_failure_names_the_node_and_what_it_expected) {
   Maker reshape(13), unknown(13), twice(13), attribute(13), axis(13), rank(13), opset(6), type(13);
   reshape.input("x", 1, {"3"}).i64("s", {1}, {4}).node("Reshape", {"x", "s"}, {"y"}).output("y");
   EXPECT_EQ(failure_of(reshape, Code::kShape),
-            "ONNX node 'y' (Reshape of ai.onnx, opset 13): reshape: the number of elements: 4 is not 3");
+            "ONNX node 'y' (Reshape of ai.onnx, opset 13): reshape: the number of elements: 4 is not 3; x is input 'x' "
+            "f32[3]");
   unknown.input("x", 1, {"3"}).node("Relu", {"z"}, {"y"}).output("y");
   EXPECT_EQ(failure_of(unknown, Code::kData),
             "ONNX node 'y' (Relu of ai.onnx, opset 13): ONNX model: nothing before it defines the value 'z'");

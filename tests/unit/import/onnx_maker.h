@@ -66,7 +66,7 @@ class Maker {
   }
   Result<Imported> import(bool with_weights = true) const {
     auto owner = std::make_shared<const std::string>(bytes());
-    return import_onnx({std::as_bytes(std::span(*owner)), owner, {}}, with_weights);
+    return import_onnx({std::as_bytes(std::span(*owner)), owner, {}}, {.with_weights = with_weights});
   }
 
  private:

@@ -32,20 +32,24 @@ TEST(graph, an_unproved_equality_becomes_a_guard_and_a_refuted_one_an_error) {
   auto failed = graph.add(Op::kAdd, std::array{c, d}, {}, "sum");
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.status().code(), Code::kShape);
-  EXPECT_EQ(failed.status().message(), "add 'sum': [3] and [4] do not broadcast: 4 is not 3");
+  EXPECT_EQ(failed.status().message(),
+            "add 'sum': [3] and [4] do not broadcast: 4 is not 3; a is input 'c' f32[3], b is input 'd' f32[4]");
 }
 
 TEST(graph, messages_name_op_input_expected_and_got) {
   Graph graph;
   Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});
   auto mixed = graph.add(Op::kMul, std::array{x, i});
-  EXPECT_EQ(mixed.status().message(), "mul: input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
+  EXPECT_EQ(mixed.status().message(),
+            "mul: input 'b' is i64, but input 'a' is f32: they must agree (a cast converts); "
+            "a is input 'x' f32[3], b is input 'i' i64[3]");
   EXPECT_EQ(*mixed.status().detail("op"), "mul");
   EXPECT_EQ(graph.add(Op::kGelu, std::array{x}, {{"approx", "erf"}}).status().message(),
             "gelu: 'approx' must be one of none|tanh, not 'erf'");
   EXPECT_EQ(graph.add(Op::kGelu, std::array{x}, {{"eps", 1.0}}).status().message(),
             "gelu: unknown attribute 'eps', known: approx");
-  EXPECT_EQ(graph.add(Op::kExp, std::array{x, x}).status().message(), "exp: takes 1 input, not 2");
+  EXPECT_EQ(graph.add(Op::kExp, std::array{x, x}).status().message(),
+            "exp: takes 1 input, not 2; x is input 'x' f32[3], input 1 is input 'x' f32[3]");
 }
 
 TEST(graph, the_interpreter_runs_composites_by_their_decomposition) {

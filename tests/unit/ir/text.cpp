@@ -178,9 +178,11 @@ TEST(text, errors_name_line_and_column) {
   EXPECT_EQ(failure_of("  x = input f32[4"), "2:18: expected ',' or ']'");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  x = exp(x)"), "3:3: there is already a value 'x'");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  y = gelu(x) approx=erf"),
-            "3:15: gelu: 'approx' must be one of none|tanh, not 'erf'");
+            "3:15: gelu 'y': 'approx' must be one of none|tanh, not 'erf'");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  i = input i64[4]\n  y = mul(x, i)"),
-            "4:14: mul 'y': input 'b' is i64, but input 'a' is f32: they must agree (a cast converts)");
+            "4:14: mul 'y': input 'b' is i64, but input 'a' is f32: they must agree (a cast converts); a is input 'x' "
+            "f32[4], b is input 'i' "
+            "i64[4]");
   EXPECT_EQ(failure_of("  c = constant f32[3] {1, 2}"), "2:16: f32[3] does not have 2 elements");
   EXPECT_EQ(failure_of("  c = constant u8[1] {256}"), "2:23: '256' does not fit the dtype");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  a, b = exp(x)"), "3:6: exp has 1 output, not 2");

@@ -423,7 +423,7 @@ TEST(control, scan_refuses_xs_of_different_lengths_and_a_scalar) {
   Tensor one = f64s({}, {1});
   auto two = sub_graph({kScalar, kScalar}, [](Builder&, auto& in) { return std::vector{in[0] + in[1]}; });
   expect_failure(Op::kScan, {f64s({2}, {1, 2}), f64s({3}, {1, 2, 3})}, loop(0, 2, two), Code::kShape, "3 is not 2");
-  expect_failure(Op::kScan, {one, one}, loop(1, 1, product_body()), Code::kShape, "is a scalar");
+  expect_failure(Op::kScan, {one, one}, loop(1, 1, product_body()), Code::kShape, "needs rank 1 or more");
   expect_failure(Op::kScan, {one}, loop(1, 1, product_body()), Code::kOption, "exceed 1 inputs");
 }
 

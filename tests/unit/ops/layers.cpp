@@ -29,7 +29,7 @@ TEST(pool, golden_values_in_ceil_mode) {
 
 TEST(pool, refuses_lists_that_do_not_fit) {
   Tensor x = f64s({1, 1, 2}, {1, 2});
-  expect_failure(Op::kMaxPool, {x}, {{"kernel", List{1, 1}}}, Code::kShape, "a kernel of 2 axes needs 4");
+  expect_failure(Op::kMaxPool, {x}, {{"kernel", List{1, 1}}}, Code::kShape, "x needs rank 4, for a kernel of 2 axes");
   expect_failure(Op::kAvgPool, {x}, {{"kernel", List{1}}, {"strides", List{1, 1}}}, Code::kOption, "'strides'");
   expect_failure(Op::kMaxPool, {x}, {{"kernel", List{0}}}, Code::kOption, "kernel");
 }

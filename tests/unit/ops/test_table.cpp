@@ -95,8 +95,10 @@ TEST(test_table, rows_are_built_and_what_is_wrong_is_named) {
     return std::string(graph.add(row->op(), in, std::move(attrs)).status().message());
   };
   EXPECT_EQ(message({x}, {}), "");
-  EXPECT_EQ(message({i}, {}), "test_triple: input 'x' may not be i32 (takes F)");
-  EXPECT_EQ(message({x, x}, {}), "test_triple: takes 1 input, not 2");
+  EXPECT_EQ(message({i}, {}),
+            "test_triple: input 'x' may not be i32 (takes f32, f16, bf16 or f64); x is input 'i' i32[4]");
+  EXPECT_EQ(message({x, x}, {}),
+            "test_triple: takes 1 input, not 2; x is input 'x' f32[4], input 1 is input 'x' f32[4]");
   EXPECT_EQ(message({}, {}), "test_triple: input 'x' is missing");
   EXPECT_EQ(message({x}, {{"times", 10.0}}), "test_triple: 'times' must be from 0 to 9, not 10");
   EXPECT_EQ(message({x}, {{"tims", 1.0}}), "test_triple: unknown attribute 'tims' (did you mean 'times'?)");

@@ -35,7 +35,7 @@ TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
   ASSERT_TRUE(program.ok()) << program.status().message();
   Tensor values = noise({6, 2});
   auto run = [&](bool which) { return (*program)->run({}, std::array{truth(which), values}, {}, 1); };
-  EXPECT_EQ(run(true).status().message(), "the param 'scale' is not set");
+  EXPECT_TRUE(run(true).status().message().starts_with("the param 'scale' is not set: "));
   ASSERT_TRUE((*program)->set_param("scale", noise({2}, 4)).ok());
   for (bool which : {true, false, true}) {
     auto got = run(which);

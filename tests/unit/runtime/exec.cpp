@@ -117,7 +117,9 @@ TEST(model, a_policy_chooses_among_devices) {
     return ran.ok() ? ran->device->info().name : std::string(ran.status().message());
   };
   using List = std::vector<std::string>;
-  EXPECT_EQ(ran_on({{"chain", List{"nonesuch", "reference", "cpu"}}}), "reference");
+  EXPECT_EQ(ran_on({{"chain", List{"reference", "cpu"}}}), "reference");
+  EXPECT_EQ(Model::create(env, counter(), nullptr, {{"chain", List{"nonesuch", "cpu"}}}).status().code(),
+            Code::kOption);
   EXPECT_EQ(ran_on({{"chain", List{"reference", "cpu"}}, {"deny", List{"reference"}}}), "cpu");
   EXPECT_EQ(ran_on({{"allow", List{"reference"}}}, "reference"), "reference");
   EXPECT_EQ(ran_on({{"allow", List{"reference"}}}, "cpu"), "the policy does not allow the device 'cpu'");

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user is told of options, policies, inputs, params, sizes and files that are not right.
+#include "errors.h"
+#include "tests/unit/import/onnx_maker.h"
+
+namespace rlx::errors {
+
+static rlx_status_t* compiled(User& u, const char* options) {
+  u.small_graph();
+  return u.compile(options);
+}
+
+TEST(messages, options) {
+  expect_told(std::vector<Told>{
+      {"gives all sizes at once",
+       RLX_E_OPTION,
+       {nullptr, "dims", nullptr, nullptr},
+       {"sizes are options dims.<symbol>, as dims.batch=4"},
+       {"did you mean"},
+       [](User& u) { return compiled(u, "dims=4"); }},
+      {"gives a size under its name",
+       RLX_E_OPTION,
+       {nullptr, "batch", nullptr, nullptr},
+       {"'batch'", "sizes are options dims.<symbol>, as dims.batch=4"},
+       {"math"},
+       [](User& u) { return compiled(u, "batch=4"); }},
+      {"leaves sizes open",
+       RLX_E_SHAPE,
+       {nullptr, nullptr, "dims.n=512", nullptr},
+       {"'n'", "dims.n=512", "maximum", "a model needs neither"},
+       {"<symbol>"},
+       [](User& u) {
+         u.small_graph(false);
+         return u.compile(nullptr);
+       }},
+      {"misspells a pass to skip",
+       RLX_E_OPTION,
+       {nullptr, "fusse", nullptr, nullptr},
+       {"passes.skip", "'fusse'", "did you mean 'fuse'"},
+       {},
+       [](User& u) { return compiled(u, "passes.skip=[fusse]"); }},
+      {"skips a pass that is none",
+       RLX_E_OPTION,
+       {nullptr, "warp", nullptr, nullptr},
+       {"passes.skip", "'warp'", "canonicalize"},
+       {},
+       [](User& u) { return compiled(u, "passes.skip=[warp]"); }},
+      {"compiles without an output",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, "mistake", "1 output or more", "0"},
+       {"no outputs", "rlx_graph_output"},
+       {},
+       [](User& u) {
+         u.op("exp", {u.input("x", {2})});
+         return u.compile(nullptr);
+       }},
+      {"makes a model without an output",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"no outputs", "rlx_graph_output"},
+       {},
+       [](User& u) {
+         u.op("exp", {u.input("x", {2})});
+         rlx_model_t* model;
+         return rlx_model_create(u.graph, nullptr, nullptr, &model);
+       }},
+      {"misspells an option of an import",
+       RLX_E_OPTION,
+       {nullptr, "param.min", nullptr, nullptr},
+       {"'param.min'", "did you mean 'params.min'"},
+       {},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("param.min=1"), &graph, nullptr);
+       }},
+  });
+}
+
+// Two lines, of which the second names what is largest; the report is a report.
+TEST(messages, memory_limit) {
+  User u;
+  rlx_status_t* status = compiled(u, "memory.limit=10 dispatch=reference");
+  std::string message = rlx_status_message(status);
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  for (const char* part : {"the plan needs ", "memory.limit is 10", "the largest: ", " bytes"})
+    EXPECT_NE(message.find(part), message.npos) << part << " in: " << message;
+  EXPECT_EQ(message.find('{'), message.npos) << message;
+  EXPECT_STREQ(rlx_status_detail(status, "value"), "memory.limit");
+  EXPECT_STREQ(rlx_status_detail(status, "expected"), "at most 10");
+  rlx_status_release(status);
+}
+
+// ---- devices and policies ----
+
+static rlx_status_t* model_of(User& u, const char* policy, rlx_model_t** model) {
+  u.small_graph();
+  rlx_weights_t* weights = u.weights({{"w", u.tensor({3})}});
+  return rlx_model_create(u.graph, weights, u.attrs(policy), model);
+}
+
+static rlx_status_t* refused(User& u, const char* policy) {
+  rlx_model_t* model = nullptr;
+  rlx_status_t* status = model_of(u, policy, &model);
+  rlx_model_release(model);
+  return status;
+}
+
+static rlx_status_t* ran_on(User& u, const char* policy, const char* device, std::string* name = nullptr) {
+  rlx_model_t* model = nullptr;
+  if (rlx_status_t* status = model_of(u, policy, &model)) return status;
+  rlx_tensor_t *x = u.tensor({1, 3}), *y = nullptr;
+  const rlx_device_t* on = nullptr;
+  rlx_status_t* status = rlx_model_run(model, device, nullptr, &x, 1, nullptr, &y, 1, &on);
+  if (name && on) *name = rlx_device_name(on);
+  rlx_tensor_release(y);
+  rlx_model_release(model);
+  return status;
+}
+
+TEST(messages, devices_and_policies) {
+  expect_told(std::vector<Told>{
+      {"asks for a device without a name",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, "cpu, reference, null", nullptr},
+       {"no device ''", "cpu, reference, null", "NULL is the default"},
+       {},
+       [](User& u) {
+         const rlx_device_t* device;
+         return rlx_env_find_device(u.env, "", &device);
+       }},
+      {"runs on a device without a name",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"no device ''"},
+       {},
+       [](User& u) { return ran_on(u, "", ""); }},
+      {"runs on a list with a hole",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"no device ''"},
+       {},
+       [](User& u) { return ran_on(u, "", ",gpu"); }},
+      {"misspells the size of buckets",
+       RLX_E_OPTION,
+       {nullptr, "m", "n", nullptr},
+       {"buckets.m", "no size 'm', only n"},
+       {},
+       [](User& u) { return refused(u, "buckets.m=[1,2]"); }},
+      {"misspells a device of a chain",
+       RLX_E_OPTION,
+       {nullptr, "chain", nullptr, nullptr},
+       {"'chain'", "no device 'cqu'", "cpu, reference, null"},
+       {},
+       [](User& u) { return refused(u, "chain=[cqu,cpu]"); }},
+      {"misspells a device to deny",
+       RLX_E_OPTION,
+       {nullptr, "deny", nullptr, nullptr},
+       {"'deny'", "'gpuu'"},
+       {},
+       [](User& u) { return refused(u, "deny=[gpuu]"); }},
+      {"misspells a device to allow",
+       RLX_E_OPTION,
+       {nullptr, "allow", nullptr, nullptr},
+       {"'allow'", "'gpuu'"},
+       {},
+       [](User& u) { return refused(u, "allow=[gpuu]"); }},
+      {"misspells a pass in a policy",
+       RLX_E_OPTION,
+       {nullptr, "fusse", nullptr, nullptr},
+       {"passes.skip", "did you mean 'fuse'"},
+       {},
+       [](User& u) { return refused(u, "passes.skip=[fusse]"); }},
+      {"denies all that a policy takes by itself",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"the policy leaves no device", "reference, null must be named"},
+       {"does not allow"},
+       [](User& u) { return ran_on(u, "deny=[cpu]", nullptr); }},
+  });
+  User u, v;
+  std::string name;
+  rlx_status_t* status = ran_on(u, "allow=[reference]", nullptr, &name);
+  EXPECT_EQ(status, nullptr) << rlx_status_message(status);
+  EXPECT_EQ(name, "reference");
+  status = ran_on(v, "deny=[reference]", nullptr, &name);
+  EXPECT_EQ(status, nullptr) << rlx_status_message(status);
+  EXPECT_EQ(name, "cpu");
+}
+
+// ---- inputs: the same of a model, fresh or with plans, and of a program ----
+
+struct Calls {
+  rlx_model_t* model = nullptr;
+  rlx_compiled_t* program = nullptr;
+};
+
+// z = x[n] + exp(y[m]) over two sizes that nothing else gives.
+static Calls two_inputs(User& u) {
+  rlx_value_t x = u.input("x", {rlx_graph_dim(u.graph, "n", 0, 0)}),
+              y = u.input("y", {rlx_graph_dim(u.graph, "m", 0, 0)});
+  rlx_graph_output(u.graph, "a", u.op("exp", {x}));
+  rlx_graph_output(u.graph, "b", u.op("neg", {y}));
+  Calls calls;
+  rlx_status_release(rlx_model_create(u.graph, nullptr, nullptr, &calls.model));
+  rlx_status_release(rlx_compile(u.graph, nullptr, nullptr, u.attrs("dims.n=4 dims.m=4"), &calls.program));
+  return calls;
+}
+
+static std::string told_by(rlx_status_t* status) {
+  expect_details("runs", status);
+  char text[512];
+  rlx_status_take(status, text, sizeof text);
+  return text;
+}
+
+static std::string runs(const Calls& calls, bool by_model, std::vector<const char*> names,
+                        std::vector<rlx_tensor_t*> in) {
+  rlx_tensor_t* out[2] = {};
+  const char* const* given = names.empty() ? nullptr : names.data();
+  rlx_status_t* status =
+      by_model ? rlx_model_run(calls.model, nullptr, given, in.data(), in.size(), nullptr, out, 2, nullptr)
+               : rlx_compiled_run(calls.program, given, in.data(), in.size(), nullptr, out, 2);
+  for (rlx_tensor_t* tensor : out) rlx_tensor_release(tensor);
+  return told_by(status);
+}
+
+TEST(messages, inputs_of_models_and_programs) {
+  User u;
+  Calls calls = two_inputs(u);
+  rlx_tensor_t *one = u.tensor({2}), *two = u.tensor({3}), *flat = u.tensor({2, 2});
+  struct Wrong {
+    std::vector<const char*> names;
+    std::vector<rlx_tensor_t*> in;
+    const char* says;
+  };
+  const Wrong kWrong[] = {
+      {{"x"}, {one}, "RLX_E_INVALID_ARGUMENT: the input 'y' is missing"},
+      {{}, {one}, "RLX_E_INVALID_ARGUMENT: the input 'y' is missing"},
+      {{"y"}, {one}, "RLX_E_INVALID_ARGUMENT: the input 'x' is missing"},
+      {{"x", "x"}, {one, two}, "RLX_E_INVALID_ARGUMENT: the input 'x' is given twice"},
+      {{}, {one, two, one}, "RLX_E_INVALID_ARGUMENT: 3 inputs given, there are 2: x, y"},
+      {{"x", "y", "z"}, {one, two, one}, "RLX_E_NOT_FOUND: there is no input 'z', only x, y"},
+      {{}, {one, flat}, "RLX_E_SHAPE: the input 'y' is f32[m], not f32[2,2]"},
+  };
+  for (const char* when : {"fresh", "planned"}) {
+    for (const Wrong& wrong : kWrong)
+      for (bool by_model : {true, false})
+        EXPECT_EQ(runs(calls, by_model, wrong.names, wrong.in), wrong.says)
+            << when << (by_model ? " model" : " program");
+    EXPECT_EQ(runs(calls, true, {}, {one, two}), "");
+  }
+  rlx_model_release(calls.model);
+  rlx_compiled_release(calls.program);
+}
+
+// ---- params ----
+
+TEST(messages, params) {
+  expect_told(std::vector<Told>{
+      {"runs without a param",
+       RLX_E_STATE,
+       {nullptr, "w", nullptr, nullptr},
+       {"the param 'w' is not set", "rlx_compiled_set_param", "rlx_model_set_param", "weights"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         u.small_graph();
+         rlx_compiled_t* program = nullptr;
+         if (rlx_status_t* status = rlx_compile(u.graph, nullptr, nullptr, nullptr, &program)) return status;
+         rlx_tensor_t *x = u.tensor({2, 3}), *y = nullptr;
+         rlx_status_t* status = rlx_compiled_run(program, nullptr, &x, 1, nullptr, &y, 1);
+         rlx_compiled_release(program);
+         return status;
+       }},
+      {"misspells a param",
+       RLX_E_NOT_FOUND,
+       {nullptr, "v", "w", nullptr},
+       {"there is no param 'v', only w"},
+       {},
+       [](User& u) { return rlx_compiled_set_param(u.program(), "v", u.tensor({3})); }},
+      {"misspells the name of a table",
+       RLX_E_NOT_FOUND,
+       {nullptr, "position_embedding", nullptr, nullptr},
+       {"there is no param 'position_embedding' (did you mean 'position_embeddings'?)"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         int64_t dims[] = {2};
+         rlx_value_t w = rlx_graph_param(u.graph, "position_embeddings", RLX_F32, dims, 1);
+         rlx_graph_output(u.graph, "y", u.op("exp", {w}));
+         rlx_model_t* model = nullptr;
+         if (rlx_status_t* status = rlx_model_create(u.graph, nullptr, nullptr, &model)) return status;
+         rlx_status_t* status = rlx_model_set_param(model, "position_embedding", u.tensor({2}));
+         rlx_model_release(model);
+         return status;
+       }},
+      {"sets a param that is none",
+       RLX_E_NOT_FOUND,
+       {nullptr, "layer.0.bias", "w", nullptr},
+       {"there is no param 'layer.0.bias', only w"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_model_t* model = nullptr;
+         if (rlx_status_t* status = model_of(u, "", &model)) return status;
+         rlx_status_t* status = rlx_model_set_param(model, "layer.0.bias", u.tensor({3}));
+         rlx_model_release(model);
+         return status;
+       }},
+  });
+}
+
+// ---- sizes above a table ----
+
+// Embeddings of positions 0..s-1, from a table of 512.
+static rlx_status_t* positions(User& u, int64_t tokens) {
+  int64_t table[] = {512, 4};
+  rlx_value_t x = u.input("x", {rlx_graph_dim(u.graph, "sequence_length", 1, 0), 4});
+  rlx_value_t w = rlx_graph_param(u.graph, "position_embeddings", RLX_F32, table, 2);
+  int64_t s = rlx_graph_dim(u.graph, "sequence_length", 0, 0), zero = 0;
+  rlx_attrs_t* attrs = u.attrs("axes=[0]");
+  rlx_attrs_set_i64s(attrs, "starts", &zero, 1);
+  rlx_attrs_set_i64s(attrs, "ends", &s, 1);
+  rlx_value_t rows = rlx_graph_op(u.graph, "slice", &w, 1, attrs);
+  rlx_graph_push_name(u.graph, "embeddings");
+  rlx_graph_output(u.graph, "y", u.op("add", {x, rows}));
+  rlx_graph_pop_name(u.graph);
+  rlx_model_t* model = nullptr;
+  rlx_weights_t* weights = u.weights({{"position_embeddings", u.tensor({512, 4})}});
+  if (rlx_status_t* status = rlx_model_create(u.graph, weights, nullptr, &model)) return status;
+  rlx_tensor_t *in = u.tensor({tokens, 4}), *y = nullptr;
+  rlx_status_t* status = rlx_model_run(model, nullptr, nullptr, &in, 1, nullptr, &y, 1, nullptr);
+  rlx_tensor_release(y);
+  rlx_model_release(model);
+  return status;
+}
+
+TEST(messages, a_size_above_a_table) {
+  expect_told(std::vector<Told>{
+      {"runs 600 tokens through a table of 512",
+       RLX_E_SHAPE,
+       {"add", "sequence_length", "at most 512", "600"},
+       {"'sequence_length' may be at most 512", "add 'embeddings/add'", "the param 'position_embeddings' is f32[512,4]",
+        "got 600"},
+       {"does not hold"},
+       [](User& u) { return positions(u, 600); }},
+  });
+  User u;
+  EXPECT_EQ(told_by(positions(u, 512)), "");
+}
+
+// ---- files ----
+
+static std::string tiny_model() {
+  return onnx::Maker(13).input("x", 1, {"n", "3"}).node("Relu", {"x"}, {"y"}).output("y").bytes();
+}
+
+TEST(messages, files) {
+  expect_told(std::vector<Told>{
+      {"opens an empty file",
+       RLX_E_UNSUPPORTED,
+       {nullptr, nullptr, "onnx, safetensors, rlx", nullptr},
+       {"empty.onnx' is not a recognised format. It is empty.", "What can be read: onnx, safetensors, rlx"},
+       {"begins like"},
+       [](User& u) { return u.open(u.path("empty.onnx", "")); }},
+      {"opens a GGUF file",
+       RLX_E_UNSUPPORTED,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"m.gguf' is not a recognised format. It looks like a GGUF file.", "What can be read: onnx"},
+       {},
+       [](User& u) { return u.open(u.path("m.gguf", "GGUF\3\0\0\0")); }},
+      {"opens a PyTorch file",
+       RLX_E_UNSUPPORTED,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"m.pt' is not", "a zip archive, as PyTorch's .pt files are", "export the model to ONNX"},
+       {},
+       [](User& u) { return u.open(u.path("m.pt", "PK\3\4abcdefgh")); }},
+      {"opens an old PyTorch file",
+       RLX_E_UNSUPPORTED,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"m.pth' is not", "a Python pickle"},
+       {},
+       [](User& u) { return u.open(u.path("m.pth", "\x80\2}q")); }},
+      {"opens a truncated model",
+       RLX_E_DATA,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"cut.onnx', read as onnx: ", "at byte"},
+       {},
+       [](User& u) {
+         std::string bytes = tiny_model();
+         return u.open(u.path("cut.onnx", bytes.substr(0, bytes.size() - 7)));
+       }},
+      {"calls a GGUF file a model",
+       RLX_E_DATA,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"It looks like a GGUF file"},
+       {},
+       [](User& u) { return u.import("onnx", "GGUF\3"); }},
+      {"opens weights as a model",
+       RLX_E_UNSUPPORTED,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"w.safetensors', read as safetensors: safetensors files hold weights and no graph"},
+       {},
+       [](User& u) { return u.open(u.path("w.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10))); }},
+  });
+}
+
+// ---- params.min ----
+
+static size_t params_with(User& u, const char* options) {
+  std::string bytes = onnx::Maker(13)
+                          .input("x", 1, {"n", "3"})
+                          .f32("b1", {3}, {1, 2, 3})
+                          .node("Add", {"x", "b1"}, {"y"})
+                          .output("y")
+                          .bytes();
+  rlx_graph_t* graph = nullptr;
+  rlx_weights_t* weights = nullptr;
+  rlx_status_t* status = rlx_import_memory(u.env, "onnx", bytes.data(), bytes.size(), nullptr, nullptr,
+                                           u.attrs(options), &graph, &weights);
+  EXPECT_EQ(status, nullptr) << rlx_status_message(status);
+  size_t count = rlx_graph_count(graph, RLX_PARAM);
+  EXPECT_EQ(rlx_weights_count(weights), count);
+  rlx_graph_release(graph);
+  rlx_weights_release(weights);
+  return count;
+}
+
+TEST(messages, params_min) {
+  User u;
+  std::string path = u.path("b1.onnx", onnx::Maker(13)
+                                           .input("x", 1, {"n", "3"})
+                                           .f32("b1", {3}, {1, 2, 3})
+                                           .node("Add", {"x", "b1"}, {"y"})
+                                           .output("y")
+                                           .bytes());
+  rlx_model_t* model = nullptr;
+  EXPECT_EQ(told_by(rlx_model_open(u.env, path.c_str(), u.attrs("params.min=1 math=fast"), &model)), "");
+  EXPECT_EQ(told_by(rlx_model_set_param(model, "b1", u.tensor({3}))), "");
+  rlx_model_release(model);
+  EXPECT_EQ(params_with(u, ""), 0u);
+  EXPECT_EQ(params_with(u, "params.min=4"), 0u);
+  EXPECT_EQ(params_with(u, "params.min=3"), 1u);
+  EXPECT_EQ(params_with(u, "params.min=1"), 1u);
+}
+
+}  // namespace rlx::errors
