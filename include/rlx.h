@@ -678,8 +678,8 @@ RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t 
  * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
-/* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND, RLX_E_RANGE
- * (below the declared minimum or above the planned size). */
+/* Sets a size that no bound input gives, for later runs. The initial size is the planned one. Errors: RLX_E_NOT_FOUND,
+ * RLX_E_RANGE (below the declared minimum or above the planned size). */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
 /* At the start of every run but the first, an output slot and an input slot exchange their memory and the input
@@ -705,9 +705,9 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
  * rlx_exec_run; *done tells when the run has ended and how. If a fence in wait ends with a failure, or the run before
  * this one does, the run ends with RLX_E_ABORTED, and links stand as the failed run found them. The context may be used
  * and released meanwhile: bind, rlx_exec_set_dim and others act on later runs. Where a size is decided by data, a call
- * that needs it waits. Memory that is bound stays in use until the fence is done. With the env option threads=0, or with
- * threads of the host, the run is done when this returns; if a fence in wait is open, whoever waits for the run does
- * it. */
+ * that needs it waits. Memory that is bound stays in use until the fence is done. With the env option threads=0, or
+ * with threads of the host, the run is done when this returns; if a fence in wait is open, whoever waits for the run
+ * does it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are

@@ -73,8 +73,7 @@ rlx_status_t* rlx_exec_want(rlx_exec_t* exec, const size_t* outputs, size_t n) {
 }
 
 rlx_status_t* rlx_exec_set(rlx_exec_t* exec, const rlx_attrs_t* options) {
-  return guard({handle(exec, "exec")},
-               [&]() -> Status { return exec->exec->set(RLX_TRY(values_of(options))); });
+  return guard({handle(exec, "exec")}, [&]() -> Status { return exec->exec->set(RLX_TRY(values_of(options))); });
 }
 
 rlx_status_t* rlx_exec_run(rlx_exec_t* exec) {

@@ -220,7 +220,8 @@ TEST_F(Normal, what_is_wrong_is_named) {
   EXPECT_EQ(failure(Op::kStack, {{"axis", int64_t{4}}}), "stack: axis 4 is outside rank 4 (-4..3)");
   EXPECT_EQ(failure(Op::kFlatten, {{"axis", int64_t{4}}}), "flatten: axis 4 is outside 0..3 (-3..3)");
   EXPECT_EQ(failure(Op::kReduce, {{"fn", "sum"}, {"axes", Numbers{1, -2}}}), "reduce: axis 1 is named twice");
-  EXPECT_EQ(failure(Op::kTranspose, {{"perm", Numbers{0, 1}}}), "transpose: 'perm' names 2 axes of a value of rank 3 (3)");
+  EXPECT_EQ(failure(Op::kTranspose, {{"perm", Numbers{0, 1}}}),
+            "transpose: 'perm' names 2 axes of a value of rank 3 (3)");
   EXPECT_EQ(failure(Op::kSlice, {{"starts", Numbers{0}}, {"ends", Numbers{1, 2}}}),
             "slice: 'ends' needs one entry per axis that is named: 1, not 2 (1)");
   EXPECT_EQ(failure(Op::kPad, {{"lo", Numbers{0}}, {"hi", Numbers{0, 0, 0}}}),
