@@ -233,7 +233,8 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   };
   env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
   Status failure;
-  for (size_t i = 0; i < stale.size() && failure.ok(); i++) failure = note_failure(stale[i], std::move(results[i]), next);
+  for (size_t i = 0; i < stale.size() && failure.ok(); i++)
+    failure = note_failure(stale[i], std::move(results[i]), next);
   if (!failure.ok()) {
     for (const auto& form : forms)
       if (form) owner.forget(*form);

@@ -237,7 +237,7 @@ TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
   EXPECT_EQ(
       chosen.status().message(),
       "if 'choice': output 0 is f64[5] in 'then' and f64[5,1] in 'else': data chooses between them, so their ranks "
-      "must agree");
+      "must agree; pred is input 'pred' bool[], input 1 is input 'fixed' f64[5]");
 }
 
 // ---- while ----
