@@ -77,4 +77,45 @@ TEST(plan, a_hundred_thousand_buffers_are_packed) {
   }
 }
 
+static Result<std::shared_ptr<const Plan>> planned(const Graph& graph) {
+  return make_plan(lower(
+                       graph, {}, [](const Facts&, uint32_t) { return &kAny; }, false),
+                   {});
+}
+
+TEST(plan, says_where_every_operand_lies) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4}), y = input(b, "y", {4}), w = b.wrap(*graph.add_param("w", DType::kF32, {4}));
+  Expr sum = unary(Op::kSin, x) + unary(Op::kExp, w);
+  output(b, "first", sum);
+  output(b, "second", y * sum);
+  std::string text = plan_text(**planned(graph));
+  for (const char* what : {"arena:f32[4] <- input.0:f32[4]\n", "output.0:f32[4] <- arena:f32[4] resident.0:f32[4]\n",
+                           "output.1:f32[4] <- input.1:f32[4] output.0:f32[4]\n"})
+    EXPECT_NE(text.find(what), text.npos) << what << text;
+}
+
+// Also where nobody reads it: the kernel writes it.
+TEST(plan, the_peak_counts_all_that_a_step_writes) {
+  Graph graph;
+  Builder b(graph);
+  Outputs found = b.ops(Op::kTopK, {input(b, "x", {64})}, {{"k", int64_t{32}}});
+  output(b, "y", unary(Op::kSin, found[0]));
+  std::string memory = memory_json(**planned(graph));
+  EXPECT_NE(memory.find("\"peak\": 384"), memory.npos) << "32 values of 4 bytes, 32 indices of 8: " << memory;
+}
+
+TEST(plan, a_value_may_be_too_large_for_any_memory) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 30}).ok());
+  EXPECT_TRUE(graph.declare_symbol("m", {0, 1 << 30}).ok());
+  Builder b(graph);
+  output(b, "y", unary(Op::kSin, unary(Op::kSin, input(b, "x", {Dim::symbol("n"), Dim::symbol("m")}))));
+  auto plan = planned(graph);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().code(), Code::kRange);
+  EXPECT_NE(plan.status().message().find("too many elements: f32[n,m]"), std::string::npos) << plan.status().message();
+}
+
 }  // namespace rlx
