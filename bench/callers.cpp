@@ -3,44 +3,13 @@
 // one thread for each caller, and of ONNX Runtime with one session. The three take turns.
 //
 //   bench_callers MODEL.onnx libonnxruntime.so [THREADS [TURNS [SECONDS]]]
-#include <atomic>
-#include <thread>
-
-#include "measure.h"
+#include "callers.h"
 #include "minilm_model.h"
 
 namespace bench {
 namespace {
 
 constexpr int64_t kLength = 16;
-
-// Runs per second of all callers together.
-template <class Run>
-double rate(std::vector<std::unique_ptr<Run>>& runs, double seconds) {
-  std::atomic<bool> stop{false};
-  std::atomic<int64_t> count{0};
-  std::vector<std::thread> callers;
-  double begin = now_ms();
-  for (auto& run : runs)
-    callers.emplace_back([&] {
-      while (!stop) run->run(), count++;
-    });
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  stop = true;
-  for (std::thread& caller : callers) caller.join();
-  return 1000.0 * static_cast<double>(count) / (now_ms() - begin);
-}
-
-template <class Run, class Bind>
-std::vector<std::unique_ptr<Run>> callers_of(const Run& first, int count, Bind bind) {
-  std::vector<std::unique_ptr<Run>> runs;
-  for (int i = 0; i < count; i++) {
-    runs.push_back(std::make_unique<Run>(first));
-    bind(*runs.back());
-    runs.back()->run();
-  }
-  return runs;
-}
 
 void bench_callers(const char* path, int threads, int turns, double seconds) {
   Batch batch = make_batch(1, kLength);

@@ -250,4 +250,43 @@ Model decoder(int layers) {
   return Decoder().write(layers);
 }
 
+namespace {
+
+std::vector<float> identity(int64_t size) {
+  std::vector<float> values(static_cast<size_t>(size * size));
+  for (int64_t i = 0; i < size; ++i) values[static_cast<size_t>(i * size + i)] = 1;
+  return values;
+}
+
+}  // namespace
+
+Model one_add(int64_t elements) {
+  OnnxWriter onnx;
+  onnx.input("x", OnnxWriter::kF32, {std::to_string(elements)});
+  return finished(onnx, onnx.node("Add", {"x", "x"}));
+}
+
+Model matmuls(int count, int64_t size) {
+  OnnxWriter onnx;
+  std::string y = "x", width = std::to_string(size);
+  onnx.input(y, OnnxWriter::kF32, {width, width});
+  onnx.f32("w", {size, size}, identity(size));
+  for (int i = 0; i < count; ++i) y = onnx.node("MatMul", {y, "w"});
+  return finished(onnx, y);
+}
+
+Model matmul_loop(int64_t trips, int64_t size) {
+  OnnxWriter onnx, body;
+  std::string width = std::to_string(size);
+  body.input("trip", OnnxWriter::kI64, {});
+  body.input("goes_on", OnnxWriter::kBool, {});
+  body.input("y", OnnxWriter::kF32, {width, width});
+  body.f32("w", {size, size}, identity(size));
+  body.output(body.node("Identity", {"goes_on"}), OnnxWriter::kBool);
+  body.output(body.node("MatMul", {"y", "w"}));
+  onnx.input("x", OnnxWriter::kF32, {width, width});
+  onnx.i64("trips", {}, std::vector<int64_t>{trips});
+  return finished(onnx, onnx.node("Loop", {"trips", "", "x"}, {OnnxWriter::attribute("body", body)}));
+}
+
 }  // namespace bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graphs whose compilation is measured, as bytes of ONNX: each is hard in one way.
+// The graphs that are measured, as bytes of ONNX.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,15 @@ struct Model {
   std::vector<Feed> feeds;  // for one run, where results are compared
 };
 
+// Hard to compile, each in one way.
 Model chain(int64_t nodes);                // sin of sin of ... of an input
 Model softmaxes(int count, int symbols);   // every input has two of the open sizes
 Model params(int count);                   // an input, and each param added to it
 Model levels(int count, bool on_a_param);  // y = sin(y) + cos(y): 2^count paths
 Model decoder(int layers);                 // as an exporter of PyTorch writes it, sizes of batch and sequence open
+// Easy to run, so that what is around a run shows. One input "x".
+Model one_add(int64_t elements);                 // y = x + x
+Model matmuls(int count, int64_t size);          // y = x @ w @ w ...
+Model matmul_loop(int64_t trips, int64_t size);  // the same as a loop
 
 }  // namespace bench

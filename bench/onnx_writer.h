@@ -42,7 +42,7 @@ class Message {
 
 class OnnxWriter {
  public:
-  enum Type : int { kF32 = 1, kI64 = 7 };  // as ONNX numbers them
+  enum Type : int { kF32 = 1, kI64 = 7, kBool = 9 };  // as ONNX numbers them
   using Names = std::vector<std::string>;
   using Attributes = std::vector<Message>;
 
@@ -55,8 +55,8 @@ class OnnxWriter {
     }
     graph_.sub(11, Message().text(1, name).sub(2, typed(Message().number(1, type).sub(2, shape))));
   }
-  void output(const std::string& name) {
-    graph_.sub(12, Message().text(1, name).sub(2, typed(Message().number(1, kF32))));
+  void output(const std::string& name, Type type = kF32) {
+    graph_.sub(12, Message().text(1, name).sub(2, typed(Message().number(1, type))));
   }
   void f32(const std::string& name, const std::vector<int64_t>& dims, std::span<const float> values) {
     initialiser(name, kF32, dims, Message().raw(9, values));
@@ -83,17 +83,22 @@ class OnnxWriter {
     for (int64_t value : values) list.number(8, value);
     return list;
   }
+  static Message attribute(const char* name, const OnnxWriter& body) {
+    return Message().text(1, name).sub(6, body.graph()).number(20, 5);
+  }
 
   int64_t node_count() const { return nodes_; }
   std::vector<uint8_t> model() const {
     constexpr int kIrVersion = 8, kOpset = 17;
-    Message graph = graph_;
-    graph.text(2, "bench");
-    std::string bytes = Message().number(1, kIrVersion).sub(7, graph).sub(8, Message().number(2, kOpset)).bytes();
+    std::string bytes = Message().number(1, kIrVersion).sub(7, graph()).sub(8, Message().number(2, kOpset)).bytes();
     return {bytes.begin(), bytes.end()};
   }
 
  private:
+  Message graph() const {
+    Message graph = graph_;
+    return graph.text(2, "bench");
+  }
   static Message typed(const Message& tensor) { return Message().sub(1, tensor); }
   void initialiser(const std::string& name, Type type, const std::vector<int64_t>& dims, const Message& data) {
     Message tensor;

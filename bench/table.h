@@ -16,6 +16,8 @@ constexpr double kUnknown = NAN;
 // A figure that must not be exceeded, and a lower one that would please. 0: there is none.
 struct Target {
   double must = 0, stretch = 0;
+  bool is_least = false;  // a figure that must be reached, and a higher one
+  bool holds(double value, double bound) const { return is_least ? value >= bound : value <= bound; }  // not if unknown
 };
 
 inline std::string with_commas(int64_t number) {
@@ -66,7 +68,8 @@ class Table {
   }
   std::string verdict(const Line& line) {
     if (line.target.must == 0) return "";
-    bool is_met = line.value <= line.target.must, is_stretched = line.value <= line.target.stretch;  // not if unknown
+    const Target& target = line.target;
+    bool is_met = target.holds(line.value, target.must), is_stretched = target.holds(line.value, target.stretch);
     ++(is_stretched ? stretched_ : is_met ? met_ : missed_);
     return is_stretched ? "stretch" : is_met ? "must" : "NO";
   }
