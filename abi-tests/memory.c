@@ -2,6 +2,9 @@
  * What happens when memory ends: the n-th allocation of a whole life (open a model, run it, ask for reports, release
  * everything) fails, for n spread over all of them. Every time the answer is RLX_E_NO_MEMORY or a result made without
  * that memory, nothing is lost, and the next life is a good one. The program's malloc stands before libc's.
+ * Then the same of single calls on handles that stay: the first allocation of a call fails, the second, and so on until
+ * none is left to fail, once on the caller's thread alone and once on any; and the same of the host's allocator. After
+ * each failure the same call on the same handles succeeds.
  *
  *   abi_memory MODEL.onnx
  */
@@ -19,13 +22,20 @@ void __libc_free(void *memory);
 #define SEEN __attribute__((visibility("default"))) /* by the library, in place of libc's */
 
 static long made, failing = -1, live; /* allocations so far, the one that fails, those not given back */
+static int counts_all = 1;            /* threads, or only the one whose flag is set */
+static _Thread_local int is_caller;
 
 static int fails(void) {
-  return made++ == failing;
+  if (!__atomic_load_n(&counts_all, __ATOMIC_RELAXED) && !is_caller) return 0;
+  return __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) == __atomic_load_n(&failing, __ATOMIC_RELAXED);
+}
+
+static void count_block(long change) {
+  __atomic_fetch_add(&live, change, __ATOMIC_RELAXED);
 }
 
 static void *counted(void *memory) {
-  live += memory != NULL;
+  count_block(memory != NULL);
   return memory;
 }
 
@@ -39,7 +49,7 @@ SEEN void *calloc(size_t count, size_t bytes) {
 
 SEEN void *realloc(void *old, size_t bytes) {
   void *memory = fails() ? NULL : __libc_realloc(old, bytes);
-  live += memory && !old;
+  count_block(memory && !old);
   return memory;
 }
 
@@ -53,7 +63,7 @@ SEEN int posix_memalign(void **out, size_t align, size_t bytes) {
 }
 
 SEEN void free(void *memory) {
-  live -= memory != NULL;
+  count_block(-(memory != NULL));
   __libc_free(memory);
 }
 
@@ -93,6 +103,212 @@ static rlx_code_t life(const char *path, char *why, size_t capacity) {
   return rlx_status_take(status, why, capacity);
 }
 
+/* ---- single calls ---- */
+
+struct handles {
+  rlx_env_t *env;
+  rlx_graph_t *graph;
+  rlx_weights_t *weights;
+  rlx_model_t *model;
+  rlx_compiled_t *program;
+  rlx_exec_t *exec;
+  rlx_tensor_t *x, *w;
+  const char *path, *param;
+};
+
+static rlx_status_t *import_again(struct handles *h) {
+  rlx_graph_t *graph = NULL;
+  rlx_weights_t *weights = NULL;
+  rlx_status_t *status = rlx_import_file(h->env, NULL, h->path, NULL, &graph, &weights);
+  rlx_graph_release(graph);
+  rlx_weights_release(weights);
+  return status;
+}
+
+static rlx_status_t *compile_again(struct handles *h) {
+  rlx_compiled_t *program = NULL;
+  rlx_attrs_t *options = NULL;
+  rlx_status_t *status = rlx_attrs_create("dims.batch=4", &options);
+  TRY(rlx_compile(h->graph, h->weights, NULL, options, &program));
+  rlx_attrs_release(options);
+  rlx_compiled_release(program);
+  return status;
+}
+
+static rlx_status_t *run_program(struct handles *h) {
+  rlx_tensor_t *y = NULL;
+  rlx_status_t *status = rlx_compiled_run(h->program, NULL, &h->x, 1, NULL, &y, 1);
+  rlx_tensor_release(y);
+  return status;
+}
+
+static rlx_status_t *run_model(struct handles *h) {
+  rlx_tensor_t *y = NULL;
+  rlx_status_t *status = rlx_model_run(h->model, NULL, NULL, &h->x, 1, NULL, &y, 1, NULL);
+  rlx_tensor_release(y);
+  return status;
+}
+
+static rlx_status_t *run_new_model(struct handles *h) {
+  rlx_model_t *model = NULL;
+  rlx_tensor_t *y = NULL;
+  rlx_status_t *status = rlx_model_create(h->graph, h->weights, NULL, &model);
+  TRY(rlx_model_run(model, NULL, NULL, &h->x, 1, NULL, &y, 1, NULL));
+  rlx_tensor_release(y);
+  rlx_model_release(model);
+  return status;
+}
+
+static rlx_status_t *set_params(struct handles *h) {
+  rlx_status_t *status = rlx_compiled_set_param(h->program, h->param, h->w);
+  TRY(rlx_model_set_param(h->model, h->param, h->w));
+  return status;
+}
+
+static rlx_status_t *run_exec(struct handles *h) {
+  rlx_exec_t *exec = NULL;
+  rlx_status_t *status = rlx_exec_create(h->program, NULL, &exec);
+  TRY(rlx_exec_bind(exec, RLX_INPUT, 0, h->x));
+  TRY(rlx_exec_run(exec));
+  rlx_exec_release(exec);
+  TRY(rlx_exec_bind(h->exec, RLX_INPUT, 0, h->x));
+  TRY(rlx_exec_run(h->exec));
+  return status;
+}
+
+/* Two runs in flight behind a fence of the caller's, on one context. */
+static rlx_status_t *submit_runs(struct handles *h) {
+  rlx_fence_t *gate = NULL, *done[2] = {NULL, NULL};
+  rlx_status_t *status = rlx_fence_create(h->env, &gate), *opened = NULL;
+  TRY(rlx_exec_submit(h->exec, &gate, 1, &done[0]));
+  TRY(rlx_exec_submit(h->exec, &gate, 1, &done[1]));
+  if (gate) opened = rlx_fence_signal(gate, NULL);
+  TRY(opened);
+  else rlx_status_release(opened);
+  TRY(rlx_fence_wait(done, 2, 1, UINT64_MAX, NULL));
+  TRY(rlx_fence_result(done[0], NULL));
+  TRY(rlx_fence_result(done[1], NULL));
+  rlx_fence_release(gate);
+  rlx_fence_release(done[0]);
+  rlx_fence_release(done[1]);
+  return status;
+}
+
+static const struct {
+  const char *name;
+  rlx_status_t *(*call)(struct handles *h);
+} kCalls[] = {{"import", import_again},
+              {"compile", compile_again},
+              {"rlx_compiled_run", run_program},
+              {"rlx_model_run", run_model},
+              {"a model's first run", run_new_model},
+              {"set_param", set_params},
+              {"rlx_exec_run", run_exec},
+              {"rlx_exec_submit", submit_runs}};
+
+/* The host's allocator: it counts and fails for itself. */
+static long host_made, host_failing = -1, host_live;
+
+static void *host_alloc(void *user, size_t size, size_t align, uint32_t kind) {
+  void *memory;
+  (void)user;
+  (void)kind;
+  if (__atomic_fetch_add(&host_made, 1, __ATOMIC_RELAXED) == __atomic_load_n(&host_failing, __ATOMIC_RELAXED))
+    return NULL;
+  memory = __libc_memalign(align, size);
+  __atomic_fetch_add(&host_live, memory != NULL, __ATOMIC_RELAXED);
+  return memory;
+}
+
+static void host_dealloc(void *user, void *data, size_t size, size_t align, uint32_t kind) {
+  (void)user;
+  (void)size;
+  (void)align;
+  (void)kind;
+  __atomic_fetch_add(&host_live, -1, __ATOMIC_RELAXED);
+  __libc_free(data);
+}
+
+/* Returns how often the call was refused, or -1. */
+static long fail_each(struct handles *h, size_t which, long *counter, long *failing_one, const char *who) {
+  enum { kMost = 200000 };
+  char why[512];
+  long n, refused = 0, step = 1;
+  for (n = 0; n < kMost; n += step) {
+    rlx_code_t code;
+    __atomic_store_n(counter, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(failing_one, n, __ATOMIC_RELAXED);
+    code = rlx_status_take(kCalls[which].call(h), why, sizeof why);
+    __atomic_store_n(failing_one, -1, __ATOMIC_RELAXED);
+    refused += code == RLX_E_NO_MEMORY;
+    if (code != RLX_OK && code != RLX_E_NO_MEMORY && code != RLX_E_ABORTED) break;
+    if (code == RLX_OK && __atomic_load_n(counter, __ATOMIC_RELAXED) <= n) return refused;
+    if (rlx_status_take(kCalls[which].call(h), why, sizeof why) != RLX_OK) break;
+    if (n == 300) step = 37; /* each of the first, and some of many */
+  }
+  printf("%s, allocation %ld of %s: %s\n", kCalls[which].name, n, who, why);
+  return -1;
+}
+
+static int calls_with(const char *path, const char *threads, int all_threads, int by_host) {
+  static const int64_t dims[] = {3, 1, 16, 16}, batch = 4;
+  static const char *const symbol = "batch";
+  char why[512] = "";
+  long before = live, refused = 0;
+  size_t i, rank;
+  int64_t shape[8];
+  rlx_host_t host;
+  rlx_attrs_t *options = NULL, *none = NULL;
+  rlx_value_t param;
+  rlx_dtype_t dtype = 0;
+  struct handles h = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  rlx_status_t *status = rlx_attrs_create(threads, &options);
+  rlx_host_init(&host, sizeof host);
+  host.alloc = host_alloc;
+  host.dealloc = host_dealloc;
+  h.path = path;
+  TRY(rlx_env_create(options, by_host ? &host : NULL, &h.env));
+  TRY(rlx_import_file(h.env, NULL, path, NULL, &h.graph, &h.weights));
+  TRY(rlx_model_create(h.graph, h.weights, none, &h.model));
+  TRY(rlx_model_get(h.model, "cpu", &symbol, &batch, 1, &h.program));
+  rlx_compiled_release(h.program);
+  rlx_attrs_release(options);
+  TRY(rlx_attrs_create("dims.batch=4", &options));
+  TRY(rlx_compile(h.graph, h.weights, NULL, options, &h.program));
+  TRY(rlx_exec_create(h.program, NULL, &h.exec));
+  TRY(rlx_tensor_create(h.env, NULL, RLX_F32, dims, 4, &h.x));
+  h.param = rlx_graph_name(h.graph, RLX_PARAM, 0);
+  param = rlx_graph_find(h.graph, RLX_PARAM, h.param);
+  TRY(rlx_graph_value_info(h.graph, param, &dtype, shape, 8, &rank));
+  TRY(rlx_tensor_create(h.env, NULL, dtype, shape, rank, &h.w));
+  if (rlx_status_take(status, why, sizeof why) != RLX_OK) return printf("handles: %s\n", why), 1;
+  counts_all = all_threads;
+  is_caller = 1;
+  for (i = 0; i < sizeof kCalls / sizeof kCalls[0]; i++) {
+    long more = by_host ? fail_each(&h, i, &host_made, &host_failing, "the host")
+                        : fail_each(&h, i, &made, &failing, all_threads ? "any thread" : "the caller");
+    if (more < 0) return 1;
+    refused += more;
+  }
+  counts_all = 1;
+  is_caller = 0;
+  rlx_tensor_release(h.w);
+  rlx_tensor_release(h.x);
+  rlx_exec_release(h.exec);
+  rlx_compiled_release(h.program);
+  rlx_model_release(h.model);
+  rlx_weights_release(h.weights);
+  rlx_graph_release(h.graph);
+  rlx_env_release(h.env);
+  rlx_attrs_release(options);
+  printf("%s, %s: %ld calls refused, %ld blocks lost, %ld of the host\n", threads,
+         by_host       ? "the host's allocator"
+         : all_threads ? "any thread"
+                       : "the caller's thread",
+         refused, live - before, host_live);
+  return live != before || host_live != 0 || refused == 0;
+}
+
 int main(int argc, char **argv) {
   enum { kPoints = 400 };
   char why[1024];
@@ -118,5 +334,7 @@ int main(int argc, char **argv) {
     return 1;
   }
   printf("%d of %ld allocations failed, %ld times the life did\n", (int)kPoints, total, refused);
-  return life(argv[1], why, sizeof why) == RLX_OK && refused > kPoints / 2 ? 0 : 1;
+  if (life(argv[1], why, sizeof why) != RLX_OK || refused <= kPoints / 2) return 1;
+  return calls_with(argv[1], "threads=0", 1, 0) + calls_with(argv[1], "threads=2", 0, 0) +
+         calls_with(argv[1], "threads=2", 1, 0) + calls_with(argv[1], "threads=2", 1, 1);
 }

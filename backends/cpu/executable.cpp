@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "backends/cpu/walk.h"
+#include "base/inline_vector.h"
 
 namespace rlx::cpu {
 
@@ -115,20 +116,16 @@ static View resolve(const Access& access, const RunArgs& args) {
 class CpuExecutable::Operands {
  public:
   Operands(const Step& step, const RunArgs& args) : inputs_(step.in.size()), count_(inputs_ + step.out.size()) {
-    if (count_ > kFew) many_.resize(count_);
-    View* views = count_ > kFew ? many_.data() : few_;
-    for (size_t i = 0; i < count_; i++) views[i] = resolve(i < inputs_ ? step.in[i] : step.out[i - inputs_], args);
-    views_ = {views, count_};
+    views_.reserve(count_);
+    for (const Access& it : step.in) views_.push_back(resolve(it, args));
+    for (const Access& it : step.out) views_.push_back(resolve(it, args));
   }
-  std::span<const View> in() const { return views_.first(inputs_); }
-  std::span<const View> out() const { return views_.subspan(inputs_); }
+  std::span<const View> in() const { return {views_.data(), inputs_}; }
+  std::span<const View> out() const { return {views_.data() + inputs_, count_ - inputs_}; }
 
  private:
-  static constexpr size_t kFew = 16;  // without allocation
   size_t inputs_, count_;
-  View few_[kFew];
-  std::vector<View> many_;
-  std::span<const View> views_;
+  InlineVector<View, 16> views_;
 };
 
 StepView CpuExecutable::view_of(uint32_t index, const Operands& operands, const RunArgs& args) const {

@@ -20,23 +20,23 @@ static Status check_names(const char* const* names, size_t n, const char* argume
   return {};
 }
 
-Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
-                             const char* const* out_names, size_t n_out) {
+Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
+                   const char* const* out_names, size_t n_out, RunInputs& inputs) {
   RLX_TRY(check_names(in_names, n_in, "in_names"));
   RLX_TRY(check_names(out_names, n_out, "out_names"));
-  RunInputs inputs;
   if (in_names) inputs.in_names.assign(in_names, in_names + n_in);
   if (out_names) inputs.out_names.assign(out_names, out_names + n_out);
+  inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("in[{}] is NULL", i));
     RLX_TRY(same_env(env, in[i]->env.get(), "in"));
     inputs.in.push_back(in[i]->tensor);
   }
-  return inputs;
+  return {};
 }
 
 void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out) {
-  std::vector<std::unique_ptr<rlx_tensor>> made;
+  InlineVector<std::unique_ptr<rlx_tensor>, 4> made;
   for (Tensor& tensor : tensors) made.push_back(std::make_unique<rlx_tensor>(env, std::move(tensor)));
   for (size_t i = 0; i < made.size(); i++) out[i] = made[i].release();
 }
@@ -150,7 +150,8 @@ rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_n
                                size_t n_in, const char* const* out_names, rlx_tensor_t** out, size_t n_out) {
   auto arguments = {cleared(out, n_out, "out"), handle(compiled, "compiled"), array(in, n_in, "in")};
   return guard(arguments, [&]() -> Status {
-    auto inputs = RLX_TRY(run_inputs(compiled->env.get(), in_names, in, n_in, out_names, n_out));
+    RunInputs inputs;
+    RLX_TRY(read_inputs(compiled->env.get(), in_names, in, n_in, out_names, n_out, inputs));
     auto outputs = RLX_TRY(compiled->compiled->run(inputs.in_names, inputs.in, inputs.out_names, n_out));
     give_outputs(compiled->env.get(), std::move(outputs), out);
     return {};

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "capi/env.h"
 #include "capi/tensor.h"
 #include "runtime/program.h"
@@ -22,11 +23,11 @@ namespace rlx::capi {
 
 // What the two functions that run with tensors take: names and inputs, checked and unwrapped.
 struct RunInputs {
-  std::vector<std::string_view> in_names, out_names;  // empty: in order
-  std::vector<Tensor> in;
+  InlineVector<std::string_view, 4> in_names, out_names;  // empty: in order
+  InlineVector<Tensor, 4> in;
 };
-Result<RunInputs> run_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
-                             const char* const* out_names, size_t n_out);
+Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
+                   const char* const* out_names, size_t n_out, RunInputs& inputs);
 // Gives every output a handle, or none at all.
 void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out);
 

@@ -15,6 +15,7 @@
 #include "capi/guard.h"
 #include "ir/op.h"
 #include "ops/attr_defs.h"
+#include "runtime/queue.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -180,6 +181,11 @@ rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(ma
   auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
   auto first = std::find_if(devices.begin(), devices.end(), is_default);
   if (first != devices.end()) std::rotate(devices.begin(), first, first + 1);
+}
+
+// A run in flight holds the environment. It must not be its thread that ends it, as nobody could join that.
+rlx_env::~rlx_env() {
+  env->queue().finish();
 }
 
 const rlx_device* rlx_env::handle_of(const Device* device) const {

@@ -44,6 +44,7 @@ struct rlx_device {
 
 struct rlx_env : rlx::capi::Counted {
   rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Environment read);
+  ~rlx_env();
   const uint32_t* alive() const { return mark.alive(); }
   const rlx_device* handle_of(const rlx::Device* device) const;
 

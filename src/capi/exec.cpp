@@ -32,7 +32,7 @@ rlx_status_t* rlx_exec_create(rlx_compiled_t* compiled, const rlx_attrs_t* optio
 }
 
 void rlx_exec_release(rlx_exec_t* exec) {
-  delete exec;
+  if (exec && !is_of_parent(*exec)) delete exec;
 }
 
 rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_tensor_t* tensor) {
@@ -92,8 +92,7 @@ rlx_status_t* rlx_exec_submit(rlx_exec_t* exec, rlx_fence_t* const* wait, size_t
 
 // In a signal handler: no guard, which may have to make a status.
 void rlx_exec_cancel(rlx_exec_t* exec) {
-  const uint32_t* alive = exec ? exec->alive() : nullptr;
-  if (exec && (!alive || *alive)) exec->exec->cancel();
+  if (exec && !is_of_parent(*exec)) exec->exec->cancel();
 }
 
 rlx_status_t* rlx_exec_report(rlx_exec_t* exec, const char* what, rlx_blob_t** json) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/fence.h"
 
+#include <new>
+
 #include "capi/guard.h"
 #include "runtime/queue.h"
 
@@ -21,6 +23,18 @@ Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fen
 }
 
 }  // namespace rlx::capi
+
+// What nobody can signal any more would keep the runs behind it for ever.
+rlx_fence::~rlx_fence() {
+  if (!is_host || fence.is_done()) return;
+  Status status;
+  try {
+    status = Status(Code::kAborted, "the fence was released before it was signalled");
+  } catch (const std::bad_alloc&) {
+    status = Status::no_memory();
+  }
+  fence.signal(std::move(status));
+}
 
 rlx_status_t* rlx_fence_create(rlx_env_t* env, rlx_fence_t** out) {
   return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {

@@ -9,6 +9,7 @@
 
 struct rlx_fence : rlx::capi::Counted {
   rlx_fence(rlx_env* owner, rlx::Fence made, bool by_caller) : env(owner), fence(std::move(made)), is_host(by_caller) {}
+  ~rlx_fence();
   const uint32_t* alive() const { return env->alive(); }
 
   const rlx::capi::Ref<rlx_env> env;

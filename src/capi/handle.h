@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
-// release, on whatever thread that is, and gives its parents' references back then. Whoever makes one does all
+// release, on whatever thread that is, and gives its parents' references back then. In a forked child the handles of the parent
+// are left as they are: a thread that is not there may hold a lock of theirs. Whoever makes one does all
 // that can fail before its `new`: an RLX_TRY inside the new-expression would leak the memory.
 #pragma once
 
@@ -20,9 +21,20 @@ Handle* retain(Handle* handle) {
   return handle;
 }
 
+// Was it made before this process was forked?
+template <class Handle>
+bool is_of_parent(const Handle& handle) {
+  if constexpr (requires { handle.alive(); }) {
+    const uint32_t* alive = handle.alive();
+    return alive && *alive == 0;
+  }
+  return false;
+}
+
 template <class Handle>
 void release(Handle* handle) {
-  if (handle && handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;
+  if (!handle || is_of_parent(*handle)) return;
+  if (handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;
 }
 
 // A reference that is held as long as this lives.

@@ -107,7 +107,8 @@ rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* 
   if (ran_on) *ran_on = nullptr;
   auto arguments = {cleared(out, n_out, "out"), handle(model, "model"), array(in, n_in, "in")};
   return guard(arguments, [&]() -> Status {
-    auto inputs = RLX_TRY(run_inputs(model->env.get(), in_names, in, n_in, out_names, n_out));
+    RunInputs inputs;
+    RLX_TRY(read_inputs(model->env.get(), in_names, in, n_in, out_names, n_out, inputs));
     std::string_view spec = RLX_TRY(device_spec(*model->env.get(), device));
     auto ran = RLX_TRY(model->model->run(spec, inputs.in_names, inputs.in, inputs.out_names, n_out));
     give_outputs(model->env.get(), std::move(ran.outputs), out);

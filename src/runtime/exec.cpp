@@ -129,8 +129,8 @@ Status Exec::exchange(Link& link) {
   std::swap(from.own, to.own);
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
-  if (!to.linked || !(*to.linked == *link.made)) sizes_version_++;
-  to.linked = *link.made;
+  if (to.gives != link.made) sizes_version_++;
+  to.gives = link.made;
   link.made.reset();
   places_version_++;
   return {};
@@ -141,10 +141,7 @@ Status Exec::resolve_sizes(Run& run) {
   for (size_t i = 0; i < inputs_.size(); i++) {
     const Port& port = inputs_[i];
     const Slot& slot = slot_of(SlotKind::kInput, i);
-    if (port.linked)
-      given_.push_back({&slot.type, *port.linked, slot.name});
-    else if (port.bound)
-      given_.push_back({&slot.type, port.bound.dims(), slot.name});
+    if (port.gives) given_.push_back({&slot.type, *port.gives, slot.name});
   }
   RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, wished_));
   run.sizes_at = sizes_version_;
@@ -206,6 +203,7 @@ Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
 Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
+  if (!port.given() || (kind == SlotKind::kInput && port.bound)) return {};  // its own, or what the sizes are from
   Dims dims = run.dims(planned(kind, slot));
   if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
   if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
@@ -356,10 +354,11 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i]));
-    RLX_TRY(bind_once(SlotKind::kInput, in_slots[i], in[i]));
+    RLX_TRY(replace(SlotKind::kInput, in_slots[i], in[i], nullptr));
   }
   Run& run = *RLX_TRY(sized_run(false));
   std::vector<Tensor> results;
+  results.reserve(out_slots.size());
   for (size_t slot : out_slots) {
     if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
       results.push_back(Tensor());  // the run decides its size
@@ -367,7 +366,7 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     }
     results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
                                                              run.dims(planned(SlotKind::kOutput, slot)))));
-    RLX_TRY(bind_once(SlotKind::kOutput, slot, results.back()));
+    put(SlotKind::kOutput, slot, results.back(), nullptr, results.back().storage());  // nobody else has it yet
   }
   RLX_TRY(this->run());
   for (size_t i = 0; i < results.size(); i++) {

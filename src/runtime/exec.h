@@ -60,7 +60,7 @@ class Exec {
     std::shared_ptr<Storage> own;    // made when first needed
     std::shared_ptr<Storage> stage;  // of the device, the slot's dtype and alignment, where what is bound is not
     size_t capacity = 0;             // of `own` and `stage`
-    std::optional<Dims> linked;      // of an input that was an output: its dims
+    std::optional<Dims> gives;       // of an input, to the sizes: of what is bound, or of the output that it was
     bool is_staged = false;
     bool is_linked = false;
 
@@ -97,11 +97,11 @@ class Exec {
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor) const;
   bool is_written(SlotKind kind, size_t slot) const;
-  bool needs_stage(const Slot& slot, const Port& port) const;
-  Status replace(SlotKind kind, size_t slot, Port next);
+  bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
+  Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
+  void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
   Status settle_link(SlotKind kind, size_t slot);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
-  Status bind_once(SlotKind kind, size_t slot, Tensor tensor);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   Status check_spots();
   bool is_read_back(size_t output) const { return wanted_[output] || outputs_[output].is_linked; }

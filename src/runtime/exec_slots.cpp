@@ -88,38 +88,43 @@ Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) c
   return {};
 }
 
-bool Exec::needs_stage(const Slot& slot, const Port& port) const {
+bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const {
   DType dtype = slot.type.dtype;
-  if (port.bound && port.bound.dtype() != dtype) return true;
-  if (!program_->device().can_use(*port.given()->buffer())) return true;
+  if (bound && bound.dtype() != dtype) return true;
+  if (!program_->device().can_use(*given.buffer())) return true;
   size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
-  return reinterpret_cast<uintptr_t>(port.given()->host()) % unit != 0;
+  return reinterpret_cast<uintptr_t>(given.host()) % unit != 0;
 }
 
-// What is bound to a slot becomes what `next` says, or on failure stays.
-Status Exec::replace(SlotKind kind, size_t slot, Port next) {
+// What is bound to a slot becomes this, or on failure stays. It is not searched for what overlaps: a run checks all
+// places together, in less time than one by one.
+Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
   const Slot& it = slot_of(kind, slot);
-  next.use = next.given();
-  next.linked.reset();
-  next.is_staged = false;
-  if (next.given()) {
-    if (is_written(kind, slot)) next.use = Storage::written(next.given());
-    if (!next.use)
-      return Status(Code::kState,
+  const std::shared_ptr<Storage>& given = bound ? bound.storage() : lent;
+  std::shared_ptr<Storage> use = given;
+  if (given && is_written(kind, slot)) use = Storage::written(given);
+  if (given && !use)
+    return Status(Code::kState,
                     format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
                            "or constant",
                            kind_text(kind), it.name))
           .with("value", it.name);
-    next.is_staged = needs_stage(it, next);
-  }
-  Port& now = port(kind, slot);
-  bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
-  bool same_dims =
-      !is_input || (!now.linked && now.bound && next.bound && Dims(now.bound.dims()) == Dims(next.bound.dims()));
-  if (!same_dims && (now.bound || next.bound || now.linked)) sizes_version_++;
-  places_version_++;
-  now = std::move(next);
+  put(kind, slot, std::move(bound), std::move(lent), std::move(use));
   return {};
+}
+
+void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
+  Port& it = port(kind, slot);
+  std::optional<Dims> gives;
+  if (bound) gives = Dims(bound.dims());
+  bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
+  if (is_input && gives != it.gives) sizes_version_++;
+  places_version_++;
+  it.is_staged = use && needs_stage(slot_of(kind, slot), bound, *use);
+  it.use = std::move(use);
+  it.bound = std::move(bound);
+  it.lent = std::move(lent);
+  it.gives = gives;
 }
 
 // A linked input that is bound anew starts anew. A linked output that is bound anew hands over first what it holds.
@@ -137,16 +142,7 @@ Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   if (tensor) RLX_TRY(check_type(kind, slot, tensor));
   RLX_TRY(settle_link(kind, slot));
   if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
-  return bind_once(kind, slot, std::move(tensor));
-}
-
-// Of a tensor that fits. Without the search for what overlaps: a run checks all places together, in less time than one
-// by one.
-Status Exec::bind_once(SlotKind kind, size_t slot, Tensor tensor) {
-  Port next = port(kind, slot);
-  next.bound = std::move(tensor);
-  next.lent = nullptr;
-  return replace(kind, slot, std::move(next));
+  return replace(kind, slot, std::move(tensor), nullptr);
 }
 
 Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
@@ -161,15 +157,13 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("got", std::to_string(bytes));
   RLX_TRY(catch_up(false));
   RLX_TRY(settle_link(kind, slot));
-  Port next = port(kind, slot);
-  next.bound = {};
-  next.lent = nullptr;
+  std::shared_ptr<Storage> lent;
   if (data) {
     std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
-    next.lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
+    lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
+    RLX_TRY(check_overlap(kind, slot, *lent));
   }
-  if (next.lent) RLX_TRY(check_overlap(kind, slot, *next.lent));
-  return replace(kind, slot, std::move(next));
+  return replace(kind, slot, {}, std::move(lent));
 }
 
 void Exec::forget_bindings() {
@@ -177,10 +171,9 @@ void Exec::forget_bindings() {
     for (Port& port : *list) {
       port.bound = {};
       port.lent = port.use = nullptr;
-      port.is_staged = false;
+      port.is_staged = false;  // what inputs give to the sizes stays: the next may give the same
     }
   last_->forget();
-  sizes_version_++;
   places_version_++;
 }
 
@@ -218,7 +211,7 @@ Status Exec::link(size_t output, size_t input) {
   made.is_linked = read.is_linked = true;
   Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
   if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
-  if (status.ok()) status = replace(SlotKind::kInput, input, read);  // from now on runs write it
+  if (status.ok()) status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write it
   size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
   for (Port* port : {&made, &read})
     if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);

@@ -27,14 +27,27 @@ static Status wrong_count(const NamedThings& things, size_t got) {
       .with("got", std::to_string(got));
 }
 
-Result<std::vector<size_t>> match_names(const NamedThings& things, std::span<const std::string_view> names,
-                                        size_t count, bool needs_all) {
-  if (names.empty() && count > things.count) return wrong_count(things, count);
-  std::vector<size_t> list;
+static Status missing(const NamedThings& things, size_t index) {
+  std::string_view name = things.name(index);
+  return Status(Code::kInvalidArgument, format("the {} '{}' is missing", things.kind, name)).with("value", name);
+}
+
+static Result<Indices> first_ones(const NamedThings& things, size_t count, bool needs_all) {
+  if (count > things.count) return wrong_count(things, count);
+  if (needs_all && count < things.count) return missing(things, count);
+  Indices list;
+  for (size_t i = 0; i < count; i++) list.push_back(i);
+  return list;
+}
+
+Result<Indices> match_names(const NamedThings& things, std::span<const std::string_view> names, size_t count,
+                            bool needs_all) {
+  if (names.empty()) return first_ones(things, count, needs_all);
+  Indices list;
   std::vector<bool> taken(things.count, false);
-  for (size_t i = 0; i < count; i++) {
-    int64_t found = names.empty() ? static_cast<int64_t>(i) : things.find(names[i]);
-    if (found < 0) return unknown(things, names[i]);
+  for (std::string_view name : names.first(count)) {
+    int64_t found = things.find(name);
+    if (found < 0) return unknown(things, name);
     auto index = static_cast<size_t>(found);
     if (taken[index])
       return Status(Code::kInvalidArgument, format("the {} '{}' is given twice", things.kind, things.name(index)))
@@ -43,9 +56,7 @@ Result<std::vector<size_t>> match_names(const NamedThings& things, std::span<con
     list.push_back(index);
   }
   for (size_t i = 0; needs_all && i < things.count; i++)
-    if (!taken[i])
-      return Status(Code::kInvalidArgument, format("the {} '{}' is missing", things.kind, things.name(i)))
-          .with("value", things.name(i));
+    if (!taken[i]) return missing(things, i);
   return list;
 }
 

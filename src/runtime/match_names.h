@@ -5,9 +5,9 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/function_ref.h"
+#include "base/inlined_vector.h"
 #include "base/status.h"
 
 namespace rlx {
@@ -20,9 +20,11 @@ struct NamedThings {
   FunctionRef<std::string_view(size_t index)> name;
 };
 
+using Indices = InlinedVector<size_t, 8>;  // few in most calls
+
 // The index of each of `count` things, which `names` name; the first ones where it is empty. RLX_E_NOT_FOUND for a name
 // that none has; RLX_E_INVALID_ARGUMENT for one that comes twice, for too many and, where all are needed, too few.
-Result<std::vector<size_t>> match_names(const NamedThings& things, std::span<const std::string_view> names,
-                                        size_t count, bool needs_all);
+Result<Indices> match_names(const NamedThings& things, std::span<const std::string_view> names, size_t count,
+                            bool needs_all);
 
 }  // namespace rlx

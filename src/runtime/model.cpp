@@ -92,7 +92,9 @@ Status Model::set_policy(const NamedAttrs* policy) {
   }
   std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
   std::vector<std::shared_ptr<Program>> plans;
+  std::shared_ptr<const Served> served;
   std::lock_guard lock(mutex_);
+  served.swap(served_);
   for (const auto& on : devices_) {
     std::move(on->plans.begin(), on->plans.end(), std::back_inserter(plans));
     on->plans.clear();
@@ -370,7 +372,9 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
   lock.unlock();
   std::shared_ptr<Program> made = RLX_TRY(Program::plan(on->params, upper));
+  std::shared_ptr<const Served> served;
   lock.lock();
+  served.swap(served_);
   if (on->plans.size() >= policy->capacity) {
     outgrown = on->plans.front();
     on->plans.erase(on->plans.begin());
@@ -407,8 +411,42 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
   return first;
 }
 
+bool Model::Served::fits(std::string_view other_spec, std::span<const std::string_view> names,
+                         std::span<const Tensor> in) const {
+  auto same_dims = [](const Dims& known, const Tensor& tensor) { return std::ranges::equal(known, tensor.dims()); };
+  return spec == other_spec && std::ranges::equal(in_names, names) &&
+         std::equal(dims.begin(), dims.end(), in.begin(), in.end(), same_dims);
+}
+
+void Model::note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                        Device* device, const std::shared_ptr<Program>& plan) {
+  auto served = std::make_shared<Served>(Served{std::string(spec), {}, {}, device, plan});
+  served->in_names.assign(in_names.begin(), in_names.end());
+  for (const Tensor& tensor : in) served->dims.emplace_back(tensor.dims());
+  std::shared_ptr<const Served> next = std::move(served);  // and then the one before, released without the lock
+  std::lock_guard lock(mutex_);
+  for (const auto& on : devices_)
+    if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
+}
+
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
+  std::shared_ptr<const Served> served;
+  {
+    std::lock_guard lock(mutex_);
+    served = served_;
+  }
+  if (served && served->fits(device, in_names, in)) {
+    auto outputs = served->plan->run(in_names, in, out_names, n_out);
+    if (outputs.ok()) return Ran{std::move(*outputs), served->device};
+    if (!tries_next(outputs.status().code())) return outputs.status();
+  }
+  return run_anew(device, in_names, in, out_names, n_out);
+}
+
+Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std::string_view> in_names,
+                                   std::span<const Tensor> in, std::span<const std::string_view> out_names,
+                                   size_t n_out) {
   Sizes sizes = RLX_TRY(sizes_of(in_names, in));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   std::string attempts;
@@ -417,7 +455,10 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
     auto plan = plan_for_sizes(it, sizes);
     auto outputs =
         plan.ok() ? (*plan)->run(in_names, in, out_names, n_out) : Result<std::vector<Tensor>>(Status(plan.status()));
-    if (outputs.ok()) return Ran{std::move(*outputs), it};
+    if (outputs.ok()) {
+      if (it == list.front()) note_served(device, in_names, in, it, *plan);  // else the first is to be asked again
+      return Ran{std::move(*outputs), it};
+    }
     last = outputs.status();
     if (list.size() == 1 || !tries_next(last.code())) return last;
     attempts += "\n  " + it->info().name + ": " + std::string(last.message());

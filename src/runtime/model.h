@@ -60,10 +60,23 @@ class Model {
     std::thread::id by;
   };
   class Maker;
+  // The call that ran last: one of the same kind needs no search for its plan.
+  struct Served {
+    std::string spec;
+    std::vector<std::string> in_names;
+    std::vector<Dims> dims;  // of its inputs
+    Device* device;
+    std::shared_ptr<Program> plan;
+    bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
+  };
   using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
+  Result<Ran> run_anew(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                       std::span<const std::string_view> out_names, size_t n_out);
+  void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                   Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
@@ -80,6 +93,7 @@ class Model {
   std::vector<std::shared_ptr<OnDevice>> devices_;
   std::vector<std::pair<std::string, Tensor>> set_;  // params given through the model, for devices that come later
   uint64_t set_version_ = 0;
+  std::shared_ptr<const Served> served_;  // null after every change of plans
 };
 
 }  // namespace rlx

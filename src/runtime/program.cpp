@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "ir/text.h"
 #include "runtime/exec.h"
-#include "runtime/match_names.h"
 
 namespace rlx {
 
@@ -97,8 +96,7 @@ std::string_view kind_text(SlotKind kind) {
   return kind == SlotKind::kInput ? "input" : kind == SlotKind::kOutput ? "output" : "param";
 }
 
-Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const std::string_view> names,
-                                                 size_t count) const {
+Result<Indices> Program::slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const {
   auto find_slot = [&](std::string_view name) { return find(kind, name); };
   auto name_of = [&](size_t slot) -> std::string_view { return slots(kind)[slot].name; };
   return match_names({kind_text(kind), slots(kind).size(), find_slot, name_of}, names, count, kind == SlotKind::kInput);
@@ -106,8 +104,8 @@ Result<std::vector<size_t>> Program::slots_named(SlotKind kind, std::span<const 
 
 Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                          std::span<const std::string_view> out_names, size_t n_out) {
-  std::vector<size_t> in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
-  std::vector<size_t> out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
+  Indices in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
+  Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
   std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
   auto results = exec->run_once(in_slots, in, out_slots);
   give_exec(std::move(exec));
@@ -115,26 +113,38 @@ Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_na
 }
 
 Result<std::unique_ptr<Exec>> Program::take_exec() {
-  {
-    std::lock_guard lock(pool_mutex_);
-    if (!idle_.empty()) {
-      std::unique_ptr<Exec> exec = std::move(idle_.back());
-      idle_.pop_back();
-      exec->program_ = shared_from_this();
-      return exec;
+  std::unique_ptr<Exec> exec;
+  for (size_t i = 0; i < idle_.size() && !exec; i++)
+    if (idle_[i].load(std::memory_order_relaxed)) exec.reset(idle_[i].exchange(nullptr, std::memory_order_acquire));
+  if (!exec) {
+    std::lock_guard lock(more_mutex_);
+    if (!more_idle_.empty()) {
+      exec = std::move(more_idle_.back());
+      more_idle_.pop_back();
     }
   }
-  return Exec::create(shared_from_this());
+  if (!exec) return Exec::create(shared_from_this());
+  exec->program_ = shared_from_this();
+  return exec;
 }
 
 void Program::give_exec(std::unique_ptr<Exec> exec) {
   exec->forget_bindings();
-  std::shared_ptr<Program> self = std::move(exec->program_);  // released after the lock
-  std::lock_guard lock(pool_mutex_);
-  idle_.push_back(std::move(exec));
+  std::shared_ptr<Program> self = std::move(exec->program_);  // released last, and without the lock
+  for (std::atomic<Exec*>& place : idle_) {
+    Exec* nobody = nullptr;
+    if (!place.compare_exchange_strong(nobody, exec.get(), std::memory_order_release, std::memory_order_relaxed))
+      continue;
+    static_cast<void>(exec.release());
+    return;
+  }
+  std::lock_guard lock(more_mutex_);
+  more_idle_.push_back(std::move(exec));
 }
 
-Program::~Program() = default;
+Program::~Program() {
+  for (std::atomic<Exec*>& place : idle_) delete place.load(std::memory_order_acquire);
+}
 
 // ---- reports ----
 

@@ -3,6 +3,7 @@
 // number of execs run it at once. Invariant: a published param set never changes; setting a param publishes another.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -11,10 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "compile/compile.h"
 #include "plan/plan.h"
 #include "runtime/env.h"
 #include "runtime/frame.h"
+#include "runtime/match_names.h"
 #include "runtime/params.h"
 #include "runtime/weights.h"
 
@@ -67,7 +70,7 @@ class Program : public std::enable_shared_from_this<Program> {
   Program() = default;
   static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan);
   void make_slots();
-  Result<std::vector<size_t>> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
+  Result<Indices> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
   void give_exec(std::unique_ptr<Exec> exec);
 
@@ -80,8 +83,12 @@ class Program : public std::enable_shared_from_this<Program> {
   using SlotIndices = std::unordered_map<std::string, size_t, TextHash, std::equal_to<>>;
   std::vector<Slot> slots_[3];
   SlotIndices slot_of_[3];  // by name
-  std::mutex pool_mutex_;
-  std::vector<std::unique_ptr<Exec>> idle_;  // for run(); each holds no reference to this program while it is here
+
+  // For run(). Each holds no reference to this program while it is here. The few that a caller tries first need no
+  // lock.
+  std::array<std::atomic<Exec*>, 4> idle_ = {};
+  std::mutex more_mutex_;
+  std::vector<std::unique_ptr<Exec>> more_idle_;
 };
 
 }  // namespace rlx

@@ -24,9 +24,11 @@ struct Submission {
   std::vector<Fence> before;
   Fence done;
   std::atomic<size_t> open;          // fences that are not done, and one for `submit`
+  std::atomic<bool> is_given_up{false};  // `submit` has failed
   std::shared_ptr<Submission> next;  // in the queue: to queue one cannot fail
 
   Status result() const {
+    if (is_given_up) return {};
     if (scope.cancel.is_set()) return cancelled();
     for (const Fence& fence : before)
       if (Status status = fence.result(); !status.ok())
@@ -61,7 +63,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
       first = take();
     }
     if (!first) return false;
-    first->execute();
+    execute(std::move(first));
     return true;
   }
   void join(const std::shared_ptr<FenceWaiter>& waiter) override {
@@ -82,10 +84,30 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     queued_++;
     if (queued_ > idle_ && threads_.size() < most_) start();
     changed_.notify_one();
+    finishing_.notify_all();
     for (const auto& waiter : waiters_) waiter->tell();
   }
 
+  void count() {
+    std::lock_guard lock(mutex_);
+    unfinished_++;
+  }
+  void finish() {
+    std::unique_lock lock(mutex_);
+    for (const Thread& thread : threads_)
+      if (thread.is_current()) return;
+    while (unfinished_ > 0) {
+      if (auto taken = take()) {
+        lock.unlock();
+        execute(std::move(taken));
+        lock.lock();
+      } else {
+        finishing_.wait(lock);
+      }
+    }
+  }
   void leave() {
+    if (getpid() != process_) return;  // a forked child has none of these threads
     std::vector<Thread> threads;
     {
       std::lock_guard lock(mutex_);
@@ -93,7 +115,6 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
       threads.swap(threads_);
     }
     changed_.notify_all();
-    if (getpid() != process_) return;  // a forked child has none of these threads
     for (Thread& thread : threads) thread.is_current() ? thread.detach() : thread.join();
   }
   bool has_threads() const { return pool_ != nullptr; }
@@ -115,6 +136,15 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     return taken;
   }
 
+  // What it held is gone before it counts as ended.
+  void execute(std::shared_ptr<Submission> taken) noexcept {
+    taken->execute();
+    taken = nullptr;
+    std::lock_guard lock(mutex_);
+    unfinished_--;
+    finishing_.notify_all();
+  }
+
   // Where there is no memory or no thread left, those that wait do the work.
   void start() noexcept try {
     Thread thread;
@@ -127,8 +157,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     while (!leaving_) {
       if (auto taken = take()) {
         lock.unlock();
-        taken->execute();
-        taken = nullptr;
+        execute(std::move(taken));
         lock.lock();
         continue;
       }
@@ -142,12 +171,13 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   std::once_flag counted_;
   const pid_t process_ = getpid();
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::condition_variable changed_, finishing_;
   std::shared_ptr<Submission> first_;
   Submission* last_ = nullptr;
   size_t most_ = 0;
   std::vector<Thread> threads_;
   size_t queued_ = 0, idle_ = 0;
+  size_t unfinished_ = 0;  // all that was submitted and has not ended
   bool leaving_ = false;
   std::vector<std::shared_ptr<FenceWaiter>> waiters_;
 };
@@ -156,6 +186,10 @@ RunQueue::RunQueue(const ThreadPool* pool) : shared_(std::make_shared<Shared>(po
 
 RunQueue::~RunQueue() {
   shared_->leave();
+}
+
+void RunQueue::finish() {
+  shared_->finish();
 }
 
 std::shared_ptr<Helper> RunQueue::helper() const {
@@ -173,7 +207,16 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   auto arrive = [shared = shared_, submission] {
     if (submission->open.fetch_sub(1) == 1) shared->add(submission);
   };
-  for (const Fence& fence : before) fence.then(arrive);
+  shared_->count();
+  size_t told = 0;
+  try {
+    for (const Fence& fence : before) fence.then(arrive), told++;
+  } catch (...) {  // it ends when those are done that know of it
+    submission->is_given_up = true;
+    while (told++ < before.size()) arrive();
+    arrive();
+    throw;
+  }
   arrive();
   if (!has_threads())
     while (!done.is_done() && shared_->help(true)) {}

@@ -22,6 +22,8 @@ class RunQueue {
 
   // RLX_E_ABORTED is its result where one of `before` has failed.
   Fence submit(std::shared_ptr<Run> run, const RunScope& scope, std::span<const Fence> before);
+  // Returns when all that was submitted has ended, and helps. A thread of the queue does not wait.
+  void finish();
   std::shared_ptr<Helper> helper() const;
   bool has_threads() const;
 
