@@ -267,7 +267,7 @@ RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host
 RLX_API rlx_env_t *rlx_env_retain(rlx_env_t *env);
 
 /* Gives one reference back. The last one, and everything made in the environment being released, joins every thread
- * that the library made. NULL: nothing. */
+ * that the library made, when the runs in flight have ended. NULL: nothing. */
 RLX_API void rlx_env_release(rlx_env_t *env);
 
 /* The number of devices. It stays as it is while the environment lives. */
@@ -726,7 +726,8 @@ RLX_MUST rlx_status_t *rlx_fence_create(rlx_env_t *env, rlx_fence_t **out);
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_fence_t *rlx_fence_retain(rlx_fence_t *fence);
 
-/* Gives one reference back; the work goes on. NULL: nothing. */
+/* Gives one reference back; the work goes on. The last one of a fence that the caller has not signalled ends it with
+ * RLX_E_ABORTED. NULL: nothing. */
 RLX_API void rlx_fence_release(rlx_fence_t *fence);
 
 /* Marks a fence of rlx_fence_create as done. result (taken, also on failure; NULL: success) becomes its status. Errors:

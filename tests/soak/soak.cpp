@@ -365,7 +365,7 @@ TEST(soak, everything_at_once) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; i++) {
     soakers.push_back(std::make_unique<Soaker>(world, signaller, seed * 100 + static_cast<uint64_t>(i)));
-    threads.emplace_back([&, i] { soakers[static_cast<size_t>(i)]->work(until); });
+    threads.emplace_back([until, soaker = soakers.back().get()] { soaker->work(until); });
   }
   int64_t actions = 0;
   for (int i = 0; i < kThreads; i++) {
