@@ -244,7 +244,7 @@ static long fail_each(struct handles *h, size_t which, long *counter, long *fail
     if (code != RLX_OK && code != RLX_E_NO_MEMORY && code != RLX_E_ABORTED) break;
     if (code == RLX_OK && __atomic_load_n(counter, __ATOMIC_RELAXED) <= n) return refused;
     if (rlx_status_take(kCalls[which].call(h), why, sizeof why) != RLX_OK) break;
-    if (n == 300) step = 37; /* each of the first, and some of many */
+    if (n == 150) step = 101; /* each of the first, and some of many */
   }
   printf("%s, allocation %ld of %s: %s\n", kCalls[which].name, n, who, why);
   return -1;

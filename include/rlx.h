@@ -726,8 +726,7 @@ RLX_MUST rlx_status_t *rlx_fence_create(rlx_env_t *env, rlx_fence_t **out);
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_fence_t *rlx_fence_retain(rlx_fence_t *fence);
 
-/* Gives one reference back; the work goes on. The last one of a fence that the caller has not signalled ends it with
- * RLX_E_ABORTED. NULL: nothing. */
+/* Gives one reference back; runs go on, an unsignalled fence of the caller's ends RLX_E_ABORTED. NULL: nothing. */
 RLX_API void rlx_fence_release(rlx_fence_t *fence);
 
 /* Marks a fence of rlx_fence_create as done. result (taken, also on failure; NULL: success) becomes its status. Errors:
