@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "backends/cpu/walk.h"
-#include "base/inline_vector.h"
+#include "base/inlined_vector.h"
 
 namespace rlx::cpu {
 
@@ -125,7 +125,7 @@ class CpuExecutable::Operands {
 
  private:
   size_t inputs_, count_;
-  InlineVector<View, 16> views_;
+  InlinedVector<View, 16> views_;
 };
 
 StepView CpuExecutable::view_of(uint32_t index, const Operands& operands, const RunArgs& args) const {

@@ -36,7 +36,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
 }
 
 void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out) {
-  InlineVector<std::unique_ptr<rlx_tensor>, 4> made;
+  InlinedVector<std::unique_ptr<rlx_tensor>, 4> made;
   for (Tensor& tensor : tensors) made.push_back(std::make_unique<rlx_tensor>(env, std::move(tensor)));
   for (size_t i = 0; i < made.size(); i++) out[i] = made[i].release();
 }

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/inline_vector.h"
+#include "base/inlined_vector.h"
 #include "capi/env.h"
 #include "capi/tensor.h"
 #include "runtime/program.h"
@@ -23,8 +23,8 @@ namespace rlx::capi {
 
 // What the two functions that run with tensors take: names and inputs, checked and unwrapped.
 struct RunInputs {
-  InlineVector<std::string_view, 4> in_names, out_names;  // empty: in order
-  InlineVector<Tensor, 4> in;
+  InlinedVector<std::string_view, 4> in_names, out_names;  // empty: in order
+  InlinedVector<Tensor, 4> in;
 };
 Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
                    const char* const* out_names, size_t n_out, RunInputs& inputs);

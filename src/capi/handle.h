@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
-// release, on whatever thread that is, and gives its parents' references back then. In a forked child the handles of the parent
-// are left as they are: a thread that is not there may hold a lock of theirs. Whoever makes one does all
+// release, on whatever thread that is, and gives its parents' references back then. In a forked child the handles of
+// the parent are left as they are: a thread that is not there may hold a lock of theirs. Whoever makes one does all
 // that can fail before its `new`: an RLX_TRY inside the new-expression would leak the memory.
 #pragma once
 

@@ -104,11 +104,10 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
   std::shared_ptr<Storage> use = given;
   if (given && is_written(kind, slot)) use = Storage::written(given);
   if (given && !use)
-    return Status(Code::kState,
-                    format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
-                           "or constant",
-                           kind_text(kind), it.name))
-          .with("value", it.name);
+    return Status(Code::kState, format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
+                                       "or constant",
+                                       kind_text(kind), it.name))
+        .with("value", it.name);
   put(kind, slot, std::move(bound), std::move(lent), std::move(use));
   return {};
 }
@@ -212,7 +211,7 @@ Status Exec::link(size_t output, size_t input) {
   Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
   if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
   if (status.ok()) status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write it
-  size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can change places
+  size_t capacity = std::max(made.capacity, read.capacity);  // so that the two can change places
   for (Port* port : {&made, &read})
     if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);
   if (!status.ok()) {

@@ -352,6 +352,11 @@ static bool fits(const Program& plan, const std::vector<std::pair<std::string, i
   });
 }
 
+void Model::log_hit(const Device& device) const {
+  env_->host()->log(LogLevel::kTrace, "plan",
+                    [&] { return format("a plan for {} is there and fits", device.info().name); });
+}
+
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
   std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
   Maker maker(*this, device);
@@ -363,8 +368,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
       if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
     if (best) {
       lock.unlock();
-      env_->host()->log(LogLevel::kTrace, "plan",
-                        [&] { return format("a plan for {} is there and fits", device->info().name); });
+      log_hit(*device);
       return best;
     }
   } while (!maker.begin(lock));
@@ -437,6 +441,7 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
     served = served_;
   }
   if (served && served->fits(device, in_names, in)) {
+    log_hit(*served->device);
     auto outputs = served->plan->run(in_names, in, out_names, n_out);
     if (outputs.ok()) return Ran{std::move(*outputs), served->device};
     if (!tries_next(outputs.status().code())) return outputs.status();

@@ -79,6 +79,7 @@ class Model {
                    Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
+  void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
   Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/inline_vector.h"
+#include "base/inlined_vector.h"
 #include "compile/compile.h"
 #include "plan/plan.h"
 #include "runtime/env.h"

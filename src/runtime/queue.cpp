@@ -23,9 +23,9 @@ struct Submission {
   RunScope scope;
   std::vector<Fence> before;
   Fence done;
-  std::atomic<size_t> open;          // fences that are not done, and one for `submit`
+  std::atomic<size_t> open;              // fences that are not done, and one for `submit`
   std::atomic<bool> is_given_up{false};  // `submit` has failed
-  std::shared_ptr<Submission> next;  // in the queue: to queue one cannot fail
+  std::shared_ptr<Submission> next;      // in the queue: to queue one cannot fail
 
   Status result() const {
     if (is_given_up) return {};

@@ -78,9 +78,7 @@ TEST(plan, a_hundred_thousand_buffers_are_packed) {
 }
 
 static Result<std::shared_ptr<const Plan>> planned(const Graph& graph) {
-  return make_plan(lower(
-                       graph, {}, [](const Facts&, uint32_t) { return &kAny; }),
-                   {});
+  return make_plan(lower(graph, {}, [](const Facts&, uint32_t) { return &kAny; }), {});
 }
 
 TEST(plan, says_where_every_operand_lies) {
