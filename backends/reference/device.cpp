@@ -34,6 +34,15 @@ class ReferenceExecutable : public Executable {
                          static_cast<size_t>(bytes.value_or(0)));
   }
 
+  // An input that is an output as well: a copy, as outputs may be written over it.
+  static Result<Tensor> apart(const Tensor& result, std::span<const Tensor> inputs) {
+    bool is_input = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& it) { return it.data() == result.data(); });
+    if (!is_input || !result.bytes()) return result;
+    Tensor copy = RLX_TRY(Tensor::create(result.dtype(), result.dims()));
+    std::memcpy(copy.data(), result.data(), result.bytes());
+    return copy;
+  }
+
   Status evaluate(const RunArgs& args) const {
     const Graph& graph = plan_->graph();
     std::vector<Tensor> inputs;
@@ -56,6 +65,8 @@ class ReferenceExecutable : public Executable {
     SymbolSizes sizes;
     std::vector<Tensor> results = RLX_TRY(interpret(graph, inputs, params, options, &sizes));
     for (uint32_t symbol : fresh_) RLX_TRY((*args.set_size)(symbol, sizes.at(plan_->symbols[symbol].name)));
+    for (Tensor& result : results)
+      if (!plan_->aliases.empty()) result = RLX_TRY(apart(result, inputs));
     for (size_t i = 0; i < results.size(); i++) {
       DType declared = graph.type(graph.outputs()[i].value).dtype;
       Tensor result = convert(results[i], declared);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -169,11 +170,57 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   return graph;
 }
 
+// ---- io.alias ----
+
+static Status no_such_slot(std::string_view kind, std::string_view name, const std::vector<std::string_view>& known) {
+  return Status(Code::kNotFound, format("io.alias: the graph has no {} '{}', only {}", kind, name, listed(known)))
+      .with("value", name);
+}
+
+// The slots that "output=input" names.
+static Result<SlotAlias> find_slots(const Graph& graph, std::string_view text) {
+  size_t at = text.find('=');
+  if (at == std::string_view::npos)
+    return Status(Code::kOption, format("io.alias: '{}' is not 'output=input'", text)).with("value", text);
+  std::string_view output = text.substr(0, at), input = text.substr(at + 1);
+  std::vector<std::string_view> outputs, inputs;
+  for (const GraphOutput& it : graph.outputs()) outputs.push_back(it.name);
+  for (uint32_t node : graph.inputs()) inputs.push_back(graph.leaf_name(node));
+  auto found_output = std::find(outputs.begin(), outputs.end(), output);
+  auto found_input = std::find(inputs.begin(), inputs.end(), input);
+  if (found_output == outputs.end()) return no_such_slot("output", output, outputs);
+  if (found_input == inputs.end()) return no_such_slot("input", input, inputs);
+  return SlotAlias{static_cast<size_t>(found_output - outputs.begin()),
+                   static_cast<size_t>(found_input - inputs.begin())};
+}
+
+static Result<std::vector<SlotAlias>> find_aliases(const Graph& graph, const std::vector<std::string>& given) {
+  std::vector<SlotAlias> aliases;
+  for (const std::string& text : given) {
+    SlotAlias alias = RLX_TRY(find_slots(graph, text));
+    for (const SlotAlias& other : aliases)
+      if (other.output == alias.output || other.input == alias.input)
+        return Status(Code::kOption, "io.alias: '" + text + "' names a slot that has an alias already")
+            .with("value", text);
+    const GraphOutput& output = graph.outputs()[alias.output];
+    uint32_t input = graph.inputs()[alias.input];
+    const ValueType &made = graph.type(output.value), &held = graph.node(input).out[0];
+    if (!(made == held))
+      return Status(made.dtype == held.dtype ? Code::kShape : Code::kDtype,
+                    format("io.alias: the output '{}' is {}, the input '{}' is {}: they cannot share memory",
+                           output.name, made, graph.leaf_name(input), held))
+          .with("value", output.name);
+    aliases.push_back(alias);
+  }
+  return aliases;
+}
+
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
                                                      const Host* host) {
   RLX_TRY(check_outputs(given));
   Stopwatch whole;
   auto source = std::make_shared<CompiledGraph>();
+  source->aliases = RLX_TRY(find_aliases(given, options.alias));
   Graph graph = RLX_TRY(run_passes(given, device, options, source->report, host));
   source->device = &device;
   auto kernel_of = [&](const Facts& facts, uint32_t node) { return find_kernel(device, options, facts, node).kernel; };
@@ -225,7 +272,7 @@ static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t
 
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper, const Host* host) {
   Stopwatch watch;
-  std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper));
+  std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper, source.aliases));
   int64_t bytes = plan->arena_bytes + plan->sized_bytes;
   for (const Resident& resident : source.lowered->residents) bytes += static_cast<int64_t>(resident.bytes);
   if (bytes > source.options.memory_limit) return above_limit(source, *plan, bytes);

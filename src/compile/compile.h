@@ -20,6 +20,7 @@ struct CompiledGraph {
   Device* device = nullptr;  // of the env
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
+  std::vector<SlotAlias> aliases;
   std::vector<Piece> pieces;  // of the prologue, one per resident value
   RewriteReport report;       // what the passes did
 
@@ -43,7 +44,7 @@ void log_kernels(const CompiledGraph& source, const Host& host);
 
 // Reports, as JSON.
 std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused
-std::string passes_report(const CompiledGraph& source);
+std::string passes_report(const CompiledGraph& source, const Plan& plan);
 // The dispatch report of a graph that is not compiled: what would happen on this device.
 std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options);
 

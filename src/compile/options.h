@@ -20,6 +20,7 @@ struct CompileOptions {
   bool plain_layout = false;       // layouts stay as the graph has them
   bool verify_each = false;        // after every pass, not only after the last
   bool io_convert = false;
+  std::vector<std::string> alias;  // "output=input": one memory for both
   bool drop_weights = false;
   int threads = INT_MAX;
   int64_t memory_limit = INT64_MAX;  // bytes of arena, sized region and prepared forms

@@ -157,7 +157,7 @@ std::string dispatch_report(const Graph& graph, const Device& device, const Comp
   return std::move(json).take();
 }
 
-std::string passes_report(const CompiledGraph& source) {
+std::string passes_report(const CompiledGraph& source, const Plan& plan) {
   JsonWriter json;
   json.begin_array();
   for (const RewriteReport::Line& line : source.report.lines) {
@@ -166,6 +166,16 @@ std::string passes_report(const CompiledGraph& source) {
         .member("rule", std::string_view(line.rule))
         .member("node", std::string_view(line.where));
     if (!line.reason.empty()) json.member("missed", std::string_view(line.reason));
+    json.end_object();
+  }
+  for (const SlotAlias& alias : plan.aliases) {
+    const Graph& graph = plan.graph();
+    json.begin_object()
+        .member("pass", "plan")
+        .member("rule", "io.alias")
+        .member("node", std::string_view(graph.outputs()[alias.output].name + "=" +
+                                         graph.leaf_name(graph.inputs()[alias.input])));
+    if (!alias.why_copied.empty()) json.member("missed", std::string_view(alias.why_copied));
     json.end_object();
   }
   for (const RewriteReport::PassTime& pass : source.report.passes)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/buffers.h"
 
+#include <algorithm>
+
 namespace rlx {
 
 Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
@@ -14,23 +16,56 @@ Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
   for (size_t i = 0; i < graph_.inputs().size(); i++) slot_of_[graph_.inputs()[i]] = static_cast<uint32_t>(i);
 }
 
-// An output whose bytes a run step makes whole is written in place; the first of several takes the buffer.
+bool Buffers::is_whole(Value value) const {
+  const Layout& own = layout(value);
+  return own.dense && own.shift.is(0) &&
+         element_count(std::span<const Dim>(graph_.type(own.root).dims)) ==
+             element_count(std::span<const Dim>(graph_.type(value).dims));
+}
+
+// An output whose bytes a run step makes whole is written in place; the first of several takes the buffer, one that is
+// an input's too before others.
 void Buffers::claim_outputs() {
   output_of_.resize(graph_.nodes().size());
   for (uint32_t i = 0; i < graph_.nodes().size(); i++) output_of_[i].resize(graph_.node(i).out.size(), -1);
   in_place_.resize(graph_.outputs().size(), false);
-  for (size_t i = 0; i < graph_.outputs().size(); i++) {
-    Value value = graph_.outputs()[i].value;
-    const Layout& own = layout(value);
-    Value root = own.root;
-    bool whole = own.dense && own.shift.is(0) && lowered_.phases[root.node] == Phase::kRun &&
-                 graph_.node(root).op != Op::kInput &&
-                 element_count(std::span<const Dim>(graph_.type(root).dims)) ==
-                     element_count(std::span<const Dim>(graph_.type(value).dims));
-    if (!whole || output_of_[root.node][root.output] >= 0) continue;
-    output_of_[root.node][root.output] = static_cast<int64_t>(i);
-    in_place_[i] = true;
-  }
+  for (const SlotAlias& alias : plan_.aliases) claim_output(alias.output);
+  for (size_t i = 0; i < graph_.outputs().size(); i++) claim_output(i);
+}
+
+void Buffers::claim_output(size_t output) {
+  Value value = graph_.outputs()[output].value, root = layout(value).root;
+  bool is_made = lowered_.phases[root.node] == Phase::kRun && graph_.node(root).op != Op::kInput;
+  int64_t& slot = output_of_[root.node][root.output];
+  if (!is_made || slot >= 0 || !is_whole(value)) return;
+  slot = static_cast<int64_t>(output);
+  in_place_[output] = true;
+}
+
+void Buffers::release_output(size_t output) {
+  Value root = layout(graph_.outputs()[output].value).root;
+  int64_t& slot = output_of_[root.node][root.output];
+  slot = -1;
+  in_place_[output] = false;
+  for (size_t i = 0; i < graph_.outputs().size() && slot < 0; i++)
+    if (layout(graph_.outputs()[i].value).root == root && !is_aliased(i)) claim_output(i);
+  plan_.buffers[buffer_of_[root.node][root.output]].base =
+      slot < 0 ? uint32_t{kArenaBase} : plan_.output_base(static_cast<size_t>(slot));
+}
+
+bool Buffers::is_aliased(size_t output) const {
+  return std::any_of(plan_.aliases.begin(), plan_.aliases.end(),
+                     [&](const SlotAlias& alias) { return alias.output == output; });
+}
+
+int64_t Buffers::input_behind(size_t output) const {
+  Value root = layout(graph_.outputs()[output].value).root;
+  return graph_.node(root).op == Op::kInput ? static_cast<int64_t>(slot_of_[root.node]) : -1;
+}
+
+uint32_t Buffers::add_copy(size_t output) {
+  plan_.buffers.push_back({graph_.outputs()[output].name, kArenaBase, 0, plan_.outputs[output].bytes, UINT32_MAX, 0});
+  return static_cast<uint32_t>(plan_.buffers.size() - 1);
 }
 
 Status Buffers::add_all() {

@@ -13,8 +13,13 @@ class Buffers {
   Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes);
 
   Status add_all();
+  uint32_t add_copy(size_t output);  // of the value of an output, in the arena
+  // An output that a step does not write itself after all; another slot of its value may take that over.
+  void release_output(size_t output);
   const Layout& layout(Value value) const { return layouts_.of[value.node][value.output]; }
   const std::optional<Layout>& copy_of(uint32_t node) const { return layouts_.copy_of[node]; }
+  bool is_whole(Value value) const;                                    // it is all of its root
+  int64_t input_behind(size_t output) const;                           // whose bytes an output shows; -1: none
   bool is_left_out(Value value) const;                                 // nobody reads it, and its kernel can do without
   bool is_in_place(size_t output) const { return in_place_[output]; }  // a step writes the output slot itself
 
@@ -24,6 +29,8 @@ class Buffers {
 
  private:
   void claim_outputs();
+  void claim_output(size_t output);
+  bool is_aliased(size_t output) const;
 
   const Lowered& lowered_;
   const Graph& graph_;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/body.h"
+#include "plan/in_place.h"
 #include "plan/packing.h"
 
 namespace rlx {
@@ -58,29 +59,22 @@ std::vector<CarriedSize> carried_sizes(const Plan& body, const std::vector<uint3
   return carried;
 }
 
-Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Plan& around, const UpperSizes& upper) {
+Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Plan& around, const UpperSizes& upper,
+                           size_t carries) {
   PlanBody planned;
   BodySizes sizes = sizes_of(attrs, body.lowered->graph, around, upper);
-  planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper));
+  planned.plan = RLX_TRY(make_body_plan(body.lowered, sizes.upper, carries));
   planned.symbols = std::move(sizes.symbols);
   planned.carried = carried_sizes(*planned.plan, planned.symbols);
   planned.first_resident = body.first_resident;
   return planned;
 }
 
-// By carry: whether a trip may write the next value where the last one lies, as all that read it come first.
+// By carry: whether a trip may write the next value where the last one lies.
 std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
-  std::vector<uint32_t> read_until(carries, 0), first_write(carries, UINT32_MAX);
-  for (uint32_t i = 0; i < body.steps.size(); i++) {
-    for (const Access& in : body.steps[i].in)
-      if (uint32_t carry = in.base - body.input_base(0); in.dtype != DType::kNone && carry < carries)
-        read_until[carry] = i + 1;
-    for (const Access& out : body.steps[i].out)
-      if (uint32_t carry = out.base - body.output_base(0); out.dtype != DType::kNone && carry < carries)
-        first_write[carry] = std::min(first_write[carry], i);
-  }
   std::vector<bool> stay;
-  for (size_t i = 0; i < carries; i++) stay.push_back(read_until[i] <= first_write[i]);
+  SlotReads reads(body);
+  for (size_t i = 0; i < carries; i++) stay.push_back(may_share(body, reads, i, i));
   return stay;
 }
 
@@ -105,13 +99,15 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   Control control;
   control.step = static_cast<uint32_t>(plan.steps.size());
   int64_t bytes = 0;
-  for (const LoweredBody& body : lowered.bodies.at(step.node)) {
-    control.bodies.push_back(RLX_TRY(plan_body(node.attrs, body, plan, upper)));
+  size_t carries = std::min(carry_count(node), node.out.size());
+  const std::vector<LoweredBody>& bodies = lowered.bodies.at(step.node);
+  for (const LoweredBody& body : bodies) {
+    bool is_cond = node.op == Op::kWhile && &body == &bodies.front();
+    control.bodies.push_back(RLX_TRY(plan_body(node.attrs, body, plan, upper, is_cond ? 0 : carries)));
     bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes, lowered.alignment));
   }
   control.flag_offset = bytes;
   bytes += lowered.alignment;
-  size_t carries = std::min(carry_count(node), node.out.size());
   std::vector<bool> stay = stay_in_place(*control.bodies.back().plan, carries);
   for (size_t i = 0; i < node.out.size(); i++) {
     bool is_open = sizes.is_open(node.out[i].dims);

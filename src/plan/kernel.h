@@ -72,6 +72,7 @@ struct Kernel {
   uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
   uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1
   uint32_t optional_outputs = 0;                             // bit i: output i is left out where nobody reads it
+  uint32_t in_place[2] = {};                                 // of outputs 0, 1: bit i: may lie where input i lies
   int form_input = -1;                                       // the input that is read in a form, if any
   Form form = {};
   // Bytes of scratch, enough for every size up to these: the dims of the inputs, then of the outputs.
@@ -79,6 +80,10 @@ struct Kernel {
 
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
   bool wants_unit_last(size_t input) const { return input < 32 && (unit_last >> input & 1); }
+  // Of a dense input of the output's dtype and dims, whichever other inputs there are elsewhere.
+  bool writes_over(size_t output, size_t input) const {
+    return output < 2 && input < 32 && (in_place[output] >> input & 1);
+  }
 };
 
 struct Found {

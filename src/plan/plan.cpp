@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "plan/buffers.h"
+#include "plan/in_place.h"
 #include "plan/size_table.h"
 #include "plan/steps.h"
 
@@ -49,27 +50,36 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
-static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<const Lowered> given, const UpperSizes& upper,
-                                                bool is_body) {
-  auto plan = std::make_shared<Plan>();
-  plan->lowered = std::move(given);
+// `wished`: outputs that should be able to lie where inputs lie. Those of `plan` must.
+static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
+                                                std::span<const SlotAlias> wished) {
   const Lowered& lowered = *plan->lowered;
-  plan->is_body = is_body;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
   sizes.id(0);  // the shift of whatever has none
   RLX_TRY(set_slots(*plan, sizes));
+  for (const SlotAlias& alias : plan->aliases)
+    if (plan->outputs[alias.output].is_open || plan->inputs[alias.input].is_open)
+      return Status(Code::kShape, "io.alias: the output '" + plan->graph().outputs()[alias.output].name +
+                                      "' has no largest size, so it has no input's memory");
   Buffers buffers(lowered, *plan, sizes);
   RLX_TRY(buffers.add_all());
   Steps steps(lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
   steps.cut();
+  share_buffers(*plan, wished);
   steps.place();
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 
-Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
-  return make(std::move(lowered), upper, true);
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+                                                   size_t carries) {
+  auto plan = std::make_shared<Plan>();
+  plan->lowered = std::move(lowered);
+  plan->is_body = true;
+  std::vector<SlotAlias> wished;
+  for (size_t i = 0; i < carries; i++) wished.push_back({i, i});
+  return make(std::move(plan), upper, wished);
 }
 
 // The names of all sizes, those of bodies too.
@@ -79,13 +89,17 @@ static void collect_symbols(const Lowered& lowered, std::unordered_set<std::stri
     for (const LoweredBody& body : bodies) collect_symbols(*body.lowered, names);
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper) {
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+                                              std::span<const SlotAlias> aliases) {
   std::unordered_set<std::string_view> names;
   collect_symbols(*lowered, names);
   for (const auto& [name, size] : upper)
     if (!names.contains(name))
       return Status(Code::kOption, "dims." + name + ": the graph has no such size").with("value", name);
-  return make(std::move(lowered), upper, false);
+  auto plan = std::make_shared<Plan>();
+  plan->lowered = std::move(lowered);
+  plan->aliases.assign(aliases.begin(), aliases.end());
+  return make(plan, upper, plan->aliases);
 }
 
 }  // namespace rlx

@@ -108,6 +108,8 @@ struct PlanBuffer {
   int64_t offset = 0;
   int64_t bytes = 0;             // at the upper sizes
   uint32_t first = 0, last = 0;  // steps
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t over = kNone;  // the buffer whose place this one takes: its first step reads that for the last time
 };
 
 struct PlanSymbol {
@@ -168,6 +170,7 @@ struct Control {
 // An output and an input slot of one type that share their memory.
 struct SlotAlias {
   size_t output, input;
+  std::string why_copied = {};  // not empty: the output is made elsewhere and copied at the end
 };
 
 // Consecutive steps that run as one: by an executable of the device, or, for a step of control flow, by the run itself,
@@ -211,10 +214,13 @@ struct Plan {
 };
 
 // RLX_E_SHAPE naming every symbol that has neither an upper size nor a declared maximum.
-Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
+Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+                                              std::span<const SlotAlias> aliases = {});
 
-// Of a body: `upper` may name sizes that the body does not have.
-Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper);
+// Of a body: `upper` may name sizes that the body does not have. The first `carries` inputs and outputs should be able
+// to share their memory.
+Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
+                                                   size_t carries = 0);
 
 std::string plan_text(const Plan& plan);    // for people: comments of the text form
 std::string memory_json(const Plan& plan);  // the memory report

@@ -72,6 +72,8 @@ static int64_t peak_bytes(const Plan& plan) {
     if (buffer.base != kArenaBase || buffer.first > buffer.last) continue;
     change[buffer.first] += buffer.bytes;
     change[buffer.last + 1] -= buffer.bytes;
+    if (buffer.over != PlanBuffer::kNone) change[buffer.first] -= plan.buffers[buffer.over].bytes;
+    if (buffer.over != PlanBuffer::kNone) change[buffer.first + 1] += plan.buffers[buffer.over].bytes;
   }
   int64_t peak = 0, alive = 0;
   for (uint32_t step = 0; step < plan.steps.size(); step++) {
@@ -95,6 +97,18 @@ static void write_residents(JsonWriter& json, const Plan& plan) {
   json.end_array();
 }
 
+static void write_aliases(JsonWriter& json, const Plan& plan) {
+  json.key("aliases").begin_array();
+  for (const SlotAlias& alias : plan.aliases) {
+    json.begin_object()
+        .member("output", std::string_view(plan.graph().outputs()[alias.output].name))
+        .member("input", std::string_view(plan.graph().leaf_name(plan.graph().inputs()[alias.input])));
+    if (!alias.why_copied.empty()) json.member("copied", std::string_view(alias.why_copied));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 std::string memory_json(const Plan& plan) {
   JsonWriter json;
   int64_t prepared = 0;
@@ -106,6 +120,7 @@ std::string memory_json(const Plan& plan) {
       .member("prepared", prepared)
       .member("steps", static_cast<uint64_t>(plan.steps.size()));
   write_residents(json, plan);
+  write_aliases(json, plan);
   json.key("buffers").begin_array();
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.base >= kFirstSlotBase && buffer.base < plan.room_base(0)) continue;
@@ -115,8 +130,9 @@ std::string memory_json(const Plan& plan) {
         .member("offset", buffer.offset)
         .member("bytes", buffer.bytes)
         .member("first", static_cast<int64_t>(buffer.first))
-        .member("last", static_cast<int64_t>(buffer.last))
-        .end_object();
+        .member("last", static_cast<int64_t>(buffer.last));
+    if (buffer.over != PlanBuffer::kNone) json.member("over", std::string_view(plan.buffers[buffer.over].name));
+    json.end_object();
   }
   json.end_array().end_object();
   return std::move(json).take();

@@ -14,6 +14,7 @@ Status Steps::add_all() {
     for (uint32_t node = 0; node < graph_.nodes().size(); node++)
       if (lowered_.phases[node] == phase) RLX_TRY(add(node));
   }
+  settle_aliases();
   add_output_copies();
   for (const DecidedSize& size : decided_sizes(graph_))
     if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
@@ -93,20 +94,73 @@ Status Steps::add(uint32_t index) {
   return {};
 }
 
-void Steps::add_output_copies() {
-  for (size_t i = 0; i < graph_.outputs().size(); i++) {
-    if (buffers_.is_in_place(i)) continue;
-    Value value = graph_.outputs()[i].value;
-    Step step;
-    step.node = value.node;
-    step.in.push_back(buffers_.access(value));
-    Access out = step.in[0];  // dense: outputs demand it
-    out.base = plan_.output_base(i);
-    out.shift = sizes_.id(0);
-    out.buffer = UINT32_MAX;
-    step.out.push_back(out);
-    finish(std::move(step));
+// ---- outputs ----
+
+// Why an output cannot be written where its input lies, or "".
+std::string Steps::why_copied(const SlotAlias& alias, const SlotReads& reads) const {
+  if (is_unchanged(alias.output)) return {};
+  Value value = graph_.outputs()[alias.output].value;
+  if (int64_t input = buffers_.input_behind(alias.output); input >= 0)
+    return "it is the input '" + graph_.leaf_name(graph_.inputs()[static_cast<size_t>(input)]) + "'";
+  if (!buffers_.is_in_place(alias.output)) return "no step makes it alone: " + graph_.describe(value.node);
+  for (size_t i = 0; i < graph_.outputs().size(); i++)
+    if (buffers_.input_behind(i) == static_cast<int64_t>(alias.input))
+      return "the output '" + graph_.outputs()[i].name + "' is the old value";
+  Value root = buffers_.layout(value).root;
+  uint32_t late = reads.late_reader(alias.input, step_of_[root.node], root.output);
+  if (late == SlotReads::kNone) return {};
+  return graph_.describe(plan_.steps[late].node) + " reads the old value until it is written or later";
+}
+
+void Steps::settle_aliases() {
+  if (plan_.aliases.empty()) return;
+  SlotReads reads(plan_);
+  for (SlotAlias& alias : plan_.aliases) {
+    alias.why_copied = why_copied(alias, reads);
+    if (!alias.why_copied.empty() && buffers_.is_in_place(alias.output)) buffers_.release_output(alias.output);
   }
+}
+
+// The output is the very input whose memory it has.
+bool Steps::is_unchanged(size_t output) const {
+  return buffers_.is_whole(graph_.outputs()[output].value) &&
+         std::any_of(plan_.aliases.begin(), plan_.aliases.end(), [&](const SlotAlias& alias) {
+           return alias.output == output && buffers_.input_behind(output) == static_cast<int64_t>(alias.input);
+         });
+}
+
+void Steps::add_copy(size_t output, Access from, uint32_t base, uint32_t buffer) {
+  Step step;
+  step.node = graph_.outputs()[output].value.node;
+  Access out = from;  // dense: outputs demand it
+  out.base = base;
+  out.shift = sizes_.id(0);
+  out.buffer = buffer;
+  step.in.push_back(std::move(from));
+  step.out.push_back(std::move(out));
+  finish(std::move(step));
+}
+
+// Whatever shows an input that an output is written over comes first, and on its way to such an output it stays in the
+// arena until all have read.
+void Steps::add_output_copies() {
+  auto aliased = [this](auto&& is_it) { return std::any_of(plan_.aliases.begin(), plan_.aliases.end(), is_it); };
+  std::vector<std::pair<size_t, Access>> later;
+  for (size_t i = 0; i < graph_.outputs().size(); i++) {
+    if (buffers_.is_in_place(i) || is_unchanged(i)) continue;
+    Access from = buffers_.access(graph_.outputs()[i].value);
+    int64_t input = buffers_.input_behind(i);
+    bool goes = aliased([&](const SlotAlias& it) { return static_cast<int64_t>(it.input) == input; });
+    bool is_over = aliased([&](const SlotAlias& it) { return it.output == i; });
+    if (!goes) {
+      later.emplace_back(i, std::move(from));
+      continue;
+    }
+    uint32_t buffer = is_over ? buffers_.add_copy(i) : UINT32_MAX;
+    add_copy(i, std::move(from), is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
+    if (is_over) later.emplace_back(i, plan_.steps.back().out[0]);
+  }
+  for (auto& [output, from] : later) add_copy(output, std::move(from), plan_.output_base(output), UINT32_MAX);
 }
 
 void Steps::cut() {
@@ -124,16 +178,25 @@ void Steps::cut() {
 
 void Steps::place() {
   std::vector<Lifetime> arena;
-  for (const PlanBuffer& buffer : plan_.buffers)
-    if (buffer.base == kArenaBase)
-      arena.push_back({aligned(buffer.bytes, lowered_.alignment), buffer.first, buffer.last});
+  std::vector<uint32_t> first = first_in_place(plan_);
+  std::vector<size_t> place(plan_.buffers.size());  // in `arena`
+  for (uint32_t i = 0; i < plan_.buffers.size(); i++) {
+    const PlanBuffer& buffer = plan_.buffers[i];
+    place[i] = first[i] == i ? arena.size() : place[first[i]];
+    if (buffer.base != kArenaBase) continue;
+    if (first[i] == i) arena.push_back({0, buffer.first, buffer.last});
+    Lifetime& it = arena[place[i]];
+    it.bytes = std::max(it.bytes, aligned(buffer.bytes, lowered_.alignment));
+    it.last = std::max(it.last, buffer.last);
+  }
+  size_t next = arena.size();
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
     if (plan_.steps[i].scratch_bytes)
       arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
   plan_.arena_bytes = pack(arena);
-  size_t next = 0;
-  for (PlanBuffer& buffer : plan_.buffers) {
-    if (buffer.base == kArenaBase) buffer.offset = arena[next++].offset;
+  for (size_t i = 0; i < plan_.buffers.size(); i++) {
+    PlanBuffer& buffer = plan_.buffers[i];
+    if (buffer.base == kArenaBase) buffer.offset = arena[place[i]].offset;
     if (buffer.base != kSizedBase) continue;
     buffer.offset = plan_.sized_bytes;  // kept from run to run: never shared
     plan_.sized_bytes += aligned(buffer.bytes, lowered_.alignment);
@@ -147,7 +210,10 @@ void Steps::place() {
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
     for (auto* list : {&step.in, &step.out})
       for (Access& it : *list)
-        if (it.buffer != UINT32_MAX) it.offset = plan_.buffers[it.buffer].offset;
+        if (it.buffer != UINT32_MAX) {
+          it.base = plan_.buffers[it.buffer].base;
+          it.offset = plan_.buffers[it.buffer].offset;
+        }
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/buffers.h"
+#include "plan/in_place.h"
 
 namespace rlx {
 
@@ -24,7 +25,11 @@ class Steps {
 
  private:
   Status add(uint32_t index);
+  void settle_aliases();
+  std::string why_copied(const SlotAlias& alias, const SlotReads& reads) const;
+  bool is_unchanged(size_t output) const;
   void add_output_copies();
+  void add_copy(size_t output, Access from, uint32_t base, uint32_t buffer);
   void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
   void finish(Step step);
 

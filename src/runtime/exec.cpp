@@ -349,17 +349,31 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   return last.fence;
 }
 
+Result<Tensor> Exec::converted_copy(size_t input, const Tensor& tensor) const {
+  DType dtype = slot_of(SlotKind::kInput, input).type.dtype;
+  Tensor copy = RLX_TRY(program_->env()->make_unfilled(dtype, tensor.dims()));
+  RLX_TRY(convert_elements(tensor.dtype(), tensor.storage()->place(), dtype, copy.storage()->place(), tensor.count()));
+  return copy;
+}
+
 Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
                                            std::span<const size_t> out_slots) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
-    RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i]));
-    RLX_TRY(replace(SlotKind::kInput, in_slots[i], in[i], nullptr));
+    RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i], false));
+    Tensor tensor = in[i];
+    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run consumes it, the call does not
+      tensor = RLX_TRY(converted_copy(in_slots[i], in[i]));
+    RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(tensor), nullptr));
   }
   Run& run = *RLX_TRY(sized_run(false));
   std::vector<Tensor> results;
   results.reserve(out_slots.size());
   for (size_t slot : out_slots) {
+    if (is_aliased(SlotKind::kOutput, slot)) {
+      results.push_back(port(SlotKind::kOutput, slot).bound);
+      continue;
+    }
     if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
       results.push_back(Tensor());  // the run decides its size
       continue;

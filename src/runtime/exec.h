@@ -95,7 +95,7 @@ class Exec {
   const PlanSlot& planned(SlotKind kind, size_t slot) const;
   uint32_t base_of(SlotKind kind, size_t slot) const;
   Status check_slot(SlotKind kind, size_t slot) const;
-  Status check_type(SlotKind kind, size_t slot, const Tensor& tensor) const;
+  Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
   bool is_written(SlotKind kind, size_t slot) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
@@ -104,7 +104,10 @@ class Exec {
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   Status check_spots();
-  bool is_read_back(size_t output) const { return wanted_[output] || outputs_[output].is_linked; }
+  bool is_read_back(size_t output) const {
+    return wanted_[output] || outputs_[output].is_linked || is_aliased(SlotKind::kOutput, output);
+  }
+  Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
 
   // Which run is next; what earlier ones have left.

@@ -43,10 +43,10 @@ bool Exec::is_aliased(SlotKind kind, size_t slot) const {
   });
 }
 
-Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor) const {
+Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const {
   const Slot& it = slot_of(kind, slot);
   DType wanted = it.type.dtype;
-  bool converts = !is_written(kind, slot) && program_->source().options.io_convert;
+  bool converts = !is_written && program_->source().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
     return Status(Code::kDtype, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, wanted, tensor.dtype()))
         .with("value", it.name)
@@ -138,7 +138,7 @@ Status Exec::settle_link(SlotKind kind, size_t slot) {
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up(false));
-  if (tensor) RLX_TRY(check_type(kind, slot, tensor));
+  if (tensor) RLX_TRY(check_type(kind, slot, tensor, is_written(kind, slot)));
   RLX_TRY(settle_link(kind, slot));
   if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
   return replace(kind, slot, std::move(tensor), nullptr);
@@ -208,7 +208,7 @@ Status Exec::link(size_t output, size_t input) {
       return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
   Port &made = outputs_[output], &read = inputs_[input];
   made.is_linked = read.is_linked = true;
-  Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound) : Status();
+  Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound, true) : Status();
   if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
   if (status.ok()) status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write it
   size_t capacity = std::max(made.capacity, read.capacity);  // so that the two can change places

@@ -163,7 +163,7 @@ static void write_slots(JsonWriter& json, const char* key, std::span<const Slot>
 
 Result<std::string> Program::report(std::string_view what) const {
   if (what == "dispatch") return dispatch_report(*source_);
-  if (what == "passes") return passes_report(*source_);
+  if (what == "passes") return passes_report(*source_, *plan_);
   if (what == "memory") return memory_json(*plan_);
   if (what == "text") return print(source_->graph()) + plan_text(*plan_);
   if (what == "bindings") {

@@ -51,7 +51,8 @@ int64_t Run::bytes(DType dtype, const PlanSlot& slot) const {
 Status Run::execute(const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   if (!staged_inputs.empty()) RLX_TRY(stage_inputs());
-  RLX_TRY(frame_->run(scope));
+  if (Status status = frame_->run(scope); !status.ok())
+    return plan_->aliases.empty() ? status : std::move(status).prefixed("inputs with an alias are lost: ");
   if (!staged_outputs.empty()) RLX_TRY(stage_outputs());
   return emptied.empty() ? Status() : empty_rooms();
 }

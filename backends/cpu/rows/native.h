@@ -70,6 +70,11 @@ class Row {
   constexpr Row& strided(uint32_t inputs) { return kernel_.strided = inputs, *this; }
   constexpr Row& unit_last(uint32_t inputs) { return kernel_.unit_last = inputs, *this; }
   constexpr Row& optional_outputs(uint32_t outputs) { return kernel_.optional_outputs = outputs, *this; }
+  constexpr Row& in_place(uint32_t inputs, uint32_t inputs_of_second = 0) {
+    kernel_.in_place[0] = inputs;
+    kernel_.in_place[1] = inputs_of_second;
+    return *this;
+  }
   constexpr Row& form(int input, Form form) { return kernel_.form_input = input, kernel_.form = form, *this; }
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }

@@ -80,13 +80,15 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
 }  // namespace
 
 void add_norm_rows(RowsByOp& by_op) {
-  add(by_op, native<SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax));
+  add(by_op, native<SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax).in_place(1));
   static constexpr std::pair<Op, std::string_view> kNorms[] = {{Op::kLayerNorm, "layer_norm_f32"},
                                                                {Op::kRmsNorm, "rms_norm_f32"},
                                                                {Op::kResidualLayerNorm, "residual_layer_norm_f32"},
                                                                {Op::kResidualRmsNorm, "residual_rms_norm_f32"}};
   for (auto [op, name] : kNorms)
-    add(by_op, native<NormArgs>(op, name, refuse_norm, encode_norm).optional_outputs(0b110));
+    add(by_op, native<NormArgs>(op, name, refuse_norm, encode_norm)
+                   .optional_outputs(0b110)
+                   .in_place(is_residual(op) ? 0b11 : 0b1, is_residual(op) ? 0b11 : 0));
 }
 
 }  // namespace rlx::cpu

@@ -61,6 +61,7 @@ void add_region_rows(RowsByOp& by_op) {
     add(by_op, native<RegionArgs>(op, "region_f32", refuse_region, encode_region)
                    .path(op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative)
                    .strided(~0U)
+                   .in_place(~0U)  // a tile of every input is loaded before that of the output is stored
                    .compile(compile_region));
 }
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/in_place.h"
+
+#include <algorithm>
+
+#include "plan/control.h"
+
+namespace rlx {
+
+static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
+  std::vector<Dim> dims;
+  for (SizeId id : ids) dims.push_back(plan.sizes[id]);
+  return element_count(std::span<const Dim>(dims));
+}
+
+// Where the plan is complete an access knows its base; before, its buffer does.
+static uint32_t base_of(const Plan& plan, const Access& access) {
+  return access.buffer == UINT32_MAX ? access.base : plan.buffers[access.buffer].base;
+}
+
+static bool is_dense(const Plan& plan, const Access& access) {
+  return access.dtype != DType::kNone && access.dense && plan.sizes[access.shift].is(0);
+}
+
+// A loop's step writes over the first value of a carry if its trips do.
+static bool allows(const Plan& plan, const Step& step, size_t output, size_t input) {
+  if (step.control == Step::kNoControl) return step.kernel && step.kernel->writes_over(output, input);
+  const std::vector<int64_t>& spares = plan.controls[step.control].spares;
+  return output == input && output < spares.size() && spares[output] == Control::kStays;
+}
+
+bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input) {
+  const Access &out = step.out[output], &in = step.in[input];
+  return allows(plan, step, output, input) && is_dense(plan, out) && is_dense(plan, in) && out.dtype == in.dtype &&
+         count_of(plan, out.dims) == count_of(plan, in.dims);
+}
+
+// ---- slots ----
+
+SlotReads::SlotReads(const Plan& plan) : plan_(plan), last_(plan.inputs.size(), kNone) {
+  for (uint32_t i = 0; i < plan.steps.size(); i++)
+    for (const Access& in : plan.steps[i].in)
+      if (uint32_t input = in.base - plan.input_base(0); in.dtype != DType::kNone && input < last_.size())
+        last_[input] = i;
+}
+
+uint32_t SlotReads::late_reader(size_t input, uint32_t step, size_t output) const {
+  if (last_[input] == kNone || last_[input] < step) return kNone;
+  if (last_[input] > step) return last_[input];
+  const Step& writer = plan_.steps[step];
+  Dim whole = count_of(plan_, plan_.inputs[input].dims);
+  for (size_t i = 0; i < writer.in.size(); i++) {
+    bool reads = writer.in[i].dtype != DType::kNone && writer.in[i].base == plan_.input_base(input);
+    if (reads && !(writes_over(plan_, writer, output, i) && count_of(plan_, writer.in[i].dims) == whole)) return step;
+  }
+  return kNone;
+}
+
+bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t input) {
+  for (uint32_t i = 0; i < plan.steps.size(); i++)
+    for (size_t k = 0; k < plan.steps[i].out.size(); k++)
+      if (const Access& out = plan.steps[i].out[k];
+          out.dtype != DType::kNone && base_of(plan, out) == plan.output_base(output))
+        return reads.late_reader(input, i, k) == SlotReads::kNone;
+  return true;
+}
+
+// ---- buffers ----
+
+namespace {
+
+// From the last step to the first, so that a buffer's place is settled when an operand of its step asks to lie there.
+class Sharing {
+ public:
+  Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), reads_(plan), is_taken_(plan.buffers.size()) {
+    input_of_.assign(plan.outputs.size(), kNoInput);
+    for (const SlotAlias& alias : aliases)
+      if (may_share(plan, reads_, alias.output, alias.input)) input_of_[alias.output] = alias.input;
+    makers_.resize(plan.buffers.size());
+    for (const Step& step : plan.steps)
+      for (size_t i = 0; i < step.out.size(); i++)
+        if (uint32_t buffer = step.out[i].buffer; buffer != UINT32_MAX) makers_[buffer] = {&step, i};
+  }
+
+  void run() {
+    for (size_t i = plan_.steps.size(); i-- > plan_.first_run_step;) {
+      const Step& step = plan_.steps[i];
+      for (size_t out = 0; out < step.out.size(); out++) {
+        if (step.out[out].buffer == UINT32_MAX) continue;
+        for (size_t in = 0; in < step.in.size(); in++)
+          if (fits(static_cast<uint32_t>(i), out, in)) {
+            take(step.out[out].buffer, step.in[in].buffer);
+            break;
+          }
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kNoInput = SIZE_MAX;
+  struct Maker {
+    const Step* step = nullptr;
+    size_t output = 0;
+  };
+
+  bool fits(uint32_t index, size_t output, size_t input) const {
+    const Step& step = plan_.steps[index];
+    uint32_t own = step.out[output].buffer, other = step.in[input].buffer;
+    if (other == UINT32_MAX || is_taken_[other] || !makers_[other].step) return false;
+    const PlanBuffer& dying = plan_.buffers[other];
+    if (dying.base != kArenaBase || dying.last != index || !writes_over(plan_, step, output, input)) return false;
+    const Access& made = makers_[other].step->out[makers_[other].output];
+    if (!(count_of(plan_, made.dims) == count_of(plan_, step.in[input].dims))) return false;
+    for (size_t i = 0; i < step.in.size(); i++)
+      if (step.in[i].buffer == other && !writes_over(plan_, step, output, i)) return false;
+    return may_lie_at(plan_.buffers[own].base, other);
+  }
+
+  // In the arena; or in an output slot, unless it would be written over an input that is still read.
+  bool may_lie_at(uint32_t base, uint32_t buffer) const {
+    if (base == kArenaBase) return true;
+    uint32_t output = base - plan_.output_base(0);
+    if (base < plan_.output_base(0) || output >= plan_.outputs.size() || plan_.outputs[output].is_open) return false;
+    const Maker& maker = makers_[buffer];
+    return input_of_[output] == kNoInput ||
+           reads_.late_reader(input_of_[output], static_cast<uint32_t>(maker.step - plan_.steps.data()),
+                              maker.output) == SlotReads::kNone;
+  }
+
+  void take(uint32_t buffer, uint32_t place) {
+    plan_.buffers[buffer].over = place;
+    plan_.buffers[place].base = plan_.buffers[buffer].base;
+    is_taken_[place] = true;
+  }
+
+  Plan& plan_;
+  SlotReads reads_;
+  std::vector<bool> is_taken_;     // by buffer
+  std::vector<size_t> input_of_;   // by output that can share an input's memory: that input
+  std::vector<Maker> makers_;      // by buffer
+};
+
+}  // namespace
+
+void share_buffers(Plan& plan, std::span<const SlotAlias> aliases) {
+  Sharing(plan, aliases).run();
+}
+
+std::vector<uint32_t> first_in_place(const Plan& plan) {
+  std::vector<uint32_t> first(plan.buffers.size());
+  for (uint32_t i = 0; i < first.size(); i++) {  // each stands behind the one that it takes the place of
+    uint32_t over = plan.buffers[i].over;
+    first[i] = over == PlanBuffer::kNone ? i : first[over];
+  }
+  return first;
+}
+
+}  // namespace rlx
