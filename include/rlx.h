@@ -596,10 +596,10 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  * io.alias, strings "output=input", makes one memory of two slots: a run consumes the input and leaves the output in
  * its place, so rows that are appended to a cache, and state that a step changes, are all that is written. The report
  * "passes" says where a plan has to copy, as the old value is still read when the new one is made. What is bound to
- * either slot is bound to both, in the slot's own dtype; memory that may not be written is RLX_E_STATE. After a run that
- * has failed the contents are unspecified. rlx_compiled_run and rlx_model_run leave their arguments as they are, and
- * copy. Errors: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or nothing bounds the
- * size), RLX_E_OPTION (a slot named twice). */
+ * either slot is bound to both, in the slot's own dtype; memory that may not be written is RLX_E_STATE. After a run
+ * that has failed the contents are unspecified. rlx_compiled_run and rlx_model_run leave their arguments as they are,
+ * and copy. Errors: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or nothing bounds
+ * the size), RLX_E_OPTION (a slot named twice). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 

@@ -36,7 +36,8 @@ class ReferenceExecutable : public Executable {
 
   // An input that is an output as well: a copy, as outputs may be written over it.
   static Result<Tensor> apart(const Tensor& result, std::span<const Tensor> inputs) {
-    bool is_input = std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& it) { return it.data() == result.data(); });
+    bool is_input =
+        std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& it) { return it.data() == result.data(); });
     if (!is_input || !result.bytes()) return result;
     Tensor copy = RLX_TRY(Tensor::create(result.dtype(), result.dims()));
     std::memcpy(copy.data(), result.data(), result.bytes());

@@ -135,9 +135,9 @@ class Sharing {
 
   Plan& plan_;
   SlotReads reads_;
-  std::vector<bool> is_taken_;     // by buffer
-  std::vector<size_t> input_of_;   // by output that can share an input's memory: that input
-  std::vector<Maker> makers_;      // by buffer
+  std::vector<bool> is_taken_;    // by buffer
+  std::vector<size_t> input_of_;  // by output that can share an input's memory: that input
+  std::vector<Maker> makers_;     // by buffer
 };
 
 }  // namespace

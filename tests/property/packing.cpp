@@ -67,6 +67,7 @@ TEST(packing, a_plan_holds_every_size_up_to_the_upper_ones) {
     for (size_t k = 0; k < i; k++) {
       const PlanBuffer &a = plan.buffers[i], &b = plan.buffers[k];
       if (a.base != b.base || a.base > kSizedBase) continue;
+      if ((a.over == k && b.last == a.first) || (b.over == i && a.last == b.first)) continue;  // in place
       bool together = a.base == kSizedBase || (a.first <= b.last && b.first <= a.last);
       EXPECT_FALSE(together && overlap(a.offset, a.bytes, b.offset, b.bytes)) << a.name << " and " << b.name;
     }

@@ -144,7 +144,8 @@ struct Way {
   std::string name;
   const char* device;
   NamedAttrs options;
-  bool exact;  // every bit is that of typed evaluation
+  bool exact;               // every bit is that of typed evaluation
+  bool is_aliased = false;  // as many outputs as go have an input's memory
 };
 
 // Plans, views and memory are judged by the bits of the reference kernels; native ones by what they may round.
@@ -154,7 +155,27 @@ const Way kWays[] = {
     {"cpu, strict", "cpu", {{"math", "strict"}}, false},
     {"reference", "reference", {}, false},
     {"far", "far", {{"math", "strict"}, {"dispatch", "reference"}}, true},
+    {"cpu, aliased", "cpu", {}, false, true},
+    {"cpu, reference kernels, aliased", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true, true},
 };
+
+// Pairs of outputs and inputs of one type, drawn.
+std::vector<std::string> drawn_aliases(const Graph& graph) {
+  Random random(graph.nodes().size() * 7 + graph.inputs().size());
+  std::vector<std::string> pairs;
+  std::vector<uint32_t> inputs = graph.inputs();
+  for (const GraphOutput& output : graph.outputs()) {
+    if (inputs.empty() || random.chance(20)) continue;
+    auto first = static_cast<size_t>(random.below(static_cast<int64_t>(inputs.size())));
+    std::rotate(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(first), inputs.end());
+    auto found = std::find_if(inputs.begin(), inputs.end(),
+                              [&](uint32_t node) { return graph.node(node).out[0] == graph.type(output.value); });
+    if (found == inputs.end()) continue;
+    pairs.push_back(output.name + "=" + graph.leaf_name(*found));
+    inputs.erase(found);
+  }
+  return pairs;
+}
 
 // Planned at the largest sizes of these runs.
 Result<std::shared_ptr<Program>> compiled(const Way& way, const RandomGraph& random, const Meanings& meanings,
@@ -168,6 +189,7 @@ Result<std::shared_ptr<Program>> compiled(const Way& way, const RandomGraph& ran
   NamedAttrs options = way.options;
   options.emplace_back("bounds", meanings[0]->bounds() == Bounds::kError ? "error" : "clamp");
   for (const auto& [symbol, size] : upper) options.emplace_back("dims." + symbol, size);
+  if (way.is_aliased) options.emplace_back("io.alias", drawn_aliases(random.graph));
   return Program::compile(env, random.graph, weights, RLX_TRY(env->find_device(way.device)), options);
 }
 
@@ -218,11 +240,12 @@ std::string check_programs(const RandomGraph& random, const Meanings& meanings, 
   for (size_t i = 0; i < ways.size(); i++) {
     Way way = ways[i];
     if (!only.starts_with(way.name) && !only.empty()) continue;
+    if (way.is_aliased && drawn_aliases(random.graph).empty()) continue;
     std::optional<Way> next;
     std::string wrong =
         guarded([&] { return check_way(way, random, meanings, env, tally, only.empty() || only == way.name, next); });
     if (!wrong.empty()) return way.name + ": " + wrong;
-    if (next && i < std::size(kWays) && way.device == std::string_view("cpu")) ways.push_back(*next);
+    if (next && i < std::size(kWays) && way.device == std::string_view("cpu") && !way.is_aliased) ways.push_back(*next);
   }
   return "";
 }

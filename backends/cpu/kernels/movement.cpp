@@ -127,4 +127,102 @@ int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
   return -1;
 }
 
+// ---- rows written into an axis ----
+
+namespace {
+
+constexpr int64_t kPartBytes = 1 << 17;
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+int64_t number_at(const WriteRowsArgs& args, int64_t i) {
+  return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
+}
+
+// Integers wrap, an i32 as an i32.
+int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
+  auto sum = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  return args.index_is_i64 ? sum : static_cast<int32_t>(sum);
+}
+
+// What row i is to go to, as the op says it: not yet checked.
+int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
+  if (args.from == WriteRowsArgs::kIndex) return number_at(args, i);
+  int64_t at = number_at(args, args.per_batch ? b : 0);
+  if (args.from == WriteRowsArgs::kStart) return add(args, at < 0 ? add(args, at, args.n) : at, i);
+  at = add(args, at, i);
+  if (!args.wraps) return at;
+  if (args.n == 0) return 0;
+  return at % args.n < 0 ? at % args.n + args.n : at % args.n;
+}
+
+// The place of an index in n, or -1 where it is ignored; false: it is an error.
+bool place_of(const WriteRowsArgs& args, int64_t index, int64_t n, int64_t& at) {
+  at = index < 0 ? index + n : index;
+  if (at >= 0 && at < n) return true;
+  if (args.bounds == Bounds::kError) return false;
+  at = args.bounds == Bounds::kClamp && n > 0 ? std::clamp<int64_t>(at, 0, n - 1) : -1;
+  return true;
+}
+
+// The row that row i of batch b goes to, or -1.
+BadIndex find_row(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t& at) {
+  constexpr BadIndex kGood{0, 0, -1};
+  if (args.from != WriteRowsArgs::kTuple) {
+    int64_t index = target_of(args, b, i);
+    return place_of(args, index, args.n, at) ? kGood : BadIndex{index, args.per_batch ? b * args.count + i : i, args.n};
+  }
+  at = 0;
+  for (int32_t k = 0; k < args.depth; k++) {
+    int64_t position = (b * args.count + i) * args.depth + k, one = 0, index = number_at(args, position);
+    if (!place_of(args, index, args.tuple_dims[k], one)) return {index, position, args.tuple_dims[k]};
+    at = one < 0 || at < 0 ? -1 : at * args.tuple_dims[k] + one;
+  }
+  return kGood;
+}
+
+// Positions [first, last) of one [b, m].
+BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
+  int64_t b = slice / args.mid;
+  if (args.x != args.y && last > first && args.bytes)
+    std::memcpy(args.y + (slice * args.n + first) * args.bytes, args.x + (slice * args.n + first) * args.bytes,
+                static_cast<size_t>((last - first) * args.bytes));
+  for (int64_t i = 0; i < args.count; i++) {
+    int64_t at = -1;
+    if (BadIndex bad = find_row(args, b, i, at); bad.n >= 0) return bad;
+    if (at < first || at >= last || !args.bytes) continue;
+    std::memcpy(args.y + (slice * args.n + at) * args.bytes, args.rows + (slice * args.count + i) * args.bytes,
+                static_cast<size_t>(args.bytes));
+  }
+  return {0, 0, -1};
+}
+
+}  // namespace
+
+// A slice that is copied is cut, as long as its indices are few enough to be looked at again by each part.
+void cut_rows(WriteRowsArgs& args) {
+  int64_t whole = (args.x == args.y ? std::min(args.count, args.n) : args.n) * args.bytes;
+  args.slices = std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, whole + args.count));
+  args.blocks = 1;
+  if (args.x != args.y && args.slices == 1)
+    args.blocks = std::clamp<int64_t>(std::min(whole / kPartBytes, args.n / (1 + 4 * args.count)), 1, 1024);
+}
+
+int64_t write_rows_parts(const WriteRowsArgs& args) {
+  return ceil_div(args.batch * args.mid, args.slices) * args.blocks;
+}
+
+BadIndex write_rows(const WriteRowsArgs& args, int64_t begin, int64_t end) {
+  for (int64_t part = begin; part < end; part++) {
+    int64_t slice = part / args.blocks * args.slices, block = part % args.blocks;
+    int64_t rows = ceil_div(args.n, args.blocks), first = std::min(block * rows, args.n);
+    int64_t last = std::min(first + rows, args.n);
+    for (int64_t end_slice = std::min(slice + args.slices, args.batch * args.mid); slice < end_slice; slice++)
+      if (BadIndex bad = write_slice(args, slice, first, last); bad.n >= 0) return bad;
+  }
+  return {0, 0, -1};
+}
+
 }  // namespace rlx::cpu

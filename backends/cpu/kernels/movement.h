@@ -35,4 +35,28 @@ int64_t gather_parts(const GatherArgs&);
 // The position of the first index of these parts that is out of range, or -1.
 int64_t gather_rows(const GatherArgs&, int64_t begin, int64_t end);
 
+// Rows of an axis of x replaced by those of `rows`: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. Where y
+// is x, nothing else is written. `from` says what at(b, i) is: the start plus i, of an i32 wrapping as one; the
+// position plus i, modulo n where `wraps`; an index; an index tuple, over the axes of `tuple_dims`.
+struct WriteRowsArgs {
+  enum From : uint8_t { kStart, kPosition, kIndex, kTuple };
+  const std::byte* x = nullptr;
+  std::byte* y = nullptr;
+  const std::byte* rows = nullptr;
+  const void* index = nullptr;                                  // of i32, or of i64
+  bool index_is_i64 = false, wraps = false, per_batch = false;  // per_batch: a position, or indices, of each b
+  From from = kIndex;
+  Bounds bounds = Bounds::kError;
+  int64_t batch = 1, mid = 1, n = 0, count = 0, bytes = 0;  // bytes: of a row
+  int32_t depth = 0;
+  int64_t tuple_dims[kMaxRank] = {};
+  int64_t slices = 1, blocks = 1;  // of a part: so many [b, m], or one of so many blocks of the positions of one
+};
+void cut_rows(WriteRowsArgs&);  // into parts
+int64_t write_rows_parts(const WriteRowsArgs&);
+struct BadIndex {
+  int64_t value, position, n;  // n < 0: none is bad
+};
+BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
+
 }  // namespace rlx::cpu

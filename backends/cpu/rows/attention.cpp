@@ -138,10 +138,8 @@ void add_attention_rows(RowsByOp& by_op) {
                  .strided(0b11111)
                  .unit_last(0b00111)
                  .optional_outputs(0b10));
-  add(by_op, native<RopeArgs>(Op::kRope, "rope_f32", refuse_rope, encode_rope)
-                 .strided(0b0111)
-                 .unit_last(0b0111)
-                 .in_place(1));
+  add(by_op,
+      native<RopeArgs>(Op::kRope, "rope_f32", refuse_rope, encode_rope).strided(0b0111).unit_last(0b0111).in_place(1));
 }
 
 }  // namespace rlx::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that move elements: copies of views, gather, concat.
+// Rows that move elements: copies of views, gather, rows written into an axis, concat.
 #include <cstring>
 
 #include "backends/cpu/kernels/movement.h"
@@ -73,6 +73,98 @@ Status run_gather(const void* block, int64_t begin, int64_t end) {
       .with("value", it.node->name);
 }
 
+// ---- rows written into an axis: in place where x dies ----
+
+struct WriteRowsBlock {
+  WriteRowsArgs args;
+  const Node* node;
+  const OpInfo* op;
+};
+
+// A slice [b, m] of x is n rows; b counts what has indices of its own.
+void set_slices(WriteRowsArgs& args, const View& x, size_t batch_dims, size_t axis, size_t depth) {
+  args.bytes = element_bytes(x.dtype);
+  args.n = 1;
+  for (size_t i = 0; i < x.dims.size(); i++)
+    (i < batch_dims ? args.batch : i < axis ? args.mid : i < axis + depth ? args.n : args.bytes) *= x.dims[i];
+}
+
+void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, const View& rows, void* block,
+               Launch& launch) {
+  args.x = view.in[0].data;
+  args.y = view.out[0].data;
+  args.rows = rows.data;
+  args.index = index.data;
+  args.index_is_i64 = index.dtype == DType::kI64;
+  args.bounds = view.plan.lowered->options.bounds;
+  if (args.mid == 0) args.mid = 1, args.bytes = 0;  // nothing to write, but indices to check
+  cut_rows(args);
+  new (block) WriteRowsBlock{args, &view.node, &view.plan.graph().info(view.node)};
+  auto written = static_cast<double>(args.batch * args.mid) * static_cast<double>(args.count);
+  double copied = args.x == args.y ? 0 : static_cast<double>(args.batch * args.mid * args.n * args.bytes);
+  launch = {write_rows_parts(args), 30 + written * (4 + 0.05 * static_cast<double>(args.bytes)) + 0.05 * copied};
+}
+
+Status run_write_rows(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const WriteRowsBlock*>(block);
+  BadIndex bad = write_rows(it.args, begin, end);
+  if (bad.n < 0) return {};
+  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
+                                     it.node->name, bad.value, bad.position, bad.n))
+      .with("op", it.op->name)
+      .with("value", it.node->name);
+}
+
+std::string_view refuse_blocks(const KernelQuery& query) {
+  return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
+}
+
+std::string_view refuse_scatter(const KernelQuery& query) {
+  if (!query.node.attrs.is("reduction", "none")) return "reduces";
+  return refuse_blocks(query);
+}
+
+void encode_dynamic_update_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
+  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
+  WriteRowsArgs args;
+  args.from = WriteRowsArgs::kStart;
+  args.count = view.in[1].dims[axis];
+  set_slices(args, view.in[0], 0, axis, 1);
+  load_rows(view, args, view.in[2], view.in[1], block, launch);
+}
+
+void encode_kv_append(const StepView& view, const Caps&, void* block, Launch& launch) {
+  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
+  WriteRowsArgs args;
+  args.from = WriteRowsArgs::kPosition;
+  args.wraps = view.node.attrs.flag("wrap");
+  args.per_batch = view.in[2].dims.size() == 1;
+  args.count = view.in[1].dims[axis];
+  set_slices(args, view.in[0], args.per_batch ? 1 : 0, axis, 1);
+  load_rows(view, args, view.in[2], view.in[1], block, launch);
+}
+
+void encode_scatter(const StepView& view, const Caps&, void* block, Launch& launch) {
+  WriteRowsArgs args;
+  args.count = view.in[1].count();
+  set_slices(args, view.in[0], 0, static_cast<size_t>(view.node.attrs.i64("axis")), 1);
+  load_rows(view, args, view.in[1], view.in[2], block, launch);
+}
+
+void encode_scatter_nd(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const Dims &x = view.in[0].dims, &index = view.in[1].dims;
+  auto batch_dims = static_cast<size_t>(view.node.attrs.i64("batch_dims"));
+  WriteRowsArgs args;
+  args.from = WriteRowsArgs::kTuple;
+  args.per_batch = true;
+  args.depth = static_cast<int32_t>(index.back());
+  args.count = 1;
+  for (size_t i = batch_dims; i + 1 < index.size(); i++) args.count *= index[i];
+  for (int32_t k = 0; k < args.depth; k++) args.tuple_dims[k] = x[batch_dims + static_cast<size_t>(k)];
+  set_slices(args, view.in[0], batch_dims, batch_dims, static_cast<size_t>(args.depth));
+  load_rows(view, args, view.in[1], view.in[2], block, launch);
+}
+
 // ---- concat: piece by piece, each a run of bytes per outer index ----
 
 struct ConcatPiece {
@@ -127,6 +219,13 @@ constinit const CpuKernel kCopyKernel =
 void add_movement_rows(RowsByOp& by_op) {
   add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_gather, encode_gather, run_gather));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, run_concat, concat_bytes));
+  auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+    add(by_op, with_block<WriteRowsBlock>(op, name, refuse, encode, run_write_rows).in_place(1));
+  };
+  add_writer(Op::kDynamicUpdateSlice, "update_rows", refuse_blocks, encode_dynamic_update_slice);
+  add_writer(Op::kKvAppend, "append_rows", refuse_blocks, encode_kv_append);
+  add_writer(Op::kScatter, "scatter_rows", refuse_scatter, encode_scatter);
+  add_writer(Op::kScatterNd, "scatter_rows", refuse_scatter, encode_scatter_nd);
 }
 
 }  // namespace rlx::cpu
