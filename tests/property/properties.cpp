@@ -163,7 +163,7 @@ const Way kWays[] = {
 std::vector<std::string> drawn_aliases(const Graph& graph) {
   Random random(graph.nodes().size() * 7 + graph.inputs().size());
   std::vector<std::string> pairs;
-  std::vector<uint32_t> inputs = graph.inputs();
+  std::vector<uint32_t> inputs(graph.inputs().begin(), graph.inputs().end());
   for (const GraphOutput& output : graph.outputs()) {
     if (inputs.empty() || random.chance(20)) continue;
     auto first = static_cast<size_t>(random.below(static_cast<int64_t>(inputs.size())));
