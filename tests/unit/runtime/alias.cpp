@@ -59,8 +59,7 @@ TEST(exec_alias, the_two_slots_are_one) {
   for (int run = 1; run <= 3; run++) {
     ASSERT_TRUE(exec->run().ok());
     for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput})
-      for (int i = 0; i < 3; i++)
-        EXPECT_EQ(shown(*exec, kind, 0).as<float>()[i], static_cast<float>(run * (i + 1)));
+      for (int i = 0; i < 3; i++) EXPECT_EQ(shown(*exec, kind, 0).as<float>()[i], static_cast<float>(run * (i + 1)));
   }
   EXPECT_EQ(exec->tensor(SlotKind::kInput, 0)->storage(), exec->tensor(SlotKind::kOutput, 0)->storage());
   EXPECT_EQ(exec->link(0, 1).code(), Code::kExists);
@@ -152,8 +151,8 @@ TEST(exec_alias, the_old_value_is_kept_for_all_who_read_it) {
     for (size_t i = 0; i < want.size(); i++)
       EXPECT_EQ(std::memcmp(got[i].data(), want[i].data(), want[i].bytes()), 0) << i << plan_text(program->plan());
     std::string report = *program->report("passes"), memory = *program->report("memory");
-    for (const char* why : {"it is the input 'x1'", "it is the input 'x0'", "reads the old value",
-                            "the output 'old' is the old value"}) {
+    for (const char* why :
+         {"it is the input 'x1'", "it is the input 'x0'", "reads the old value", "the output 'old' is the old value"}) {
       if (*device) continue;
       EXPECT_NE(report.find(why), std::string::npos) << why << report;
       EXPECT_NE(memory.find(why), std::string::npos) << why;
@@ -220,8 +219,8 @@ TEST(exec_alias, an_append_writes_nothing_but_the_rows) {
   auto width = static_cast<int64_t>(page / sizeof(float));
   constexpr int64_t kHeads = 2, kCapacity = 16;
   size_t bytes = static_cast<size_t>(kHeads * kCapacity) * page;
-  auto* memory = static_cast<std::byte*>(
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  auto* memory =
+      static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(memory, MAP_FAILED);
   auto exec = Exec::create(compiled(decoder(kHeads, kCapacity, width), {"y=cache"})).value();
   ASSERT_TRUE(exec->bind_ptr(SlotKind::kInput, 0, memory, bytes).ok());
@@ -233,10 +232,12 @@ TEST(exec_alias, an_append_writes_nothing_but_the_rows) {
     ASSERT_EQ(mprotect(memory, bytes, PROT_READ), 0);
     for (int64_t head = 0; head < kHeads; head++)
       ASSERT_EQ(mprotect(memory + static_cast<size_t>(head * kCapacity + pos % kCapacity) * page, page,
-                         PROT_READ | PROT_WRITE), 0);
+                         PROT_READ | PROT_WRITE),
+                0);
     rows.as<float>()[0] = static_cast<float>(pos);
     ASSERT_TRUE(exec->run().ok());  // any other write would end the process
-    EXPECT_EQ(reinterpret_cast<float*>(memory + static_cast<size_t>(pos % kCapacity) * page)[0], static_cast<float>(pos));
+    EXPECT_EQ(reinterpret_cast<float*>(memory + static_cast<size_t>(pos % kCapacity) * page)[0],
+              static_cast<float>(pos));
   }
   munmap(memory, bytes);
 }
@@ -250,7 +251,8 @@ TEST(exec_alias, a_loop_appends_in_place) {
     Expr pos = b.wrap(*body->add_input("pos", DType::kI64, {}));
     Expr row = input(b, "row", {4});
     Expr one = b.op(Op::kDynamicUpdateSlice, {cache, reshape(row, {1, 4}), pos}, {{"axis", int64_t{0}}});
-    output(b, "next", b.op(Op::kDynamicUpdateSlice, {one, reshape(row * 2.0, {1, 4}), pos + 4}, {{"axis", int64_t{0}}}));
+    output(b, "next",
+           b.op(Op::kDynamicUpdateSlice, {one, reshape(row * 2.0, {1, 4}), pos + 4}, {{"axis", int64_t{0}}}));
     ASSERT_TRUE(body->add_output("pos1", (pos + 1).value()).ok());
   }
   Graph graph;
@@ -278,7 +280,8 @@ TEST(exec_alias, a_loop_appends_in_place) {
       for (int64_t row = 0; row < 8; row++)
         for (int64_t i = 0; i < 4; i++) {
           int64_t trip = row % 4 - 1;
-          float want = trip < 0 ? before.as<float>()[row * 4 + i] : x.as<float>()[trip * 4 + i] * (row < 4 ? 1.0f : 2.0f);
+          float want =
+              trip < 0 ? before.as<float>()[row * 4 + i] : x.as<float>()[trip * 4 + i] * (row < 4 ? 1.0f : 2.0f);
           EXPECT_EQ((*got)[0].as<float>()[row * 4 + i], want) << row << ' ' << i;
         }
     }
