@@ -23,16 +23,17 @@ enum { kSanitized = 1, kLives = 50 };
 enum { kSanitized = 0, kLives = 1000 };
 #endif
 
-#define FUNCTIONS(DO)                                                                                                \
-  DO(rlx_status_take)                                                                                                \
-  DO(rlx_status_code)                                                                                                \
-  DO(rlx_attrs_create)                                                                                               \
-  DO(rlx_attrs_release) DO(rlx_env_create) DO(rlx_env_release) DO(rlx_graph_create) DO(rlx_graph_release)            \
-      DO(rlx_graph_input) DO(rlx_graph_unary) DO(rlx_graph_output) DO(rlx_compile) DO(rlx_compiled_release)          \
-          DO(rlx_compiled_run) DO(rlx_exec_create) DO(rlx_exec_release) DO(rlx_exec_run) DO(rlx_exec_submit)         \
-              DO(rlx_exec_cancel) DO(rlx_fence_create) DO(rlx_fence_release) DO(rlx_fence_signal) DO(rlx_fence_wait) \
-                  DO(rlx_fence_result) DO(rlx_tensor_create) DO(rlx_tensor_release) DO(rlx_model_create)             \
-                      DO(rlx_model_run) DO(rlx_model_release)
+/* clang-format off */
+#define FUNCTIONS(DO) \
+  DO(rlx_status_take) DO(rlx_status_code) DO(rlx_attrs_create) DO(rlx_attrs_release) \
+  DO(rlx_env_create) DO(rlx_env_release) DO(rlx_graph_create) DO(rlx_graph_release) \
+  DO(rlx_graph_input) DO(rlx_graph_unary) DO(rlx_graph_output) DO(rlx_compile) \
+  DO(rlx_compiled_release) DO(rlx_compiled_run) DO(rlx_exec_create) DO(rlx_exec_release) \
+  DO(rlx_exec_run) DO(rlx_exec_submit) DO(rlx_exec_cancel) DO(rlx_fence_create) \
+  DO(rlx_fence_release) DO(rlx_fence_signal) DO(rlx_fence_wait) DO(rlx_fence_result) \
+  DO(rlx_tensor_create) DO(rlx_tensor_release) DO(rlx_model_create) DO(rlx_model_run) \
+  DO(rlx_model_release)
+/* clang-format on */
 
 #define MEMBER(name) __typeof__(name) *name;
 static struct { FUNCTIONS(MEMBER) } lib;
