@@ -142,4 +142,10 @@ Result<ModelProto> parse_model(std::span<const std::byte> bytes) {
   return model;
 }
 
+Result<TensorProto> parse_tensor(std::span<const std::byte> bytes) {
+  TensorProto tensor;
+  Status status = parse(tensor, bytes, 0);
+  return status.ok() ? Result<TensorProto>(std::move(tensor)) : std::move(status).prefixed("ONNX tensor");
+}
+
 }  // namespace rlx::onnx

@@ -109,4 +109,7 @@ struct ModelProto {
 // ...".
 Result<ModelProto> parse_model(std::span<const std::byte> bytes);
 
+// A file that holds one tensor, as the data of ONNX's own tests does.
+Result<TensorProto> parse_tensor(std::span<const std::byte> bytes);
+
 }  // namespace rlx::onnx
