@@ -58,6 +58,9 @@ inline AttrDef i64s(std::string_view name, std::vector<int64_t> fallback) {
 inline AttrDef f64(std::string_view name, double fallback) {
   return make(name, AttrKind::kF64, false, fallback);
 }
+inline AttrDef dim(std::string_view name, int64_t fallback) {
+  return make(name, AttrKind::kDim, false, Dim(fallback));
+}
 inline AttrDef flag(std::string_view name, bool fallback) {
   return make(name, AttrKind::kBool, false, int64_t{fallback});
 }
@@ -77,6 +80,9 @@ inline AttrDef opt_i64s(std::string_view name) {
 }
 inline AttrDef opt_f64(std::string_view name) {
   return make(name, AttrKind::kF64, false);
+}
+inline AttrDef opt_f64s(std::string_view name) {
+  return make(name, AttrKind::kF64s, false);
 }
 inline AttrDef opt_str(std::string_view name) {
   return make(name, AttrKind::kStr, false);

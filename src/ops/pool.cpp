@@ -13,7 +13,10 @@ struct Pool {
 
   Expr fold(Expr x, const char* fn) const { return fold(x, fn, lo, hi); }
   Expr fold(Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
-    return x.builder().op(Op::kReduceWindow, {x},
+    return apply(Op::kReduceWindow, x, fn, pad_lo, pad_hi);
+  }
+  Expr apply(Op op, Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
+    return x.builder().op(op, {x},
                           {{"fn", fn},
                            {"window", window},
                            {"strides", strides},
@@ -60,6 +63,21 @@ Outputs decompose_max_pool(const Inputs& in, const Attrs& attrs) {
   auto pool = pool_of(in[0], attrs);
   if (!pool) return {};
   return {pool->fold(in[0], "max")};
+}
+
+// The p-norm of each window.
+Outputs decompose_lp_pool(const Inputs& in, const Attrs& attrs) {
+  auto pool = pool_of(in[0], attrs);
+  if (!pool) return {};
+  Expr p = scalar_like(in[0], static_cast<double>(attrs.i64("p")));
+  return {binary(Op::kPow, pool->fold(binary(Op::kPow, abs(in[0]), p), "sum"), 1.0 / p)};
+}
+
+Outputs decompose_max_pool_with_indices(const Inputs& in, const Attrs& attrs) {
+  auto pool = pool_of(in[0], attrs);
+  if (!pool) return {};
+  return {in.builder().op(Op::kMaxPool, {in[0]}, attrs.named()),
+          pool->apply(Op::kArgReduceWindow, in[0], "max", pool->lo, pool->hi)};
 }
 
 // Sums over counts. Asked-for padding counts with count_include_pad; what ceil_mode adds never does.

@@ -35,6 +35,12 @@ FAMILIES = [
     "regions",
     "layers",
     "attention",
+    "resizing",
+    "windows",
+    "solvers",
+    "drawn",
+    "quantised",
+    "gradients",
 ]
 
 

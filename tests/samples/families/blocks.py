@@ -171,6 +171,8 @@ def consumers(family):
         y = oracle("f32", x.a @ rows.T)
         family.case("matmul", [x, w], y, transpose_b=True)
         family.case("linear", [x, w], y, transpose_w=True)
+        bank = Tensor(dtype, w.a, (1, *rows.shape))
+        family.case("grouped_matmul", [x, bank, tensor("i64", [0])], y, transpose_w=True)
         family.case("matmul", [none, none], "RLX_E_DTYPE", transpose_b=True)
         if dtype != "q8_0":
             continue

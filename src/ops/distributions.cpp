@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers of distributions, from the bits of rng_bits. Key and counter decide them; each op also returns the
+// counter after what it used.
+#include <cmath>
+#include <numbers>
+
+#include "ops/expr.h"
+
+namespace rlx {
+
+static Outputs refuse(const Inputs& in, Code code, std::string message) {
+  in.builder().fail(Status(code, std::move(message)));
+  return {};
+}
+
+struct Drawn {
+  Expr value, next;
+};
+
+static Drawn bits(Expr key, Expr counter, const std::vector<Dim>& shape, DType dtype) {
+  Outputs drawn = key.builder().ops(Op::kRngBits, {key, counter}, {{"shape", shape}, {"dtype", dtype}});
+  return {drawn[0], drawn.size() > 1 ? drawn[1] : drawn[0]};
+}
+
+// Numbers of [0, 1): as many high bits as the dtype holds, so that every one is exact.
+static Drawn uniform(Expr key, Expr counter, const std::vector<Dim>& shape, DType dtype) {
+  DType word = dtype == DType::kF64 ? DType::kU64 : DType::kU32;
+  int held = dtype == DType::kF64 ? 53 : dtype == DType::kF32 ? 24 : dtype == DType::kF16 ? 11 : 8;
+  auto [raw, next] = bits(key, counter, shape, word);
+  int width = word == DType::kU64 ? 64 : 32;
+  Expr high = binary(Op::kShr, raw, scalar_like(raw, width - held));
+  return {cast(high, dtype) * std::ldexp(1.0, -held), next};
+}
+
+static DType wide(DType dtype) {
+  return is_half(dtype) ? DType::kF32 : dtype;
+}
+
+Outputs decompose_rng_uniform(const Inputs& in, const Attrs& attrs) {
+  DType dtype = attrs.dtype("dtype");
+  double low = attrs.f64("low"), high = attrs.f64("high");
+  auto [u, next] = uniform(in[0], in[1], attrs.dims("shape"), dtype);
+  if (low == 0 && high == 1) return {u, next};
+  return {cast(low + cast(u, wide(dtype)) * (high - low), dtype), next};
+}
+
+// Box and Muller (1958): two numbers of each pair of uniform ones.
+Outputs decompose_rng_normal(const Inputs& in, const Attrs& attrs) {
+  DType dtype = attrs.dtype("dtype");
+  const std::vector<Dim>& shape = attrs.dims("shape");
+  Dim count = element_count(shape), pairs = floor_div(count + Dim(1), Dim(2));
+  auto [u, next] = uniform(in[0], in[1], {pairs, 2}, wide(dtype));
+  Expr radius = sqrt(-2.0 * log(1.0 - slice(u, 1, 0, 1))), angle = slice(u, 1, 1, 2) * (2 * std::numbers::pi);
+  Expr z = concat(std::array{radius * unary(Op::kCos, angle), radius * unary(Op::kSin, angle)}, 1);
+  z = reshape(slice(reshape(z, {pairs * Dim(2)}), 0, 0, count), shape);
+  if (attrs.f64("std") != 1) z = z * attrs.f64("std");
+  if (attrs.f64("mean") != 0) z = z + attrs.f64("mean");
+  return {cast(z, dtype), next};
+}
+
+Outputs decompose_rng_int(const Inputs& in, const Attrs& attrs) {
+  static constexpr uint64_t kWidest = uint64_t{1} << 32;
+  Builder& b = in.builder();
+  DType dtype = attrs.dtype("dtype");
+  int64_t low = attrs.i64("low"), high = attrs.i64("high");
+  uint64_t span = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (low >= high || span > kWidest) return refuse(in, Code::kOption, "'high' must be above 'low', by 2^32 at most");
+  auto [raw, next] = bits(in[0], in[1], attrs.dims("shape"), DType::kU32);
+  Expr scaled = cast(raw, DType::kU64) * static_cast<double>(span);
+  Expr offset = cast(binary(Op::kShr, scaled, scalar_like(scaled, 32)), dtype);
+  return {offset + b.size(low, dtype), next};
+}
+
+Outputs decompose_bernoulli(const Inputs& in, const Attrs&) {
+  Expr p = in[0];
+  auto [u, next] = uniform(in[1], in[2], p.dims(), DType::kF32);
+  return {less(cast(u, p.dtype()), p), next};
+}
+
+Outputs decompose_dropout(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0];
+  double p = attrs.f64("p");
+  auto [u, next] = uniform(in[1], in[2], x.dims(), DType::kF32);
+  Expr keep = less_equal(scalar_like(u, p), u);
+  return {where(keep, p < 1 ? x / (1 - p) : x, 0), keep, next};
+}
+
+// How many running sums do not exceed u of the last: where u falls among them. c: [R,V], u: [R,n].
+static Expr drawn_index(Expr c, Expr u) {
+  Builder& b = c.builder();
+  const Dim &rows = c.dim(0), &count = c.dim(1);
+  Expr total = slice(c, 1, count - Dim(1), count);
+  Expr below = less_equal(reshape(c, {rows, 1, count}), unsqueeze(u * total, 2));
+  return minimum(reduce(cast(below, DType::kI64), "sum", {2}, false), b.size(count, DType::kI64) - 1.0);
+}
+
+static Expr running_sum(Expr x, bool exclusive) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", "sum"}, {"axis", int64_t{1}}, {"exclusive", int64_t{exclusive}}});
+}
+
+Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr logits = in[0];
+  if (logits.rank() != 2) return refuse(in, Code::kShape, format("logits has rank {}, not 2", logits.rank()));
+  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1))) return {};
+  Expr c = running_sum(b.op(Op::kSoftmax, {logits}), false);
+  auto [u, next] = uniform(in[1], in[2], {logits.dim(0), attrs.dim("n")}, DType::kF32);
+  return {cast(drawn_index(c, cast(u, c.dtype())), attrs.dtype("index_dtype")), next};
+}
+
+// A setting of each row, or of all: [R,1] or [].
+static Expr per_row(Expr given, const Dim& rows, const char* what) {
+  if (given.rank() == 0) return given;
+  if (!require_shape(given, what, std::array{rows})) return given;
+  return reshape(given, {rows, 1});
+}
+
+Outputs decompose_sample_token(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr logits = in[0];
+  if (logits.rank() != 2) return refuse(in, Code::kShape, format("logits has rank {}, not 2", logits.rank()));
+  if (!require(logits, Guard::kLessEqual, 1, logits.dim(1))) return {};
+  const Dim &rows = logits.dim(0), &count = logits.dim(1);
+  Outputs sorted = b.ops(Op::kSort, {cast(logits, DType::kF32)}, {{"descending", int64_t{1}}});
+  Expr l = sorted[0], rank = iota(b, {1, count}, 1, DType::kI64), greedy;
+  if (in[3]) {
+    Expr t = cast(per_row(in[3], rows, "temperature"), DType::kF32);
+    greedy = equal(t, 0), l = l / where(greedy, 1, t);
+  }
+  if (in[4]) {
+    Expr k = cast(per_row(in[4], rows, "top_k"), DType::kI64);
+    l = where(logical_or(less(k, 1), less(rank, k)), l, -std::numeric_limits<double>::infinity());
+  }
+  Expr p = b.op(Op::kSoftmax, {l}), keep = equal(rank, 0);
+  Expr good = b.scalar(DType::kBool, 1);
+  if (in[5]) good = less(running_sum(p, true), cast(per_row(in[5], rows, "top_p"), DType::kF32));
+  if (in[6])
+    good = logical_and(good, less_equal(cast(per_row(in[6], rows, "min_p"), DType::kF32) * slice(p, 1, 0, 1), p));
+  Expr c = running_sum(where(logical_or(keep, good), p, 0), false);
+  auto [u, next] = uniform(in[1], in[2], {rows, 1}, DType::kF32);
+  Expr j = drawn_index(c, u);
+  if (greedy) j = where(greedy, 0, j);
+  Expr index = b.op(Op::kGatherElements, {sorted[1], j}, {{"axis", int64_t{1}}});
+  return {reshape(cast(index, attrs.dtype("index_dtype")), {rows}), next};
+}
+
+}  // namespace rlx

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resampling along axes, one after another: each output element is a weighted sum of input elements around a source
+// coordinate. Coordinates, indices and weights follow from sizes alone; they are computed in f64.
+#include <cmath>
+
+#include "base/fraction.h"
+#include "ops/expr.h"
+
+namespace rlx {
+
+// One axis that is resampled: from `in` elements to `out`. n, o and scale are these numbers as f64 scalars.
+struct Resampled {
+  int64_t axis = 0;
+  Dim in, out;
+  Expr n, o, scale;
+  double factor = 0;          // where scales are given
+  double start = 0, end = 1;  // of the region of interest
+
+  bool keeps_size() const { return in == out && (factor == 0 || factor == 1); }
+};
+
+static std::nullopt_t refuse(Expr x, Code code, std::string message) {
+  x.builder().fail(Status(code, std::move(message)));
+  return std::nullopt;
+}
+
+// floor(n * scale); of an open n only for a scale that is a simple fraction.
+static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
+  if (!(scale > 0) || std::isinf(scale)) return refuse(x, Code::kOption, "'scales' must be positive");
+  if (auto fraction = fraction_of(scale)) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
+  if (!n.is_literal())
+    return refuse(x, Code::kUnsupported, format("the scale {} of an open size is no simple fraction", scale));
+  double size = std::floor(static_cast<double>(n.literal()) * scale);
+  if (size > 0x1p40) return refuse(x, Code::kRange, "a scale makes a size too large");
+  return Dim(static_cast<int64_t>(size));
+}
+
+static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs& attrs) {
+  const Axes& axes = attrs.i64s("axes");
+  Builder& b = x.builder();
+  if (attrs.has("sizes") == attrs.has("scales"))
+    return refuse(x, Code::kOption, "one of 'sizes' and 'scales' must be given");
+  size_t count = attrs.has("sizes") ? attrs.dims("sizes").size() : attrs.f64s("scales").size();
+  bool has_roi = attrs.has("roi");
+  if (count != axes.size() || (has_roi && attrs.f64s("roi").size() != 2 * count))
+    return refuse(x, Code::kOption, format("'axes' names {} axes; 'sizes', 'scales', 'roi' do not suit", axes.size()));
+  if (!has_roi && attrs.is("coord", "tf_crop_and_resize"))
+    return refuse(x, Code::kOption, "'coord' tf_crop_and_resize needs 'roi'");
+  std::vector<Resampled> result;
+  for (size_t i = 0; i < count; i++) {
+    Resampled axis{.axis = axes[i], .in = x.dim(axes[i])};
+    if (attrs.has("scales")) {
+      axis.factor = attrs.f64s("scales")[i];
+      auto out = scaled_size(x, axis.in, axis.factor);
+      if (!out) return std::nullopt;
+      axis.out = *out;
+    } else {
+      axis.out = attrs.dims("sizes")[i];
+    }
+    if (has_roi) axis.start = attrs.f64s("roi")[i], axis.end = attrs.f64s("roi")[i + count];
+    axis.n = b.size(axis.in, DType::kF64), axis.o = b.size(axis.out, DType::kF64);
+    axis.scale = axis.factor != 0 ? b.scalar(DType::kF64, axis.factor) : axis.o / axis.n;
+    result.push_back(axis);
+  }
+  return result;
+}
+
+// ---- coordinates ----
+
+// Where in x each output position lies.
+static Expr source_coordinates(Builder& b, const Resampled& axis, const std::string& coord) {
+  Expr j = iota(b, {axis.out}, 0, DType::kF64), n = axis.n, o = axis.o;
+  auto unless_single = [&](Expr many, Expr single) { return where(greater(o, 1), many, single); };
+  Expr half = (j + 0.5) / axis.scale - 0.5, zero = b.scalar(DType::kF64, 0);
+  if (coord == "half_pixel") return half;
+  if (coord == "half_pixel_symmetric") return n / 2.0 * (1.0 - o / (axis.scale * n)) + half;
+  if (coord == "pytorch_half_pixel") return unless_single(half, zero);
+  if (coord == "align_corners") return unless_single(j * (n - 1.0) / (o - 1.0), zero);
+  if (coord == "asymmetric") return j / axis.scale;
+  if (coord == "tf_half_pixel_for_nn") return (j + 0.5) / axis.scale;
+  Expr first = axis.start * (n - 1.0);  // tf_crop_and_resize
+  return unless_single(first + j * ((axis.end - axis.start) * (n - 1.0)) / (o - 1.0),
+                       0.5 * (axis.start + axis.end) * (n - 1.0));
+}
+
+static Expr as_index(Expr position, Expr n) {
+  return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
+}
+
+static Expr ceiling(Expr x) {
+  return unary(Op::kCeil, x);
+}
+
+// ---- one axis ----
+
+static Expr nearest(Expr x, const Resampled& axis, Expr c, const std::string& mode) {
+  Expr position = mode == "round_prefer_floor"  ? ceiling(c - 0.5)
+                  : mode == "round_prefer_ceil" ? floor(c + 0.5)
+                  : mode == "floor"             ? floor(c)
+                                                : ceiling(c);
+  return gather(x, as_index(position, axis.n), axis.axis);
+}
+
+// The weight of an element at a distance t >= 0.
+static Expr kernel(Expr t, const Attrs& attrs) {
+  if (attrs.is("mode", "linear")) return maximum(1.0 - t, 0);
+  double a = attrs.f64("cubic_a");
+  Expr near = ((a + 2) * t - (a + 3)) * t * t + 1.0, far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+  return where(less_equal(t, scalar_like(t, 1)), near, where(less(t, 2), far, 0));
+}
+
+// How far the kernel reaches on either side; where it is stretched to keep out what the output cannot show, further.
+static Dim reach_of(const Resampled& axis, const Attrs& attrs) {
+  int64_t support = attrs.is("mode", "cubic") ? 2 : 1;
+  if (!attrs.flag("antialias")) return support;
+  if (axis.factor != 0)
+    return static_cast<int64_t>(std::ceil(static_cast<double>(support) / std::min(axis.factor, 1.0)));
+  Dim out = max(axis.out, Dim(1));
+  return max(Dim(support), floor_div(axis.in * Dim(support) + out - Dim(1), out));
+}
+
+static Expr interpolated(Expr x, const Resampled& axis, Expr c, const Attrs& attrs) {
+  Builder& b = x.builder();
+  Dim reach = reach_of(axis, attrs), taps = reach * Dim(2);
+  Expr offset = iota(b, {taps}, 0, DType::kF64) - (b.size(reach, DType::kF64) - 1.0);
+  Expr position = unsqueeze(floor(c), 1) + offset;
+  Expr distance = abs(position - unsqueeze(c, 1));
+  bool antialias = attrs.flag("antialias"), exclude = attrs.flag("exclude_outside");
+  if (antialias) distance = distance * minimum(axis.scale, 1);
+  Expr weight = kernel(distance, attrs);
+  if (exclude) weight = where(logical_or(less(position, 0), less(axis.n - 1.0, position)), 0, weight);
+  if (antialias || exclude) weight = weight / sum(weight, {1});
+  std::vector<Dim> along(x.rank() + 1 - static_cast<size_t>(axis.axis), 1);
+  along[0] = axis.out, along[1] = taps;
+  Expr terms = gather(x, as_index(position, axis.n), axis.axis) * reshape(cast(weight, x.dtype()), along);
+  return reduce(terms, "sum", {axis.axis + 1}, false);
+}
+
+// What lies outside x is `value`, whatever the axis that leaves it.
+static Expr extrapolated(Expr y, const std::vector<Resampled>& axes, const std::vector<Expr>& coordinates,
+                         double value) {
+  for (size_t i = 0; i < axes.size(); i++) {
+    Expr c = coordinates[i];
+    std::vector<Dim> along(y.rank() - static_cast<size_t>(axes[i].axis), 1);
+    along[0] = axes[i].out;
+    Expr outside = logical_or(less(c, 0), less(axes[i].n - 1.0, c));
+    y = where(reshape(outside, along), value, y);
+  }
+  return y;
+}
+
+Outputs decompose_resize(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], y = x;
+  auto axes = resampled_axes(x, attrs);
+  if (!axes) return {};
+  const std::string& coord = attrs.str("coord");
+  bool is_nearest = attrs.is("mode", "nearest"), crops = coord == "tf_crop_and_resize";
+  bool rounds = !is_nearest && is_integer(x.dtype());
+  if (rounds) y = cast(y, DType::kF32);
+  std::vector<Expr> coordinates;
+  for (const Resampled& axis : *axes) {
+    Expr c = coordinates.emplace_back(source_coordinates(in.builder(), axis, coord));
+    if (axis.keeps_size() && !crops && coord != "tf_half_pixel_for_nn") continue;
+    y = is_nearest ? nearest(y, axis, c, attrs.str("nearest_mode")) : interpolated(y, axis, c, attrs);
+    if (!y.valid()) return {};
+  }
+  if (crops) y = extrapolated(y, *axes, coordinates, attrs.f64("extrapolation"));
+  return {rounds ? cast(unary(Op::kRound, y), x.dtype()) : y};
+}
+
+}  // namespace rlx
