@@ -2,8 +2,11 @@
 #include "import/onnx/call.h"
 
 #include "import/onnx/importer.h"
+#include "import/onnx/tensor.h"
 
 namespace rlx::onnx {
+
+static constexpr int64_t kMaxReals = 4096;  // of what decides an op
 
 void Call::fail(Code code, std::string message) {
   if (status_.ok()) status_ = Status(code, std::move(message));
@@ -67,6 +70,21 @@ std::vector<int64_t> Call::numbers(size_t i, const char* what) {
   return numbers;
 }
 
+std::vector<double> Call::reals(size_t i, const char* what) {
+  std::vector<double> numbers;
+  if (!has(i)) {
+    fail(Code::kData, std::string("the input '") + what + "' is missing");
+  } else if (const Tensor& tensor = in_[i]->tensor;
+             tensor && tensor.count() <= kMaxReals && !is_complex(tensor.dtype())) {
+    for (int64_t k = 0; k < tensor.count(); k++) numbers.push_back(element_as_f64(tensor, k));
+  } else if (sizes(i)) {
+    for (int64_t number : this->numbers(i, what)) numbers.push_back(static_cast<double>(number));
+  } else {
+    fail(Code::kUnsupported, std::string("'") + what + "' must be constant");
+  }
+  return numbers;
+}
+
 // ---- attributes ----
 
 bool Call::has_attr(std::string_view name) const {
@@ -115,6 +133,13 @@ std::vector<int64_t> Call::i64s(std::string_view name, const std::vector<int64_t
 std::vector<double> Call::f64s(std::string_view name) {
   const auto* found = attribute(name, AttributeProto::kFloats, "a list of numbers");
   return found ? std::vector<double>(found->floats.begin(), found->floats.end()) : std::vector<double>();
+}
+
+DType Call::dtype(std::string_view name, DType fallback) {
+  if (!has_attr(name)) return fallback;
+  auto named = dtype_of(static_cast<int32_t>(i64(name, 0)));
+  if (!named.ok()) fail(named.status().code(), std::string(named.status().message()));
+  return named.ok() ? *named : fallback;
 }
 
 const TensorProto* Call::tensor(std::string_view name) {

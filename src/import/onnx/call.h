@@ -62,6 +62,11 @@ std::span<const NodeKind> index_kinds();
 std::span<const NodeKind> reduce_kinds();
 std::span<const NodeKind> nn_kinds();
 std::span<const NodeKind> control_kinds();
+std::span<const NodeKind> conv_kinds();
+std::span<const NodeKind> image_kinds();
+std::span<const NodeKind> random_kinds();
+std::span<const NodeKind> signal_kinds();
+std::span<const NodeKind> contrib_kinds();
 
 class Call {
  public:
@@ -89,6 +94,7 @@ class Call {
   const Sizes* sizes(size_t i);                              // null: its elements are not known before a run
   std::vector<Dim> dims(size_t i, const char* what);         // its elements, which must be sizes
   std::vector<int64_t> numbers(size_t i, const char* what);  // its elements, which must be numbers
+  std::vector<double> reals(size_t i, const char* what);     // the same of any dtype
   Interval range(const Dim& dim) const { return builder_.graph().range(dim); }
 
   // ---- attributes ----
@@ -98,6 +104,7 @@ class Call {
   std::string_view text(std::string_view name, std::string_view fallback);
   std::vector<int64_t> i64s(std::string_view name, const std::vector<int64_t>& fallback = {});
   std::vector<double> f64s(std::string_view name);
+  DType dtype(std::string_view name, DType fallback);
   const TensorProto* tensor(std::string_view name);
   const GraphProto* graph(std::string_view name);
   void ignore(std::string_view name);  // an attribute that has no meaning for us

@@ -37,8 +37,13 @@ static std::string describe(const NodeProto& node, int64_t opset) {
 
 static const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
   if (domain == "ai.onnx") domain = "";
-  for (auto group : {elementwise_kinds(), shape_kinds(), index_kinds(), reduce_kinds(), nn_kinds(), control_kinds()})
-    for (const NodeKind& kind : group)
+  using Kinds = std::span<const NodeKind>;
+  static const std::initializer_list<Kinds (*)()> kGroups = {
+      elementwise_kinds, shape_kinds, index_kinds,  reduce_kinds, nn_kinds,      control_kinds,
+      conv_kinds,        image_kinds, random_kinds, signal_kinds, contrib_kinds,
+  };
+  for (Kinds (*kinds)() : kGroups)
+    for (const NodeKind& kind : kinds())
       if (kind.op_type == op_type && kind.domain == domain) return &kind;
   return nullptr;
 }

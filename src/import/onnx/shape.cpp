@@ -5,6 +5,7 @@
 #include "import/onnx/call.h"
 #include "import/onnx/fold.h"
 #include "import/onnx/importer.h"
+#include "import/onnx/random.h"
 
 namespace rlx::onnx {
 
@@ -106,11 +107,24 @@ Folded fold_identity(Call& call) {
   return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
 }
 
-// At inference it is the identity; its second output, the mask, is all true.
+// Elements that training drops, drawn anew at every node; otherwise the identity, and a mask that is all true. The
+// ratio became an input, and training_mode came, in opset 12.
 void build_dropout(Call& call) {
-  for (const char* unused : {"ratio", "seed", "is_test"}) call.ignore(unused);
-  if (call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0})
-    call.fail(Code::kUnsupported, "'training_mode' must be false");
+  bool trains = call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0};
+  for (const char* unused : {"ratio", "is_test"}) call.ignore(unused);
+  double ratio = 0.5;
+  if (trains && call.has(1)) {
+    std::vector<double> given = call.reals(1, "ratio");
+    ratio = given.size() == 1 ? given[0] : -1;
+  }
+  if (trains && ratio != 0) {
+    auto [key, counter] = random_state(call);
+    Expr in[] = {call.in(0), key, counter};
+    Outputs y = call.ops("dropout", in, {{"p", ratio}});
+    for (size_t i = 0; i < 2 && i < y.size(); i++) call.out(i, y[i]);
+    return;
+  }
+  call.ignore("seed");
   call.out(0, call.in(0));
   if (call.wants(1)) call.out(1, broadcast_to(call.builder().scalar(DType::kBool, 1), call.type(0).dims));
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds with windows over space: convolutions and pools.
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+struct Window {
+  std::vector<int64_t> kernel, strides, dilation;
+  std::vector<Dim> lo, hi;
+};
+
+// SAME pads so that the output is the input over the stride, rounded up; the odd one goes to the end or the start.
+void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& window) {
+  for (size_t i = 0; i < space.size(); i++) {
+    Dim stride = window.strides[i], reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
+    Dim out = floor_div(space[i] + stride - Dim(1), stride);
+    Dim pad = (out - Dim(1)) * stride + reach - space[i];
+    if (call.range(pad).lo < 0) pad = max(Dim(0), pad);
+    Dim small = floor_div(pad, Dim(2));
+    window.lo[i] = upper ? small : pad - small;
+    window.hi[i] = upper ? pad - small : small;
+  }
+}
+
+Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed = false) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
+  Window window{call.i64s("kernel_shape", kernel), call.i64s("strides", std::vector<int64_t>(n, 1)),
+                call.i64s("dilations", std::vector<int64_t>(n, 1)), std::vector<Dim>(n), std::vector<Dim>(n)};
+  std::vector<int64_t> pads = call.i64s("pads", std::vector<int64_t>(2 * n, 0));
+  std::string_view automatic = call.text("auto_pad", "NOTSET");
+  if (n == 0 || window.kernel.size() != n || window.strides.size() != n || window.dilation.size() != n ||
+      pads.size() != 2 * n) {
+    call.fail(Code::kData, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
+    return window;
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (window.strides[i] < 1 || window.dilation[i] < 1 || window.kernel[i] < 1)
+      return call.fail(Code::kData, "a kernel, stride or dilation below 1"), window;
+    window.lo[i] = pads[i], window.hi[i] = pads[i + n];
+  }
+  if ((automatic == "SAME_UPPER" || automatic == "SAME_LOWER") && !transposed)
+    pad_same(call, {dims.begin() + 2, dims.end()}, automatic == "SAME_UPPER", window);
+  else if (automatic != "NOTSET" && automatic != "VALID" && !automatic.starts_with("SAME_") && !automatic.empty())
+    call.fail(Code::kData, "'auto_pad' is " + std::string(automatic));
+  return window;
+}
+
+std::vector<int64_t> kernel_of(Call& call) {
+  std::vector<int64_t> kernel;
+  const std::vector<Dim>& dims = call.type(1).dims;
+  for (size_t i = 2; i < dims.size(); i++) kernel.push_back(dims[i].is_literal() ? dims[i].literal() : 0);
+  return kernel;
+}
+
+// One number per channel as [C,1,...].
+Expr per_channel(Expr x, size_t spatial) {
+  std::vector<Dim> dims{x.dim(0)};
+  dims.resize(spatial + 1, Dim(1));
+  return reshape(x, dims);
+}
+
+void build_conv(Call& call) {
+  Window window = window_of(call, kernel_of(call));
+  int64_t groups = call.i64("group", 1);
+  Expr y = call.op("conv", {call.in(0), call.in(1)},
+                   {{"strides", window.strides},
+                    {"pad_lo", window.lo},
+                    {"pad_hi", window.hi},
+                    {"rhs_dilation", window.dilation},
+                    {"groups", groups}});
+  call.out(0, call.has(2) ? y + per_channel(call.in(2), window.kernel.size()) : y);
+}
+
+// Transposed, the pads cut the result; they may be told by its size.
+void pad_to_size(Call& call, const std::vector<int64_t>& more, const std::vector<Dim>& asked, bool upper,
+                 Window& window) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  for (size_t i = 0; i < window.kernel.size(); i++) {
+    Dim reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
+    Dim pad = (dims[2 + i] - Dim(1)) * Dim(window.strides[i]) + Dim(more[i]) + reach - asked[i];
+    Dim held = max(Dim(0), pad), small = floor_div(held, Dim(2));
+    window.lo[i] = upper ? small : held - small;
+    window.hi[i] = pad - window.lo[i];  // what is too small grows at the end
+  }
+}
+
+void build_conv_transpose(Call& call) {
+  Window window = window_of(call, kernel_of(call), true);
+  size_t axes = window.kernel.size();
+  std::string_view automatic = call.text("auto_pad", "NOTSET");
+  std::vector<int64_t> more = call.i64s("output_padding", std::vector<int64_t>(axes, 0));
+  std::vector<int64_t> given = call.i64s("output_shape");
+  if (more.size() != axes || (!given.empty() && given.size() != axes && given.size() != axes + 2))
+    return call.fail(Code::kData, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
+  if (call.type(0).rank() != axes + 2) return;
+  std::vector<Dim> asked;
+  for (size_t i = 0; i < axes; i++)
+    asked.push_back(given.empty() ? call.type(0).dims[2 + i] * Dim(window.strides[i])
+                                  : Dim(given[i + given.size() - axes]));
+  bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  if (is_same || !given.empty()) pad_to_size(call, more, asked, automatic == "SAME_UPPER", window);
+  call.out(0, call.op("conv_transpose", {call.in(0), call.in(1), call.in(2)},
+                      {{"strides", window.strides},
+                       {"pad_lo", window.lo},
+                       {"pad_hi", window.hi},
+                       {"dilation", window.dilation},
+                       {"output_padding", more},
+                       {"groups", call.i64("group", 1)}}));
+}
+
+void build_deform_conv(Call& call) {
+  Window window = window_of(call, kernel_of(call));
+  if (window.kernel.size() != 2) return call.fail(Code::kUnsupported, "only images of two axes");
+  int64_t groups = call.i64("group", 1), offset_groups = call.i64("offset_group", 1);
+  call.out(0, call.op("deform_conv", {call.in(0), call.in(1), call.in(2), call.in(3), call.in(4)},
+                      {{"strides", window.strides},
+                       {"pad_lo", window.lo},
+                       {"pad_hi", window.hi},
+                       {"dilation", window.dilation},
+                       {"groups", groups},
+                       {"offset_groups", offset_groups}}));
+}
+
+NamedAttrs pool_attrs(Call& call) {
+  Window window = window_of(call, {});
+  return {{"kernel", window.kernel}, {"strides", window.strides},   {"pad_lo", window.lo},
+          {"pad_hi", window.hi},     {"dilation", window.dilation}, {"ceil_mode", call.i64("ceil_mode", 0)}};
+}
+
+// Positions in x, counted with its last axis first (`storage_order`).
+Expr column_major(Call& call, Expr index, const std::vector<Dim>& dims) {
+  Builder& b = call.builder();
+  auto size = [&](const Dim& dim) { return b.size(dim, DType::kI64); };
+  std::span<const Dim> space = std::span(dims).subspan(2);
+  Dim plane = element_count(space), stride = 1;
+  Expr rest = binary(Op::kRem, index, size(plane)), result = index - rest;
+  for (size_t i = 0; i < space.size(); i++) {
+    Expr inner = size(element_count(space.subspan(i + 1)));
+    result = result + rest / inner * size(stride);
+    rest = binary(Op::kRem, rest, inner);
+    stride *= space[i];
+  }
+  return result;
+}
+
+void build_max_pool(Call& call) {
+  bool by_columns = call.i64("storage_order", 0) != 0;
+  Expr in[] = {call.in(0)};
+  Outputs y = call.ops(call.wants(1) ? "max_pool_with_indices" : "max_pool", in, pool_attrs(call));
+  call.out(0, y[0]);
+  if (y.size() < 2 || !call.wants(1) || !y[1].valid()) return;
+  call.out(1, by_columns ? column_major(call, y[1], call.type(0).dims) : y[1]);
+}
+
+// Without a size: the least that the windows cover. Positions are those of that size, whatever is asked for.
+void build_max_unpool(Call& call) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  Window window = window_of(call, {});
+  if (dims.size() != window.kernel.size() + 2) return;
+  std::vector<Dim> shape(dims.begin(), dims.begin() + 2);
+  for (size_t i = 0; i < window.kernel.size(); i++)
+    shape.push_back((dims[2 + i] - Dim(1)) * Dim(window.strides[i]) - window.lo[i] - window.hi[i] +
+                    Dim(window.kernel[i]));
+  Expr y = call.op("max_unpool", {call.in(0), call.in(1)}, {{"shape", shape}});
+  if (!call.has(2)) return call.out(0, y);
+  std::vector<Dim> asked = call.dims(2, "output_shape"), lo(shape.size(), 0), hi;
+  if (asked.size() != shape.size()) return call.fail(Code::kData, "'output_shape' does not suit the rank of x");
+  for (size_t i = 0; i < shape.size(); i++) hi.push_back(asked[i] - shape[i]);
+  call.out(0, asked == shape ? y : call.op("pad", {y}, {{"lo", lo}, {"hi", hi}}));
+}
+
+void build_lp_pool(Call& call) {
+  NamedAttrs attrs = pool_attrs(call);
+  attrs.emplace_back("p", call.i64("p", 2));
+  call.out(0, call.op("lp_pool", {call.in(0)}, attrs));
+}
+
+void build_global_lp_pool(Call& call) {
+  Expr x = call.in(0), p = scalar_like(x, static_cast<double>(call.i64("p", 2)));
+  Expr powers = reduce(binary(Op::kPow, abs(x), p), "sum", trailing_axes(2, x.rank()));
+  call.out(0, binary(Op::kPow, powers, 1.0 / p));
+}
+
+// Two numbers for each axis.
+std::pair<std::vector<Dim>, std::vector<Dim>> pads_of(Call& call, size_t axes) {
+  std::vector<int64_t> pads = call.i64s("pads", std::vector<int64_t>(2 * axes, 0));
+  if (pads.size() != 2 * axes) call.fail(Code::kData, "'pads' does not hold two numbers per axis");
+  pads.resize(2 * axes);
+  auto middle = pads.begin() + static_cast<ptrdiff_t>(axes);
+  return {{pads.begin(), middle}, {middle, pads.end()}};
+}
+
+void build_col2im(Call& call) {
+  std::vector<Dim> shape = call.dims(1, "image_shape");
+  std::vector<int64_t> kernel = call.numbers(2, "block_shape"), ones(kernel.size(), 1);
+  auto [lo, hi] = pads_of(call, kernel.size());
+  call.out(0, call.op("col2im", {call.in(0)},
+                      {{"shape", shape},
+                       {"kernel", kernel},
+                       {"strides", call.i64s("strides", ones)},
+                       {"dilation", call.i64s("dilations", ones)},
+                       {"pad_lo", lo},
+                       {"pad_hi", hi}}));
+}
+
+void build_avg_pool(Call& call) {
+  NamedAttrs attrs = pool_attrs(call);
+  attrs.emplace_back("count_include_pad", call.i64("count_include_pad", 0));
+  call.out(0, call.op("avg_pool", {call.in(0)}, attrs));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Conv", build_conv},
+    {"ConvTranspose", build_conv_transpose},
+    {"DeformConv", build_deform_conv},
+    {"MaxPool", build_max_pool},
+    {"AveragePool", build_avg_pool},
+    {"LpPool", build_lp_pool},
+    {"GlobalLpPool", build_global_lp_pool},
+    {"MaxUnpool", build_max_unpool},
+    {"Col2Im", build_col2im},
+};
+
+}  // namespace
+
+std::span<const NodeKind> conv_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds that resample images and pick boxes.
+#include <algorithm>
+#include <cmath>
+
+#include "base/fraction.h"
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// ---- Resize ----
+
+// A scale in a file is a f32; it is taken for the fraction that it was written for.
+std::vector<double> scales_of(Call& call, std::vector<double> scales) {
+  for (double& scale : scales) {
+    if (!(scale > 0) || !std::isfinite(scale)) call.fail(Code::kData, format("a scale of {}", scale));
+    if (auto fraction = fraction_of(static_cast<float>(scale)))
+      scale = static_cast<double>(fraction->numerator) / static_cast<double>(fraction->denominator);
+  }
+  return scales;
+}
+
+bool is_given(Call& call, size_t i) {
+  return call.has(i) && !(call.type(i).rank() == 1 && call.type(i).dims[0].is(0));
+}
+
+// One scale for all axes, the smallest or the largest that the sizes ask for.
+std::vector<Dim> with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::vector<int64_t>& axes,
+                                bool smallest) {
+  const std::vector<Dim>& dims = call.type(0).dims;
+  double chosen = 0;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    const Dim& n = dims[static_cast<size_t>(axes[i])];
+    if (!n.is_literal() || !sizes[i].is_literal() || n.is(0)) {
+      call.fail(Code::kUnsupported, "'keep_aspect_ratio_policy' of sizes that are not numbers");
+      return sizes;
+    }
+    double scale = static_cast<double>(sizes[i].literal()) / static_cast<double>(n.literal());
+    chosen = i == 0 ? scale : smallest ? std::min(chosen, scale) : std::max(chosen, scale);
+  }
+  std::vector<Dim> result;
+  for (int64_t axis : axes) {
+    auto n = static_cast<double>(dims[static_cast<size_t>(axis)].literal());
+    result.emplace_back(static_cast<int64_t>(std::floor(chosen * n + 0.5)));
+  }
+  return result;
+}
+
+// The sizes or the scales, from where the opset has them.
+void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
+  std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
+  size_t scales = call.opset() < 11 ? 1 : 2;
+  if (call.opset() >= 11 && is_given(call, 3)) {
+    std::vector<Dim> sizes = call.dims(3, "sizes");
+    if (sizes.size() != axes.size()) return call.fail(Code::kData, "'sizes' does not suit the axes");
+    if (policy != "stretch") sizes = with_one_scale(call, sizes, axes, policy == "not_larger");
+    attrs.emplace_back("sizes", sizes);
+  } else {
+    attrs.emplace_back("scales", scales_of(call, call.reals(scales, "scales")));
+  }
+}
+
+void build_resize(Call& call) {
+  Expr x = call.in(0);
+  std::vector<int64_t> axes = call.axes(call.i64s("axes", trailing_axes(0, x.rank())), x.rank());
+  NamedAttrs attrs{{"axes", axes}};
+  add_extent(call, axes, attrs);
+  bool is_old = call.opset() < 11;
+  std::string coord(is_old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel"));
+  std::string nearest(is_old ? "floor" : call.text("nearest_mode", "round_prefer_floor"));
+  attrs.emplace_back("coord", coord);
+  attrs.emplace_back("mode", std::string(call.text("mode", "nearest")));
+  attrs.emplace_back("nearest_mode", nearest);
+  attrs.emplace_back("cubic_a", call.f64("cubic_coeff_a", -0.75));
+  attrs.emplace_back("exclude_outside", call.i64("exclude_outside", 0));
+  attrs.emplace_back("antialias", call.i64("antialias", 0));
+  attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
+  if (coord == "tf_crop_and_resize") attrs.emplace_back("roi", call.reals(1, "roi"));
+  call.out(0, call.op("resize", {x}, attrs));
+}
+
+// Scales were an attribute before opset 9.
+void build_upsample(Call& call) {
+  Expr x = call.in(0);
+  std::string mode(call.text("mode", "nearest"));
+  std::vector<double> scales = call.opset() < 9 ? call.f64s("scales") : call.reals(1, "scales");
+  if (mode == "bilinear") mode = "linear";
+  call.out(0, call.op("resize", {x},
+                      {{"axes", trailing_axes(0, x.rank())},
+                       {"scales", scales_of(call, scales)},
+                       {"coord", "asymmetric"},
+                       {"mode", mode},
+                       {"nearest_mode", "floor"}}));
+}
+
+// ---- grids ----
+
+void build_grid_sample(Call& call) {
+  std::string mode(call.text("mode", "linear")), padding(call.text("padding_mode", "zeros"));
+  if (mode == "bilinear" || mode == "bicubic") mode.erase(0, 2);
+  int64_t align = call.i64("align_corners", 0);
+  call.out(0, call.op("grid_sample", {call.in(0), call.in(1)},
+                      {{"mode", mode}, {"padding", padding}, {"align_corners", align}}));
+}
+
+void build_affine_grid(Call& call) {
+  int64_t align = call.i64("align_corners", 0);
+  call.out(0, call.op("affine_grid", {call.in(0)}, {{"size", call.dims(1, "size")}, {"align_corners", align}}));
+}
+
+// ---- boxes ----
+
+void build_roi_align(Call& call) {
+  bool is_old = call.opset() < 16;
+  std::string_view coord = is_old ? "output_half_pixel" : call.text("coordinate_transformation_mode", "half_pixel");
+  if (coord != "half_pixel" && coord != "output_half_pixel")
+    call.fail(Code::kData, "'coordinate_transformation_mode' is " + std::string(coord));
+  int64_t sampling = call.i64("sampling_ratio", 0);
+  if (sampling <= 0) return call.fail(Code::kUnsupported, "'sampling_ratio' 0, a number of samples of each box's own");
+  std::string mode(call.text("mode", "avg"));
+  call.out(0, call.op("roi_align", {call.in(0), call.in(1), call.in(2)},
+                      {{"out_h", call.i64("output_height", 1)},
+                       {"out_w", call.i64("output_width", 1)},
+                       {"sampling", sampling},
+                       {"scale", call.f64("spatial_scale", 1)},
+                       {"half_pixel", int64_t{coord == "half_pixel"}},
+                       {"mode", mode}}));
+}
+
+// A number that may be left out.
+double number_or(Call& call, size_t i, const char* what, double fallback) {
+  if (!call.has(i)) return fallback;
+  std::vector<double> numbers = call.reals(i, what);
+  if (numbers.size() == 1) return numbers[0];
+  call.fail(Code::kData, std::string("'") + what + "' is not one number");
+  return fallback;
+}
+
+void build_non_max_suppression(Call& call) {
+  static constexpr int64_t kMost = int64_t{1} << 40;  // no more than there can be boxes
+  Dim most = 0;
+  if (call.has(2)) {
+    std::vector<Dim> given = call.dims(2, "max_output_boxes_per_class");
+    if (given.size() != 1) return call.fail(Code::kData, "'max_output_boxes_per_class' is not one number");
+    most = given[0].is_literal() ? Dim(std::clamp<int64_t>(given[0].literal(), 0, kMost)) : given[0];
+  }
+  NamedAttrs attrs{
+      {"max_out", most}, {"iou", number_or(call, 3, "iou_threshold", 0)}, {"center", call.i64("center_point_box", 0)}};
+  if (call.has(4)) attrs.emplace_back("score", number_or(call, 4, "score_threshold", 0));
+  call.out(0, call.op("non_max_suppression", {call.in(0), call.in(1)}, attrs));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Resize", build_resize},          {"Upsample", build_upsample},  {"GridSample", build_grid_sample},
+    {"AffineGrid", build_affine_grid}, {"RoiAlign", build_roi_align}, {"NonMaxSuppression", build_non_max_suppression},
+};
+
+}  // namespace
+
+std::span<const NodeKind> image_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

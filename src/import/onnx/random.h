@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Key and counter of the ONNX node kinds that draw random numbers: the seed and the place of the node in the graph.
+#pragma once
+
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+struct RandomState {
+  Expr key, counter;
+};
+
+// By the attribute `seed`, which may be missing. Other run-times draw other numbers.
+RandomState random_state(Call& call);
+
+}  // namespace rlx::onnx
