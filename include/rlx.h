@@ -541,7 +541,8 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
  * All others become constants, and with weights NULL everything does. With graph NULL the weights alone are read.
  * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
- * becomes "<input>.<axis>". options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
+ * becomes "<input>.<axis>". The option dims.<symbol> makes a size a number, value.<input> an input a constant (it stays an
+ * input, which nothing reads). options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
  * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
  * with its node; a file of an unknown format; safetensors hold no graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
  * graph nor weights), and what building a graph may give. */
@@ -765,7 +766,10 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
-/* rlx_import_file and rlx_model_create in one. policy: options of both. Errors: theirs. */
+/* rlx_import_file and rlx_model_create in one. policy: options of both; dims.<symbol> is that of rlx_compile. Where an
+ * input decides the structure of the graph (the axes of a reduction, say), the model imports the file again for each of
+ * its values, up to 64 elements of them: it keeps at most cache.capacity of these; its graph shows the inputs alone, and
+ * rlx_model_get is RLX_E_UNSUPPORTED. Errors: theirs. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */

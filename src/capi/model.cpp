@@ -9,7 +9,7 @@
 #include "capi/graph.h"
 #include "capi/guard.h"
 #include "capi/weights.h"
-#include "import/format.h"
+#include "runtime/special.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -36,7 +36,8 @@ static Result<ImportOptions> import_options_in(NamedAttrs& policy) {
   std::span<const AttrDef> known = import_options();
   for (auto& pair : policy) {
     auto is_it = [&](const AttrDef& def) { return def.name == pair.first; };
-    (std::any_of(known.begin(), known.end(), is_it) ? given : rest).push_back(std::move(pair));
+    bool is_import = pair.first.starts_with("value.") || std::any_of(known.begin(), known.end(), is_it);
+    (is_import ? given : rest).push_back(std::move(pair));
   }
   policy = std::move(rest);
   return parse_import_options(given);
@@ -57,11 +58,8 @@ rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t
     NamedAttrs values = RLX_TRY(values_of(policy));
     ImportOptions options = RLX_TRY(import_options_in(values));
     options.host = env->env->host().get();
-    auto file = RLX_TRY(import_source(RLX_TRY(Source::open(path)), "", true, options));
-    auto weights = std::make_shared<Weights>();
-    for (auto& [name, tensor] : file.weights) RLX_TRY(weights->put(name, std::move(tensor)));
-    for (const auto& [key, value] : file.metadata) weights->set_metadata(key, value);
-    *out = RLX_TRY(new_model(env, file.graph, std::move(weights), values));
+    auto model = RLX_TRY(open_model(env->env, RLX_TRY(Source::open(path)), options, values));
+    *out = new rlx_model(env, std::move(model));
     return {};
   });
 }

@@ -35,11 +35,12 @@ struct Format {
   bool (*matches)(std::span<const std::byte>);
   bool has_graph;
   Result<ImportedFile> (*read)(const Source&, const ImportOptions&);
+  bool has_choices = false;
 };
 static constexpr Format kFormats[] = {
     {"rlx", is_text, true, read_text},
     {"safetensors", is_safetensors, false, read_safetensors_file},
-    {"onnx", is_onnx, true, read_onnx},
+    {"onnx", is_onnx, true, read_onnx, true},
 };
 
 bool has_format(std::string_view name) {
@@ -99,6 +100,8 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
                                       const ImportOptions& options) {
   if (with_graph && !format.has_graph)
     return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph", format.name));
+  if (!format.has_choices && !(options.choices.dims.empty() && options.choices.values.empty()))
+    return Status(Code::kOption, rlx::format("sizes and values of inputs cannot be chosen in {} files", format.name));
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
   if (options.host) RLX_TRY(options.host->progress("import", 1));
@@ -110,13 +113,26 @@ std::span<const AttrDef> import_options() {
                                       .kind = AttrKind::kI64,
                                       .required = false,
                                       .fallback = ImportOptions().params_min,
-                                      .lo = 1}};
+                                      .lo = 1},
+                                     {.name = "dims.<symbol>", .kind = AttrKind::kI64, .required = false, .lo = 0},
+                                     {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false}};
   return kOptions;
 }
 
 Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
-  std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), given));
   ImportOptions options;
+  NamedAttrs rest;
+  for (const auto& [key, value] : given) {
+    const auto* size = std::get_if<int64_t>(&value);
+    const auto* tensor = std::get_if<Tensor>(&value);
+    if (key.starts_with("dims.") && size && *size >= 0)
+      options.choices.dims.emplace_back(key.substr(5), *size);
+    else if (key.starts_with("value.") && tensor)
+      options.choices.values.emplace_back(key.substr(6), *tensor);
+    else
+      rest.emplace_back(key, value);
+  }
+  std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));
   options.params_min = std::get<int64_t>(values[0]);
   return options;
 }

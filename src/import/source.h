@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,13 +28,35 @@ struct Source {
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
                            std::span<const int64_t> dims);
 
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+// What an import takes as known that its file leaves open: it makes a special graph of a general file.
+struct ImportChoices {
+  std::vector<std::pair<std::string, int64_t>> dims;  // sizes by symbol
+  NamedTensors values;                                // inputs that are constants: they stay inputs, and are not read
+  bool inputs_only = false;                           // the graph holds the inputs and nothing else
+
+  const int64_t* find_dim(std::string_view symbol) const {
+    for (const auto& [name, size] : dims)
+      if (name == symbol) return &size;
+    return nullptr;
+  }
+  const Tensor* find_value(std::string_view input) const {
+    for (const auto& [name, value] : values)
+      if (name == input) return &value;
+    return nullptr;
+  }
+};
+
+// Of a failed import: the inputs, separated by line breaks, whose values would have let it go on.
+inline constexpr std::string_view kStaticInputs = "static";
+
 // How a file is read.
 struct ImportOptions {
   bool with_weights = true;    // large initialisers become params; else everything is a constant
   int64_t params_min = 65;     // how many elements an initialiser has at least that becomes a param
   const Host* host = nullptr;  // is told of progress
+  ImportChoices choices = {};
 };
-
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 }  // namespace rlx

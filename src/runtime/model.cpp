@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "runtime/match_names.h"
 #include "runtime/sizes.h"
+#include "runtime/special.h"
 
 namespace rlx {
 
@@ -84,6 +85,13 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
   return model;
 }
 
+Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, const Graph& inputs,
+                                                     std::shared_ptr<SpecialModels> special, const NamedAttrs& policy) {
+  std::shared_ptr<Model> model = RLX_TRY(create(std::move(env), inputs, nullptr, policy));
+  model->special_ = std::move(special);
+  return model;
+}
+
 Status Model::set_policy(const NamedAttrs* policy) {
   std::shared_ptr<const Policy> next;
   if (policy) {
@@ -107,6 +115,7 @@ Status Model::set_policy(const NamedAttrs* policy) {
 
 // Prepared for every device without the lock, published for all of them at once.
 Status Model::set_param(std::string_view name, Tensor tensor) {
+  if (special_) return special_->set_param(name, std::move(tensor));
   auto leaf = graph_.find_leaf(name);
   if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));
@@ -396,6 +405,7 @@ static bool tries_next(Code code) {
 
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
+  if (special_) return special_->no_general_graph();
   Sizes wanted;
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph_.symbols()) known.push_back(symbol);
@@ -435,6 +445,10 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
 
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
+  if (special_) {
+    std::shared_ptr<Model> special = RLX_TRY(special_->find(*this, in_names, in));
+    return special->run(device, in_names, in, out_names, n_out);
+  }
   std::shared_ptr<const Served> served;
   {
     std::lock_guard lock(mutex_);

@@ -23,10 +23,17 @@ struct Policy {
 };
 Result<Policy> parse_policy(const NamedAttrs& given);
 
+class SpecialModels;
+
 class Model {
  public:
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Env> env, const Graph& graph,
                                                std::shared_ptr<Weights> weights, const NamedAttrs& policy);
+
+  // Of a file that has no general graph: `inputs` holds its inputs alone, and each run goes by a special model.
+  static Result<std::shared_ptr<Model>> create_special(std::shared_ptr<Env> env, const Graph& inputs,
+                                                       std::shared_ptr<SpecialModels> special,
+                                                       const NamedAttrs& policy);
 
   const Graph& graph() const { return graph_; }
   const std::shared_ptr<Env>& env() const { return env_; }
@@ -38,6 +45,9 @@ class Model {
   // A plan for at least these sizes. Its params are set through the model only.
   Result<std::shared_ptr<Program>> get(std::string_view device,
                                        std::span<const std::pair<std::string_view, int64_t>> sizes);
+  using Sizes = std::vector<std::pair<std::string, int64_t>>;
+  // What the dims of these inputs say of the symbols.
+  Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
   struct Ran {
     std::vector<Tensor> outputs;
     Device* device;
@@ -69,7 +79,6 @@ class Model {
     std::shared_ptr<Program> plan;
     bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
   };
-  using Sizes = std::vector<std::pair<std::string, int64_t>>;
 
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
@@ -82,11 +91,11 @@ class Model {
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
-  Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
 
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
+  std::shared_ptr<SpecialModels> special_;  // null: the graph is general
   mutable std::mutex mutex_;  // guards what follows; never held while something is compiled, prepared or run
   std::condition_variable made_;
   std::vector<Making> making_;

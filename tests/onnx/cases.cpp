@@ -7,6 +7,7 @@
 // own, so that one that crashes or hangs fails alone.
 #include <fnmatch.h>
 #include <rlx.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ namespace fs = std::filesystem;
 namespace rlx::test {
 namespace {
 
-constexpr unsigned kSeconds = 60;  // a case may take
+constexpr unsigned kSeconds = 30;  // a case may take
+constexpr rlim_t kBytes = rlim_t{4} << 30;
 constexpr int kSkipped = 77;       // what CTest takes for a test that did not run
 
 struct Options {
@@ -168,6 +170,8 @@ std::string run_apart(const fs::path& folder, const std::vector<std::string>& de
   pid_t child = fork();
   if (child == 0) {
     alarm(kSeconds);
+    rlimit memory{kBytes, kBytes};
+    setrlimit(RLIMIT_AS, &memory);
     std::string why = run_case(folder, devices);
     std::replace(why.begin(), why.end(), '\n', ' ');
     bool written = write(ends[1], why.data(), why.size()) == static_cast<ssize_t>(why.size());

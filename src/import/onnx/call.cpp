@@ -57,7 +57,11 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
-  fail(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes");
+  std::string wanted;
+  for (const std::string& name : importer_.static_inputs(*in_[i])) wanted += (wanted.empty() ? "" : "\n") + name;
+  if (status_.ok())
+    status_ = Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes")
+                  .with(kStaticInputs, wanted);
   return {};
 }
 
@@ -83,6 +87,23 @@ std::vector<double> Call::reals(size_t i, const char* what) {
     fail(Code::kUnsupported, std::string("'") + what + "' must be constant");
   }
   return numbers;
+}
+
+Dim Call::run_dim(Expr count) {
+  Expr places = op("dynamic_iota", {reshape(cast(count, DType::kI64), {})});
+  return places.valid() ? places.dim(0) : Dim(0);
+}
+
+std::vector<Dim> Call::run_dims(size_t i, const char* what) {
+  if (!has(i) || sizes(i)) return dims(i, what);
+  Expr list = in(i);
+  bool counts = list.valid() && is_integer(list.dtype()) && list.rank() <= 1;
+  Dim length = !counts || list.rank() == 0 ? Dim(1) : list.dim(0);
+  if (!counts || !length.is_literal() || length.literal() > static_cast<int64_t>(kMaxRank) * 2) return dims(i, what);
+  if (list.rank() == 0) return {run_dim(list)};
+  std::vector<Dim> result;
+  for (int64_t at = 0; at < length.literal(); at++) result.push_back(run_dim(slice(list, 0, at, at + 1)));
+  return result;
 }
 
 // ---- attributes ----
@@ -142,6 +163,11 @@ DType Call::dtype(std::string_view name, DType fallback) {
   return named.ok() ? *named : fallback;
 }
 
+std::vector<std::string_view> Call::texts(std::string_view name) {
+  const auto* found = attribute(name, AttributeProto::kStrings, "a list of strings");
+  return found ? found->strings : std::vector<std::string_view>();
+}
+
 const TensorProto* Call::tensor(std::string_view name) {
   const auto* found = attribute(name, AttributeProto::kTensor, "a tensor");
   return found && !found->tensors.empty() ? &found->tensors[0] : nullptr;
@@ -177,6 +203,8 @@ Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
 void Call::out(size_t i, Expr expr) {
   if (!wants(i) || !expr.valid()) return;
   out_[i].value = expr.value();
+  for (const OnnxValue* in : in_)  // what moves elements keeps their width
+    if (in && in->value == out_[i].value) out_[i].bits = in->bits;
   out_[i].type = expr.type();
 }
 

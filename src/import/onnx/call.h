@@ -35,8 +35,12 @@ struct OnnxValue {
   std::optional<Sizes> sizes;                // its elements, where they are sizes
   const TensorProto* initializer = nullptr;  // not read yet
   bool is_weight = false;                    // an initializer: large ones become params
+  int bits = 0;                              // of numbers narrower than their dtype: 2 or 4; 0: all of it
   bool refused = false;                      // made by a node that cannot be imported
-  size_t level = 0;                          // of sub-graphs that run as bodies: that of the graph of `value`
+  bool absent = false;                       // an optional input of a function that its caller leaves out
+  bool is_sequence = false;                  // of `items`, whose number is known
+  std::vector<OnnxValue> items = {};
+  size_t level = 0;  // of sub-graphs that run as bodies: that of the graph of `value`
 };
 
 // An ONNX attribute that is a number and the attribute of ours that it becomes.
@@ -67,6 +71,13 @@ std::span<const NodeKind> image_kinds();
 std::span<const NodeKind> random_kinds();
 std::span<const NodeKind> signal_kinds();
 std::span<const NodeKind> contrib_kinds();
+std::span<const NodeKind> loss_kinds();
+std::span<const NodeKind> quantize_kinds();
+std::span<const NodeKind> misc_kinds();
+std::span<const NodeKind> recurrent_kinds();
+std::span<const NodeKind> attention_kinds();
+std::span<const NodeKind> sequence_kinds();
+std::span<const NodeKind> linear_attention_kinds();
 
 class Call {
  public:
@@ -91,10 +102,15 @@ class Call {
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Expr in(size_t i);  // an absent Expr for one that is left out
   const ValueType& type(size_t i);
+  const OnnxValue* value(size_t i) const { return has(i) ? in_[i] : nullptr; }
+  int bits(size_t i) const { return has(i) ? in_[i]->bits : 0; }
   const Sizes* sizes(size_t i);                              // null: its elements are not known before a run
   std::vector<Dim> dims(size_t i, const char* what);         // its elements, which must be sizes
   std::vector<int64_t> numbers(size_t i, const char* what);  // its elements, which must be numbers
   std::vector<double> reals(size_t i, const char* what);     // the same of any dtype
+  // Its elements as sizes; what only a run knows becomes a symbol that the run binds, negative numbers 0.
+  std::vector<Dim> run_dims(size_t i, const char* what);
+  Dim run_dim(Expr count);  // the same of a scalar
   Interval range(const Dim& dim) const { return builder_.graph().range(dim); }
 
   // ---- attributes ----
@@ -105,6 +121,7 @@ class Call {
   std::vector<int64_t> i64s(std::string_view name, const std::vector<int64_t>& fallback = {});
   std::vector<double> f64s(std::string_view name);
   DType dtype(std::string_view name, DType fallback);
+  std::vector<std::string_view> texts(std::string_view name);
   const TensorProto* tensor(std::string_view name);
   const GraphProto* graph(std::string_view name);
   void ignore(std::string_view name);  // an attribute that has no meaning for us
@@ -120,6 +137,9 @@ class Call {
   void out(size_t i, Expr expr);
   void out(size_t i, Tensor tensor);
   void out(size_t i, const OnnxValue& value);
+  void set_bits(size_t i, int bits) {  // of an output
+    if (wants(i)) out_[i].bits = bits;
+  }
   bool wants(size_t i) const { return i < node_.output.size() && !node_.output[i].empty(); }
   std::vector<OnnxValue>& results() { return out_; }
   size_t outputs() const { return node_.output.size(); }

@@ -48,9 +48,9 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   return window;
 }
 
-std::vector<int64_t> kernel_of(Call& call) {
+std::vector<int64_t> kernel_of(Call& call, size_t weight = 1) {
   std::vector<int64_t> kernel;
-  const std::vector<Dim>& dims = call.type(1).dims;
+  const std::vector<Dim>& dims = call.type(weight).dims;
   for (size_t i = 2; i < dims.size(); i++) kernel.push_back(dims[i].is_literal() ? dims[i].literal() : 0);
   return kernel;
 }
@@ -62,16 +62,76 @@ Expr per_channel(Expr x, size_t spatial) {
   return reshape(x, dims);
 }
 
-void build_conv(Call& call) {
-  Window window = window_of(call, kernel_of(call));
+// `weight`: which input holds the kernels.
+NamedAttrs conv_attrs(Call& call, size_t weight) {
+  Window window = window_of(call, kernel_of(call, weight));
   int64_t groups = call.i64("group", 1);
-  Expr y = call.op("conv", {call.in(0), call.in(1)},
-                   {{"strides", window.strides},
-                    {"pad_lo", window.lo},
-                    {"pad_hi", window.hi},
-                    {"rhs_dilation", window.dilation},
-                    {"groups", groups}});
-  call.out(0, call.has(2) ? y + per_channel(call.in(2), window.kernel.size()) : y);
+  return {{"strides", window.strides},
+          {"pad_lo", window.lo},
+          {"pad_hi", window.hi},
+          {"rhs_dilation", window.dilation},
+          {"groups", groups}};
+}
+
+size_t spatial_axes(Expr x) {
+  return x.valid() && x.rank() > 2 ? x.rank() - 2 : 0;
+}
+
+void build_conv(Call& call) {
+  Expr x = call.in(0), y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
+  call.out(0, call.has(2) ? y + per_channel(call.in(2), spatial_axes(x)) : y);
+}
+
+// Integers minus their zero points, as i32; kernels may have one each.
+Expr centred(Expr x, Expr zero, bool by_kernel) {
+  Expr wide = cast(x, DType::kI32);
+  if (!zero || !zero.valid()) return wide;
+  zero = cast(zero, DType::kI32);
+  if (zero.rank() == 0 || zero.dim(0).is(1) || !by_kernel) return wide - reshape(zero, {});
+  std::vector<Dim> dims(x.rank(), Dim(1));
+  dims[0] = zero.dim(0);
+  return wide - reshape(zero, dims);
+}
+
+void build_conv_integer(Call& call) {
+  Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(1), call.in(3), true);
+  call.out(0, call.op("conv", {x, w}, conv_attrs(call, 1)));
+}
+
+// x, its scale and zero point, w, its scale and zero point, the scale and zero point of the result, an i32 bias
+void build_q_conv(Call& call) {
+  Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(3), call.in(5), true);
+  Expr total = call.op("conv", {x, w}, conv_attrs(call, 3));
+  if (!total.valid()) return;
+  if (call.has(8)) total = total + per_channel(call.in(8), spatial_axes(x));
+  auto scalar = [](Expr scale) { return scale.rank() == 0 ? scale : reshape(scale, {}); };
+  Expr w_scale = call.in(4);
+  bool by_kernel = w_scale.rank() == 1 && !w_scale.dim(0).is(1);
+  Expr scale =
+      (by_kernel ? per_channel(w_scale, spatial_axes(x)) : scalar(w_scale)) * scalar(call.in(1)) / scalar(call.in(6));
+  Expr one = call.builder().scalar(DType::kF32, 1);
+  call.out(0, call.op("quantize_linear", {cast(total, DType::kF32) * scale, one, scalar(call.in(7))}));
+}
+
+// A convolution of each channel over its own past; what the next call needs of it is the second output.
+void build_causal_conv(Call& call) {
+  Expr x = call.in(0), w = call.in(1), past = call.in(3);
+  std::string_view act = call.text("activation", "none");
+  if (!x.valid() || !w.valid() || x.rank() != 3 || w.rank() != 3)
+    return call.fail(Code::kShape, "its input and weight must have rank 3");
+  if (!x.dim(1).is_literal()) return call.fail(Code::kUnsupported, "a number of channels that is not known");
+  Dim before = w.dim(2) - Dim(1);
+  if (!past) past = broadcast_to(scalar_like(x, 0), {x.dim(0), x.dim(1), before});
+  Expr parts[] = {past, x};
+  Expr all = concat(parts, 2);
+  Expr y = call.op("conv", {all, w}, {{"groups", x.dim(1).literal()}});
+  if (call.has(2)) y = y + per_channel(call.in(2), 1);
+  if (act == "silu" || act == "swish")
+    y = call.op("silu", {y});
+  else if (act != "none")
+    call.fail(Code::kUnsupported, "'activation' is " + std::string(act));
+  call.out(0, y);
+  call.out(1, slice(all, 2, x.dim(2), x.dim(2) + before));
 }
 
 // Transposed, the pads cut the result; they may be told by its size.
@@ -214,6 +274,9 @@ void build_avg_pool(Call& call) {
 
 constexpr NodeKind kKinds[] = {
     {"Conv", build_conv},
+    {"ConvInteger", build_conv_integer},
+    {"QLinearConv", build_q_conv},
+    {"CausalConvWithState", build_causal_conv},
     {"ConvTranspose", build_conv_transpose},
     {"DeformConv", build_deform_conv},
     {"MaxPool", build_max_pool},

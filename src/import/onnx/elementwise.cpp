@@ -19,6 +19,21 @@ void build_same(Call& call) {
   call.out(0, call.ops(call.kind().op, in, attrs)[0]);
 }
 
+// Before opset 7 the second operand was broadcast only where 'broadcast' says so, from 'axis' on.
+void build_pair(Call& call) {
+  Expr a = call.in(0), b = call.in(1);
+  bool aligns = call.opset() < 7 && call.i64("broadcast", 0) != 0;
+  call.ignore("consumed_inputs");
+  if (aligns && call.has_attr("axis")) {
+    int64_t axis = call.axis(call.i64("axis", 0), a.rank());
+    std::vector<Dim> dims = b.dims();
+    while (static_cast<size_t>(axis) + dims.size() < a.rank()) dims.emplace_back(1);
+    b = reshape(b, dims);
+  }
+  if (call.kind().op == "pow") b = cast(b, a.dtype());  // the exponent may have a dtype of its own (T1)
+  call.out(0, call.op(call.kind().op, {a, b}));
+}
+
 // max, min, add of one or more.
 void build_chain(Call& call) {
   Expr y = call.in(0);
@@ -37,18 +52,23 @@ void build_swapped(Call& call) {
   call.out(0, call.op(call.kind().op, {call.in(1), call.in(0)}));
 }
 
+// Before opset 7 the slope was one number, or one a channel.
+void build_prelu(Call& call) {
+  Expr x = call.in(0), slope = call.in(1);
+  if (call.opset() < 7 && x.valid() && slope.valid() && slope.rank() == 1 && x.rank() > 1 && !slope.dim(0).is(1)) {
+    std::vector<Dim> dims(x.rank() - 1, Dim(1));
+    dims[0] = slope.dim(0);
+    slope = reshape(slope, dims);
+  }
+  call.out(0, call.op("prelu", {x, slope}));
+}
+
 void build_not(Call& call) {
   call.out(0, binary(Op::kBitXor, call.in(0), call.builder().scalar(DType::kBool, 1)));
 }
 
 void build_reciprocal(Call& call) {
   call.out(0, 1.0 / call.in(0));
-}
-
-// ONNX lets the exponent have a dtype of its own (T1).
-void build_pow(Call& call) {
-  Expr x = call.in(0);
-  call.out(0, binary(Op::kPow, x, cast(call.in(1), x.dtype())));
 }
 
 void build_mod(Call& call) {
@@ -62,19 +82,37 @@ void build_bit_shift(Call& call) {
   call.out(0, binary(direction == "LEFT" ? Op::kShl : Op::kShr, call.in(0), call.in(1)));
 }
 
+// To numbers of a few bits: those of the integer, the upper ones as its sign says.
+void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
+  if (!x.valid()) return;
+  call.set_bits(0, bits);
+  if (bits == 0 || bits == call.bits(0)) {
+    if (x.dtype() != to) x = call.op("cast", {x}, {{"to", to}, {"saturate", int64_t{saturate}}});
+  } else {
+    Expr unused = call.builder().scalar(DType::kI8, 8 - bits);
+    x = binary(Op::kShl, cast(is_float(x.dtype()) ? cast(x, DType::kI32) : x, DType::kI8), unused);
+    x = to == DType::kI8 ? binary(Op::kShr, x, unused)
+                         : binary(Op::kShr, cast(x, to), call.builder().scalar(to, 8 - bits));
+  }
+  call.out(0, x);
+  call.set_bits(0, bits);
+}
+
 void build_cast(Call& call) {
   call.ignore("round_mode");  // of float8e8m0, which is refused
   bool saturate = call.i64("saturate", 1) != 0;
   auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
   if (!to.ok()) return call.fail(to.status().code(), std::string(to.status().message()));
   Expr x = call.in(0);
-  if (x.dtype() == *to) return call.out(0, x);
-  call.out(0, call.op("cast", {x}, {{"to", *to}, {"saturate", int64_t{saturate}}}));
+  put_cast(call, x, *to, bits_of(static_cast<int32_t>(call.i64("to", 0))), saturate);
 }
 
 void build_cast_like(Call& call) {
-  call.ignore("saturate");
-  call.out(0, cast(call.in(0), call.type(1).dtype));
+  call.ignore("round_mode");
+  bool saturate = call.i64("saturate", 1) != 0;
+  Expr x = call.in(0);
+  DType to = call.type(1).dtype;
+  put_cast(call, x, to, call.bits(1), saturate);
 }
 
 void build_is_inf(Call& call) {
@@ -121,28 +159,28 @@ constexpr NodeKind kKinds[] = {
     {"Asinh", build_same, "asinh"},
     {"Acosh", build_same, "acosh"},
     {"Atanh", build_same, "atanh"},
-    {"Add", build_same, "add", fold_add},
-    {"Sub", build_same, "sub", fold_sub},
-    {"Mul", build_same, "mul", fold_mul},
-    {"Div", build_same, "div", fold_div},
-    {"Pow", build_pow},
+    {"Add", build_pair, "add", fold_add},
+    {"Sub", build_pair, "sub", fold_sub},
+    {"Mul", build_pair, "mul", fold_mul},
+    {"Div", build_pair, "div", fold_div},
+    {"Pow", build_pair, "pow"},
     {"Mod", build_mod, "", fold_mod},
     {"Reciprocal", build_reciprocal},
     {"Min", build_chain, "min", fold_min},
     {"Max", build_chain, "max", fold_max},
     {"Sum", build_chain, "add", fold_add},
     {"Mean", build_mean},
-    {"And", build_same, "bit_and", fold_and},
-    {"Or", build_same, "bit_or", fold_or},
-    {"Xor", build_same, "bit_xor"},
+    {"And", build_pair, "bit_and", fold_and},
+    {"Or", build_pair, "bit_or", fold_or},
+    {"Xor", build_pair, "bit_xor"},
     {"Not", build_not, "", fold_not},
     {"BitwiseAnd", build_same, "bit_and"},
     {"BitwiseOr", build_same, "bit_or"},
     {"BitwiseXor", build_same, "bit_xor"},
     {"BitwiseNot", build_same, "bit_not"},
     {"BitShift", build_bit_shift},
-    {"Equal", build_same, "eq", fold_equal},
-    {"Less", build_same, "lt", fold_less},
+    {"Equal", build_pair, "eq", fold_equal},
+    {"Less", build_pair, "lt", fold_less},
     {"LessOrEqual", build_same, "le", fold_less_equal},
     {"Greater", build_swapped, "lt", fold_greater},
     {"GreaterOrEqual", build_swapped, "le", fold_greater_equal},
@@ -154,7 +192,7 @@ constexpr NodeKind kKinds[] = {
     {"Clip", build_clip},
     {"Relu", build_same, "relu"},
     {"LeakyRelu", build_same, "leaky_relu", nullptr, {{"alpha", "alpha", 0.01}}},
-    {"PRelu", build_same, "prelu"},
+    {"PRelu", build_prelu},
     {"ThresholdedRelu", build_same, "thresholded_relu", nullptr, {{"alpha", "alpha", 1}}},
     {"Elu", build_same, "elu", nullptr, {{"alpha", "alpha", 1}}},
     {"Celu", build_same, "celu", nullptr, {{"alpha", "alpha", 1}}},
@@ -170,6 +208,7 @@ constexpr NodeKind kKinds[] = {
     {"Sigmoid", build_same, "sigmoid"},
     {"Softplus", build_same, "softplus"},
     {"Softsign", build_same, "softsign"},
+    {"Swish", build_same, "silu", nullptr, {{"alpha", "beta", 1}}},
     {"Shrink", build_same, "shrink", nullptr, {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}}},
 };
 

@@ -2,7 +2,9 @@
 // The walk over an ONNX graph: values by name, nodes one after another, what cannot be imported collected.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -29,7 +31,8 @@ class Importer {
   // For calls.
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
-  Result<Tensor> read(const TensorProto& proto);  // of an attribute
+  Result<Tensor> read(const TensorProto& proto);                         // of an attribute
+  std::vector<std::string> static_inputs(const OnnxValue& value) const;  // that would make it known; none: nothing does
   // The nodes of a branch in a scope of its own; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
   // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
@@ -43,6 +46,7 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_nodes(const GraphProto& graph);
   Status add_node(const NodeProto& node);
+  Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
@@ -53,7 +57,7 @@ class Importer {
   Status add_outputs(const GraphProto& graph);
   Status define(std::string_view name, OnnxValue value);
   Result<OnnxValue*> find(std::string_view name);
-  void refuse(const NodeProto& node, const std::string& why);
+  void refuse(const NodeProto& node, const Status& status);
   int64_t opset_of(std::string_view domain) const;
   Status refused() const;
 
@@ -63,6 +67,9 @@ class Importer {
   Imported& out_;
   const ImportOptions& options_;
   std::vector<Scope> scopes_;
+  std::deque<GraphProto> bodies_;                // of functions, with the attributes of their calls
+  size_t expanded_ = 0;                          // nodes of them
+  std::vector<const FunctionProto*> functions_;  // that are being expanded
   struct Level {
     std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
     std::vector<OnnxValue*> captures;
@@ -71,6 +78,8 @@ class Importer {
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes
   std::vector<std::pair<std::string, size_t>> refused_;        // why, and how many nodes
   std::string first_refused_, first_name_, first_op_;          // the first node that cannot be imported
+  std::set<std::string> static_;                               // inputs that a refused node would have to know
+  bool only_static_ = true;                                    // nothing is refused for another reason
 };
 
 }  // namespace rlx::onnx

@@ -46,7 +46,12 @@ void build_scatter_nd(Call& call) {
 
 // Values are (off, on).
 void build_one_hot(Call& call) {
-  std::vector<Dim> depth = call.dims(1, "depth");
+  // A depth may be a float; then it is a size of the run.
+  std::vector<Dim> depth;
+  if (call.sizes(1))
+    depth = call.dims(1, "depth");
+  else
+    depth = {call.run_dim(call.in(1))};
   if (depth.size() != 1) return call.fail(Code::kData, "'depth' is not one number");
   Expr values = call.in(2), index = cast(call.in(0), DType::kI64);
   auto value_at = [&](int64_t i) { return reshape(slice(values, 0, i, i + 1), {}); };

@@ -113,7 +113,12 @@ static std::span<const Row<OperatorSetProto>> rows_of(OperatorSetProto&) {
 
 static std::span<const Row<FunctionProto>> rows_of(FunctionProto&) {
   static constexpr Row<FunctionProto> kRows[] = {{1, "name", text<&FunctionProto::name>},
-                                                 {10, "domain", text<&FunctionProto::domain>}};
+                                                 {4, "input", texts<&FunctionProto::input>},
+                                                 {5, "output", texts<&FunctionProto::output>},
+                                                 {7, "node", messages<&FunctionProto::node>},
+                                                 {9, "opset_import", messages<&FunctionProto::opset_import>},
+                                                 {10, "domain", text<&FunctionProto::domain>},
+                                                 {11, "attribute_proto", messages<&FunctionProto::attribute_proto>}};
   return kRows;
 }
 

@@ -91,8 +91,13 @@ struct OperatorSetProto {
   int64_t version = 0;
 };
 
+// A node kind that the model spells out itself.
 struct FunctionProto {
   std::string_view name, domain;
+  std::vector<std::string_view> input, output;
+  std::vector<NodeProto> node;
+  std::vector<OperatorSetProto> opset_import;
+  std::vector<AttributeProto> attribute_proto;  // with their defaults
 };
 
 struct ModelProto {

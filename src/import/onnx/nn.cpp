@@ -24,6 +24,7 @@ void build_matmul(Call& call) {
 void build_gemm(Call& call) {
   double alpha = call.f64("alpha", 1), beta = call.f64("beta", 1);
   bool transpose_a = call.i64("transA", 0) != 0, transpose_b = call.i64("transB", 0) != 0;
+  if (call.opset() < 7) call.ignore("broadcast");
   Expr y = matmul(call.in(0), call.in(1), transpose_a, transpose_b);
   if (alpha != 1) y = y * alpha;
   if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
@@ -78,6 +79,7 @@ void build_batch_norm(Call& call) {
   if (call.i64("training_mode", 0) != 0) return build_batch_norm_training(call);
   call.ignore("momentum");
   if (call.wants(1)) call.fail(Code::kUnsupported, "'training_mode' must be 1 for more than one output");
+  if (call.opset() < 7 && call.i64("is_test", 0) != 1) call.fail(Code::kUnsupported, "'is_test' must be 1");
   if (call.i64("spatial", 1) != 1) call.fail(Code::kUnsupported, "'spatial' must be 1");
   call.out(0, call.op("batch_norm", {call.in(0), call.in(1), call.in(2), call.in(3), call.in(4)},
                       {{"eps", call.f64("epsilon", 1e-5)}}));
@@ -88,10 +90,15 @@ void build_instance_norm(Call& call) {
 }
 
 void build_group_norm(Call& call) {
-  if (call.opset() < 21) return call.fail(Code::kUnsupported, "scale and bias per group (opset 18)");
   call.ignore("stash_type");
-  call.out(0, call.op("group_norm", {call.in(0), call.in(1), call.in(2)},
-                      {{"groups", call.i64("num_groups", 0)}, {"eps", call.f64("epsilon", 1e-5)}}));
+  Expr x = call.in(0), scale = call.in(1), bias = call.in(2);
+  int64_t groups = call.i64("num_groups", 0);
+  if (call.opset() < 21 && groups > 0 && x.valid() && x.rank() > 1) {  // one number a group
+    Dim each = floor_div(x.dim(1), Dim(groups));
+    scale = call.op("repeat", {scale}, {{"axis", int64_t{0}}, {"repeats", each}});
+    bias = call.op("repeat", {bias}, {{"axis", int64_t{0}}, {"repeats", each}});
+  }
+  call.out(0, call.op("group_norm", {x, scale, bias}, {{"groups", groups}, {"eps", call.f64("epsilon", 1e-5)}}));
 }
 
 void build_lrn(Call& call) {

@@ -23,7 +23,7 @@ bool is_onnx(std::span<const std::byte> bytes) {
 
 namespace onnx {
 
-static constexpr int64_t kMinOpset = 7, kMaxOpset = 28;
+static constexpr int64_t kMinOpset = 1, kMaxOpset = 28;
 static constexpr size_t kMaxRefused = 32;   // kinds that one message lists
 static constexpr int64_t kMaxLiteral = 64;  // elements that are computed with here
 
@@ -39,8 +39,24 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
   if (domain == "ai.onnx") domain = "";
   using Kinds = std::span<const NodeKind>;
   static const std::initializer_list<Kinds (*)()> kGroups = {
-      elementwise_kinds, shape_kinds, index_kinds,  reduce_kinds, nn_kinds,      control_kinds,
-      conv_kinds,        image_kinds, random_kinds, signal_kinds, contrib_kinds,
+      elementwise_kinds,
+      shape_kinds,
+      index_kinds,
+      reduce_kinds,
+      nn_kinds,
+      control_kinds,
+      loss_kinds,
+      quantize_kinds,
+      misc_kinds,
+      recurrent_kinds,
+      attention_kinds,
+      sequence_kinds,
+      linear_attention_kinds,
+      conv_kinds,
+      image_kinds,
+      random_kinds,
+      signal_kinds,
+      contrib_kinds,
   };
   for (Kinds (*kinds)() : kGroups)
     for (const NodeKind& kind : kinds())
@@ -63,13 +79,38 @@ Status Importer::run() {
   RLX_TRY(add_initializers(model_.graph));
   for (const ValueInfoProto& input : model_.graph.input)
     if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
+  if (options_.choices.inputs_only) return {};
   RLX_TRY(add_nodes(model_.graph));
   if (!refused_.empty()) return refused();
   return add_outputs(model_.graph);
 }
 
+// Integers and bools that the value is computed from, and scalars: few enough to make a graph for each of their values.
+std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
+  std::vector<std::string> names;
+  if (!present(value.value) || value.level > 0) return names;
+  std::vector<bool> seen(value.value.node + 1);
+  std::vector<uint32_t> open{value.value.node};
+  while (!open.empty()) {
+    uint32_t id = open.back();
+    open.pop_back();
+    if (seen[id]) continue;
+    seen[id] = true;
+    const Node& node = out_.graph.node(id);
+    if (node.op == Op::kInput) {
+      const ValueType& type = node.out[0];
+      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 0) return {};
+      names.push_back(std::string(out_.graph.leaf_name(id)));
+    }
+    for (Value in : node.in)
+      if (present(in)) open.push_back(in.node);
+  }
+  return names;
+}
+
 int64_t Importer::opset_of(std::string_view domain) const {
-  for (const OperatorSetProto& opset : model_.opset_import)
+  bool is_own = !functions_.empty() && !functions_.back()->opset_import.empty();
+  for (const OperatorSetProto& opset : is_own ? functions_.back()->opset_import : model_.opset_import)
     if (opset.domain == domain || (opset.domain == "ai.onnx" && domain.empty()) ||
         (opset.domain.empty() && domain == "ai.onnx"))
       return opset.version;
@@ -105,10 +146,23 @@ Status Importer::add_input(const ValueInfoProto& info) {
   auto dtype = dtype_of(type.elem_type);
   if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
   std::vector<Dim> dims;
-  for (const DimensionProto& dim : type.shape[0].dim) dims.push_back(dim_of(dim, name, dims.size()));
+  auto chosen = [&](std::string_view symbol) -> std::optional<Dim> {
+    const int64_t* size = options_.choices.find_dim(symbol);
+    return size ? std::optional<Dim>(*size) : std::nullopt;
+  };
+  for (const DimensionProto& dim : type.shape[0].dim)
+    dims.push_back(substitute(dim_of(dim, name, dims.size()), chosen));
   auto value = out_.graph.add_input(name, *dtype, dims);
   if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
-  return define(info.name, {.type = out_.graph.type(*value), .value = *value});
+  if (const Tensor* constant = options_.choices.find_value(name)) {
+    if (constant->dtype() != *dtype || constant->rank() != dims.size())
+      return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
+          .with("value", name);
+    return define(info.name, {.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
+                              .tensor = RLX_TRY(constant->aligned()),
+                              .bits = bits_of(type.elem_type)});
+  }
+  return define(info.name, {.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)});
 }
 
 Status Importer::add_initializers(const GraphProto& graph) {
@@ -122,7 +176,11 @@ Status Importer::add_initializers(const GraphProto& graph) {
 Status Importer::add_outputs(const GraphProto& graph) {
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
-    Expr result = expr(*RLX_TRY(find(output.name)), builder);
+    OnnxValue* value = RLX_TRY(find(output.name));
+    if (value->is_sequence)
+      return Status(Code::kUnsupported, "ONNX model: the output '" + std::string(output.name) + "' is a sequence")
+          .with("value", output.name);
+    Expr result = expr(*value, builder);
     RLX_TRY(builder.status());
     RLX_TRY(out_.graph.add_output(output.name, result.value()));
   }
@@ -171,6 +229,7 @@ Status Importer::resolve(OnnxValue& value) {
   auto tensor = reader_.read(*value.initializer);
   if (!tensor.ok()) return std::move(tensor).status().prefixed("ONNX model: ");
   value.tensor = may_be_param(value, *tensor) ? std::move(*tensor) : RLX_TRY(tensor->aligned());
+  value.bits = bits_of(value.initializer->data_type);
   value.type = {value.tensor.dtype(), {value.tensor.dims().begin(), value.tensor.dims().end()}};
   value.initializer = nullptr;
   return {};
@@ -205,6 +264,8 @@ Result<Value> Importer::add_param(const OnnxValue& value) {
 }
 
 Expr Importer::expr(OnnxValue& value, Builder& builder) {
+  if (value.is_sequence || (value.value == kInvalid && !value.tensor && !value.sizes))
+    return builder.fail(Status(Code::kUnsupported, "a sequence where a tensor is needed"));
   auto literal = [&] {
     if (!value.tensor) return expr_of(*value.sizes, builder);
     auto tensor = value.tensor.aligned();
@@ -240,7 +301,7 @@ Status Importer::add_nodes(const GraphProto& graph) {
     Status status = add_node(node);
     if (status.ok()) continue;
     if (status.code() == Code::kUnsupported) {
-      refuse(node, std::string(status.message()));
+      refuse(node, status);
       continue;
     }
     std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
@@ -250,7 +311,13 @@ Status Importer::add_nodes(const GraphProto& graph) {
 }
 
 // A node that cannot be imported makes its outputs unusable, so that one import names all such nodes.
-void Importer::refuse(const NodeProto& node, const std::string& why) {
+void Importer::refuse(const NodeProto& node, const Status& status) {
+  std::string why(status.message());
+  const std::string* wanted = status.detail(kStaticInputs);
+  if (wanted && !wanted->empty())
+    static_.insert(*wanted);
+  else
+    only_static_ = false;
   std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
   std::string kind =
       std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset_of(node.domain)) + ": " + why;
@@ -271,13 +338,17 @@ void Importer::refuse(const NodeProto& node, const std::string& why) {
 Status Importer::refused() const {
   std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
   for (const auto& [kind, count] : refused_) message += format(" [{}; {}]", kind, plural(count, "node"));
-  return Status(Code::kUnsupported, message).with("value", first_name_).with("op", first_op_);
+  std::string wanted;
+  for (const std::string& names : static_) wanted += (wanted.empty() ? "" : "\n") + names;
+  Status status = Status(Code::kUnsupported, message).with("value", first_name_).with("op", first_op_);
+  return only_static_ ? std::move(status).with(kStaticInputs, wanted) : status;
 }
 
 Status Importer::add_node(const NodeProto& node) {
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {
     in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));
+    if (in.back() && in.back()->absent) in.back() = nullptr;
     if (in.back() && in.back()->refused) {
       for (std::string_view output : node.output)
         if (!output.empty()) scopes_.back()[output].refused = true;
@@ -287,8 +358,7 @@ Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
   if (!kind) {
     for (const FunctionProto& function : model_.functions)
-      if (function.name == node.op_type && function.domain == node.domain)
-        return Status(Code::kUnsupported, "functions of the model are not expanded");
+      if (function.name == node.op_type && function.domain == node.domain) return expand(function, node, in);
     return Status(Code::kUnsupported, "no such node kind is known");
   }
   while (!in.empty() && !in.back()) in.pop_back();
@@ -342,7 +412,7 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
   for (size_t i = 0; i < results.size(); i++) {
     if (node.output[i].empty()) continue;
     const OnnxValue& result = results[i];
-    if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused)
+    if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused && !result.is_sequence)
       return Status(Code::kUnsupported, format("its output {}", i));
     RLX_TRY(check_dims(result.type.dims));
     RLX_TRY(define(node.output[i], std::move(results[i])));

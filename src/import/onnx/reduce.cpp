@@ -64,18 +64,20 @@ void build_arg(Call& call) {
   call.out(0, call.op(call.kind().op, {x}, {{"axis", axis}, {"keep_dims", keep}, {"last", last}}));
 }
 
-void build_cumsum(Call& call) {
+void build_cumulative(Call& call) {
   std::vector<int64_t> axis = call.numbers(1, "axis");
   if (axis.size() != 1) return call.fail(Code::kData, "'axis' is not one number");
   int64_t exclusive = call.i64("exclusive", 0), reverse = call.i64("reverse", 0);
-  call.out(0, call.op("cumulative", {call.in(0)},
-                      {{"fn", "sum"}, {"axis", axis[0]}, {"exclusive", exclusive}, {"reverse", reverse}}));
+  call.out(
+      0, call.op(
+             "cumulative", {call.in(0)},
+             {{"fn", std::string(call.kind().op)}, {"axis", axis[0]}, {"exclusive", exclusive}, {"reverse", reverse}}));
 }
 
 // k was an attribute before opset 10.
 void build_top_k(Call& call) {
   call.ignore("sorted");  // ours are always sorted, which an unsorted answer may be
-  std::vector<Dim> k = call.opset() < 10 ? std::vector<Dim>{Dim(call.i64("k", 0))} : call.dims(1, "k");
+  std::vector<Dim> k = call.opset() < 10 ? std::vector<Dim>{Dim(call.i64("k", 0))} : call.run_dims(1, "k");
   if (k.size() != 1) return call.fail(Code::kData, "'k' is not one number");
   Expr inputs[] = {call.in(0)};
   Outputs found =
@@ -96,7 +98,8 @@ constexpr NodeKind kKinds[] = {
     {"ReduceLogSumExp", build_op, "logsumexp"},
     {"ArgMax", build_arg, "arg_max"},
     {"ArgMin", build_arg, "arg_min"},
-    {"CumSum", build_cumsum},
+    {"CumSum", build_cumulative, "sum"},
+    {"CumProd", build_cumulative, "prod"},
     {"TopK", build_top_k},
 };
 

@@ -6,6 +6,7 @@
 #include "import/onnx/fold.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/random.h"
+#include "import/onnx/run_sizes.h"
 
 namespace rlx::onnx {
 
@@ -32,7 +33,8 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
   std::vector<Dim> result;
   for (size_t i = 0; i < dims.size(); i++) {
     bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (named && !dims[i].is(1)) call.fail(Code::kShape, format("axis {} is {}, not 1", i, dims[i]));
+    if (named && dims[i].is_literal() && !dims[i].is(1))
+      call.fail(Code::kShape, format("axis {} is {}, not 1", i, dims[i]));
     if (!named && !(all && dims[i].is(1))) result.push_back(dims[i]);
   }
   return result;
@@ -66,6 +68,10 @@ std::vector<Dim> dims_flatten(Call& call) {
 // A 0 copies the input's size unless allowzero says that it is one.
 std::vector<Dim> dims_reshape(Call& call) {
   bool zero_is_size = call.i64("allowzero", 0) != 0;
+  if (call.opset() < 5) {
+    std::vector<int64_t> given = call.i64s("shape");
+    return {given.begin(), given.end()};
+  }
   std::vector<Dim> shape = call.dims(1, "shape");
   const std::vector<Dim>& from = call.type(0).dims;
   for (size_t i = 0; i < shape.size() && !zero_is_size; i++)
@@ -77,6 +83,11 @@ template <std::vector<Dim> (*kDims)(Call&)>
 void build_view(Call& call) {
   std::vector<Dim> dims = kDims(call);
   call.out(0, reshape(call.in(0), std::move(dims)));
+}
+
+void build_reshape(Call& call) {
+  if (call.opset() < 5 || !call.has(1) || call.sizes(1)) return build_view<dims_reshape>(call);
+  call.out(0, reshape_in_run(call, call.in(0), call.in(1), call.i64("allowzero", 0) != 0));
 }
 
 // Sizes keep their order; -1 stands for as many elements as are left.
@@ -140,6 +151,7 @@ void build_transpose(Call& call) {
 
 // The two-way broadcast of x and the shape.
 void build_expand(Call& call) {
+  if (call.has(1) && !call.sizes(1)) return call.out(0, expand_in_run(call, call.in(0), call.in(1)));
   std::vector<Dim> shape = call.dims(1, "shape");
   const std::vector<Dim>& dims = call.type(0).dims;
   if (shape.size() < dims.size()) shape.insert(shape.begin(), dims.size() - shape.size(), Dim(1));
@@ -151,7 +163,8 @@ void build_expand(Call& call) {
 }
 
 void build_tile(Call& call) {
-  call.out(0, call.op("tile", {call.in(0)}, {{"repeats", call.dims(1, "repeats")}}));
+  if (call.opset() < 6) return call.fail(Code::kUnsupported, "a tile along one axis (before opset 6)");
+  call.out(0, call.op("tile", {call.in(0)}, {{"repeats", call.run_dims(1, "repeats")}}));
 }
 
 void build_concat(Call& call) {
@@ -182,7 +195,7 @@ std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
     std::vector<int64_t> split = call.i64s("split");
     return {split.begin(), split.end()};
   }
-  if (!by_attribute && call.has(1)) return call.dims(1, "split");
+  if (!by_attribute && call.has(1)) return call.run_dims(1, "split");
   auto parts = static_cast<int64_t>(call.outputs());
   if (call.i64("num_outputs", parts) != parts) call.fail(Code::kData, "'num_outputs' is not the number of outputs");
   Dim size = floor_div(total + Dim(parts - 1), Dim(parts));
@@ -231,6 +244,17 @@ SliceArgs slice_args(Call& call) {
 }
 
 void build_slice(Call& call) {
+  bool is_open = call.opset() >= 10 && call.has(1) && call.has(2) &&
+                 !(call.sizes(1) && call.sizes(2) && (!call.has(4) || call.sizes(4)));
+  if (is_open) {
+    Expr x = call.in(0), starts = call.in(1);
+    auto count = starts.valid() && starts.rank() == 1 && starts.dim(0).is_literal() ? starts.dim(0).literal() : -1;
+    Axes axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank())
+                            : trailing_axes(0, static_cast<size_t>(std::max<int64_t>(count, 0)));
+    if (static_cast<int64_t>(axes.size()) != count || axes.size() > x.rank())
+      return call.fail(Code::kUnsupported, "how many axes it has is not known");
+    return call.out(0, slice_in_run(call, x, starts, call.in(2), call.in(4), axes));
+  }
   SliceArgs args = slice_args(call);
   call.out(0, call.op("slice", {call.in(0)},
                       {{"starts", args.starts}, {"ends", args.ends}, {"axes", args.axes}, {"steps", args.steps}}));
@@ -261,13 +285,18 @@ void build_pad(Call& call) {
   std::string mode(call.text("mode", "constant"));
   std::vector<Dim> pads;
   Expr value = call.in(2);
+  bool is_open = call.opset() >= 11 && call.has(1) && !call.sizes(1);
   if (call.opset() < 11) {
-    for (int64_t pad : call.i64s("pads")) pads.push_back(pad);
+    for (int64_t pad : call.i64s(call.has_attr("paddings") ? "paddings" : "pads")) pads.push_back(pad);
     if (call.has_attr("value")) value = scalar_like(x, call.f64("value", 0));
-  } else {
+  } else if (!is_open) {
     pads = call.dims(1, "pads");
   }
   std::vector<int64_t> axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank()) : trailing_axes(0, x.rank());
+  if (is_open) {
+    if (value && value.rank() != 0) value = reshape(value, {});
+    return call.out(0, pad_in_run(call, x, call.in(1), axes, mode, value));
+  }
   if (pads.size() != 2 * axes.size()) return call.fail(Code::kData, "'pads' does not hold two numbers per axis");
   std::vector<Dim> lo(x.rank()), hi(x.rank());
   for (size_t i = 0; i < axes.size(); i++) {
@@ -310,7 +339,7 @@ Tensor fill_of(Call& call) {
 
 void build_constant_of_shape(Call& call) {
   Tensor fill = fill_of(call);
-  std::vector<Dim> shape = call.dims(0, "shape");
+  std::vector<Dim> shape = call.run_dims(0, "shape");
   if (fill) call.out(0, broadcast_to(call.builder().constant(fill), shape));
 }
 
@@ -327,10 +356,17 @@ Folded fold_constant_of_shape(Call& call) {
   return move_sizes(result, dims, [](int64_t) { return 0; });
 }
 
-// Integers: start + step * iota, as many as the sizes say. Floats only where they are literal.
+// Where all three follow from sizes: start + step * iota, as many as these say.
 void build_range(Call& call) {
   DType dtype = call.type(0).dtype;
-  if (!is_integer(dtype)) return call.fail(Code::kUnsupported, "a range of floats must be constant");
+  const Sizes* delta = call.sizes(2);
+  bool is_sized = is_integer(dtype) && call.sizes(0) && call.sizes(1) && delta && delta->items.size() == 1 &&
+                  delta->items[0].is_literal();
+  if (!is_sized) {
+    Expr in[3];
+    for (size_t i = 0; i < 3; i++) in[i] = reshape(call.in(i), std::vector<Dim>());
+    return call.out(0, call.ops("dynamic_range", in)[0]);
+  }
   Dim start = call.dims(0, "start").empty() ? 0 : call.dims(0, "start")[0];
   std::vector<Dim> limit = call.dims(1, "limit");
   std::vector<int64_t> step = call.numbers(2, "delta");
@@ -348,6 +384,7 @@ void build_range(Call& call) {
 
 void build_trilu(Call& call) {
   int64_t upper = call.i64("upper", 1);
+  if (call.has(1) && !call.sizes(1)) return call.out(0, trilu_in_run(call.in(0), call.in(1), upper != 0));
   std::vector<int64_t> k = call.has(1) ? call.numbers(1, "k") : std::vector<int64_t>{0};
   call.out(0, call.op("trilu", {call.in(0)}, {{"upper", upper}, {"k", k.empty() ? 0 : k[0]}}));
 }
@@ -359,11 +396,19 @@ void build_depth_to_space(Call& call) {
 }
 
 void build_space_to_depth(Call& call) {
-  call.out(0, call.op("space_to_depth", {call.in(0)}, {{"block", call.i64("blocksize", 0)}}));
+  std::string_view mode = call.text("mode", "DCR");
+  int64_t block = call.i64("blocksize", 0);
+  Expr x = call.in(0), y = call.op("space_to_depth", {x}, {{"block", block}});
+  if (mode != "DCR" && mode != "CRD") call.fail(Code::kData, "'mode' is neither DCR nor CRD");
+  if (mode == "CRD" && y.valid()) {  // the old channel varies slowest
+    Expr apart = reshape(y, {y.dim(0), Dim(block * block), x.dim(1), y.dim(2), y.dim(3)});
+    y = reshape(transpose(apart, {0, 2, 1, 3, 4}), y.dims());
+  }
+  call.out(0, y);
 }
 
 constexpr NodeKind kKinds[] = {
-    {"Reshape", build_view<dims_reshape>, "", fold_view<dims_reshape>},
+    {"Reshape", build_reshape, "", fold_view<dims_reshape>},
     {"Flatten", build_view<dims_flatten>, "", fold_view<dims_flatten>},
     {"Squeeze", build_view<dims_squeeze>, "", fold_view<dims_squeeze>},
     {"Unsqueeze", build_view<dims_unsqueeze>, "", fold_view<dims_unsqueeze>},

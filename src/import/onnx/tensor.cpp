@@ -14,6 +14,7 @@ struct ElementType {
   std::string_view name;
   DType dtype = DType::kNone;  // none: refused
   uint32_t field = 0;
+  int bits = 0;  // 2 or 4: several in a byte, low bits first
 };
 constexpr uint32_t kFloatData = 4, kInt32Data = 5, kInt64Data = 7, kDoubleData = 10, kUint64Data = 11;
 constexpr ElementType kElementTypes[] = {{"undefined"},
@@ -37,9 +38,12 @@ constexpr ElementType kElementTypes[] = {{"undefined"},
                                          {"float8e4m3fnuz"},
                                          {"float8e5m2", DType::kF8E5M2, kInt32Data},
                                          {"float8e5m2fnuz"},
-                                         {"uint4"},
-                                         {"int4"},
-                                         {"float4e2m1"}};
+                                         {"uint4", DType::kU8, kInt32Data, 4},
+                                         {"int4", DType::kI8, kInt32Data, 4},
+                                         {"float4e2m1"},
+                                         {"float8e8m0"},
+                                         {"uint2", DType::kU8, kInt32Data, 2},
+                                         {"int2", DType::kI8, kInt32Data, 2}};
 
 // Elements from a typed field, in file order, as `size` low bytes each: packed or one by one, fixed or varint.
 Result<std::vector<std::byte>> typed_bytes(const TensorProto& proto, uint32_t number, size_t size) {
@@ -84,7 +88,33 @@ Result<DType> dtype_of(int32_t element_type) {
   return Status(Code::kUnsupported, "elements of the ONNX type " + std::string(type.name)).with("got", type.name);
 }
 
+int bits_of(int32_t element_type) {
+  bool is_known = element_type >= 0 && static_cast<size_t>(element_type) < std::size(kElementTypes);
+  return is_known ? kElementTypes[element_type].bits : 0;
+}
+
+// Several numbers in a byte as a byte each.
+static Result<Tensor> unpacked(std::span<const std::byte> packed, const TensorProto& proto, DType dtype, int bits) {
+  auto count = element_count(std::span<const int64_t>(proto.dims));
+  auto per_byte = int64_t{8 / bits};
+  if (!count || *count < 0 || (*count + per_byte - 1) / per_byte != static_cast<int64_t>(packed.size()))
+    return Status(Code::kData, format("{} bytes do not hold numbers of {} bits of its dims", packed.size(), bits));
+  std::vector<std::byte> bytes(static_cast<size_t>(*count));
+  for (size_t i = 0; i < bytes.size(); i++) {
+    size_t shift = i % static_cast<size_t>(per_byte) * static_cast<size_t>(bits);
+    int value = (std::to_integer<int>(packed[i / static_cast<size_t>(per_byte)]) >> shift) & ((1 << bits) - 1);
+    bool is_negative = dtype == DType::kI8 && (value >> (bits - 1)) != 0;
+    bytes[i] = static_cast<std::byte>(is_negative ? value - (1 << bits) : value);
+  }
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return tensor_over({*owner, owner, {}}, *owner, dtype, proto.dims);
+}
+
 static Result<Tensor> read_here(const TensorProto& proto, const Source& source, DType dtype) {
+  if (int bits = bits_of(proto.data_type)) {
+    if (proto.typed_data.empty()) return unpacked(proto.raw_data, proto, dtype, bits);
+    return unpacked(RLX_TRY(typed_bytes(proto, kInt32Data, 1)), proto, dtype, bits);
+  }
   if (!proto.raw_data.empty() || proto.typed_data.empty())
     return tensor_over(source, proto.raw_data, dtype, proto.dims);
   auto size = static_cast<size_t>(element_bytes(dtype));
@@ -122,6 +152,12 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
   const Source& file = found->second;
   auto count = element_count(proto.dims);
   auto size = count ? byte_size(dtype, *count) : std::nullopt;
+  if (int bits = bits_of(proto.data_type)) {
+    if (!has_length) return Status(Code::kData, "the length of its external data is not said");
+    if (offset > file.bytes.size() || length > file.bytes.size() - offset)
+      return Status(Code::kData, "its external file ends before it does");
+    return unpacked(file.bytes.subspan(offset, length), proto, dtype, bits);
+  }
   if (!has_length && size) length = static_cast<uint64_t>(*size);
   if (offset > file.bytes.size() || length > file.bytes.size() - offset)
     return Status(Code::kData, format("bytes {} to {} of its external file '{}', which has {}", offset, offset + length,

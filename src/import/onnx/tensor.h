@@ -11,8 +11,11 @@
 
 namespace rlx::onnx {
 
-// RLX_E_UNSUPPORTED names the ONNX type: strings, 4-bit numbers and the fnuz floats have no dtype of ours.
+// RLX_E_UNSUPPORTED names the ONNX type: strings, the fnuz floats and those of less than 8 bits have no dtype of ours.
 Result<DType> dtype_of(int32_t element_type);
+
+// Of types that are narrower than a byte, which become bytes: 2 or 4; else 0.
+int bits_of(int32_t element_type);
 
 // Reads tensors of one model. External files are mapped once each and must lie in the model's folder.
 class TensorReader {

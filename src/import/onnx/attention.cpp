@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX's Attention (opsets 23 to 25) and RotaryEmbedding. Attention is spelled out: scores, softcap, bias, softmax,
+// product; the compiler forms the op of it where nothing asks for what is inside.
+#include <cmath>
+#include <limits>
+
+#include "import/onnx/call.h"
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// [B, S, N * D] as [B, N, S, D]; rank 4 stays.
+Expr split_heads(Call& call, Expr x, const char* count) {
+  if (!x.valid() || x.rank() != 3) return x;
+  int64_t heads = call.i64(count, 0);
+  if (heads < 1) return call.fail(Code::kData, std::string("'") + count + "' must be given for inputs of rank 3"), x;
+  return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
+}
+
+// Heads of k and v, each as often as queries share it.
+Expr shared(Call& call, Expr x, const Dim& heads) {
+  if (!x.valid() || x.dim(1) == heads) return x;
+  auto times = divided(x, heads, x.dim(1));
+  return times ? call.op("repeat", {x}, {{"axis", int64_t{1}}, {"repeats", *times}}) : x;
+}
+
+struct Frame {
+  Expr query, key;  // positions of queries in the keys, [S, 1] or [B, 1, S, 1], and of keys, [T]
+};
+
+// What is added to the scores: 0 or -inf where a key must not be seen; an absent Expr where all are.
+Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& keys, DType dtype) {
+  double lowest = -std::numeric_limits<double>::infinity();
+  Builder& b = call.builder();
+  Expr allowed, bias;
+  auto also = [&](Expr condition) { allowed = allowed ? logical_and(allowed, condition) : condition; };
+  if (mask && mask.valid()) {
+    bool is_bool = mask.dtype() == DType::kBool;
+    const Dim& width = mask.dim(-1);
+    if (!(width == keys) && !width.is(1)) {  // one that is shorter allows nothing beyond it
+      std::vector<Dim> lo(mask.rank(), Dim(0)), hi(mask.rank(), Dim(0));
+      hi.back() = keys - width;
+      Expr fill = is_bool ? b.scalar(DType::kBool, 0) : scalar_like(mask, lowest);
+      mask = call.op("pad", {mask, fill}, {{"lo", lo}, {"hi", hi}});
+    }
+    if (is_bool)
+      also(mask);
+    else
+      bias = cast(mask, dtype);
+  }
+  auto shifted = [&](int64_t by) { return at.query + b.scalar(DType::kI64, static_cast<double>(by)); };
+  if (call.i64("is_causal", 0) != 0) also(less_equal(at.key, at.query));
+  if (int64_t left = call.i64("left_window_size", -1); left >= 0) also(less_equal(shifted(-left), at.key));
+  if (int64_t right = call.i64("right_window_size", -1); right >= 0) also(less_equal(at.key, shifted(right)));
+  if (lengths) also(less(at.key, lengths));
+  if (!allowed) return bias;
+  Expr open = b.scalar(dtype, 0), closed = b.scalar(dtype, lowest);
+  Expr hidden = where(allowed, open, closed);
+  return bias ? bias + hidden : hidden;
+}
+
+void build_attention(Call& call) {
+  Builder& b = call.builder();
+  bool is_flat = call.type(0).rank() == 3;
+  Expr q = split_heads(call, call.in(0), "q_num_heads"), k = split_heads(call, call.in(1), "kv_num_heads"),
+       v = split_heads(call, call.in(2), "kv_num_heads");
+  call.ignore("q_num_heads");
+  call.ignore("kv_num_heads");
+  if (!q.valid() || !k.valid() || !v.valid() || q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
+    return call.fail(Code::kShape, "Q, K and V must all have rank 3, or 4");
+  Dim past = 0;
+  if (call.has(4) && call.has(5)) {
+    past = call.in(4).dim(2);
+    Expr keys[] = {call.in(4), k}, values[] = {call.in(5), v};
+    k = concat(keys, 2), v = concat(values, 2);
+  }
+  call.out(1, k);
+  call.out(2, v);
+  Dim steps = q.dim(2), keys = k.dim(2);
+  Expr lengths = call.in(6);
+  if (lengths) lengths = reshape(cast(lengths, DType::kI64), {Dim(-1), Dim(1), Dim(1), Dim(1)});
+  Expr offset = lengths && !call.has(4) ? lengths - b.size(steps, DType::kI64) : b.size(past, DType::kI64);
+  Frame at{unsqueeze(iota(b, {steps}, 0, DType::kI64), 1) + offset, iota(b, {keys}, 0, DType::kI64)};
+  Expr bias = bias_of(call, at, call.in(3), lengths, keys, q.dtype());
+
+  const Dim& size = q.dim(3);
+  Expr root;  // of the scale: both operands take it, so that no half overflows
+  if (call.has_attr("scale"))
+    root = scalar_like(q, std::sqrt(call.f64("scale", 1)));
+  else if (size.is_literal())
+    root = scalar_like(q, std::sqrt(1 / std::sqrt(static_cast<double>(size.literal()))));
+  else
+    root = cast(sqrt(1.0 / sqrt(b.size(size, DType::kF32))), q.dtype());
+  Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
+  Expr scores = matmul(q * root, every_k * root, false, true), raw = scores;
+  double cap = call.f64("softcap", 0);
+  if (cap != 0) scores = tanh(scores / cap) * cap;
+  Expr capped = scores;
+  if (bias) scores = scores + bias;
+  int64_t precision = call.i64("softmax_precision", 0);
+  Expr wide = scores;
+  if (precision != 0) {
+    auto dtype = dtype_of(static_cast<int32_t>(precision));
+    if (!dtype.ok()) return call.fail(dtype.status().code(), std::string(dtype.status().message()));
+    wide = cast(scores, *dtype);
+  }
+  Expr weights = call.op("softmax", {wide}, {{"axis", int64_t{-1}}});
+  if (bias) {  // a row without any key gives 0
+    Expr top = reduce(bias, "max", {static_cast<int64_t>(bias.rank()) - 1});
+    Expr none = equal(top, -std::numeric_limits<double>::infinity());
+    weights = where(none, scalar_like(weights, 0), weights);
+  }
+  weights = cast(weights, q.dtype());
+  int64_t mode = call.i64("qk_matmul_output_mode", 0);
+  // ONNX's reference caps what mode 0 gives as well.
+  call.out(3, mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? scores : weights);
+  Expr y = matmul(weights, every_v);
+  if (is_flat) {
+    y = transpose(y, {0, 2, 1, 3});
+    y = reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+  }
+  call.out(0, y);
+}
+
+void build_rotary(Call& call) {
+  Expr x = call.in(0), cosine = call.in(1), sine = call.in(2), positions = call.in(3);
+  if (!x.valid() || !cosine.valid() || !sine.valid()) return;
+  bool is_flat = x.rank() == 3;
+  int64_t heads = call.i64("num_heads", 0);
+  NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"}};
+  call.ignore("rotary_embedding_dim");  // the tables say it
+  attrs.emplace_back("layout", is_flat ? "bsx" : "bhsd");
+  if (is_flat) {
+    if (heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");
+    attrs.emplace_back("num_heads", heads);
+  }
+  call.out(0, call.op("rope", {x, cosine, sine, positions}, attrs));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"Attention", build_attention},
+    {"RotaryEmbedding", build_rotary},
+};
+
+}  // namespace
+
+std::span<const NodeKind> attention_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

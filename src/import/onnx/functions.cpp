@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of a model: their nodes take the place of the node that calls them, in a scope of its own.
+#include "import/onnx/importer.h"
+
+namespace rlx::onnx {
+
+static constexpr size_t kMostNested = 32;  // functions that call one another
+static constexpr size_t kMostNodes =
+    1'000'000;  // that calls may be expanded to: a small file must not grow without end
+
+// The attribute of the call, or its default, under the name that the node inside has for it; none: it is left out.
+static std::optional<AttributeProto> given(const AttributeProto& inner, const FunctionProto& function,
+                                           const NodeProto& call) {
+  for (const auto* list : {&call.attribute, &function.attribute_proto})
+    for (const AttributeProto& outer : *list) {
+      if (outer.name != inner.ref_attr_name) continue;
+      AttributeProto copy = outer;
+      copy.name = inner.name;
+      return copy;
+    }
+  return std::nullopt;
+}
+
+static void bind_attributes(std::vector<NodeProto>& nodes, const FunctionProto& function, const NodeProto& call) {
+  for (NodeProto& node : nodes) {
+    std::vector<AttributeProto> bound;
+    for (AttributeProto& attribute : node.attribute) {
+      for (GraphProto& graph : attribute.graphs) bind_attributes(graph.node, function, call);
+      if (attribute.ref_attr_name.empty())
+        bound.push_back(std::move(attribute));
+      else if (auto outer = given(attribute, function, call))
+        bound.push_back(std::move(*outer));
+    }
+    node.attribute = std::move(bound);
+  }
+}
+
+Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
+  expanded_ += function.node.size();
+  if (functions_.size() >= kMostNested || expanded_ > kMostNodes)
+    return Status(Code::kData, "functions that call one another without end, or far too often");
+  if (in.size() > function.input.size() || node.output.size() > function.output.size())
+    return Status(Code::kData, "the call has more inputs or outputs than the function");
+  GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for
+  body.node = function.node;
+  bind_attributes(body.node, function, node);
+  Scope scope;
+  for (size_t i = 0; i < function.input.size(); i++) {
+    OnnxValue value;
+    value.absent = true;
+    if (i < in.size() && in[i]) value = *in[i];  // keeps its own name and level
+    scope.emplace(function.input[i], std::move(value));
+  }
+  std::vector<OnnxValue> results;
+  functions_.push_back(&function);
+  scopes_.push_back(std::move(scope));
+  auto walk = [&]() -> Status {
+    RLX_TRY(add_nodes(body));
+    for (size_t i = 0; i < node.output.size(); i++) results.push_back(*RLX_TRY(find(function.output[i])));
+    return {};
+  };
+  Status status = walk();
+  scopes_.pop_back();
+  functions_.pop_back();
+  RLX_TRY(std::move(status));
+  return store(node, std::move(results));
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX node kinds on quantised numbers. Products of 8-bit numbers are products of integers whose zero points are taken
+// off first.
+#include "import/onnx/call.h"
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+std::optional<DType> dtype_attr(Call& call, const char* name) {
+  int64_t type = call.i64(name, 0);
+  if (type == 0) return std::nullopt;
+  auto dtype = dtype_of(static_cast<int32_t>(type));
+  if (dtype.ok()) return *dtype;
+  call.fail(dtype.status().code(), std::string(dtype.status().message()));
+  return std::nullopt;
+}
+
+// A scale or zero point of one element is one of the whole tensor.
+Expr whole(Expr x) {
+  return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x;
+}
+
+NamedAttrs affine_attrs(Call& call, Expr x, Expr scale) {
+  NamedAttrs attrs{{"block_size", call.i64("block_size", 0)}};
+  int64_t axis = call.i64("axis", 1);
+  if (x.valid() && scale.valid() && scale.rank() > 0) attrs.emplace_back("axis", call.axis(axis, x.rank()));
+  return attrs;
+}
+
+void build_quantize(Call& call) {
+  Expr x = call.in(0), scale = whole(call.in(1)), zero = whole(call.in(2));
+  NamedAttrs attrs = affine_attrs(call, x, scale);
+  auto to = dtype_attr(call, "output_dtype"), precision = dtype_attr(call, "precision");
+  int64_t saturate = call.i64("saturate", 1);
+  if (!zero) attrs.emplace_back("dtype", to.value_or(DType::kU8));
+  attrs.emplace_back("saturate", saturate);
+  if (!is_float(x.dtype())) x = cast(x, DType::kF32);
+  if (precision) x = cast(x, *precision), scale = cast(scale, *precision);
+  int bits = zero ? call.bits(2) : to ? bits_of(static_cast<int32_t>(call.i64("output_dtype", 0))) : 0;
+  Expr y = call.op("quantize_linear", {x, scale, zero}, attrs);
+  if (bits != 0 && y.valid()) {  // clamped to what they hold
+    bool has_sign = y.dtype() == DType::kI8;
+    double most = (1 << (has_sign ? bits - 1 : bits)) - 1;
+    y = minimum(maximum(y, has_sign ? -most - 1 : 0), most);
+  }
+  call.out(0, y);
+  call.set_bits(0, bits);
+}
+
+void build_dequantize(Call& call) {
+  Expr x = call.in(0), scale = whole(call.in(1)), zero = whole(call.in(2));
+  NamedAttrs attrs = affine_attrs(call, x, scale);
+  if (auto to = dtype_attr(call, "output_dtype")) attrs.emplace_back("out_dtype", *to);
+  call.out(0, call.op("dequantize_linear", {x, scale, zero}, attrs));
+}
+
+void build_dynamic_quantize(Call& call) {
+  Expr in[] = {call.in(0)};
+  Outputs y = call.ops("dynamic_quantize_linear", in);
+  for (size_t i = 0; i < 3 && i < y.size(); i++) call.out(i, y[i]);
+}
+
+// ---- products ----
+
+// A vector along one axis of a value of this rank; a scalar stays one.
+Expr along(Expr x, size_t axis, size_t rank) {
+  x = whole(x);
+  if (!x || !x.valid() || x.rank() != 1) return x;
+  std::vector<Dim> dims(rank, Dim(1));
+  if (axis < rank) dims[axis] = x.dim(0);
+  return reshape(x, dims);
+}
+
+// As i32, minus the zero point.
+Expr centred(Expr x, Expr zero, size_t axis) {
+  if (!x.valid()) return x;
+  Expr wide = cast(x, DType::kI32);
+  return zero ? wide - cast(along(zero, axis, x.rank()), DType::kI32) : wide;
+}
+
+// One number a row of a or a column of b.
+Expr integer_product(Expr a, Expr a_zero, Expr b, Expr b_zero) {
+  size_t row = a.valid() && a.rank() > 1 ? a.rank() - 2 : 0, column = b.valid() && b.rank() > 0 ? b.rank() - 1 : 0;
+  return matmul(centred(a, a_zero, row), centred(b, b_zero, column));
+}
+
+// round(total * scale) + zero, clamped to the dtype of zero.
+Expr requantized(Call& call, Expr total, Expr scale, Expr zero) {
+  Expr real = cast(total, DType::kF32) * cast(scale, DType::kF32);
+  Expr one = call.builder().scalar(DType::kF32, 1);
+  return call.op("quantize_linear", {real, one, whole(zero)});
+}
+
+void build_matmul_integer(Call& call) {
+  call.out(0, integer_product(call.in(0), call.in(2), call.in(1), call.in(3)));
+}
+
+// a, its scale and zero point, b, its scale and zero point, the scale and zero point of the result
+void build_q_matmul(Call& call) {
+  Expr a = call.in(0), b = call.in(3), total = integer_product(a, call.in(2), b, call.in(5));
+  if (!total.valid()) return;
+  size_t rank = total.rank();
+  auto f32 = [](Expr x) { return cast(x, DType::kF32); };
+  Expr scale = f32(along(call.in(1), rank - 2, rank)) * f32(along(call.in(4), rank - 1, rank)) / f32(whole(call.in(6)));
+  call.out(0, requantized(call, total, scale, call.in(7)));
+}
+
+constexpr NodeKind kKinds[] = {
+    {"QuantizeLinear", build_quantize},
+    {"DequantizeLinear", build_dequantize},
+    {"DynamicQuantizeLinear", build_dynamic_quantize},
+    {"MatMulInteger", build_matmul_integer},
+    {"QLinearMatMul", build_q_matmul},
+};
+
+}  // namespace
+
+std::span<const NodeKind> quantize_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

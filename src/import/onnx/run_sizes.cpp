@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/onnx/run_sizes.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// How many numbers a list holds, which must be known: it is a rank.
+std::optional<int64_t> length_of(Call& call, Expr list, const char* what) {
+  if (!list.valid()) return std::nullopt;
+  if (list.rank() == 1 && is_integer(list.dtype()) && list.dim(0).is_literal() &&
+      list.dim(0).literal() <= static_cast<int64_t>(2 * kMaxRank))
+    return list.dim(0).literal();
+  call.fail(Code::kUnsupported, std::string("'") + what + "' must be a list of integers of known length");
+  return std::nullopt;
+}
+
+Expr item(Expr list, int64_t i) {
+  return reshape(slice(cast(list, DType::kI64), 0, i, i + 1), {});
+}
+
+Expr size_of(Call& call, Expr x, int64_t axis) {
+  return call.builder().size(x.dim(axis), DType::kI64);
+}
+
+// 0, 1, ... as many as the value says: an axis that only the run knows.
+Expr places(Call& call, Expr count) {
+  return call.op("dynamic_iota", {count});
+}
+
+// A vector along one axis of a value of this rank.
+Expr along(Expr list, int64_t axis, size_t rank) {
+  std::vector<Dim> dims(rank, Dim(1));
+  dims[static_cast<size_t>(axis)] = list.dim(0);
+  return reshape(list, dims);
+}
+
+}  // namespace
+
+Expr reshape_in_run(Call& call, Expr x, Expr shape, bool zero_is_size) {
+  auto length = length_of(call, shape, "shape");
+  if (!length) return x;
+  Builder& b = call.builder();
+  std::vector<Expr> sizes;
+  Expr known = b.scalar(DType::kI64, 1);
+  for (int64_t i = 0; i < *length; i++) {
+    Expr size = item(shape, i);
+    if (!zero_is_size && i < static_cast<int64_t>(x.rank())) size = where(equal(size, 0), size_of(call, x, i), size);
+    sizes.push_back(size);
+    known = known * where(equal(size, -1), 1, size);
+  }
+  Expr rest = b.size(element_count(x.dims()), DType::kI64) / known;
+  std::vector<Dim> dims;
+  for (Expr& size : sizes) dims.push_back(call.run_dim(where(equal(size, -1), rest, size)));
+  return reshape(x, dims);
+}
+
+// An axis is stretched by reading it modulo its size: that of the result, or 1.
+Expr expand_in_run(Call& call, Expr x, Expr shape) {
+  auto length = length_of(call, shape, "shape");
+  if (!length) return x;
+  auto rank = static_cast<int64_t>(x.rank()), result = std::max(rank, *length);
+  std::vector<Dim> dims;
+  for (int64_t i = 0; i < result - rank; i++) dims.push_back(call.run_dim(item(shape, i)));
+  for (int64_t axis = 0; axis < rank; axis++) {
+    Dim own = x.dim(axis);
+    int64_t at = axis + *length - rank;
+    if (at < 0 || (own.is_literal() && !own.is(1))) {
+      dims.push_back(own);
+      continue;
+    }
+    Expr target = item(shape, at);
+    if (own.is(1)) {
+      dims.push_back(call.run_dim(target));
+      continue;
+    }
+    Expr size = size_of(call, x, axis);
+    Expr index = places(call, where(equal(size, 1), target, size));
+    x = gather(x, call.op("floor_mod", {index, size}), axis);
+    dims.push_back(x.dim(axis));
+  }
+  return broadcast_to(x, dims);
+}
+
+Expr slice_in_run(Call& call, Expr x, Expr starts, Expr ends, Expr steps, const Axes& axes) {
+  Expr one = call.builder().scalar(DType::kI64, 1);
+  for (size_t i = 0; i < axes.size(); i++) {
+    auto at = static_cast<int64_t>(i);
+    Expr size = size_of(call, x, axes[i]), step = steps ? item(steps, at) : one;
+    Expr is_down = less(step, 0), low = where(is_down, -one, one - one), high = where(is_down, size - one, size);
+    auto clamped = [&](Expr bound) {
+      bound = where(less(bound, 0), bound + size, bound);
+      return minimum(maximum(bound, low), high);
+    };
+    Expr begin = clamped(item(starts, at)), end = clamped(item(ends, at));
+    // The span over the step, rounded up: minus the span over minus the step, rounded down.
+    Expr count = maximum(-call.op("floor_div", {begin - end, step}), 0);
+    x = gather(x, begin + step * places(call, count), axes[i]);
+  }
+  return x;
+}
+
+// Every place of the result says which element it shows, if one.
+Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::string& mode, Expr value) {
+  auto count = static_cast<int64_t>(axes.size());
+  for (int64_t i = 0; i < count; i++) {
+    int64_t axis = axes[static_cast<size_t>(i)];
+    Expr size = size_of(call, x, axis), lo = item(pads, i), hi = item(pads, i + count);
+    Expr from = places(call, size + lo + hi) - lo, last = size - 1.0;
+    Expr nearest = minimum(maximum(from, 0), last);
+    if (mode == "wrap") nearest = call.op("floor_mod", {from, size});
+    if (mode == "reflect") {
+      Expr turn = call.op("floor_mod", {from, maximum(last * 2.0, 1)});
+      nearest = where(less(turn, size), turn, last * 2.0 - turn);
+    }
+    Expr shown = gather(x, nearest, axis);
+    if (mode == "constant") {
+      Expr fill = value ? value : scalar_like(x, 0);
+      shown = where(along(equal(from, nearest), axis, x.rank()), shown, fill);
+    }
+    x = shown;
+  }
+  return x;
+}
+
+Expr trilu_in_run(Expr x, Expr k, bool upper) {
+  Builder& b = x.builder();
+  auto rank = static_cast<int64_t>(x.rank());
+  Expr row = unsqueeze(iota(b, {x.dim(rank - 2)}, 0, DType::kI64), 1),
+       column = iota(b, {x.dim(rank - 1)}, 0, DType::kI64), diagonal = column - row;
+  k = reshape(cast(k, DType::kI64), {});
+  Expr kept = upper ? less_equal(k, diagonal) : less_equal(diagonal, k);
+  return where(kept, x, scalar_like(x, 0));
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences and optionals: lists of values whose length is known, so that they are gone when the import ends.
+#include <algorithm>
+
+#include "import/onnx/call.h"
+#include "import/onnx/importer.h"
+#include "import/onnx/tensor.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+const std::vector<OnnxValue>* items_of(Call& call, size_t i) {
+  const OnnxValue* value = call.value(i);
+  if (value && value->is_sequence) return &value->items;
+  call.fail(Code::kData, "its input is no sequence");
+  return nullptr;
+}
+
+void put_sequence(Call& call, std::vector<OnnxValue> items) {
+  OnnxValue sequence;
+  sequence.is_sequence = true;
+  sequence.items = std::move(items);
+  call.out(0, sequence);
+}
+
+// A value of the graph as an item.
+OnnxValue item_of(Expr x) {
+  OnnxValue item;
+  item.type = x.type();
+  item.value = x.value();
+  return item;
+}
+
+// A position below `end`, counted from the end of `count` items if negative; `fallback` where it is not given.
+std::optional<size_t> position(Call& call, size_t input, size_t count, size_t end, int64_t fallback) {
+  int64_t at = fallback;
+  if (call.has(input)) {
+    std::vector<int64_t> given = call.numbers(input, "position");
+    if (given.size() != 1) return std::nullopt;
+    at = given[0] < 0 ? given[0] + static_cast<int64_t>(count) : given[0];
+  }
+  if (at >= 0 && at < static_cast<int64_t>(end)) return static_cast<size_t>(at);
+  call.fail(Code::kRange, format("position {} of a sequence of {}", at, count));
+  return std::nullopt;
+}
+
+void build_empty(Call& call) {
+  call.ignore("dtype");
+  put_sequence(call, {});
+}
+
+void build_construct(Call& call) {
+  std::vector<OnnxValue> items;
+  for (size_t i = 0; i < call.inputs(); i++)
+    if (call.has(i)) items.push_back(*call.value(i));
+  put_sequence(call, std::move(items));
+}
+
+void build_insert(Call& call) {
+  const auto* items = items_of(call, 0);
+  if (!items || !call.has(1)) return;
+  auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
+  if (!at) return;
+  std::vector<OnnxValue> longer = *items;
+  longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), *call.value(1));
+  put_sequence(call, std::move(longer));
+}
+
+void build_erase(Call& call) {
+  const auto* items = items_of(call, 0);
+  if (!items) return;
+  auto at = position(call, 1, items->size(), items->size(), static_cast<int64_t>(items->size()) - 1);
+  if (!at) return;
+  std::vector<OnnxValue> shorter = *items;
+  shorter.erase(shorter.begin() + static_cast<std::ptrdiff_t>(*at));
+  put_sequence(call, std::move(shorter));
+}
+
+void build_at(Call& call) {
+  const auto* items = items_of(call, 0);
+  if (!items) return;
+  if (auto at = position(call, 1, items->size(), items->size(), 0)) call.out(0, (*items)[*at]);
+}
+
+void put_number(Call& call, DType dtype, int64_t number) {
+  auto tensor = scalar_tensor(dtype, static_cast<double>(number));
+  if (!tensor.ok()) return call.fail(tensor.status().code(), std::string(tensor.status().message()));
+  call.out(0, *tensor);
+}
+
+void build_length(Call& call) {
+  if (const auto* items = items_of(call, 0)) put_number(call, DType::kI64, static_cast<int64_t>(items->size()));
+}
+
+// The last piece may be smaller where one size is given for all.
+void build_split(Call& call) {
+  Expr x = call.in(0);
+  if (!x.valid()) return;
+  int64_t axis = call.axis(call.i64("axis", 0), x.rank()), keep = call.i64("keepdims", 1);
+  if (!call.status().ok()) return;
+  const Dim& total = x.dim(axis);
+  std::vector<int64_t> sizes;
+  if (!call.has(1) || call.type(1).rank() == 0) {
+    if (!total.is_literal()) return call.fail(Code::kUnsupported, "how many pieces there are is not known");
+    int64_t each = call.has(1) ? 0 : 1;
+    if (call.has(1))
+      for (int64_t size : call.numbers(1, "split")) each = size;
+    if (each < 1 || total.literal() / each > int64_t{1} << 16) return call.fail(Code::kData, "pieces without a size");
+    for (int64_t at = 0; at < total.literal(); at += each) sizes.push_back(std::min(each, total.literal() - at));
+  } else {
+    sizes = call.numbers(1, "split");
+  }
+  std::vector<OnnxValue> items;
+  Dim at = 0;
+  for (int64_t size : sizes) {
+    Expr piece = slice(x, axis, at, at + Dim(size));
+    if (!call.has(1) && keep == 0) {
+      std::vector<Dim> dims = x.dims();
+      dims.erase(dims.begin() + axis);
+      piece = reshape(piece, dims);
+    }
+    if (!piece.valid()) return;
+    items.push_back(item_of(piece));
+    at += Dim(size);
+  }
+  put_sequence(call, std::move(items));
+}
+
+void build_concat(Call& call) {
+  const auto* items = items_of(call, 0);
+  if (!items) return;
+  bool is_new = call.i64("new_axis", 0) != 0;
+  int64_t axis = call.i64("axis", 0);
+  std::vector<Expr> parts;
+  for (OnnxValue item : *items) parts.push_back(call.importer().expr(item, call.builder()));
+  if (parts.empty()) return call.fail(Code::kData, "nothing to join");
+  if (!parts[0].valid()) return;
+  axis = call.axis(axis, parts[0].rank() + (is_new ? 1 : 0));
+  if (!call.status().ok()) return;
+  if (is_new)
+    for (Expr& part : parts) part = unsqueeze(part, axis);
+  call.out(0, parts.size() == 1 ? parts[0] : concat(parts, axis));
+}
+
+// ---- optionals: a value, or none ----
+
+void build_optional(Call& call) {
+  call.ignore("type");
+  if (call.has(0)) return call.out(0, *call.value(0));
+  OnnxValue none;
+  none.absent = true;
+  none.is_sequence = true;  // nothing reads it but what asks whether it is there
+  call.out(0, none);
+}
+
+void build_get(Call& call) {
+  if (!call.has(0)) return call.fail(Code::kData, "there is no element");
+  call.out(0, *call.value(0));
+}
+
+void build_has(Call& call) {
+  put_number(call, DType::kBool, call.has(0) ? 1 : 0);
+}
+
+constexpr NodeKind kKinds[] = {
+    {.op_type = "SequenceEmpty", .build = build_empty, .control = true},
+    {.op_type = "SequenceConstruct", .build = build_construct, .control = true},
+    {.op_type = "SequenceInsert", .build = build_insert, .control = true},
+    {.op_type = "SequenceErase", .build = build_erase, .control = true},
+    {.op_type = "SequenceAt", .build = build_at, .control = true},
+    {.op_type = "SequenceLength", .build = build_length, .control = true},
+    {.op_type = "SplitToSequence", .build = build_split, .control = true},
+    {.op_type = "ConcatFromSequence", .build = build_concat, .control = true},
+    {.op_type = "Optional", .build = build_optional, .control = true},
+    {.op_type = "OptionalGetElement", .build = build_get, .control = true},
+    {.op_type = "OptionalHasElement", .build = build_has, .control = true},
+};
+
+}  // namespace
+
+std::span<const NodeKind> sequence_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of an ONNX graph that only a run knows: as sizes they are symbols, where they decide structure the file is
+// imported again for each of their values.
+#include "onnx_maker.h"
+#include "runtime/special.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+using onnx::Maker;
+
+static Tensor list(std::initializer_list<int64_t> values) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::array{static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<int64_t>());
+  return tensor;
+}
+
+static Tensor counting(std::initializer_list<int64_t> dims) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::span<const int64_t>(dims.begin(), dims.size()));
+  for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = static_cast<float>(i);
+  return tensor;
+}
+
+struct Opened {
+  explicit Opened(const Maker& maker, const NamedAttrs& policy = {})
+      : bytes(std::make_shared<const std::string>(maker.bytes())),
+        model(open_model(env_with(1), {std::as_bytes(std::span(*bytes)), bytes, {}}, {}, policy)) {}
+
+  // The dims of the only output, then its elements; or why there are none.
+  std::string run(const std::vector<Tensor>& in) const {
+    if (!model.ok()) return std::string(model.status().message());
+    auto ran = (*model)->run("", {}, in, {}, 1);
+    if (!ran.ok()) return std::string(ran.status().message());
+    const Tensor& y = ran->outputs[0];
+    std::string text = type_text(y.dtype(), y.dims());
+    for (int64_t i = 0; i < y.count(); i++) text += " " + std::to_string(static_cast<int64_t>(y.as<float>()[i]));
+    return text;
+  }
+
+  std::shared_ptr<const std::string> bytes;
+  Result<std::shared_ptr<Model>> model;
+};
+
+TEST(onnx_run_sizes, a_shape_that_is_an_input_is_read_in_the_run) {
+  Maker maker(14);
+  maker.input("x", 1, {"n", "3"}).input("s", 7, {"2"}).node("Reshape", {"x", "s"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 3}), list({3, 2})}), "f32[3,2] 0 1 2 3 4 5");
+  EXPECT_EQ(opened.run({counting({2, 3}), list({-1, 1})}), "f32[6,1] 0 1 2 3 4 5");
+  EXPECT_EQ(opened.run({counting({1, 3}), list({0, -1})}), "f32[1,3] 0 1 2");
+  EXPECT_NE(opened.run({counting({2, 3}), list({4, 2})}).find("8"), std::string::npos);  // refused
+}
+
+TEST(onnx_run_sizes, bounds_of_a_slice_count_from_both_ends) {
+  Maker maker(13);
+  maker.input("x", 1, {"n"}).input("a", 7, {"1"}).input("b", 7, {"1"}).input("axis", 7, {"1"}).input("step", 7, {"1"});
+  maker.node("Slice", {"x", "a", "b", "axis", "step"}, {"y"}).output("y");
+  Opened opened(maker);
+  auto sliced = [&](int64_t from, int64_t to, int64_t step) {
+    return opened.run({counting({5}), list({from}), list({to}), list({0}), list({step})});
+  };
+  EXPECT_EQ(sliced(1, 4, 1), "f32[3] 1 2 3");
+  EXPECT_EQ(sliced(-2, 99, 1), "f32[2] 3 4");
+  EXPECT_EQ(sliced(3, -99, -2), "f32[2] 3 1");
+  EXPECT_EQ(sliced(4, 4, 1), "f32[0]");
+}
+
+TEST(onnx_run_sizes, pads_repeats_and_stretches_are_read_in_the_run) {
+  Maker pad(13), tile(13), expand(13);
+  pad.input("x", 1, {"3"}).input("p", 7, {"2"}).node("Pad", {"x", "p"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(pad).run({counting({3}), list({1, 2})}), "f32[6] 0 0 1 2 0 0");
+  EXPECT_EQ(Opened(pad).run({counting({3}), list({-1, 0})}), "f32[2] 1 2");
+  tile.input("x", 1, {"2"}).input("r", 7, {"1"}).node("Tile", {"x", "r"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(tile).run({counting({2}), list({2})}), "f32[4] 0 1 0 1");
+  expand.input("x", 1, {"n"}).input("s", 7, {"2"}).node("Expand", {"x", "s"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(expand).run({counting({2}), list({2, 1})}), "f32[2,2] 0 1 0 1");
+  EXPECT_EQ(Opened(expand).run({counting({1}), list({1, 3})}), "f32[1,3] 0 0 0");
+}
+
+TEST(onnx_run_sizes, an_input_that_decides_structure_makes_a_model_for_each_value) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).f32("w", {1}, {2});
+  maker.node("ReduceSum", {"x", "axes"}, {"sum"}).node("Mul", {"sum", "w"}, {"y"}).output("y");
+  for (int64_t capacity : {1, 8}) {
+    Opened opened(maker, {{"cache.capacity", capacity}});
+    for (int i = 0; i < 2; i++) {
+      EXPECT_EQ(opened.run({counting({2, 3}), list({0})}), "f32[1,3] 6 10 14");
+      EXPECT_EQ(opened.run({counting({2, 3}), list({1})}), "f32[2,1] 6 24");
+      EXPECT_EQ(opened.run({counting({1, 3}), list({-1})}), "f32[1,1] 6");
+    }
+    EXPECT_NE(opened.run({counting({2, 3}), list({5})}).find("axis 5"), std::string::npos);
+    EXPECT_EQ((*opened.model)->get("", {}).status().code(), Code::kUnsupported);
+  }
+}
+
+TEST(onnx_run_sizes, what_nothing_can_make_known_is_refused_at_once) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).node("ReduceSum", {"x", "axes"}, {"y"}).output("y");
+  maker.node("Foo", {"x"}, {"z"}).output("z");
+  EXPECT_EQ(Opened(maker).model.status().code(), Code::kUnsupported);
+}
+
+TEST(onnx_run_sizes, choices_of_an_import_are_constants_and_sizes) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).node("ReduceSum", {"x", "axes"}, {"y"}).output("y");
+  auto bytes = std::make_shared<const std::string>(maker.bytes());
+  Source source{std::as_bytes(std::span(*bytes)), bytes, {}};
+  auto refused = import_onnx(source, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(*refused.status().detail(kStaticInputs), "axes");
+  ImportOptions options;
+  options.choices.dims = {{"n", 4}};
+  options.choices.values = {{"axes", list({1})}};
+  auto chosen = import_onnx(source, options);
+  ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+  EXPECT_EQ(text_of(chosen->graph.type(chosen->graph.outputs()[0].value).dims), "[4,1]");
+  EXPECT_EQ(chosen->graph.inputs().size(), 2u);
+}
+
+}  // namespace rlx
