@@ -201,7 +201,6 @@ static std::vector<Tap> edge_taps(Expr c, Expr n, const std::vector<Dim>& place,
 }
 
 Outputs decompose_roi_align(const Inputs& in, const Attrs& attrs) {
-  Builder& b = in.builder();
   Expr x = in[0], rois = in[1], batch = in[2];
   if (x.rank() != 4) return refuse(x, Code::kShape, format("x has rank {}, not 4", x.rank()));
   if (batch.rank() != 1) return refuse(x, Code::kShape, format("batch has rank {}, not 1", batch.rank()));

@@ -28,8 +28,8 @@ class GraphCopy {
   Status add_input(size_t input, std::string_view name);
   Status add_outputs();
   // Copies one node; its inputs have copies. `infer_again` takes a param that has the same name in the other graph.
-  void copy(uint32_t node);           // it keeps its types, so its inputs must have kept theirs
-  Status infer_again(uint32_t node);  // its types follow from its new inputs
+  void copy(uint32_t node);            // it keeps its types, so its inputs must have kept theirs
+  Status infer_again(uint32_t index);  // its types follow from its new inputs
   // The same for all nodes that have no copy, or for those of them that `value` depends on.
   Status copy_rest();
   Result<Value> copy_cone(Value value);

@@ -129,15 +129,15 @@ bool Steps::is_unchanged(size_t output) const {
          });
 }
 
-void Steps::add_copy(size_t output, Access from, uint32_t base, uint32_t buffer) {
+void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {
   Step step;
   step.node = graph_.outputs()[output].value.node;
   Access out = from;  // dense: outputs demand it
   out.base = base;
   out.shift = sizes_.id(0);
   out.buffer = buffer;
-  step.in.push_back(std::move(from));
-  step.out.push_back(std::move(out));
+  step.in.push_back(from);
+  step.out.push_back(out);
   finish(std::move(step));
 }
 
@@ -153,14 +153,14 @@ void Steps::add_output_copies() {
     bool goes = aliased([&](const SlotAlias& it) { return static_cast<int64_t>(it.input) == input; });
     bool is_over = aliased([&](const SlotAlias& it) { return it.output == i; });
     if (!goes) {
-      later.emplace_back(i, std::move(from));
+      later.emplace_back(i, from);
       continue;
     }
     uint32_t buffer = is_over ? buffers_.add_copy(i) : UINT32_MAX;
-    add_copy(i, std::move(from), is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
+    add_copy(i, from, is_over ? uint32_t{kArenaBase} : plan_.output_base(i), buffer);
     if (is_over) later.emplace_back(i, plan_.steps.back().out[0]);
   }
-  for (auto& [output, from] : later) add_copy(output, std::move(from), plan_.output_base(output), UINT32_MAX);
+  for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), UINT32_MAX);
 }
 
 void Steps::cut() {

@@ -29,7 +29,7 @@ class Steps {
   std::string why_copied(const SlotAlias& alias, const SlotReads& reads) const;
   bool is_unchanged(size_t output) const;
   void add_output_copies();
-  void add_copy(size_t output, Access from, uint32_t base, uint32_t buffer);
+  void add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer);
   void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
   void finish(Step step);
 

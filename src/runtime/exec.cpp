@@ -18,8 +18,8 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
   for (size_t i = 0; i < plan.inputs.size(); i++) exec->inputs_[i].capacity = static_cast<size_t>(plan.inputs[i].bytes);
   for (size_t i = 0; i < plan.outputs.size(); i++)
     exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
-  for (size_t i = 0; i < plan.outputs.size(); i++)
-    exec->rooms_.push_back(plan.outputs[i].is_open ? std::make_shared<Room>() : nullptr);
+  for (const PlanSlot& output : plan.outputs)
+    exec->rooms_.push_back(output.is_open ? std::make_shared<Room>() : nullptr);
   exec->wanted_.assign(plan.outputs.size(), true);
   exec->wished_.assign(plan.symbols.size(), SizeState::kUnknown);
   auto arena_bytes = static_cast<size_t>(plan.arena_bytes);

@@ -9,7 +9,8 @@ Status cancelled() {
   return Status(Code::kCancelled, "the run was cancelled");
 }
 
-Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device, std::shared_ptr<const Plan> plan) {
+Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device,
+                                                               const std::shared_ptr<const Plan>& plan) {
   auto made = std::make_unique<CompiledPlan>();
   made->device = &device;
   made->plan = plan;

@@ -15,7 +15,7 @@ namespace rlx {
 
 // A plan and the plans of its bodies, compiled for one device. Immutable.
 struct CompiledPlan {
-  static Result<std::unique_ptr<const CompiledPlan>> make(Device& device, std::shared_ptr<const Plan> plan);
+  static Result<std::unique_ptr<const CompiledPlan>> make(Device& device, const std::shared_ptr<const Plan>& plan);
 
   Device* device;
   std::shared_ptr<const Plan> plan;

@@ -78,6 +78,11 @@ static Status check_policy(const Policy& policy, const Env& env, const Graph& gr
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Graph& graph,
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
   RLX_TRY(check_outputs(graph));
+  return make(std::move(env), graph, std::move(weights), policy);
+}
+
+Result<std::shared_ptr<Model>> Model::make(std::shared_ptr<Env> env, const Graph& graph,
+                                           std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
   if (!weights) weights = std::make_shared<Weights>();
   std::shared_ptr<Model> model(new Model(std::move(env), graph, std::move(weights)));
   model->policy_ = std::make_shared<const Policy>(RLX_TRY(parse_policy(policy)));
@@ -87,7 +92,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
 
 Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, const Graph& inputs,
                                                      std::shared_ptr<SpecialModels> special, const NamedAttrs& policy) {
-  std::shared_ptr<Model> model = RLX_TRY(create(std::move(env), inputs, nullptr, policy));
+  std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), inputs, nullptr, policy));
   model->special_ = std::move(special);
   return model;
 }

@@ -80,6 +80,8 @@ class Model {
     bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
   };
 
+  static Result<std::shared_ptr<Model>> make(std::shared_ptr<Env> env, const Graph& graph,
+                                             std::shared_ptr<Weights> weights, const NamedAttrs& policy);
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
   Result<Ran> run_anew(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,

@@ -40,7 +40,7 @@ class Run {
                                            std::shared_ptr<Cancellation> cancellation);
 
   // The params that it reads, where all are set.
-  void adopt(std::shared_ptr<const ParamSet> params);
+  void adopt(std::shared_ptr<const ParamSet> next);
   Frame& frame() { return *frame_; }
   Dims dims(const PlanSlot& slot) const;  // at the sizes of now
   int64_t bytes(DType dtype, const PlanSlot& slot) const;

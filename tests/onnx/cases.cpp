@@ -31,7 +31,7 @@ namespace {
 
 constexpr unsigned kSeconds = 30;  // a case may take
 constexpr rlim_t kBytes = rlim_t{4} << 30;
-constexpr int kSkipped = 77;       // what CTest takes for a test that did not run
+constexpr int kSkipped = 77;  // what CTest takes for a test that did not run
 
 struct Options {
   std::string suite = "debian", list, only = "*";
@@ -112,8 +112,7 @@ std::string compare(rlx_tensor_t* got, const Tensor& want, const Tolerance& tole
   };
   auto dtype = static_cast<DType>(rlx_tensor_dtype(got));
   if (dtype != want.dtype())
-    return "the dtype is " + std::string(name(dtype)) + ", not " +
-           std::string(name(want.dtype()));
+    return "the dtype is " + std::string(name(dtype)) + ", not " + std::string(name(want.dtype()));
   if (!std::ranges::equal(dims, want.dims())) return "the shape is " + shape(dims) + ", not " + shape(want.dims());
   Tensor copy = *Tensor::create(dtype, dims);
   if (copy.bytes()) std::memcpy(copy.data(), rlx_tensor_data(got), static_cast<size_t>(copy.bytes()));

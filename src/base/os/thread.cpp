@@ -26,13 +26,13 @@ void* main_of(void* argument) {
 }  // namespace
 
 bool Thread::start(const std::string& name, std::function<void()> body) {
-  auto start = std::make_unique<Start>(name, std::move(body));
+  std::unique_ptr<Start> start(new Start{name, std::move(body)});
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited
   is_started_ = pthread_create(&thread_, nullptr, main_of, start.get()) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (is_started_) start.release();
+  if (is_started_) (void)start.release();  // the thread owns it
   return is_started_;
 }
 
