@@ -49,7 +49,7 @@ Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> 
   return {graph.range(lowest).lo, graph.range(highest).hi};
 }
 
-// What the dtype holds, as far as an Interval can say it.
+// What the dtype holds, as far as an Interval can say it: its ends are numbers that saturated.
 static Interval limits_of(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   return visit<dtypes::I>(dtype, []<class T>() {
@@ -57,7 +57,7 @@ static Interval limits_of(DType dtype) {
     constexpr auto kMost = static_cast<uint64_t>(Interval::kUnbounded - 1);
     int64_t hi = static_cast<uint64_t>(Limits::max()) > kMost ? static_cast<int64_t>(kMost)
                                                               : static_cast<int64_t>(Limits::max());
-    return Interval{std::is_signed_v<T> ? std::max<int64_t>(static_cast<int64_t>(Limits::min()), -hi - 1) : 0, hi};
+    return Interval{std::is_signed_v<T> ? std::max(static_cast<int64_t>(Limits::min()), 1 - Interval::kUnbounded) : 0, hi};
   });
 }
 
@@ -65,8 +65,18 @@ static bool within(Interval range, Interval limits) {
   return range.lo >= limits.lo && range.hi <= limits.hi;
 }
 
+// Whether the arithmetic of dims may have changed a number on the way.
+static bool is_saturated(const Dim& dim) {
+  auto is_end = [](int64_t number) { return number >= Interval::kUnbounded || number <= -Interval::kUnbounded; };
+  const Polynomial* polynomial = dim.polynomial();
+  if (!polynomial) return is_end(dim.literal());
+  return std::any_of(polynomial->terms.begin(), polynomial->terms.end(),
+                     [&](const Term& term) { return is_end(term.coefficient); });
+}
+
 void FactArgs::set(Affine form) {
   if (!dtypes::X.has(type().dtype) && type().dtype != DType::kBool) return;
+  if (is_saturated(form.offset) || std::any_of(form.steps.begin(), form.steps.end(), is_saturated)) return;
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (type().dims[axis].is(1)) form.steps[axis] = 0;
   Interval range = bounds_of(graph, form, type().dims);

@@ -150,6 +150,16 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
   return outputs;
 }
 
+// The name of a size that this node does not decide, as its results are padded, says nothing.
+static void drop_idle_symbol(InferArgs& args, const Graph& definition) {
+  if (!args.info.names_sizes || !args.attrs.has("symbol")) return;
+  std::vector<DecidedSize> decided = decided_sizes(definition);
+  bool is_decided = std::any_of(decided.begin(), decided.end(), [&](const DecidedSize& size) {
+    return size.symbol == args.attrs.str("symbol");
+  });
+  if (!is_decided) args.attrs = args.attrs.with("symbol", std::monostate());
+}
+
 Status infer_composite(InferArgs& args) {
   Graph aside("", &args.graph.table(), &args.graph);
   aside.set_definition();
@@ -158,6 +168,7 @@ Status infer_composite(InferArgs& args) {
   if (outputs.empty()) return args.fail(Code::kShape, "its definition gives nothing for inputs of these types");
   args.out.clear();
   for (const Expr& output : outputs) args.out.push_back(output.type());
+  drop_idle_symbol(args, aside);
   for (const auto& [symbol, range] : aside.symbols()) {
     // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
     if (!args.graph.has_symbol(symbol) && args.info.names_sizes && !args.attrs.has("symbol"))
