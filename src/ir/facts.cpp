@@ -57,7 +57,8 @@ static Interval limits_of(DType dtype) {
     constexpr auto kMost = static_cast<uint64_t>(Interval::kUnbounded - 1);
     int64_t hi = static_cast<uint64_t>(Limits::max()) > kMost ? static_cast<int64_t>(kMost)
                                                               : static_cast<int64_t>(Limits::max());
-    return Interval{std::is_signed_v<T> ? std::max(static_cast<int64_t>(Limits::min()), 1 - Interval::kUnbounded) : 0, hi};
+    return Interval{std::is_signed_v<T> ? std::max(static_cast<int64_t>(Limits::min()), 1 - Interval::kUnbounded) : 0,
+                    hi};
   });
 }
 

@@ -154,9 +154,8 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
 static void drop_idle_symbol(InferArgs& args, const Graph& definition) {
   if (!args.info.names_sizes || !args.attrs.has("symbol")) return;
   std::vector<DecidedSize> decided = decided_sizes(definition);
-  bool is_decided = std::any_of(decided.begin(), decided.end(), [&](const DecidedSize& size) {
-    return size.symbol == args.attrs.str("symbol");
-  });
+  bool is_decided = std::any_of(decided.begin(), decided.end(),
+                                [&](const DecidedSize& size) { return size.symbol == args.attrs.str("symbol"); });
   if (!is_decided) args.attrs = args.attrs.with("symbol", std::monostate());
 }
 

@@ -103,6 +103,11 @@ bool is_fill(double value, DType dtype) {
   return value <= (dtype == DType::kF16 ? -6e4 : -1e9);
 }
 
+// A kernel may scale the queries instead, so the scale is one that may move into a product, or 0.
+bool is_usable_scale(double scale) {
+  return scale == 0 || is_moderate(scale);
+}
+
 // scores * s
 Expr scaled(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
@@ -115,6 +120,7 @@ Expr scaled(const Match& m) {
     if (s->mask && (!(*factor > 0) || !is_fill(s->fill * *factor, DType::kF32)))
       return m.miss("a scale that makes a mask no mask");
     s->scale *= *factor;
+    if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->fill *= *factor;
     if (s->bias) s->bias = s->bias * *factor;
     if (s->additive) s->additive = s->additive * *factor;
@@ -149,6 +155,7 @@ Expr softcapped(const Match& m) {
     if (s->softcap != 0) return m.miss("one softcap inside another");
     if (s->mask || s->bias) return m.miss("a mask inside the softcap");
     s->scale *= *cap;  // before the division by cap, which the attribute means
+    if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->softcap = *cap;
     return absorbed(m, *s);
   }

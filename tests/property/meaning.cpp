@@ -24,6 +24,8 @@ double epsilon_of(DType dtype) {
     case DType::kF16: return 0x1p-11;
     case DType::kF32:
     case DType::kC64: return 0x1p-24;
+    case DType::kF64:
+    case DType::kC128: return 0x1p-53;
     default: return 0;
   }
 }
@@ -173,26 +175,98 @@ bool guards_weights(const Graph& graph, const Node& node) {
   return graph.node(value).op == Op::kSoftmax || graph.node(value).op == Op::kDiv;
 }
 
-struct Exceptions {
-  bool reads_mask_first;  // what a mask that is added forbids is not looked at
-  bool drops_guards;      // weights that are NaN stay so
+enum class Masks : uint8_t {
+  kAsWritten,
+  kLowest,   // one of a finite fill is lower than any score
+  kAllEqual  // so is one of -inf, and they are equally low
 };
 
-Expr masked_sum(Expr a, Expr b) {
-  double lowest = a.dtype() == DType::kF16 ? -6e4 : -1e9;
-  Expr sum = a + b;
-  for (Expr mask : {a, b}) sum = where(less_equal(mask, scalar_like(mask, lowest)), mask, sum);
-  return sum;
+struct Exceptions {
+  Masks masks;
+  bool drops_guards;   // weights that are NaN stay so
+  bool moves_factors;  // one for each head multiplies q, not the product
+};
+
+double highest_fill(DType dtype) {
+  return dtype == DType::kF16 ? -6e4 : -1e9;
+}
+
+bool is_finite_fill(const Node& node) {
+  if (node.op != Op::kConstant || !is_float(node.out[0].dtype)) return false;
+  const Tensor& tensor = node.attrs.tensor("value");
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if (double value = element_as_f64(tensor, i);
+        std::isfinite(value) && value <= round_to(node.out[0].dtype, highest_fill(node.out[0].dtype)))
+      return true;
+  return false;
+}
+
+// Below all scores, and finite where the oracle computes.
+Expr lowest_of_all(Expr like) {
+  return -exp(scalar_like(like, 688));
+}
+
+// Scores may be low themselves: of what a product is part of, only what became the lowest of all is a mask.
+Expr is_mask(Expr x, bool is_score, Masks masks) {
+  Expr bound = is_score ? -exp(scalar_like(x, 344)) : scalar_like(x, highest_fill(x.dtype()));
+  Expr is_low = less_equal(x, bound);
+  return masks == Masks::kAllEqual ? is_low : logical_and(is_low, less(scalar_like(x, -INFINITY), x));
+}
+
+Expr masked(Expr x, bool is_score, Masks masks) {
+  return where(is_mask(x, is_score, masks), lowest_of_all(x), x);
+}
+
+// What a mask forbids is not looked at, whichever of the two it is.
+Expr masked_sum(std::span<const Expr> in, std::span<const bool> is_score, Masks masks) {
+  Expr sum = in[0] + in[1], nothing = scalar_like(sum, -INFINITY);
+  for (Expr x : in) sum = where(equal(x, nothing), nothing, sum);
+  for (size_t i = 0; i < 2; i++) sum = where(is_mask(in[i], is_score[i], masks), lowest_of_all(sum), sum);
+  return masked(sum, true, masks);
+}
+
+// Of scores * t, scores / t, where t holds one number for each head: NaN where q * t, q / t may be infinite.
+Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
+  Expr y = binary(node.op, in[0], in[1]);
+  for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
+    if (in[i].rank() < 3 || !in[i].dim(-1).is(1) || !in[i].dim(-2).is(1)) continue;
+    Expr factor = node.op == Op::kDiv ? 1.0 / in[i] : in[i];
+    y = where(equal(abs(factor), scalar_like(factor, INFINITY)), scalar_like(y, NAN), y);
+  }
+  return y;
+}
+
+// By node, whether a product is part of it.
+std::vector<bool> holds_product(const Graph& graph) {
+  std::vector<bool> holds(graph.nodes().size());
+  for (uint32_t i = 0; i < holds.size(); i++) {
+    const Node& node = graph.node(i);
+    holds[i] = node.op == Op::kMatmul ||
+               std::any_of(node.in.begin(), node.in.end(), [&](Value in) { return present(in) && holds[in.node]; });
+  }
+  return holds;
 }
 
 // What the graph means with these exceptions made.
 Result<Graph> with_exceptions(const Graph& graph, Exceptions made) {
+  const std::vector<bool> scores = holds_product(graph);
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     const Node& node = graph.node(index);
     Builder builder(to);
     Expr value;
-    if (made.reads_mask_first && node.op == Op::kAdd && is_float(node.out[0].dtype)) {
-      value = masked_sum(builder.wrap(in[0]), builder.wrap(in[1]));
+    std::array<Expr, 3> given;
+    std::array<bool, 3> is_score{};
+    bool counts = is_float(node.out[0].dtype) && in.size() <= 3;
+    for (size_t k = 0; counts && k < in.size(); k++) {
+      given[k] = builder.wrap(in[k]);
+      is_score[k] = present(node.in[k]) && scores[node.in[k].node];
+    }
+    if (counts && made.masks != Masks::kAsWritten && node.op == Op::kAdd) {
+      value = masked_sum(std::span(given).first(2), std::span(is_score).first(2), made.masks);
+    } else if (counts && made.masks != Masks::kAsWritten && node.op == Op::kWhere) {
+      value = where(given[0], masked(given[1], is_score[1], made.masks), masked(given[2], is_score[2], made.masks));
+    } else if (counts && made.moves_factors && (node.op == Op::kMul || node.op == Op::kDiv)) {
+      value = with_moved_factor(node, std::span(given).first(2));
     } else if (made.drops_guards && guards_weights(graph, node)) {
       Expr x = builder.wrap(in[0]);
       value = node.op == Op::kEq ? equal(less(x, x), less(x, x)) : less(x, x);
@@ -220,6 +294,7 @@ Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   visit_nodes(random.graph, [&](const Graph& graph, const Node& node) {
     meaning.has_attention_ |= node.op == Op::kAttention;
     meaning.has_nan_guard_ |= guards_weights(graph, node);
+    meaning.has_finite_fill_ |= is_finite_fill(node);
     has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp;
     has_product |= node.op == Op::kMatmul;
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(graph.info(node).tol).steps);
@@ -272,10 +347,17 @@ Status Meaning::add_noisy_runs() {
   return {};
 }
 
-// Attention takes the place of weights that are guarded against NaN, and does without the guard.
+// Attention takes the place of weights that are guarded against NaN, and does without the guard; and a low number that
+// is added to scores, or stands in their place, is a mask.
 void Meaning::add_exceptions() {
-  if (!has_attention_ || !has_nan_guard_) return;
-  for (Exceptions made : {Exceptions{false, true}, {true, false}, {true, true}}) {
+  if (!has_attention_) return;
+  using enum Masks;
+  static constexpr Exceptions kMade[] = {
+      {kAsWritten, true, false}, {kAsWritten, false, true}, {kAsWritten, true, true}, {kLowest, false, false},
+      {kLowest, true, false},    {kAllEqual, false, false}, {kAllEqual, true, false}};
+  for (Exceptions made : kMade) {
+    if (made.drops_guards && !has_nan_guard_) continue;
+    if (made.masks == kAllEqual && !has_finite_fill_) continue;
     auto graph = with_exceptions(random_.graph, made);
     if (!graph.ok()) continue;
     auto results = interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, bounds_});
@@ -395,8 +477,9 @@ std::string Meaning::difference(size_t output, const Tensor& got) const {
   }
   bool is_exact = !is_real(typed.dtype()) && !is_complex(typed.dtype());
   if (is_exact && apart > 0) return "";
-  const double allowed = is_exact ? static_cast<double>(steps_) : 32 * apart + std::max(1e-6, 32 * epsilon_) * largest;
-  auto is_near = [&](c128 value, c128 exact) {
+  const double rounding = std::max(1e-6, 32 * epsilon_);
+  const double most = is_exact ? static_cast<double>(steps_) : 32 * apart + rounding * largest;
+  auto is_near = [&](c128 value, c128 exact, double allowed) {
     if (overflows(typed.dtype(), value, exact, allowed)) return true;
     if (is_nan(exact)) return is_nan(value);
     if (value == exact || (!is_finite(exact) && is_complex(typed.dtype()))) return true;
@@ -406,9 +489,12 @@ std::string Meaning::difference(size_t output, const Tensor& got) const {
     if (is_open(output, i)) continue;
     c128 value = element(got, i), exact = element(oracle, i);
     auto is_excepted = [&](const Results& run) {
-      return same_dims(run[output], got) && is_near(value, element(run[output], i));
+      if (!same_dims(run[output], got)) return false;
+      c128 other = element(run[output], i);
+      bool is_larger = !is_exact && is_finite(other) && std::abs(other) > largest;
+      return is_near(value, other, is_larger ? most + rounding * std::abs(other) : most);
     };
-    if (!is_near(value, exact) && std::none_of(exceptions_.begin(), exceptions_.end(), is_excepted))
+    if (!is_near(value, exact, most) && std::none_of(exceptions_.begin(), exceptions_.end(), is_excepted))
       return failed_at(output, i, value, exact, element(typed, i));
   }
   return "";

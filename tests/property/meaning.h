@@ -53,6 +53,7 @@ class Meaning {
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
   bool has_nan_guard_ = false;
+  bool has_finite_fill_ = false;  // a constant that is low enough to be a mask
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
   int64_t steps_ = 0;             // that a row allows an integer to be off by
   bool is_beyond_ = false;        // a value inside is, or may be, too large for its dtype: numbers say nothing
