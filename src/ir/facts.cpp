@@ -113,7 +113,9 @@ static bool is_literal(const AttrValue& value) {
   if (auto* dim = std::get_if<Dim>(&value)) return dim->is_literal();
   if (auto* dims = std::get_if<std::vector<Dim>>(&value)) return all_literal(*dims);
   if (auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value); graph && *graph)
-    return std::all_of((*graph)->nodes().begin(), (*graph)->nodes().end(), is_size_free);
+    return std::all_of((*graph)->nodes().begin(), (*graph)->nodes().end(), is_size_free) &&
+           std::all_of((*graph)->guards().begin(), (*graph)->guards().end(),
+                       [](const Guard& guard) { return guard.a.is_literal() && guard.b.is_literal(); });
   return true;
 }
 

@@ -145,6 +145,17 @@ Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, R
   return value.value();
 }
 
+// A sum of numbers that are opposite but for roundings may be nothing at all.
+Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
+  Builder builder(graph);
+  Expr sum = builder.wrap(given), zero = scalar_like(sum, 0);
+  Expr size = abs(builder.wrap(in[0])) + abs(builder.wrap(in[1]));
+  Expr rounding = builder.scalar(sum.dtype(), 8 * epsilon_of(sum.dtype()));
+  Expr value = where(less_equal(abs(sum), size * rounding), zero, sum);
+  RLX_TRY(Status(builder.status()));
+  return value.value();
+}
+
 // The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1, if
 // it `rounds`; else it is no more than written otherwise.
 Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
@@ -153,6 +164,8 @@ Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
     Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, rounds, random); }));
     Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
+    bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);
+    if (rounds && is_sum && random.chance(25)) values[0] = RLX_TRY(cancelled(to, values[0], in));
     for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, rounds, random));
     return values;
   };
