@@ -57,12 +57,15 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
+  want_constant(i, std::string("'") + what + "' must be constant or follow from sizes");
+  return {};
+}
+
+// A refusal that names the inputs of the model which would have to be constants.
+void Call::want_constant(size_t i, std::string why) {
   std::string wanted;
   for (const std::string& name : importer_.static_inputs(*in_[i])) wanted += (wanted.empty() ? "" : "\n") + name;
-  if (status_.ok())
-    status_ = Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes")
-                  .with(kStaticInputs, wanted);
-  return {};
+  if (status_.ok()) status_ = Status(Code::kUnsupported, std::move(why)).with(kStaticInputs, wanted);
 }
 
 std::vector<int64_t> Call::numbers(size_t i, const char* what) {
@@ -84,7 +87,7 @@ std::vector<double> Call::reals(size_t i, const char* what) {
   } else if (sizes(i)) {
     for (int64_t number : this->numbers(i, what)) numbers.push_back(static_cast<double>(number));
   } else {
-    fail(Code::kUnsupported, std::string("'") + what + "' must be constant");
+    want_constant(i, std::string("'") + what + "' must be constant");
   }
   return numbers;
 }

@@ -148,6 +148,7 @@ class Call {
   Status status() const;                      // also an attribute that nobody read
 
  private:
+  void want_constant(size_t i, std::string why);
   const AttributeProto* attribute(std::string_view name, int32_t type, const char* expected);
   Importer& importer_;
   Builder& builder_;

@@ -85,7 +85,8 @@ Status Importer::run() {
   return add_outputs(model_.graph);
 }
 
-// Integers and bools that the value is computed from, and scalars: few enough to make a graph for each of their values.
+// Integers and bools that the value is computed from, and floats in a list: few enough to make a graph for each of
+// their values.
 std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
   std::vector<std::string> names;
   if (!present(value.value) || value.level > 0) return names;
@@ -99,7 +100,7 @@ std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
     const Node& node = out_.graph.node(id);
     if (node.op == Op::kInput) {
       const ValueType& type = node.out[0];
-      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 0) return {};
+      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 1) return {};
       names.push_back(std::string(out_.graph.leaf_name(id)));
     }
     for (Value in : node.in)
