@@ -61,6 +61,30 @@ Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& ke
   return bias ? bias + hidden : hidden;
 }
 
+// The root of the scale: both operands take it, so that no half overflows.
+Expr root_of_scale(Call& call, Expr q) {
+  const Dim& size = q.dim(3);
+  if (call.has_attr("scale")) return scalar_like(q, std::sqrt(call.f64("scale", 1)));
+  if (size.is_literal()) return scalar_like(q, std::sqrt(1 / std::sqrt(static_cast<double>(size.literal()))));
+  return cast(sqrt(1.0 / sqrt(call.builder().size(size, DType::kF32))), q.dtype());
+}
+
+// The softmax of the scores; a row without any key gives 0. Absent where the call has failed.
+Expr weights_of(Call& call, Expr scores, Expr bias, DType dtype) {
+  if (int64_t precision = call.i64("softmax_precision", 0); precision != 0) {
+    auto wide = dtype_of(static_cast<int32_t>(precision));
+    if (!wide.ok()) return call.fail(wide.status().code(), std::string(wide.status().message())), Expr();
+    scores = cast(scores, *wide);
+  }
+  Expr weights = call.op("softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (bias) {
+    Expr top = reduce(bias, "max", {static_cast<int64_t>(bias.rank()) - 1});
+    Expr none = equal(top, -std::numeric_limits<double>::infinity());
+    weights = where(none, scalar_like(weights, 0), weights);
+  }
+  return cast(weights, dtype);
+}
+
 void build_attention(Call& call) {
   Builder& b = call.builder();
   bool is_flat = call.type(0).rank() == 3;
@@ -85,34 +109,15 @@ void build_attention(Call& call) {
   Frame at{unsqueeze(iota(b, {steps}, 0, DType::kI64), 1) + offset, iota(b, {keys}, 0, DType::kI64)};
   Expr bias = bias_of(call, at, call.in(3), lengths, keys, q.dtype());
 
-  const Dim& size = q.dim(3);
-  Expr root;  // of the scale: both operands take it, so that no half overflows
-  if (call.has_attr("scale"))
-    root = scalar_like(q, std::sqrt(call.f64("scale", 1)));
-  else if (size.is_literal())
-    root = scalar_like(q, std::sqrt(1 / std::sqrt(static_cast<double>(size.literal()))));
-  else
-    root = cast(sqrt(1.0 / sqrt(b.size(size, DType::kF32))), q.dtype());
+  Expr root = root_of_scale(call, q);
   Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
   Expr scores = matmul(q * root, every_k * root, false, true), raw = scores;
   double cap = call.f64("softcap", 0);
   if (cap != 0) scores = tanh(scores / cap) * cap;
   Expr capped = scores;
   if (bias) scores = scores + bias;
-  int64_t precision = call.i64("softmax_precision", 0);
-  Expr wide = scores;
-  if (precision != 0) {
-    auto dtype = dtype_of(static_cast<int32_t>(precision));
-    if (!dtype.ok()) return call.fail(dtype.status().code(), std::string(dtype.status().message()));
-    wide = cast(scores, *dtype);
-  }
-  Expr weights = call.op("softmax", {wide}, {{"axis", int64_t{-1}}});
-  if (bias) {  // a row without any key gives 0
-    Expr top = reduce(bias, "max", {static_cast<int64_t>(bias.rank()) - 1});
-    Expr none = equal(top, -std::numeric_limits<double>::infinity());
-    weights = where(none, scalar_like(weights, 0), weights);
-  }
-  weights = cast(weights, q.dtype());
+  Expr weights = weights_of(call, scores, bias, q.dtype());
+  if (!weights) return;
   int64_t mode = call.i64("qk_matmul_output_mode", 0);
   // ONNX's reference caps what mode 0 gives as well.
   call.out(3, mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? scores : weights);
