@@ -19,23 +19,24 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
       RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get()));
   // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper, env->host().get()));
-  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), std::move(plan));
+  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), plan);
 }
 
 Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper, params->env()->host().get()));
-  std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), std::move(plan)));
+  std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), plan));
   made->shares_params_ = true;
   return made;
 }
 
-Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan) {
+Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> params,
+                                                 const std::shared_ptr<const Plan>& plan) {
   std::shared_ptr<Program> made(new Program);
   made->env_ = params->env();
   made->source_ = params->source();
   made->params_ = std::move(params);
   made->plan_ = plan;
-  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), std::move(plan)));
+  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), plan));
   made->make_slots();
   return made;
 }

@@ -68,7 +68,8 @@ class Program : public std::enable_shared_from_this<Program> {
  private:
   friend class Exec;
   Program() = default;
-  static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params, std::shared_ptr<const Plan> plan);
+  static Result<std::shared_ptr<Program>> finish(std::shared_ptr<ParamStore> params,
+                                                 const std::shared_ptr<const Plan>& plan);
   void make_slots();
   Result<Indices> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
