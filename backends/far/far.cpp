@@ -158,7 +158,6 @@ class FarDevice : public Device {
       : Device(context), cpu_(std::move(cpu)), faults_(std::move(faults)) {
     info_.name = info_.kind = "far";
     info_.description = "the CPU, from afar";
-    info_.only_by_name = true;
     info_.alignment = kAlignment;
   }
   const DeviceInfo& info() const override { return info_; }

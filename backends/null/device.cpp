@@ -15,10 +15,7 @@ class NullExecutable : public Executable {
 
 class NullDevice : public Device {
  public:
-  explicit NullDevice(const DeviceContext& context) : Device(context) {
-    info_.name = info_.kind = "null";
-    info_.only_by_name = true;
-  }
+  explicit NullDevice(const DeviceContext& context) : Device(context) { info_.name = info_.kind = "null"; }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery&) const override {
     static constexpr Kernel kNothing{.op = Op::kNone, .name = "nothing"};

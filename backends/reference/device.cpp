@@ -89,7 +89,6 @@ class ReferenceDevice : public Device {
   explicit ReferenceDevice(const DeviceContext& context) : Device(context) {
     info_.name = info_.kind = "reference";
     info_.prologue = false;
-    info_.only_by_name = true;
   }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery& query) const override {

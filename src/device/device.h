@@ -62,7 +62,6 @@ struct DeviceInfo {
   std::string kind;                     // "cpu"
   std::string description;              // "AMD EPYC ..., avx512"
   bool prologue = true;                 // false: wants the whole graph, params included
-  bool only_by_name = false;            // for tests: no default, chain or policy means it that does not name it
   size_t alignment = kMemoryAlignment;  // of its buffers
   std::vector<std::pair<std::string, std::string>> capabilities;
 };

@@ -20,6 +20,12 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
     exec->outputs_[i].capacity = static_cast<size_t>(plan.outputs[i].bytes);
   for (const PlanSlot& output : plan.outputs)
     exec->rooms_.push_back(output.is_open ? std::make_shared<Room>() : nullptr);
+  exec->input_of_.assign(plan.outputs.size(), kNoInput);
+  exec->has_alias_.assign(plan.inputs.size(), false);
+  for (const SlotAlias& alias : plan.aliases) {
+    exec->input_of_[alias.output] = alias.input;
+    exec->has_alias_[alias.input] = true;
+  }
   exec->wanted_.assign(plan.outputs.size(), true);
   exec->wished_.assign(plan.symbols.size(), SizeState::kUnknown);
   auto arena_bytes = static_cast<size_t>(plan.arena_bytes);

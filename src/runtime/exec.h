@@ -135,6 +135,9 @@ class Exec {
 
   std::shared_ptr<Program> program_;
   std::vector<Port> inputs_, outputs_;
+  static constexpr size_t kNoInput = SIZE_MAX;
+  std::vector<size_t> input_of_;  // by output: the input whose alias it is
+  std::vector<bool> has_alias_;   // by input
   std::vector<Link> links_;
   std::vector<bool> wanted_;                  // by output
   std::vector<int64_t> wished_;               // by symbol: by set_dim

@@ -31,16 +31,11 @@ uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
 // The two slots of an alias are one.
 Exec::Port& Exec::port(SlotKind kind, size_t slot) {
   if (kind == SlotKind::kInput) return inputs_[slot];
-  for (const SlotAlias& alias : program_->plan().aliases)
-    if (alias.output == slot) return inputs_[alias.input];
-  return outputs_[slot];
+  return input_of_[slot] == kNoInput ? outputs_[slot] : inputs_[input_of_[slot]];
 }
 
 bool Exec::is_aliased(SlotKind kind, size_t slot) const {
-  const std::vector<SlotAlias>& list = program_->plan().aliases;
-  return std::any_of(list.begin(), list.end(), [&](const SlotAlias& alias) {
-    return slot == (kind == SlotKind::kInput ? alias.input : alias.output);
-  });
+  return kind == SlotKind::kInput ? has_alias_[slot] : input_of_[slot] != kNoInput;
 }
 
 Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const {

@@ -73,7 +73,7 @@ std::span<const NodeKind> signal_kinds();
 std::span<const NodeKind> contrib_kinds();
 std::span<const NodeKind> loss_kinds();
 std::span<const NodeKind> quantize_kinds();
-std::span<const NodeKind> misc_kinds();
+std::span<const NodeKind> contents_kinds();
 std::span<const NodeKind> recurrent_kinds();
 std::span<const NodeKind> attention_kinds();
 std::span<const NodeKind> sequence_kinds();

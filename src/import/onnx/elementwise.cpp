@@ -136,6 +136,20 @@ void build_gelu(Call& call) {
   call.out(0, call.op("gelu", {call.in(0)}, {{"approx", approx}}));
 }
 
+void build_bit_cast(Call& call) {
+  auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
+  if (!to.ok()) return call.fail(to.status().code(), std::string(to.status().message()));
+  Expr x = call.in(0);
+  if (!x.valid() || element_bytes(x.dtype()) != element_bytes(*to))
+    return call.fail(Code::kData, "the widths of its dtypes differ");
+  // A bool has two values only, so its bits are those of a number.
+  bool from_bool = x.dtype() == DType::kBool, to_bool = *to == DType::kBool;
+  if (from_bool) x = cast(x, DType::kU8);
+  DType inner = to_bool ? DType::kU8 : *to;
+  if (x.dtype() != inner) x = call.op("bitcast", {x}, {{"to", inner}});
+  call.out(0, to_bool ? cast(x, *to) : x);
+}
+
 constexpr NodeKind kKinds[] = {
     {"Abs", build_same, "abs"},
     {"Neg", build_same, "neg", fold_neg},
@@ -210,6 +224,7 @@ constexpr NodeKind kKinds[] = {
     {"Softsign", build_same, "softsign"},
     {"Swish", build_same, "silu", nullptr, {{"alpha", "beta", 1}}},
     {"Shrink", build_same, "shrink", nullptr, {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}}},
+    {"BitCast", build_bit_cast},
 };
 
 }  // namespace

@@ -59,6 +59,21 @@ void build_one_hot(Call& call) {
       0, call.op("one_hot", {index, value_at(1), value_at(0)}, {{"depth", depth[0]}, {"axis", call.i64("axis", -1)}}));
 }
 
+void build_reverse_sequence(Call& call) {
+  int64_t batch = call.i64("batch_axis", 1), time = call.i64("time_axis", 0);
+  call.out(0, call.op("reverse_sequence", {call.in(0), call.in(1)}, {{"time_axis", time}, {"batch_axis", batch}}));
+}
+
+// Rows written into a cache from one place per batch row, or from the start.
+void build_tensor_scatter(Call& call) {
+  Expr cache = call.in(0), rows = call.in(1), at = call.in(2);
+  std::string_view mode = call.text("mode", "linear");
+  if (!cache.valid() || !rows.valid()) return;
+  int64_t axis = call.axis(call.i64("axis", -2), cache.rank());
+  if (!at) at = call.builder().scalar(DType::kI64, 0);
+  call.out(0, call.op("kv_append", {cache, rows, at}, {{"axis", axis}, {"wrap", int64_t{mode == "circular"}}}));
+}
+
 constexpr NodeKind kKinds[] = {
     {"Gather", build_gather, "", fold_gather},
     {"GatherElements", build_gather_elements},
@@ -67,6 +82,8 @@ constexpr NodeKind kKinds[] = {
     {"ScatterElements", build_scatter_elements},
     {"ScatterND", build_scatter_nd},
     {"OneHot", build_one_hot},
+    {"ReverseSequence", build_reverse_sequence},
+    {"TensorScatter", build_tensor_scatter},
 };
 
 }  // namespace

@@ -135,6 +135,11 @@ void build_global_max(Call& call) {
   call.out(0, reduce(x, "max", trailing_axes(2, x.rank())));
 }
 
+void build_swiglu(Call& call) {
+  Expr gate = call.op("silu", {call.in(0)}, {{"beta", call.f64("alpha", 1)}});
+  call.out(0, gate * call.in(1));
+}
+
 constexpr NodeKind kKinds[] = {
     {"MatMul", build_matmul},
     {"Gemm", build_gemm},
@@ -154,6 +159,7 @@ constexpr NodeKind kKinds[] = {
     {"Inverse", build_of_matrix, "inverse", nullptr, {}, "com.microsoft"},
     {"GlobalAveragePool", build_global_average},
     {"GlobalMaxPool", build_global_max},
+    {"SwiGLU", build_swiglu},
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
       control_kinds,
       loss_kinds,
       quantize_kinds,
-      misc_kinds,
+      contents_kinds,
       recurrent_kinds,
       attention_kinds,
       sequence_kinds,

@@ -407,6 +407,25 @@ void build_space_to_depth(Call& call) {
   call.out(0, y);
 }
 
+void build_center_crop_pad(Call& call) {
+  NamedAttrs attrs{{"shape", call.run_dims(1, "shape")}};
+  if (call.has_attr("axes")) attrs.emplace_back("axes", call.axes(call.i64s("axes"), call.type(0).rank()));
+  call.out(0, call.op("center_crop_pad", {call.in(0)}, attrs));
+}
+
+void build_eye_like(Call& call) {
+  const ValueType& type = call.type(0);
+  DType dtype = type.dtype;
+  if (call.has_attr("dtype")) {
+    auto given = dtype_of(static_cast<int32_t>(call.i64("dtype", 0)));
+    if (!given.ok()) return call.fail(given.status().code(), std::string(given.status().message()));
+    dtype = *given;
+  }
+  if (type.rank() != 2) return call.fail(Code::kData, "its input is no matrix");
+  call.out(0,
+           call.op("eye", {}, {{"n", type.dims[0]}, {"m", type.dims[1]}, {"k", call.i64("k", 0)}, {"dtype", dtype}}));
+}
+
 constexpr NodeKind kKinds[] = {
     {"Reshape", build_reshape, "", fold_view<dims_reshape>},
     {"Flatten", build_view<dims_flatten>, "", fold_view<dims_flatten>},
@@ -428,6 +447,8 @@ constexpr NodeKind kKinds[] = {
     {"Trilu", build_trilu},
     {"DepthToSpace", build_depth_to_space},
     {"SpaceToDepth", build_space_to_depth},
+    {"CenterCropPad", build_center_crop_pad},
+    {"EyeLike", build_eye_like},
 };
 
 }  // namespace
