@@ -768,7 +768,7 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
 
 /* rlx_import_file and rlx_model_create in one. policy: options of both; dims.<symbol> is that of rlx_compile. Where an
  * input decides the structure of the graph (the axes of a reduction, say), the model imports the file again for each of
- * its values, up to 64 elements of them: it keeps at most cache.capacity of these; its graph shows the inputs alone, and
+ * its values, up to 64 elements of them: it keeps at most cache.capacity of these; its graph shows inputs and params, and
  * rlx_model_get is RLX_E_UNSUPPORTED. Errors: theirs. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
@@ -784,6 +784,14 @@ RLX_API const rlx_graph_t *rlx_model_graph(const rlx_model_t *model);
 /* Sets one param in every plan, now and later; otherwise as rlx_compiled_set_param. */
 RLX_MUST rlx_status_t *rlx_model_set_param(rlx_model_t *model, const char *name, rlx_tensor_t *tensor);
 
+/* Another policy (of rlx_model_create), or NULL for the same one: the plans are forgotten either way, params stay. Runs
+ * that go on and programs that rlx_model_get gave are not touched. Errors: RLX_E_OPTION; nothing changes then. */
+RLX_MUST rlx_status_t *rlx_model_set_policy(rlx_model_t *model, const rlx_attrs_t *policy);
+
+/* The device that a run with this `device` would take: the first that can run the graph. Compiles for it where nothing
+ * did yet. Borrowed from the env. Errors: those of rlx_compile. */
+RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device, const rlx_device_t **out);
+
 /* A program planned for at least these n sizes, as a new reference: the smallest that fits, or a new one. device: as
  * in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_RANGE (size), RLX_E_SHAPE for a symbol without a size,
  * and those of rlx_compile. */
@@ -798,8 +806,15 @@ RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, con
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);
 
+/* Times every device of the env that can run the model on these inputs (as in rlx_model_run): once to warm up, then
+ * `runs` times. json: for each its name and median_seconds and best_seconds, or why it failed. Errors:
+ * RLX_E_INVALID_ARGUMENT (runs below 1), RLX_E_CANCELLED by the host. */
+RLX_MUST rlx_status_t *rlx_model_benchmark(rlx_model_t *model, const char *const *in_names, rlx_tensor_t *const *in,
+                                           size_t n_in, int32_t runs, rlx_blob_t **json);
+
 /* A report: as JSON "policy", "cache" (the plans that there are, with their sizes), "bindings" (names, dtypes, shapes
- * with their symbols), "devices" (which could run it, and what hinders the others); "text": the graph in the format
+ * with their symbols), "devices" (which could run it, and what hinders the others), "special" (graphs made for one
+ * set of sizes or values: how many, for which inputs, and why no graph is general); "text": the graph in the format
  * "rlx". Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
 

@@ -83,6 +83,22 @@ rlx_status_t* rlx_model_set_param(rlx_model_t* model, const char* name, rlx_tens
   });
 }
 
+rlx_status_t* rlx_model_set_policy(rlx_model_t* model, const rlx_attrs_t* policy) {
+  return guard({handle(model, "model")}, [&]() -> Status {
+    if (!policy) return model->model->set_policy(nullptr);
+    NamedAttrs values = RLX_TRY(values_of(policy));
+    return model->model->set_policy(&values);
+  });
+}
+
+rlx_status_t* rlx_model_resolve(rlx_model_t* model, const char* device, const rlx_device_t** out) {
+  return guard({cleared(out, "out"), handle(model, "model")}, [&]() -> Status {
+    Device* found = RLX_TRY(model->model->resolve(RLX_TRY(device_spec(*model->env.get(), device))));
+    *out = model->env->handle_of(found);
+    return {};
+  });
+}
+
 rlx_status_t* rlx_model_get(rlx_model_t* model, const char* device, const char* const* symbols, const int64_t* sizes,
                             size_t n, rlx_compiled_t** out) {
   auto arguments = {cleared(out, "out"), handle(model, "model"), array(symbols, n, "symbols"),
@@ -111,6 +127,16 @@ rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* 
     auto ran = RLX_TRY(model->model->run(spec, inputs.in_names, inputs.in, inputs.out_names, n_out));
     give_outputs(model->env.get(), std::move(ran.outputs), out);
     if (ran_on) *ran_on = model->env->handle_of(ran.device);
+    return {};
+  });
+}
+
+rlx_status_t* rlx_model_benchmark(rlx_model_t* model, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
+                                  int32_t runs, rlx_blob_t** json) {
+  return guard({cleared(json, "json"), handle(model, "model"), array(in, n_in, "in")}, [&]() -> Status {
+    RunInputs inputs;
+    RLX_TRY(read_inputs(model->env.get(), in_names, in, n_in, nullptr, 0, inputs));
+    *json = new rlx_blob(RLX_TRY(model->model->benchmark(inputs.in_names, inputs.in, runs)));
     return {};
   });
 }

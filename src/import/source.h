@@ -34,7 +34,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 struct ImportChoices {
   std::vector<std::pair<std::string, int64_t>> dims;  // sizes by symbol
   NamedTensors values;                                // inputs that are constants: they stay inputs, and are not read
-  bool inputs_only = false;                           // the graph holds the inputs and nothing else
+  bool interface_only = false;                        // the graph holds inputs and params and nothing else
 
   const int64_t* find_dim(std::string_view symbol) const {
     for (const auto& [name, size] : dims)

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/nearest.h"
+#include "passes/at_sizes.h"
 #include "runtime/match_names.h"
 #include "runtime/sizes.h"
 #include "runtime/special.h"
@@ -76,9 +77,14 @@ static Status check_policy(const Policy& policy, const Env& env, const Graph& gr
 }
 
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Graph& graph,
-                                             std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
+                                             std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                             std::shared_ptr<SpecialModels> special) {
   RLX_TRY(check_outputs(graph));
-  return make(std::move(env), graph, std::move(weights), policy);
+  std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), graph, std::move(weights), policy));
+  if (graph.symbols().empty()) return model;
+  auto remake = [graph](const ImportChoices& choices, Weights&) { return at_sizes(graph, choices.dims); };
+  model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake);
+  return model;
 }
 
 Result<std::shared_ptr<Model>> Model::make(std::shared_ptr<Env> env, const Graph& graph,
@@ -90,11 +96,35 @@ Result<std::shared_ptr<Model>> Model::make(std::shared_ptr<Env> env, const Graph
   return model;
 }
 
-Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, const Graph& inputs,
-                                                     std::shared_ptr<SpecialModels> special, const NamedAttrs& policy) {
-  std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), inputs, nullptr, policy));
+Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, const Graph& interface,
+                                                     std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                                     std::shared_ptr<SpecialModels> special, Status why) {
+  std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), interface, std::move(weights), policy));
   model->special_ = std::move(special);
+  model->not_general_ = std::move(why);
   return model;
+}
+
+// Options of the policy that name a size say nothing of a graph that has a number in its place.
+static Policy without_absent_sizes(Policy policy, const Graph& graph) {
+  auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
+  std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
+  std::erase_if(policy.options, [&](const auto& pair) {
+    return pair.first.starts_with("dims.") && is_absent(std::string_view(pair.first).substr(5));
+  });
+  return policy;
+}
+
+Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph) {
+  RLX_TRY(check_outputs(graph));
+  std::shared_ptr<Model> model(new Model(general.env_, graph, general.weights_));
+  model->policy_ = std::make_shared<const Policy>(without_absent_sizes(*general.policy(), graph));
+  return model;
+}
+
+std::shared_ptr<const Policy> Model::policy() const {
+  std::lock_guard lock(mutex_);
+  return policy_;
 }
 
 Status Model::set_policy(const NamedAttrs* policy) {
@@ -106,21 +136,23 @@ Status Model::set_policy(const NamedAttrs* policy) {
   std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
   std::vector<std::shared_ptr<Program>> plans;
   std::shared_ptr<const Served> served;
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   served.swap(served_);
   for (const auto& on : devices_) {
     std::move(on->plans.begin(), on->plans.end(), std::back_inserter(plans));
     on->plans.clear();
   }
-  if (!policy) return {};
-  std::swap(policy_, next);
-  gone.swap(devices_);  // other options make another compiled graph; prepared forms stay in the weights
+  if (policy) {
+    std::swap(policy_, next);
+    gone.swap(devices_);  // other options make another compiled graph; prepared forms stay in the weights
+  }
+  lock.unlock();
+  if (special_) special_->forget();
   return {};
 }
 
 // Prepared for every device without the lock, published for all of them at once.
 Status Model::set_param(std::string_view name, Tensor tensor) {
-  if (special_) return special_->set_param(name, std::move(tensor));
   auto leaf = graph_.find_leaf(name);
   if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));
@@ -138,16 +170,27 @@ Status Model::set_param(std::string_view name, Tensor tensor) {
     for (size_t i = 0; i < on.size() && is_current; i++) is_current = on[i]->params->is_current(changes[i]);
     if (!is_current) continue;
     for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
-    set_version_++;
-    auto known = std::find_if(set_.begin(), set_.end(), [&](const auto& pair) { return pair.first == name; });
-    if (known != set_.end())
-      std::swap(known->second, tensor);
-    else
-      set_.emplace_back(name, tensor);
+    note_given(name, tensor);
     lock.unlock();
     for (ParamStore::Change& it : changes) ParamStore::settle(it);
     return {};
   }
+}
+
+void Model::note_given(std::string_view name, Tensor tensor) {
+  uint64_t version = set_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  auto known = std::find_if(set_.begin(), set_.end(), [&](const Given& it) { return it.name == name; });
+  if (known == set_.end()) known = set_.insert(known, {std::string(name), Tensor(), 0});
+  known->tensor = std::move(tensor);
+  known->version = version;
+}
+
+Model::GivenParams Model::params_since(uint64_t version) const {
+  std::lock_guard lock(mutex_);
+  GivenParams given{{}, set_version_};
+  for (const Given& it : set_)
+    if (it.version > version) given.params.emplace_back(it.name, it.tensor);
+  return given;
 }
 
 // ---- devices ----
@@ -171,6 +214,16 @@ static std::vector<std::string> allowed(const Policy& policy, const Env& env) {
   for (const auto& device : env.devices())
     if (policy.allow.empty() && allows(policy, *device) && !must_be_named(*device)) return {device->info().name};
   return {};
+}
+
+std::vector<Device*> Model::viable() const {
+  std::shared_ptr<const Policy> policy = this->policy();
+  std::vector<Device*> found;
+  for (const auto& device : env_->devices())
+    if (allows(*policy, *device) &&
+        (!must_be_named(*device) || lists(policy->allow, *device) || lists(policy->chain, *device)))
+      found.push_back(device.get());
+  return found;
 }
 
 static Status none_allowed(const Policy& policy, const Env& env) {
@@ -217,6 +270,7 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
 
 Result<Device*> Model::resolve(std::string_view device) {
   std::vector<Device*> list = RLX_TRY(candidates(device));
+  if (!not_general_.ok()) return list.front();  // what can run is known when there are inputs
   Status first;
   for (Device* it : list) {
     auto on = on_device(it);
@@ -226,63 +280,29 @@ Result<Device*> Model::resolve(std::string_view device) {
   return first;
 }
 
-// One thread at a time makes something for a device, without the lock; others that need it wait. A thread that comes
-// again from further up its own stack (a callback of the host called the model) makes it by itself.
-class Model::Maker {
- public:
-  Maker(Model& model, Device* device) : model_(model), device_(device) {}
-  ~Maker() {
-    if (!registered_) return;
-    {
-      std::lock_guard lock(model_.mutex_);
-      std::erase_if(model_.making_, [&](const Making& it) { return it.device == device_ && is_mine(it); });
-    }
-    model_.made_.notify_all();
-  }
-
-  // False: another thread was at it, and what it made may be there now.
-  bool begin(std::unique_lock<std::mutex>& lock) {
-    auto other = std::find_if(model_.making_.begin(), model_.making_.end(),
-                              [&](const Making& it) { return it.device == device_; });
-    if (other == model_.making_.end()) {
-      model_.making_.push_back({device_, std::this_thread::get_id()});
-      registered_ = true;
-      return true;
-    }
-    if (is_mine(*other)) return true;
-    model_.made_.wait(lock);
-    return false;
-  }
-
- private:
-  static bool is_mine(const Making& it) { return it.by == std::this_thread::get_id(); }
-
-  Model& model_;
-  Device* device_;
-  bool registered_ = false;
-};
-
 // The compiled graph and params on a device.
 Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
-  Maker maker(*this, device);
+  Turn turn(turns_, device);
   std::unique_lock lock(mutex_);
   do {
     for (const auto& on : devices_)
       if (on->device == device) return on;
-  } while (!maker.begin(lock));
+  } while (!turn.begin(lock));
   std::shared_ptr<const Policy> policy = policy_;
   auto made = std::make_shared<OnDevice>(OnDevice{device, nullptr, {}});
-  for (uint64_t version = UINT64_MAX; version != set_version_; lock.lock()) {
-    version = set_version_;
-    auto given = set_;  // of now: another may be set while this is compiled
+  bool is_first = true;
+  for (uint64_t version = 0; is_first || version != set_version_; lock.lock()) {
     lock.unlock();
+    GivenParams given = params_since(version);  // others may be set while this is compiled
+    version = given.version;
+    is_first = false;
     if (!made->params) {
       CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
       std::shared_ptr<const CompiledGraph> source =
           RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get()));
       made->params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
     }
-    std::vector<std::pair<std::string_view, Tensor>> changes(given.begin(), given.end());
+    std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());
     if (!changes.empty()) RLX_TRY(made->params->set(changes));
   }
   if (policy_ == policy) devices_.push_back(made);  // else it serves this call alone
@@ -373,7 +393,7 @@ void Model::log_hit(const Device& device) const {
 
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
   std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
-  Maker maker(*this, device);
+  Turn turn(turns_, device);
   std::shared_ptr<Program> outgrown;  // released without the lock
   std::unique_lock lock(mutex_);
   do {
@@ -385,7 +405,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
       log_hit(*device);
       return best;
     }
-  } while (!maker.begin(lock));
+  } while (!turn.begin(lock));
   std::shared_ptr<const Policy> policy = policy_;
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
   lock.unlock();
@@ -410,7 +430,9 @@ static bool tries_next(Code code) {
 
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
-  if (special_) return special_->no_general_graph();
+  if (!not_general_.ok())
+    return Status(Code::kUnsupported,
+                  "the model has no graph for all sizes and values: " + std::string(not_general_.message()));
   Sizes wanted;
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph_.symbols()) known.push_back(symbol);
@@ -450,10 +472,26 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
 
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
-  if (special_) {
-    std::shared_ptr<Model> special = RLX_TRY(special_->find(*this, in_names, in));
-    return special->run(device, in_names, in, out_names, n_out);
-  }
+  auto ran = not_general_.ok() ? run_general(device, in_names, in, out_names, n_out)
+                               : run_special(device, in_names, in, out_names, n_out, false);
+  if (ran.ok() || !special_ || !ran.status().detail(kDependsOnSizes)) return ran;
+  auto again = run_special(device, in_names, in, out_names, n_out, true);
+  // The graph for all sizes tells by name what does not fit.
+  return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)
+                                                                                     : std::move(ran);
+}
+
+Result<Model::Ran> Model::run_special(std::string_view device, std::span<const std::string_view> in_names,
+                                      std::span<const Tensor> in, std::span<const std::string_view> out_names,
+                                      size_t n_out, bool at_sizes) {
+  auto special = special_->find(*this, in_names, in, at_sizes);
+  if (!special.ok()) return std::move(special).status();
+  return (*special)->run(device, in_names, in, out_names, n_out);
+}
+
+Result<Model::Ran> Model::run_general(std::string_view device, std::span<const std::string_view> in_names,
+                                      std::span<const Tensor> in, std::span<const std::string_view> out_names,
+                                      size_t n_out) {
   std::shared_ptr<const Served> served;
   {
     std::lock_guard lock(mutex_);

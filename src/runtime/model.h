@@ -3,15 +3,15 @@
 // Invariant: all plans on one device share one compiled graph and one param set.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "runtime/program.h"
+#include "runtime/turns.h"
 
 namespace rlx {
 
@@ -27,18 +27,33 @@ class SpecialModels;
 
 class Model {
  public:
+  // `special`: for sizes that break a condition of the graph; null: by the graph itself, with sizes as numbers.
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Env> env, const Graph& graph,
-                                               std::shared_ptr<Weights> weights, const NamedAttrs& policy);
+                                               std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                               std::shared_ptr<SpecialModels> special = nullptr);
 
-  // Of a file that has no general graph: `inputs` holds its inputs alone, and each run goes by a special model.
-  static Result<std::shared_ptr<Model>> create_special(std::shared_ptr<Env> env, const Graph& inputs,
-                                                       std::shared_ptr<SpecialModels> special,
-                                                       const NamedAttrs& policy);
+  // Of a file that has no general graph, and why: `interface` holds inputs and params, each run goes by a special
+  // model.
+  static Result<std::shared_ptr<Model>> create_special(std::shared_ptr<Env> env, const Graph& interface,
+                                                       std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                                       std::shared_ptr<SpecialModels> special, Status why);
+
+  // A special model of this one: of its env, weights and policy.
+  static Result<std::shared_ptr<Model>> create_for(const Model& general, const Graph& graph);
 
   const Graph& graph() const { return graph_; }
   const std::shared_ptr<Env>& env() const { return env_; }
+  const std::shared_ptr<Weights>& weights() const { return weights_; }
+  std::shared_ptr<const Policy> policy() const;
   Status set_policy(const NamedAttrs* policy);  // forgets plans; null: keeps the policy too
   Status set_param(std::string_view name, Tensor tensor);
+  // What was set after the version, and the version of now.
+  struct GivenParams {
+    std::vector<std::pair<std::string, Tensor>> params;
+    uint64_t version;
+  };
+  GivenParams params_since(uint64_t version) const;
+  uint64_t params_version() const { return set_version_.load(std::memory_order_acquire); }
 
   // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
   Result<Device*> resolve(std::string_view device);
@@ -54,9 +69,9 @@ class Model {
   };
   Result<Ran> run(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                   std::span<const std::string_view> out_names, size_t n_out);
-  // Times every device that can run the graph: JSON with the median of `runs` after a warm-up.
+  // Times every viable device: JSON with the median of `runs` after a warm-up.
   Result<std::string> benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs);
-  Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "text"
+  Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "special" "text"
 
  private:
   struct OnDevice {  // made when a device is first used
@@ -64,12 +79,6 @@ class Model {
     std::shared_ptr<ParamStore> params;
     std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex
   };
-  // What one thread makes, without the lock, while others that need it wait: a device's compiled graph, or a plan.
-  struct Making {
-    Device* device;
-    std::thread::id by;
-  };
-  class Maker;
   // The call that ran last: one of the same kind needs no search for its plan.
   struct Served {
     std::string spec;
@@ -80,15 +89,30 @@ class Model {
     bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
   };
 
+  struct Given {  // a param that was set, when the version became this
+    std::string name;
+    Tensor tensor;
+    uint64_t version;
+  };
+  using Turn = Turns<Device*>::Turn;
+
   static Result<std::shared_ptr<Model>> make(std::shared_ptr<Env> env, const Graph& graph,
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy);
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
+  std::string special_json() const;
+  void note_given(std::string_view name, Tensor tensor);  // under the lock
+  Result<Ran> run_general(std::string_view device, std::span<const std::string_view> in_names,
+                          std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out);
+  Result<Ran> run_special(std::string_view device, std::span<const std::string_view> in_names,
+                          std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out,
+                          bool at_sizes);
   Result<Ran> run_anew(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                        std::span<const std::string_view> out_names, size_t n_out);
   void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                    Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
+  std::vector<Device*> viable() const;  // that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
@@ -97,14 +121,14 @@ class Model {
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
-  std::shared_ptr<SpecialModels> special_;  // null: the graph is general
-  mutable std::mutex mutex_;  // guards what follows; never held while something is compiled, prepared or run
-  std::condition_variable made_;
-  std::vector<Making> making_;
+  std::shared_ptr<SpecialModels> special_;  // null: this is one, or no size is open
+  Status not_general_;                      // why no graph stands for all sizes and values; ok: one does
+  mutable std::mutex mutex_;      // guards what follows; not held while something is compiled, prepared or run
+  Turns<Device*> turns_{mutex_};  // a device's compiled graph, or a plan
   std::shared_ptr<const Policy> policy_;
   std::vector<std::shared_ptr<OnDevice>> devices_;
-  std::vector<std::pair<std::string, Tensor>> set_;  // params given through the model, for devices that come later
-  uint64_t set_version_ = 0;
+  std::vector<Given> set_;  // params given through the model, for devices and special models that come later
+  std::atomic<uint64_t> set_version_{0};
   std::shared_ptr<const Served> served_;  // null after every change of plans
 };
 

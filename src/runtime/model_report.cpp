@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "ir/text.h"
-#include "runtime/model.h"
+#include "runtime/special.h"
 
 namespace rlx {
 
@@ -18,10 +18,11 @@ static double seconds_of(const std::function<void()>& work) {
 
 Result<std::string> Model::benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs) {
   if (runs < 1) return Status(Code::kInvalidArgument, "a benchmark needs at least one run");
+  if (!not_general_.ok()) return RLX_TRY(special_->find(*this, in_names, in, false))->benchmark(in_names, in, runs);
   size_t outputs = graph_.outputs().size();
   JsonWriter json;
   json.begin_array();
-  for (const auto& device : env_->devices()) {
+  for (Device* device : viable()) {
     const std::string& name = device->info().name;
     json.begin_object().member("device", std::string_view(name));
     auto warm = run(name, in_names, in, {}, outputs);
@@ -88,9 +89,19 @@ static void write_strings(JsonWriter& json, const char* key, const std::vector<s
   json.end_array();
 }
 
+std::string Model::special_json() const {
+  JsonWriter json;
+  json.begin_object();
+  if (!not_general_.ok()) json.member("why", not_general_.message());
+  write_strings(json, "static", special_ ? special_->static_inputs() : std::vector<std::string>());
+  json.member("models", uint64_t{special_ ? special_->count() : 0}).end_object();
+  return std::move(json).take();
+}
+
 Result<std::string> Model::report(std::string_view what) const {
   if (what == "bindings") return bindings_json(graph_);
   if (what == "devices") return devices_json(*env_, graph_);
+  if (what == "special") return special_json();
   if (what == "text") return print(graph_);
   std::lock_guard lock(mutex_);
   JsonWriter json;
@@ -115,8 +126,8 @@ Result<std::string> Model::report(std::string_view what) const {
       }
     json.end_array();
   } else {
-    return Status(Code::kNotFound,
-                  "a model has no report '" + std::string(what) + "', only policy, cache, bindings, devices, text")
+    return Status(Code::kNotFound, "a model has no report '" + std::string(what) +
+                                       "', only policy, cache, bindings, devices, special, text")
         .with("value", what);
   }
   return std::move(json).take();

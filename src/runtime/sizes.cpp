@@ -112,6 +112,10 @@ Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup)
   return {};
 }
 
+Status of_sizes(Status status) {
+  return status.ok() ? status : std::move(status).with(kDependsOnSizes, "1");
+}
+
 }  // namespace
 
 SizeState::SizeState(const Plan& plan)
@@ -153,8 +157,8 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   SymbolLookup lookup = std::cref(known);
   RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
-  for (size_t i = 0; i < next.size(); i++) RLX_TRY(check_range(plan.symbols[i], next[i]));
-  RLX_TRY(check_guards(plan, PlanSymbol::kGiven, lookup));
+  for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
+  RLX_TRY(of_sizes(check_guards(plan, PlanSymbol::kGiven, lookup)));
   return evaluate_table(plan);
 }
 

@@ -18,6 +18,9 @@ struct GivenDims {
   std::string_view name;
 };
 
+// Of a failure to bind sizes that a graph made for these very sizes might not share.
+inline constexpr std::string_view kDependsOnSizes = "sizes";
+
 class SizeState {
  public:
   static constexpr int64_t kUnknown = -1;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/sizes.h"
+
 namespace rlx {
 
 static constexpr int64_t kMostElements = 64;  // of an input whose value a model is made for
@@ -25,110 +27,170 @@ static bool may_be_special(const Status& failure, const Graph& inputs) {
 
 Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const Source& source,
                                           const ImportOptions& options, const NamedAttrs& policy) {
+  auto special = std::make_shared<SpecialModels>([=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
+    ImportOptions chosen = options;
+    chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
+    chosen.choices.values.insert(chosen.choices.values.end(), choices.values.begin(), choices.values.end());
+    ImportedFile file = RLX_TRY(import_source(source, "", true, chosen));
+    RLX_TRY(put_weights(file, weights));
+    return std::move(file.graph);
+  });
+  auto weights = std::make_shared<Weights>();
   auto file = import_source(source, "", true, options);
   if (file.ok()) {
-    auto weights = std::make_shared<Weights>();
     RLX_TRY(put_weights(*file, *weights));
-    return Model::create(env, file->graph, std::move(weights), policy);
+    return Model::create(env, file->graph, std::move(weights), policy, std::move(special));
   }
   ImportOptions bare = options;
-  bare.choices.inputs_only = true;
-  auto inputs = import_source(source, "", true, bare);
-  if (!inputs.ok() || !may_be_special(file.status(), inputs->graph)) return std::move(file).status();
-  size_t capacity = RLX_TRY(parse_policy(policy)).capacity;
-  auto special = std::make_shared<SpecialModels>(env, source, options, policy, capacity, file.status());
-  if (file.status().detail(kStaticInputs)) RLX_TRY(special->want(file.status()));
-  return Model::create_special(env, inputs->graph, std::move(special), policy);
+  bare.choices.interface_only = true;
+  auto interface = import_source(source, "", true, bare);
+  if (!interface.ok() || !may_be_special(file.status(), interface->graph)) return std::move(file).status();
+  if (file.status().detail(kStaticInputs) && !special->note_static(file.status())) return std::move(file).status();
+  RLX_TRY(put_weights(*interface, *weights));
+  return Model::create_special(env, interface->graph, std::move(weights), policy, std::move(special), file.status());
 }
 
-Status SpecialModels::no_general_graph() const {
-  return Status(Code::kUnsupported, "the model has no graph for all sizes and values: " + std::string(why_.message()));
-}
-
-Status SpecialModels::want(const Status& failure) {
-  const std::string* names = failure.detail(kStaticInputs);
-  size_t before = static_.size();
-  for (std::string_view rest = names ? std::string_view(*names) : std::string_view(); !rest.empty();) {
+static std::vector<std::string_view> static_names(const Status& failure) {
+  std::vector<std::string_view> names;
+  const std::string* text = failure.detail(kStaticInputs);
+  for (std::string_view rest = text ? std::string_view(*text) : std::string_view(); !rest.empty();) {
     size_t end = std::min(rest.find('\n'), rest.size());
-    if (end > 0) static_.emplace(rest.substr(0, end));
+    if (end > 0) names.push_back(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return static_.size() > before ? Status() : failure;
+  return names;
+}
+
+bool SpecialModels::note_static(const Status& failure) {
+  std::vector<std::string_view> names = static_names(failure);
+  std::lock_guard lock(mutex_);
+  for (std::string_view name : names) static_.emplace(name);
+  return !names.empty();
+}
+
+std::vector<std::string> SpecialModels::static_inputs() const {
+  std::lock_guard lock(mutex_);
+  return {static_.begin(), static_.end()};
+}
+
+size_t SpecialModels::count() const {
+  std::lock_guard lock(mutex_);
+  return models_.size();
+}
+
+void SpecialModels::forget() {
+  std::vector<Made> gone;  // released without the lock
+  std::lock_guard lock(mutex_);
+  gone.swap(models_);
+}
+
+static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given) {
+  auto refused = [&](std::string_view why) {
+    return Status(Code::kUnsupported, format("the input '{}' decides the structure of the graph{}", name, why))
+        .with("input", name);
+  };
+  if (given.count() > kMostElements)
+    return refused(format(": it has {} elements, and may have {}", given.count(), kMostElements));
+  Tensor copy = RLX_TRY(Tensor::create(given.dtype(), given.dims()));
+  if (copy.bytes() == 0) return copy;
+  if (!given.data()) return refused(": it must be on the host");
+  std::memcpy(copy.data(), given.data(), static_cast<size_t>(copy.bytes()));
+  return copy;
 }
 
 // The key is what the choices say, as text.
 Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std::span<const std::string_view> names,
-                                                      std::span<const Tensor> in, bool with_sizes) const {
+                                                      std::span<const Tensor> in, bool at_sizes) const {
   Attempt attempt;
   const Graph& graph = general.graph();
-  for (size_t i = 0; i < in.size(); i++) {
-    std::string name(!names.empty() ? names[i] : i < graph.inputs().size() ? graph.leaf_name(graph.inputs()[i]) : "");
-    if (!static_.contains(name)) continue;
-    if (in[i].count() > kMostElements)
-      return Status(Code::kUnsupported, format("the input '{}' decides the structure of the graph and has {} elements, "
-                                               "more than {}: {}",
-                                               name, in[i].count(), kMostElements, why_.message()))
-          .with("input", name);
-    Tensor copy = RLX_TRY(Tensor::create(in[i].dtype(), in[i].dims()));
-    if (copy.bytes() > 0 && !in[i].data())
-      return Status(Code::kUnsupported,
-                    "the input '" + name + "' decides the structure of the graph: it must be on the host")
-          .with("input", name);
-    if (copy.bytes() > 0) std::memcpy(copy.data(), in[i].data(), static_cast<size_t>(copy.bytes()));
+  std::vector<std::string> wanted = static_inputs();
+  Model::Sizes sizes = RLX_TRY(general.sizes_of(names, in));  // and so the names are right
+  for (size_t i = 0; i < in.size() && !wanted.empty(); i++) {
+    std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
+    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    Tensor copy = RLX_TRY(copy_of_input(name, in[i]));
     attempt.key += name + type_text(copy.dtype(), copy.dims()) + "=";
     attempt.key.append(reinterpret_cast<const char*>(copy.data()), static_cast<size_t>(copy.bytes()));
     attempt.choices.values.emplace_back(std::move(name), std::move(copy));
   }
-  Model::Sizes sizes = RLX_TRY(general.sizes_of(names, in));
-  if (with_sizes) attempt.choices.dims = std::move(sizes);
+  if (at_sizes) attempt.choices.dims = std::move(sizes);
   for (const auto& [symbol, size] : attempt.choices.dims) attempt.key += ";" + symbol + "=" + std::to_string(size);
   return attempt;
 }
 
-Result<std::shared_ptr<Model>> SpecialModels::import(const ImportChoices& choices) {
-  ImportOptions options = options_;
-  options.choices.dims.insert(options.choices.dims.end(), choices.dims.begin(), choices.dims.end());
-  options.choices.values.insert(options.choices.values.end(), choices.values.begin(), choices.values.end());
-  ImportedFile file = RLX_TRY(import_source(source_, "", true, options));
-  RLX_TRY(put_weights(file, *weights_));
-  std::shared_ptr<Model> model = RLX_TRY(Model::create(env_, file.graph, weights_, policy_));
-  for (const auto& [name, tensor] : set_)
-    if (file.graph.find_leaf(name)) RLX_TRY(model->set_param(name, tensor));
-  return model;
+Result<std::shared_ptr<Model>> SpecialModels::make(const Model& general, const ImportChoices& choices) const {
+  Graph graph = RLX_TRY(remake_(choices, *general.weights()));
+  return Model::create_for(general, graph);
 }
 
-Result<std::shared_ptr<Model>> SpecialModels::made(const Attempt& attempt) {
-  auto known = std::find_if(models_.begin(), models_.end(), [&](const Made& it) { return it.key == attempt.key; });
-  if (known == models_.end()) {
-    auto model = import(attempt.choices);
-    if (!model.ok() && model.status().detail(kStaticInputs))
-      return std::move(model).status();  // may be tried with more
-    if (models_.size() >= capacity_) models_.erase(models_.begin());
-    models_.push_back({attempt.key, model.ok() ? *model : nullptr, model.ok() ? Status() : model.status()});
-    known = models_.end() - 1;
+SpecialModels::Made* SpecialModels::find_made(const std::string& key) {
+  auto known = std::find_if(models_.begin(), models_.end(), [&](const Made& it) { return it.key == key; });
+  return known == models_.end() ? nullptr : &*known;
+}
+
+void SpecialModels::keep(Made made, size_t capacity) {
+  std::shared_ptr<Model> gone;  // released without the lock
+  std::lock_guard lock(mutex_);
+  if (Made* known = find_made(made.key)) {
+    std::swap(*known, made);
+    gone = std::move(made.model);
+    return;
   }
-  return known->model ? Result<std::shared_ptr<Model>>(known->model) : Status(known->why);
+  if (models_.size() >= capacity) {
+    gone = std::move(models_.front().model);
+    models_.erase(models_.begin());
+  }
+  models_.push_back(std::move(made));
+}
+
+// Of failures that another call, or a later one, does not share.
+static bool may_pass(Code code) {
+  return code == Code::kCancelled || code == Code::kNoMemory || code == Code::kIo || code == Code::kUnavailable;
+}
+
+Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const Attempt& attempt) {
+  Turns<std::string>::Turn turn(turns_, attempt.key);
+  Made it{.key = attempt.key};
+  {
+    std::unique_lock lock(mutex_);
+    do {
+      const Made* known = find_made(attempt.key);
+      if (known && !known->model) return known->why;
+      if (known && known->params_version == general.params_version()) return known->model;
+      if (known) it = *known;
+    } while (!turn.begin(lock));
+  }
+  size_t capacity = general.policy()->capacity;
+  if (!it.model) {
+    auto model = make(general, attempt.choices);
+    if (model.ok()) it.model = *model;
+    if (!model.ok() && (may_pass(model.status().code()) || model.status().detail(kStaticInputs)))
+      return std::move(model).status();  // may be tried with more
+    if (!model.ok()) {
+      keep({it.key, nullptr, model.status()}, capacity);
+      return std::move(model).status();
+    }
+  }
+  Model::GivenParams given = general.params_since(it.params_version);
+  for (const auto& [name, tensor] : given.params)
+    if (it.model->graph().find_leaf(name)) RLX_TRY(it.model->set_param(name, tensor));
+  it.params_version = given.version;
+  keep(it, capacity);
+  return it.model;
 }
 
 Result<std::shared_ptr<Model>> SpecialModels::find(const Model& general, std::span<const std::string_view> names,
-                                                   std::span<const Tensor> in) {
-  std::lock_guard lock(mutex_);
-  Status why;
-  for (bool with_sizes : {false, true}) do {
-      auto model = made(RLX_TRY(attempt(general, names, in, with_sizes)));
-      if (model.ok()) return model;
-      why = model.status();
-    } while (want(why).ok());
-  return why;
-}
-
-Status SpecialModels::set_param(std::string_view name, Tensor tensor) {
-  std::lock_guard lock(mutex_);
-  for (const Made& it : models_)
-    if (it.model && it.model->graph().find_leaf(name)) RLX_TRY(it.model->set_param(name, tensor));
-  std::erase_if(set_, [&](const auto& pair) { return pair.first == name; });
-  set_.emplace_back(name, std::move(tensor));
-  return {};
+                                                   std::span<const Tensor> in, bool at_sizes) {
+  while (true) {
+    Attempt attempt = RLX_TRY(this->attempt(general, names, in, at_sizes));
+    auto model = made(general, attempt);
+    if (model.ok()) return model;
+    std::vector<std::string_view> wanted = static_names(model.status());
+    bool is_new = std::any_of(wanted.begin(), wanted.end(),
+                              [&](std::string_view name) { return !attempt.choices.find_value(name); });
+    if (!is_new) return may_pass(model.status().code()) ? model : Status(model.status()).with(kDependsOnSizes, "1");
+    note_static(model.status());
+  }
 }
 
 }  // namespace rlx

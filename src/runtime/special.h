@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of files that no one graph can stand for: an input decides the structure, or a size does. The file is imported
-// again for each such value, with the input as a constant; all these models share their weights. Thread-safe.
+// Special models: where a graph cannot stand for all sizes and values, because an input decides its structure or a size
+// breaks one of its conditions, it is made again with those as constants, once for each of them. They share the weights
+// of the model that they belong to, and what was set in it. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -11,53 +13,50 @@
 
 #include "import/format.h"
 #include "runtime/model.h"
+#include "runtime/turns.h"
 
 namespace rlx {
 
 class SpecialModels {
  public:
-  SpecialModels(std::shared_ptr<Env> env, Source source, ImportOptions options, NamedAttrs policy, size_t capacity,
-                Status why)
-      : env_(std::move(env)),
-        source_(std::move(source)),
-        options_(std::move(options)),
-        policy_(std::move(policy)),
-        capacity_(capacity),
-        why_(std::move(why)) {}
+  // Makes the graph again; new weights go into those given. May call the host.
+  using Remake = std::function<Result<Graph>(const ImportChoices&, Weights&)>;
 
-  // The model for the values and sizes of these inputs. `general` has the inputs.
+  explicit SpecialModels(Remake remake) : remake_(std::move(remake)) {}
+
+  // The model for the values and sizes of these inputs of `general`. With `at_sizes` each set of sizes has its own;
+  // else those whose graph cannot be made for all sizes.
   Result<std::shared_ptr<Model>> find(const Model& general, std::span<const std::string_view> names,
-                                      std::span<const Tensor> in);
-  Status set_param(std::string_view name, Tensor tensor);
-  Status no_general_graph() const;
-  Status want(const Status& failure);  // keeps the inputs that it names; the failure itself if there are no new ones
+                                      std::span<const Tensor> in, bool at_sizes);
+  // Notes the inputs that a failed import names: their values are constants from now on. True: there were any.
+  bool note_static(const Status& failure);
+  void forget();  // all models, as for another policy
+  std::vector<std::string> static_inputs() const;
+  size_t count() const;  // models that there are
 
  private:
   struct Made {
     std::string key;
     std::shared_ptr<Model> model;  // null: it failed
     Status why;
+    uint64_t params_version = 0;  // of what was set in the general model
   };
   struct Attempt {
     std::string key;
     ImportChoices choices;
   };
   Result<Attempt> attempt(const Model& general, std::span<const std::string_view> names, std::span<const Tensor> in,
-                          bool with_sizes) const;
-  Result<std::shared_ptr<Model>> made(const Attempt& attempt);
-  Result<std::shared_ptr<Model>> import(const ImportChoices& choices);
+                          bool at_sizes) const;
+  Result<std::shared_ptr<Model>> made(const Model& general, const Attempt& attempt);
+  Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices) const;
+  Made* find_made(const std::string& key);
+  void keep(Made made, size_t capacity);
 
-  const std::shared_ptr<Env> env_;
-  const Source source_;
-  const ImportOptions options_;
-  const NamedAttrs policy_;
-  const size_t capacity_;
-  const Status why_;
-  const std::shared_ptr<Weights> weights_ = std::make_shared<Weights>();
-  std::recursive_mutex mutex_;  // of all that follows; a special model is made under it
+  const Remake remake_;
+  mutable std::mutex mutex_;  // guards what follows; never held while a model is made
+  Turns<std::string> turns_{mutex_};
   std::set<std::string> static_;
   std::vector<Made> models_;  // oldest first
-  std::vector<std::pair<std::string, Tensor>> set_;
 };
 
 // A model of a file, general where that can be.

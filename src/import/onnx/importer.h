@@ -52,6 +52,7 @@ class Importer {
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
   bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // a param where the graph reads it
   Result<Value> add_param(const OnnxValue& value);
+  Status add_params();
   Result<Value> capture(OnnxValue& value);
   Status fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body);
   Status add_outputs(const GraphProto& graph);

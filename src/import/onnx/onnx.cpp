@@ -79,7 +79,7 @@ Status Importer::run() {
   RLX_TRY(add_initializers(model_.graph));
   for (const ValueInfoProto& input : model_.graph.input)
     if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
-  if (options_.choices.inputs_only) return {};
+  if (options_.choices.interface_only) return add_params();
   RLX_TRY(add_nodes(model_.graph));
   if (!refused_.empty()) return refused();
   return add_outputs(model_.graph);
@@ -223,6 +223,15 @@ Result<Tensor> Importer::read(const TensorProto& proto) {
 bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const {
   return options_.with_weights && value.is_weight && tensor.count() >= options_.params_min &&
          is_weight_type(tensor.dtype());
+}
+
+// All that the file holds, in its order; a graph that is imported has those that it reads.
+Status Importer::add_params() {
+  for (const TensorProto& proto : model_.graph.initializer) {
+    OnnxValue& value = *RLX_TRY(find(proto.name));
+    if (may_be_param(value, value.tensor)) RLX_TRY(add_param(value));
+  }
+  return {};
 }
 
 Status Importer::resolve(OnnxValue& value) {

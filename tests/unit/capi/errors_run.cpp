@@ -511,6 +511,31 @@ TEST(errors, models) {
            return status;
          });
        }},
+      {"sets a policy with a wrong option",
+       RLX_E_OPTION,
+       {"'chian'"},
+       [](User& u) {
+         return with_model(u, [&](rlx_model_t* model) { return rlx_model_set_policy(model, u.attrs("chian=[cpu]")); });
+       }},
+      {"asks where a run on a device that is not there goes",
+       RLX_E_UNAVAILABLE,
+       {"'gpu'", "cpu"},
+       [](User& u) {
+         return with_model(u, [](rlx_model_t* model) {
+           const rlx_device_t* device;
+           return rlx_model_resolve(model, "gpu", &device);
+         });
+       }},
+      {"times no runs",
+       RLX_E_INVALID_ARGUMENT,
+       {"at least one"},
+       [](User& u) {
+         return with_model(u, [&](rlx_model_t* model) {
+           rlx_tensor_t* x = u.tensor({1, 3});
+           rlx_blob_t* json;
+           return rlx_model_benchmark(model, nullptr, &x, 1, 0, &json);
+         });
+       }},
       {"asks for a report that is none",
        RLX_E_NOT_FOUND,
        {"'speed'"},

@@ -423,6 +423,29 @@ static size_t params_with(User& u, const char* options) {
   return count;
 }
 
+TEST(messages, a_model_says_where_it_runs_and_how_fast) {
+  User u;
+  u.small_graph();
+  rlx_model_t* model = nullptr;
+  ASSERT_EQ(told_by(rlx_model_create(u.graph, nullptr, u.attrs("allow=[reference]"), &model)), "");
+  ASSERT_EQ(told_by(rlx_model_set_param(model, "w", u.tensor({3}))), "");
+  const rlx_device_t* device = nullptr;
+  EXPECT_EQ(told_by(rlx_model_resolve(model, nullptr, &device)), "");
+  EXPECT_STREQ(rlx_device_name(device), "reference");
+  EXPECT_EQ(told_by(rlx_model_set_policy(model, u.attrs("allow=[cpu,reference]"))), "");
+  EXPECT_EQ(told_by(rlx_model_resolve(model, nullptr, &device)), "");
+  EXPECT_STREQ(rlx_device_name(device), "cpu");
+  rlx_tensor_t* x = u.tensor({1, 3});
+  rlx_blob_t* json = nullptr;
+  ASSERT_EQ(told_by(rlx_model_benchmark(model, nullptr, &x, 1, 3, &json)), "");
+  std::string text(static_cast<const char*>(rlx_blob_data(json)), rlx_blob_size(json));
+  EXPECT_NE(text.find("median_seconds"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"reference\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
+  rlx_blob_release(json);
+  rlx_model_release(model);
+}
+
 TEST(messages, params_min) {
   User u;
   std::string path = u.path("b1.onnx", onnx::Maker(13)

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns: what threads of one object make without its lock, because it takes long or calls the host. One thread at a
+// time makes the thing of a key; others that need it wait. A thread that comes again from further up its own stack (a
+// callback of the host called the object) makes it by itself.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rlx {
+
+template <class Key>
+class Turns {
+ public:
+  explicit Turns(std::mutex& mutex) : mutex_(mutex) {}  // the object's, which guards this as well
+
+  // Use: Turn turn(turns, key); std::unique_lock lock(mutex); do { return it if it is there } while
+  // (!turn.begin(lock));
+  class Turn {
+   public:
+    Turn(Turns& turns, Key key) : turns_(turns), key_(std::move(key)) {}
+    ~Turn() {
+      if (!is_registered_) return;
+      {
+        std::lock_guard lock(turns_.mutex_);
+        std::erase_if(turns_.making_, [&](const Making& it) { return it.key == key_ && is_mine(it); });
+      }
+      turns_.made_.notify_all();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    // False: another thread was at it, and what it made may be there now.
+    bool begin(std::unique_lock<std::mutex>& lock) {
+      auto other =
+          std::find_if(turns_.making_.begin(), turns_.making_.end(), [&](const Making& it) { return it.key == key_; });
+      if (other == turns_.making_.end()) {
+        turns_.making_.push_back({key_, std::this_thread::get_id()});
+        is_registered_ = true;
+        return true;
+      }
+      if (is_mine(*other)) return true;
+      turns_.made_.wait(lock);
+      return false;
+    }
+
+   private:
+    Turns& turns_;
+    const Key key_;
+    bool is_registered_ = false;
+  };
+
+ private:
+  struct Making {
+    Key key;
+    std::thread::id by;
+  };
+  static bool is_mine(const Making& it) { return it.by == std::this_thread::get_id(); }
+
+  std::mutex& mutex_;
+  std::condition_variable made_;
+  std::vector<Making> making_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models whose graph does not fit all sizes: it is made again for the sizes of the run.
+#include "runtime/special.h"
+
+#include <thread>
+
+#include "ir/text.h"
+#include "passes/at_sizes.h"
+#include "tests/unit/import/onnx_maker.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+using onnx::Maker;
+
+// y = (a + b) * w, where a and b are said to be of one size.
+static Graph sum_of_two() {
+  Graph graph("sum");
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
+  Builder b(graph);
+  Expr sum = input(b, "a", {Dim::symbol("n")}) + input(b, "b", {Dim::symbol("m")});
+  output(b, "y", sum * b.wrap(*graph.add_param("w", DType::kF32, {Dim(1)})));
+  return graph;
+}
+
+static Tensor floats(std::initializer_list<float> values) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::array{static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.as<float>());
+  return tensor;
+}
+
+static std::string shown(const Result<Model::Ran>& ran) {
+  if (!ran.ok()) return std::string(ran.status().message());
+  std::string text;
+  const Tensor& y = ran->outputs[0];
+  for (int64_t i = 0; i < y.count(); i++) text += format("{} ", static_cast<int64_t>(y.as<float>()[i]));
+  return text;
+}
+
+static std::string run(Model& model, const Tensor& a, const Tensor& b) {
+  return shown(model.run("", {}, std::array{a, b}, {}, 1));
+}
+
+TEST(special, a_size_that_is_one_in_the_run_broadcasts) {
+  auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
+  EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
+  EXPECT_EQ(run(*model, floats({1, 2, 3}), floats({10})), "11 12 13 ");
+  EXPECT_NE(run(*model, floats({1, 2}), floats({1, 2, 3})).find("n = m does not hold"), std::string::npos);
+  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
+}
+
+TEST(special, a_size_outside_of_its_declared_range_stays_an_error) {
+  auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  Tensor nine = noise({9});
+  auto ran = model->run("", {}, std::array{nine, nine}, {}, 1);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.status().code(), Code::kRange) << ran.status().message();
+}
+
+TEST(special, params_that_were_set_reach_every_graph) {
+  auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "2 3 ");
+  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
+  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "20 30 ");
+  EXPECT_EQ(run(*model, floats({1, 1}), floats({1, 2})), "20 30 ");
+  EXPECT_EQ(model->set_param("v", floats({10})).code(), Code::kNotFound);
+}
+
+TEST(special, options_that_name_a_size_do_not_hinder) {
+  NamedAttrs policy{{"buckets.n", std::string("pow2")}, {"buckets.m", std::vector<int64_t>{4, 16}}};
+  auto model = *Model::create(env_with(1), sum_of_two(), nullptr, policy);
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "2 3 ");
+}
+
+TEST(special, at_most_capacity_models_are_kept) {
+  NamedAttrs policy{{"cache.capacity", int64_t{2}}};
+  auto model = *Model::create(env_with(1), sum_of_two(), nullptr, policy);
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  for (int64_t n : {2, 3, 4, 5, 2}) EXPECT_TRUE(model->run("", {}, std::array{floats({1}), noise({n})}, {}, 1).ok());
+  EXPECT_NE(model->report("special")->find(R"("models": 2)"), std::string::npos) << *model->report("special");
+}
+
+static Result<std::shared_ptr<Model>> open(const std::shared_ptr<Env>& env, const Maker& maker) {
+  auto bytes = std::make_shared<const std::string>(maker.bytes());
+  return open_model(env, {std::as_bytes(std::span(*bytes)), bytes, {}}, {.params_min = 1, .host = env->host().get()},
+                    {});
+}
+
+// y = the sum of x * w over the axes that an input names.
+static Maker sum_over_axes() {
+  Maker maker(13);
+  maker.input("x", 1, {"2", "2"}).input("axes", 7, {"1"}).f32("w", {1}, {1});
+  return maker.node("Mul", {"x", "w"}, {"p"})
+      .node("ReduceSum", {"p", "axes"}, {"y"}, {Maker::attr("keepdims", 0)})
+      .output("y");
+}
+
+static Tensor axis(int64_t value) {
+  Tensor tensor = *Tensor::create(DType::kI64, std::array<int64_t, 1>{1});
+  tensor.as<int64_t>()[0] = value;
+  return tensor;
+}
+
+static std::string summed(Model& model, int64_t over) {
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 2>{2, 2});
+  for (int64_t i = 0; i < 4; i++) x.as<float>()[i] = static_cast<float>(i);
+  return shown(model.run("", {}, std::array{x, axis(over)}, {}, 1));
+}
+
+TEST(special, a_model_without_a_general_graph_knows_its_params) {
+  auto model = *open(env_with(1), sum_over_axes());
+  EXPECT_EQ(model->graph().params().size(), 1u);
+  EXPECT_EQ(model->set_param("v", floats({1})).code(), Code::kNotFound);
+  EXPECT_EQ(model->set_param("w", floats({1, 2})).code(), Code::kShape);
+  EXPECT_EQ(summed(*model, 0), "2 4 ");
+  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
+  EXPECT_EQ(summed(*model, 0), "20 40 ");
+  EXPECT_EQ(summed(*model, 1), "10 50 ");
+  EXPECT_EQ(model->get("", {}).status().code(), Code::kUnsupported);
+  EXPECT_NE(model->report("special")->find("\"axes\""), std::string::npos) << *model->report("special");
+}
+
+// The host is called without a lock: a callback that waits for another thread's run of the same model goes on.
+TEST(special, callbacks_may_wait_for_other_runs_of_the_model) {
+  struct Waiting {
+    std::shared_ptr<Model> model;
+    bool is_inside = false;
+  } waiting;
+  HostServices services;
+  services.user = &waiting;
+  services.progress = [](void* user, const char*, double) {
+    auto& it = *static_cast<Waiting*>(user);
+    if (!it.model || it.is_inside) return kCallbackOk;
+    it.is_inside = true;
+    std::thread([&] { EXPECT_EQ(summed(*it.model, 1), "1 5 "); }).join();
+    return kCallbackOk;
+  };
+  auto env = *Env::create({.threads = 1}, services);
+  waiting.model = *open(env, sum_over_axes());
+  EXPECT_EQ(summed(*waiting.model, 0), "2 4 ");
+  EXPECT_TRUE(waiting.is_inside);
+  waiting.model = nullptr;
+}
+
+TEST(at_sizes, nodes_are_inferred_again_and_what_the_author_declared_stays) {
+  Graph graph = sum_of_two();
+  ASSERT_TRUE(graph.declare_guard({Guard::kLessEqual, Dim::symbol("m"), Dim(4), {}}).ok());
+  auto made = at_sizes(graph, {{"n", 1}, {"m", 3}});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(text_of(made->type(made->outputs()[0].value)), "f32[3]");
+  EXPECT_TRUE(made->symbols().empty());
+  EXPECT_EQ(at_sizes(graph, {{"n", 1}, {"m", 5}}).status().code(), Code::kShape);
+  EXPECT_EQ(at_sizes(graph, {{"n", 2}, {"m", 3}}).status().code(), Code::kShape);
+  EXPECT_EQ(at_sizes(graph, {{"n", 9}}).status().code(), Code::kRange);
+  auto half = at_sizes(graph, {{"n", 2}});
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  EXPECT_EQ(half->symbols().size(), 1u);
+}
+
+TEST(at_sizes, bodies_get_the_sizes_that_they_share) {
+  auto graph = parse(R"(
+graph (n) {
+  x = input f32[n]
+  c = input bool[]
+  y = if(c, x) then=graph {
+    a = input f32[n]
+    output y = a
+  } else=graph {
+    a = input f32[n]
+    b = neg(a) -> f32[n]
+    output y = b
+  } -> f32[n]
+  output y
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto made = at_sizes(*graph, {{"n", 3}});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(text_of(made->type(made->outputs()[0].value)), "f32[3]");
+}
+
+}  // namespace rlx
