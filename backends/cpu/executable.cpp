@@ -25,13 +25,20 @@ class CpuState : public ExecState {
   HostMemory args;
   std::vector<EncodedStep> steps;
   std::vector<StepGroup> groups;  // capacity for all
-  std::vector<uint8_t> is_stale;  // by step: to be encoded before it runs
+  enum Stale : uint8_t { kFresh, kStale, kStaleByMove };
+  std::vector<Stale> stale;  // by step: whether it is to be encoded before it runs
   bool has_stale = true;
-  uint64_t sizes_seen = 0, bases_seen = 0;  // the versions that `is_stale` knows of
+  uint64_t sizes_seen = 0, bases_seen = 0;  // the versions that `stale` knows of
 
-  // Of a body: the pointers into slots by step, with capacity for all words; whether there is more than pointers.
+  // Of steps with operands in slots: what becomes of a block when a slot moves, and its pointers into slots, with
+  // capacity for all words.
+  enum Moved : uint8_t {
+    kEncode,  // it is encoded again, with more in it than pointers, or never looked at
+    kLook,    // it is encoded again, and looked at: its slots move from run to run
+    kSet,     // its pointers are set
+  };
+  std::vector<Moved> on_move;
   std::vector<std::vector<Pointer>> pointers;
-  std::vector<uint8_t> is_fixed;
   HostMemory probe;  // a block that is encoded with the slots elsewhere
   std::vector<Place> probe_bases;
 };
@@ -65,7 +72,7 @@ void CpuExecutable::note_uses() {
       for (const Access& it : *list) {
         if (it.dtype == DType::kNone) continue;
         note(bases, by_base_, it.base, i);
-        if (plan_->is_body && is_slot(it.base)) moves_[i] = 1;
+        if (is_slot(it.base)) moves_[i] = 1;
       }
   }
 }
@@ -80,15 +87,15 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
   state->steps.resize(count());
   state->groups.reserve(count());
-  state->is_stale.assign(count(), 1);
-  if (!plan_->is_body) return std::unique_ptr<ExecState>(std::move(state));
+  state->stale.assign(count(), CpuState::kStale);
+  state->on_move.resize(count(), CpuState::kLook);
   state->pointers.resize(count());
-  state->is_fixed.resize(count(), 0);
   size_t most = 0;
   for (uint32_t i = 0; i < count(); i++) {
+    if (!moves_[i]) continue;
     size_t bytes = args_at_[i + 1] - args_at_[i];
     most = std::max(most, bytes);
-    if (moves_[i]) state->pointers[i].reserve(bytes / sizeof(uintptr_t));
+    state->pointers[i].reserve(bytes / sizeof(uintptr_t));
   }
   state->probe = RLX_TRY(HostMemory::allocate(context_.host, most, MemoryKind::kScratch));
   state->probe_bases.resize(plan_->base_count());
@@ -157,6 +164,7 @@ static std::byte* moved(const std::byte* place, uintptr_t distance) {
 
 // Which words of a block are pointers into slots is found by encoding it once more with the slots elsewhere: a word
 // that moves as far as a slot does is one. A block where anything else differs is encoded again whenever a slot moves.
+// Slots of a body move at every trip; others are looked at when they move for the first time.
 void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState& state) const {
   // Far apart, so that no difference of two is that of a third; aligned as memory is.
   auto distance = [](uint32_t base) { return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16; };
@@ -179,7 +187,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   }
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
-  state.is_fixed[index] = launch.parts != state.steps[index].launch.parts;
+  state.on_move[index] = launch.parts == state.steps[index].launch.parts ? CpuState::kSet : CpuState::kEncode;
   for (uint32_t at = 0; at < bytes / sizeof(uintptr_t); at++) {
     uintptr_t moved = there[at] - here[at];
     if (!moved) continue;
@@ -190,15 +198,15 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
           {base, at,
            static_cast<std::ptrdiff_t>(here[at] - reinterpret_cast<uintptr_t>(args.bases.values[base].host))});
     else
-      state.is_fixed[index] = 1;
+      state.on_move[index] = CpuState::kEncode;
   }
 }
 
 void CpuExecutable::move_slot(const Users& slot, const RunArgs& args, CpuState& state) const {
   for (uint32_t index : slot.steps) {
-    if (state.is_stale[index]) continue;
-    if (state.is_fixed[index]) {
-      state.is_stale[index] = 1;
+    if (state.stale[index] != CpuState::kFresh) continue;
+    if (state.on_move[index] != CpuState::kSet) {
+      state.stale[index] = state.on_move[index] == CpuState::kLook ? CpuState::kStaleByMove : CpuState::kStale;
       state.has_stale = true;
       continue;
     }
@@ -210,7 +218,7 @@ void CpuExecutable::move_slot(const Users& slot, const RunArgs& args, CpuState& 
 }
 
 void CpuExecutable::mark(std::span<const uint32_t> steps, CpuState& state) {
-  for (uint32_t step : steps) state.is_stale[step] = 1;
+  for (uint32_t step : steps) state.stale[step] = CpuState::kStale;
   state.has_stale = true;
 }
 
@@ -223,7 +231,7 @@ void CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
   if (state.bases_seen != *args.bases.newest) {
     for (const Users& base : by_base_)
       if (args.bases.changed[base.id] > state.bases_seen)
-        plan_->is_body&& is_slot(base.id) ? move_slot(base, args, state) : mark(base.steps, state);
+        is_slot(base.id) ? move_slot(base, args, state) : mark(base.steps, state);
     state.bases_seen = *args.bases.newest;
   }
   if (state.has_stale) encode_stale(args, state);
@@ -231,10 +239,14 @@ void CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
 
 void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
   for (uint32_t i = 0; i < count(); i++) {
-    if (!state.is_stale[i]) continue;
+    if (state.stale[i] == CpuState::kFresh) continue;
     encode(i, args, state);
-    if (moves_[i]) find_pointers(i, args, state);
-    state.is_stale[i] = 0;
+    bool has_moved = plan_->is_body || state.stale[i] == CpuState::kStaleByMove;
+    if (moves_[i] && has_moved)
+      find_pointers(i, args, state);
+    else if (state.on_move[i] == CpuState::kSet)
+      state.on_move[i] = CpuState::kLook;
+    state.stale[i] = CpuState::kFresh;
   }
   state.has_stale = false;
   if (deciding_.empty()) group_steps(state.steps, state.groups);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A segment of a plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes,
 // and walked by a team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has
-// changed; where only slots of a body have moved, the pointers in its block are set anew.
+// changed; where only slots have moved, the pointers in its block are set anew.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ class CpuExecutable : public Executable {
   size_t args_bytes_ = 0;
   std::vector<Users> by_size_, by_base_;
   std::vector<uint32_t> deciding_;  // steps that decide sizes, which they tell before they run
-  std::vector<uint8_t> moves_;      // by step: of a body, and it has an operand in a slot
+  std::vector<uint8_t> moves_;      // by step: it has an operand in a slot
 };
 
 }  // namespace rlx::cpu

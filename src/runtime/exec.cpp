@@ -210,18 +210,19 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
   if (!port.given() || (kind == SlotKind::kInput && port.bound)) return {};  // its own, or what the sizes are from
-  Dims dims = run.dims(planned(kind, slot));
   if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
-  if (port.bound && kind == SlotKind::kOutput && !(Dims(port.bound.dims()) == dims))
+  Dims dims = run.dims(planned(kind, slot));
+  if (port.bound) {
+    if (std::ranges::equal(port.bound.dims(), dims)) return {};
     return Status(Code::kShape,
                   format("the output '{}' is {} in this run, not {}", it.name, type_text(it.type.dtype, dims),
                          type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
-  DType dtype = port.bound ? port.bound.dtype() : it.type.dtype;  // staged memory may be of another
-  auto needed = byte_size(dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  if (port.given() && static_cast<int64_t>(port.given()->bytes()) < needed.value_or(0))
+  }
+  auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
+  if (static_cast<int64_t>(port.lent->bytes()) < needed.value_or(0))
     return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
-                                                 kind_text(kind), it.name, needed.value_or(0), port.given()->bytes()))
+                                                 kind_text(kind), it.name, needed.value_or(0), port.lent->bytes()))
         .with("value", it.name);
   return {};
 }

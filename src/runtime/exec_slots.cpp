@@ -109,16 +109,16 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
 
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
   Port& it = port(kind, slot);
-  std::optional<Dims> gives;
-  if (bound) gives = Dims(bound.dims());
+  bool gives_same = bound ? it.gives && std::ranges::equal(*it.gives, bound.dims()) : !it.gives;
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
-  if (is_input && gives != it.gives) sizes_version_++;
+  if (is_input && !gives_same) sizes_version_++;
+  if (!gives_same && bound) it.gives = Dims(bound.dims());
+  if (!bound) it.gives.reset();
   places_version_++;
   it.is_staged = use && needs_stage(slot_of(kind, slot), bound, *use);
   it.use = std::move(use);
   it.bound = std::move(bound);
   it.lent = std::move(lent);
-  it.gives = gives;
 }
 
 // A linked input that is bound anew starts anew. A linked output that is bound anew hands over first what it holds.
