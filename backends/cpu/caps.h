@@ -10,7 +10,9 @@ namespace rlx::cpu {
 struct Caps {
   CpuInfo cpu;
   KernelFns fns;
-  explicit Caps(const CpuInfo& info) : cpu(info), fns(kernel_fns(info.chosen)) {}
+  Loop<IntegerProductArgs> integer_product;
+  explicit Caps(const CpuInfo& info)
+      : cpu(info), fns(kernel_fns(info.chosen)), integer_product(cpu::integer_product(info.chosen, info.has_vnni)) {}
 };
 
 }  // namespace rlx::cpu

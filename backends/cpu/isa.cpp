@@ -86,6 +86,7 @@ void identify(CpuInfo& info) {
   info.family = family == 15 ? family + extended : family;
   info.model = bits(4, 15) | bits(12, 0xf0);
   info.highest = highest_isa();
+  info.has_vnni = info.highest == Isa::kAvx512 && bit(cpuid(7).c, 11);
   info.caches = read_caches(std::string_view(info.vendor) == "AuthenticAMD");
 }
 

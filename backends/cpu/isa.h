@@ -24,6 +24,7 @@ struct CpuInfo {
   int family = 0, model = 0;
   Isa highest = Isa::kBaseline;  // what may run
   Isa chosen = Isa::kBaseline;   // what does, by the table of choices
+  bool has_vnni = false;         // products of 8-bit numbers in 512 bits; with AVX-512 only
   Caches caches;
 };
 

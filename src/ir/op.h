@@ -40,6 +40,7 @@ enum Trait : uint32_t {
   kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
   kTotal = 2048,     // has a result whatever its inputs hold: a run never fails in it
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
+  kStandIn = 8192,   // an internal op that is its first input again at the end of a stage of fuse
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).

@@ -12,14 +12,14 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context) {
       RuleSet({add_rope_rules, add_half_rules}),
       RuleSet({add_attention_rules, add_score_rules, add_half_rules}, {add_view_rules}),
       RuleSet({add_small_derived_rules, add_gate_rules}),
-      RuleSet({add_linear_rules}, {add_view_rules}),
+      RuleSet({add_linear_rules, add_integer_rules}, {add_view_rules}),
   };
   RewriteOptions options = context.rewrite_options("fuse");
   options.refuses = context.refuses;
   // At the end of a stage, scores that no attention has taken become the value that they stand for.
   RewriteOptions end = context.rewrite_options("fuse");
   end.expands = [](const Facts& facts, Value value) {
-    return facts.graph().info(facts.graph().node(value)).is(kInternal);
+    return facts.graph().info(facts.graph().node(value)).is(kStandIn);
   };
   static const RuleSet kNoRules;
   for (const RuleSet& rules : kStages) {

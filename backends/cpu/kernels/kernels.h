@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All f32 loops of one instruction set, in one place: a device asks once and keeps the pointers.
+// All loops of one instruction set, in one place: a device asks once and keeps the pointers.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
+#include "backends/cpu/gemm/integer.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/region.h"

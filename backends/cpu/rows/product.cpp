@@ -5,7 +5,7 @@
 #include <cassert>
 
 #include "backends/cpu/gemm/blas_matmul.h"
-#include "backends/cpu/rows/native.h"
+#include "backends/cpu/rows/sides.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -63,10 +63,6 @@ std::string_view refuse_packed(const KernelQuery& query) {
   return {};
 }
 
-double product_nanoseconds(double m, double n, double k) {
-  return 100 + 2 * m * n * k / 60;
-}
-
 void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const View &x = view.in[0], &w = view.in[1], &y = view.out[0];
   ProductArgs args;
@@ -96,43 +92,6 @@ std::string_view refuse_strided(const KernelQuery& query) {
   return {};
 }
 
-// Strides of the batch axes of an operand, aligned right with those of y; 0 where it is broadcast.
-void set_batch(int64_t* strides, const View& operand, int32_t batch_rank) {
-  auto own = static_cast<int32_t>(operand.dims.size()) - 2;
-  for (int32_t i = 0; i < own; i++)
-    if (operand.dims[static_cast<size_t>(i)] != 1)
-      strides[batch_rank - own + i] = operand.strides[static_cast<size_t>(i)];
-}
-
-template <class T>
-void set_sides(const StepView& view, MatmulSides<T>& sides) {
-  const View &a = view.in[0], &b = view.in[1], &y = view.out[0];
-  size_t ra = a.dims.size(), rb = b.dims.size(), ry = y.dims.size();
-  bool flip_a = view.node.attrs.flag("transpose_a"), flip_b = view.node.attrs.flag("transpose_b");
-  sides.a = a.as<T>();
-  sides.b = b.as<T>();
-  sides.y = y.as<T>();
-  sides.m = y.dims[ry - 2];
-  sides.n = y.dims[ry - 1];
-  sides.k = a.dims[ra - 1 - flip_a];
-  sides.a_row = a.strides[ra - 2 + flip_a];
-  sides.a_col = a.strides[ra - 1 - flip_a];
-  sides.b_row = b.strides[rb - 2 + flip_b];
-  sides.b_col = b.strides[rb - 1 - flip_b];
-  sides.y_row = y.strides[ry - 2];
-  sides.batch_rank = static_cast<int32_t>(ry) - 2;
-  for (int32_t i = 0; i < sides.batch_rank; i++) sides.batch[i] = y.dims[static_cast<size_t>(i)];
-  set_batch(sides.a_batch, a, sides.batch_rank);
-  set_batch(sides.b_batch, b, sides.batch_rank);
-  set_batch(sides.y_batch, y, sides.batch_rank);
-}
-
-template <class T>
-double product_nanoseconds(const MatmulSides<T>& p) {
-  return product_nanoseconds(static_cast<double>(p.batches() * p.m), static_cast<double>(p.n),
-                             static_cast<double>(p.k));
-}
-
 // A product this large repays the packing of both sides that BLAS does in every call.
 constexpr int64_t kBlasSide = 256;
 
@@ -144,7 +103,7 @@ constexpr Loop<MatmulArgs> kBlasLoop = {[](const MatmulArgs& args) { return blas
 
 void encode_strided(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   MatmulArgs args;
-  set_sides(view, args);
+  set_sides(view, args, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
   bool large = std::min({args.m, args.n, args.k}) >= kBlasSide && blas_takes<float>(args);
   load(block, large ? kBlasLoop : caps.fns.gemm.matmul, args, product_nanoseconds(args), launch);
 }
@@ -164,7 +123,7 @@ std::string_view refuse_blas(const KernelQuery& query) {
 template <DType kType>
 void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
   auto& sides = *new (block) SidesOf<kType>();
-  set_sides(view, sides);
+  set_sides(view, sides, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
   constexpr double kSlower = double{sizeof(typename Element<kType>::type)} / sizeof(float);
   launch = {blas_parts(sides), kSlower * product_nanoseconds(sides)};
 }

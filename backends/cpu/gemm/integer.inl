@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of 8-bit numbers. A part is one panel of columns against one block of rows: chunks of terms of both sides go
+// through the stack, a as bytes without a sign, and the sums leave with their zero points taken off.
+
+using Half [[gnu::vector_size(4 * kLanes)]] = int16_t;    // twice as many lanes
+using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many as those
+
+inline constexpr int64_t kIntegerRows = 48;    // of a block
+inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
+inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
+inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
+
+// Both sides of a chunk, and where its sums stand.
+struct IntegerChunk {
+  const uint8_t* a;  // rows of kIntegerTerms
+  const int8_t* b;   // by four terms: four numbers of each column
+  int64_t fours;
+  int32_t* sums;  // rows of kIntegerWidth
+};
+using IntegerTileFn = void (*)(const IntegerChunk&);
+
+inline Int add_pairs(Half a, Half b) {
+#if RLX_ISA == 2
+  return (Int)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif RLX_ISA == 1
+  return (Int)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+  return (Int)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#endif
+}
+
+// Four numbers of a, again and again.
+inline Half repeated(const uint8_t* four) {
+  uint64_t wide = uint64_t{four[0]} | uint64_t{four[1]} << 16 | uint64_t{four[2]} << 32 | uint64_t{four[3]} << 48;
+  using Words [[gnu::vector_size(4 * kLanes)]] = uint64_t;
+  return (Half)(wide - Words{});
+}
+
+inline Half widened(const int8_t* p) {
+  Quarter narrow;
+  __builtin_memcpy(&narrow, p, sizeof narrow);
+  return __builtin_convertvector(narrow, Half);
+}
+
+// Each number widened to 16 bits: two sums of a column stand side by side.
+template <int Rows>
+void add_by_pairs(const IntegerChunk& chunk) {
+  constexpr int64_t kColumns = kMaddVecs * kLanes / 2;
+  for (int64_t column = 0; column < kIntegerWidth; column += kColumns) {
+    Int acc[Rows][kMaddVecs] = {};
+    const int8_t* b = chunk.b + 4 * column;
+    for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
+      Half right[kMaddVecs];
+      RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) right[v] = widened(b + 2 * kLanes * v);
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+        Half left = repeated(chunk.a + r * kIntegerTerms + 4 * four);
+        RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) acc[r][v] += add_pairs(left, right[v]);
+      }
+    }
+    for (int r = 0; r < Rows; ++r) {
+      int32_t pairs[kMaddVecs * kLanes];
+      __builtin_memcpy(pairs, acc[r], sizeof pairs);
+      for (int64_t c = 0; c < kColumns; ++c)
+        chunk.sums[r * kIntegerWidth + column + c] += pairs[2 * c] + pairs[2 * c + 1];
+    }
+  }
+}
+
+struct PairTiles {
+  static constexpr int kRows = kMaddRows;
+  static constexpr IntegerTileFn fn(int64_t rows) {
+    constexpr IntegerTileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
+                                      add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
+    return kFns[rows - 1];
+  }
+};
+
+#if RLX_ISA == 2
+#define RLX_VNNI [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]]
+
+template <int Rows>
+RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
+  constexpr int kVecs = kIntegerWidth / kLanes;
+  __m512i acc[Rows][kVecs];
+  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+    RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] =
+        _mm512_loadu_si512(chunk.sums + r * kIntegerWidth + v * kLanes);
+  }
+  const int8_t* b = chunk.b;
+  for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
+    __m512i right[kVecs];
+    RLX_UNROLL for (int v = 0; v < kVecs; ++v) {
+      right[v] = _mm512_loadu_si512(b + 64 * v);
+      if (Rows == 1) __builtin_prefetch(b + 64 * v + 4096);
+    }
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      int32_t numbers;
+      __builtin_memcpy(&numbers, chunk.a + r * kIntegerTerms + 4 * four, 4);
+      __m512i left = _mm512_set1_epi32(numbers);
+      RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] = _mm512_dpbusd_epi32(acc[r][v], left, right[v]);
+    }
+  }
+  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+    RLX_UNROLL for (int v = 0; v < kVecs; ++v)
+        _mm512_storeu_si512(chunk.sums + r * kIntegerWidth + v * kLanes, acc[r][v]);
+  }
+}
+
+struct FourTiles {
+  static constexpr int kRows = 6;
+  static constexpr IntegerTileFn fn(int64_t rows) {
+    constexpr IntegerTileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
+                                      add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
+    return kFns[rows - 1];
+  }
+};
+#undef RLX_VNNI
+#endif
+
+// ---- a block ----
+
+struct IntegerBlock {
+  const uint8_t *a, *b;
+  const std::byte* panel;  // null: b as it lies
+  int64_t rows, row, columns, column;
+  std::byte* y;  // its corner
+};
+
+// Terms [from, from + terms) of the rows, without a sign, zeros behind them to a multiple of four; adds up the rows.
+inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, uint8_t* to,
+                      int32_t* row_sums) {
+  const uint8_t flip = p.a_signed ? 0x80 : 0;
+  for (int64_t r = 0; r < block.rows; ++r, to += kIntegerTerms) {
+    const uint8_t* row = block.a + r * p.a_row + from * p.a_col;
+    uint32_t sum = 0;
+    if (p.a_col == 1)
+      for (int64_t t = 0; t < terms; ++t) sum += to[t] = static_cast<uint8_t>(row[t] ^ flip);
+    else
+      for (int64_t t = 0; t < terms; ++t) sum += to[t] = static_cast<uint8_t>(row[t * p.a_col] ^ flip);
+    for (int64_t t = terms; t % 4; ++t) to[t] = 0;
+    row_sums[r] += static_cast<int32_t>(sum);
+  }
+}
+
+inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, int8_t* to,
+                       int32_t* column_sums) {
+  const uint8_t flip = p.b_signed ? 0 : 0x80;
+  const uint8_t* corner = block.b + from * p.b_row;
+  __builtin_memset(to, 0, static_cast<size_t>((terms + 3) / 4 * 4 * kIntegerWidth));
+  for (int64_t t = 0; t < terms; ++t) {
+    int8_t* four = to + t / 4 * 4 * kIntegerWidth + t % 4;
+    for (int64_t c = 0; c < block.columns; ++c) {
+      four[4 * c] = static_cast<int8_t>(corner[t * p.b_row + c * p.b_col] ^ flip);
+      column_sums[c] += four[4 * c];
+    }
+  }
+}
+
+// The sums in terms of numbers without and with a sign, their zero points moved along: all modulo 2^32.
+inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& block, const int32_t* sums,
+                            const int32_t* row_sums, const int32_t* column_sums) {
+  uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
+  uint32_t take[kIntegerWidth], b_zero[kIntegerWidth];
+  float scale[kIntegerWidth], bias[kIntegerWidth];
+  for (int64_t c = 0; c < block.columns; ++c) {
+    int64_t at = block.column + c;
+    uint32_t zero = static_cast<uint32_t>(p.b_zero ? p.b_zero[p.b_zero_by_column ? at : 0] : 0);
+    b_zero[c] = zero - (p.b_signed ? 0 : 128);
+    take[c] = a_zero * (static_cast<uint32_t>(column_sums[c]) - static_cast<uint32_t>(p.k) * b_zero[c]);
+    scale[c] = p.scale ? p.scale[p.scale_by_column ? at : 0] : 1;
+    bias[c] = p.bias ? p.bias[at] : 0;
+  }
+  for (int64_t r = 0; r < block.rows; ++r, sums += kIntegerWidth) {
+    std::byte* to = block.y + r * p.y_row * 4;
+    uint32_t row_sum = static_cast<uint32_t>(row_sums[r]);
+    int32_t total[kIntegerWidth];
+    for (int64_t c = 0; c < block.columns; ++c)
+      total[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) - take[c] - b_zero[c] * row_sum);
+    if (!p.scale) {
+      __builtin_memcpy(to, total, static_cast<size_t>(block.columns) * 4);
+      continue;
+    }
+    float y[kIntegerWidth];
+    for (int64_t c = 0; c < block.columns; ++c) y[c] = static_cast<float>(total[c]) * scale[c];
+    if (p.bias)  // no -0 becomes +0 by a bias that is not there
+      for (int64_t c = 0; c < block.columns; ++c) y[c] += bias[c];
+    __builtin_memcpy(to, y, static_cast<size_t>(block.columns) * 4);
+  }
+}
+
+template <class Tiles>
+void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
+  alignas(64) uint8_t left[kIntegerRows * kIntegerTerms];
+  alignas(64) int8_t right[kIntegerTerms * kIntegerWidth];
+  alignas(64) int32_t sums[kIntegerRows * kIntegerWidth];
+  int32_t row_sums[kIntegerRows] = {}, column_sums[kIntegerWidth] = {};
+  __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kIntegerWidth * sizeof(int32_t));
+  if (block.panel) __builtin_memcpy(column_sums, block.panel, sizeof column_sums);
+  for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
+    int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
+    copy_left(p, block, from, terms, left, row_sums);
+    if (!block.panel) copy_right(p, block, from, terms, right, column_sums);
+    const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kIntegerWidth : right;
+    for (int64_t r = 0; r < block.rows; r += Tiles::kRows) {
+      int64_t rows = block.rows - r < Tiles::kRows ? block.rows - r : Tiles::kRows;
+      Tiles::fn(rows)({left + r * kIntegerTerms, b, (terms + 3) / 4, sums + r * kIntegerWidth});
+    }
+  }
+  finish_integers(p, block, sums, row_sums, column_sums);
+}
+
+inline int64_t integer_row_blocks(int64_t m) {
+  return (m + kIntegerRows - 1) / kIntegerRows;
+}
+
+inline int64_t integer_parts(const IntegerProductArgs& p) {
+  return integer_row_blocks(p.m) * ((p.n + kIntegerWidth - 1) / kIntegerWidth) * p.batches();
+}
+
+template <class Tiles>
+void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
+  int64_t panels = (p.n + kIntegerWidth - 1) / kIntegerWidth, blocks = integer_row_blocks(p.m);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t panel = part % panels, row = part / panels % blocks * kIntegerRows, column = panel * kIntegerWidth;
+    BatchOffsets at = batch_offsets(p, part / panels / blocks);
+    IntegerBlock block;
+    block.a = p.a + at.a + row * p.a_row;
+    block.b = p.packed ? nullptr : p.b + at.b + column * p.b_col;
+    block.panel = p.packed ? p.packed + panel * integer_panel_bytes(p.k) : nullptr;
+    block.row = row;
+    block.rows = p.m - row < kIntegerRows ? p.m - row : kIntegerRows;
+    block.column = column;
+    block.columns = p.n - column < kIntegerWidth ? p.n - column : kIntegerWidth;
+    block.y = reinterpret_cast<std::byte*>(p.y) + 4 * (at.y + row * p.y_row + column);
+    integer_block<Tiles>(p, block);
+  }
+}
+
+inline constexpr Loop<IntegerProductArgs> kIntegerByPairs = {integer_parts, integer_run<PairTiles>};
+#if RLX_ISA == 2
+inline constexpr Loop<IntegerProductArgs> kIntegerByFours = {integer_parts, integer_run<FourTiles>};
+#endif
