@@ -69,5 +69,6 @@ void add_region_rows(RowsByOp&);
 void add_movement_rows(RowsByOp&);
 void add_reduce_rows(RowsByOp&);
 void add_window_rows(RowsByOp&);
+void add_quantize_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

@@ -195,9 +195,22 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   return quotient;
 }
 
+// What leaves a division by a number whole: terms of which it divides the coefficient, and of a number all but the rest,
+// which is not negative. So one size has one form: (n - 1) / 2 + 1 is (n + 1) / 2.
+static Dim whole_part(const Dim& a, int64_t b) {
+  std::vector<Term> whole;
+  for (const Term& term : a.polynomial()->terms)
+    if (term.coefficient % b == 0 || term.atoms.empty())
+      whole.push_back({divide_down(term.coefficient, b), term.atoms});
+  return Dim::from({std::move(whole)});
+}
+
 Dim floor_div(const Dim& a, const Dim& b) {
   if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(a.literal_, b.literal_));
   if (auto exact = exact_div(a, b)) return *exact;
+  if (!a.is_literal() && b.is_literal() && b.literal() > 1)
+    if (Dim whole = whole_part(a, b.literal()); !whole.is(0))
+      return whole + floor_div(a - whole * b, b);
   return from_atom({Atom::kFloorDiv, "", a, b});
 }
 

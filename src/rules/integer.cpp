@@ -59,6 +59,98 @@ static Expr product_of_integers(const Match& m) {
   return m.is_refused(y) ? Expr() : y;
 }
 
+// ---- convolutions, as products of what their windows hold ----
+
+// x[N, spatial..., C] with so many copies of `value` on both sides of an axis.
+static Expr padded(Expr x, int64_t axis, const Dim& lo, const Dim& hi, Expr value) {
+  auto edge = [&](const Dim& count) {
+    std::vector<Dim> dims = x.dims();
+    dims[static_cast<size_t>(axis)] = count;
+    return broadcast_to(value, dims);
+  };
+  std::vector<Expr> parts;
+  if (!lo.is(0)) parts.push_back(edge(lo));
+  parts.push_back(x);
+  if (!hi.is(0)) parts.push_back(edge(hi));
+  return parts.size() == 1 ? x : concat(parts, axis);
+}
+
+// What a window reads of x[N, spatial..., C]: [N, outputs..., taps * C], tap by tap.
+static Expr windows(Expr x, const Attrs& conv, std::span<const Dim> taps) {
+  std::vector<Expr> parts{x};
+  for (size_t i = 0; i < taps.size(); i++) {
+    auto axis = static_cast<int64_t>(i) + 1;
+    int64_t stride = conv.i64s("strides")[i], dilation = conv.i64s("rhs_dilation")[i];
+    const Dim end = x.dim(axis);
+    std::vector<Expr> next;
+    for (Expr part : parts)
+      for (int64_t tap = 0; tap < taps[i].literal(); tap++) {
+        next.push_back(slice(part, axis, tap * dilation, end - (taps[i] - 1 - tap) * dilation, stride));
+      }
+    parts = std::move(next);
+  }
+  return parts.size() == 1 ? parts[0] : concat(parts, -1);
+}
+
+static bool is_simple_conv(const Attrs& conv, Expr w) {
+  static constexpr int64_t kMostTaps = 64;
+  int64_t taps = 1;
+  for (size_t i = 2; i < w.rank(); i++) taps *= w.dims()[i].is_literal() ? w.dims()[i].literal() : kMostTaps + 1;
+  for (std::string_view pad : {"pad_lo", "pad_hi"})
+    for (const Dim& dim : conv.dims(pad))
+      if (!dim.is_literal() || dim.literal() < 0) return false;
+  return taps >= 1 && taps <= kMostTaps && conv.i64("groups") == 1 &&
+         conv.i64s("lhs_dilation") == Axes(w.rank() - 2, 1);
+}
+
+// The zero point as one of the numbers themselves; absent where it might be none of them.
+static Expr as_number(const Match& m, Expr zero, DType dtype) {
+  if (!zero) return m.builder().scalar(dtype, 0);
+  if (Expr q = widened_from(m, m.under_views(zero)); q && q.dtype() == dtype) return reshape(q, {});
+  auto range = m.range(zero);
+  bool is_signed = dtype == DType::kI8;
+  if (!range || range->lo < (is_signed ? -128 : 0) || range->hi > (is_signed ? 127 : 255)) return Expr();
+  return cast(reshape(zero, {}), dtype);
+}
+
+// conv(x - zx, w - zw) of widened 8-bit numbers -> transpose(integer_matmul(windows of x, w, zx, zw)): channels last,
+// and what lies outside is zx
+static Expr conv_of_integers(const Match& m) {
+  auto x = centred(m, m.in(0)), w = centred(m, m.in(1));
+  const Attrs& conv = m.attrs();
+  if (!x || !w || m.anchor().dtype() != DType::kI32) return Expr();
+  if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
+  if (!m.is_resident(w->q) || !is_simple_conv(conv, w->q)) return m.miss("not a plain convolution with a weight");
+  if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
+  Expr outside = as_number(m, x->zero, x->q.dtype());
+  if (!outside) return m.miss("the zero point of x may be no number of its dtype");
+  auto axes = static_cast<int64_t>(w->q.rank()) - 2;
+  Axes last{0}, first{0, axes + 1}, rows;
+  for (int64_t i = 0; i < axes; i++) last.push_back(2 + i), first.push_back(1 + i), rows.push_back(2 + i);
+  last.push_back(1);
+  rows.insert(rows.end(), {1, 0});
+  Expr in = transpose(x->q, last);
+  for (int64_t i = 0; i < axes; i++) {
+    auto at = static_cast<size_t>(i);
+    in = padded(in, i + 1, conv.dims("pad_lo")[at], conv.dims("pad_hi")[at], outside);
+  }
+  std::span<const Dim> taps = std::span(w->q.dims()).subspan(2);
+  const Dim& channels = w->q.dim(0);
+  Expr columns = reshape(transpose(w->q, rows), {element_count(std::span(w->q.dims()).subspan(1)), channels}), w_zero;
+  if (w->zero && is_one_number(w->zero)) w_zero = reshape(w->zero, {});
+  if (w->zero && !w_zero) {
+    if (w->zero.rank() == 0 || w->zero.dims()[0] != channels || !(element_count(w->zero.dims()) == channels) ||
+        w->zero.rank() != w->q.rank())
+      return m.miss("the zero points of the weight are not by channel");
+    w_zero = reshape(w->zero, {channels});
+  }
+  Expr x_zero = x->zero ? reshape(x->zero, {}) : Expr();
+  Expr y = m.builder().op(Op::kIntegerMatmul, {windows(in, conv, taps), columns, x_zero, w_zero});
+  return m.is_refused(y) ? Expr() : transpose(y, first);
+}
+
+// ---- what follows products ----
+
 // The product with one more operand; absent where it has one.
 static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand) {
   const Node& node = m.node(product);
@@ -94,6 +186,7 @@ static Expr product_with_bias(const Match& m) {
 
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
+  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
   rules.add(exact, "integer_scale", std::vector{Op::kMul}, scaled_product, 2, {Op::kIntegerMatmul});
   rules.add(exact, "integer_bias", std::vector{Op::kAdd}, product_with_bias, 1, {Op::kIntegerMatmul});
 }

@@ -6,6 +6,7 @@
 #include "backends/cpu/gemm/integer.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/norm.h"
+#include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/region.h"
 #include "backends/cpu/kernels/rope.h"
 #include "backends/cpu/kernels/window.h"
@@ -20,11 +21,12 @@ struct KernelFns {
   RowFns rows;
   RegionFns region;
   WindowFns window;
+  QuantizeFns quantize;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
   return {gemm_fns(isa), conv_fns(isa),   attention_fns(isa), rope_fns(isa),
-          row_fns(isa),  region_fns(isa), window_fns(isa)};
+          row_fns(isa),  region_fns(isa), window_fns(isa),    quantize_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows for quantisation between f32 and 8-bit numbers. Halves and blocks of scales go by the definition.
+#include "backends/cpu/kernels/quantize.h"
+
+#include "backends/cpu/rows/native.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+bool is_eight_bit(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
+
+std::string_view refuse_affine(const KernelQuery& query, DType real, DType integer) {
+  if (real != DType::kF32 || query.type(1).dtype != DType::kF32) return "takes f32 only";
+  if (!is_eight_bit(integer)) return "takes 8-bit numbers only";
+  return query.node.attrs.i64("block_size") > 0 ? "takes no blocks of scales" : "";
+}
+
+std::string_view refuse_quantize(const KernelQuery& query) {
+  return refuse_affine(query, query.type(0).dtype, query.node.out[0].dtype);
+}
+
+std::string_view refuse_dequantize(const KernelQuery& query) {
+  return refuse_affine(query, query.node.out[0].dtype, query.type(0).dtype);
+}
+
+// Rows that have one scale each, or one for each of their elements.
+void set_rows(const StepView& view, AffineRows& args) {
+  const View &x = view.in[0], &scale = view.in[1];
+  args.scale = scale.as<const float>();
+  args.zero = data_or_null<const uint8_t>(view.in[2]);
+  args.rows = 1;
+  args.n = x.count();
+  if (scale.dims.empty()) return;
+  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
+  args.n = 1;
+  for (size_t i = axis + 1; i < x.dims.size(); i++) args.n *= x.dims[i];
+  args.channels = x.dims[axis];
+  args.by_element = args.n == 1;
+  if (args.by_element) std::swap(args.n, args.channels);
+  for (size_t i = 0; i < axis; i++) args.rows *= x.dims[i];
+  if (!args.by_element) args.rows *= args.channels;
+}
+
+void encode_quantize(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  QuantizeArgs args;
+  set_rows(view, args);
+  args.x = view.in[0].as<const float>();
+  args.y = view.out[0].as<uint8_t>();
+  args.is_signed = view.out[0].dtype == DType::kI8;
+  load(block, caps.fns.quantize.quantize, args, 50 + 0.3 * static_cast<double>(view.in[0].count()), launch);
+}
+
+void encode_dequantize(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  DequantizeArgs args;
+  set_rows(view, args);
+  args.x = view.in[0].as<const uint8_t>();
+  args.y = view.out[0].as<float>();
+  args.is_signed = view.in[0].dtype == DType::kI8;
+  load(block, caps.fns.quantize.dequantize, args, 50 + 0.2 * static_cast<double>(view.in[0].count()), launch);
+}
+
+void encode_dynamic(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  DynamicQuantizeArgs args;
+  args.x = view.in[0].as<const float>();
+  args.n = view.in[0].count();
+  args.y = view.out[0].as<uint8_t>();
+  args.scale = view.out[1].as<float>();
+  args.zero = view.out[2].as<uint8_t>();
+  load(block, caps.fns.quantize.dynamic, args, 50 + 0.5 * static_cast<double>(args.n), launch);
+}
+
+// Small scales may be denormal, so denormals are kept.
+template <class Args>
+Row affine_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+  return Row(op, name, refuse, encode, run_loaded<Args>, loaded_bytes<Args>);
+}
+
+}  // namespace
+
+void add_quantize_rows(RowsByOp& by_op) {
+  add(by_op, affine_row<QuantizeArgs>(Op::kQuantizeLinear, "quantize_f32", refuse_quantize, encode_quantize));
+  add(by_op, affine_row<DequantizeArgs>(Op::kDequantizeLinear, "dequantize_f32", refuse_dequantize, encode_dequantize));
+  add(by_op,
+      affine_row<DynamicQuantizeArgs>(Op::kDynamicQuantizeLinear, "dynamic_quantize_f32", nullptr, encode_dynamic));
+}
+
+}  // namespace rlx::cpu

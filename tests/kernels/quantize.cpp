@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantisation against its definition, every bit on every instruction set.
+#include "backends/cpu/kernels/quantize.h"
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+uint8_t quantized(float x, float scale, float zero, bool is_signed) {
+  volatile float ratio = x / scale;
+  float y = std::nearbyint(ratio) + zero;
+  if (std::isnan(y)) return 0;
+  y = std::fmin(std::fmax(y, is_signed ? -128.0f : 0.0f), is_signed ? 127.0f : 255.0f);
+  return static_cast<uint8_t>(static_cast<int>(y));
+}
+
+float zero_of(uint8_t byte, bool is_signed) {
+  return is_signed ? static_cast<float>(static_cast<int8_t>(byte)) : static_cast<float>(byte);
+}
+
+struct Shape {
+  int64_t outer, channels, inner;
+};
+
+void check(const Shape& shape, bool is_signed, Isa isa, std::mt19937& rng) {
+  int64_t count = shape.outer * shape.channels * shape.inner;
+  Guarded x = Guarded::random(count, rng, -9, 9), scale = Guarded::random(shape.channels, rng, 0.01f, 0.1f);
+  if (count > 3) x[0] = NAN, x[1] = INFINITY, x[2] = -INFINITY, x[3] = 1e38f;
+  std::vector<uint8_t> zero(static_cast<size_t>(shape.channels)), y(static_cast<size_t>(count) + 1, 7);
+  for (uint8_t& it : zero) it = static_cast<uint8_t>(rng());
+  QuantizeArgs args;
+  args.scale = scale.data(), args.zero = zero.data(), args.is_signed = is_signed;
+  args.x = x.data(), args.y = y.data();
+  args.by_element = shape.inner == 1;
+  args.rows = args.by_element ? shape.outer : shape.outer * shape.channels;
+  args.n = args.by_element ? shape.channels : shape.inner;
+  args.channels = args.by_element ? 1 : shape.channels;
+  run_backwards(quantize_fns(isa).quantize, args);
+  ASSERT_EQ(y[static_cast<size_t>(count)], 7);
+  Guarded back(count);
+  DequantizeArgs undo;
+  static_cast<AffineRows&>(undo) = args;
+  undo.x = y.data(), undo.y = back.data();
+  run_backwards(quantize_fns(isa).dequantize, undo);
+  ASSERT_TRUE(back.guards_intact());
+  for (int64_t i = 0; i < count; i++) {
+    auto channel = static_cast<size_t>(i / shape.inner % shape.channels);
+    float z = zero_of(zero[channel], is_signed), s = scale[static_cast<int64_t>(channel)];
+    ASSERT_EQ(y[static_cast<size_t>(i)], quantized(x[i], s, z, is_signed)) << i << " is " << x[i];
+    ASSERT_EQ(back[i], (zero_of(y[static_cast<size_t>(i)], is_signed) - z) * s) << i;
+  }
+}
+
+TEST(quantize, every_shape_and_sign) {
+  std::mt19937 rng(3);
+  for (Isa isa : available_isas())
+    for (Shape shape : {Shape{1, 1, 1}, Shape{1, 1, 40001}, Shape{3, 5, 7}, Shape{2, 3, 20000}, Shape{300, 17, 1},
+                        Shape{2, 20000, 1}, Shape{0, 3, 4}, Shape{3, 4, 0}, Shape{5, 1, 33}})
+      for (bool is_signed : {false, true}) ASSERT_NO_FATAL_FAILURE(check(shape, is_signed, isa, rng));
+}
+
+void check_dynamic(const Guarded& x, Isa isa) {
+  float lo = 0, hi = 0, scale;
+  bool has_nan = false;
+  for (int64_t i = 0; i < x.size(); i++)
+    has_nan |= std::isnan(x[i]), lo = std::fmin(lo, x[i]), hi = std::fmax(hi, x[i]);
+  if (has_nan) lo = hi = NAN;
+  volatile float width = hi == lo ? 1 : hi - lo;
+  volatile float want_scale = width / 255;
+  uint8_t zero = 1, want_zero = quantized(0.0f - lo, want_scale, 0, false);
+  std::vector<uint8_t> y(static_cast<size_t>(x.size()) + 1, 7);
+  DynamicQuantizeArgs args{x.data(), x.size(), y.data(), &scale, &zero};
+  run_whole(quantize_fns(isa).dynamic, args);
+  if (has_nan)
+    ASSERT_TRUE(std::isnan(scale));
+  else
+    ASSERT_EQ(scale, want_scale);
+  ASSERT_EQ(zero, want_zero);
+  ASSERT_EQ(y[static_cast<size_t>(x.size())], 7);
+  for (int64_t i = 0; i < x.size(); i++)
+    ASSERT_EQ(y[static_cast<size_t>(i)], quantized(x[i], scale, zero, false)) << i << " is " << x[i];
+}
+
+TEST(quantize, dynamic_ranges) {
+  std::mt19937 rng(4);
+  for (Isa isa : available_isas())
+    for (int64_t n : {0, 1, 3, 15, 16, 17, 100, 1000}) {
+      for (auto [lo, hi] : {std::pair(-3.0f, 5.0f), {2.0f, 5.0f}, {-5.0f, -2.0f}, {0.0f, 0.0f}, {-1e-40f, 1e-40f}})
+        ASSERT_NO_FATAL_FAILURE(check_dynamic(Guarded::random(n, rng, lo, hi), isa));
+      for (float special : {NAN, INFINITY, -INFINITY, 3e38f}) {
+        Guarded x = Guarded::random(n, rng, -1, 1);
+        if (n > 0) x[n - 1] = special;
+        ASSERT_NO_FATAL_FAILURE(check_dynamic(x, isa));
+      }
+    }
+}
+
+}  // namespace
+}  // namespace rlx::cpu
