@@ -42,6 +42,22 @@ def products(family):
                 family.case(op, [*inputs, tensor(to, 0)], "RLX_E_DTYPE")
 
 
+def integer_products(family):
+    for left, right in itertools.product(EIGHT, EIGHT):
+        a, b = numbers(left, (2, 3, 5), 1), numbers(right, (5, 4), 2)
+        zeros = tensor("i32", 3), tensor("i32", [1, 0, -2, 300])
+        scale, bias = tensor("f32", [0.5, 0.25, 2, 0.125]), numbers("f32", (4,), 3)
+        plain = a.a.astype(np.int64) @ b.a.astype(np.int64)
+        family.case("integer_matmul", [a, b], tensor("i32", plain))
+        total = (a.a.astype(np.int64) - 3) @ (b.a.astype(np.int64) - zeros[1].a.astype(np.int64))
+        family.case("integer_matmul", [a, b, *zeros], tensor("i32", total))
+        real = total.astype(np.float32) * scale.a + bias.a
+        family.case("integer_matmul", [a, b, *zeros, scale, bias], tensor("f32", real))
+    for dtype in OTHER:
+        family.case("integer_matmul", [numbers(dtype, (2, 2)), numbers("i8", (2, 2))], "RLX_E_DTYPE")
+        family.case("integer_matmul", [numbers("i8", (2, 2)), numbers(dtype, (2, 2))], "RLX_E_DTYPE")
+
+
 def packed(q, bits):
     """Numbers of a few bits in bytes, low bits first."""
     per = 8 // bits
@@ -142,6 +158,7 @@ def training(family):
 
 def add(family):
     products(family)
+    integer_products(family)
     few_bits(family)
     scaled(family)
     others(family)
