@@ -129,7 +129,8 @@ static Expr conv_of_integers(const Match& m) {
   for (int64_t i = 0; i < axes; i++) last.push_back(2 + i), first.push_back(1 + i), rows.push_back(2 + i);
   last.push_back(1);
   rows.insert(rows.end(), {1, 0});
-  Expr in = transpose(x->q, last);
+  const Dim& depth = w->q.dim(1);  // the convolution has demanded it of x, whatever x calls it
+  Expr in = transpose(x->q.dim(1) == depth ? x->q : slice(x->q, 1, 0, depth), last);
   for (int64_t i = 0; i < axes; i++) {
     auto at = static_cast<size_t>(i);
     in = padded(in, i + 1, conv.dims("pad_lo")[at], conv.dims("pad_hi")[at], outside);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit numbers. A part is one panel of columns against one block of rows: chunks of terms of both sides go
-// through the stack, a as bytes without a sign, and the sums leave with their zero points taken off.
+// through the stack where they do not lie as the tiles want them, and the sums leave with their zero points taken off.
 
 using Half [[gnu::vector_size(4 * kLanes)]] = int16_t;    // twice as many lanes
 using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many as those
+using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
 inline constexpr int64_t kIntegerRows = 48;    // of a block
 inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
@@ -12,8 +13,9 @@ inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
 
 // Both sides of a chunk, and where its sums stand.
 struct IntegerChunk {
-  const uint8_t* a;  // rows of kIntegerTerms
-  const int8_t* b;   // by four terms: four numbers of each column
+  const uint8_t* a;
+  int64_t a_row;
+  const int8_t* b;  // by four terms: four numbers of each column
   int64_t fours;
   int32_t* sums;  // rows of kIntegerWidth
 };
@@ -53,7 +55,7 @@ void add_by_pairs(const IntegerChunk& chunk) {
       Half right[kMaddVecs];
       RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) right[v] = widened(b + 2 * kLanes * v);
       RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-        Half left = repeated(chunk.a + r * kIntegerTerms + 4 * four);
+        Half left = repeated(chunk.a + r * chunk.a_row + 4 * four);
         RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) acc[r][v] += add_pairs(left, right[v]);
       }
     }
@@ -95,7 +97,7 @@ RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
     }
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {
       int32_t numbers;
-      __builtin_memcpy(&numbers, chunk.a + r * kIntegerTerms + 4 * four, 4);
+      __builtin_memcpy(&numbers, chunk.a + r * chunk.a_row + 4 * four, 4);
       __m512i left = _mm512_set1_epi32(numbers);
       RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] = _mm512_dpbusd_epi32(acc[r][v], left, right[v]);
     }
@@ -126,20 +128,38 @@ struct IntegerBlock {
   std::byte* y;  // its corner
 };
 
-// Terms [from, from + terms) of the rows, without a sign, zeros behind them to a multiple of four; adds up the rows.
-inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, uint8_t* to,
-                      int32_t* row_sums) {
+// Terms [from, from + terms) of the rows, without a sign, zeros behind them to a multiple of four.
+inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms,
+                      uint8_t* to) {
   const uint8_t flip = p.a_signed ? 0x80 : 0;
+  const Bytes flips = flip - Bytes{};
   for (int64_t r = 0; r < block.rows; ++r, to += kIntegerTerms) {
     const uint8_t* row = block.a + r * p.a_row + from * p.a_col;
-    uint32_t sum = 0;
+    int64_t t = 0;
     if (p.a_col == 1)
-      for (int64_t t = 0; t < terms; ++t) sum += to[t] = static_cast<uint8_t>(row[t] ^ flip);
-    else
-      for (int64_t t = 0; t < terms; ++t) sum += to[t] = static_cast<uint8_t>(row[t * p.a_col] ^ flip);
-    for (int64_t t = terms; t % 4; ++t) to[t] = 0;
-    row_sums[r] += static_cast<int32_t>(sum);
+      for (; t + kLanes <= terms; t += kLanes) {
+        Bytes bytes;
+        __builtin_memcpy(&bytes, row + t, kLanes);
+        bytes ^= flips;
+        __builtin_memcpy(to + t, &bytes, kLanes);
+      }
+    for (; t < terms; ++t) to[t] = static_cast<uint8_t>(row[t * p.a_col] ^ flip);
+    for (; t % 4; ++t) to[t] = 0;
   }
+}
+
+inline int32_t sum_of(const uint8_t* bytes, int64_t count) {
+  Word sums{};
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    Bytes some;
+    __builtin_memcpy(&some, bytes + i, kLanes);
+    sums += __builtin_convertvector(some, Word);
+  }
+  uint32_t sum = 0;
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  for (; i < count; ++i) sum += bytes[i];
+  return static_cast<int32_t>(sum);
 }
 
 inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, int8_t* to,
@@ -156,35 +176,47 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
   }
 }
 
-// The sums in terms of numbers without and with a sign, their zero points moved along: all modulo 2^32.
-inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& block, const int32_t* sums,
-                            const int32_t* row_sums, const int32_t* column_sums) {
-  uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
-  uint32_t take[kIntegerWidth], b_zero[kIntegerWidth];
-  float scale[kIntegerWidth], bias[kIntegerWidth];
-  for (int64_t c = 0; c < block.columns; ++c) {
-    int64_t at = block.column + c;
+// What finishing takes of each column of a block. Sums are of a without and b with a sign; their zero points are moved
+// along, all modulo 2^32.
+struct IntegerColumns {
+  alignas(64) int32_t sums[kIntegerWidth] = {};
+  alignas(64) uint32_t b_zero[kIntegerWidth], take[kIntegerWidth];
+  alignas(64) float scale[kIntegerWidth], bias[kIntegerWidth];
+  bool needs_row_sums = false;
+};
+
+inline void set_zero_points(const IntegerProductArgs& p, const IntegerBlock& block, IntegerColumns& columns) {
+  for (int64_t c = 0; c < kIntegerWidth; ++c) {
+    int64_t at = c < block.columns ? block.column + c : block.column;
     uint32_t zero = static_cast<uint32_t>(p.b_zero ? p.b_zero[p.b_zero_by_column ? at : 0] : 0);
-    b_zero[c] = zero - (p.b_signed ? 0 : 128);
-    take[c] = a_zero * (static_cast<uint32_t>(column_sums[c]) - static_cast<uint32_t>(p.k) * b_zero[c]);
-    scale[c] = p.scale ? p.scale[p.scale_by_column ? at : 0] : 1;
-    bias[c] = p.bias ? p.bias[at] : 0;
+    columns.b_zero[c] = zero - (p.b_signed ? 0 : 128);
+    columns.needs_row_sums |= columns.b_zero[c] != 0;
+    columns.scale[c] = p.scale ? p.scale[p.scale_by_column ? at : 0] : 1;
+    columns.bias[c] = p.bias ? p.bias[at] : 0;
   }
+}
+
+inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& block, const int32_t* sums,
+                            const int32_t* row_sums, IntegerColumns& columns) {
+  uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
+  for (int64_t c = 0; c < kIntegerWidth; ++c)
+    columns.take[c] =
+        a_zero * (static_cast<uint32_t>(columns.sums[c]) - static_cast<uint32_t>(p.k) * columns.b_zero[c]);
+  auto words = [](const auto* from) {
+    Word word;
+    __builtin_memcpy(&word, from, sizeof word);
+    return word;
+  };
   for (int64_t r = 0; r < block.rows; ++r, sums += kIntegerWidth) {
-    std::byte* to = block.y + r * p.y_row * 4;
-    uint32_t row_sum = static_cast<uint32_t>(row_sums[r]);
-    int32_t total[kIntegerWidth];
-    for (int64_t c = 0; c < block.columns; ++c)
-      total[c] = static_cast<int32_t>(static_cast<uint32_t>(sums[c]) - take[c] - b_zero[c] * row_sum);
-    if (!p.scale) {
-      __builtin_memcpy(to, total, static_cast<size_t>(block.columns) * 4);
-      continue;
+    alignas(64) float y[kIntegerWidth];
+    Word row_sum = static_cast<uint32_t>(row_sums[r]) - Word{};
+    for (int64_t c = 0; c < kIntegerWidth; c += kLanes) {
+      Word total = words(sums + c) - words(columns.take + c) - words(columns.b_zero + c) * row_sum;
+      Vec real = to_float((Int)total) * load(columns.scale + c);
+      if (p.bias) real = real + load(columns.bias + c);  // no -0 becomes +0 by a bias that is not there
+      store(y + c, p.scale ? real : from_bits((Int)total));
     }
-    float y[kIntegerWidth];
-    for (int64_t c = 0; c < block.columns; ++c) y[c] = static_cast<float>(total[c]) * scale[c];
-    if (p.bias)  // no -0 becomes +0 by a bias that is not there
-      for (int64_t c = 0; c < block.columns; ++c) y[c] += bias[c];
-    __builtin_memcpy(to, y, static_cast<size_t>(block.columns) * 4);
+    __builtin_memcpy(block.y + r * p.y_row * 4, y, static_cast<size_t>(block.columns) * 4);
   }
 }
 
@@ -193,20 +225,26 @@ void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
   alignas(64) uint8_t left[kIntegerRows * kIntegerTerms];
   alignas(64) int8_t right[kIntegerTerms * kIntegerWidth];
   alignas(64) int32_t sums[kIntegerRows * kIntegerWidth];
-  int32_t row_sums[kIntegerRows] = {}, column_sums[kIntegerWidth] = {};
+  int32_t row_sums[kIntegerRows] = {};
+  IntegerColumns columns;
+  set_zero_points(p, block, columns);
   __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kIntegerWidth * sizeof(int32_t));
-  if (block.panel) __builtin_memcpy(column_sums, block.panel, sizeof column_sums);
+  if (block.panel) __builtin_memcpy(columns.sums, block.panel, sizeof columns.sums);
   for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
     int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
-    copy_left(p, block, from, terms, left, row_sums);
-    if (!block.panel) copy_right(p, block, from, terms, right, column_sums);
+    bool is_in_place = !p.a_signed && p.a_col == 1 && terms % 4 == 0;
+    const uint8_t* a = is_in_place ? block.a + from : left;
+    int64_t a_row = is_in_place ? p.a_row : kIntegerTerms;
+    if (!is_in_place) copy_left(p, block, from, terms, left);
+    for (int64_t r = 0; r < block.rows && columns.needs_row_sums; ++r) row_sums[r] += sum_of(a + r * a_row, terms);
+    if (!block.panel) copy_right(p, block, from, terms, right, columns.sums);
     const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kIntegerWidth : right;
     for (int64_t r = 0; r < block.rows; r += Tiles::kRows) {
       int64_t rows = block.rows - r < Tiles::kRows ? block.rows - r : Tiles::kRows;
-      Tiles::fn(rows)({left + r * kIntegerTerms, b, (terms + 3) / 4, sums + r * kIntegerWidth});
+      Tiles::fn(rows)({a + r * a_row, a_row, b, (terms + 3) / 4, sums + r * kIntegerWidth});
     }
   }
-  finish_integers(p, block, sums, row_sums, column_sums);
+  finish_integers(p, block, sums, row_sums, columns);
 }
 
 inline int64_t integer_row_blocks(int64_t m) {
