@@ -44,7 +44,7 @@ def facts():
     """(what README.md says, with a group that holds it; what the source says) of all that changes as the library grows."""
     onnx = (ROOT / "src/import/onnx/onnx.cpp").read_text(encoding="utf-8")
     first, last = re.search(r"kMinOpset = (\d+), kMaxOpset = (\d+)", onnx).groups()
-    yield r"\| primitive ops \| (.*?) \|", op_groups("PRIMITIVE")
+    yield r"\| primitive ops \| (.*?) \|", op_groups("(?:PRIMITIVE|WALKED)")
     yield r"\| composite ops \| (.*?) \|", op_groups("COMPOSITE")
     yield r"(\d+) kinds of nodes", node_kinds()
     yield r"opsets (\d+) to", int(first)

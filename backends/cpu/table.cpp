@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/table.h"
 
-#include "plan/control.h"
-
 namespace rlx::cpu {
 
 Table::Table(const OpTable& ops) {
@@ -13,8 +11,7 @@ Table::Table(const OpTable& ops) {
                    add_region_rows, add_movement_rows, add_reduce_rows, add_window_rows, add_quantize_rows})
     add(by_op_);
   for (const OpInfo& info : ops.rows())
-    if (info.primitive() && info.eval && !info.is(kLeaf) && body_attrs(info.op()).empty())
-      by_op_[info.id].push_back(eval_kernel(info));
+    if (info.eval) by_op_[info.id].push_back(eval_kernel(info));
 }
 
 std::span<const CpuKernel> Table::rows(Op op) const {

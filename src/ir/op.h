@@ -20,9 +20,11 @@ namespace rlx {
 enum class Op : uint16_t {
   kNone = 0,
 #define RLX_PRIMITIVE(id, Enum, name, infer, ...) k##Enum = id,
+#define RLX_WALKED(id, Enum, name, infer, ...) k##Enum = id,
 #define RLX_COMPOSITE(id, Enum, name, ...) k##Enum = id,
 #include "ops/ops.def"
 #undef RLX_PRIMITIVE
+#undef RLX_WALKED
 #undef RLX_COMPOSITE
 };
 
@@ -89,7 +91,7 @@ struct OpInfo {
   ViewFn view = nullptr;   // of a primitive that is kView: how its result lies in the bytes of its input
   FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
   InferFn infer = nullptr;
-  EvalFn eval = nullptr;            // set for a primitive
+  EvalFn eval = nullptr;            // set for a primitive, but for leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
   bool names_sizes = false;         // has an attribute for sizes that it decides: set by the table

@@ -370,26 +370,7 @@ Status infer_scan(InferArgs& args) {
   return {};
 }
 
-// ---- eval ----
-
-// Operands do not own their bytes, and a sub-graph may hand an input on as an output: it is given copies.
-static Result<std::vector<Tensor>> copies(std::span<const Operand> operands) {
-  std::vector<Tensor> tensors;
-  for (const Operand& operand : operands) {
-    if (!operand) continue;
-    tensors.push_back(RLX_TRY(Tensor::create(operand.dtype, operand.dims)));
-    if (tensors.back().bytes()) std::memcpy(tensors.back().data(), operand.data, tensors.back().bytes());
-  }
-  return tensors;
-}
-
-static Status copy_out(EvalArgs& args, size_t i, const Tensor& tensor) {
-  if (!std::ranges::equal(tensor.dims(), args.out[i].dims))
-    return args.fail(Code::kShape, format("output {} is {}, not {}", i, type_text(tensor.dtype(), tensor.dims()),
-                                          type_text(args.out[i].dtype, args.out[i].dims)));
-  if (tensor.bytes()) std::memcpy(args.out[i].data, tensor.data(), tensor.bytes());
-  return {};
-}
+// ---- trips, for the reference ----
 
 SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
   return [&](std::string_view name) {
@@ -400,13 +381,6 @@ SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around) {
 Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes) {
   if (attrs.has("when")) return RLX_TRY(evaluate(attrs.dim("when"), sizes)) != 0;
   return static_cast<bool>(*pred.as<bool8>());
-}
-
-Status eval_if(EvalArgs& args) {
-  const Graph& branch = *args.attrs.graph(RLX_TRY(takes_then(args.attrs, args.in[0], args.sizes)) ? "then" : "else");
-  std::vector<Tensor> given = RLX_TRY(copies(args.in.subspan(1))), results = RLX_TRY((*args.run)(branch, given));
-  for (size_t i = 0; i < results.size(); i++) RLX_TRY(copy_out(args, i, results[i]));
-  return {};
 }
 
 static bool is_scan(const Attrs& attrs) {
@@ -447,30 +421,9 @@ void LoopRun::stack(const Attrs& attrs, size_t i, std::byte* to) const {
   }
 }
 
-static Status eval_loop(EvalArgs& args, std::vector<Tensor> values, int64_t most) {
-  LoopRun done = RLX_TRY(run_loop(args.attrs, std::move(values), most, *args.run));
-  for (size_t i = 0; i < done.carries.size(); i++) RLX_TRY(copy_out(args, i, done.carries[i]));
-  for (size_t i = done.carries.size(); i < args.out.size(); i++) {
-    if (args.out[i].dims[0] != done.trips())
-      return args.fail(Code::kShape, format("{} trips, not {}", done.trips(), args.out[i].dims[0]));
-    done.stack(args.attrs, i - done.carries.size(), args.out[i].data);
-  }
-  return {};
-}
-
-Status eval_while(EvalArgs& args) {
-  return eval_loop(args, RLX_TRY(copies(args.in)), args.attrs.i64("max_trips"));
-}
-
 Result<int64_t> scan_steps(const Attrs& attrs, std::span<const Tensor> values, const SymbolLookup& sizes) {
   if (attrs.i64("n_xs") == 0) return evaluate(attrs.dim("length"), sizes);
   return values[static_cast<size_t>(attrs.i64("n_carry"))].dims()[0];
-}
-
-Status eval_scan(EvalArgs& args) {
-  std::vector<Tensor> values = RLX_TRY(copies(args.in));
-  int64_t steps = RLX_TRY(scan_steps(args.attrs, values, args.sizes));
-  return eval_loop(args, std::move(values), steps);
 }
 
 }  // namespace rlx

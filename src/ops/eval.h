@@ -44,8 +44,6 @@ struct EvalArgs {
   const SymbolLookup& sizes;  // of the symbols in attributes
   Bounds bounds = Bounds::kError;
   std::string_view where = {};  // the node, for messages
-  // Runs a sub-graph in the same mode (control flow only).
-  const std::function<Result<std::vector<Tensor>>(const Graph&, std::span<const Tensor>)>* run = nullptr;
 
   Result<int64_t> dim(std::string_view attr) const { return evaluate(attrs.dim(attr), sizes); }
   Result<Dims> dims(std::string_view attr) const;  // of at most kMaxRank entries

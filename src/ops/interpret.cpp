@@ -145,7 +145,7 @@ class Walk {
       values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
       out.push_back(Operand::of(values_[index].back()));
     }
-    return eval_node(graph_, node, in, out, lookup(), options_, params_);
+    return eval_node(graph_, node, in, out, lookup(), options_);
   }
 
   // A composite runs as the graph of its decomposition.
@@ -227,17 +227,13 @@ Tensor convert(const Tensor& tensor, DType to) {
 }
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
-                 const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params) {
+                 const SymbolLookup& sizes, EvalOptions options) {
   StaticVector<DType, 64> declared_in, declared_out;
   for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
   std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
-  SymbolLookup inside = without_carried(node.attrs, sizes);
-  std::function run = [&](const Graph& sub_graph, std::span<const Tensor> inputs) {
-    return run_sub_graph(sub_graph, inputs, inside, params, options);
-  };
-  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where, &run};
+  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where};
   return args.info.eval(args);
 }
 

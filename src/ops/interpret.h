@@ -31,9 +31,9 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
                                       const ParamTensors& params = {}, EvalOptions options = {},
                                       SymbolSizes* sizes = nullptr);
 
-// One node on operands whose outputs are allocated (a kernel's last row calls it for primitives).
+// One node on operands whose outputs are allocated (a kernel's last row calls it for primitives that have an `eval`).
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
-                 const SymbolLookup& sizes, EvalOptions options, const ParamTensors& params = {});
+                 const SymbolLookup& sizes, EvalOptions options);
 
 // A sub-graph with the sizes of the graph around it.
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,

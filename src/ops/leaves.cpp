@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves. They have no eval of their own: whoever runs a graph supplies their values.
+// Leaves. They have no eval: whoever runs a graph supplies their values.
 #include "ops/eval.h"
 
 namespace rlx {
@@ -22,19 +22,6 @@ Status infer_constant(InferArgs& args) {
   args.out[0].dtype = value.dtype();
   args.out[0].dims.assign(value.dims().begin(), value.dims().end());
   return {};
-}
-
-static Status given_from_outside(EvalArgs& args) {
-  return args.fail(Code::kInternal, "a leaf is not computed");
-}
-Status eval_input(EvalArgs& args) {
-  return given_from_outside(args);
-}
-Status eval_param(EvalArgs& args) {
-  return given_from_outside(args);
-}
-Status eval_constant(EvalArgs& args) {
-  return given_from_outside(args);
 }
 
 }  // namespace rlx

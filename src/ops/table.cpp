@@ -13,9 +13,11 @@ namespace rlx {
 #define RLX_PRIMITIVE(id, Enum, name, infer, ...) \
   Status infer_##infer(InferArgs& args);          \
   Status eval_##name(EvalArgs& args);
+#define RLX_WALKED(id, Enum, name, infer, ...) Status infer_##infer(InferArgs& args);
 #define RLX_COMPOSITE(id, Enum, name, ...) Outputs decompose_##name(const Inputs& in, const Attrs& attrs);
 #include "ops/ops.def"
 #undef RLX_PRIMITIVE
+#undef RLX_WALKED
 #undef RLX_COMPOSITE
 
 static std::vector<OpInfo> make_rows() {
@@ -23,12 +25,15 @@ static std::vector<OpInfo> make_rows() {
   // NOLINTBEGIN: `name` of the macro is the op, `infer` the rule
 #define RLX_PRIMITIVE(number, Enum, op_name, rule, ...) \
   OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_##rule, .eval = eval_##op_name},
+#define RLX_WALKED(number, Enum, op_name, rule, ...) \
+  OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .infer = infer_##rule},
 #define RLX_COMPOSITE(number, Enum, op_name, ...) \
   OpInfo{.id = number, .name = #op_name, __VA_ARGS__, .decompose = decompose_##op_name},
   std::vector<OpInfo> rows = {
 #include "ops/ops.def"
   };
 #undef RLX_PRIMITIVE
+#undef RLX_WALKED
 #undef RLX_COMPOSITE
   // NOLINTEND
   for (OpInfo& row : rows)

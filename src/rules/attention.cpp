@@ -44,13 +44,13 @@ struct Masks {
   std::vector<Expr> others;
 };
 
-// For a constant lower triangle: the number d of which it is true where j <= i + d.
+// For a constant lower triangle: the number d of which it is true where j <= i + d. What is true everywhere is dropped
+// before.
 std::optional<int64_t> diagonal(const Tensor& tensor) {
   if (tensor.rank() < 2 || tensor.dtype() != DType::kBool || tensor.count() == 0) return std::nullopt;
   const int64_t columns = tensor.dims().back(), rows = tensor.dims()[tensor.rank() - 2];
   int64_t shift = -1;
   while (shift + 1 < columns && element_as_i64(tensor, shift + 1)) shift++;
-  if (shift + 1 == columns) return std::nullopt;  // the first query sees all keys, so this may be no triangle
   for (int64_t i = 0; i < tensor.count(); i++)
     if ((element_as_i64(tensor, i) != 0) != (i % columns <= i / columns % rows + shift)) return std::nullopt;
   return shift;

@@ -129,7 +129,7 @@ static bool has_residual(const Match& m, Expr y) {
 
 // conv(x, w) + r -> conv_bias_act(x, w, -, r), if r has the shape of the sum
 static Expr conv_with_residual(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i : {0, 1}) {
     Expr y = m.in(i), r = m.in(1 - i);
     if (!is_open_conv(m, y) || has_residual(m, y) || m.is_resident(r) || r.dims() != y.dims()) continue;
     if (m.take(y)) return conv_followed_by(m, y, r, "none");

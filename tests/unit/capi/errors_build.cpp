@@ -32,6 +32,12 @@ TEST(errors, inputs_of_ops) {
        [](User& u) {
          u.op("matmul", {u.input("x", {3}), u.input("y", {3, 4})});
        }},
+      {"multiplies a matrix and a vector as matrices",
+       RLX_E_SHAPE,
+       {"matmul: ", "b needs rank 2 or more", "not 1"},
+       [](User& u) {
+         u.op("matmul", {u.input("x", {3, 4}), u.input("y", {4})});
+       }},
       {"multiplies matrices that do not fit",
        RLX_E_SHAPE,
        {"matmul: ", "5 is not 3"},

@@ -36,6 +36,18 @@ TEST(graph, an_unproved_equality_becomes_a_guard_and_a_refuted_one_an_error) {
             "add 'sum': [3] and [4] do not broadcast: 4 is not 3; a is input 'c' f32[3], b is input 'd' f32[4]");
 }
 
+// Once n <= m is known, max(n, m) is m; what was said of it before still holds.
+TEST(graph, a_guard_holds_for_dims_as_they_were_written) {
+  Graph graph;
+  for (const char* name : {"n", "m", "k"}) ASSERT_TRUE(graph.declare_symbol(name, {0, 100}).ok());
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k"), larger = max(n, m);
+  ASSERT_TRUE(graph.add_guard({Guard::kEqual, larger, k, ""}).ok());
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, n, m, ""}).ok());
+  EXPECT_TRUE(graph.is_same_type({DType::kF32, {larger}}, {DType::kF32, {k}}));
+  EXPECT_TRUE(graph.is_same_type({DType::kF32, {larger}}, {DType::kF32, {m}}));
+  EXPECT_FALSE(graph.is_same_type({DType::kF32, {larger}}, {DType::kF32, {n}}));
+}
+
 TEST(graph, messages_name_op_input_expected_and_got) {
   Graph graph;
   Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});

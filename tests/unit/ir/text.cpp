@@ -127,6 +127,7 @@ TEST(text, strings_keep_every_character) {
   EXPECT_NE(print(graph).find(R"("a\n\"\\\x09\x01\x1f\x7f é")"), std::string::npos) << print(graph);
   for (const char* text : {R"(a="\x4a\x4f")", R"(a="\x4A\x4F")"})
     EXPECT_TRUE(equal((*parse_attrs(text))[0].second, "JO")) << text;
+  EXPECT_TRUE(equal((*parse_attrs(R"(a="\x50\x30")"))[0].second, "P0"));
   for (const char* text : {R"(a="\x4g")", R"(a="\xg4")", R"(a="\x4")", R"(a="\x80")", R"(a="\a")"})
     EXPECT_EQ(parse_attrs(text).status().message(), R"(column 4: expected \", \\, \n or \x and 00 to 7f)") << text;
 }

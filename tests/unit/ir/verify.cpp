@@ -63,6 +63,8 @@ TEST_F(verifier, takes_guards_that_others_decide) {
 TEST_F(verifier, wants_topological_order_and_values_that_exist) {
   node(2).in[0] = Value{3, 0};
   EXPECT_EQ(failure(), "not a valid graph: matmul 'y' (%2): uses %3, which does not come before it");
+  node(2).in[0] = Value{2, 0};
+  EXPECT_EQ(failure(), "not a valid graph: matmul 'y' (%2): uses %2, which does not come before it");
   node(2).in[0] = Value{0, 1};
   EXPECT_EQ(failure(), "not a valid graph: matmul 'y' (%2): uses output 1 of input 'x', which has 1");
 }

@@ -25,6 +25,7 @@ TEST(aliases, each_means_one_op) {
 TEST(aliases, case_and_underscores_do_not_matter) {
   EXPECT_EQ(op_table().suggestion("LayerNorm"), " (did you mean 'layer_norm'?)");
   EXPECT_EQ(op_table().suggestion("LayerNormalization"), " (did you mean 'layer_norm'?)");
+  EXPECT_EQ(op_table().suggestion("Atan"), " (did you mean 'atan'?)") << "not 'tan'";
   EXPECT_EQ(op_table().suggestion("constant"), "") << "no call makes a leaf";
 }
 

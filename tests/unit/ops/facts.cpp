@@ -31,6 +31,53 @@ TEST(facts, positions_move_with_their_axes) {
   EXPECT_EQ(form->steps, (std::vector<Dim>{1, 0, 0}));
 }
 
+TEST(facts, tables_that_progress_evenly_are_known) {
+  auto form_of = [](const std::string& table) {
+    auto graph = parse("graph {\n t = constant " + table + "\n y = cast(t) to=i32\n output y\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    Facts facts(*graph);
+    const Affine* form = facts.affine({0, 0});
+    return form ? std::optional(*form) : std::nullopt;
+  };
+  auto even = form_of("i64[2,3,2] {5, 6, 15, 16, 25, 26, 105, 106, 115, 116, 125, 126}");
+  ASSERT_TRUE(even);
+  EXPECT_TRUE(even->offset.is(5));
+  EXPECT_EQ(even->steps, (std::vector<Dim>{100, 10, 1}));
+  EXPECT_FALSE(form_of("i64[2,3] {0, 1, 2, 10, 11, 13}"));
+}
+
+// f64 holds all integers up to 2^53, and 2^53 + 1 would be rounded.
+TEST(facts, integers_are_known_as_far_as_doubles_count) {
+  for (int64_t sign : {1, -1})
+    for (int64_t beyond : {0, 1}) {
+      int64_t value = sign * ((int64_t{1} << 53) + beyond);
+      auto graph = parse("graph {\n t = constant i64[2] {" + std::to_string(value) + ", " + std::to_string(value) +
+                         "}\n y = cast(t) to=i32\n output y\n}");
+      ASSERT_TRUE(graph.ok()) << graph.status().message();
+      Facts facts(*graph);
+      EXPECT_EQ(facts.splat({0, 0}), beyond ? std::nullopt : std::optional(static_cast<double>(value)));
+    }
+}
+
+// Sizes decide the comparison: `not` of it is known too, as a number or as what it is in a run.
+TEST(facts, the_opposite_of_what_sizes_decide_is_decided) {
+  for (const char* range : {"n in [5, 9]", "n in [0, 9]"}) {
+    auto graph = parse("graph \"g\" (" + std::string(range) + R"() {
+      x = input f32[n]
+      n = dim_size(x) axis=0
+      four = constant i64[] {4}
+      small = le(n, four)
+      large = bit_not(small)
+      output large
+    })");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    Facts facts(*graph);
+    const Affine *small = facts.affine({3, 0}), *large = facts.affine({4, 0});
+    ASSERT_TRUE(small && large) << print(*graph);
+    EXPECT_EQ(small->offset + large->offset, Dim(1));
+  }
+}
+
 // A loop over params is run when they are set, unless its body holds params of its own, whose names are the program's.
 TEST(facts, a_loop_has_the_phase_of_what_it_reads) {
   auto phase = [](const std::string& xs, const std::string& leaf) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers and scatters: layouts, the bounds rule, reductions, and sizes that contents decide.
+#include "ops/index.h"
+
 #include "op_test.h"
 
 namespace rlx::test {
@@ -54,6 +56,12 @@ TEST(gather, an_index_outside_follows_the_option) {
   expect_op(Op::kGatherElements, {kX, pairs}, {{"axis", int64_t{1}}}, f32s({2, 2}, {1, 0, 4, 4}), kDrop);
   // Of an empty axis every index is invalid, and a clamp has nothing to clamp to.
   expect_op(Op::kGather, {f32s({0, 2}, {}), i64s({1}, {0})}, {}, f32s({1, 2}, {0, 0}), kClamp);
+}
+
+TEST(gather, an_index_outside_is_told_what_is_inside) {
+  auto got = run(Op::kGather, {kX, i64s({1}, {3})});
+  EXPECT_EQ(*got.status().detail("got"), "3");
+  EXPECT_EQ(*got.status().detail("expected"), "-3..2");
 }
 
 TEST(gather, an_index_outside_fails_where_nothing_is_picked_too) {
@@ -137,6 +145,20 @@ TEST(dynamic_iota, a_count_becomes_a_size_that_later_nodes_use) {
   expect_equal((*three)[1], i64s({}, {3}));
   expect_equal((*interpret(graph, std::array{i64s({}, {-2})}))[0], i64s({0}, {}));
   EXPECT_EQ(interpret(graph, std::array{i64s({}, {6})}).status().code(), Code::kRange);
+}
+
+TEST(dynamic_iota, counts_are_limited_with_and_without_a_maximum) {
+  Graph graph;
+  Value count = *graph.add_input("count", DType::kI64, {});
+  Value free = *graph.add(Op::kDynamicIota, std::array{count});
+  Value limited = *graph.add(Op::kDynamicIota, std::array{count}, {{"max", int64_t{5}}});
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  auto none = [](std::string_view) { return std::optional<int64_t>(); };
+  auto size = [&](Value of, int64_t number) { return dynamic_size(graph.node(of).attrs, number, none); };
+  EXPECT_EQ(*size(free, kMost), kMost);
+  EXPECT_EQ(size(free, kMost + 1).status().message(), "the count 2147483648 is above 2147483647");
+  EXPECT_EQ(*size(limited, 5), 5);
+  EXPECT_EQ(size(limited, 6).status().message(), "the count 6 is above 5");
 }
 
 TEST(dynamic_iota, two_of_them_have_two_sizes_and_a_rebuilt_node_keeps_its_own) {

@@ -129,6 +129,11 @@ TEST(dynamic, windows_that_move) {
             i32s({4}, {1, 8, 9, 4}));
 }
 
+TEST(dynamic, an_update_starts_at_one_number) {
+  expect_failure(Op::kDynamicUpdateSlice, {i32s({2}, {1, 2}), i32s({1}, {8}), i32s({1}, {0})}, {{"axis", int64_t{0}}},
+                 Code::kShape, "start must be a scalar, not of rank 1");
+}
+
 TEST(dynamic, caches_grow_at_one_place_or_one_per_row) {
   Tensor cache = i32s({2, 3, 1}, {0, 0, 0, 0, 0, 0}), rows = i32s({2, 2, 1}, {1, 2, 3, 4});
   NamedAttrs at{{"axis", int64_t{1}}}, wrapped{{"axis", int64_t{-2}}, {"wrap", int64_t{1}}};

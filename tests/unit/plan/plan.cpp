@@ -3,6 +3,7 @@
 #include <ctime>
 #include <functional>
 
+#include "ir/text.h"
 #include "plan/packing.h"
 #include "plan/plan.h"
 #include "tests/unit/programs.h"
@@ -92,6 +93,67 @@ TEST(plan, says_where_every_operand_lies) {
   for (const char* what : {"arena:f32[4] <- input.0:f32[4]\n", "output.0:f32[4] <- arena:f32[4] resident.0:f32[4]\n",
                            "output.1:f32[4] <- input.1:f32[4] output.0:f32[4]\n"})
     EXPECT_NE(text.find(what), text.npos) << what << text;
+}
+
+// Of a param, a room for a value of open size, and the plans of all bodies.
+TEST(plan, names_residents_rooms_and_bodies) {
+  auto graph = parse(R"(graph {
+    w = param f32[4]
+    count = input i64[]
+    on = input bool[]
+    p = dynamic_iota(count)
+    f = cast(p) to=f32
+    s = sin(f)
+    z = reduce(s) fn=sum axes=[0]
+    v = sin(w)
+    y = if(on, v) then=graph "then" {
+      a = input f32[4]
+      b = exp(a)
+      output b
+    } else=graph "else" {
+      a = input f32[4]
+      b = tanh(a)
+      output b
+    }
+    output y
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::string text = plan_text(**planned(*graph));
+  for (const char* what :
+       {"resident.0:f32[4]", "room.0:", "; then:\n", "; else:\n", ";   0 any output.0:f32[4] <- input.0:f32[4]\n"})
+    EXPECT_NE(text.find(what), text.npos) << what << "\n" << text;
+  EXPECT_EQ(text.find("resident.1"), text.npos) << text;
+}
+
+// It waits for the later one to become known, and where one is known before the run, for the other.
+TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
+  auto graph = parse(R"(graph "g" (n in [0, 100]) {
+    x = input f32[n]
+    other = input f32[n + 3]
+    count = input i64[]
+    p = dynamic_iota(count) max=100
+    first = cast(p) to=f32
+    q = dynamic_iota(count) max=50
+    second = cast(q) to=f32
+    a = add(x, first)
+    b = add(other, second)
+    c = add(first, second)
+    output a
+    output b
+    output c
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto made_plan = planned(*graph);
+  ASSERT_TRUE(made_plan.ok()) << made_plan.status().message();
+  const Plan* plan = made_plan->get();
+  std::vector<uint32_t> made;
+  for (const PlanSymbol& symbol : plan->symbols)
+    if (symbol.is_fresh()) made.push_back(symbol.made_by);
+  ASSERT_EQ(made.size(), 2u);
+  ASSERT_EQ(graph->guards().size(), 3u) << print(*graph);
+  std::sort(made.begin(), made.end());
+  EXPECT_EQ(plan->guard_steps, (std::vector<uint32_t>{made[0], made[1], made[1]})) << plan_text(*plan);
 }
 
 // Also where nobody reads it: the kernel writes it.

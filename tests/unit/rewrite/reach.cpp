@@ -25,6 +25,46 @@ TEST(reach, of_a_pattern_is_its_longest_path_without_casts) {
   EXPECT_EQ(depth(product({op(Op::kTanh, {x}), y}), Op::kMul), 3);
 }
 
+TEST(reach, of_an_op_without_rules_is_nothing) {
+  RuleSet rules;
+  rules.add(exact, "any", op(Op::kAdd, {any(), any()}), [](const Match&) { return Expr(); });
+  for (int id = 1; id < 300; id++)
+    if (static_cast<Op>(id) != Op::kAdd) EXPECT_EQ(rules.depth(static_cast<Op>(id)), 0) << id;
+}
+
+// Late, max becomes a number. What that says of values far above is heard there, farther than rules look.
+TEST(reach, what_becomes_known_is_heard_all_the_way_up) {
+  RuleSet rules;
+  auto number = [](const Match& m, double value) {
+    return broadcast_to(m.builder().scalar(DType::kI64, value), m.anchor().dims());
+  };
+  rules.add(
+      exact, "counts", std::vector{Op::kMin}, [](const Match& m) { return m.affine(m.in(0)) ? m.in(0) : Expr(); }, 1);
+  rules.add(
+      exact, "known", std::vector{Op::kMax}, [=](const Match& m) { return m.take(m.in(0)) ? number(m, 1) : Expr(); },
+      1);
+  rules.add(
+      exact, "frees", std::vector{Op::kRem}, [=](const Match& m) { return number(m, 2); }, 1);
+  auto graph = rewrite(*parse(R"(graph {
+    x = input i64[2]
+    five = constant i64[] {5}
+    t = abs(x)
+    e = max(t, five)
+    n1 = neg(e)
+    n2 = neg(n1)
+    n3 = neg(n2)
+    n4 = neg(n3)
+    s = min(n4, five)
+    a = rem(t, five)
+    output s
+    output a
+  })"),
+                       rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::string text = print(*graph);
+  EXPECT_EQ(text.find("min("), text.npos) << text;
+}
+
 // abs takes a use from exp: what is two ops above, views not counted, may have waited for that.
 TEST(reach, a_lost_use_is_seen_as_far_up_as_rules_look) {
   int tried = 0;
