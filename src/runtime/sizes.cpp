@@ -40,8 +40,34 @@ int64_t lone_unknown(const Dim& dim, const Known& known) {
   return several ? -1 : lone;
 }
 
-// A dim that is linear in its one unknown symbol gives the symbol: s = (given - f(0)) / (f(1) - f(0)).
-bool solve(const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
+enum class Solve : uint8_t { kLinear, kMonotone };
+
+using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // what a dim is at a size of its symbol
+
+// s = (given - f(0)) / (f(1) - f(0))
+int64_t solve_linear(At at, int64_t given) {
+  auto zero = at(0), one = at(1);
+  if (!zero.ok() || !one.ok() || *one == *zero) return kUnknown;
+  return (given - *zero) / (*one - *zero);
+}
+
+// The least size at which a dim that grows with it is not below the given one: "n / 2" says no more.
+int64_t solve_monotone(At at, int64_t given) {
+  int64_t lo = 0, hi = kLargestSymbol;
+  while (lo < hi) {
+    int64_t middle = lo + (hi - lo) / 2;
+    auto there = at(middle);
+    if (!there.ok()) return kUnknown;
+    if (*there < given)
+      lo = middle + 1;
+    else
+      hi = middle;
+  }
+  return lo;
+}
+
+// A dim with one unknown symbol gives the symbol.
+bool solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
   Known known{index_of, sizes};
   int64_t lone = lone_unknown(dim, known);
   if (lone < 0) return false;
@@ -50,24 +76,30 @@ bool solve(const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int
     size = value;
     return evaluate(dim, std::cref(known));
   };
-  auto zero = at(0), one = at(1);
-  size = kUnknown;
-  if (!zero.ok() || !one.ok() || *one == *zero) return false;
-  int64_t solution = (given - *zero) / (*one - *zero);
-  if (solution < 0) return false;
-  auto check = at(solution);
-  if (check.ok() && *check == given) return true;
+  int64_t solution = how == Solve::kLinear ? solve_linear(at, given) : solve_monotone(at, given);
+  if (solution >= 0) {
+    auto check = at(solution);
+    if (check.ok() && *check == given) return true;
+  }
   size = kUnknown;
   return false;
 }
 
+bool solve_some(Solve how, std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes) {
+  bool progress = false;
+  for (const GivenDims& input : given)
+    for (size_t i = 0; i < input.dims.size(); i++)
+      if (!input.type->dims[i].is_literal() && solve(how, input.type->dims[i], input.dims[i], index_of, sizes)) {
+        if (how == Solve::kMonotone) return true;  // what it says may let others be solved in full
+        progress = true;
+      }
+  return progress;
+}
+
 void solve_all(std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes) {
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (const GivenDims& input : given)
-      for (size_t i = 0; i < input.dims.size(); i++)
-        if (!input.type->dims[i].is_literal()) progress |= solve(input.type->dims[i], input.dims[i], index_of, sizes);
-  }
+  do
+    while (solve_some(Solve::kLinear, given, index_of, sizes)) {}
+  while (solve_some(Solve::kMonotone, given, index_of, sizes));
 }
 
 Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
@@ -143,7 +175,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   std::span<int64_t> next(next_symbols_);
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
-      if (input.type->dims[i].symbol_name()) solve(input.type->dims[i], input.dims[i], index_of, next);
+      if (input.type->dims[i].symbol_name()) solve(Solve::kLinear, input.type->dims[i], input.dims[i], index_of, next);
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++)
     if (next[i] == kUnknown) next[i] = wished[i];

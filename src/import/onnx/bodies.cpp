@@ -34,7 +34,7 @@ Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> i
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
     OnnxValue* value = RLX_TRY(find(output.name));
-    if (value->refused) return Status(Code::kUnsupported, "a node of its body cannot be imported");
+    if (value->refused) return refused("a node of its body cannot be imported");
     body.outputs.push_back(expr(*value, builder).value());
     RLX_TRY(Status(builder.status()));
   }
@@ -46,7 +46,7 @@ Result<BodyGraph> Importer::body_graph(const GraphProto& graph, std::span<const 
   BodyGraph body{Graph(std::string(graph.name)), {}, {captures.begin(), captures.end()}};
   for (const auto& [name, range] : out_.graph.symbols()) RLX_TRY(body.graph.declare_symbol(name, range));
   std::swap(out_.graph, body.graph);
-  levels_.emplace_back();
+  levels_.push_back({&body.graph, {}, {}});
   scopes_.emplace_back();
   Status status = fill_body(graph, inputs, body);
   scopes_.pop_back();

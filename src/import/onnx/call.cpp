@@ -12,6 +12,17 @@ void Call::fail(Code code, std::string message) {
   if (status_.ok()) status_ = Status(code, std::move(message));
 }
 
+void Call::fail(const Status& failure) {
+  if (status_.ok()) status_ = failure;
+}
+
+void Call::fail_unless_known(size_t i, Status failure) {
+  std::string wanted;
+  for (const std::string& name : importer_.static_inputs(*in_[i])) wanted += (wanted.empty() ? "" : "\n") + name;
+  if (!wanted.empty()) failure = Status(failure.code(), std::string(failure.message())).with(kStaticInputs, wanted);
+  fail(failure);
+}
+
 Status Call::status() const {
   if (!status_.ok()) return status_;
   if (!builder_.status().ok()) return builder_.status();
@@ -57,15 +68,8 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
-  want_constant(i, std::string("'") + what + "' must be constant or follow from sizes");
+  fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes"));
   return {};
-}
-
-// A refusal that names the inputs of the model which would have to be constants.
-void Call::want_constant(size_t i, std::string why) {
-  std::string wanted;
-  for (const std::string& name : importer_.static_inputs(*in_[i])) wanted += (wanted.empty() ? "" : "\n") + name;
-  if (status_.ok()) status_ = Status(Code::kUnsupported, std::move(why)).with(kStaticInputs, wanted);
 }
 
 std::vector<int64_t> Call::numbers(size_t i, const char* what) {
@@ -87,7 +91,7 @@ std::vector<double> Call::reals(size_t i, const char* what) {
   } else if (sizes(i)) {
     for (int64_t number : this->numbers(i, what)) numbers.push_back(static_cast<double>(number));
   } else {
-    want_constant(i, std::string("'") + what + "' must be constant");
+    fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant"));
   }
   return numbers;
 }

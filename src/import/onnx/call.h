@@ -145,10 +145,13 @@ class Call {
   size_t outputs() const { return node_.output.size(); }
 
   void fail(Code code, std::string message);  // keeps the first
-  Status status() const;                      // also an attribute that nobody read
+  void fail(const Status& failure);
+  // A failure of what would not be there if the elements of the input were known, where inputs of the model decide
+  // them.
+  void fail_unless_known(size_t i, Status failure);
+  Status status() const;  // also an attribute that nobody read
 
  private:
-  void want_constant(size_t i, std::string why);
   const AttributeProto* attribute(std::string_view name, int32_t type, const char* expected);
   Importer& importer_;
   Builder& builder_;

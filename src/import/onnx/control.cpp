@@ -13,7 +13,7 @@ template <class T>
 Tensor list_tensor(Call& call, DType dtype, const std::vector<T>& values, bool is_scalar) {
   int64_t dims[] = {static_cast<int64_t>(values.size())};
   auto tensor = Tensor::create(dtype, std::span<const int64_t>(dims, is_scalar ? 0 : 1));
-  if (!tensor.ok()) return call.fail(tensor.status().code(), std::string(tensor.status().message())), Tensor();
+  if (!tensor.ok()) return call.fail(tensor.status()), Tensor();
   std::copy(values.begin(), values.end(), tensor->as<T>());
   return *tensor;
 }
@@ -21,7 +21,7 @@ Tensor list_tensor(Call& call, DType dtype, const std::vector<T>& values, bool i
 void build_constant(Call& call) {
   if (const TensorProto* proto = call.tensor("value")) {
     auto tensor = call.importer().read(*proto);
-    if (!tensor.ok()) return call.fail(tensor.status().code(), std::string(tensor.status().message()));
+    if (!tensor.ok()) return call.fail(tensor.status());
     return call.out(0, *tensor);
   }
   if (call.has_attr("value_int"))
@@ -37,13 +37,9 @@ void build_constant(Call& call) {
 // Exporters write the choice of a code path as an If whose condition follows from sizes or literals.
 void take_branch(Call& call, const GraphProto& branch) {
   auto results = call.importer().inline_graph(branch);
-  if (!results.ok()) return call.fail(results.status().code(), std::string(results.status().message()));
+  if (!results.ok()) return call.fail(results.status());
   if (results->size() != call.outputs()) return call.fail(Code::kData, "the branch has another number of outputs");
   for (size_t i = 0; i < results->size(); i++) call.out(i, (*results)[i]);
-}
-
-void fail(Call& call, const Status& status) {
-  if (!status.ok()) call.fail(status.code(), std::string(status.message()));
 }
 
 void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in) {
@@ -70,7 +66,16 @@ void build_if(Call& call) {
   const Sizes* condition = call.sizes(0);
   if (condition && condition->items.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
   if (condition && condition->items[0].is_literal()) return take_branch(call, condition->items[0].is(0) ? *no : *yes);
-  fail(call, build_branches(call, *yes, *no));
+  // A branch that these sizes never take may make no sense at them: which one is taken decides what is imported.
+  Importer::Refusals before = call.importer().refusals();
+  Status status = build_branches(call, *yes, *no);
+  if (status.ok()) status = call.status();
+  if (status.ok()) return;
+  if (!call.importer().static_inputs(*call.value(0)).empty()) {
+    call.importer().refusals().wanted = std::move(before.wanted);
+    call.importer().refusals().only_static = before.only_static;
+  }
+  call.fail_unless_known(0, std::move(status));
 }
 
 // ---- bodies of loops ----
@@ -163,7 +168,7 @@ Status build_trips(Call& call, const GraphProto& proto) {
 
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
-  if (body) fail(call, build_trips(call, *body));
+  if (body) call.fail(build_trips(call, *body));
 }
 
 // ---- Scan ----
@@ -247,7 +252,7 @@ Status build_slices(Call& call, const GraphProto& proto) {
 void build_scan(Call& call) {
   const GraphProto* body = call.graph("body");
   if (call.opset() < 9) return call.fail(Code::kUnsupported, "a scan with a batch axis");
-  if (body) fail(call, build_slices(call, *body));
+  if (body) call.fail(build_slices(call, *body));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -33,6 +33,14 @@ class Importer {
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);                         // of an attribute
   std::vector<std::string> static_inputs(const OnnxValue& value) const;  // that would make it known; none: nothing does
+  // What has been refused; a node that could do without what it contains puts it back.
+  struct Refusals {
+    std::vector<std::pair<std::string, size_t>> kinds;  // why, and how many nodes
+    std::string first, first_name, first_op;            // the first node that cannot be imported
+    std::set<std::string> wanted;                       // inputs that a refused node would have to know
+    bool only_static = true;                            // nothing is refused for another reason
+  };
+  Refusals& refusals() { return refusals_; }
   // The nodes of a branch in a scope of its own; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
   // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
@@ -60,7 +68,8 @@ class Importer {
   Result<OnnxValue*> find(std::string_view name);
   void refuse(const NodeProto& node, const Status& status);
   int64_t opset_of(std::string_view domain) const;
-  Status refused() const;
+  Status refused() const;  // what the whole import comes to
+  Status refused(std::string message) const;
 
   using Scope = std::unordered_map<std::string_view, OnnxValue>;
   const ModelProto& model_;
@@ -72,15 +81,13 @@ class Importer {
   size_t expanded_ = 0;                          // nodes of them
   std::vector<const FunctionProto*> functions_;  // that are being expanded
   struct Level {
+    const Graph* around;                                 // the graph that its node is in
     std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
     std::vector<OnnxValue*> captures;
   };
   std::vector<Level> levels_;                                  // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes
-  std::vector<std::pair<std::string, size_t>> refused_;        // why, and how many nodes
-  std::string first_refused_, first_name_, first_op_;          // the first node that cannot be imported
-  std::set<std::string> static_;                               // inputs that a refused node would have to know
-  bool only_static_ = true;                                    // nothing is refused for another reason
+  Refusals refusals_;
 };
 
 }  // namespace rlx::onnx

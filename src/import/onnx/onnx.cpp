@@ -81,32 +81,39 @@ Status Importer::run() {
     if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
   if (options_.choices.interface_only) return add_params();
   RLX_TRY(add_nodes(model_.graph));
-  if (!refused_.empty()) return refused();
+  if (!refusals_.kinds.empty()) return refused();
   return add_outputs(model_.graph);
 }
 
 // Integers and bools that the value is computed from, and floats in a list: few enough to make a graph for each of
-// their values.
+// their values. An input of a body is what it stands for in the graph around.
 std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
-  std::vector<std::string> names;
-  if (!present(value.value) || value.level > 0) return names;
-  std::vector<bool> seen(value.value.node + 1);
-  std::vector<uint32_t> open{value.value.node};
+  std::set<std::string> names;
+  std::set<std::pair<size_t, uint32_t>> seen;  // level and node
+  std::vector<std::pair<size_t, uint32_t>> open;
+  auto visit = [&](size_t level, Value from) {
+    if (present(from) && seen.emplace(level, from.node).second) open.emplace_back(level, from.node);
+  };
+  visit(value.level, value.value);
   while (!open.empty()) {
-    uint32_t id = open.back();
+    auto [level, id] = open.back();
     open.pop_back();
-    if (seen[id]) continue;
-    seen[id] = true;
-    const Node& node = out_.graph.node(id);
-    if (node.op == Op::kInput) {
+    const Graph& graph = level < levels_.size() ? *levels_[level].around : out_.graph;
+    const Node& node = graph.node(id);
+    for (Value in : node.in) visit(level, in);
+    if (node.op != Op::kInput) continue;
+    if (level == 0) {
       const ValueType& type = node.out[0];
       if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 1) return {};
-      names.push_back(std::string(out_.graph.leaf_name(id)));
+      names.emplace(graph.leaf_name(id));
+      continue;
     }
-    for (Value in : node.in)
-      if (present(in)) open.push_back(in.node);
+    const auto& inputs = levels_[level - 1].inputs;
+    auto outer = std::find_if(inputs.begin(), inputs.end(), [&](const auto& it) { return it.second.node == id; });
+    if (outer == inputs.end()) return {};  // what a trip changes
+    visit(outer->first->level, outer->first->value);
   }
-  return names;
+  return {names.begin(), names.end()};
 }
 
 int64_t Importer::opset_of(std::string_view domain) const {
@@ -325,33 +332,39 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   std::string why(status.message());
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted && !wanted->empty())
-    static_.insert(*wanted);
+    refusals_.wanted.insert(*wanted);
   else
-    only_static_ = false;
+    refusals_.only_static = false;
   std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
   std::string kind =
       std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset_of(node.domain)) + ": " + why;
-  auto known = std::find_if(refused_.begin(), refused_.end(), [&](const auto& pair) { return pair.first == kind; });
-  if (known != refused_.end())
+  auto known = std::find_if(refusals_.kinds.begin(), refusals_.kinds.end(),
+                            [&](const auto& pair) { return pair.first == kind; });
+  if (known != refusals_.kinds.end())
     known->second++;
-  else if (refused_.size() < kMaxRefused)
-    refused_.emplace_back(kind, 1);
-  if (first_refused_.empty()) {
-    first_refused_ = describe(node, opset_of(node.domain));
-    first_name_ = node.name.empty() && !node.output.empty() ? node.output[0] : node.name;
-    first_op_ = node.op_type;
+  else if (refusals_.kinds.size() < kMaxRefused)
+    refusals_.kinds.emplace_back(kind, 1);
+  if (refusals_.first.empty()) {
+    refusals_.first = describe(node, opset_of(node.domain));
+    refusals_.first_name = node.name.empty() && !node.output.empty() ? node.output[0] : node.name;
+    refusals_.first_op = node.op_type;
   }
   for (std::string_view name : node.output)
     if (!name.empty()) scopes_.back()[name].refused = true;
 }
 
-Status Importer::refused() const {
-  std::string message = "ONNX model: " + first_refused_ + " cannot be imported; in all:";
-  for (const auto& [kind, count] : refused_) message += format(" [{}; {}]", kind, plural(count, "node"));
+// Names the inputs that the refused nodes want, if that is all that they want.
+Status Importer::refused(std::string message) const {
   std::string wanted;
-  for (const std::string& names : static_) wanted += (wanted.empty() ? "" : "\n") + names;
-  Status status = Status(Code::kUnsupported, message).with("value", first_name_).with("op", first_op_);
-  return only_static_ ? std::move(status).with(kStaticInputs, wanted) : status;
+  for (const std::string& names : refusals_.wanted) wanted += (wanted.empty() ? "" : "\n") + names;
+  Status status(Code::kUnsupported, std::move(message));
+  return refusals_.only_static ? std::move(status).with(kStaticInputs, wanted) : status;
+}
+
+Status Importer::refused() const {
+  std::string message = "ONNX model: " + refusals_.first + " cannot be imported; in all:";
+  for (const auto& [kind, count] : refusals_.kinds) message += format(" [{}; {}]", kind, plural(count, "node"));
+  return refused(std::move(message)).with("value", refusals_.first_name).with("op", refusals_.first_op);
 }
 
 Status Importer::add_node(const NodeProto& node) {

@@ -94,6 +94,39 @@ TEST(onnx_run_sizes, an_input_that_decides_structure_makes_a_model_for_each_valu
   }
 }
 
+// The product of the branch that is not taken makes no sense at any size.
+TEST(onnx_run_sizes, a_branch_that_cannot_be_built_makes_the_condition_static) {
+  Maker four, three, maker(13);
+  four.node("MatMul", {"x", "w4"}, {"a"}).output("a");
+  three.node("MatMul", {"x", "w3"}, {"b"}).output("b");
+  maker.input("x", 1, {"n", "4"}).input("which", 7, {"1"}).i64("two", {1}, {2});
+  maker.f32("w4", {4, 1}, {1, 1, 1, 1}).f32("w3", {3, 1}, {1, 1, 1}).node("Equal", {"which", "two"}, {"p"});
+  maker.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", four), Maker::attr("else_branch", three)}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 4}), list({2})}), "f32[2,1] 6 22");
+  EXPECT_NE(opened.run({counting({2, 4}), list({1})}).find("MatMul"), std::string::npos);
+  EXPECT_EQ(opened.run({counting({1, 4}), list({2})}), "f32[1,1] 6");
+}
+
+TEST(onnx_run_sizes, a_condition_far_out_is_static_for_a_branch_in_a_body) {
+  Maker good, unknown, body, maker(13);
+  good.node("Add", {"v", "x"}, {"a"}).output("a");
+  unknown.node("Foo", {"v"}, {"b"}).output("b");
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
+  body.node("Identity", {"c"}, {"c2"}).node("Not", {"q"}, {"r"});
+  body.node("If", {"r"}, {"v2"}, {Maker::attr("then_branch", unknown), Maker::attr("else_branch", good)});
+  body.output("c2").output("v2");
+  maker.input("x", 1, {"2"})
+      .input("trips", 7, {})
+      .input("which", 7, {})
+      .node("Cast", {"which"}, {"q"}, {Maker::attr("to", 9)});
+  maker.node("Loop", {"trips", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  Opened opened(maker);
+  auto number = [](int64_t value) { return *list({value}).reshaped({}); };
+  EXPECT_EQ(opened.run({counting({2}), number(3), number(1)}), "f32[2] 0 4");
+  EXPECT_NE(opened.run({counting({2}), number(3), number(0)}).find("Foo"), std::string::npos);
+}
+
 TEST(onnx_run_sizes, what_nothing_can_make_known_is_refused_at_once) {
   Maker maker(13);
   maker.input("x", 1, {"n", "3"}).input("axes", 7, {"1"}).node("ReduceSum", {"x", "axes"}, {"y"}).output("y");
@@ -116,6 +149,19 @@ TEST(onnx_run_sizes, choices_of_an_import_are_constants_and_sizes) {
   ASSERT_TRUE(chosen.ok()) << chosen.status().message();
   EXPECT_EQ(text_of(chosen->graph.type(chosen->graph.outputs()[0].value).dims), "[4,1]");
   EXPECT_EQ(chosen->graph.inputs().size(), 2u);
+}
+
+// "n / 2" does not say n: the least size that agrees stands for it, where no other dim says more.
+TEST(onnx_run_sizes, a_size_that_only_an_expression_shows_is_one_that_agrees) {
+  for (bool is_named : {false, true}) {
+    Maker maker(13);
+    maker.input("x", 1, {"max(0, n - 3) / 2", "2"}).input("z", 1, {is_named ? "n" : "1"});
+    maker.node("ReduceSum", {"z"}, {"s"}).node("Add", {"x", "s"}, {"y"}).output("y");
+    Opened opened(maker);
+    EXPECT_EQ(opened.run({counting({2, 2}), counting({is_named ? 8 : 1})}),
+              is_named ? "f32[2,2] 28 29 30 31" : "f32[2,2] 0 1 2 3");
+    EXPECT_EQ(opened.run({counting({0, 2}), counting({1})}), "f32[0,2]");
+  }
 }
 
 }  // namespace rlx
