@@ -47,7 +47,7 @@ struct ApiBase {
 };
 
 constexpr uint32_t kApiVersion = 1;
-constexpr int kOptimizeAll = 99, kWarning = 2, kArenaAllocator = 1, kDefaultMemory = 0;
+constexpr int kOptimizeNothing = 0, kOptimizeAll = 99, kError = 3, kArenaAllocator = 1, kDefaultMemory = 0;
 
 struct Runtime {
   const ApiBase* base = nullptr;
@@ -79,10 +79,10 @@ void release(Place place, void* handle) {
   if (handle != nullptr) reinterpret_cast<void (*)(void*)>(runtime.table[place])(handle);
 }
 
-void* session_options(int threads) {
+void* session_options(int threads, bool optimised) {
   void* options = nullptr;
   call(kCreateSessionOptions, &options);
-  call(kSetSessionGraphOptimizationLevel, options, kOptimizeAll);
+  call(kSetSessionGraphOptimizationLevel, options, optimised ? kOptimizeAll : kOptimizeNothing);
   call(kSetIntraOpNumThreads, options, threads);
   call(kSetInterOpNumThreads, options, 1);
   return options;
@@ -102,7 +102,7 @@ std::vector<std::string> names(void* session, Place count_place, Place name_plac
 }
 
 size_t bytes_of(Ort::Type type, const std::vector<int64_t>& dims) {
-  size_t bytes = type == Ort::Type::kI64 ? 8 : 4;
+  size_t bytes = type == Ort::Type::kI64 ? 8 : type == Ort::Type::kBool ? 1 : 4;
   for (int64_t dim : dims) bytes *= static_cast<size_t>(dim);
   return bytes;
 }
@@ -117,7 +117,7 @@ void Ort::load(const std::string& library) {
   runtime.base = get_base();
   runtime.table = static_cast<void* const*>(runtime.base->get_api(kApiVersion));
   if (runtime.table == nullptr) die("this library no longer offers version 1 of its API");
-  call(kCreateEnv, kWarning, "bench", &runtime.env);
+  call(kCreateEnv, kError, "bench", &runtime.env);
   call(kCreateCpuMemoryInfo, kArenaAllocator, kDefaultMemory, &runtime.memory);
   call(kGetAllocatorWithDefaultOptions, &runtime.allocator);
 }
@@ -126,15 +126,15 @@ std::string Ort::version() {
   return runtime.base->get_version();
 }
 
-Ort::Ort(const std::string& path, int threads) {
-  void* options = session_options(threads);
+Ort::Ort(const std::string& path, int threads, bool optimised) {
+  void* options = session_options(threads, optimised);
   call(kCreateSession, runtime.env, path.c_str(), options, &session_);
   release(kReleaseSessionOptions, options);
   find_names();
 }
 
 Ort::Ort(std::span<const uint8_t> model, int threads) {
-  void* options = session_options(threads);
+  void* options = session_options(threads, true);
   call(kCreateSessionFromArray, runtime.env, model.data(), model.size(), options, &session_);
   release(kReleaseSessionOptions, options);
   find_names();
@@ -181,9 +181,9 @@ void Ort::bind(const std::string& name, Type type, const std::vector<int64_t>& d
 }
 
 void Ort::run() {
-  constexpr size_t kMostInputs = 16;
+  constexpr size_t kMostInputs = 64;
   const void* values[kMostInputs];
-  if (inputs_.size() > kMostInputs) die("more inputs than this bench expects");
+  if (inputs_.size() > kMostInputs) die("more inputs than this expects");
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].value == nullptr) die("nothing is bound to input " + inputs_[i].name);
     values[i] = inputs_[i].value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX Runtime through its C API, found by dlopen: the peer that stands beside librlx in a bench.
+// ONNX Runtime through its C API, found by dlopen: the peer that stands beside librlx in benches and networks.
 // Any failure ends the program with the peer's own message: a comparison without the peer has no result.
 #pragma once
 
@@ -13,12 +13,12 @@ namespace bench {
 
 class Ort {
  public:
-  enum class Type : int { kF32 = 1, kI64 = 7 };  // as ONNX numbers them
+  enum class Type : int { kF32 = 1, kI64 = 7, kBool = 9 };  // as ONNX numbers them
 
   static void load(const std::string& library);  // the path of libonnxruntime.so.*; once, before anything else
   static std::string version();
 
-  Ort(const std::string& path, int threads);
+  Ort(const std::string& path, int threads, bool optimised = true);
   Ort(std::span<const uint8_t> model, int threads);
   explicit Ort(const Ort& other);  // one more caller of the same session, which lives longer; binds for itself
   ~Ort();
@@ -27,6 +27,7 @@ class Ort {
   // `data` is read by every run until the input is bound again. Outputs keep their memory while no input is bound.
   void bind(const std::string& input, Type type, const std::vector<int64_t>& dims, const void* data);
   void run();
+  const std::vector<std::string>& outputs() const { return output_names_; }
   std::vector<int64_t> output_dims(size_t output) const;
   std::span<const float> output(size_t output) const;  // of the last run; f32 outputs only
 
