@@ -46,6 +46,7 @@ class Net:
     make: Callable[..., tuple]  # (generator, **sizes) -> one tensor for each input
     sizes: list[dict[str, int]]
     example: dict[str, int]  # sizes at the export; none is 0 or 1, which exporters take for constants
+    rest: int | None = None  # the inputs from here on are one argument, *past
 
 
 def padded(generator, batch, length):
@@ -149,6 +150,7 @@ def decoder():
         make,
         [dict(batch=1, sequence=5, past=0), dict(batch=2, sequence=1, past=9), dict(batch=3, sequence=4, past=20)],
         dict(batch=2, sequence=3, past=5),
+        rest=3,
     )
 
 
@@ -192,17 +194,18 @@ def randomise(module, generator):
         parameter.data.add_(noise, alpha=0.1)
 
 
-def export(net, example, path, traced):
+def export(net, example, path, traced, dim=torch.export.Dim):
+    """dim: what stands for a symbol; its name alone lets the exporter find out in which range it may be."""
     names = dict(input_names=list(net.inputs), output_names=list(net.outputs))
     if not traced:
         torch.onnx.export(
             net.module, example, path, dynamo=False, opset_version=17, dynamic_axes=net.inputs | net.outputs, **names
         )
         return
-    symbols = {name: torch.export.Dim(name) for axes in net.inputs.values() for name in axes.values()}
+    symbols = {name: dim(name) for axes in net.inputs.values() for name in axes.values()}
     shapes = [{axis: symbols[name] for axis, name in axes.items()} for axes in net.inputs.values()]
-    if isinstance(net.module, Decoder):
-        shapes = [*shapes[:3], tuple(shapes[3:])]  # *past is one argument
+    if net.rest is not None:
+        shapes = [*shapes[: net.rest], tuple(shapes[net.rest :])]
     torch.onnx.export(
         net.module,
         example,
