@@ -268,15 +268,29 @@ static Interval multiply(Interval a, Interval b) {
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
+// A term of -k b floor(a/b) beside k a is k times the remainder of a, which is from 0 to b - 1.
+static std::optional<Interval> range_by_remainder(const Dim& dim, const Term& term, const RangeLookup& ranges) {
+  if (term.atoms.size() != 1 || term.atoms[0]->kind != Atom::kFloorDiv) return std::nullopt;
+  const Dim &a = term.atoms[0]->a, &b = term.atoms[0]->b;
+  if (!b.is_literal() || b.literal() <= 0 || term.coefficient % b.literal() != 0) return std::nullopt;
+  int64_t k = -(term.coefficient / b.literal()), last = multiply(k, b.literal() - 1);
+  Dim rest = dim - Dim::from({{term}}) - Dim(k) * a;
+  if (!rest.is_literal() && rest.polynomial()->terms.size() >= dim.polynomial()->terms.size()) return std::nullopt;
+  Interval other = range_of(rest, ranges);
+  return Interval{add(other.lo, std::min<int64_t>(last, 0)), add(other.hi, std::max<int64_t>(last, 0))};
+}
+
 Interval range_of(const Dim& dim, const RangeLookup& ranges) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
-  Interval sum{0, 0};
+  Interval sum{0, 0}, known{-kLimit, kLimit};
   for (const Term& term : dim.polynomial()->terms) {
     Interval product{term.coefficient, term.coefficient};
     for (const AtomPtr& atom : term.atoms) product = multiply(product, range_of(*atom, ranges));
     sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
+    if (auto range = range_by_remainder(dim, term, ranges))
+      known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
   }
-  return sum;
+  return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
 }
 
 static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {

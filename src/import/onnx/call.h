@@ -59,6 +59,7 @@ struct NodeKind {
   AttrRow attrs[2] = {};
   std::string_view domain = {};  // "": ai.onnx
   bool control = false;          // changes the importer itself, so it may not be tried aside
+  unsigned moves = 0;            // the results are elements of these inputs (bits), as the others say
 };
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();

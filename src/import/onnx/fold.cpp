@@ -96,14 +96,16 @@ Dim less(Call& call, const Dim& a, const Dim& b) {
   return settled(call, is_less(a, b));
 }
 
-// Integers divide toward zero; rounding down is the same where neither is negative.
+// Integers divide toward zero: what is above 0 and what is below it are rounded down, each by itself.
 Item divide(Call& call, const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   if (b.is(-1)) return Dim(0) - a;
   if (a.is_literal() && b.is_literal()) return Dim(a.literal() / b.literal());
   if (auto exact = exact_div(a, b)) return *exact;
-  if (call.range(a).lo < 0 || call.range(b).lo <= 0) return std::nullopt;
-  return floor_div(a, b);
+  Interval top = call.range(a), bottom = call.range(b);
+  if (bottom.lo <= 0) return std::nullopt;
+  Dim above = top.lo >= 0 ? a : max(Dim(0), a), below = -top.lo < bottom.lo ? 0 : max(Dim(0), Dim(0) - a);
+  return floor_div(above, b) - floor_div(below, b);
 }
 
 }  // namespace
@@ -130,12 +132,12 @@ Folded fold_div(Call& call) {
   return fold_chain(call, [&](const Dim& a, const Dim& b) { return divide(call, a, b); });
 }
 
-// Where neither is negative, both kinds of remainder agree.
+// What is left of a division that rounds down, or, with fmod, toward zero.
 Folded fold_mod(Call& call) {
-  call.ignore("fmod");
+  bool toward_zero = call.i64("fmod", 0) != 0;
   return fold_chain(call, [&](const Dim& a, const Dim& b) -> Item {
-    if (call.range(a).lo < 0 || call.range(b).lo <= 0) return std::nullopt;
-    Item quotient = divide(call, a, b);
+    if (call.range(b).lo <= 0) return std::nullopt;
+    Item quotient = toward_zero ? divide(call, a, b) : Item(floor_div(a, b));
     return quotient ? Item(a - *quotient * b) : std::nullopt;
   });
 }

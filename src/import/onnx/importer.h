@@ -56,7 +56,10 @@ class Importer {
   Status add_node(const NodeProto& node);
   Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
+  using Computed = std::optional<std::vector<Tensor>>;
+  Computed compute(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
+  bool fold_moves(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
   bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // a param where the graph reads it
   Result<Value> add_param(const OnnxValue& value);

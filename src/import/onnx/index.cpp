@@ -75,9 +75,9 @@ void build_tensor_scatter(Call& call) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"Gather", build_gather, "", fold_gather},
-    {"GatherElements", build_gather_elements},
-    {"GatherND", build_gather_nd},
+    {.op_type = "Gather", .build = build_gather, .fold = fold_gather, .moves = 1},
+    {.op_type = "GatherElements", .build = build_gather_elements, .moves = 1},
+    {.op_type = "GatherND", .build = build_gather_nd, .moves = 1},
     {"Scatter", build_scatter_elements},
     {"ScatterElements", build_scatter_elements},
     {"ScatterND", build_scatter_nd},

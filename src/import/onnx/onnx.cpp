@@ -421,6 +421,7 @@ Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::v
     }
   }
   if (!kind.control && fold_literals(kind, node, in)) return {};
+  if (kind.moves && fold_moves(kind, node, in)) return {};
   size_t before = out_.graph.nodes().size();
   kind.build(call);
   RLX_TRY(call.status());
@@ -454,33 +455,74 @@ static bool may_fold(const OpInfo& info, std::span<const ValueType> out) {
   return info.primitive() || info.is(kElementwise);  // others may hold large values inside
 }
 
-// A node on small literals only is computed here, by the ops' own meaning, so that sizes may depend on it.
-bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
-  if (in.empty()) return false;
+// The results of a node on small literals only, by the ops' own meaning.
+Importer::Computed Importer::compute(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   for (const OnnxValue* value : in) {
     if (!value) continue;
     bool is_literal = value->sizes && std::all_of(value->sizes->items.begin(), value->sizes->items.end(),
                                                   [](const Dim& dim) { return dim.is_literal(); });
     if (is_literal) continue;
-    if (!value->tensor || value->tensor.count() > kMaxLiteral || may_be_param(*value, value->tensor)) return false;
+    if (!value->tensor || value->tensor.count() > kMaxLiteral || may_be_param(*value, value->tensor))
+      return std::nullopt;
   }
   Graph aside;
   Builder builder(aside);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   kind.build(call);
-  if (!call.status().ok()) return false;  // the builder will report it, with its reason
+  if (!call.status().ok()) return std::nullopt;  // the builder will report it, with its reason
   for (const Node& step : aside.nodes())
-    if (!may_fold(aside.info(step), step.out)) return false;
+    if (!may_fold(aside.info(step), step.out)) return std::nullopt;
   for (size_t i = 0; i < call.results().size(); i++) {
     const OnnxValue& result = call.results()[i];
-    if (!present(result.value)) return false;
-    if (!aside.add_output("y" + std::to_string(i), result.value).ok()) return false;
+    if (!present(result.value)) return std::nullopt;
+    if (!aside.add_output("y" + std::to_string(i), result.value).ok()) return std::nullopt;
   }
   auto tensors = interpret(aside, {});
-  if (!tensors.ok()) return false;
+  return tensors.ok() ? Computed(std::move(*tensors)) : std::nullopt;
+}
+
+// Sizes may depend on what is computed here.
+bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
+  if (in.empty()) return false;
+  Computed tensors = compute(kind, node, in);
+  if (!tensors) return false;
   std::vector<OnnxValue> results;
   for (Tensor& tensor : *tensors)
     results.push_back({.type = {tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}}, .tensor = tensor});
+  return store(node, std::move(results)).ok();
+}
+
+// A node that moves sizes without looking at them moves their numbers instead, which say where each comes from.
+bool Importer::fold_moves(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
+  std::deque<OnnxValue> numbered;
+  std::vector<OnnxValue*> stand_ins = in;
+  std::vector<Dim> moved;
+  DType dtype = DType::kI64;
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i] || i >= 8 * sizeof kind.moves || !(kind.moves >> i & 1)) continue;
+    if (!in[i]->sizes) return false;
+    const Sizes& sizes = *in[i]->sizes;
+    auto numbers = Tensor::create(DType::kI64, sizes.dims);
+    if (!numbers.ok()) return false;
+    for (size_t k = 0; k < sizes.items.size(); k++) numbers->as<int64_t>()[k] = static_cast<int64_t>(moved.size() + k);
+    moved.insert(moved.end(), sizes.items.begin(), sizes.items.end());
+    dtype = sizes.dtype;
+    OnnxValue stand_in{.type = {DType::kI64, {sizes.dims.begin(), sizes.dims.end()}}};
+    stand_in.tensor = std::move(*numbers);
+    stand_ins[i] = &numbered.emplace_back(std::move(stand_in));
+  }
+  Computed tensors = moved.empty() ? std::nullopt : compute(kind, node, stand_ins);
+  if (!tensors) return false;
+  std::vector<OnnxValue> results;
+  for (const Tensor& tensor : *tensors) {
+    Sizes sizes{dtype, {tensor.dims().begin(), tensor.dims().end()}, {}};
+    if (tensor.dtype() != DType::kI64 || tensor.count() > static_cast<int64_t>(kMaxSizes)) return false;
+    for (int64_t i = 0; i < tensor.count(); i++)
+      sizes.items.push_back(moved[static_cast<size_t>(tensor.as<int64_t>()[i])]);
+    OnnxValue result{.type = {dtype, {sizes.dims.begin(), sizes.dims.end()}}};
+    result.sizes = std::move(sizes);
+    results.push_back(std::move(result));
+  }
   return store(node, std::move(results)).ok();
 }
 

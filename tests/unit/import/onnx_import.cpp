@@ -94,6 +94,47 @@ TEST(onnx_import, size_expressions_have_the_values_that_the_nodes_say) {
   }
 }
 
+// Of n - 5: division goes toward zero, the remainder is that of rounding down, or, with fmod, toward zero.
+TEST(onnx_import, sizes_below_zero_divide_as_the_nodes_say) {
+  Maker model(13);
+  model.input("x", 1, {"n"}).i64("c", {1}, {5}).i64("four", {1}, {4}).node("Shape", {"x"}, {"s"});
+  model.node("Sub", {"s", "c"}, {"d"}).node("Div", {"d", "four"}, {"q"}).node("Mod", {"d", "four"}, {"r"});
+  model.node("Mod", {"d", "four"}, {"f"}, {Maker::attr("fmod", 1)});
+  model.node("Concat", {"q", "r", "f"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  for (const std::string& op : ops_of(imported->graph)) EXPECT_TRUE(op != "div" && op != "floor_mod") << op;
+  for (int64_t n : {0, 1, 4, 5, 6, 9, 14}) {
+    Tensor x = iota_tensor({n});
+    int64_t d = n - 5, rest = d % 4;
+    std::vector<double> expected = {static_cast<double>(d / 4), static_cast<double>(rest < 0 ? rest + 4 : rest),
+                                    static_cast<double>(rest)};
+    EXPECT_EQ(run(*imported, {&x, 1}), expected) << n;
+  }
+}
+
+// Pads as torch's older exporter writes them: pairs from the last axis on, turned and laid flat. How many there are to
+// a multiple of 4 is no negative number, so nothing holds them at 0.
+TEST(onnx_import, sizes_that_are_moved_stay_sizes) {
+  Maker model(17);
+  model.input("x", 1, {"n", "3"}).i64("four", {1}, {4}).i64("zero", {1}, {0}).node("Shape", {"x"}, {"s"});
+  model.node("Gather", {"s", "zero"}, {"n"}).node("Mod", {"n", "four"}, {"m"}).node("Sub", {"four", "m"}, {"d"});
+  model.node("Mod", {"d", "four"}, {"pad"}).i64("pairs", {2}, {-1, 2}).i64("flat", {1}, {-1});
+  model.node("Concat", {"zero", "zero", "zero", "pad"}, {"list"}, {Maker::attr("axis", 0)});
+  model.node("Reshape", {"list", "pairs"}, {"rows"}).i64("from", {1}, {-1}).i64("to", {1}, {INT64_MIN + 1});
+  model.node("Slice", {"rows", "from", "to", "zero", "from"}, {"turned"});
+  model.node("Transpose", {"turned"}, {"columns"}, {Maker::attr("perm", std::vector<int64_t>{1, 0})});
+  model.node("Reshape", {"columns", "flat"}, {"pads"}).node("Pad", {"x", "pads"}, {"y"}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  EXPECT_EQ(ops_of(imported->graph), (std::vector<std::string>{"input", "pad"}));
+  EXPECT_EQ(text_of(output_type(*imported)).find("max"), std::string::npos) << text_of(output_type(*imported));
+  for (int64_t n : {0, 1, 4, 7}) {
+    Tensor x = iota_tensor({n, 3});
+    EXPECT_EQ(run(*imported, {&x, 1}).size(), static_cast<size_t>((n + 3) / 4 * 4 * 3)) << n;
+  }
+}
+
 TEST(onnx_import, a_size_is_never_minus_one) {
   Maker model(13);
   model.input("x", 1, {"n", "1"}).i64("open", {1}, {-1}).i64("five", {1}, {5}).node("Shape", {"x"}, {"s"});
