@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds that read or write at indices.
+#include <algorithm>
+
 #include "import/onnx/call.h"
 #include "import/onnx/fold.h"
 
@@ -45,6 +47,25 @@ void build_scatter_nd(Call& call) {
 }
 
 // Values are (off, on).
+Folded fold_one_hot(Call& call) {
+  const Sizes *indices = call.sizes(0), *depth = call.sizes(1), *values = call.sizes(2);
+  if (!indices || !depth || !values || depth->items.size() != 1 || !depth->items[0].is_literal() ||
+      values->items.size() != 2)
+    return std::nullopt;
+  int64_t n = depth->items[0].literal(), inner = 1;
+  std::vector<int64_t> dims = indices->dims;
+  int64_t axis = call.axis(call.i64("axis", -1), dims.size() + 1);
+  dims.insert(dims.begin() + std::min<int64_t>(axis, static_cast<int64_t>(dims.size())), n);
+  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); i++) inner *= dims[i];
+  if (n <= 0 || inner <= 0 || !call.status().ok()) return std::nullopt;
+  for (const Dim& index : indices->items)
+    if (!index.is_literal()) return std::nullopt;
+  return move_sizes(*values, std::move(dims), [&](int64_t flat) {
+    int64_t index = indices->items[static_cast<size_t>(flat / (n * inner) * inner + flat % inner)].literal();
+    return int64_t{(index < 0 ? index + n : index) == flat / inner % n};
+  });
+}
+
 void build_one_hot(Call& call) {
   // A depth may be a float; then it is a size of the run.
   std::vector<Dim> depth;
@@ -81,7 +102,7 @@ constexpr NodeKind kKinds[] = {
     {"Scatter", build_scatter_elements},
     {"ScatterElements", build_scatter_elements},
     {"ScatterND", build_scatter_nd},
-    {"OneHot", build_one_hot},
+    {"OneHot", build_one_hot, "", fold_one_hot},
     {"ReverseSequence", build_reverse_sequence},
     {"TensorScatter", build_tensor_scatter},
 };

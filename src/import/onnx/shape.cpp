@@ -243,6 +243,13 @@ SliceArgs slice_args(Call& call) {
   return args;
 }
 
+// A bound that is below 0 at some sizes counts from the end there.
+Dim from_front(Call& call, const Dim& bound, const Dim& n) {
+  if (bound.is_literal() || call.range(bound).lo >= 0) return bound;
+  bool is_last = bound == n - Dim(1);  // below 0 on an empty axis only
+  return max(Dim(0), is_last ? bound : bound + n * is_less(bound, Dim(0)));
+}
+
 void build_slice(Call& call) {
   bool is_open = call.opset() >= 10 && call.has(1) && call.has(2) &&
                  !(call.sizes(1) && call.sizes(2) && (!call.has(4) || call.sizes(4)));
@@ -256,6 +263,9 @@ void build_slice(Call& call) {
     return call.out(0, slice_in_run(call, x, starts, call.in(2), call.in(4), axes));
   }
   SliceArgs args = slice_args(call);
+  for (size_t i = 0; i < args.axes.size() && call.status().ok(); i++)
+    for (Dim* bound : {&args.starts[i], &args.ends[i]})
+      if (args.steps[i] > 0) *bound = from_front(call, *bound, call.type(0).dims[static_cast<size_t>(args.axes[i])]);
   call.out(0, call.op("slice", {call.in(0)},
                       {{"starts", args.starts}, {"ends", args.ends}, {"axes", args.axes}, {"steps", args.steps}}));
 }

@@ -135,6 +135,41 @@ TEST(onnx_import, sizes_that_are_moved_stay_sizes) {
   }
 }
 
+// x[4 - n:] counts from the end where n is more than 4.
+TEST(onnx_import, a_bound_below_zero_at_some_sizes_counts_from_the_end) {
+  Maker model(13);
+  model.input("x", 1, {"n"}).i64("c", {1}, {4}).i64("all", {1}, {INT64_MAX}).node("Shape", {"x"}, {"s"});
+  model.i64("zero", {1}, {0})
+      .i64("one", {1}, {1})
+      .node("Sub", {"c", "s"}, {"from"})
+      .node("Sub", {"s", "one"}, {"last"});
+  model.node("Slice", {"x", "from", "all", "zero"}, {"tail"}).node("Slice", {"x", "zero", "last", "zero"}, {"front"});
+  model.node("Concat", {"tail", "front"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  for (int64_t n : {0, 1, 3, 4, 5, 6, 9, 12}) {
+    int64_t from = 4 - n < 0 ? std::max<int64_t>(0, 4 - n + n) : 4 - n;
+    std::vector<double> expected;
+    for (int64_t i = std::min(from, n); i < n; i++) expected.push_back(static_cast<double>(i));
+    for (int64_t i = 0; i < n - 1; i++) expected.push_back(static_cast<double>(i));
+    Tensor x = iota_tensor({n});
+    EXPECT_EQ(run(*imported, {&x, 1}), expected) << n;
+  }
+}
+
+// What torch makes of repeat_interleave: a one-hot list of how often each axis is repeated.
+TEST(onnx_import, one_hot_sizes_stay_sizes) {
+  Maker model(13);
+  model.input("x", 1, {"n", "1", "2"}).i64("at", {1}, {1}).i64("rank", {}, {3}).i64("one", {1}, {1});
+  model.i64("zero", {1}, {0}).node("Shape", {"x"}, {"s"}).node("Gather", {"s", "zero"}, {"n"});
+  model.node("Concat", {"one", "n"}, {"values"}, {Maker::attr("axis", 0)});
+  model.node("OneHot", {"at", "rank", "values"}, {"hot"}).i64("flat", {1}, {-1});
+  model.node("Reshape", {"hot", "flat"}, {"repeats"}).node("Tile", {"x", "repeats"}, {"y"}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  EXPECT_EQ(text_of(output_type(*imported)), "f32[n,n,2]");
+}
+
 TEST(onnx_import, a_size_is_never_minus_one) {
   Maker model(13);
   model.input("x", 1, {"n", "1"}).i64("open", {1}, {-1}).i64("five", {1}, {5}).node("Shape", {"x"}, {"s"});
