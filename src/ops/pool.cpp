@@ -30,11 +30,15 @@ static Dim ceil_div(const Dim& a, int64_t b) {
   return floor_div(a + (b - 1), b);
 }
 
-// What ceil_mode pads at the end: enough for one more window if it does not begin past x and its padding in front.
-static Dim ceil_padding(const Dim& n, const Dim& lo, const Dim& hi, int64_t extent, int64_t stride) {
+// What ceil_mode pads at the end: enough for one more window if it does not begin past x and its padding in front. It
+// never does where a window is no shorter than a stride and the padding at the end: a short form, as pools are nested.
+static Dim ceil_padding(const Graph& graph, const Dim& n, const Dim& lo, const Dim& hi, int64_t extent,
+                        int64_t stride) {
   Dim all = ceil_div(n + lo + hi - extent, stride) + 1;
-  Dim windows = min(all, max(all - 1, ceil_div(n + lo, stride)));
-  return max(0, (windows - 1) * Dim(stride) + extent - n - lo);
+  bool begins_inside = hi.is_literal() && hi.literal() + stride <= extent;
+  Dim windows = begins_inside ? all : min(all, max(all - 1, ceil_div(n + lo, stride)));
+  Dim padding = (windows - 1) * Dim(stride) + extent - n - lo;
+  return graph.range(padding).lo >= 0 ? padding : max(0, padding);
 }
 
 static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
@@ -54,7 +58,8 @@ static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
     pool.dilation.push_back(dilation);
     pool.lo.push_back(lo);
     pool.asked_hi.push_back(hi);
-    pool.hi.push_back(attrs.flag("ceil_mode") ? ceil_padding(n, lo, hi, dilation * (kernel[i] - 1) + 1, stride) : hi);
+    int64_t extent = dilation * (kernel[i] - 1) + 1;
+    pool.hi.push_back(attrs.flag("ceil_mode") ? ceil_padding(x.builder().graph(), n, lo, hi, extent, stride) : hi);
   }
   return pool;
 }

@@ -27,6 +27,22 @@ TEST(pool, golden_values_in_ceil_mode) {
   expect_op(Op::kAvgPool, {y}, window({2}, {3}, true, false), f64s({1, 1, 2}, {1, 3.5}));
 }
 
+TEST(pool, nested_in_ceil_mode_have_short_sizes) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {1, 1, Dim::symbol("n")}));
+  for (int i = 0; i < 5; i++)
+    x = b.op(Op::kMaxPool, {x}, {{"kernel", List{3}}, {"strides", List{2}}, {"ceil_mode", int64_t{1}}});
+  ASSERT_TRUE(x.valid());
+  Dim size = x.dim(2);
+  EXPECT_LT(size.text().size(), 100u) << size.text();
+  for (int64_t n : {3, 4, 31, 64, 97, 224}) {
+    int64_t want = n;
+    for (int i = 0; i < 5; i++) want = want / 2;  // (want - 3 + 1) / 2 + 1
+    EXPECT_EQ(*evaluate(size, [&](std::string_view) { return n; }), want) << n;
+  }
+}
+
 TEST(pool, refuses_lists_that_do_not_fit) {
   Tensor x = f64s({1, 1, 2}, {1, 2});
   expect_failure(Op::kMaxPool, {x}, {{"kernel", List{1, 1}}}, Code::kShape, "x needs rank 4, for a kernel of 2 axes");
