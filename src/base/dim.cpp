@@ -80,6 +80,41 @@ static std::vector<Term> terms_of(const Dim& dim) {
   return {Term{dim.literal(), {}}};
 }
 
+// The larger, or the smaller, of two dims, a number of times.
+static bool is_extreme(const Term& term) {
+  auto is_short = [](const Dim& dim) { return dim.is_literal() || dim.polynomial()->terms.size() <= 8; };
+  if (term.atoms.size() != 1) return false;
+  const Atom& atom = *term.atoms[0];
+  return (atom.kind == Atom::kMax || atom.kind == Atom::kMin) && is_short(atom.a) && is_short(atom.b);
+}
+
+// What two of them that are one pair, but for an offset, come to: max(a, b) + min(a, b) = a + b, and of two of one kind
+// the difference is that of the pairs. So the parts of what is cut at any place come to the whole.
+static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
+  const Atom &a = *x.atoms[0], &b = *y.atoms[0];
+  bool same_kind = a.kind == b.kind;
+  if (x.coefficient != (same_kind ? -y.coefficient : y.coefficient)) return std::nullopt;
+  Dim by = a.a - a.b;
+  bool aligned = by == b.a - b.b;
+  if (!aligned && !(by == b.b - b.a)) return std::nullopt;
+  const Dim& beside = aligned ? b.a : b.b;  // where b has what a.a is in a
+  return Dim(x.coefficient) * (same_kind ? a.a - beside : a.b + beside);
+}
+
+static bool join_extremes(std::vector<Term>& terms) {
+  for (size_t i = 0; i < terms.size(); i++)
+    for (size_t j = i + 1; j < terms.size() && is_extreme(terms[i]); j++) {
+      auto joined = is_extreme(terms[j]) ? join_extremes(terms[i], terms[j]) : std::nullopt;
+      if (!joined) continue;
+      terms.erase(terms.begin() + static_cast<ptrdiff_t>(j));
+      terms.erase(terms.begin() + static_cast<ptrdiff_t>(i));
+      std::vector<Term> more = terms_of(*joined);
+      terms.insert(terms.end(), more.begin(), more.end());
+      return true;
+    }
+  return false;
+}
+
 Dim Dim::from(Polynomial polynomial) {
   auto& terms = polynomial.terms;
   std::sort(terms.begin(), terms.end(),
@@ -92,6 +127,7 @@ Dim Dim::from(Polynomial polynomial) {
       merged.push_back(std::move(term));
   }
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
+  if (join_extremes(merged)) return from({std::move(merged)});
   if (merged.empty()) return Dim(0);
   if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
   Dim dim;
@@ -268,16 +304,25 @@ static Interval multiply(Interval a, Interval b) {
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
-// A term of -k b floor(a/b) beside k a is k times the remainder of a, which is from 0 to b - 1.
-static std::optional<Interval> range_by_remainder(const Dim& dim, const Term& term, const RangeLookup& ranges) {
-  if (term.atoms.size() != 1 || term.atoms[0]->kind != Atom::kFloorDiv) return std::nullopt;
-  const Dim &a = term.atoms[0]->a, &b = term.atoms[0]->b;
-  if (!b.is_literal() || b.literal() <= 0 || term.coefficient % b.literal() != 0) return std::nullopt;
-  int64_t k = -(term.coefficient / b.literal()), last = multiply(k, b.literal() - 1);
-  Dim rest = dim - Dim::from({{term}}) - Dim(k) * a;
-  if (!rest.is_literal() && rest.polynomial()->terms.size() >= dim.polynomial()->terms.size()) return std::nullopt;
-  Interval other = range_of(rest, ranges);
-  return Interval{add(other.lo, std::min<int64_t>(last, 0)), add(other.hi, std::max<int64_t>(last, 0))};
+// k a - k b floor(a/b) is k times a remainder, which is from 0 to b - 1; it stands beside other terms.
+static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges) {
+  Polynomial factor, other;  // of the quotient, and what it is no factor of
+  for (Term term : dim.polynomial()->terms) {
+    auto at =
+        std::find_if(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& it) { return !compare(*it, *quotient); });
+    bool is_factor = at != term.atoms.end();
+    if (is_factor) term.atoms.erase(at);
+    (is_factor ? factor : other).terms.push_back(std::move(term));
+  }
+  auto k = exact_div(Dim::from(std::move(factor)), quotient->b);
+  Interval b = range_of(quotient->b, ranges);
+  if (!k || !k->is_literal() || b.lo <= 0) return std::nullopt;
+  size_t terms = dim.polynomial()->terms.size();
+  Dim rest = Dim::from(std::move(other)) + *k * quotient->a;
+  if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
+  Interval beside = range_of(rest, ranges);
+  int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
+  return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
 }
 
 Interval range_of(const Dim& dim, const RangeLookup& ranges) {
@@ -285,10 +330,12 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges) {
   Interval sum{0, 0}, known{-kLimit, kLimit};
   for (const Term& term : dim.polynomial()->terms) {
     Interval product{term.coefficient, term.coefficient};
-    for (const AtomPtr& atom : term.atoms) product = multiply(product, range_of(*atom, ranges));
+    for (const AtomPtr& atom : term.atoms) {
+      product = multiply(product, range_of(*atom, ranges));
+      auto range = atom->kind == Atom::kFloorDiv ? range_by_remainder(dim, atom, ranges) : std::nullopt;
+      if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
+    }
     sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
-    if (auto range = range_by_remainder(dim, term, ranges))
-      known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
   }
   return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
 }

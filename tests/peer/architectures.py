@@ -173,6 +173,7 @@ def main():
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     onnxruntime.set_default_logger_severity(4)
+    torch.backends.mha.set_fastpath_enabled(False)  # ops of it that no exporter takes
     signal.signal(signal.SIGALRM, too_slow)
     out = arguments.out
     out.mkdir(parents=True, exist_ok=True)

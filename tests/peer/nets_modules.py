@@ -82,7 +82,7 @@ class Seq2SeqAttention(nn.Module):
         keys, state = self.encoder(x)
         state = torch.cat([state[0], state[1]], -1)[None]
         out, _ = self.decoder(y, state)
-        weights = torch.softmax(self.query(out) @ keys.mT, -1)
+        weights = torch.softmax(self.query(out) @ keys.transpose(-1, -2), -1)
         return self.last(torch.cat([out, weights @ keys], -1))
 
 
@@ -372,8 +372,8 @@ class MlpMixer(nn.Module):
         self.last = nn.Linear(width, 5)
 
     def forward(self, x):
-        x = self.patch(x).flatten(2).mT
-        x = x + self.over_tokens(self.n1(x).mT).mT
+        x = self.patch(x).flatten(2).transpose(-1, -2)
+        x = x + self.over_tokens(self.n1(x).transpose(-1, -2)).transpose(-1, -2)
         x = x + self.over_width(self.n2(x))
         return self.last(x.mean(1))
 
@@ -395,7 +395,7 @@ class WindowAttention(nn.Module):
         x = torch.roll(x, (-(n // 2), -(n // 2)), (1, 2))
         cut = x.view(b, ph // n, n, pw // n, n, c).permute(0, 1, 3, 2, 4, 5).reshape(-1, n * n, c)
         q, k, v = self.qkv(cut).chunk(3, -1)
-        y = self.out(torch.softmax(q @ k.mT * c**-0.5, -1) @ v)
+        y = self.out(torch.softmax(q @ k.transpose(-1, -2) * c**-0.5, -1) @ v)
         y = y.view(b, ph // n, pw // n, n, n, c).permute(0, 1, 3, 2, 4, 5).reshape(b, ph, pw, c)
         return torch.roll(y, (n // 2, n // 2), (1, 2))[:, :h, :w].permute(0, 3, 1, 2)
 
@@ -445,7 +445,7 @@ class Rope(nn.Module):
         distance = places[:, None] - places[None]
         allowed = (distance >= 0) & (distance < 8) & (mask[:, None, None] > 0)
         slopes = 2.0 ** -torch.arange(1, self.heads + 1)
-        scores = turn(q) @ turn(k).mT / math.sqrt(d) - slopes[:, None, None] * distance.clamp(min=0)
+        scores = turn(q) @ turn(k).transpose(-1, -2) / math.sqrt(d) - slopes[:, None, None] * distance.clamp(min=0)
         scores = scores.masked_fill(~allowed, torch.finfo(torch.float32).min)
         y = torch.softmax(scores, -1) @ v
         return self.out(y.transpose(1, 2).reshape(b, s, HIDDEN))
@@ -491,7 +491,7 @@ class Ssm(nn.Module):
         self.decay = nn.Parameter(torch.zeros(width, states))
 
     def forward(self, x):
-        x = functional.silu(self.conv(x.mT)[..., : x.shape[1]]).mT
+        x = functional.silu(self.conv(x.transpose(-1, -2))[..., : x.shape[1]]).transpose(-1, -2)
         b, c = self.inputs(x).chunk(2, -1)
         delta = functional.softplus(self.step(x))
         a = -torch.exp(self.decay * 0.1) * delta[..., None] * 0.05
@@ -538,7 +538,7 @@ class Recommender(nn.Module):
     def forward(self, numbers, categories):
         dense = self.bottom(numbers)
         parts = torch.stack([dense, *(t(categories[:, i]) for i, t in enumerate(self.tables))], 1)
-        products = torch.bmm(parts, parts.mT)
+        products = torch.bmm(parts, parts.transpose(-1, -2))
         i, j = torch.tril_indices(4, 4, offset=-1)
         return torch.sigmoid(self.top(torch.cat([dense, products[:, i, j]], 1)))
 
@@ -559,11 +559,11 @@ class PointNet(nn.Module):
         self.last = nn.Conv1d(24, 4, 1)
 
     def forward(self, x):
-        x = x.mT
-        x = torch.bmm((self.turn(x).view(-1, 3, 3) + torch.eye(3)).mT, x)
+        x = x.transpose(-1, -2)
+        x = torch.bmm((self.turn(x).view(-1, 3, 3) + torch.eye(3)).transpose(-1, -2), x)
         local = torch.relu(self.local(x))
         whole = self.wide(local).max(2, keepdim=True)[0]
-        return self.last(torch.cat([local, whole.expand(-1, -1, x.shape[2])], 1)).mT
+        return self.last(torch.cat([local, whole.expand(-1, -1, x.shape[2])], 1)).transpose(-1, -2)
 
 
 class Neighbours(nn.Module):
@@ -628,7 +628,7 @@ class ByteNet(nn.Module):
         self.gate, self.carry = nn.Linear(18, 18), nn.Linear(18, 18)
 
     def forward(self, ids):
-        x = self.embed(ids).mT
+        x = self.embed(ids).transpose(-1, -2)
         x = torch.cat([conv(x).amax(-1) for conv in self.convs], 1)
         t = torch.sigmoid(self.gate(x))
         return t * torch.relu(self.carry(x)) + (1 - t) * x
@@ -701,7 +701,7 @@ class Capsules(nn.Module):
             n = v.square().sum(-1, keepdim=True)
             return n / (1 + n) * v / (n + 1e-8).sqrt()
 
-        u = squash(self.first(x).view(x.size(0), 8, -1).mT)
+        u = squash(self.first(x).view(x.size(0), 8, -1).transpose(-1, -2))
         votes = (u[:, None, :, None, :] @ self.routes[:, :, :1]).squeeze(3)
         logits = torch.zeros(votes.shape[:3])
         for _ in range(2):

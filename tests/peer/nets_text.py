@@ -26,15 +26,16 @@ def hidden(net, ids, mask):
     return net(input_ids=ids, attention_mask=mask).last_hidden_state
 
 
-def encoder(kind, base=BERT_LIKE, call=hidden, make=transformers.AutoModel, **more):
+def encoder(kind, base=BERT_LIKE, call=hidden, make=None, **more):
     """Tokens and a mask that is padded on the right."""
+    net = make(kind, base, more) if make else transformers.AutoModel.from_config(config(kind, base, **more))
 
     def draw(generator, batch, sequence):
         return torch.randint(3, VOCAB, (batch, sequence), generator=generator), padded(generator, batch, sequence)
 
     axes = {0: "batch", 1: "sequence"}
     return called(
-        make.from_config(config(kind, base, **more)),
+        net,
         call,
         {"input_ids": axes, "attention_mask": axes},
         {"y": {0: "batch"}},
@@ -53,10 +54,15 @@ def step(net, ids, mask, *past):
     return (result.logits, *(t for layer in result.past_key_values.layers for t in (layer.keys, layer.values)))
 
 
-def decoder(kind, base=LLAMA_LIKE, **more):
-    net = transformers.AutoModelForCausalLM.from_config(config(kind, base, **more)).eval()
-    if "num_local_experts" in more:
+def causal(kind, base, more):
+    net = transformers.AutoModelForCausalLM.from_config(config(kind, base, **more))
+    if "num_experts_per_tok" in more:
         net.set_experts_implementation("batched_mm")  # no exporter takes the others
+    return net
+
+
+def decoder(kind, base=LLAMA_LIKE, **more):
+    net = causal(kind, base, more).eval()
     with torch.no_grad():
         empty = transformers.DynamicCache()
         layers = net(torch.ones(1, 2, dtype=torch.long), past_key_values=empty, use_cache=True).past_key_values.layers
@@ -83,7 +89,7 @@ def without_cache(kind, base=LLAMA_LIKE, **more):
     def logits(net, ids, mask):
         return net(input_ids=ids, attention_mask=mask, use_cache=False).logits
 
-    return encoder(kind, base, logits, transformers.AutoModelForCausalLM, **more)
+    return encoder(kind, base, logits, causal, **more)
 
 
 T5_LIKE = dict(
@@ -187,7 +193,7 @@ NETS = {
     "mpt": lambda: decoder("mpt", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, max_seq_len=80)),
     "phi3": lambda: decoder("phi3"),
     "granite": lambda: decoder("granite"),
-    "deepseek_v3": lambda: decoder("deepseek_v3", first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=16,
+    "deepseek_v3": lambda: decoder("deepseek_v3", num_key_value_heads=HEADS, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=16,
                                    kv_lora_rank=8, qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8,
                                    n_shared_experts=1, **EXPERTS),
     "mamba2": lambda: without_cache("mamba2", STATES | dict(num_heads=8, head_dim=8, n_groups=2, chunk_size=8)),
@@ -203,7 +209,7 @@ NETS = {
     "roformer": lambda: encoder("roformer"),
     "convbert": lambda: encoder("convbert", embedding_size=16),
     "funnel": lambda: encoder("funnel", dict(vocab_size=VOCAB, d_model=HIDDEN, n_head=HEADS, d_head=8, d_inner=INNER,
-                                             block_sizes=[1, 1], num_decoder_layers=1)),
+                                             block_sizes=[1, 1], block_repeats=[1, 1], num_decoder_layers=1)),
     "fnet": lambda: encoder("fnet", call=lambda net, ids, mask: net(input_ids=ids).last_hidden_state + 0 * mask[..., None]),
     "xlnet": lambda: encoder("xlnet", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=INNER)),
     "modernbert": lambda: encoder("modernbert", pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,

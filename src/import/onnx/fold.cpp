@@ -96,16 +96,25 @@ Dim less(Call& call, const Dim& a, const Dim& b) {
   return settled(call, is_less(a, b));
 }
 
+// What divides, as something that is never 0; nothing if it may be negative. By 0 a node may answer what it likes, but
+// an empty axis must not stop a run that never looks at the answer.
+Item divisor(Call& call, const Dim& b) {
+  Interval range = call.range(b);
+  if (range.lo < 0 || b.is(0)) return std::nullopt;
+  return range.lo > 0 ? b : max(Dim(1), b);
+}
+
 // Integers divide toward zero: what is above 0 and what is below it are rounded down, each by itself.
 Item divide(Call& call, const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   if (b.is(-1)) return Dim(0) - a;
   if (a.is_literal() && b.is_literal()) return Dim(a.literal() / b.literal());
   if (auto exact = exact_div(a, b)) return *exact;
-  Interval top = call.range(a), bottom = call.range(b);
-  if (bottom.lo <= 0) return std::nullopt;
-  Dim above = top.lo >= 0 ? a : max(Dim(0), a), below = -top.lo < bottom.lo ? 0 : max(Dim(0), Dim(0) - a);
-  return floor_div(above, b) - floor_div(below, b);
+  Item by = divisor(call, b);
+  if (!by) return std::nullopt;
+  int64_t least = call.range(a).lo;
+  Dim above = least >= 0 ? a : max(Dim(0), a), below = -least < call.range(*by).lo ? 0 : max(Dim(0), Dim(0) - a);
+  return floor_div(above, *by) - floor_div(below, *by);
 }
 
 }  // namespace
@@ -136,9 +145,9 @@ Folded fold_div(Call& call) {
 Folded fold_mod(Call& call) {
   bool toward_zero = call.i64("fmod", 0) != 0;
   return fold_chain(call, [&](const Dim& a, const Dim& b) -> Item {
-    if (call.range(b).lo <= 0) return std::nullopt;
-    Item quotient = toward_zero ? divide(call, a, b) : Item(floor_div(a, b));
-    return quotient ? Item(a - *quotient * b) : std::nullopt;
+    Item by = divisor(call, b);
+    Item quotient = !by ? std::nullopt : toward_zero ? divide(call, a, *by) : Item(floor_div(a, *by));
+    return quotient ? Item(a - *quotient * *by) : std::nullopt;
   });
 }
 

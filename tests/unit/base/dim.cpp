@@ -32,4 +32,39 @@ TEST(dim, a_quotient_rounds_down_at_every_size) {
         }
 }
 
+static Dim dim(std::string_view text) {
+  auto parsed = parse_dim(text);
+  EXPECT_TRUE(parsed.ok()) << text;
+  return parsed.ok() ? *parsed : Dim(-1);
+}
+
+static Interval range(std::string_view text, Interval of_symbols = {}) {
+  return range_of(dim(text), [&](std::string_view) { return of_symbols; });
+}
+
+TEST(dim, the_larger_and_the_smaller_of_a_pair_come_to_the_pair) {
+  EXPECT_EQ(dim("max(a,b) + min(a,b)").text(), "a + b");
+  EXPECT_EQ(dim("max(0,n - k) + min(k,n)").text(), "n");
+  EXPECT_EQ(dim("3*max(n,4) + 3*min(4,n) + 1").text(), "3*n + 13");
+  EXPECT_EQ(dim("max(n + 1,k + 1) - max(k,n)").text(), "1");
+  EXPECT_EQ(dim("min(n,7) - min(n - 2,5)").text(), "2");
+  EXPECT_EQ(dim("max(0,n - k) - max(0,k - n)").text(), "-k + n");
+  EXPECT_EQ(dim("max(a,b) + 2*min(a,b)"), dim("2*min(a,b) + max(a,b)"));
+  EXPECT_NE(dim("max(a,b) - min(a,b)").text(), "0");
+}
+
+TEST(dim, a_remainder_is_less_than_its_divisor) {
+  Interval r = range("n - 4*(n/4)");
+  EXPECT_EQ(r.lo, 0);
+  EXPECT_EQ(r.hi, 3);
+  r = range("10 + 8*(n/4) - 2*n");
+  EXPECT_EQ(r.lo, 4);
+  EXPECT_EQ(r.hi, 10);
+  r = range("2 - (2/max(1,n))*max(1,n)");
+  EXPECT_EQ(r.lo, 0);
+  r = range("k - (n + 1)*(k/(n + 1))", {0, 6});
+  EXPECT_EQ(r.lo, 0);
+  EXPECT_EQ(r.hi, 6);
+}
+
 }  // namespace rlx

@@ -115,6 +115,24 @@ TEST(onnx_import, sizes_below_zero_divide_as_the_nodes_say) {
 
 // Pads as torch's older exporter writes them: pairs from the last axis on, turned and laid flat. How many there are to
 // a multiple of 4 is no negative number, so nothing holds them at 0.
+// What torch makes of roll: 2 modulo the size. An empty axis is no error.
+TEST(onnx_import, sizes_that_divide_may_be_zero) {
+  Maker model(17);
+  model.input("x", 1, {"n"}).i64("two", {1}, {2}).i64("zero", {1}, {0}).node("Shape", {"x"}, {"s"});
+  model.node("Mod", {"two", "s"}, {"by"}).node("Slice", {"x", "zero", "by"}, {"a"});
+  model.node("Slice", {"x", "by", "s"}, {"b"}).node("Concat", {"b", "a"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  EXPECT_EQ(ops_of(imported->graph), (std::vector<std::string>{"input", "slice", "slice", "concat"}));
+  EXPECT_EQ(text_of(output_type(*imported)), "f32[n]");
+  for (int64_t n : {0, 1, 2, 3, 5}) {
+    std::vector<double> expected;
+    for (int64_t i = 0; i < n; i++) expected.push_back(static_cast<double>((i + 2) % n));
+    Tensor x = iota_tensor({n});
+    EXPECT_EQ(run(*imported, {&x, 1}), expected) << n;
+  }
+}
+
 TEST(onnx_import, sizes_that_are_moved_stay_sizes) {
   Maker model(17);
   model.input("x", 1, {"n", "3"}).i64("four", {1}, {4}).i64("zero", {1}, {0}).node("Shape", {"x"}, {"s"});
