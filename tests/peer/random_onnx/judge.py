@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One graph on ONNX Runtime and on librlx, at each of its sizes: are the results the same?
+
+Where they differ by more than rounding of one op, the graph itself says how much rounding matters: ONNX Runtime runs it again
+with each float result a little off, and what that moves is no fault.
+"""
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+from . import librlx
+from .graph import Body, FLOATS, NAMES, Node
+
+EPS = {"f32": 1e-6, "f64": 2e-15, "f16": 2e-3, "bf16": 1.6e-2}
+RELATIVE = {"f32": 1e-4, "f64": 1e-9, "f16": 1e-2, "bf16": 5e-2}
+# These pass elements on, or round to integers: what they give has no rounding error of its own.
+EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape DepthToSpace Expand EyeLike
+    Flatten Floor Gather GatherElements GatherND Identity If Loop Scan Max MaxPool Min Neg NonZero OneHot Pad Range ReduceMax ReduceMin
+    Relu Reshape ReverseSequence Round Scatter ScatterElements ScatterND Shape Sign Size Slice SpaceToDepth Split Squeeze Tile TopK
+    Transpose Trilu Unique Unsqueeze Where""".split())
+ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge
+
+
+@dataclasses.dataclass
+class Verdict:
+    kind: str  # ok, peer, refused, differs, crash, hang
+    message: str = ""
+    binding: int = -1
+    output: str = ""
+    runs: int = 0  # bindings at which both ran
+
+    def bad(self):
+        return self.kind not in ("ok", "peer")
+
+
+def session(graph):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(graph.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def peer_run(run, graph, feed):
+    names = list(graph.outputs)
+    return dict(zip(names, run.run(names, {name: feed[name] for name in graph.inputs})))
+
+
+def with_noise(nodes, dtypes, count):
+    made = []
+
+    def off(name, dtype):
+        count[0] += 1
+        tag = f"noise{count[0]}"
+        like = [Node("Cast", [name], [tag + "w"], {"to": 1})] if dtype in ("f16", "bf16") else []
+        wide = tag + "w" if like else name
+        factor = Node("RandomUniformLike", [wide], [tag + "f"], {"low": 1 - EPS[dtype], "high": 1 + EPS[dtype], "seed": float(count[0])})
+        product = Node("Mul", [wide, tag + "f"], [tag + "p" if like else tag])
+        back = [Node("Cast", [tag + "p"], [tag], {"to": 10 if dtype == "f16" else 16})] if like else []
+        return like + [factor, product] + back, tag
+
+    for node in nodes:
+        attrs = {name: dataclasses.replace(value, nodes=with_noise(value.nodes, dtypes, count)) if isinstance(value, Body) else value
+                 for name, value in node.attrs.items()}
+        node = dataclasses.replace(node, attrs=attrs, ins=list(node.ins), outs=list(node.outs))
+        if node.op in ROUNDS:
+            extra, node.ins[0] = off(node.ins[0], "f32")
+            made += extra
+        made.append(node)
+        if node.op in EXACT:
+            continue
+        for i, out in enumerate(node.outs):
+            dtype = dtypes.get(out)
+            if dtype in FLOATS:
+                node.outs[i] = out + "__exact"
+                extra, tag = off(out + "__exact", dtype)
+                extra[-1].outs[0] = out
+                made += extra
+    return made
+
+
+def float_types(graph, feed):
+    """dtype of every value, in bodies too where that can be told: by type inference of onnx."""
+    import onnx
+    model = onnx.shape_inference.infer_shapes(graph.model())
+    found = {}
+
+    def walk(proto):
+        for info in list(proto.value_info) + list(proto.output):
+            found[info.name] = info.type.tensor_type.elem_type
+        for node in proto.node:
+            for attr in node.attribute:
+                if attr.HasField("g"):
+                    walk(attr.g)
+
+    walk(model.graph)
+    words = {1: "f32", 11: "f64", 10: "f16", 16: "bf16"}
+    return {name: words[code] for name, code in found.items() if code in words}
+
+
+def noisy_results(graph, feed, times=6):
+    try:
+        noisy = graph.replaced(nodes=with_noise(graph.nodes, float_types(graph, feed), [0]))
+        run = session(noisy)
+        return [peer_run(run, noisy, feed) for _ in range(times)]
+    except Exception as error:  # its kernels may be fewer than the graph needs
+        return str(error)
+
+
+def as_numbers(array):
+    return array.astype(np.float64) if array.dtype.kind not in "iub" else array
+
+
+def mismatch(ours, theirs, is_half):
+    """Of arrays of one dtype and shape: where they differ, beyond the tolerance."""
+    if theirs.dtype.kind in "iub":
+        return ours != theirs, None
+    name = NAMES[theirs.dtype]
+    a, b = as_numbers(ours), as_numbers(theirs)
+    finite = np.isfinite(b)
+    scale = np.abs(b[finite]).max(initial=0.0)
+    with np.errstate(all="ignore"):
+        allowed = RELATIVE[name] * (np.abs(b) + 0.1 * scale) + (1e-37 if name in ("f32", "bf16") else 6e-8 if name == "f16" else 0)
+        good = ((np.abs(a - b) <= allowed) & finite) | (np.isnan(a) & np.isnan(b)) | (a == b)
+    if is_half:
+        good |= ~finite  # what is computed in f32 overflows later
+    return ~good, allowed
+
+
+def moved_by_noise(bad, ours, theirs, noisy, output):
+    """Whether every bad element moves about as much when each op is a little off."""
+    if isinstance(noisy, str):
+        return False
+    moves = np.zeros(theirs.shape)
+    shaky = np.zeros(theirs.shape, bool)
+    b = as_numbers(theirs)
+    for result in noisy:
+        if result[output].shape != theirs.shape:
+            return True
+        n = as_numbers(result[output])
+        with np.errstate(all="ignore"):
+            if theirs.dtype.kind in "iub":
+                shaky |= n != b
+            else:
+                shaky |= np.isnan(n) != np.isnan(b)
+                shaky |= np.isinf(n) != np.isinf(b)
+                moves = np.fmax(moves, np.abs(n - b))
+    if theirs.dtype.kind in "iub":
+        # an integer that rounding decides: one that moves somewhere may move anywhere
+        return bool(shaky.any())
+    with np.errstate(all="ignore"):
+        wide = 20 * moves + 4 * np.nanmax(np.where(np.isfinite(moves), moves, 0), initial=0.0)
+        good = shaky | (np.abs(as_numbers(ours) - b) <= wide)
+    return bool(good[bad].all())
+
+
+def describe(bad, ours, theirs):
+    places = np.argwhere(bad)[:4]
+    pairs = ", ".join(f"{list(map(int, at))}: {ours[tuple(at)]} for {theirs[tuple(at)]}" for at in places)
+    return f"{int(bad.sum())} of {bad.size} elements of {NAMES[theirs.dtype]}{list(theirs.shape)}: {pairs}"
+
+
+def halves_in(graph):
+    return any(dtype in ("f16", "bf16") for dtype, _ in graph.inputs.values()) or \
+        any(node.op in ("Cast", "CastLike") and node.attrs.get("to") in (10, 16) for node in graph.nodes)
+
+
+class Judge:
+    def __init__(self, library, stage=lambda name: None):
+        self.library, self.stage = librlx.Library(library), stage
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="rlx-random-", dir=folder)) / "model.onnx"
+
+    def close(self):
+        self.path.unlink(missing_ok=True)
+        self.path.parent.rmdir()
+
+    def peer(self, graph, feeds):
+        """What ONNX Runtime makes of it: at each binding its outputs, or the error as text."""
+        self.stage("peer")
+        try:
+            run = session(graph)
+        except Exception as error:
+            return [str(error)] * len(feeds)
+        results = []
+        for feed in feeds:
+            try:
+                results.append(peer_run(run, graph, feed))
+            except Exception as error:
+                results.append(str(error))
+        return results
+
+    def check(self, graph, feeds, device=None):
+        expected = self.peer(graph, feeds)
+        ran = [i for i, result in enumerate(expected) if not isinstance(result, str)]
+        if not ran:
+            return Verdict("peer", expected[0])
+        self.stage("ours")
+        self.path.write_bytes(graph.model().SerializeToString())
+        try:
+            model = librlx.Model(self.library, self.path)
+        except librlx.Error as error:
+            return Verdict("refused", str(error))
+        try:
+            for i in ran:
+                try:
+                    got = model.run({name: feeds[i][name] for name in graph.inputs}, list(graph.outputs), device)
+                except librlx.Error as error:
+                    return Verdict("refused", str(error), i)
+                for name in graph.outputs:
+                    why = self.compare(graph, feeds[i], name, got[name], expected[i][name])
+                    if why:
+                        return Verdict("differs", why, i, name)
+        finally:
+            model.close()
+        return Verdict("ok", runs=len(ran))
+
+    def arbiter(self, graph, feed, output, device=None):
+        """Whom onnx.reference agrees with: the judge of last resort."""
+        self.path.write_bytes(graph.model().SerializeToString())
+        model = librlx.Model(self.library, self.path)
+        try:
+            ours = model.run({name: feed[name] for name in graph.inputs}, [output], device)[output]
+        except librlx.Error as error:
+            return str(error)
+        finally:
+            model.close()
+        return reference_says(graph, feed, output, ours, self.peer(graph, [feed])[0][output])
+
+    def compare(self, graph, feed, name, ours, theirs):
+        theirs = np.asarray(theirs)
+        if ours.dtype != theirs.dtype:
+            return f"dtype {NAMES[ours.dtype]} for {NAMES[theirs.dtype]}"
+        same_shape = ours.shape == theirs.shape
+        if same_shape:
+            bad, _ = mismatch(ours, theirs, halves_in(graph))
+            if not bad.any():
+                return None
+        self.stage("peer")
+        only = graph.replaced(outputs={name: graph.outputs[name]}).pruned()
+        noisy = noisy_results(only, feed)
+        self.stage("ours")
+        if not same_shape:
+            moves = not isinstance(noisy, str) and any(result[name].shape != theirs.shape for result in noisy)
+            return None if moves else f"shape {list(ours.shape)} for {list(theirs.shape)}"
+        if moved_by_noise(bad, ours, theirs, noisy, name):
+            return None
+        return describe(bad, ours, theirs)
+
+
+def reference_says(graph, feed, output, ours, theirs):
+    from onnx.reference import ReferenceEvaluator
+    try:
+        result = ReferenceEvaluator(graph.model()).run([output], {name: feed[name] for name in graph.inputs})[0]
+        result = np.asarray(result)
+    except Exception as error:
+        return f"the reference evaluator fails: {str(error)[:200]}"
+
+    def agrees(array):
+        array = np.asarray(array)
+        return result.shape == array.shape and result.dtype == array.dtype and not mismatch(array, result, False)[0].any()
+
+    return {(True, True): "both", (True, False): "librlx", (False, True): "ONNX Runtime", (False, False): "neither"}[
+        agrees(ours), agrees(theirs)]

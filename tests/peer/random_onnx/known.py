@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where ONNX Runtime is wrong by the specification, or the specification leaves the result open. `onnx.reference` judged.
+
+OPEN is what the makers of nodes stay away from. TABLE knows the same in a graph that is cut down, where it arises by chance.
+"""
+OPEN = {
+    "reduce nothing": "ONNX Runtime's mean of nothing is 0 where the reference has NaN",
+    "pool nothing": "windows over an axis of size 0: ONNX Runtime gives one of them, the reference none",
+    "loop without trips": "stacked outputs of no trips: ONNX Runtime gives dims 0 where the body's are not known to it",
+    "product of nothing": "a vector of size 0 in MatMul: ONNX Runtime leaves its result unset",
+    "resize infinities": "samples of weight 0 that are not finite: open",
+    "clip infinities": "without a bound, ONNX Runtime clips infinities to the largest number; the reference leaves them",
+    "cast out of range": "floats beyond the integer, and NaN: open",
+    "divide by zero": "of integers: open",
+}
+
+
+def only(*ops):
+    """The graph that differs holds these node kinds and no others."""
+    return lambda graph, feeds, verdict: verdict.kind == "differs" and {node.op for node in graph.nodes} <= set(ops)
+
+
+def is_empty(feeds):
+    return any(array.size == 0 for feed in feeds for array in feed.values())
+
+
+REDUCTIONS = ["Reduce" + name for name in "Sum Mean Max Min Prod L1 L2 SumSquare LogSum LogSumExp".split()]
+TABLE = [
+    (lambda g, f, v: only("MeanVarianceNormalization", "Identity")(g, f, v) and "nan" in v.message,
+     "ONNX Runtime divides 0 by 0 where nothing varies; the reference adds 1e-9"),
+    (lambda g, f, v: only(*REDUCTIONS)(g, f, v) and is_empty(f),
+     "ONNX Runtime takes negative axes of empty inputs as they stand, and the mean of nothing is 0"),
+]
+
+
+def known(graph, feeds, verdict):
+    for fits, why in TABLE:
+        if fits(graph, feeds, verdict):
+            return why
+    return None
