@@ -14,7 +14,7 @@ ROUGH = ["Exp", "Log", "Sqrt", "Reciprocal", "Tan", "Asin", "Acos", "Sinh", "Cos
 
 def unary(m):
     op = m.one(SAFE)
-    x = m.pick(m.takes(op))
+    x = m.pick(m.takes(op) if op != "Shrink" else {"f32"})  # known.OPEN: double Shrink
     attrs = {}
     if op in ("Elu", "Celu", "LeakyRelu", "ThresholdedRelu", "Selu", "HardSigmoid") and m.chance(0.5):
         attrs["alpha"] = float(m.one([0.1, 0.5, 1.0, 1.5]))
@@ -232,6 +232,8 @@ def reduce(m):
     reduced = axes if count else [] if noop else list(range(x.rank))
     m.need(not noop or op in ("ReduceSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"))  # of the others ORT keeps x as it is
     dims = [m.lit(1) if i in reduced else dim for i, dim in enumerate(x.dims) if i not in reduced or keep != 0]
+    m.need(op not in ("ReduceMax", "ReduceMin") or not x.wild)  # known.OPEN: largest with NaN
+    m.need(op != "ReduceProd" or x.is_float)  # known.OPEN: product of integers
     for i in reduced if op == "ReduceMean" else []:
         m.avoid("reduce nothing", x.dims[i])
     wild = x.wild or op in ("ReduceLogSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceLogSumExp")
@@ -246,9 +248,10 @@ def arg(m):
     op = m.one(["ArgMax", "ArgMin"])
     x = m.pick(m.takes(op), rank=(1, 5), where=lambda v: not v.wild)
     axis, keep = m.int(0, x.rank - 1), m.int(0, 1)
-    m.at_least(x.dims[axis], 1)
+    m.avoid("arg of nothing", x.dims[axis])
     dims = [m.lit(1) if i == axis else dim for i, dim in enumerate(x.dims) if i != axis or keep]
-    m.node(op, [x], [("i64", dims)], axis=m.axes([axis], x.rank)[0] if m.opset >= 11 else axis, keepdims=keep,
+    empty = any(0 in dim for dim in x.dims)  # known.TABLE: negative axes of empty inputs
+    m.node(op, [x], [("i64", dims)], axis=m.axes([axis], x.rank)[0] if m.opset >= 11 and not empty else axis, keepdims=keep,
            select_last_index=m.int(0, 1) if m.opset >= 12 else None)
 
 

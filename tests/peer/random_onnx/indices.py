@@ -10,7 +10,7 @@ from .shapes import ANY, passed
 def indices(m, dims, limit, dtype=None, unique=False):
     """Integers below `limit` (a dim) at every binding: an input, a constant, or a Range that is bent."""
     dtype = dtype or m.one(["i64", "i64", "i32"])
-    m.at_least(limit, 1)
+    m.avoid("index into nothing", limit)
     least = min(m.alive(limit))
     shape = [tuple(d) for d in dims]
     draw = m.rng.random()

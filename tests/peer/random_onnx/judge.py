@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 
 from . import librlx
-from .graph import Body, FLOATS, NAMES, Node
+from .graph import Body, DTYPES, FLOATS, NAMES, Node
 
 EPS = {"f32": 1e-6, "f64": 2e-15, "f16": 2e-3, "bf16": 1.6e-2}
 RELATIVE = {"f32": 1e-4, "f64": 1e-9, "f16": 1e-2, "bf16": 5e-2}
@@ -51,17 +51,36 @@ def peer_run(run, graph, feed):
 
 
 def with_noise(nodes, dtypes, count):
+    """Each float result times 1 + EPS * sin(its element * a large number). count: [of values, the seed, the opset]."""
     made = []
 
     def off(name, dtype):
         count[0] += 1
-        tag = f"noise{count[0]}"
-        like = [Node("Cast", [name], [tag + "w"], {"to": 1})] if dtype in ("f16", "bf16") else []
-        wide = tag + "w" if like else name
-        factor = Node("RandomUniformLike", [wide], [tag + "f"], {"low": 1 - EPS[dtype], "high": 1 + EPS[dtype], "seed": float(count[0])})
-        product = Node("Mul", [wide, tag + "f"], [tag + "p" if like else tag])
-        back = [Node("Cast", [tag + "p"], [tag], {"to": 10 if dtype == "f16" else 16})] if like else []
-        return like + [factor, product] + back, tag
+        tag, half = f"noise{count[0]}", dtype in ("f16", "bf16")
+        wide, work = tag + "wide" if half else name, []
+
+        def add(op, ins, out, **attrs):
+            work.append(Node(op, [part if isinstance(part, str) else number(part) for part in ins], [tag + out], attrs))
+            return tag + out
+
+        def number(value):
+            spare = f"{tag}n{len(work)}"
+            work.append(Node("Constant", [], [spare], {"value": np.asarray(value, DTYPES["f64" if dtype == "f64" else "f32"])}))
+            return spare
+
+        if half:
+            add("Cast", [name], "wide", to=1)
+        bounded = wide
+        if count[2] >= 9:
+            bounded = add("Where", [add("Less", [add("Abs", [wide], "abs"), 1e30], "less"), wide, 0.0], "finite")
+        else:
+            bounded = add("Tanh", [wide], "tanh")
+        wave = add("Sin", [add("Add", [add("Mul", [bounded, 1e4 * (count[1] + 1.7)], "large"), float(count[0] + count[1])], "phase")], "wave")
+        factor = add("Add", [add("Mul", [wave, EPS[dtype]], "small"), 1.0], "factor")
+        add("Mul", [wide, factor], "product" if half else "")
+        if half:
+            add("Cast", [tag + "product"], "", to=10 if dtype == "f16" else 16)
+        return work, tag
 
     for node in nodes:
         attrs = {name: dataclasses.replace(value, nodes=with_noise(value.nodes, dtypes, count)) if isinstance(value, Body) else value
@@ -83,7 +102,7 @@ def with_noise(nodes, dtypes, count):
     return made
 
 
-def float_types(graph, feed):
+def float_types(graph):
     """dtype of every value, in bodies too where that can be told: by type inference of onnx."""
     import onnx
     model = onnx.shape_inference.infer_shapes(graph.model())
@@ -104,9 +123,11 @@ def float_types(graph, feed):
 
 def noisy_results(graph, feed, times=6):
     try:
-        noisy = graph.replaced(nodes=with_noise(graph.nodes, float_types(graph, feed), [0]))
-        run = session(noisy)
-        return [peer_run(run, noisy, feed) for _ in range(times)]
+        results, types = [], float_types(graph)
+        for seed in range(times):
+            noisy = graph.replaced(nodes=with_noise(graph.nodes, types, [0, seed, graph.opset]))
+            results.append(peer_run(session(noisy), noisy, feed))
+        return results
     except Exception as error:  # its kernels may be fewer than the graph needs
         return str(error)
 

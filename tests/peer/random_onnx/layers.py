@@ -41,6 +41,7 @@ def gemm(m):
     x = m.pick(m.takes("Gemm"), rank=2, where=lambda v: v.mag <= 1e3)
     ta, tb = m.int(0, 1), m.int(0, 1)
     rows, k = x.dims[::-1] if ta else x.dims
+    m.avoid("product of nothing", k)
     out = m.any_dim()
     y = m.of(x.dtype, m.small([out, k] if tb else [k, out]))
     c = None
@@ -62,6 +63,8 @@ def einsum(m):
                      ("bij,bik->bjk", lambda b, i, j: ([b, i, k], [b, j, k])), ("bij,bij->b", lambda b, i, j: ([b, i, j], [b]))]}
     text, fn = m.one(equations[x.rank])
     other, out = fn(*x.dims)
+    for dim in x.dims + (other or []):
+        m.avoid("crash", dim)
     ins = [x] if other is None else [x, m.of(x.dtype, m.small(other))]
     m.node("Einsum", ins, [summed(x, ins[-1], out) if other else (x.dtype, out)], equation=text)
 
@@ -88,7 +91,7 @@ def window(m, x, kernel, strides, dilations, pads, ceil=False, drop=True):
         for at, size in enumerate(x.dims[2 + i]):
             room = size + pads[i] + pads[i + n] - wide
             if room < 0:
-                m.dead.add(at)
+                m.avoid("window larger than its input", tuple(int(other != at) for other in range(len(m.sizes))))
                 room = 0
             steps = -(-room // strides[i]) if ceil else room // strides[i]
             if ceil and drop and steps * strides[i] >= size + pads[i]:
@@ -164,6 +167,7 @@ def pool(m):
     x = image(m, m.one(sorted(m.takes(op) - {"f16"})), rank, 1)
     kernel, strides, dilations, pads = geometry(m, rank, op == "MaxPool" and m.opset >= 10 or op == "AveragePool" and m.opset >= 19)
     ceil = m.opset >= (10 if op != "LpPool" else 18) and m.chance(0.4)
+    m.need(not x.wild)  # known.OPEN: largest with NaN
     for dim in x.dims[2:]:
         m.avoid("pool nothing", dim)
     attrs = {"kernel_shape": kernel, "strides": strides, "pads": pads}
@@ -188,6 +192,7 @@ def global_pool(m):
     op = m.one(["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
     m.need(m.takes(op))
     x = image(m, "f32", m.one([3, 4]), 1)
+    m.need(not x.wild)  # known.OPEN: largest with NaN
     for dim in x.dims[2:]:
         m.avoid("pool nothing", dim)
     m.node(op, [x], [passed(x, x.dims[:2] + [m.lit(1)] * (x.rank - 2))])
@@ -214,7 +219,9 @@ def norm(m):
         var = m.node("Add", [m.node("Abs", [var], [passed(var, var.dims)]), m.const(np.asarray(0.5), x.dtype)], [passed(var, var.dims)])
         m.node(op, [x, *parts, var], [(x.dtype, x.dims, {"mag": x.mag * 64, "wild": any(p.wild for p in parts) or var.wild})], epsilon=eps)
     elif op == "InstanceNormalization":
-        m.need(x.dtype == "f32")
+        m.need(x.dtype == "f32" and not x.wild)
+        for dim in x.dims:
+            m.avoid("crash", dim)
         m.node(op, [x, m.of("f32", [x.dims[1]]), m.of("f32", [x.dims[1]])], [result], epsilon=eps)
     elif op == "GroupNormalization":
         m.need(m.opset >= 21 and m.is_lit(x.dims[1]) and x.dims[1][0] > 0)
@@ -233,6 +240,7 @@ def norm(m):
 def resize(m):
     m.need(m.opset >= 11)
     x = image(m, "f32", m.one([3, 4, 4]), 1)
+    m.need(not x.wild)  # known.OPEN: resize infinities
     mode = m.one(["nearest", "linear", "linear", "cubic"])
     m.need(mode != "cubic" or x.rank == 4)
     for dim in x.dims[2:]:
@@ -262,8 +270,8 @@ def recurrent(m):
     op, gates = m.one([("LSTM", 4), ("GRU", 3), ("RNN", 1)])
     m.need(m.local is None)
     time, batch, width, hidden = m.any_dim(), m.any_dim(), m.lit(m.int(1, 4)), m.int(1, 4)
-    m.at_least(time, 1)
-    m.at_least(batch, 1)
+    m.avoid("crash", time)
+    m.avoid("crash", batch)
     direction = m.one(["forward", "reverse", "bidirectional"])
     d = 2 if direction == "bidirectional" else 1
     x = m.calm(m.of("f32", m.small([time, batch, width])), 10)
@@ -294,7 +302,7 @@ def quantise(m):
     if draw < 0.3:
         m.need(m.opset >= 11)
         for dim in x.dims:
-            m.at_least(dim, 1)
+            m.avoid("arg of nothing", dim)
         y, scale, zero = m.node("DynamicQuantizeLinear", [x], [("u8", x.dims), ("f32", [], {"mag": 10.0}), ("u8", [])])
         m.node("DequantizeLinear", [y, scale, zero], [("f32", x.dims, {"mag": x.mag})])
         return
@@ -334,6 +342,7 @@ def attention(m):
     width = m.lit(m.one([2, 4, 8]))
     m.need(m.local is None)
     qs, ks, vs = (m.calm(m.of("f32", m.small([b, h, n, width])), 10) for n in (q, k, k))
+    m.need(not qs.wild and not ks.wild and not vs.wild)  # known.OPEN: masked NaN
     kt = m.node("Transpose", [ks], [passed(ks, [b, h, width, k])], perm=[0, 1, 3, 2])
     s = m.node("MatMul", [qs, kt], [("f32", m.small([b, h, q, k]), {"mag": 100.0})])
     s = m.node(m.one(["Div", "Mul"]), [s, m.const(np.float32(m.one([1.0, 0.5, 2.0, 1.414])))], [passed(s, s.dims)])
