@@ -29,6 +29,15 @@ const Shape kShapes[] = {
     {1, 4, 1, 1, {{}, {}, {33, 33, 4, 1, 1, 1, 3}}},
     {1, 1, 2, 2, {{}, {}, {3, 6, 2, 1, 1, 1, 2}}},
     {1, 1, 2, 2, {{}, {0, 0, 2, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}}},
+    {1, 1, 24, 70, {{}, {9, 9, 3, 1, 1, 1, 1}, {30, 30, 3, 1, 1, 1, 1}}},
+    {1, 2, 70, 40, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
+    {2, 1, 600, 48, {{}, {}, {49, 49, 1, 1, 1, 1, 0}}},
+    {1, 1, 5, 20, {{}, {9, 5, 1, 2, 1, 1, 0}, {17, 9, 1, 2, 1, 1, 0}}},
+    {1, 1, 6, 9, {{}, {5, 10, 2, 1, 1, 2, 1}, {8, 16, 2, 1, 1, 2, 1}}},
+    {1, 1, 6, 1, {{}, {5, 14, 1, 1, 1, 3, 0}, {8, 24, 4, 1, 2, 3, 5}}},
+    {1, 1, 4, 17, {{}, {6, 6, 3, 1, 1, 1, 1}, {500, 496, 5, 1, 1, 1, 0}}},
+    {1, 1, 2, 100, {{}, {40, 5, 3, 3, 7, 1, 2}, {50, 9, 4, 5, 3, 1, 0}}},
+    {1, 1, 3, 65, {{}, {3, 3, 1, 1, 1, 1, 0}, {4, 4, 1, 1, 1, 1, 0}}},
     {1, 1, 0, 2, {{}, {}, {3, 3, 1, 1, 1, 1, 0}}},
 };
 
@@ -59,25 +68,30 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
   return sum;
 }
 
-void check(Isa isa, const Shape& shape, bool packed, bool direct, bool fused, std::mt19937& rng) {
+enum class Way { kProduct, kPackedProduct, kLanes, kDirect };
+
+void check(Isa isa, const Shape& shape, Way way, bool fused, std::mt19937& rng) {
   ConvArgs args;
   args.items = shape.items, args.groups = shape.groups, args.channels = shape.channels, args.filters = shape.filters;
   std::copy_n(shape.axes, kConvAxes, args.axes);
   int64_t filters = shape.groups * shape.filters, outputs = shape.items * filters * args.places();
   Guarded x = Guarded::random(shape.items * shape.groups * shape.channels * args.plane(), rng);
-  Guarded w = Guarded::random(filters * args.terms(), rng, -1, 1, 3), form(filters * args.terms(), 0);
+  Guarded w = Guarded::random(filters * args.terms(), rng, -1, 1, 3),
+          form(packed_filters(shape.groups, shape.filters, args.terms()), 0);
   Guarded bias = Guarded::random(filters, rng, -1, 1, 5), residual = Guarded::random(outputs, rng, -1, 1, 7);
   Guarded y(outputs, 2), again(outputs, 2);
   args.x = x.data(), args.w = w.data(), args.y = y.data();
   if (fused) args.epilogue.row_bias = bias.data(), args.epilogue.residual = residual.data();
   if (fused) args.epilogue.act = Activation::kRelu;
   ConvArgs run = args;
-  if (packed) {
+  if (way == Way::kPackedProduct || way == Way::kLanes) {
     pack_filters(w.data(), shape.groups, shape.filters, args.terms(), form.data());
     ASSERT_TRUE(form.guards_intact());
     run.w = form.data(), run.is_packed = true;
   }
-  const Loop<ConvArgs>& loop = direct ? conv_fns(isa).direct : conv_fns(isa).product;
+  const ConvFns& fns = conv_fns(isa);
+  if (way == Way::kLanes && !fits_lanes(run)) return;
+  const Loop<ConvArgs>& loop = way == Way::kDirect ? fns.direct : way == Way::kLanes ? fns.lanes : fns.product;
   run_whole(loop, run);
   run.y = again.data();
   run_backwards(loop, run);
@@ -100,8 +114,8 @@ TEST(conv, is_a_plain_loops) {
     for (const Shape& shape : kShapes)
       for (bool fused : {false, true}) {
         SCOPED_TRACE(::testing::Message() << isa_name(isa) << ", shape " << &shape - kShapes << ", fused " << fused);
-        for (bool packed : {false, true}) check(isa, shape, packed, false, fused, rng);
-        if (fits_direct(shape.axes[2])) check(isa, shape, false, true, fused, rng);
+        for (Way way : {Way::kProduct, Way::kPackedProduct, Way::kLanes}) check(isa, shape, way, fused, rng);
+        if (fits_direct(shape.axes[2])) check(isa, shape, Way::kDirect, fused, rng);
       }
   }
 }

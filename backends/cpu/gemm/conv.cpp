@@ -8,15 +8,16 @@
 namespace rlx::cpu {
 
 void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed) {
-  FilterBlocks blocks = filter_blocks(filters);
   for (int64_t group = 0; group < groups; group++)
-    for (int64_t first = 0; first < filters; first += blocks.size) {
-      int64_t count = filters - first < blocks.size ? filters - first : blocks.size;
+    for (int64_t first = 0; first < filters; first += kFilterPanel) {
       const LooseFloat* from = w + (group * filters + first) * terms;
-      float* to = packed + (group * filters + first) * terms;
       for (int64_t term = 0; term < terms; term++)
-        for (int64_t filter = 0; filter < count; filter++) *to++ = from[filter * terms + term];
+        for (int64_t i = 0; i < kFilterPanel; i++) *packed++ = first + i < filters ? from[i * terms + term] : 0;
     }
+}
+
+bool fits_lanes(const ConvArgs& args) {
+  return baseline::lanes_fit(args);  // the same for every Isa
 }
 
 const ConvFns& conv_fns(Isa isa) {

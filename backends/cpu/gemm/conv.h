@@ -31,17 +31,15 @@ struct ConvArgs {
   int64_t places() const { return axes[0].out * axes[1].out * axes[2].out; }
 };
 
-// The filters of a group are taken in blocks of nearly equal height. In the packed form a block is stored term by term,
-// so that what a register tile broadcasts lies together.
-struct FilterBlocks {
-  int64_t count, size;
-};
-constexpr FilterBlocks filter_blocks(int64_t filters) {
-  constexpr int64_t kMost = 256;
-  int64_t count = (filters + kMost - 1) / kMost;
-  return {count, count == 0 ? 0 : ((filters + count - 1) / count + 7) / 8 * 8};
+// The packed form of [groups * filters, terms]: the filters of a group by panels, in each term by term, zeros where the
+// last one ends early.
+inline constexpr int64_t kFilterPanel = 32;
+constexpr int64_t filter_panels(int64_t filters) {
+  return (filters + kFilterPanel - 1) / kFilterPanel;
 }
-// Writes all of the form of [groups * filters, terms].
+constexpr int64_t packed_filters(int64_t groups, int64_t filters, int64_t terms) {  // in elements
+  return groups * filter_panels(filters) * kFilterPanel * terms;
+}
 void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed);
 
 // What the direct loop takes, which keeps the rows that it reads on the stack: for groups too small for a product.
@@ -50,8 +48,11 @@ constexpr bool fits_direct(const ConvAxis& last) {
   return last.spread == 1 && last.stride <= kMostPhases && (last.taps - 1) * last.dilation / last.stride < kMostReach;
 }
 
+// What the loop with filters along the lanes takes, packed; it keeps what it reads of x on the stack.
+bool fits_lanes(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct;
+  Loop<ConvArgs> product, direct, lanes;
 };
 const ConvFns& conv_fns(Isa isa);
 

@@ -4,6 +4,8 @@
 #include "backends/cpu/gemm/finish.inl"
 #include "backends/cpu/gemm/phases.inl"
 
+#include "backends/cpu/gemm/conv_lanes.inl"
+
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
 inline constexpr int64_t kConvFilters = 256;  // most in a block
@@ -83,6 +85,15 @@ inline void gather_term(const float* plane, const TapRuns& tap, int64_t step, fl
   }
 }
 
+// The filters of a group are taken in blocks of nearly equal height, whole panels but for the last.
+struct FilterBlocks {
+  int64_t count, size;
+};
+inline FilterBlocks filter_blocks(int64_t filters) {
+  int64_t count = (filters + kConvFilters - 1) / kConvFilters;
+  return {count, count == 0 ? 0 : ((filters + count - 1) / count + kFilterPanel - 1) / kFilterPanel * kFilterPanel};
+}
+
 struct ConvPart {
   int64_t item, group, first, filters;  // `first` of the group
   int64_t place, columns;
@@ -123,8 +134,11 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
 
   int64_t filter = part.group * p.filters + part.first;
   const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;
-  const float* w = p.w + filter * terms;
-  int64_t w_row = p.is_packed ? 1 : terms, w_col = p.is_packed ? part.filters : 1;
+  // Of the terms from k on: where the weights of a filter of this part lie, and how far apart.
+  int64_t w_row = p.is_packed ? 1 : terms, w_col = p.is_packed ? kFilterPanel : 1;
+  const float* w = p.w + (p.is_packed ? (part.group * filter_panels(p.filters) * kFilterPanel + part.first) * terms
+                                      : filter * terms);
+  int64_t height = p.is_packed && part.filters > kFilterPanel ? kFilterPanel : part.filters;  // that lie together
   int64_t channel = 0, tap = 0, k = 0;
   do {
     int64_t count = terms - k < kConvTerms ? terms - k : kConvTerms;
@@ -138,11 +152,14 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
       if (++tap == taps) tap = 0, ++channel;
     }
     for (int64_t c = 0; c < part.columns; c += 2 * kLanes) {
-      for_each_tile(part.filters, 2, [&](int64_t r, int64_t, TileFn fn) {
-        fn({w + r * w_row + k * w_col, w_row, w_col, panel + c, kConvWidth, count, sums + r * kTileStride + c,
-            kTileStride, panel},
-           k > 0);
-      });
+      for (int64_t first = 0; first < part.filters; first += height) {
+        int64_t rows = part.filters - first < height ? part.filters - first : height;
+        for_each_tile(rows, 2, [&](int64_t r, int64_t, TileFn fn) {
+          fn({w + first * terms + r * w_row + k * w_col, w_row, w_col, panel + c, kConvWidth, count,
+              sums + (first + r) * kTileStride + c, kTileStride, panel},
+             k > 0);
+        });
+      }
     }
     k += kConvTerms;
   } while (k < terms);
@@ -214,4 +231,4 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {{conv_parts, conv_run}, {direct_parts, direct_run}};
+inline constexpr ConvFns kConv = {{conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}};

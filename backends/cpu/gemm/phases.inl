@@ -37,20 +37,23 @@ inline void copy_stepped(const float* from, int64_t stride, int64_t count, float
   for (; i < count; ++i) to[i] = from[i * stride];
 }
 
+// The elements from + i * stride of a row for i in [0, length), `outside` where there are none and up to `end`.
+inline void read_phase(const ConvAxis& axis, const float* row, int64_t from, int64_t length, int64_t end, float outside,
+                       float* to) {
+  int64_t begin = from >= 0 ? 0 : (axis.stride - 1 - from) / axis.stride;
+  int64_t inside = from < axis.size ? (axis.size - from + axis.stride - 1) / axis.stride : 0;
+  if (inside > length) inside = length;
+  if (begin > inside) begin = inside;
+  for (int64_t i = 0; i < begin; ++i) to[i] = outside;
+  copy_stepped(row + from + begin * axis.stride, axis.stride, inside - begin, to + begin);
+  for (int64_t i = inside; i < end; ++i) to[i] = outside;
+}
+
 // For outputs from `first` on.
 inline void read_phases(const ConvAxis& axis, const float* row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
   int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
-  for (int64_t r = 0; r < axis.stride; ++r) {
-    float* to = phases.at[r];
-    int64_t from = first * axis.stride - axis.lo + r;
-    int64_t begin = from >= 0 ? 0 : (axis.stride - 1 - from) / axis.stride;
-    int64_t inside = from < axis.size ? (axis.size - from + axis.stride - 1) / axis.stride : 0;
-    if (inside > length) inside = length;
-    if (begin > inside) begin = inside;
-    for (int64_t i = 0; i < begin; ++i) to[i] = outside;
-    copy_stepped(row + from + begin * axis.stride, axis.stride, inside - begin, to + begin);
-    for (int64_t i = inside; i < end; ++i) to[i] = outside;
-  }
+  for (int64_t r = 0; r < axis.stride; ++r)
+    read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
 }

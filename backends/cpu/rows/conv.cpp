@@ -22,7 +22,10 @@ std::string filters_name(const KernelQuery& query) {
 }
 
 size_t filters_bytes(const KernelQuery& query) {
-  return static_cast<size_t>(literal_count(query.type(1).dims)) * sizeof(float);
+  std::span<const Dim> dims(query.type(1).dims);
+  int64_t groups = query.node.attrs.i64("groups");
+  return static_cast<size_t>(packed_filters(groups, dims[0].literal() / groups, literal_count(dims.subspan(1)))) *
+         sizeof(float);
 }
 
 void make_filters(const KernelQuery& query, const std::byte* source, std::byte* form) {
@@ -99,10 +102,30 @@ double terms_of(const ConvArgs& args) {
          static_cast<double>(args.terms());
 }
 
-template <bool kIsPacked>
+// Of windows of one place everywhere, all places are one row.
+void join_places(ConvArgs& args) {
+  for (const ConvAxis& axis : args.axes)
+    if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return;
+  args.axes[2].size = args.axes[2].out = args.places();
+  args.axes[0].size = args.axes[0].out = args.axes[1].size = args.axes[1].out = 1;
+}
+
+// Fewer filters would leave most lanes empty; where x is spread the other loop would gather hardly anything.
+bool wants_lanes(const ConvArgs& args) {
+  constexpr int64_t kFew = 8;
+  return (args.filters >= kFew || args.axes[1].spread > 1 || args.axes[2].spread > 1) && fits_lanes(args);
+}
+
+void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  ConvArgs args = conv_args(view);
+  args.is_packed = true;
+  join_places(args);
+  load(block, wants_lanes(args) ? caps.fns.conv.lanes : caps.fns.conv.product, args, 200 + terms_of(args) / 50, launch);
+}
+
 void encode_product(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
-  args.is_packed = kIsPacked;
+  join_places(args);
   load(block, caps.fns.conv.product, args, 200 + terms_of(args) / 25, launch);
 }
 
@@ -116,8 +139,8 @@ void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& 
 void add_conv_rows(RowsByOp& by_op) {
   for (Op op : {Op::kConv, Op::kConvBiasAct}) {
     add(by_op, native<ConvArgs>(op, "conv_f32_direct", refuse_direct, encode_direct));
-    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_product<true>).form(1, kFilters));
-    add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product<false>));
+    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, kFilters));
+    add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product));
   }
 }
 

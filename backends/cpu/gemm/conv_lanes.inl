@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with the filters along the lanes: a tile multiplies a vector of weights by single elements of x, which
+// it reads where they lie, or from a copy of the rows with zeros around them. Sums are turned into rows of places as
+// they leave. A part is a block of filters against places of one item that lie side by side in y, or a spread apart.
+
+inline constexpr int64_t kLaneFilters = 2 * kFilterPanel;  // of a part
+inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
+inline constexpr int64_t kLaneTerms = 512;                 // that run in one accumulator
+inline constexpr int64_t kLaneCopy = 10240;                // elements of x, on the stack
+inline constexpr int64_t kLaneTaps = 128;                  // along an axis, at most
+
+// ---- how the outputs are cut
+
+// Along an axis outputs of one residue modulo `spread` make up a row of their own.
+struct LaneCut {
+  int64_t filter_blocks, rows, columns;         // of a part, at most
+  int64_t row_blocks, column_blocks, residues;  // of one residue; of y and x together
+};
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+// The most elements of a channel that a part of so many outputs reads through a copy.
+inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  int64_t lines = y.taps == 1 ? rows : (rows - 1) * y.stride + (y.taps - 1) * y.dilation / y.spread + 1;
+  int64_t width = columns + (x.taps - 1) * x.dilation / (x.stride * x.spread) + 1;
+  return lines * width * (x.taps < x.stride ? x.taps : x.stride);
+}
+inline LaneCut cut_lanes(const ConvArgs& p) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  LaneCut cut;
+  cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
+  cut.residues = y.spread * x.spread;
+  int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread);
+  cut.column_blocks = width > kLanePlaces ? ceil_div(width, kLanePlaces) : 1;
+  cut.columns = ceil_div(width, cut.column_blocks);
+  int64_t most = cut.column_blocks > 1 || cut.columns == 0 ? 1 : kLanePlaces / cut.columns;
+  while (most > 1 && lane_copy_size(p, most, cut.columns) > kLaneCopy / 4) --most;
+  cut.row_blocks = ceil_div(height, most);
+  cut.rows = cut.row_blocks ? ceil_div(height, cut.row_blocks) : 0;
+  return cut;
+}
+inline int64_t lane_parts(const ConvArgs& p) {
+  LaneCut cut = cut_lanes(p);
+  return p.places() ? p.items * p.groups * cut.filter_blocks * cut.residues * cut.row_blocks * cut.column_blocks : 0;
+}
+
+// The outputs of a part along an axis, first + i * spread, and the taps that reach x for them, where that is wanted:
+// tap k reads base[k] + i * stride.
+struct LaneAxis {
+  int64_t first, count, taps;
+  int16_t tap[kLaneTaps];
+  int32_t base[kLaneTaps];
+  int64_t lowest, highest;  // of base
+};
+inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin, int64_t most, LaneAxis& it) {
+  it.first = residue + begin * axis.spread;
+  int64_t left = it.first < axis.out ? ceil_div(axis.out - it.first, axis.spread) : 0;
+  it.count = left < most ? left : most;
+  it.taps = 0;
+  for (int64_t tap = 0; tap < axis.taps; ++tap) {
+    int64_t at = it.first * axis.stride + tap * axis.dilation - axis.lo;
+    if (axis.spread > 1) {
+      if (at % axis.spread != 0) continue;
+      at /= axis.spread;
+    }
+    if (it.taps == 0 || at < it.lowest) it.lowest = at;
+    if (it.taps == 0 || at > it.highest) it.highest = at;
+    it.tap[it.taps] = static_cast<int16_t>(tap);
+    it.base[it.taps++] = static_cast<int32_t>(at);
+  }
+}
+
+struct LanePart {
+  int64_t item, group, filter, filters;  // `filter` of the group
+  LaneAxis y, x;
+};
+inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, LanePart& it) {
+  auto take = [&](int64_t count) {
+    int64_t index = part % count;
+    part /= count;
+    return index;
+  };
+  int64_t columns = take(cut.column_blocks), rows = take(cut.row_blocks), residue = take(cut.residues);
+  int64_t block = take(cut.filter_blocks);
+  it.group = take(p.groups);
+  it.item = part;
+  it.filter = block * kLaneFilters;
+  it.filters = p.filters - it.filter < kLaneFilters ? p.filters - it.filter : kLaneFilters;
+  find_lane_axis(p.axes[1], residue / p.axes[2].spread, rows * cut.rows, cut.rows, it.y);
+  find_lane_axis(p.axes[2], residue % p.axes[2].spread, columns * cut.columns, cut.columns, it.x);
+}
+
+// ---- what the tiles read
+
+// Elements of a channel: the tap (j, k) of the output (r, c) lies at tap_y[j] + tap_x[k] + r * row + c.
+struct LaneSource {
+  bool copies;
+  int64_t channel, row, line;  // line: between neighbouring rows of the copy
+  int64_t rows, from_step;     // of the copy: so many, of every from_step-th row of x from y.lowest on
+  int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
+  int64_t phases, phase_from[kMostPhases], width;  // of a line: where in x each phase begins, and its length
+};
+inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  int64_t last_y = part.y.highest + (part.y.count - 1) * y.stride, last_x = part.x.highest + part.x.count - 1;
+  it.copies = x.stride != 1 || part.y.lowest < 0 || part.x.lowest < 0 || last_y >= y.size || last_x >= x.size;
+  if (!it.copies) {
+    it.channel = p.plane(), it.row = y.stride * x.size;
+    for (int64_t i = 0; i < part.y.taps; ++i) it.tap_y[i] = static_cast<int32_t>(part.y.base[i] * x.size);
+    for (int64_t i = 0; i < part.x.taps; ++i) it.tap_x[i] = part.x.base[i];
+    return;
+  }
+  it.width = part.x.count + (part.x.highest - part.x.lowest) / x.stride;
+  it.phases = 0;
+  for (int64_t i = 0; i < part.x.taps; ++i) {
+    int64_t from = part.x.lowest + (part.x.base[i] - part.x.lowest) % x.stride, phase = 0;
+    while (phase < it.phases && it.phase_from[phase] != from) ++phase;
+    if (phase == it.phases) it.phase_from[it.phases++] = from;
+    it.tap_x[i] = static_cast<int32_t>(phase * it.width + (part.x.base[i] - from) / x.stride);
+  }
+  it.line = it.phases * it.width;
+  it.from_step = part.y.taps == 1 ? y.stride : 1;
+  it.row = y.stride / it.from_step * it.line;
+  for (int64_t i = 0; i < part.y.taps; ++i)
+    it.tap_y[i] = static_cast<int32_t>((part.y.base[i] - part.y.lowest) * it.line);
+  it.rows = (last_y - part.y.lowest) / it.from_step + 1;
+  it.channel = it.rows * it.line;
+}
+
+// The rows of a channel as the taps read them, zeros where x ends.
+inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, float* to) {
+  const ConvAxis &rows = p.axes[1], &last = p.axes[2];
+  for (int64_t r = 0; r < source.rows; ++r) {
+    int64_t at = part.y.lowest + r * source.from_step;
+    for (int64_t phase = 0; phase < source.phases; ++phase, to += source.width) {
+      if (at < 0 || at >= rows.size)
+        for (int64_t i = 0; i < source.width; ++i) to[i] = 0;
+      else
+        read_phase(last, x + at * last.size, source.phase_from[phase], source.width, source.width, 0, to);
+    }
+  }
+}
+
+// ---- tiles: some places of a row against some vectors of filters
+
+struct LaneTerm {
+  int32_t x, w;  // where a term lies
+};
+struct LaneTile {
+  const float *x, *w;
+  const LaneTerm* terms;
+  int64_t count;
+  int64_t panel;  // from a panel of filters to the next
+  float* sums;    // places kLaneFilters apart
+};
+
+template <int Rows, int Vecs>
+void lane_tile(const LaneTile& t, bool add) {
+  constexpr int kInPanel = kFilterPanel / kLanes;
+  Vec acc[Rows][Vecs] = {};
+  for (int64_t i = 0; i < t.count; ++i) {
+    const float *x = t.x + t.terms[i].x, *w = t.w + t.terms[i].w;
+    Vec right[Vecs];
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      const float* from = w + (v / kInPanel) * t.panel + v % kInPanel * kLanes;
+      right[v] = load(from);
+      __builtin_prefetch(from + 16 * kFilterPanel);
+    }
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      Vec left = splat(x[r]);
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[r][v] = fma(left, right[v], acc[r][v]);
+    }
+  }
+  RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      float* to = t.sums + r * kLaneFilters + v * kLanes;
+      store(to, add ? load(to) + acc[r][v] : acc[r][v]);
+    }
+  }
+}
+
+using LaneFn = void (*)(const LaneTile&, bool add);
+inline constexpr int kMostLaneVecs = RLX_ISA == 2 ? 4 : 2;
+constexpr int lane_rows(int vecs) {
+  return RLX_ISA != 2 ? (vecs == 2 ? 6 : 12) : vecs == 4 ? 7 : vecs == 3 ? 9 : vecs == 2 ? 14 : 24;
+}
+struct LaneTable {
+  LaneFn fns[kMostLaneVecs + 1][25];
+};
+template <int Vecs, int Rows>
+constexpr void fill_lanes(LaneTable& table) {
+  if constexpr (Rows > 0) {
+    table.fns[Vecs][Rows] = lane_tile<Rows, Vecs>;
+    fill_lanes<Vecs, Rows - 1>(table);
+  }
+}
+constexpr LaneTable make_lanes() {
+  LaneTable table{};
+  fill_lanes<1, lane_rows(1)>(table);
+  fill_lanes<2, lane_rows(2)>(table);
+#if RLX_ISA == 2
+  fill_lanes<3, lane_rows(3)>(table);
+  fill_lanes<4, lane_rows(4)>(table);
+#endif
+  return table;
+}
+inline constexpr LaneTable kLaneTiles = make_lanes();
+
+// So many vectors at once that a row of so many places fills the registers.
+inline int lane_vecs(int64_t left, int64_t columns) {
+  if (left == 1) return 1;
+#if RLX_ISA == 2
+  if (columns <= lane_rows(4) && left >= 3) return left == 3 ? 3 : 4;
+  if (left == 3 && columns <= lane_rows(3)) return 3;
+#endif
+  return columns < 0 ? 1 : 2;
+}
+
+// The terms of a block against all places of a part.
+inline void sum_lanes(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, const float* w,
+                      const LaneTerm* terms, int64_t count, float* sums, bool add) {
+  int64_t vecs = ceil_div(part.filters, kLanes), panel = p.terms() * kFilterPanel, in_panel = kFilterPanel / kLanes;
+  for (int64_t v = 0; v < vecs;) {
+    int now = lane_vecs(vecs - v, part.x.count);
+    int64_t tiles = ceil_div(part.x.count, lane_rows(now));
+    for (int64_t r = 0; r < part.y.count; ++r) {
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        int64_t from = part.x.count * tile / tiles, until = part.x.count * (tile + 1) / tiles;
+        kLaneTiles.fns[now][until - from](
+            {x + r * source.row + from, w + v / in_panel * panel + v % in_panel * kLanes, terms, count, panel,
+             sums + (r * part.x.count + from) * kLaneFilters + v * kLanes},
+            add);
+      }
+    }
+    v += now;
+  }
+}
+
+// ---- sums to y
+
+// Sums of kLanes places of some filters, as rows of places.
+inline void turn_sums(const float* sums, int64_t filters, int64_t places, float* tile) {
+  for (int64_t f = 0; f < filters; f += kLanes) {
+    for (int64_t c = 0; c < places; c += kLanes) {
+      Vec rows[kLanes];
+      RLX_UNROLL for (int i = 0; i < kLanes; ++i) rows[i] = load(sums + (c + i) * kLaneFilters + f);
+      transpose(rows);
+      RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(tile + (f + i) * kTileStride + c, rows[i]);
+    }
+  }
+}
+
+inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* sums) {
+  alignas(64) float tile[kLaneFilters * kTileStride];
+  alignas(64) float spread[kTileStride], beside[kTileStride];
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  int64_t all = p.places(), filter = part.group * p.filters + part.filter;
+  int64_t row = part.item * p.groups * p.filters + filter;
+  Epilogue e = p.epilogue;
+  e.residual_row = all;
+  bool is_spread = x.spread > 1;
+  // Rows that lie one behind the other in y leave together.
+  bool joined = !is_spread && y.spread == 1 && part.x.count == x.out;
+  int64_t lines = joined ? 1 : part.y.count, length = joined ? part.y.count * part.x.count : part.x.count;
+  for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {
+    int64_t at = (part.y.first + line * y.spread) * x.out + part.x.first;
+    for (int64_t c = 0; c < length; c += kTileStride) {
+      int64_t columns = length - c < kTileStride ? length - c : kTileStride;
+      turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
+      Corner to = corner(e, row, at + c * x.spread, p.y, all);
+      to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
+      if (!is_spread) {
+        finish(e, tile, part.filters, columns, to);
+        continue;
+      }
+      for (int64_t f = 0; f < part.filters; ++f) {
+        Corner one = to;
+        one.y = spread, one.y_row = 0;
+        if (to.row_bias) one.row_bias = to.row_bias + f;
+        if (to.residual) {
+          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[f * all + i * x.spread];
+          one.residual = beside;
+        }
+        finish(e, tile + f * kTileStride, 1, columns, one);
+        for (int64_t i = 0; i < columns; ++i) to.y[f * all + i * x.spread] = spread[i];
+      }
+    }
+  }
+}
+
+// ---- a part
+
+inline void list_terms(const ConvArgs& p, const LanePart& part, const LaneSource& source, int64_t channels,
+                       LaneTerm* term) {
+  int64_t all_taps = p.taps();
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t j = 0; j < part.y.taps; ++j) {
+      for (int64_t k = 0; k < part.x.taps; ++k) {
+        int64_t w = (c * all_taps + part.y.tap[j] * p.axes[2].taps + part.x.tap[k]) * kFilterPanel;
+        *term++ = {static_cast<int32_t>(c * source.channel + source.tap_y[j] + source.tap_x[k]),
+                   static_cast<int32_t>(w)};
+      }
+    }
+  }
+}
+
+inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource& source) {
+  alignas(64) float sums[(kLanePlaces + kLanes) * kLaneFilters];
+  alignas(64) float copy[kLaneCopy];
+  LaneTerm terms[kLaneTerms];
+  int64_t taps = part.y.taps * part.x.taps, all_taps = p.taps(), plane = p.plane();
+  int64_t places = part.y.count * part.x.count;
+  const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;
+  const float* w =
+      p.w + (part.group * filter_panels(p.filters) + part.filter / kFilterPanel) * p.terms() * kFilterPanel;
+  int64_t block = taps ? kLaneTerms / taps : 1;  // channels
+  if (source.copies && taps && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
+  if (taps == 0 || p.channels == 0) {
+    for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
+    return finish_lanes(p, part, sums);
+  }
+  list_terms(p, part, source, block < p.channels ? block : p.channels, terms);
+  for (int64_t channel = 0; channel < p.channels; channel += block) {
+    int64_t channels = p.channels - channel < block ? p.channels - channel : block;
+    const float* from = x + channel * plane;
+    if (source.copies) {
+      for (int64_t c = 0; c < channels; ++c) copy_channel(p, part, source, from + c * plane, copy + c * source.channel);
+      from = copy;
+    }
+    sum_lanes(p, part, source, from, w + channel * all_taps * kFilterPanel, terms, channels * taps, sums, channel > 0);
+  }
+  finish_lanes(p, part, sums);
+}
+
+inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
+  LaneCut cut = cut_lanes(p);
+  LanePart part;
+  LaneSource source;
+  for (int64_t i = begin; i < end; ++i) {
+    find_lane_part(p, cut, i, part);
+    if (part.y.count == 0 || part.x.count == 0) continue;
+    if (part.y.taps && part.x.taps) find_source(p, part, source);
+    lane_part(p, part, source);
+  }
+}
+
+inline bool lanes_fit(const ConvArgs& p) {
+  const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
+  if (z.size != 1 || z.out != 1 || z.taps != 1 || z.lo != 0) return false;
+  for (const ConvAxis* axis : {&y, &x}) {
+    if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
+  }
+  if (y.taps * x.taps > kLaneTerms || x.stride > kMostPhases) return false;
+  if (kLaneTerms * p.plane() > INT32_MAX) return false;
+  return lane_copy_size(p, 1, cut_lanes(p).columns) <= kLaneCopy;
+}
