@@ -148,6 +148,12 @@ inline Vec cos(Vec x) {
   return sin_quarter(x, 1);
 }
 
+inline Vec hard_sigmoid(Vec x) {
+  return clamp(x * 0.2f + 0.5f, 0, 1);
+}
+inline Vec hard_swish(Vec x) {
+  return x * clamp(x * (1.0f / 6) + 0.5f, 0, 1);
+}
 inline Vec relu(Vec x) {
   return raw_max(splat(0.0f), x);
 }

@@ -38,6 +38,10 @@ const Shape kShapes[] = {
     {1, 1, 4, 17, {{}, {6, 6, 3, 1, 1, 1, 1}, {500, 496, 5, 1, 1, 1, 0}}},
     {1, 1, 2, 100, {{}, {40, 5, 3, 3, 7, 1, 2}, {50, 9, 4, 5, 3, 1, 0}}},
     {1, 1, 3, 65, {{}, {3, 3, 1, 1, 1, 1, 0}, {4, 4, 1, 1, 1, 1, 0}}},
+    {1, 3, 1, 1, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
+    {1, 2, 1, 1, {{}, {112, 112, 3, 1, 1, 1, 1}, {130, 130, 3, 1, 1, 1, 1}}},
+    {1, 2, 1, 1, {{}, {20, 7, 5, 3, 2, 1, 1}, {31, 10, 4, 3, 2, 1, 2}}},
+    {1, 2, 1, 3, {{}, {9, 5, 1, 2, 1, 1, 0}, {9, 5, 1, 2, 1, 1, 0}}},
     {1, 1, 0, 2, {{}, {}, {3, 3, 1, 1, 1, 1, 0}}},
 };
 
@@ -68,7 +72,7 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
   return sum;
 }
 
-enum class Way { kProduct, kPackedProduct, kLanes, kDirect };
+enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes };
 
 void check(Isa isa, const Shape& shape, Way way, bool fused, std::mt19937& rng) {
   ConvArgs args;
@@ -91,7 +95,11 @@ void check(Isa isa, const Shape& shape, Way way, bool fused, std::mt19937& rng) 
   }
   const ConvFns& fns = conv_fns(isa);
   if (way == Way::kLanes && !fits_lanes(run)) return;
-  const Loop<ConvArgs>& loop = way == Way::kDirect ? fns.direct : way == Way::kLanes ? fns.lanes : fns.product;
+  if (way == Way::kPlanes && !fits_planes(run)) return;
+  const Loop<ConvArgs>& loop = way == Way::kDirect   ? fns.direct
+                               : way == Way::kPlanes ? fns.planes
+                               : way == Way::kLanes  ? fns.lanes
+                                                     : fns.product;
   run_whole(loop, run);
   run.y = again.data();
   run_backwards(loop, run);
@@ -114,7 +122,8 @@ TEST(conv, is_a_plain_loops) {
     for (const Shape& shape : kShapes)
       for (bool fused : {false, true}) {
         SCOPED_TRACE(::testing::Message() << isa_name(isa) << ", shape " << &shape - kShapes << ", fused " << fused);
-        for (Way way : {Way::kProduct, Way::kPackedProduct, Way::kLanes}) check(isa, shape, way, fused, rng);
+        for (Way way : {Way::kProduct, Way::kPackedProduct, Way::kLanes, Way::kPlanes})
+          check(isa, shape, way, fused, rng);
         if (fits_direct(shape.axes[2])) check(isa, shape, Way::kDirect, fused, rng);
       }
   }

@@ -16,6 +16,8 @@ double activate(Activation act, double x) {
     case Activation::kSilu: return x / (1 + std::exp(-x));
     case Activation::kSigmoid: return 1 / (1 + std::exp(-x));
     case Activation::kTanh: return std::tanh(x);
+    case Activation::kHardSigmoid: return std::clamp(0.2 * x + 0.5, 0.0, 1.0);
+    case Activation::kHardSwish: return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
   }
   return x;
 }
@@ -100,7 +102,7 @@ TEST(gemm, product_is_the_sum_at_every_size) {
 TEST(gemm, every_activation) {
   std::mt19937 rng(2);
   for (Isa isa : available_isas()) {
-    for (int act = 0; act <= static_cast<int>(Activation::kTanh); ++act) {
+    for (int act = 0; act <= static_cast<int>(Activation::kHardSwish); ++act) {
       ASSERT_NO_FATAL_FAILURE(check_product(isa, {9, 37, 70}, static_cast<Activation>(act), true, false, rng));
     }
   }

@@ -16,8 +16,12 @@ void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t 
     }
 }
 
+// The same for every Isa.
 bool fits_lanes(const ConvArgs& args) {
-  return baseline::lanes_fit(args);  // the same for every Isa
+  return baseline::lanes_fit(args);
+}
+bool fits_planes(const ConvArgs& args) {
+  return baseline::planes_fit(args);
 }
 
 const ConvFns& conv_fns(Isa isa) {

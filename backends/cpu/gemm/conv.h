@@ -51,8 +51,11 @@ constexpr bool fits_direct(const ConvAxis& last) {
 // What the loop with filters along the lanes takes, packed; it keeps what it reads of x on the stack.
 bool fits_lanes(const ConvArgs& args);
 
+// What the loop over planes takes: groups of one channel.
+bool fits_planes(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct, lanes;
+  Loop<ConvArgs> product, direct, lanes, planes;
 };
 const ConvFns& conv_fns(Isa isa);
 

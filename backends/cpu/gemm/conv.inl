@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm/phases.inl"
 
 #include "backends/cpu/gemm/conv_lanes.inl"
+#include "backends/cpu/gemm/depthwise.inl"
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
@@ -231,4 +232,5 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {{conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}};
+inline constexpr ConvFns kConv = {
+    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_parts, plane_run}};

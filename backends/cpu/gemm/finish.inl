@@ -9,6 +9,13 @@ inline Vec identity(Vec v) {
   return v;
 }
 
+// In the order of Activation.
+#define RLX_ACTIVATIONS \
+  RLX_ACT(identity)     \
+  RLX_ACT(relu)         \
+  RLX_ACT(gelu)         \
+  RLX_ACT(gelu_tanh) RLX_ACT(silu) RLX_ACT(sigmoid) RLX_ACT(tanh) RLX_ACT(hard_sigmoid) RLX_ACT(hard_swish)
+
 // A block's corner in what the epilogue reads and writes; null where it reads nothing.
 struct Corner {
   const float *bias, *row_bias, *residual;
@@ -35,7 +42,8 @@ void finish_rows(const Epilogue& e, const float* tile, int64_t rows, int64_t col
 
 inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
   using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
-  constexpr Finish kFinish[] = {finish_rows<identity>, finish_rows<relu>,    finish_rows<gelu>, finish_rows<gelu_tanh>,
-                                finish_rows<silu>,     finish_rows<sigmoid>, finish_rows<tanh>};
+#define RLX_ACT(act) finish_rows<act>,
+  static constexpr Finish kFinish[] = {RLX_ACTIVATIONS};
+#undef RLX_ACT
   kFinish[static_cast<int>(e.act)](e, tile, rows, columns, to);
 }

@@ -8,7 +8,7 @@
 
 namespace rlx::cpu {
 
-enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh };
+enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh, kHardSigmoid, kHardSwish };
 
 // What happens to an element on its way to memory:
 // y = act(alpha * sum + bias[column] + row_bias[row] + residual[row, column]).

@@ -131,7 +131,9 @@ void encode_product(const StepView& view, const Caps& caps, void* block, Launch&
 
 void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
-  load(block, caps.fns.conv.direct, args, 200 + terms_of(args) / 5, launch);
+  bool planes = fits_planes(args);
+  load(block, planes ? caps.fns.conv.planes : caps.fns.conv.direct, args, 200 + terms_of(args) / (planes ? 15 : 5),
+       launch);
 }
 
 }  // namespace

@@ -109,9 +109,11 @@ inline bool all_f32(const KernelQuery& query) {
 }
 
 inline constexpr std::pair<std::string_view, Activation> kFusedActivations[] = {
-    {"none", Activation::kNone},          {"relu", Activation::kRelu}, {"gelu", Activation::kGelu},
-    {"gelu_tanh", Activation::kGeluTanh}, {"silu", Activation::kSilu}, {"sigmoid", Activation::kSigmoid},
-    {"tanh", Activation::kTanh}};
+    {"none", Activation::kNone},           {"relu", Activation::kRelu},
+    {"gelu", Activation::kGelu},           {"gelu_tanh", Activation::kGeluTanh},
+    {"silu", Activation::kSilu},           {"sigmoid", Activation::kSigmoid},
+    {"tanh", Activation::kTanh},           {"hard_sigmoid", Activation::kHardSigmoid},
+    {"hard_swish", Activation::kHardSwish}};
 
 // Of the attribute `act`, where an epilogue has it; else null.
 inline const Activation* fused_activation(const Node& node) {

@@ -38,6 +38,7 @@ constexpr OpRow kRows[] = {
     {Op::kSquare, RegionCode::kSquare},
     {Op::kRelu, RegionCode::kRelu},
     {Op::kSigmoid, RegionCode::kSigmoid},
+    {Op::kHardSwish, RegionCode::kHardSwish},
     {Op::kAdd, RegionCode::kAdd},
     {Op::kSub, RegionCode::kSub},
     {Op::kMul, RegionCode::kMul},
