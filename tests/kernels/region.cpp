@@ -124,6 +124,8 @@ const Function kActivations[] = {
     {"sigmoid", Code::kSigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, 0},
     {"softplus", Code::kSoftplus,
      [](double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))) + 0 * x; }, 0},
+    {"hard_sigmoid", Code::kHardSigmoid, [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }, 0},
+    {"hard_swish", Code::kHardSwish, [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); }, 0},
 };
 
 // Class ACT. -inf gives NaN where the definition multiplies it by zero.

@@ -84,6 +84,45 @@ int64_t index_at(const GatherArgs& args, int64_t i) {
   return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
 }
 
+// The place of an index, or -1 where the row is 0; false: it is an error.
+bool find_place(const GatherArgs& args, int64_t index, int64_t& at) {
+  at = index < 0 ? index + args.n : index;
+  if (at >= 0 && at < args.n) return true;
+  if (args.bounds == Bounds::kError) return false;
+  at = args.bounds == Bounds::kClamp && args.n > 0 ? std::clamp<int64_t>(at, 0, args.n - 1) : -1;
+  return true;
+}
+
+// Rows [first, last) of single elements: a copy of each by a call would cost more than the element.
+template <size_t kBytes, class Index>
+int64_t gather_elements(const GatherArgs& args, int64_t first, int64_t last) {
+  struct Element {
+    std::byte bytes[kBytes];
+  };
+  constexpr auto kSize = static_cast<int64_t>(kBytes);
+  const auto* index = static_cast<const Index*>(args.index);
+  while (first < last) {
+    int64_t begin = first % args.count, end = std::min(args.count, begin + last - first);
+    const std::byte* from = args.from + first / args.count * args.n * kSize;
+    std::byte* to = args.to + first * kSize;
+    first += end - begin;
+    for (int64_t i = begin; i < end; i++, to += kSize) {
+      int64_t at = -1;
+      if (!find_place(args, index[i], at)) return i;
+      Element element{};
+      if (at >= 0) std::memcpy(&element, from + at * kSize, kBytes);
+      std::memcpy(to, &element, kBytes);
+    }
+  }
+  return -1;
+}
+
+template <size_t kBytes>
+int64_t gather_elements(const GatherArgs& args, int64_t first, int64_t last) {
+  return args.index_is_i64 ? gather_elements<kBytes, int64_t>(args, first, last)
+                           : gather_elements<kBytes, int32_t>(args, first, last);
+}
+
 }  // namespace
 
 Loop<CopyArgs> copy_loop() {
@@ -111,13 +150,16 @@ int64_t gather_parts(const GatherArgs& args) {
 
 int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
   int64_t last = std::min(end * kGatherPart, args.outer * args.count);
+  switch (args.bytes) {
+    case 1: return gather_elements<1>(args, begin * kGatherPart, last);
+    case 2: return gather_elements<2>(args, begin * kGatherPart, last);
+    case 4: return gather_elements<4>(args, begin * kGatherPart, last);
+    case 8: return gather_elements<8>(args, begin * kGatherPart, last);
+    default: break;
+  }
   for (int64_t row = begin * kGatherPart; row < last; row++) {
-    int64_t outer = row / args.count, i = row % args.count, at = index_at(args, i);
-    if (at < 0) at += args.n;
-    if (at < 0 || at >= args.n) {
-      if (args.bounds == Bounds::kError) return i;
-      at = args.bounds == Bounds::kClamp && args.n > 0 ? std::clamp<int64_t>(at, 0, args.n - 1) : -1;
-    }
+    int64_t outer = row / args.count, i = row % args.count, at = -1;
+    if (!find_place(args, index_at(args, i), at)) return i;
     std::byte* to = args.to + row * args.bytes;
     if (at < 0)
       std::memset(to, 0, static_cast<size_t>(args.bytes));
