@@ -102,6 +102,8 @@ static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
 }
 
 static bool join_extremes(std::vector<Term>& terms) {
+  constexpr auto kMost = 8;  // every pair is looked at, and sums of more hardly ever come to less
+  if (std::count_if(terms.begin(), terms.end(), is_extreme) > kMost) return false;
   for (size_t i = 0; i < terms.size(); i++)
     for (size_t j = i + 1; j < terms.size() && is_extreme(terms[i]); j++) {
       auto joined = is_extreme(terms[j]) ? join_extremes(terms[i], terms[j]) : std::nullopt;

@@ -6,7 +6,7 @@
 The tables of networks are nets_*.py. Writes into OUT, for each network:
     NET.traced.onnx, NET.scripted.onnx    the exporters that torch calls dynamo=True and dynamo=False
     NET.EXPORTER.0.tensors, .1., .2.      at three sizes: every graph input and torch's output (see tensors.py)
-    NET.cases                             one line an exporter: what tests/onnx/networks.cpp runs and compares
+    NET.cases                             one line an exporter: what tests/onnx/architectures.cpp runs and compares
         NET.EXPORTER runs: SYMBOLS        its sizes are dynamic in these symbols; ONNX Runtime agrees with torch
         NET.EXPORTER peer: WHY            ONNX Runtime does not run it, or does not agree at some size
         NET.EXPORTER refused: WHY         the exporter does not take it

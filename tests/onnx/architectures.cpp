@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs networks with random weights that another framework exported (tests/peer/architectures.py), at the sizes for
 // which it stored its results.
-//     networks [--suite NAME] [--device NAME] [--list FILE] [--only GLOB] [--verbose] FOLDER ...
+//     architectures [--suite NAME] [--device NAME] [--list FILE] [--only GLOB] [--verbose] FOLDER ...
 // A folder holds *.cases: a line NET.EXPORTER KIND: NOTE for each export NET.EXPORTER.onnx, with its tensors at three
 // sizes. Of the kinds, "runs" must pass or stand in the list; "peer" runs too, but another runtime fails there as well;
 // "refused" and "fails" left no file and are counted.
@@ -113,7 +113,7 @@ Cases find_networks(const Options& options, std::map<std::string, int>& unmade) 
 
 int main(int argc, char** argv) {
   rlx::test::Options defaults;
-  defaults.suite = "networks";
+  defaults.suite = "architectures";
   defaults.seconds = 120;
   auto options = rlx::test::parse_options(argc, argv, defaults);
   std::map<std::string, int> unmade;
