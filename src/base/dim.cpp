@@ -233,8 +233,8 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   return quotient;
 }
 
-// What leaves a division by a number whole: terms of which it divides the coefficient, and of a number all but the rest,
-// which is not negative. So one size has one form: (n - 1) / 2 + 1 is (n + 1) / 2.
+// What leaves a division by a number whole: terms of which it divides the coefficient, and of a number all but the
+// rest, which is not negative. So one size has one form: (n - 1) / 2 + 1 is (n + 1) / 2.
 static Dim whole_part(const Dim& a, int64_t b) {
   std::vector<Term> whole;
   for (const Term& term : a.polynomial()->terms)
@@ -247,8 +247,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
   if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(a.literal_, b.literal_));
   if (auto exact = exact_div(a, b)) return *exact;
   if (!a.is_literal() && b.is_literal() && b.literal() > 1)
-    if (Dim whole = whole_part(a, b.literal()); !whole.is(0))
-      return whole + floor_div(a - whole * b, b);
+    if (Dim whole = whole_part(a, b.literal()); !whole.is(0)) return whole + floor_div(a - whole * b, b);
   return from_atom({Atom::kFloorDiv, "", a, b});
 }
 
@@ -291,9 +290,13 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
   return sum;
 }
 
-static Interval range_of(const Atom& atom, const RangeLookup& ranges) {
+// `budget`: how many remainders may still be looked at. Each looks at all others beside it, so many of them would take
+// time that grows with the factorial of their number.
+static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
+
+static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
   if (atom.kind == Atom::kSymbol) return ranges(atom.name);
-  Interval a = range_of(atom.a, ranges), b = range_of(atom.b, ranges);
+  Interval a = range_of(atom.a, ranges, budget), b = range_of(atom.b, ranges, budget);
   if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
   if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
   if (b.lo <= 0) return {-kLimit, kLimit};
@@ -307,7 +310,9 @@ static Interval multiply(Interval a, Interval b) {
 }
 
 // k a - k b floor(a/b) is k times a remainder, which is from 0 to b - 1; it stands beside other terms.
-static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges) {
+static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges,
+                                                  int& budget) {
+  if (budget-- <= 0) return std::nullopt;
   Polynomial factor, other;  // of the quotient, and what it is no factor of
   for (Term term : dim.polynomial()->terms) {
     auto at =
@@ -317,29 +322,34 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
     (is_factor ? factor : other).terms.push_back(std::move(term));
   }
   auto k = exact_div(Dim::from(std::move(factor)), quotient->b);
-  Interval b = range_of(quotient->b, ranges);
+  Interval b = range_of(quotient->b, ranges, budget);
   if (!k || !k->is_literal() || b.lo <= 0) return std::nullopt;
   size_t terms = dim.polynomial()->terms.size();
   Dim rest = Dim::from(std::move(other)) + *k * quotient->a;
   if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
-  Interval beside = range_of(rest, ranges);
+  Interval beside = range_of(rest, ranges, budget);
   int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
   return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
 }
 
-Interval range_of(const Dim& dim, const RangeLookup& ranges) {
+static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
   Interval sum{0, 0}, known{-kLimit, kLimit};
   for (const Term& term : dim.polynomial()->terms) {
     Interval product{term.coefficient, term.coefficient};
     for (const AtomPtr& atom : term.atoms) {
-      product = multiply(product, range_of(*atom, ranges));
-      auto range = atom->kind == Atom::kFloorDiv ? range_by_remainder(dim, atom, ranges) : std::nullopt;
+      product = multiply(product, range_of(*atom, ranges, budget));
+      auto range = atom->kind == Atom::kFloorDiv ? range_by_remainder(dim, atom, ranges, budget) : std::nullopt;
       if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
     }
     sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
   }
   return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
+}
+
+Interval range_of(const Dim& dim, const RangeLookup& ranges) {
+  int budget = 32;
+  return range_of(dim, ranges, budget);
 }
 
 static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {

@@ -67,4 +67,16 @@ TEST(dim, a_remainder_is_less_than_its_divisor) {
   EXPECT_EQ(r.hi, 6);
 }
 
+// Each of them looked at beside all others would take 20! steps.
+TEST(dim, many_remainders_take_little_time) {
+  Dim sum = 0;
+  for (int i = 0; i < 20; i++) {
+    Dim n = Dim::symbol("n" + std::to_string(i));
+    sum += n - 4 * floor_div(n, 4);
+  }
+  Interval range = range_of(sum, [](std::string_view) { return Interval(); });
+  EXPECT_LE(range.lo, 0);
+  EXPECT_GE(range.hi, 60);
+}
+
 }  // namespace rlx
