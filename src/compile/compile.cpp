@@ -10,6 +10,7 @@
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/widen.h"
 #include "plan/control.h"
 #include "plan/views.h"
 
@@ -34,6 +35,7 @@ static constexpr Pass kPasses[] = {
     {"layout", choose_layouts},            // transposes and splits around composites become their layout
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
     {"expand", expand_composites},         // composites that it has no kernel for
+    {"widen", widen_halves},               // halves that it has kernels for in f32 only
     {"simplify", simplify},                // canonicalize and fold once more, over what expand made; chains of scalars
     {"regions", group_elementwise},        // what is left of elementwise work, in one kernel per region
     {"dce", drop_dead_nodes},              // what no output depends on
@@ -145,9 +147,15 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   context.skip = options.skip;
   context.precision = options.precision;
   context.plain_layout = options.plain_layout;
-  context.refuses = [&](const Facts& facts, Value value) {
+  context.is_native = [&](const Facts& facts, Value value) {
     Found found = find_kernel(device, options, facts, value.node);
-    return found.kernel ? std::string() : found.why_not;
+    return found.kernel && found.kernel->path != Path::kReference;
+  };
+  bool widens = std::find(options.skip.begin(), options.skip.end(), "widen") == options.skip.end();
+  context.refuses = [&, widens](const Facts& facts, Value value) {
+    Found found = find_kernel(device, options, facts, value.node);
+    bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
+    return is_there ? std::string() : found.why_not;
   };
   context.checks_indices = options.kernels.bounds == Bounds::kError;
   context.report = &report;

@@ -19,6 +19,8 @@ struct PassContext {
   // Why the device has no kernel for a node as it stands, or an empty text. Null: the device has no kernels for
   // composites.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
+  // Whether the device has a kernel for a node that is not its reference path. Null: all that it has are.
+  std::function<bool(const Facts&, Value)> is_native = nullptr;
   bool checks_indices = true;      // of RewriteOptions
   DType precision = DType::kNone;  // computes floats; kNone: each as declared
   bool plain_layout = false;       // layouts stay as the graph has them
@@ -41,6 +43,7 @@ Result<Graph> fuse_composites(Graph graph, PassContext& context);
 Result<Graph> choose_layouts(Graph graph, PassContext& context);
 Result<Graph> merge_siblings(Graph graph, PassContext& context);
 Result<Graph> expand_composites(Graph graph, PassContext& context);
+Result<Graph> widen_halves(Graph graph, PassContext& context);
 Result<Graph> simplify(Graph graph, PassContext& context);
 Result<Graph> group_elementwise(Graph graph, PassContext& context);
 Result<Graph> drop_dead_nodes(Graph graph, PassContext& context);

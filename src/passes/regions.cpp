@@ -45,7 +45,9 @@ class Grouping {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
     if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
-    return !facts_.is_resident({index, 0}) && context_.supports(facts_, {index, 0});
+    if (facts_.is_resident({index, 0}) || !context_.supports(facts_, {index, 0})) return false;
+    return !context_.is_native ||
+           context_.is_native(facts_, {index, 0});  // a region has no kernel where one node has none
   }
 
   // From the last node to the first, so that users have their region before what they use.

@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(, golden, testing::ValuesIn(golden_files()), [](const a
 
 TEST(golden_files, stand_in_every_folder) {
   for (const char* folder : {"ir", "verify", "decompose", "canonicalize", "fold", "fuse", "layout", "merge-siblings",
-                             "expand", "simplify", "regions", "dce"})
+                             "expand", "widen", "simplify", "regions", "dce"})
     EXPECT_FALSE(fs::is_empty(fs::path(kFolder) / folder)) << folder;
 }
 

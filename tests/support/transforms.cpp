@@ -46,6 +46,15 @@ Result<Graph> in_f32(Graph graph, PassContext& context) {
   return assign_precision(std::move(graph), context);
 }
 
+// For a device that has kernels for everything in f32 and for elementwise ops in halves.
+Result<Graph> widen_where_f32_has_kernels(Graph graph, PassContext& context) {
+  context.is_native = [](const Facts& facts, Value value) {
+    const Graph& asked = facts.graph();
+    return asked.type(value).dtype == DType::kF32 || asked.info(asked.node(value)).is(kElementwise);
+  };
+  return widen_halves(std::move(graph), context);
+}
+
 // As the compiler's list of passes has it: what forms composites reads the normal form.
 Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
   Graph normal = RLX_TRY(canonicalize(std::move(graph), context));
@@ -70,6 +79,7 @@ constexpr Transform kTransforms[] = {
     {"merge-siblings", merge_siblings, Grade::kClose, true},
     {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
     {"expand", expand_composites, Grade::kExact, false},
+    {"widen", widen_where_f32_has_kernels, Grade::kExact, true},
     {"simplify", simplify, Grade::kClose, false},
     {"simplify.strict", simplify, Grade::kExact, false},
     {"regions", group_elementwise, Grade::kExact, true},

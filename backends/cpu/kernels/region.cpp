@@ -3,7 +3,10 @@
 #include "backends/cpu/kernels/region.h"
 
 #include <array>
+#include <type_traits>
 #include <vector>
+
+#include "base/half.h"
 
 #define RLX_KERNELS "backends/cpu/kernels/region.inl"
 #include "backends/cpu/each_isa.inl"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise regions: a small program over registers that hold a tile of elements each. Registers carry f32, or masks
-// for truth values; integers are cast to f32 as they are loaded. Invariant: one element's result depends on no other
-// element.
+// for truth values; halves and integers become f32 as they are loaded. Invariant: one element's result depends on no
+// other element.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ struct RegionOp {
   uint8_t dst, a, b, c;
 };
 
-enum class RegionType : uint8_t { kF32, kBool, kI32, kI64, kU8 };
+enum class RegionType : uint8_t { kF32, kBool, kI32, kI64, kU8, kF16, kBF16 };
 
 inline constexpr int kMaxRegionRank = 8;
 inline constexpr int kMaxRegionInputs = 32;
@@ -38,7 +38,8 @@ struct RegionInput {
   uint8_t reg = 0;
   int64_t strides[kMaxRegionRank] = {};
 };
-// Dense row-major in the dims of the region. kF32 or kBool (from a mask). May be an input of the same dtype and layout.
+// Dense row-major in the dims of the region. kF32, kBool (from a mask), or a half, to which the register was rounded.
+// May be an input of the same dtype and layout.
 struct RegionOutput {
   void* data = nullptr;
   RegionType type = RegionType::kF32;

@@ -19,6 +19,50 @@ inline Vec by_lane(Vec a, Vec b) {
   return a;
 }
 
+// ---- halves: their bits, a lane each
+
+using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
+
+inline Halves to_f16(Vec v) {
+#if RLX_ISA == 2
+  return (Halves)_mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+#elif RLX_ISA == 1
+  return (Halves)_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
+#else
+  Halves halves;
+  for (int i = 0; i < kLanes; ++i) halves[i] = std::bit_cast<uint16_t>(f16(v[i]));
+  return halves;
+#endif
+}
+inline Vec from_f16(Halves halves) {
+#if RLX_ISA == 2
+  return _mm512_cvtph_ps((__m256i)halves);
+#elif RLX_ISA == 1
+  return _mm256_cvtph_ps((__m128i)halves);
+#else
+  Vec v;
+  for (int i = 0; i < kLanes; ++i) v[i] = static_cast<float>(std::bit_cast<f16>(static_cast<uint16_t>(halves[i])));
+  return v;
+#endif
+}
+// The upper half of the bits, rounded to nearest even; a NaN stays one.
+inline Int to_bf16(Vec v) {
+  Int upper = splat(static_cast<int32_t>(0xffff0000)), last = (bits(v) >> 16) & splat(1);
+  Int nan = bits(v) | splat(0x400000);
+  return (v == v ? bits(v) + splat(0x7fff) + last : nan) & upper;
+}
+template <class T>
+inline Vec load_halves(const T* from, int64_t count) {
+  Halves halves{};
+  __builtin_memcpy(&halves, from, static_cast<size_t>(count < kLanes ? count : kLanes) * 2);
+  if (std::is_same_v<T, f16>) return from_f16(halves);
+  return from_bits((Int)(__builtin_convertvector(halves, Word) << 16));
+}
+inline void store_halves(void* to, Vec v, bool is_bf16, int64_t count) {
+  Halves halves = is_bf16 ? __builtin_convertvector((Word)bits(v) >> 16, Halves) : to_f16(v);
+  __builtin_memcpy(to, &halves, static_cast<size_t>(count < kLanes ? count : kLanes) * 2);
+}
+
 // ---- ops: n is a whole number of vectors
 
 using TileOp = void (*)(float* dst, const float* a, const float* b, const float* c, int64_t n);
@@ -60,6 +104,20 @@ inline float to_register(Truth value) {
   return std::bit_cast<float>(value.byte ? -1 : 0);
 }
 
+// Of adjacent elements.
+template <class T>
+inline Vec load_vector(const T* from, int64_t count) {
+  if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) return load_halves(from, count);
+  using Elements [[gnu::vector_size(sizeof(T) * kLanes)]] =
+      std::conditional_t<std::is_same_v<T, Truth>, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, T>>;
+  Elements elements{};
+  __builtin_memcpy(&elements, from, static_cast<size_t>(count < kLanes ? count : kLanes) * sizeof(T));
+  if constexpr (std::is_same_v<T, Truth>)
+    return from_bits(__builtin_convertvector(elements, Int) != splat(0));
+  else
+    return __builtin_convertvector(elements, Vec);
+}
+
 // `count` elements a stride apart.
 template <class T>
 inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
@@ -68,6 +126,8 @@ inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
     for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, value, count - i);
   } else if (std::is_same_v<T, float> && stride == 1) {
     __builtin_memcpy(to, from, count * sizeof(float));
+  } else if (stride == 1) {
+    for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, load_vector(from + i, count - i), count - i);
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = to_register(from[i * stride]);
   }
@@ -114,6 +174,8 @@ inline void load_input(const RegionArgs& p, const RegionInput& input, bool once,
     case RegionType::kI32: return load_typed<int32_t>(p, input, once, begin, count, to);
     case RegionType::kI64: return load_typed<int64_t>(p, input, once, begin, count, to);
     case RegionType::kU8: return load_typed<uint8_t>(p, input, once, begin, count, to);
+    case RegionType::kF16: return load_typed<f16>(p, input, once, begin, count, to);
+    case RegionType::kBF16: return load_typed<bf16>(p, input, once, begin, count, to);
   }
 }
 
@@ -137,8 +199,17 @@ inline void store_output(const RegionOutput& output, int64_t begin, int64_t coun
     __builtin_memcpy(static_cast<float*>(output.data) + begin, from, count * sizeof(float));
     return;
   }
-  uint8_t* to = static_cast<uint8_t*>(output.data) + begin;
-  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<int32_t>(from[i]) != 0;
+  auto* to = static_cast<uint8_t*>(output.data);
+  if (output.type == RegionType::kF16 || output.type == RegionType::kBF16) {
+    for (int64_t i = 0; i < count; i += kLanes)  // a register holds whole vectors
+      store_halves(to + 2 * (begin + i), load(from + i), output.type == RegionType::kBF16, count - i);
+    return;
+  }
+  for (int64_t i = 0; i < count; i += kLanes) {
+    using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
+    Bytes bytes = __builtin_convertvector((Word)(bits(load(from + i)) & splat(1)), Bytes);
+    __builtin_memcpy(to + begin + i, &bytes, static_cast<size_t>(count - i < kLanes ? count - i : kLanes));
+  }
 }
 
 // ---- the region

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for elementwise ops over f32 and truth values: each is a region of one op, run by the region interpreter. What
+// Rows for elementwise ops over f32, halves and truth values: each is a region of one op, run by the region interpreter. What
 // a step needs at all sizes, its program, is made once; encoding fills in dims, strides and pointers.
 #include <algorithm>
 
@@ -58,7 +58,7 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
 
 void add_region_rows(RowsByOp& by_op) {
   for (Op op : region_ops())
-    add(by_op, native<RegionArgs>(op, "region_f32", refuse_region, encode_region)
+    add(by_op, native<RegionArgs>(op, "region", refuse_region, encode_region)
                    .path(op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative)
                    .strided(~0U)
                    .in_place(~0U)  // a tile of every input is loaded before that of the output is stored

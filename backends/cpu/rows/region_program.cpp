@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/half.h"
+
 namespace rlx::cpu {
 
 namespace {
@@ -79,8 +81,17 @@ std::optional<RegionType> region_type(DType dtype) {
     case DType::kI32: return RegionType::kI32;
     case DType::kI64: return RegionType::kI64;
     case DType::kU8: return RegionType::kU8;
+    case DType::kF16: return RegionType::kF16;
+    case DType::kBF16: return RegionType::kBF16;
     default: return std::nullopt;
   }
+}
+
+// Of a scalar of floats.
+float number_of(const Tensor& scalar) {
+  if (scalar.dtype() == DType::kF16) return static_cast<float>(*scalar.as<f16>());
+  if (scalar.dtype() == DType::kBF16) return static_cast<float>(*scalar.as<bf16>());
+  return *scalar.as<float>();
 }
 
 const OpRow* find_row(Op op) {
@@ -88,8 +99,12 @@ const OpRow* find_row(Op op) {
   return found == std::end(kRows) ? nullptr : found;
 }
 
-DType dtype_of(Kind kind) {
-  return kind == kFloats ? DType::kF32 : DType::kBool;
+bool is_real(DType dtype) {
+  return dtype == DType::kF32 || is_half(dtype);
+}
+
+bool is_of(Kind kind, DType dtype) {
+  return kind == kFloats ? is_real(dtype) : dtype == DType::kBool;
 }
 
 // Emits nodes into a program. While it is built every input, constant and op has a register of its own.
@@ -99,7 +114,7 @@ class Emitter {
 
   std::string_view add_input(DType dtype, const RegionSource& source) {
     auto type = region_type(dtype);
-    if (!type) return "an operand is neither f32 nor bool nor a common integer";
+    if (!type) return "an operand is neither a float nor bool nor a common integer";
     RegionArgs& args = program_.args;
     if (args.input_count == kMaxRegionInputs) return "too many inputs";
     args.inputs[args.input_count] = {.type = *type, .reg = next()};
@@ -110,24 +125,35 @@ class Emitter {
 
   std::string_view add_constant(const Tensor& value) {
     RegionArgs& args = program_.args;
-    if (value.dtype() != DType::kF32 || value.count() != 1) return "a constant is no f32 scalar";
+    if (!is_real(value.dtype()) || value.count() != 1) return "a constant is no scalar of floats";
     if (args.constant_count == kMaxRegionConstants) return "too many constants";
-    args.constants[args.constant_count] = {.value = *value.as<float>(), .reg = next()};
+    args.constants[args.constant_count] = {.value = number_of(value), .reg = next()};
     args.constant_count++;
     return {};
   }
 
-  // `in`: the registers of the operands.
+  // `in`: the registers of the operands. A half is computed in f32 and rounded once.
   std::string_view emit(const Node& node, std::span<const uint8_t> in) {
+    std::string_view why = emit_wide(node, in);
+    return why.empty() ? round_to(node.out[0].dtype) : why;
+  }
+
+  std::string_view round_to(DType dtype) {
+    if (dtype == DType::kF16) return push(RegionCode::kRoundF16, last(), 0, 0);
+    if (dtype == DType::kBF16) return push(RegionCode::kRoundBF16, last(), 0, 0);
+    return {};
+  }
+
+  std::string_view emit_wide(const Node& node, std::span<const uint8_t> in) {
     if (const OpRow* row = find_row(node.op)) {
       for (Value value : node.in)
-        if (graph_.type(value).dtype != dtype_of(row->in)) return "takes f32, or bool where it is logical";
-      if (node.out[0].dtype != dtype_of(row->out)) return "takes f32, or bool where it is logical";
+        if (!is_of(row->in, graph_.type(value).dtype)) return "takes f32 and halves, or bool where it is logical";
+      if (!is_of(row->out, node.out[0].dtype)) return "takes f32 and halves, or bool where it is logical";
       bool swapped = row->flags & kSwapped;
       return push(row->code, in[swapped ? 1 : 0], in.size() > 1 ? in[swapped ? 0 : 1] : uint8_t{0}, 0);
     }
     if (node.op == Op::kCast) return emit_cast(node, in[0]);
-    if (node.out[0].dtype != DType::kF32) return "takes f32 only";
+    if (!is_real(node.out[0].dtype)) return "takes f32 and halves only";
     if (node.op == Op::kGatedAct) return emit_gate(node, in[0], in[1]);
     if (node.op == Op::kWhere) return push(RegionCode::kWhere, in[0], in[1], in[2]);
     if (node.op == Op::kGelu)
@@ -155,7 +181,10 @@ class Emitter {
   // Integers were converted when they were loaded; exact up to 2^24, as a cast rounds to nearest too.
   std::string_view emit_cast(const Node& node, uint8_t in) {
     DType from = graph_.type(node.in[0]).dtype, to = node.out[0].dtype;
-    if (to != DType::kF32 || !region_type(from)) return "casts to f32 only";
+    if (!region_type(from)) return "casts from common dtypes only";
+    if (to == DType::kBool && is_real(from)) return push(RegionCode::kTruth, in, 0, 0);
+    if (!is_real(to)) return "casts to floats and bool only";
+    if (is_half(to) && (from == DType::kI32 || from == DType::kI64)) return "would round twice";
     if (from == DType::kBool) return push(RegionCode::kMaskToFloat, in, 0, 0);
     return push(RegionCode::kMax, in, in, 0);  // the value itself
   }
@@ -187,7 +216,7 @@ static std::string_view emit_node(const Graph& graph, const Node& node, Emitter&
 
 static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& emitter) {
   DType dtype = graph.type(node.in[0]).dtype;
-  if (dtype != DType::kF32) return "takes f32 only";
+  if (!is_real(dtype)) return "takes f32 and halves only";
   uint8_t halves[2] = {};
   for (int half : {0, 1}) {
     std::string_view why = emitter.add_input(dtype, {0, half, node.attrs.i64("axis")});
@@ -195,7 +224,8 @@ static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& 
     halves[half] = emitter.last();
   }
   bool gate_first = node.attrs.flag("gate_first");
-  return emitter.emit_gate(node, halves[gate_first ? 0 : 1], halves[gate_first ? 1 : 0]);
+  std::string_view why = emitter.emit_gate(node, halves[gate_first ? 0 : 1], halves[gate_first ? 1 : 0]);
+  return why.empty() ? emitter.round_to(dtype) : why;
 }
 
 // A body: its inputs, then its constants, then its ops. Its one output is what was emitted last, or is named by
@@ -243,7 +273,7 @@ std::string_view build_region(const Graph& graph, const Node& node, RegionProgra
   }
   if (!why.empty()) return why;
   auto type = region_type(node.out[0].dtype);
-  if (!type || (*type != RegionType::kF32 && *type != RegionType::kBool)) return "makes neither f32 nor bool";
+  if (!is_real(node.out[0].dtype) && node.out[0].dtype != DType::kBool) return "makes neither floats nor bool";
   program.args.outputs[0] = {.type = *type, .reg = result};
   program.args.output_count = 1;
   return assign_registers(program.args, program.ops) ? std::string_view() : "too many values at once";

@@ -11,7 +11,7 @@ using namespace testing_programs;
 
 // Compiles for cpu and reference, runs both, compares; returns the CPU's dispatch report.
 static std::string compare(const Graph& graph, std::shared_ptr<Weights> weights, const std::vector<Tensor>& in,
-                           const NamedAttrs& options = {}) {
+                           const NamedAttrs& options = {}, float tolerance = 2e-5f) {
   auto env = env_with(2);
   size_t outputs = graph.outputs().size();
   auto oracle = Program::compile(env, graph, weights, *env->find_device("reference"), {});
@@ -23,7 +23,7 @@ static std::string compare(const Graph& graph, std::shared_ptr<Weights> weights,
   EXPECT_TRUE(want.ok()) << want.status().message();
   EXPECT_TRUE(got.ok()) << got.status().message();
   if (want.ok() && got.ok())
-    for (size_t i = 0; i < outputs; i++) expect_near((*got)[i], (*want)[i]);
+    for (size_t i = 0; i < outputs; i++) expect_near((*got)[i], (*want)[i], tolerance);
   return *(*program)->report("dispatch");
 }
 
@@ -42,8 +42,7 @@ TEST(cpu_rows, an_encoder_layer_agrees_with_the_oracle_at_many_sizes) {
     expect_near((*got)[1], (*want)[1]);
   }
   std::string report = *(*program)->report("dispatch");
-  for (const char* kernel :
-       {"linear_f32_packed", "attention_f32", "residual_layer_norm_f32", "region_f32", "reduce_f32"})
+  for (const char* kernel : {"linear_f32_packed", "attention_f32", "residual_layer_norm_f32", "region", "reduce_f32"})
     EXPECT_NE(report.find(kernel), std::string::npos) << kernel << '\n' << report;
   EXPECT_EQ(plan_text((*program)->plan()).find("copy"), std::string::npos) << "a view became a step";
 }
@@ -88,6 +87,27 @@ TEST(cpu_rows, products_of_every_form) {
   std::string report = compare(graph, weights, {noise({3, 7, 20}), noise({3, 20, 9}, 5)});
   EXPECT_NE(report.find("matmul_f32_packed"), std::string::npos);
   EXPECT_NE(report.find("\"matmul_f32\""), std::string::npos);
+}
+
+// Elementwise ops on halves are regions; products and norms are computed in f32, between casts.
+TEST(cpu_rows, halves_have_kernels) {
+  for (DType half : {DType::kF16, DType::kBF16}) {
+    Graph graph;
+    auto weights = std::make_shared<Weights>();
+    Builder b(graph);
+    Expr x = cast(input(b, "x", {5, 37}), half), w = cast(weight(b, *weights, "w", {37, 33}), half);
+    Expr y = unary(Op::kGelu, matmul(x, w)) + cast(input(b, "r", {33}), half);
+    Expr z = b.op(Op::kSoftmax, {y * y}, {{"axis", int64_t{-1}}});
+    output(b, "y", cast(y, DType::kF32));
+    output(b, "z", cast(z, DType::kF32));
+    output(b, "m", cast(binary(Op::kLt, x, scalar_like(x, 0.25)), DType::kF32));
+    output(b, "t", cast(cast(transpose(x, {1, 0}), DType::kBool), DType::kF32));
+    std::string report =
+        compare(graph, weights, {noise({5, 37}), noise({33}, 3)}, {}, half == DType::kF16 ? 2e-3f : 2e-2f);
+    for (const char* kernel : {"linear_f32_packed", "softmax_f32"})
+      EXPECT_NE(report.find(kernel), std::string::npos) << kernel << '\n' << report;
+    EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+  }
 }
 
 // Sums of 300 terms below 1, so that f32 is compared at the tolerance of its class.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes in f32, between casts, what the device has a kernel for in f32 and not in halves. A primitive on halves
+// computes in f32 and rounds once (semantics.md N6), a wide composite too (N7): the meaning stays.
+#include <algorithm>
+#include <map>
+
+#include "passes/graph_copy.h"
+#include "passes/pass.h"
+#include "passes/widen.h"
+#include "plan/control.h"
+
+namespace rlx {
+
+namespace {
+
+DType widened(DType dtype) {
+  return is_half(dtype) ? DType::kF32 : dtype;
+}
+
+Attrs widened(const Attrs& attrs) {
+  Attrs wide = attrs;
+  for (size_t i = 0; i < attrs.values().size(); i++)
+    if (const DType* dtype = std::get_if<DType>(&attrs.values()[i])) wide.set(i, widened(*dtype));
+  return wide;
+}
+
+// Whether the node is one whose meaning is that of the same op in f32, rounded.
+bool may_be_widened(const Graph& graph, const Node& node) {
+  const OpInfo& info = graph.info(node);
+  if (info.is(kLeaf) || info.is(kView) || !body_attrs(node.op).empty()) return false;
+  if (node.op == Op::kCast || node.op == Op::kBitcast) return false;
+  if (!info.primitive() && !info.is(kWide)) return false;
+  auto has_half = [](const ValueType& type) { return is_half(type.dtype); };
+  return std::any_of(node.out.begin(), node.out.end(), has_half);
+}
+
+// The node on leaves, in f32: what the device is asked about.
+Result<Value> wide_node(const Facts& facts, const Node& node, Graph& probe) {
+  const Graph& graph = facts.graph();
+  for (const auto& [name, range] : graph.symbols()) RLX_TRY(probe.declare_symbol(name, range));
+  std::vector<Value> in;
+  for (Value value : node.in) {
+    if (!present(value)) {
+      in.push_back(value);
+      continue;
+    }
+    const ValueType& type = graph.type(value);
+    std::string name = "x" + std::to_string(in.size());
+    in.push_back(RLX_TRY(facts.is_resident(value) ? probe.add_param(name, widened(type.dtype), type.dims)
+                                                  : probe.add_input(name, widened(type.dtype), type.dims)));
+  }
+  return probe.add(graph.info(node), in, widened(node.attrs), "");
+}
+
+// Makes each cast once.
+class Casts {
+ public:
+  Result<Value> cast(Graph& graph, Value value, DType dtype) {
+    if (graph.type(value).dtype == dtype) return value;
+    auto [known, is_new] = made_.try_emplace({value, dtype});
+    if (is_new) known->second = RLX_TRY(graph.add(Op::kCast, std::array{value}, {{"to", dtype}}));
+    return known->second;
+  }
+
+ private:
+  std::map<std::pair<Value, DType>, Value> made_;
+};
+
+Result<std::vector<Value>> widen(const Node& node, GraphCopy& copy, Casts& casts) {
+  Graph& to = copy.to();
+  std::vector<Value> in = copy.mapped(node.in), outputs;
+  for (Value& value : in)
+    if (present(value)) value = RLX_TRY(casts.cast(to, value, widened(to.type(value).dtype)));
+  Value made = RLX_TRY(to.add(to.info(node), in, widened(node.attrs), node.name));
+  for (uint32_t i = 0; i < node.out.size(); i++)
+    outputs.push_back(RLX_TRY(casts.cast(to, {made.node, i}, node.out[i].dtype)));
+  return outputs;
+}
+
+}  // namespace
+
+bool can_be_widened(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native) {
+  const Graph& graph = facts.graph();
+  if (!may_be_widened(graph, graph.node(node))) return false;
+  Graph probe("", &graph.table());
+  auto wide = wide_node(facts, graph.node(node), probe);
+  if (!wide.ok()) return false;
+  Facts asked(probe);
+  return is_native(asked, *wide);
+}
+
+Result<Graph> widen_halves(Graph graph, PassContext& context) {
+  auto has_half = [](const Node& node) { return !node.out.empty() && is_half(node.out[0].dtype); };
+  if (!context.is_native || std::none_of(graph.nodes().begin(), graph.nodes().end(), has_half)) return graph;
+  Facts facts(graph);
+  Casts casts;
+  return with_replaced(graph, [&](GraphCopy& copy, uint32_t node) -> Result<std::vector<Value>> {
+    bool is_asked = !facts.is_resident({node, 0}) && may_be_widened(graph, graph.node(node));
+    if (!is_asked || context.is_native(facts, {node, 0}) || !can_be_widened(facts, node, context.is_native))
+      return std::vector<Value>();
+    return widen(graph.node(node), copy, casts);
+  });
+}
+
+}  // namespace rlx
