@@ -1,10 +1,162 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds of the domain com.microsoft that have no family of their own.
+// Node kinds of the domain com.microsoft: what optimisers of ONNX files write for norms, activations and products.
 #include "import/onnx/call.h"
 
 namespace rlx::onnx {
 
 namespace {
+
+// ---- norms ----
+
+// The statistics that other runtimes keep are asked for by training alone.
+void build_simplified_layer_norm(Call& call) {
+  call.ignore("stash_type");
+  int64_t axis = call.i64("axis", -1);
+  call.out(0, call.op("rms_norm", {call.in(0), call.in(1)}, {{"axis", axis}, {"eps", call.f64("epsilon", 1e-5)}}));
+}
+
+// The norm of x + skip + bias, and that sum. A skip of fewer axes is that of every row.
+void build_skip_norm(Call& call) {
+  bool is_simple = call.kind().op == "residual_rms_norm";
+  size_t bias = is_simple ? 3 : 4;
+  Expr x = call.in(0), skip = call.in(1);
+  if (!x.valid() || !skip.valid()) return;
+  if (!(skip.dims() == x.dims())) skip = broadcast_to(skip, x.dims());
+  Expr in[] = {x, skip, call.in(bias), call.in(2), is_simple ? Expr(&call.builder(), kAbsent) : call.in(3)};
+  Outputs y = call.ops(call.kind().op, in, {{"eps", call.f64("epsilon", 1e-12)}});
+  if (y.size() < 2) return;
+  call.out(0, y[0]);
+  call.out(3, y[1]);
+}
+
+// Embeddings of words, positions and segments, summed and normalised.
+void build_embed_layer_norm(Call& call) {
+  Expr ids = call.in(0), segments = call.in(1), mask = call.in(7), positions = call.in(8);
+  if (!ids.valid() || ids.rank() != 2) return call.fail(Code::kShape, "input_ids must have rank 2");
+  Builder& b = call.builder();
+  call.ignore("mask_index_type");
+  if (!positions) positions = iota(b, {ids.dim(1)}, 0, DType::kI64);
+  Expr total = gather(call.in(2), ids, 0) + gather(call.in(3), positions, 0);
+  if (segments && call.has(4)) total = total + gather(call.in(4), segments, 0);
+  call.out(0, call.op("layer_norm", {total, call.in(5), call.in(6)}, {{"eps", call.f64("epsilon", 1e-12)}}));
+  Expr counted = mask ? reshape(reduce(cast(mask, DType::kI32), "sum", {1}), {ids.dim(0)})
+                      : broadcast_to(b.scalar(DType::kI32, 0), {ids.dim(0)});
+  call.out(1, counted);
+  call.out(2, total);
+}
+
+// The channels stand last, or second.
+void build_group_norm(Call& call) {
+  bool is_last = call.i64("channels_last", 1) != 0, is_skip = call.kind().op_type == "SkipGroupNorm";
+  Expr x = call.in(0);
+  if (!x.valid() || x.rank() < 3) return call.fail(Code::kShape, "X must have rank 3 or more");
+  if (is_skip) {
+    Expr skip = call.in(3);
+    if (skip.valid() && skip.rank() == 2) skip = reshape(skip, {skip.dim(0), Dim(1), Dim(1), skip.dim(1)});
+    x = x + skip;
+    if (call.has(4)) x = x + call.in(4);
+    call.out(1, x);
+  }
+  Axes to_first{0, static_cast<int64_t>(x.rank()) - 1}, to_last{0};
+  for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) to_first.push_back(i), to_last.push_back(i + 1);
+  to_last.push_back(1);
+  Expr y = call.op("group_norm", {is_last ? transpose(x, to_first) : x, call.in(1), call.in(2)},
+                   {{"groups", call.i64("groups", 1)}, {"eps", call.f64("epsilon", 1e-5)}});
+  if (call.i64("activation", 0) != 0) y = call.op("silu", {y});
+  call.out(0, is_last ? transpose(y, to_last) : y);
+}
+
+// ---- activations ----
+
+Expr biased(Call& call) {
+  return call.has(1) ? call.in(0) + call.in(1) : call.in(0);
+}
+
+void build_gelu(Call& call) {
+  NamedAttrs attrs;
+  if (call.kind().op_type == "FastGelu") attrs.emplace_back("approx", "tanh");
+  call.out(0, call.op("gelu", {biased(call)}, attrs));
+}
+
+void build_quick_gelu(Call& call) {
+  call.out(0, call.op("silu", {call.in(0)}, {{"beta", call.f64("alpha", 1.702)}}));
+}
+
+void build_bias_split_gelu(Call& call) {
+  call.out(0, call.op("glu", {biased(call)}, {{"act", "gelu"}}));
+}
+
+void build_bias_add(Call& call) {
+  call.out(0, biased(call) + call.in(2));
+}
+
+// The bias is of the inner axes, or its axes before `axis` are stretched.
+void build_bias_softmax(Call& call) {
+  Expr x = call.in(0), bias = call.in(1);
+  int64_t axis = call.axis(call.i64("axis", 1), x.rank());
+  if (call.i64("is_inner_broadcast", 1) == 0 && x.valid() && bias.valid() && bias.rank() < x.rank()) {
+    std::vector<Dim> dims(x.rank(), Dim(1));
+    std::copy(bias.dims().begin(), bias.dims().end(), dims.end() - static_cast<int64_t>(bias.rank()));
+    bias = reshape(bias, dims);
+  }
+  Expr sum = x + bias;
+  if (!sum.valid()) return;
+  std::vector<Dim> dims = sum.dims(), flat(dims.begin(), dims.begin() + axis);
+  Dim inner = element_count(std::span<const Dim>(dims).subspan(static_cast<size_t>(axis)));
+  flat.push_back(inner);
+  call.out(0, reshape(call.op("softmax", {reshape(sum, flat)}, {{"axis", int64_t{-1}}}), dims));
+}
+
+// ---- products ----
+
+// [a, B.., b] as [B.., a, b]: the batch stands between the two axes of the matrix.
+Expr batch_first(Expr x) {
+  Axes perm;
+  for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) perm.push_back(i);
+  perm.push_back(0);
+  perm.push_back(static_cast<int64_t>(x.rank()) - 1);
+  return transpose(x, perm);
+}
+
+void build_fused_matmul(Call& call) {
+  Expr a = call.in(0), b = call.in(1);
+  if (!a.valid() || !b.valid()) return;
+  if (call.i64("transBatchA", 0) != 0) a = batch_first(a);
+  if (call.i64("transBatchB", 0) != 0) b = batch_first(b);
+  bool is_row = a.rank() == 1, is_column = b.rank() == 1;
+  bool turns_a = call.i64("transA", 0) != 0 && !is_row, turns_b = call.i64("transB", 0) != 0 && !is_column;
+  if (is_row) a = unsqueeze(a, 0);
+  if (is_column) b = unsqueeze(b, 1);
+  Expr y = matmul(a, b, turns_a, turns_b);
+  if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;
+  if (!y.valid()) return;
+  std::vector<Dim> dims = y.dims();
+  if (is_row) dims.erase(dims.end() - 2);
+  if (is_column) dims.erase(dims.end() - 1);
+  call.out(0, is_row || is_column ? reshape(y, dims) : y);
+}
+
+Expr activated(Call& call, Expr y) {
+  std::string_view name = call.text("activation", "");
+  double alpha = call.f64("activation_alpha", 0.01), beta = call.f64("activation_beta", 0);
+  call.ignore("activation_gamma");
+  if (name.empty()) return y;
+  if (name == "Relu") return call.op("relu", {y});
+  if (name == "Tanh") return tanh(y);
+  if (name == "Sigmoid") return call.op("sigmoid", {y});
+  if (name == "LeakyRelu") return call.op("leaky_relu", {y}, {{"alpha", alpha}});
+  if (name == "HardSigmoid") return call.op("hard_sigmoid", {y}, {{"alpha", alpha}, {"beta", beta}});
+  call.fail(Code::kUnsupported, "the activation " + std::string(name));
+  return y;
+}
+
+void build_fused_gemm(Call& call) {
+  double alpha = call.f64("alpha", 1), beta = call.f64("beta", 1);
+  Expr y = matmul(call.in(0), call.in(1), call.i64("transA", 0) != 0, call.i64("transB", 0) != 0);
+  if (alpha != 1) y = y * alpha;
+  if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
+  call.out(0, activated(call, y));
+}
 
 // Weights of a few bits, in blocks along K; g_idx would move the blocks.
 void build_matmul_nbits(Call& call) {
@@ -15,8 +167,61 @@ void build_matmul_nbits(Call& call) {
                       {{"bits", bits}, {"block", block}}));
 }
 
+// ---- the rest ----
+
+void build_expand_dims(Call& call) {
+  std::vector<int64_t> axis = call.numbers(1, "axis");
+  Expr x = call.in(0);
+  if (axis.size() != 1) return call.fail(Code::kData, "'axis' must be one number");
+  call.out(0, unsqueeze(x, call.axis(axis[0], x.rank() + 1)));
+}
+
+// Distances of every row of a to every row of b.
+void build_cdist(Call& call) {
+  std::string_view metric = call.text("metric", "sqeuclidean");
+  Expr a = call.in(0), b = call.in(1);
+  if (!a.valid() || !b.valid()) return;
+  Expr apart = unsqueeze(a, 1) - unsqueeze(b, 0);
+  Expr square = reshape(sum(apart * apart, {2}), {a.dim(0), b.dim(0)});
+  if (metric == "sqeuclidean") return call.out(0, square);
+  if (metric != "euclidean") return call.fail(Code::kUnsupported, "the metric " + std::string(metric));
+  call.out(0, sqrt(square));
+}
+
+// Pairs along the last axis are complex numbers.
+void build_complex_mul(Call& call) {
+  Expr a = call.in(0), b = call.in(1);
+  if (!a.valid() || !b.valid()) return;
+  Expr re_a = slice(a, -1, 0, 1), im_a = slice(a, -1, 1, 2), re_b = slice(b, -1, 0, 1), im_b = slice(b, -1, 1, 2);
+  if (call.kind().op == "conj") im_b = -im_b;
+  std::vector<Expr> parts{re_a * re_b - im_a * im_b, re_a * im_b + im_a * re_b};
+  call.out(0, concat(parts, -1));
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
-    {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, "com.microsoft"},
+    {"SimplifiedLayerNormalization", build_simplified_layer_norm},
+    {"SimplifiedLayerNormalization", build_simplified_layer_norm, "", nullptr, {}, kMicrosoft},
+    {"SkipLayerNormalization", build_skip_norm, "residual_layer_norm", nullptr, {}, kMicrosoft},
+    {"SkipSimplifiedLayerNormalization", build_skip_norm, "residual_rms_norm", nullptr, {}, kMicrosoft},
+    {"EmbedLayerNormalization", build_embed_layer_norm, "", nullptr, {}, kMicrosoft},
+    {"GroupNorm", build_group_norm, "", nullptr, {}, kMicrosoft},
+    {"SkipGroupNorm", build_group_norm, "", nullptr, {}, kMicrosoft},
+    {"Gelu", build_gelu, "", nullptr, {}, kMicrosoft},
+    {"BiasGelu", build_gelu, "", nullptr, {}, kMicrosoft},
+    {"FastGelu", build_gelu, "", nullptr, {}, kMicrosoft},
+    {"QuickGelu", build_quick_gelu, "", nullptr, {}, kMicrosoft},
+    {"BiasSplitGelu", build_bias_split_gelu, "", nullptr, {}, kMicrosoft},
+    {"BiasAdd", build_bias_add, "", nullptr, {}, kMicrosoft},
+    {"BiasSoftmax", build_bias_softmax, "", nullptr, {}, kMicrosoft},
+    {"FusedMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
+    {"TransposeMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
+    {"FusedGemm", build_fused_gemm, "", nullptr, {}, kMicrosoft},
+    {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, kMicrosoft},
+    {"ExpandDims", build_expand_dims, "", nullptr, {}, kMicrosoft},
+    {"CDist", build_cdist, "", nullptr, {}, kMicrosoft},
+    {"ComplexMul", build_complex_mul, "", nullptr, {}, kMicrosoft},
+    {"ComplexMulConj", build_complex_mul, "conj", nullptr, {}, kMicrosoft},
 };
 
 }  // namespace

@@ -57,6 +57,8 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
       random_kinds,
       signal_kinds,
       contrib_kinds,
+      contrib_attention_kinds,
+      contrib_quantize_kinds,
   };
   for (Kinds (*kinds)() : kGroups)
     for (const NodeKind& kind : kinds())

@@ -73,6 +73,12 @@ std::vector<Activation> activations_of(Call& call, size_t directions, std::initi
   return acts;
 }
 
+// To what 8 bits say of it, by its own range.
+Expr rounded(Expr x) {
+  Outputs q = x.builder().ops(Op::kDynamicQuantizeLinear, {x});
+  return q.size() < 3 ? x : x.builder().op(Op::kDequantizeLinear, {q[0], q[1], q[2]});
+}
+
 // What a step of one direction works with; in the body of its scan.
 struct Step {
   Expr given;               // [B, gates * H]: of the input, with its bias
@@ -83,6 +89,7 @@ struct Step {
   std::vector<Activation> acts;
   double clip = 0;
   bool flag = false;  // input_forget of LSTM, linear_before_reset of GRU
+  bool quantised = false;
 
   Expr part(Expr x, int64_t i) const {
     int64_t axis = static_cast<int64_t>(x.rank()) - 1;
@@ -117,7 +124,7 @@ std::vector<Expr> step_gru(const Step& s) {
 // Gates: input i, output o, forget f, cell c.
 std::vector<Expr> step_lstm(const Step& s) {
   Expr h = s.state[0], c = s.state[1];
-  Expr z = s.given + matmul(h, s.recurrent, false, true) + s.bias;
+  Expr z = s.given + matmul(s.quantised ? rounded(h) : h, s.recurrent, false, true) + s.bias;
   auto peep = [&](Expr gate, int64_t i, Expr from) { return s.peephole ? gate + s.part(s.peephole, i) * from : gate; };
   Expr i = s.act(0, peep(s.part(z, 0), 0, c));
   Expr f = s.flag ? 1.0 - i : s.act(0, peep(s.part(z, 2), 2, c));
@@ -137,7 +144,7 @@ const Kind& kind_of(std::string_view op_type) {
   static const Kind kLstm{4, 2, step_lstm, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"};
   static const Kind kGru{3, 1, step_gru, {"Sigmoid", "Tanh"}, "linear_before_reset"};
   static const Kind kRnn{1, 1, step_rnn, {"Tanh"}, ""};
-  return op_type == "LSTM" ? kLstm : op_type == "GRU" ? kGru : kRnn;
+  return op_type.ends_with("LSTM") ? kLstm : op_type == "GRU" ? kGru : kRnn;
 }
 
 // A body's inputs of the types of values around it.
@@ -153,7 +160,7 @@ struct Direction {
   std::vector<Expr> state;
   std::vector<Activation> acts;
   double clip;
-  bool flag, reverse;
+  bool flag, reverse, quantised;
 };
 
 // y [S, B, H], then the last states.
@@ -169,7 +176,7 @@ Outputs run_direction(Call& call, const Kind& kind, const Direction& d) {
     if (Status status = body.declare_symbol(name, range); !status.ok()) return {b.fail(std::move(status))};
   Builder inner(body);
   std::vector<Expr> in = d.state;
-  Step step{.acts = d.acts, .clip = d.clip, .flag = d.flag};
+  Step step{.acts = d.acts, .clip = d.clip, .flag = d.flag, .quantised = d.quantised};
   static constexpr const char* kStates[] = {"h", "c"};
   for (size_t i = 0; i < d.state.size(); i++) step.state.push_back(body_input(inner, d.state[i], kStates[i], false));
   in.push_back(given);
@@ -218,9 +225,22 @@ Expr of_direction(Expr x, int64_t i) {
   return reshape(slice(x, 0, i, i + 1), dims);
 }
 
+// [directions, in, gates] of few bits, with a scale and a zero point a direction, or a gate of it: as LSTM has it.
+Expr dequantised(Call& call, size_t weight, size_t scale) {
+  Expr w = call.in(weight);
+  auto along = [&](Expr x) {
+    if (!x || !x.valid()) return x;
+    return reshape(x, {x.dim(0), Dim(1), x.rank() > 1 ? x.dim(1) : Dim(1)});
+  };
+  Expr wide = cast(w, DType::kI32);
+  if (Expr zero = along(call.in(scale + 1))) wide = wide - cast(zero, DType::kI32);
+  return transpose(cast(wide, DType::kF32) * along(call.in(scale)), {0, 2, 1});
+}
+
 void build_recurrent(Call& call) {
   const Kind& kind = kind_of(call.kind().op_type);
   bool is_lstm = kind.states == 2, by_batch = call.i64("layout", 0) != 0;
+  bool is_quantised = call.kind().op_type == "DynamicQuantizeLSTM";
   call.ignore("output_sequence");
   call.ignore("hidden_size");
   std::string_view direction = call.text("direction", "forward");
@@ -232,6 +252,7 @@ void build_recurrent(Call& call) {
   if (!call.status().ok() || !x.valid() || !w.valid() || !r.valid()) return;
   if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3 || !w.dim(0).is(directions))
     return call.fail(Code::kShape, "X, W and R must have rank 3, and W one slice a direction");
+  if (is_quantised) x = rounded(x), w = dequantised(call, 1, 8), r = dequantised(call, 2, 10);
   if (by_batch) x = transpose(x, {1, 0, 2});
   if (lengths) lengths = cast(lengths, DType::kI64);
   Dim batch = x.dim(1), hidden = r.dim(2);
@@ -248,7 +269,8 @@ void build_recurrent(Call& call) {
                 {},
                 clip,
                 flag,
-                is_back && !lengths};
+                is_back && !lengths,
+                is_quantised};
     for (size_t s = 0; s < kind.states; s++) {
       Expr first = call.in(5 + s);
       if (first && by_batch) first = transpose(first, {1, 0, 2});
@@ -273,6 +295,7 @@ constexpr NodeKind kKinds[] = {
     {"LSTM", build_recurrent},
     {"GRU", build_recurrent},
     {"RNN", build_recurrent},
+    {"DynamicQuantizeLSTM", build_recurrent, "", nullptr, {}, "com.microsoft"},
 };
 
 }  // namespace

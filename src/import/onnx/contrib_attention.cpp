@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attentions of the domain com.microsoft, as the op: heads side by side in the last axis, caches [B, heads, T, size].
+#include <cmath>
+
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// [B, S, N * D] as [B, N, S, D]; rank 4 stays.
+Expr by_heads(Expr x, int64_t heads) {
+  if (!x.valid() || x.rank() != 3) return x;
+  return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
+}
+
+Expr side_by_side(Expr x) {
+  if (!x.valid() || x.rank() != 4) return x;
+  Expr y = transpose(x, {0, 2, 1, 3});
+  return reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
+}
+
+Expr slot(Expr x, int64_t axis, int64_t i) {
+  if (!x.valid()) return x;
+  std::vector<Dim> dims = x.dims();
+  dims.erase(dims.begin() + axis);
+  return reshape(slice(x, axis, i, i + 1), dims);
+}
+
+Expr row(Builder& b, const Dim& count) {
+  return iota(b, {count}, 0, DType::kI64);
+}
+
+// What is added to the scores of keys that a mask of ones and zeros hides; an absent Expr without a mask. One number a
+// row says how many keys there are; two say that as well as where they begin; else there is one for every key.
+Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
+  double filter = call.f64("mask_filter_value", -10000);
+  if (!mask || !mask.valid()) return mask;
+  Builder& b = call.builder();
+  Expr seen;
+  if (mask.rank() == 1) {
+    Expr at = row(b, keys), lengths = cast(mask, DType::kI64);
+    bool has_begin = mask.dim(0) == batch * 2;
+    if (!has_begin && !(mask.dim(0) == batch))
+      return call.fail(Code::kUnsupported, "a mask of cumulated lengths"), Expr(&b, kAbsent);
+    seen = less(at, unsqueeze(has_begin ? slice(lengths, 0, 0, batch) : lengths, 1));
+    if (has_begin) seen = logical_and(seen, less_equal(unsqueeze(slice(lengths, 0, batch, batch * 2), 1), at));
+  } else {
+    seen = not_equal(mask, 0);
+  }
+  if (seen.rank() == 2) seen = unsqueeze(unsqueeze(seen, 1), 1);
+  if (seen.rank() == 3) seen = unsqueeze(seen, 1);
+  return where(seen, b.scalar(DType::kF32, 0), b.scalar(DType::kF32, filter));
+}
+
+Expr sum_of(Expr a, Expr b) {
+  return !a ? b : !b ? a : a + b;
+}
+
+NamedAttrs scaled(Call& call) {
+  NamedAttrs attrs;
+  if (double scale = call.f64("scale", 0); scale != 0) attrs.emplace_back("scale", scale);
+  return attrs;
+}
+
+// The attention of heads [B, N, S, D], and its result with the heads side by side.
+Expr attend(Call& call, Expr q, Expr k, Expr v, Expr mask, Expr bias, Expr sinks, const NamedAttrs& attrs) {
+  Expr none(&call.builder(), kAbsent);
+  auto given = [&](Expr x) { return x ? x : none; };
+  return side_by_side(call.op("attention", {q, k, v, given(mask), given(bias), none, none, given(sinks)}, attrs));
+}
+
+// ---- MultiHeadAttention ----
+
+struct Heads {
+  Expr q, k, v;
+};
+
+// Of one packed tensor, of a query beside packed keys and values, or of three.
+Heads heads_of(Call& call, int64_t count) {
+  Expr q = call.in(0), k = call.in(1), v = call.in(2), bias = call.in(3);
+  if (!q.valid()) return {q, q, q};
+  if (q.rank() == 5) {  // [B, S, N, 3, D]
+    auto part = [&](int64_t i) { return transpose(slot(q, 3, i), {0, 2, 1, 3}); };
+    return {part(0), part(1), part(2)};
+  }
+  if (bias && bias.valid()) {
+    Dim width = q.dim(2);
+    q = q + slice(bias, 0, 0, width);
+    if (k && k.valid() && k.rank() == 3) k = k + slice(bias, 0, width, width + width);
+    if (v && v.valid() && v.rank() == 3) v = v + slice(bias, 0, width + width, bias.dim(0));
+  }
+  if (k && k.valid() && k.rank() == 5) {  // [B, T, N, 2, D]
+    auto part = [&](int64_t i) { return transpose(slot(k, 3, i), {0, 2, 1, 3}); };
+    return {by_heads(q, count), part(0), part(1)};
+  }
+  return {by_heads(q, count), by_heads(k, count), by_heads(v, count)};
+}
+
+void build_multi_head(Call& call) {
+  int64_t count = call.i64("num_heads", 0);
+  if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
+  if (call.has(8) || call.has(9)) return call.fail(Code::kUnsupported, "a past in a buffer, and beams");
+  Heads heads = heads_of(call, count);
+  if (call.has(6) && call.has(7)) {
+    Expr keys[] = {call.in(6), heads.k}, values[] = {call.in(7), heads.v};
+    heads.k = concat(keys, 2), heads.v = concat(values, 2);
+  }
+  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
+  Expr bias = sum_of(bias_of_mask(call, call.in(4), heads.q.dim(0), heads.k.dim(2)), call.in(5));
+  NamedAttrs attrs = scaled(call);
+  attrs.emplace_back("causal", call.i64("unidirectional", 0));
+  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), attrs));
+  call.out(1, heads.k);
+  call.out(2, heads.v);
+}
+
+// ---- Attention: with the projections in front ----
+
+void build_packed(Call& call) {
+  int64_t count = call.i64("num_heads", 0);
+  std::vector<int64_t> sizes = call.i64s("qkv_hidden_sizes");
+  if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
+  if (call.has(6) || call.i64("past_present_share_buffer", 0) != 0)
+    return call.fail(Code::kUnsupported, "a past in a buffer");
+  if (call.i64("do_rotary", 0) != 0) return call.fail(Code::kUnsupported, "'do_rotary'");
+  call.ignore("rotary_embedding_dim");
+  Expr all = matmul(call.in(0), call.in(1));
+  if (call.has(2)) all = all + call.in(2);
+  if (!all.valid() || all.rank() != 3) return call.fail(Code::kShape, "the input must have rank 3");
+  Dim width = all.dim(2), first = sizes.size() == 3 ? Dim(sizes[0]) : floor_div(width, Dim(3)),
+      second = sizes.size() == 3 ? first + Dim(sizes[1]) : first + first;
+  Expr q = by_heads(slice(all, 2, 0, first), count), k = by_heads(slice(all, 2, first, second), count),
+       v = by_heads(slice(all, 2, second, width), count);
+  if (call.has(4)) {  // [2, B, N, P, D]
+    Expr keys[] = {slot(call.in(4), 0, 0), k}, values[] = {slot(call.in(4), 0, 1), v};
+    k = concat(keys, 2), v = concat(values, 2);
+  }
+  if (!q.valid() || !k.valid() || !v.valid()) return;
+  if (call.wants(1)) {
+    Expr both[] = {unsqueeze(k, 0), unsqueeze(v, 0)};
+    call.out(1, concat(both, 0));
+  }
+  Expr bias = sum_of(bias_of_mask(call, call.in(3), q.dim(0), k.dim(2)), call.in(5));
+  NamedAttrs attrs = scaled(call);
+  attrs.emplace_back("causal", call.i64("unidirectional", 0));
+  call.out(0, attend(call, q, k, v, Expr(), bias, Expr(), attrs));
+}
+
+// ---- GroupQueryAttention: the cache holds as many keys of a row as its number says ----
+
+Expr rotated(Call& call, Expr x, Expr positions, bool is_interleaved) {
+  NamedAttrs attrs{{"style", is_interleaved ? "interleaved" : "half"}};
+  return call.op("rope", {x, call.in(7), call.in(8), positions}, attrs);
+}
+
+// The cache, of this many keys, with new ones written from a position of each row on.
+Expr appended(Call& call, Expr past, Expr rows, Expr begin, const Dim& keys) {
+  if (past && past.valid() && !(past.dim(2) == keys)) {
+    std::vector<Dim> none(4, Dim(0)), behind = none;
+    behind[2] = keys - past.dim(2);
+    past = call.op("pad", {past, scalar_like(past, 0)}, {{"lo", none}, {"hi", behind}});
+  }
+  if (!past) past = broadcast_to(scalar_like(rows, 0), {rows.dim(0), rows.dim(1), keys, rows.dim(3)});
+  return call.op("kv_append", {past, rows, begin}, {{"axis", int64_t{2}}});
+}
+
+Heads split_groups(Call& call, int64_t count, int64_t kv_count) {
+  Expr q = call.in(0), k = call.in(1), v = call.in(2);
+  if (!q.valid()) return {q, q, q};
+  if (!k) {  // side by side in one
+    Dim size = floor_div(q.dim(2), Dim(count + 2 * kv_count)), first = size * Dim(count), second = size * Dim(kv_count);
+    v = slice(q, 2, first + second, first + second + second);
+    k = slice(q, 2, first, first + second);
+    q = slice(q, 2, 0, first);
+  }
+  return {by_heads(q, count), by_heads(k, kv_count), by_heads(v, kv_count)};
+}
+
+void build_group_query(Call& call) {
+  int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0);
+  if (count < 1 || kv_count < 1) return call.fail(Code::kData, "'num_heads' and 'kv_num_heads' must be given");
+  for (const char* unused : {"qk_output", "k_quant_type", "v_quant_type", "kv_cache_bit_width"}) call.ignore(unused);
+  bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
+  bool is_smooth = call.i64("smooth_softmax", 0) != 0;
+  int64_t window = call.i64("local_window_size", -1);
+  Builder& b = call.builder();
+  Heads heads = split_groups(call, count, kv_count);
+  Expr past_k = call.in(3), past_v = call.in(4), last = call.in(5);
+  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid() || !last.valid()) return;
+  std::vector<Dim> total = call.run_dims(6, "total_sequence_length");
+  if (total.size() != 1) return;
+  Dim steps = heads.q.dim(2), keys = past_k && past_k.valid() ? max(past_k.dim(2), total[0]) : total[0];
+  // Of each row: how many keys it has now, and where the new ones begin.
+  Expr length = reshape(cast(last, DType::kI64), {heads.q.dim(0)}) + 1.0;
+  Expr begin = maximum(length - b.size(steps, DType::kI64), 0);
+  Expr positions = unsqueeze(begin, 1) + row(b, steps);  // [B, S]
+  if (rotates) {
+    Expr given = call.has(9) ? cast(call.in(9), DType::kI64) : positions;
+    heads.q = rotated(call, heads.q, given, is_interleaved);
+    heads.k = rotated(call, heads.k, given, is_interleaved);
+  }
+  heads.k = appended(call, past_k, heads.k, begin, keys);
+  heads.v = appended(call, past_v, heads.v, begin, keys);
+  if (!heads.k.valid() || !heads.v.valid()) return;
+  Expr query = unsqueeze(unsqueeze(positions, 1), 3), key = row(b, keys), allowed = less_equal(key, query);
+  if (window > 0) allowed = logical_and(allowed, less(query - b.scalar(DType::kI64, static_cast<double>(window)), key));
+  NamedAttrs attrs = scaled(call);
+  attrs.emplace_back("softcap", call.f64("softcap", 0));
+  Expr sinks = call.in(11);
+  if (is_smooth && !sinks) sinks = broadcast_to(b.scalar(DType::kF32, 0), {Dim(count)});
+  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, call.in(10), sinks, attrs));
+  call.out(1, heads.k);
+  call.out(2, heads.v);
+}
+
+// ---- RotaryEmbedding: one position says where the first row stands ----
+
+void build_rotary(Call& call) {
+  call.ignore("is_packed_batching");
+  call.ignore("rotary_embedding_dim");  // the tables say it
+  Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
+  int64_t heads = call.i64("num_heads", 0);
+  double scale = call.f64("scale", 1);
+  if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
+  if (cosine.rank() != 2) return call.fail(Code::kShape, "cos_cache must have rank 2");
+  bool is_flat = x.rank() == 3;
+  if (is_flat && heads == 0) {
+    Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);
+    if (!count.is_literal()) return call.fail(Code::kUnsupported, "a number of heads that is not known");
+    heads = count.literal();
+  }
+  NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"},
+                   {"layout", is_flat ? "bsx" : "bhsd"}};
+  if (is_flat) attrs.emplace_back("num_heads", heads);
+  if (positions.rank() == 1) positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
+  Expr y = call.op("rope", {x, cosine, sine, positions}, attrs);
+  call.out(0, scale == 1 ? y : y * scale);
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr NodeKind kKinds[] = {
+    {"MultiHeadAttention", build_multi_head, "", nullptr, {}, kMicrosoft},
+    {"Attention", build_packed, "", nullptr, {}, kMicrosoft},
+    {"GroupQueryAttention", build_group_query, "", nullptr, {}, kMicrosoft},
+    {"RotaryEmbedding", build_rotary, "", nullptr, {}, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const NodeKind> contrib_attention_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx

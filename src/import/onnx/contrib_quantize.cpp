@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node kinds of the domain com.microsoft on quantised numbers: what their values say is computed, and quantised again.
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// A scale or zero point of one element is one of the whole tensor.
+Expr whole(Expr x) {
+  return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x;
+}
+
+// The values of the three inputs from i on: numbers, scale, zero point. A list of scales is one of the last axis.
+Expr real(Call& call, size_t i) {
+  Expr x = call.in(i), scale = whole(call.in(i + 1)), zero = whole(call.in(i + 2));
+  NamedAttrs attrs;
+  if (x.valid() && scale.valid() && scale.rank() > 0) attrs.emplace_back("axis", static_cast<int64_t>(x.rank()) - 1);
+  return call.op("dequantize_linear", {x, scale, zero}, attrs);
+}
+
+// With the scale and zero point of inputs i and i + 1, in the dtype of the first input if there is no zero point.
+void give(Call& call, Expr y, size_t i, DType dtype) {
+  NamedAttrs attrs;
+  Expr zero = whole(call.in(i + 1));
+  if (!zero) attrs.emplace_back("dtype", dtype);
+  call.out(0, call.op("quantize_linear", {y, whole(call.in(i)), zero}, attrs));
+}
+
+void build_binary(Call& call) {
+  give(call, call.op(call.kind().op, {real(call, 0), real(call, 3)}), 6, call.type(0).dtype);
+}
+
+void build_unary(Call& call) {
+  NamedAttrs attrs;
+  if (call.kind().op == "leaky_relu") attrs.emplace_back("alpha", call.f64("alpha", 0.01));
+  give(call, call.op(call.kind().op, {real(call, 0)}, attrs), 3, call.type(0).dtype);
+}
+
+// Before opset 13 of ai.onnx, which an attribute tells, all axes from `axis` on count as one.
+void build_softmax(Call& call) {
+  Expr x = real(call, 0);
+  if (!x.valid()) return;
+  int64_t axis = call.axis(call.i64("axis", -1), x.rank());
+  if (call.i64("opset", 13) >= 13) return give(call, call.op("softmax", {x}, {{"axis", axis}}), 3, call.type(0).dtype);
+  std::vector<Dim> dims = x.dims();
+  std::span<const Dim> all(dims);
+  auto at = static_cast<size_t>(axis);
+  Expr flat = reshape(x, {element_count(all.first(at)), element_count(all.subspan(at))});
+  give(call, reshape(call.op("softmax", {flat}, {{"axis", int64_t{1}}}), dims), 3, call.type(0).dtype);
+}
+
+void build_concat(Call& call) {
+  std::vector<Expr> parts;
+  for (size_t i = 2; i + 2 < call.inputs() + 1; i += 3) parts.push_back(real(call, i));
+  if (parts.empty() || !parts[0].valid()) return call.fail(Code::kData, "there is nothing to join");
+  int64_t axis = call.axis(call.i64("axis", 0), parts[0].rank());
+  give(call, concat(parts, axis), 0, call.type(2).dtype);
+}
+
+void build_where(Call& call) {
+  give(call, where(call.in(0), real(call, 1), real(call, 4)), 7, call.type(1).dtype);
+}
+
+// Channels last, or second.
+void build_global_average(Call& call) {
+  bool is_last = call.i64("channels_last", 0) != 0;
+  Expr x = real(call, 0);
+  if (!x.valid() || x.rank() < 3) return call.fail(Code::kShape, "X must have rank 3 or more");
+  Axes axes = trailing_axes(is_last ? 1 : 2, x.rank() - (is_last ? 1 : 0));
+  give(call, mean(x, axes), 3, call.type(0).dtype);
+}
+
+void build_reduce_mean(Call& call) {
+  Expr x = real(call, 0);
+  if (!x.valid()) return;
+  std::vector<int64_t> given = call.i64s("axes");
+  Axes axes = given.empty() ? trailing_axes(0, x.rank()) : call.axes(given, x.rank());
+  Expr y = call.op("mean", {x}, {{"axes", axes}, {"keep_dims", call.i64("keepdims", 1)}});
+  give(call, y, 3, call.type(0).dtype);
+}
+
+// ---- products ----
+
+// As i32, minus the zero point; one a column of b.
+Expr centred(Expr x, Expr zero) {
+  Expr wide = cast(x, DType::kI32);
+  return zero ? wide - cast(whole(zero), DType::kI32) : wide;
+}
+
+Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
+  return cast(matmul(centred(a, a_zero), centred(b, b_zero)), DType::kF32) * scale;
+}
+
+void build_integer_to_float(Call& call) {
+  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), whole(call.in(2)) * whole(call.in(3)));
+  call.out(0, call.has(6) ? y + call.in(6) : y);
+}
+
+void build_dynamic_matmul(Call& call) {
+  Expr in[] = {call.in(0)};
+  Outputs a = call.ops("dynamic_quantize_linear", in);
+  if (a.size() < 3 || !a[0].valid()) return;
+  Expr y = product(a[0], a[2], call.in(1), call.in(3), a[1] * whole(call.in(2)));
+  call.out(0, call.has(4) ? y + call.in(4) : y);
+}
+
+// a, its scale and zero point, b, its scale and zero point, an i32 bias, and the scale and zero point of the result:
+// without these it is f32
+void build_q_gemm(Call& call) {
+  Expr a = centred(call.in(0), call.in(2)), b = call.in(3), b_zero = whole(call.in(5)), b_scale = whole(call.in(4));
+  bool turns_b = call.i64("transB", 0) != 0;
+  if (turns_b && b_zero && b_zero.valid() && b_zero.rank() == 1) b_zero = unsqueeze(b_zero, 1);
+  Expr total = matmul(a, centred(b, b_zero), call.i64("transA", 0) != 0, turns_b);
+  if (call.has(6)) total = total + call.in(6);
+  Expr y = cast(total, DType::kF32) * (whole(call.in(1)) * b_scale);
+  if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;
+  if (!call.has(7)) return call.out(0, y);
+  give(call, y, 7, call.type(0).dtype);
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr NodeKind kKinds[] = {
+    {"QLinearAdd", build_binary, "add", nullptr, {}, kMicrosoft},
+    {"QLinearMul", build_binary, "mul", nullptr, {}, kMicrosoft},
+    {"QLinearSigmoid", build_unary, "sigmoid", nullptr, {}, kMicrosoft},
+    {"QLinearLeakyRelu", build_unary, "leaky_relu", nullptr, {}, kMicrosoft},
+    {"QLinearSoftmax", build_softmax, "", nullptr, {}, kMicrosoft},
+    {"QLinearConcat", build_concat, "", nullptr, {}, kMicrosoft},
+    {"QLinearWhere", build_where, "", nullptr, {}, kMicrosoft},
+    {"QLinearGlobalAveragePool", build_global_average, "", nullptr, {}, kMicrosoft},
+    {"QLinearReduceMean", build_reduce_mean, "", nullptr, {}, kMicrosoft},
+    {"MatMulIntegerToFloat", build_integer_to_float, "", nullptr, {}, kMicrosoft},
+    {"DynamicQuantizeMatMul", build_dynamic_matmul, "", nullptr, {}, kMicrosoft},
+    {"QGemm", build_q_gemm, "", nullptr, {}, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const NodeKind> contrib_quantize_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx
