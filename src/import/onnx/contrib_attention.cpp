@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attentions of the domain com.microsoft, as the op: heads side by side in the last axis, caches [B, heads, T, size].
+// The attentions of the domain com.microsoft, as the op: heads side by side in the last axis, caches [B, heads, T,
+// size].
 #include <cmath>
 
 #include "import/onnx/call.h"
@@ -41,8 +42,6 @@ Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
   if (mask.rank() == 1) {
     Expr at = row(b, keys), lengths = cast(mask, DType::kI64);
     bool has_begin = mask.dim(0) == batch * 2;
-    if (!has_begin && !(mask.dim(0) == batch))
-      return call.fail(Code::kUnsupported, "a mask of cumulated lengths"), Expr(&b, kAbsent);
     seen = less(at, unsqueeze(has_begin ? slice(lengths, 0, 0, batch) : lengths, 1));
     if (has_begin) seen = logical_and(seen, less_equal(unsqueeze(slice(lengths, 0, batch, batch * 2), 1), at));
   } else {
@@ -115,25 +114,45 @@ void build_multi_head(Call& call) {
   call.out(2, heads.v);
 }
 
-// ---- Attention: with the projections in front ----
+// ---- Attention and QAttention: with the projections in front ----
+
+// Where the two have the inputs that they share.
+struct Places {
+  size_t mask, past, bias, shared_past;
+};
+
+// Of quantised numbers: the product of what is left when the zero points are taken off.
+Expr quantised_projection(Call& call) {
+  auto centred = [&](size_t i, size_t zero) {
+    Expr wide = cast(call.in(i), DType::kI32), off = call.in(zero);
+    if (off && off.valid() && off.rank() == 1 && off.dim(0).is(1)) off = reshape(off, {});
+    return off ? wide - cast(off, DType::kI32) : wide;
+  };
+  Expr scale = call.in(4);
+  if (scale.valid() && scale.rank() == 1 && scale.dim(0).is(1)) scale = reshape(scale, {});
+  return cast(matmul(centred(0, 6), centred(1, 7)), DType::kF32) * (reshape(call.in(3), {}) * scale);
+}
 
 void build_packed(Call& call) {
+  bool is_quantised = call.kind().op_type == "QAttention";
+  constexpr size_t kNone = 99;
+  Places at = is_quantised ? Places{5, 8, kNone, kNone} : Places{3, 4, 5, 6};
   int64_t count = call.i64("num_heads", 0);
   std::vector<int64_t> sizes = call.i64s("qkv_hidden_sizes");
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
-  if (call.has(6) || call.i64("past_present_share_buffer", 0) != 0)
+  if (call.has(at.shared_past) || call.i64("past_present_share_buffer", 0) != 0)
     return call.fail(Code::kUnsupported, "a past in a buffer");
   if (call.i64("do_rotary", 0) != 0) return call.fail(Code::kUnsupported, "'do_rotary'");
   call.ignore("rotary_embedding_dim");
-  Expr all = matmul(call.in(0), call.in(1));
+  Expr all = is_quantised ? quantised_projection(call) : matmul(call.in(0), call.in(1));
   if (call.has(2)) all = all + call.in(2);
   if (!all.valid() || all.rank() != 3) return call.fail(Code::kShape, "the input must have rank 3");
   Dim width = all.dim(2), first = sizes.size() == 3 ? Dim(sizes[0]) : floor_div(width, Dim(3)),
       second = sizes.size() == 3 ? first + Dim(sizes[1]) : first + first;
   Expr q = by_heads(slice(all, 2, 0, first), count), k = by_heads(slice(all, 2, first, second), count),
        v = by_heads(slice(all, 2, second, width), count);
-  if (call.has(4)) {  // [2, B, N, P, D]
-    Expr keys[] = {slot(call.in(4), 0, 0), k}, values[] = {slot(call.in(4), 0, 1), v};
+  if (call.has(at.past)) {  // [2, B, N, P, D]
+    Expr keys[] = {slot(call.in(at.past), 0, 0), k}, values[] = {slot(call.in(at.past), 0, 1), v};
     k = concat(keys, 2), v = concat(values, 2);
   }
   if (!q.valid() || !k.valid() || !v.valid()) return;
@@ -141,7 +160,7 @@ void build_packed(Call& call) {
     Expr both[] = {unsqueeze(k, 0), unsqueeze(v, 0)};
     call.out(1, concat(both, 0));
   }
-  Expr bias = sum_of(bias_of_mask(call, call.in(3), q.dim(0), k.dim(2)), call.in(5));
+  Expr bias = sum_of(bias_of_mask(call, call.in(at.mask), q.dim(0), k.dim(2)), call.in(at.bias));
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("causal", call.i64("unidirectional", 0));
   call.out(0, attend(call, q, k, v, Expr(), bias, Expr(), attrs));
@@ -233,7 +252,8 @@ void build_rotary(Call& call) {
   NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"},
                    {"layout", is_flat ? "bsx" : "bhsd"}};
   if (is_flat) attrs.emplace_back("num_heads", heads);
-  if (positions.rank() == 1) positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
+  if (positions.rank() == 1)
+    positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
   Expr y = call.op("rope", {x, cosine, sine, positions}, attrs);
   call.out(0, scale == 1 ? y : y * scale);
 }
@@ -242,6 +262,7 @@ constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
     {"MultiHeadAttention", build_multi_head, "", nullptr, {}, kMicrosoft},
     {"Attention", build_packed, "", nullptr, {}, kMicrosoft},
+    {"QAttention", build_packed, "", nullptr, {}, kMicrosoft},
     {"GroupQueryAttention", build_group_query, "", nullptr, {}, kMicrosoft},
     {"RotaryEmbedding", build_rotary, "", nullptr, {}, kMicrosoft},
 };

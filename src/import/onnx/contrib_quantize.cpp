@@ -119,6 +119,39 @@ void build_q_gemm(Call& call) {
   give(call, y, 7, call.type(0).dtype);
 }
 
+// ---- rows of a table of few bits, in blocks along its last axis ----
+
+// Bytes as the numbers of `bits` bits that they hold, `count` of them along the last axis.
+Expr unpacked(Call& call, Expr x, int64_t bits, const Dim& count) {
+  if (bits == 8) return x;
+  return slice(call.op("unpack_bits", {x}, {{"bits", bits}}), -1, 0, count);
+}
+
+void build_gather_blocks(Call& call) {
+  int64_t bits = call.i64("bits", 4), block = call.i64("block_size", 128), axis = call.i64("gather_axis", 0);
+  Expr table = call.in(0), index = call.in(1), scale = call.in(2), zero = call.in(3);
+  if (!table.valid() || !index.valid() || !scale.valid()) return;
+  auto rank = static_cast<int64_t>(table.rank());
+  if (call.axis(axis, table.rank()) != 0 || call.axis(call.i64("quantize_axis", 1), table.rank()) != rank - 1)
+    return call.fail(Code::kUnsupported, "a table that is not gathered by its rows, in blocks along its last axis");
+  bool is_packed = table.dtype() == DType::kU8 && call.bits(0) == 0;
+  Dim blocks = scale.dim(-1), width = is_packed ? table.dim(-1) * Dim(8 / bits) : table.dim(-1);
+  double middle = is_packed ? static_cast<double>(int64_t{1} << (bits - 1)) : 0;
+  Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
+  if (is_packed) rows = unpacked(call, rows, bits, width);
+  rows = cast(rows, scale.dtype());
+  if (!rows.valid() || !(width == blocks * Dim(block)))
+    return call.fail(Code::kUnsupported, "a last axis that is not a whole number of blocks");
+  std::vector<Dim> flat = rows.dims(), split = flat;
+  split.back() = blocks, split.push_back(block);
+  Expr zeros = scalar_like(rows, middle);
+  if (zero) {
+    Expr taken = gather(zero, index, 0);
+    zeros = unsqueeze(cast(is_packed ? unpacked(call, taken, bits, blocks) : taken, scale.dtype()), -1);
+  }
+  call.out(0, reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), flat));
+}
+
 constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
     {"QLinearAdd", build_binary, "add", nullptr, {}, kMicrosoft},
@@ -133,6 +166,7 @@ constexpr NodeKind kKinds[] = {
     {"MatMulIntegerToFloat", build_integer_to_float, "", nullptr, {}, kMicrosoft},
     {"DynamicQuantizeMatMul", build_dynamic_matmul, "", nullptr, {}, kMicrosoft},
     {"QGemm", build_q_gemm, "", nullptr, {}, kMicrosoft},
+    {"GatherBlockQuantized", build_gather_blocks, "", nullptr, {}, kMicrosoft},
 };
 
 }  // namespace

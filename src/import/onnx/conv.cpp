@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds with windows over space: convolutions and pools.
+#include <algorithm>
+
 #include "import/onnx/call.h"
 
 namespace rlx::onnx {
@@ -80,6 +82,26 @@ size_t spatial_axes(Expr x) {
 void build_conv(Call& call) {
   Expr x = call.in(0), y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
   call.out(0, call.has(2) ? y + per_channel(call.in(2), spatial_axes(x)) : y);
+}
+
+// With a sum and an activation behind.
+void build_fused_conv(Call& call) {
+  std::string_view name = call.text("activation", "");
+  std::vector<double> params = call.f64s("activation_params");
+  Expr x = call.in(0), y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
+  if (call.has(2)) y = y + per_channel(call.in(2), spatial_axes(x));
+  if (call.has(3)) y = y + call.in(3);
+  auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
+  if (name == "Relu") y = call.op("relu", {y});
+  if (name == "Tanh") y = tanh(y);
+  if (name == "Sigmoid") y = call.op("sigmoid", {y});
+  if (name == "LeakyRelu") y = call.op("leaky_relu", {y}, {{"alpha", param(0, 0.01)}});
+  if (name == "Clip") y = minimum(maximum(y, param(0, -3e38)), param(1, 3e38));
+  if (name == "HardSigmoid") y = call.op("hard_sigmoid", {y}, {{"alpha", param(0, 0.2)}, {"beta", param(1, 0.5)}});
+  static constexpr std::string_view kKnown[] = {"", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown))
+    call.fail(Code::kUnsupported, "the activation " + std::string(name));
+  call.out(0, y);
 }
 
 // Integers minus their zero points, as i32; kernels may have one each.
@@ -272,8 +294,30 @@ void build_avg_pool(Call& call) {
   call.out(0, call.op("avg_pool", {call.in(0)}, attrs));
 }
 
+// Of quantised numbers; the channels stand last, or second.
+void build_q_avg_pool(Call& call) {
+  bool is_last = call.i64("channels_last", 0) != 0;
+  auto scalar = [&](size_t i) { return call.has(i) ? reshape(call.in(i), {}) : call.in(i); };
+  if (is_last && call.text("auto_pad", "NOTSET").starts_with("SAME"))
+    return call.fail(Code::kUnsupported, "'auto_pad' where channels stand last");
+  NamedAttrs attrs = pool_attrs(call);
+  attrs.emplace_back("count_include_pad", call.i64("count_include_pad", 0));
+  Expr x = call.op("dequantize_linear", {call.in(0), scalar(1), scalar(2)});
+  if (!x.valid()) return;
+  Axes to_second{0, static_cast<int64_t>(x.rank()) - 1}, to_last{0};
+  for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) to_second.push_back(i), to_last.push_back(i + 1);
+  to_last.push_back(1);
+  Expr y = call.op("avg_pool", {is_last ? transpose(x, to_second) : x}, attrs);
+  if (is_last) y = transpose(y, to_last);
+  NamedAttrs dtype;
+  if (!call.has(4)) dtype.emplace_back("dtype", call.type(0).dtype);
+  call.out(0, call.op("quantize_linear", {y, scalar(3), scalar(4)}, dtype));
+}
+
 constexpr NodeKind kKinds[] = {
     {"Conv", build_conv},
+    {"FusedConv", build_fused_conv, "", nullptr, {}, "com.microsoft"},
+    {"QLinearAveragePool", build_q_avg_pool, "", nullptr, {}, "com.microsoft"},
     {"ConvInteger", build_conv_integer},
     {"QLinearConv", build_q_conv},
     {"CausalConvWithState", build_causal_conv},

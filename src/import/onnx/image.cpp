@@ -153,8 +153,12 @@ void build_non_max_suppression(Call& call) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"Resize", build_resize},          {"Upsample", build_upsample},  {"GridSample", build_grid_sample},
-    {"AffineGrid", build_affine_grid}, {"RoiAlign", build_roi_align}, {"NonMaxSuppression", build_non_max_suppression},
+    {"Resize", build_resize},
+    {"Upsample", build_upsample},
+    {"GridSample", build_grid_sample},
+    {"AffineGrid", build_affine_grid},
+    {"RoiAlign", build_roi_align},
+    {"NonMaxSuppression", build_non_max_suppression},
     {"GridSample", build_grid_sample, "", nullptr, {}, "com.microsoft"},
 };
 

@@ -295,8 +295,9 @@ void build_pad(Call& call) {
   std::string mode(call.text("mode", "constant"));
   std::vector<Dim> pads;
   Expr value = call.in(2);
-  bool is_open = call.opset() >= 11 && call.has(1) && !call.sizes(1);
-  if (call.opset() < 11) {
+  bool has_attributes = call.opset() < 11 && call.kind().domain.empty();
+  bool is_open = !has_attributes && call.has(1) && !call.sizes(1);
+  if (has_attributes) {
     for (int64_t pad : call.i64s(call.has_attr("paddings") ? "paddings" : "pads")) pads.push_back(pad);
     if (call.has_attr("value")) value = scalar_like(x, call.f64("value", 0));
   } else if (!is_open) {

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One ONNX file with a node of each kind of the domain com.microsoft, and what ONNX Runtime computes for them.
+
+    python contrib.py ../models/contrib.onnx ../models/contrib_expected.tensors
+
+A case is (name, kind, inputs, attributes). Its values are named NAME.x0, NAME.x1 ..., NAME.y0 ...; `const` says which
+inputs are initializers, `outputs` which outputs are compared. Needs numpy, onnx, onnxruntime and ml_dtypes.
+"""
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from tensors import write_tensors
+
+random = np.random.default_rng(5)
+cases = []
+
+
+def f32(*dims):
+    return random.standard_normal(dims).astype(np.float32)
+
+
+def positive(*dims):
+    return (0.1 * random.random(dims)).astype(np.float32)
+
+
+def u8(*dims):
+    return random.integers(0, 256, dims).astype(np.uint8)
+
+
+def i8(*dims):
+    return random.integers(-127, 128, dims).astype(np.int8)
+
+
+def number(value, dtype=np.float32):
+    return np.array(value, dtype)
+
+
+def integers(values, dtype=np.int32):
+    return np.array(values, dtype)
+
+
+def case(name, kind, inputs, outputs=(0,), const=(), domain="com.microsoft", **attributes):
+    cases.append((name, kind, inputs, outputs, const, domain, attributes))
+
+
+def norms_and_activations():
+    x = f32(2, 3, 8)
+    ids = random.integers(0, 10, (2, 3)).astype(np.int32)
+    case("simplified_layer_norm", "SimplifiedLayerNormalization", [x, f32(8)], domain="", epsilon=1e-5, axis=-1)
+    case("skip_layer_norm", "SkipLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8), f32(8)], (0, 3), epsilon=1e-5)
+    case("skip_layer_norm_of_rows", "SkipLayerNormalization", [x, f32(3, 8), f32(8)])
+    case("skip_rms_norm", "SkipSimplifiedLayerNormalization", [x, f32(2, 3, 8), f32(8), f32(8)], (0, 3), epsilon=1e-6)
+    case("embed", "EmbedLayerNormalization", [ids, ids % 2, f32(10, 8), f32(6, 8), f32(2, 8), f32(8), f32(8), (ids > 2).astype(np.int32)],
+         (0, 1, 2), (2, 3, 4, 5, 6), epsilon=1e-6)
+    case("embed_bare", "EmbedLayerNormalization", [ids, None, f32(10, 8), f32(6, 8), None, f32(8), f32(8)], (0, 1), (2, 3, 5, 6))
+    case("gelu", "Gelu", [x])
+    case("bias_gelu", "BiasGelu", [x, f32(8)])
+    case("fast_gelu", "FastGelu", [x, f32(8)])
+    case("fast_gelu_bare", "FastGelu", [x])
+    case("quick_gelu", "QuickGelu", [x], alpha=1.5)
+
+
+def products():
+    case("fused_matmul", "FusedMatMul", [f32(2, 4, 3), f32(2, 5, 4)], transA=1, transB=1, alpha=0.5)
+    case("fused_matmul_batch", "FusedMatMul", [f32(4, 2, 3), f32(2, 3, 5)], transBatchA=1)
+    case("transpose_matmul", "TransposeMatMul", [f32(2, 4, 3), f32(4, 5)], transA=1)
+    case("fused_gemm", "FusedGemm", [f32(3, 4), f32(5, 4), f32(5)], transB=1, alpha=0.5, beta=2.0, activation="Relu")
+    case("fused_gemm_leaky", "FusedGemm", [f32(3, 4), f32(4, 5), f32(5)], activation="LeakyRelu", activation_alpha=0.2)
+    x, w, bias = f32(1, 3, 6, 6), f32(4, 3, 3, 3), f32(4)
+    case("fused_conv", "FusedConv", [x, w, bias], const=(1, 2), activation="Relu", pads=[1, 1, 1, 1])
+    case("fused_conv_sum", "FusedConv", [x, w, bias, f32(1, 4, 6, 6)], const=(1, 2), activation="LeakyRelu", activation_params=[0.2],
+         pads=[1, 1, 1, 1])
+    case("distance", "CDist", [f32(3, 4), f32(5, 4)], metric="euclidean")
+    case("distance_squared", "CDist", [f32(3, 4), f32(5, 4)], metric="sqeuclidean")
+    case("inverse", "Inverse", [f32(2, 3, 3)])
+
+
+def as_in_onnx():
+    case("expand_dims", "ExpandDims", [f32(2, 3), number(-2, np.int32)], const=(1,))
+    case("trilu", "Trilu", [f32(4, 5), number(1, np.int64)], const=(1,), upper=0)
+    case("range", "Range", [number(i, np.int64) for i in (1, 9, 3)], const=(0, 1, 2))
+    case("pad", "Pad", [f32(2, 3), integers([0, 1, 1, 2], np.int64), number(0.5)], const=(1,), mode="constant")
+    case("gather_nd", "GatherND", [f32(3, 4), integers([[0, 1], [2, 3]], np.int64)])
+    case("grid_sample", "GridSample", [f32(1, 2, 4, 4), np.clip(f32(1, 3, 3, 2) / 2, -1, 1)], align_corners=0, mode="bilinear")
+
+
+def multi_head_attention():
+    q, k, v = f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8)
+    ones = integers([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]])
+    kind = "MultiHeadAttention"
+    case("heads", kind, [q, k, v], num_heads=2)
+    case("heads_bias_mask", kind, [q, k, v, f32(24), ones, f32(1, 2, 3, 5)], num_heads=2, scale=0.3)
+    case("heads_lengths", kind, [q, k, v, None, integers([3, 5])], num_heads=2)
+    case("heads_mask_of_queries", kind, [q, k, v, None, (random.random((2, 3, 5)) < 0.7).astype(np.int32)], num_heads=2)
+    case("heads_cross", kind, [q, f32(2, 2, 5, 4), f32(2, 2, 5, 4)], num_heads=2)
+    case("heads_past", kind, [q, f32(2, 3, 8), f32(2, 3, 8), None, None, None, f32(2, 2, 4, 4), f32(2, 2, 4, 4)], (0, 1, 2), num_heads=2,
+         unidirectional=1)
+
+
+def attention():
+    x, w, bias = f32(2, 3, 8), f32(8, 24), f32(24)
+    case("packed", "Attention", [x, w, bias], num_heads=2)
+    case("packed_mask", "Attention", [x, w, bias, integers([[1, 1, 0], [1, 1, 1]])], num_heads=2)
+    case("packed_lengths", "Attention", [x, w, bias, integers([2, 3])], num_heads=2)
+    case("packed_begin", "Attention", [x, w, bias, integers([3, 3, 1, 0])], num_heads=2)
+    case("packed_past", "Attention", [x, w, bias, None, f32(2, 2, 2, 4, 4)], (0, 1), num_heads=2, unidirectional=1)
+    case("packed_sizes", "Attention", [x, f32(8, 28), f32(28)], num_heads=2, qkv_hidden_sizes=[8, 8, 12])
+    case("packed_bias", "Attention", [x, w, bias, None, None, f32(2, 2, 3, 3)], num_heads=2, scale=0.4)
+    quantised = [u8(2, 3, 8), i8(8, 24), f32(24), number(0.02), number(0.03), None, number(120, np.uint8), number(2, np.int8)]
+    case("packed_quantised", "QAttention", quantised, const=(1, 2, 4, 7), num_heads=2)
+    case("packed_quantised_past", "QAttention", [*quantised, f32(2, 2, 2, 4, 4)], (0, 1), (1, 2, 4, 7), num_heads=2, unidirectional=1)
+
+
+def grouped(name, batch, steps, past, last, outputs=(0, 1, 2), rotate=1, packed=False, positions=None, bias=None, sinks=None, **attributes):
+    q, k, v = f32(batch, steps, 64), f32(batch, steps, 32), f32(batch, steps, 32)
+    if packed:
+        q, k, v = np.concatenate([q, k, v], -1), None, None
+    angle = np.outer(np.arange(32), 0.01 ** (np.arange(8) / 8)).astype(np.float32)
+    tables = [np.cos(angle), np.sin(angle)] if rotate else [None, None]
+    caches = [f32(batch, 2, past, 16), f32(batch, 2, past, 16)]
+    inputs = [q, k, v, *caches, integers(last), number(max(last) + 1, np.int32), *tables, positions, bias, sinks]
+    case(name, "GroupQueryAttention", inputs, outputs, (7, 8), num_heads=4, kv_num_heads=2, do_rotary=rotate, **attributes)
+
+
+def grouped_attention():
+    grouped("grouped_first", 2, 5, 0, [4, 4])
+    grouped("grouped_step", 1, 1, 6, [6])
+    grouped("grouped_step_of_two", 2, 1, 6, [6, 4], (0,))
+    grouped("grouped_interleaved", 1, 2, 6, [7], rotary_interleaved=1)
+    grouped("grouped_packed", 1, 1, 6, [6], packed=True)
+    grouped("grouped_window", 1, 1, 9, [9], rotate=0, local_window_size=4)
+    grouped("grouped_window_first", 1, 7, 0, [6], rotate=0, local_window_size=3)
+    grouped("grouped_softcap", 1, 3, 4, [6], rotate=0, softcap=2.0, scale=0.5)
+    grouped("grouped_smooth", 1, 3, 4, [6], rotate=0, smooth_softmax=1)
+    grouped("grouped_sinks", 1, 3, 4, [6], rotate=0, sinks=f32(4))
+    grouped("grouped_bias", 1, 3, 4, [6], rotate=0, bias=f32(1, 4, 3, 7))
+    grouped("grouped_buffer", 1, 1, 12, [6], (0,))
+    grouped("grouped_positions", 1, 2, 6, [7], positions=integers([[3, 9]], np.int64))
+    tables = [f32(10, 4), f32(10, 4)]
+    case("rotary", "RotaryEmbedding", [f32(2, 3, 16), integers([2], np.int64), *tables])
+    case("rotary_positions", "RotaryEmbedding", [f32(2, 3, 16), integers([[1, 2, 3], [4, 5, 6]], np.int64), *tables], interleaved=1)
+    case("rotary_heads", "RotaryEmbedding", [f32(2, 2, 3, 8), integers([0], np.int64), *tables])
+    case("rotary_part", "RotaryEmbedding", [f32(2, 3, 16), integers([0], np.int64), f32(10, 2), f32(10, 2)], num_heads=2, rotary_embedding_dim=4)
+
+
+def quantised():
+    def values(*dims, scale=0.02, zero=120):
+        return [u8(*dims), number(scale), number(zero, np.uint8)]
+
+    result = [number(0.0437), number(110, np.uint8)]  # no result lies between two numbers
+    small = [number(1 / 256), number(0, np.uint8)]
+    case("q_add", "QLinearAdd", [*values(2, 3, 4), *values(3, 4), *result])
+    case("q_add_i8", "QLinearAdd", [i8(2, 4), number(0.02), number(3, np.int8), i8(2, 4), number(0.03), number(-3, np.int8), number(0.05), number(1, np.int8)])
+    case("q_mul", "QLinearMul", [*values(2, 3, 4), *values(3, 4), *result])
+    case("q_sigmoid", "QLinearSigmoid", [*values(3, 4), *small])
+    case("q_leaky", "QLinearLeakyRelu", [*values(3, 4), *result], alpha=0.1)
+    case("q_softmax", "QLinearSoftmax", [*values(3, 4), *small], axis=-1, opset=13)
+    case("q_softmax_old", "QLinearSoftmax", [*values(3, 2, 4), *small], axis=1, opset=11)
+    case("q_concat", "QLinearConcat", [*result, *values(2, 3), *values(2, 4, scale=0.04)], axis=1)
+    case("q_where", "QLinearWhere", [random.random((2, 3)) < 0.5, *values(2, 3), *values(2, 3, scale=0.03), *result])
+    case("q_global_average", "QLinearGlobalAveragePool", [*values(2, 3, 4, 4), *result], channels_last=0)
+    case("q_global_average_last", "QLinearGlobalAveragePool", [*values(2, 4, 4, 3), *result], channels_last=1)
+    case("q_average", "QLinearAveragePool", [*values(1, 2, 6, 6), *result], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    case("q_average_last", "QLinearAveragePool", [*values(1, 6, 6, 2), *result], kernel_shape=[2, 2], strides=[2, 2], channels_last=1)
+    case("to_float", "MatMulIntegerToFloat", [u8(3, 8), i8(8, 5), number(0.02), positive(5), number(120, np.uint8), i8(5), f32(5)], const=(1, 3, 5))
+    case("dynamic", "DynamicQuantizeMatMul", [f32(3, 8), i8(8, 5), positive(5), None, f32(5)], const=(1, 2, 4))
+    case("dynamic_zero", "DynamicQuantizeMatMul", [f32(2, 3, 8), u8(8, 5), positive(1), integers([128], np.uint8)], const=(1, 2, 3))
+    bias = integers(random.integers(-500, 500, 5))
+    case("q_gemm", "QGemm", [*values(3, 8), i8(8, 5), number(0.05), number(0, np.int8), bias, *result])
+    case("q_gemm_float", "QGemm", [*values(3, 8), i8(5, 8), positive(5), np.zeros(5, np.int8), bias], const=(3, 4, 5), transB=1, alpha=0.5)
+    rows = integers([[1, 5], [0, 2]], np.int64)
+    case("blocks", "GatherBlockQuantized", [u8(6, 16), rows, positive(6, 2)], const=(0, 2), block_size=16, quantize_axis=1, bits=4)
+    case("blocks_zero", "GatherBlockQuantized", [u8(6, 16), rows, positive(6, 2), u8(6, 1)], const=(0, 2, 3), block_size=16, quantize_axis=1, bits=4)
+    case("blocks_of_bytes", "GatherBlockQuantized", [u8(6, 32), rows, positive(6, 2)], const=(0, 2), block_size=16, quantize_axis=1, bits=8)
+
+
+def recurrent():
+    def lstm(name, directions, by_column=False, state=(None, None), **attributes):
+        dims = (directions, 12) if by_column else (directions,)
+        scales = [positive(*dims) / 5, np.zeros(dims, np.int8), positive(*dims) / 5, np.zeros(dims, np.int8)]
+        inputs = [f32(6, 2, 4), i8(directions, 4, 12), i8(directions, 3, 12), f32(directions, 24), None, *state, None, *scales]
+        case(name, "DynamicQuantizeLSTM", inputs, (0, 1, 2), (1, 2, 3, 8, 9, 10, 11), hidden_size=3, **attributes)
+
+    lstm("lstm", 1)
+    lstm("lstm_columns", 1, by_column=True)
+    lstm("lstm_both", 2, state=(f32(2, 2, 3), f32(2, 2, 3)), direction="bidirectional")
+
+
+def built():
+    """The graph of all cases, and its inputs."""
+    nodes, inputs, outputs, initializers, given = [], [], [], [], {}
+    for name, kind, values, shown, const, domain, attributes in cases:
+        names = [f"{name}.x{i}" if value is not None else "" for i, value in enumerate(values)]
+        while not names[-1]:
+            names.pop()
+        for i, (value_name, value) in enumerate(zip(names, values)):
+            if not value_name:
+                continue
+            if i in const:
+                initializers.append(numpy_helper.from_array(value, value_name))
+            else:
+                given[value_name] = value
+                inputs.append(helper.make_tensor_value_info(value_name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+        made = range(3) if kind == "GroupQueryAttention" else shown  # which computes something else where it has no cache to give
+        results = [f"{name}.y{i}" if i in made else "" for i in range(max(made) + 1)]
+        outputs += [onnx.ValueInfoProto(name=f"{name}.y{i}") for i in shown]
+        nodes.append(helper.make_node(kind, names, results, name=name, domain=domain, **attributes))
+    graph = helper.make_graph(nodes, "contrib", inputs, outputs, initializers)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8), given
+
+
+def main(model_path, tensors_path):
+    for family in (norms_and_activations, products, as_in_onnx, multi_head_attention, attention, grouped_attention, quantised, recurrent):
+        family()
+    model, given = built()
+    onnx.save(model, model_path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model_path, options)
+    names = [output.name for output in session.get_outputs()]
+    write_tensors(tensors_path, {**given, **dict(zip(names, session.run(None, given)))})
+    print(f"{len(cases)} cases, {len(names)} outputs")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
