@@ -31,7 +31,7 @@ const Shape kShapes[] = {
     {1, 1, 2, 2, {{}, {0, 0, 2, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}}},
     {1, 1, 24, 70, {{}, {9, 9, 3, 1, 1, 1, 1}, {30, 30, 3, 1, 1, 1, 1}}},
     {1, 2, 70, 40, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
-    {2, 1, 600, 48, {{}, {}, {49, 49, 1, 1, 1, 1, 0}}},
+    {1, 1, 600, 48, {{}, {}, {49, 49, 1, 1, 1, 1, 0}}},
     {1, 1, 5, 20, {{}, {9, 5, 1, 2, 1, 1, 0}, {17, 9, 1, 2, 1, 1, 0}}},
     {1, 1, 6, 9, {{}, {5, 10, 2, 1, 1, 2, 1}, {8, 16, 2, 1, 1, 2, 1}}},
     {1, 1, 6, 1, {{}, {5, 14, 1, 1, 1, 3, 0}, {8, 24, 4, 1, 2, 3, 5}}},
@@ -39,9 +39,12 @@ const Shape kShapes[] = {
     {1, 1, 2, 100, {{}, {40, 5, 3, 3, 7, 1, 2}, {50, 9, 4, 5, 3, 1, 0}}},
     {1, 1, 3, 65, {{}, {3, 3, 1, 1, 1, 1, 0}, {4, 4, 1, 1, 1, 1, 0}}},
     {1, 3, 1, 1, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
-    {1, 2, 1, 1, {{}, {112, 112, 3, 1, 1, 1, 1}, {130, 130, 3, 1, 1, 1, 1}}},
+    {1, 2, 1, 1, {{}, {70, 70, 3, 1, 1, 1, 1}, {130, 130, 3, 1, 1, 1, 1}}},
     {1, 2, 1, 1, {{}, {20, 7, 5, 3, 2, 1, 1}, {31, 10, 4, 3, 2, 1, 2}}},
     {1, 2, 1, 3, {{}, {9, 5, 1, 2, 1, 1, 0}, {9, 5, 1, 2, 1, 1, 0}}},
+    {1, 2, 3, 7, {{}, {172, 58, 5, 3, 1, 1, 2}, {64, 64, 9, 1, 1, 1, 4}}},
+    {1, 1, 2, 1, {{}, {}, {9000, 4498, 5, 2, 1, 1, 0}}},
+    {1, 1, 1, 1, {{}, {}, {600, 173, 256, 2, 1, 1, 0}}},
     {1, 1, 0, 2, {{}, {}, {3, 3, 1, 1, 1, 1, 0}}},
 };
 
@@ -72,59 +75,110 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
   return sum;
 }
 
-enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes };
-
-void check(Isa isa, const Shape& shape, Way way, bool fused, std::mt19937& rng) {
-  ConvArgs args;
-  args.items = shape.items, args.groups = shape.groups, args.channels = shape.channels, args.filters = shape.filters;
-  std::copy_n(shape.axes, kConvAxes, args.axes);
-  int64_t filters = shape.groups * shape.filters, outputs = shape.items * filters * args.places();
-  Guarded x = Guarded::random(shape.items * shape.groups * shape.channels * args.plane(), rng);
-  Guarded w = Guarded::random(filters * args.terms(), rng, -1, 1, 3),
-          form(packed_filters(shape.groups, shape.filters, args.terms()), 0);
-  Guarded bias = Guarded::random(filters, rng, -1, 1, 5), residual = Guarded::random(outputs, rng, -1, 1, 7);
-  Guarded y(outputs, 2), again(outputs, 2);
-  args.x = x.data(), args.w = w.data(), args.y = y.data();
-  if (fused) args.epilogue.row_bias = bias.data(), args.epilogue.residual = residual.data();
-  if (fused) args.epilogue.act = Activation::kRelu;
-  ConvArgs run = args;
-  if (way == Way::kPackedProduct || way == Way::kLanes) {
+// One shape on random numbers, and what is right.
+struct Problem {
+  Problem(const Shape& shape, std::mt19937& rng) {
+    args.items = shape.items, args.groups = shape.groups, args.channels = shape.channels, args.filters = shape.filters;
+    std::copy_n(shape.axes, kConvAxes, args.axes);
+    filters = shape.groups * shape.filters, outputs = shape.items * filters * args.places();
+    x = Guarded::random(shape.items * shape.groups * shape.channels * args.plane(), rng);
+    w = Guarded::random(filters * args.terms(), rng, -1, 1, 3);
+    form = Guarded(packed_filters(shape.groups, shape.filters, args.terms()), 0);
+    bias = Guarded::random(filters, rng, -1, 1, 5), residual = Guarded::random(outputs, rng, -1, 1, 7);
+    args.x = x.data(), args.w = w.data();
     pack_filters(w.data(), shape.groups, shape.filters, args.terms(), form.data());
-    ASSERT_TRUE(form.guards_intact());
-    run.w = form.data(), run.is_packed = true;
+    for (int64_t i = 0; i < outputs; i++) {
+      int64_t place = i % args.places(), filter = i / args.places() % filters, item = i / args.places() / filters;
+      sums.push_back(plain(args, item, filter, place));
+    }
   }
-  const ConvFns& fns = conv_fns(isa);
-  if (way == Way::kLanes && !fits_lanes(run)) return;
-  if (way == Way::kPlanes && !fits_planes(run)) return;
-  const Loop<ConvArgs>& loop = way == Way::kDirect   ? fns.direct
-                               : way == Way::kPlanes ? fns.planes
-                               : way == Way::kLanes  ? fns.lanes
-                                                     : fns.product;
-  run_whole(loop, run);
-  run.y = again.data();
-  run_backwards(loop, run);
+  Problem(const Problem&) = delete;
+
+  ConvArgs args;
+  int64_t filters = 0, outputs = 0;
+  Guarded x{0}, w{0}, form{0}, bias{0}, residual{0};
+  std::vector<Sum> sums;
+};
+
+enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes, kPackedPlanes };
+constexpr Way kWays[] = {Way::kProduct, Way::kPackedProduct, Way::kLanes,
+                         Way::kDirect,  Way::kPlanes,        Way::kPackedPlanes};
+
+const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args) {
+  switch (way) {
+    case Way::kProduct:
+    case Way::kPackedProduct: return &fns.product;
+    case Way::kLanes: return fits_lanes(args) ? &fns.lanes : nullptr;
+    case Way::kDirect: return fits_direct(args.axes[2]) ? &fns.direct : nullptr;
+    case Way::kPlanes:
+    case Way::kPackedPlanes: return fits_planes(args) ? &fns.planes : nullptr;
+  }
+  return nullptr;
+}
+
+void check(Isa isa, const Problem& problem, Way way, bool fused) {
+  ConvArgs args = problem.args;
+  Guarded y(problem.outputs, 2), again(problem.outputs, 2);
+  args.y = y.data();
+  if (fused) args.epilogue.row_bias = problem.bias.data(), args.epilogue.residual = problem.residual.data();
+  if (fused) args.epilogue.act = Activation::kRelu;
+  if (way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes)
+    args.w = problem.form.data(), args.is_packed = true;
+  const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
+  if (!loop) return;
+  run_whole(*loop, args);
+  args.y = again.data();
+  run_backwards(*loop, args);
   ASSERT_TRUE(y.same_bits(again));
   ASSERT_TRUE(y.guards_intact());
-  for (int64_t i = 0; i < outputs; i++) {
-    int64_t place = i % args.places(), filter = i / args.places() % filters, item = i / args.places() / filters;
-    Sum sum = plain(args, item, filter, place);
-    if (fused) sum.value += double(bias[filter]) + double(residual[i]), sum.size += 2;
+  for (int64_t i = 0; i < problem.outputs; i++) {
+    int64_t filter = i / args.places() % problem.filters;
+    Sum sum = problem.sums[static_cast<size_t>(i)];
+    if (fused) sum.value += double(problem.bias[filter]) + double(problem.residual[i]), sum.size += 2;
     double want = fused && sum.value < 0 ? 0 : sum.value;
     double terms = static_cast<double>(args.terms());
     double bound = std::ldexp(1.0, -24) * (16 + 2 * std::sqrt(terms)) * sum.size + 1e-30;
-    ASSERT_NEAR(y[i], want, bound) << "filter " << filter << ", place " << place;
+    ASSERT_NEAR(y[i], want, bound) << "filter " << filter << ", place " << i % args.places();
   }
 }
 
 TEST(conv, is_a_plain_loops) {
   std::mt19937 rng(1);
-  for (Isa isa : available_isas()) {
-    for (const Shape& shape : kShapes)
-      for (bool fused : {false, true}) {
-        SCOPED_TRACE(::testing::Message() << isa_name(isa) << ", shape " << &shape - kShapes << ", fused " << fused);
-        for (Way way : {Way::kProduct, Way::kPackedProduct, Way::kLanes, Way::kPlanes})
-          check(isa, shape, way, fused, rng);
-        if (fits_direct(shape.axes[2])) check(isa, shape, Way::kDirect, fused, rng);
+  for (const Shape& shape : kShapes) {
+    Problem problem(shape, rng);
+    ASSERT_TRUE(problem.form.guards_intact());
+    for (Isa isa : available_isas())
+      for (bool fused : {false, true})
+        for (Way way : kWays) {
+          SCOPED_TRACE(::testing::Message() << isa_name(isa) << ", shape " << &shape - kShapes << ", way "
+                                            << static_cast<int>(way) << ", fused " << fused);
+          check(isa, problem, way, fused);
+        }
+  }
+}
+
+// NaN and infinity reach the outputs whose windows hold them, and no others.
+TEST(conv, nan_stays_in_its_windows) {
+  std::mt19937 rng(2);
+  for (const Shape& shape : {kShapes[1], kShapes[8]}) {
+    Problem problem(shape, rng);
+    ConvArgs args = problem.args;
+    problem.x[3 * args.axes[2].size + 4] = std::numeric_limits<float>::quiet_NaN();  // row 3, column 4
+    for (Isa isa : available_isas())
+      for (Way way : kWays) {
+        if (way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes)
+          args.w = problem.form.data(), args.is_packed = true;
+        else
+          args.w = problem.w.data(), args.is_packed = false;
+        const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
+        if (!loop) continue;
+        Guarded y(problem.outputs, 2);
+        args.y = y.data();
+        run_whole(*loop, args);
+        for (int64_t i = 0; i < args.filters * args.places(); i++) {
+          int64_t row = i % args.places() / args.axes[2].out, column = i % args.axes[2].out;
+          EXPECT_EQ(std::isnan(y[i]), std::abs(row - 3) <= 1 && std::abs(column - 4) <= 1) << i;
+        }
       }
   }
 }

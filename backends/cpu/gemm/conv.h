@@ -51,7 +51,7 @@ constexpr bool fits_direct(const ConvAxis& last) {
 // What the loop with filters along the lanes takes, packed; it keeps what it reads of x on the stack.
 bool fits_lanes(const ConvArgs& args);
 
-// What the loop over planes takes: groups of one channel.
+// What the loop over planes takes: groups of few filters, packed or not.
 bool fits_planes(const ConvArgs& args);
 
 struct ConvFns {

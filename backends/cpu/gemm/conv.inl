@@ -4,8 +4,10 @@
 #include "backends/cpu/gemm/finish.inl"
 #include "backends/cpu/gemm/phases.inl"
 
+#include "backends/cpu/gemm/planes.inl"
+
 #include "backends/cpu/gemm/conv_lanes.inl"
-#include "backends/cpu/gemm/depthwise.inl"
+#include "backends/cpu/gemm/conv_planes.inl"
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack

@@ -16,9 +16,6 @@ struct LaneCut {
   int64_t filter_blocks, rows, columns;         // of a part, at most
   int64_t row_blocks, column_blocks, residues;  // of one residue; of y and x together
 };
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 // The most elements of a channel that a part of so many outputs reads through a copy.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -347,7 +344,7 @@ inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 
 inline bool lanes_fit(const ConvArgs& p) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
-  if (z.size != 1 || z.out != 1 || z.taps != 1 || z.lo != 0) return false;
+  if (!is_flat(z)) return false;
   for (const ConvAxis* axis : {&y, &x}) {
     if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
   }

@@ -35,6 +35,10 @@ struct Min {
 template <class Fn>
 float reduce_row(const float* x, int64_t n) {
   float total = Fn::kIdentity;
+  if (n < kLanes) {
+    for (int64_t i = 0; i < n; i++) total = Fn::join(total, x[i]);
+    return total;
+  }
   for (int64_t block = 0; block < n; block += kBlock * kLanes) {
     int64_t end = std::min(n, block + kBlock * kLanes), i = block;
     float lanes[kLanes];

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a plane. Each row of outputs is folded tap by tap.
+// A part is a plane. Where it is flat and not too wide, whole blocks of it are folded at a time in registers; else each
+// row of outputs tap by tap.
 
 #include "backends/cpu/gemm/phases.inl"
+
+#include "backends/cpu/gemm/planes.inl"
+
+inline constexpr int64_t kFolded = 8192;  // outputs of a block, on the stack
 
 inline Vec fold_sum(Vec a, Vec b) {
   return a + b;
@@ -49,13 +54,52 @@ void fold_plane(const WindowArgs& p, int64_t plane, float neutral) {
   }
 }
 
+template <Vec (*fold)(Vec, Vec), int Vecs>
+inline void fold_span(const float* x, const int32_t* taps, int64_t count, float neutral, float* folded) {
+  Vec acc[Vecs];
+  RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[v] = splat(neutral);
+  for (int64_t tap = 0; tap < count; ++tap) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[v] = fold(acc[v], load(x + taps[tap] + v * kLanes));
+  }
+  RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(folded + v * kLanes, acc[v]);
+}
+
+template <Vec (*fold)(Vec, Vec)>
+void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral) {
+  alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
+  alignas(64) float folded[kFolded];
+  int32_t taps[kPlaneTaps];
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  for (int64_t i = 0; i < shape.blocks(); ++i) {
+    PlaneBlock block = plane_block(y, x, shape, i);
+    int64_t length = block_length(shape, block), count = y.taps * x.taps, at = 0;
+    copy_plane(y, x, shape, block, p.x + plane * y.size * x.size, neutral, copy);
+    list_taps(y, x, shape, block, taps);
+    for (; at + 3 * kLanes < length; at += 4 * kLanes) fold_span<fold, 4>(copy + at, taps, count, neutral, folded + at);
+    for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps, count, neutral, folded + at);
+    float* to = p.y + (plane * y.out + block.row) * x.out + block.column;
+    for (int64_t r = 0; r < block.rows; ++r, to += x.out) {
+      const float* row = folded + r * shape.pitch;
+      for (int64_t c = 0; c < block.columns; c += kLanes) store_some(to + c, load(row + c), block.columns - c);
+    }
+  }
+}
+
+template <Vec (*fold)(Vec, Vec)>
+void fold_any(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral) {
+  shape.rows ? fold_blocks<fold>(p, shape, plane, neutral) : fold_plane<fold>(p, plane, neutral);
+}
+
 inline void window_run(const WindowArgs& p, int64_t begin, int64_t end) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  PlaneShape shape{};
+  if (is_flat(p.axes[0]) && p.axes[1].taps * p.axes[2].taps <= kPlaneTaps && p.axes[1].out && p.axes[2].out)
+    shape = plane_shape(p.axes[1], p.axes[2], kFolded - kPlaneSlack * kLanes);
   for (int64_t plane = begin; plane < end; ++plane) {
     switch (p.fn) {
-      case ReduceFn::kMax: fold_plane<fold_max>(p, plane, -kInfinity); break;
-      case ReduceFn::kMin: fold_plane<fold_min>(p, plane, kInfinity); break;
-      default: fold_plane<fold_sum>(p, plane, 0); break;
+      case ReduceFn::kMax: fold_any<fold_max>(p, shape, plane, -kInfinity); break;
+      case ReduceFn::kMin: fold_any<fold_min>(p, shape, plane, kInfinity); break;
+      default: fold_any<fold_sum>(p, shape, plane, 0); break;
     }
   }
 }

@@ -110,17 +110,20 @@ void join_places(ConvArgs& args) {
   args.axes[0].size = args.axes[0].out = args.axes[1].size = args.axes[1].out = 1;
 }
 
-// Fewer filters would leave most lanes empty; where x is spread the other loop would gather hardly anything.
-bool wants_lanes(const ConvArgs& args) {
-  constexpr int64_t kFew = 8;
-  return (args.filters >= kFew || args.axes[1].spread > 1 || args.axes[2].spread > 1) && fits_lanes(args);
+// Few filters leave most lanes empty, unless x is spread, where the product would gather hardly anything. Planes are
+// copied for each channel, which wants some taps.
+const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
+  constexpr int64_t kFewFilters = 8, kSomeTaps = 4;
+  bool is_spread = args.axes[1].spread > 1 || args.axes[2].spread > 1;
+  if (args.filters > kFewFilters || is_spread) return fits_lanes(args) ? fns.lanes : fns.product;
+  return args.taps() >= kSomeTaps && fits_planes(args) ? fns.planes : fns.product;
 }
 
 void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
   args.is_packed = true;
   join_places(args);
-  load(block, wants_lanes(args) ? caps.fns.conv.lanes : caps.fns.conv.product, args, 200 + terms_of(args) / 50, launch);
+  load(block, packed_loop(caps.fns.conv, args), args, 200 + terms_of(args) / 50, launch);
 }
 
 void encode_product(const StepView& view, const Caps& caps, void* block, Launch& launch) {

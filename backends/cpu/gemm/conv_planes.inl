@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions with places along the lanes: for groups of few filters, depthwise ones first of all. A part is a block
+// of a plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time.
+
+inline constexpr int64_t kPlaneSums = 8192;  // of all filters at a time, on the stack
+inline constexpr int64_t kPlaneFilters = 4;  // at a time, at most
+inline constexpr int64_t kMostPlaneFilters = 8;
+
+inline int64_t filters_at_once(int64_t left) {
+  return left >= kPlaneFilters ? kPlaneFilters : left >= 2 ? 2 : 1;
+}
+inline PlaneShape conv_plane_shape(const ConvArgs& p) {
+  return plane_shape(p.axes[1], p.axes[2], kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kLanes);
+}
+inline int64_t plane_parts(const ConvArgs& p) {
+  return p.places() && p.filters ? p.items * p.groups * conv_plane_shape(p).blocks() : 0;
+}
+
+struct PlaneSpan {
+  const float *x, *w;
+  const int32_t* taps;
+  int64_t count, w_filter, w_tap;  // taps, and how far weights lie apart
+  float* sums;
+  int64_t sums_filter;
+};
+
+// Vecs vectors of sums of Filters filters, from `at` on.
+template <int Filters, int Vecs>
+inline void sum_span(const PlaneSpan& s, int64_t at, bool add) {
+  Vec acc[Filters][Vecs] = {};
+  for (int64_t tap = 0; tap < s.count; ++tap) {
+    const float *from = s.x + s.taps[tap] + at, *w = s.w + tap * s.w_tap;
+    Vec right[Vecs];
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) right[v] = load(from + v * kLanes);
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      Vec weight = splat(w[f * s.w_filter]);
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = fma(right[v], weight, acc[f][v]);
+    }
+  }
+  RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+      float* to = s.sums + f * s.sums_filter + at + v * kLanes;
+      store(to, add ? load(to) + acc[f][v] : acc[f][v]);
+    }
+  }
+}
+template <int Filters>
+void sum_length(const PlaneSpan& s, int64_t length, bool add) {
+  constexpr int kVecs = Filters == 1 ? 8 : Filters == 2 || RLX_ISA == 2 ? 4 : 2;
+  static_assert(kVecs <= kPlaneSlack);
+  int64_t at = 0;
+  for (; at + (kVecs - 1) * kLanes < length; at += kVecs * kLanes) sum_span<Filters, kVecs>(s, at, add);
+  if constexpr (kVecs == 8) {
+    for (; at + 3 * kLanes < length; at += 4 * kLanes) sum_span<Filters, 4>(s, at, add);
+  }
+  for (; at < length; at += kLanes) sum_span<Filters, 1>(s, at, add);
+}
+inline void sum_planes(int64_t filters, const PlaneSpan& s, int64_t length, bool add) {
+  (filters == 4 ? sum_length<4> : filters == 2 ? sum_length<2> : sum_length<1>)(s, length, add);
+}
+
+// Rows of outputs, `pitch` apart in sums, `row` in y.
+struct PlaneRows {
+  const float *sums, *residual;
+  float bias;
+  float* y;
+  int64_t rows, columns, pitch, row;
+};
+template <Vec (*act)(Vec)>
+void finish_plane_rows(const PlaneRows& p) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    for (int64_t c = 0; c < p.columns; c += kLanes) {
+      int64_t at = r * p.row + c, left = p.columns - c;
+      Vec v = load(p.sums + r * p.pitch + c) + splat(p.bias);
+      if (p.residual) v += load_some(p.residual + at, left);
+      store_some(p.y + at, act(v), left);
+    }
+  }
+}
+inline void finish_plane(const PlaneRows& rows, Activation act) {
+  using Finish = void (*)(const PlaneRows&);
+#define RLX_ACT(act) finish_plane_rows<act>,
+  static constexpr Finish kFinish[] = {RLX_ACTIVATIONS};
+#undef RLX_ACT
+  kFinish[static_cast<int>(act)](rows);
+}
+
+inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part) {
+  alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
+  alignas(64) float sums[kPlaneSums];
+  int32_t taps[kPlaneTaps];
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  PlaneBlock block = plane_block(y, x, shape, part % shape.blocks());
+  int64_t group = part / shape.blocks() % p.groups, item = part / shape.blocks() / p.groups;
+  int64_t length = block_length(shape, block), all = p.filters * p.groups;
+  list_taps(y, x, shape, block, taps);
+  const float* w =
+      p.w + (p.is_packed ? group * filter_panels(p.filters) * kFilterPanel : group * p.filters) * p.terms();
+  int64_t w_filter = p.is_packed ? 1 : p.terms(), w_tap = p.is_packed ? kFilterPanel : 1;
+  for (int64_t f = 0, now; f < p.filters; f += now) {
+    now = filters_at_once(p.filters - f);
+    int64_t apart = kPlaneSums / now;
+    if (p.channels == 0) {
+      for (int64_t i = 0; i < kPlaneSums; i += kLanes) store(sums + i, Vec{});
+    }
+    for (int64_t c = 0; c < p.channels; ++c) {
+      if (p.channels > 1 || f == 0)
+        copy_plane(y, x, shape, block, p.x + ((item * p.groups + group) * p.channels + c) * p.plane(), 0, copy);
+      sum_planes(now, {copy, w + f * w_filter + c * p.taps() * w_tap, taps, p.taps(), w_filter, w_tap, sums, apart},
+                 length, c > 0);
+    }
+    for (int64_t i = 0; i < now; ++i) {
+      int64_t filter = group * p.filters + f + i;
+      int64_t to = ((item * all + filter) * y.out + block.row) * x.out + block.column;
+      const Epilogue& e = p.epilogue;
+      finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, e.row_bias ? e.row_bias[filter] : 0,
+                    p.y + to, block.rows, block.columns, shape.pitch, x.out},
+                   e.act);
+    }
+  }
+}
+
+inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
+  PlaneShape shape = conv_plane_shape(p);
+  for (int64_t part = begin; part < end; ++part) plane_part(p, shape, part);
+}
+
+inline bool planes_fit(const ConvArgs& p) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && y.spread == 1 && x.spread == 1 &&
+         p.taps() <= kPlaneTaps && (p.places() == 0 || conv_plane_shape(p).rows > 0);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds over windows against a plain loop: every Isa and fold, one to three axes, pads, strides, dilations, planes that
+// are cut into blocks, NaN.
+#include "backends/cpu/kernels/window.h"
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+struct Shape {
+  int64_t planes;
+  ConvAxis axes[kConvAxes];
+};
+
+// size, out, taps, stride, dilation, spread, lo
+const Shape kShapes[] = {
+    {3, {{}, {9, 9, 3, 1, 1, 1, 1}, {9, 9, 3, 1, 1, 1, 1}}},
+    {2, {{}, {13, 13, 13, 1, 1, 1, 6}, {13, 13, 13, 1, 1, 1, 6}}},
+    {1, {{}, {112, 56, 3, 2, 1, 1, 1}, {113, 57, 3, 2, 1, 1, 1}}},
+    {2, {{}, {}, {9000, 4499, 4, 2, 1, 1, 0}}},
+    {1, {{}, {40, 12, 3, 3, 2, 1, 1}, {41, 9, 4, 4, 2, 1, 2}}},
+    {2, {{4, 4, 3, 1, 1, 1, 1}, {5, 3, 3, 2, 1, 1, 1}, {6, 6, 3, 1, 1, 1, 1}}},
+    {1, {{}, {700, 700, 2, 1, 1, 1, 0}, {3, 3, 3, 1, 1, 1, 1}}},
+    {1, {{}, {1, 1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 1, 0}}},
+    {2, {{}, {0, 0, 2, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}}},
+    {0, {{}, {3, 3, 1, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}}},
+};
+
+double join(ReduceFn fn, double a, double b) {
+  if (fn == ReduceFn::kSum) return a + b;
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
+  return fn == ReduceFn::kMax ? std::max(a, b) : std::min(a, b);
+}
+
+double plain(const WindowArgs& p, int64_t plane, int64_t place) {
+  const ConvAxis* a = p.axes;
+  double folded = p.fn == ReduceFn::kSum ? 0 : p.fn == ReduceFn::kMax ? -HUGE_VAL : HUGE_VAL;
+  for (int64_t tap = 0; tap < a[0].taps * a[1].taps * a[2].taps; tap++) {
+    int64_t rest_tap = tap, rest = place, offset = 0, scale = 1;
+    bool reads = true;
+    for (int axis = kConvAxes - 1; axis >= 0; axis--) {
+      int64_t at = rest % a[axis].out * a[axis].stride + rest_tap % a[axis].taps * a[axis].dilation - a[axis].lo;
+      rest /= a[axis].out, rest_tap /= a[axis].taps;
+      reads = reads && at >= 0 && at < a[axis].size;
+      offset += at * scale, scale *= a[axis].size;
+    }
+    if (reads) folded = join(p.fn, folded, p.x[plane * a[0].size * a[1].size * a[2].size + offset]);
+  }
+  return folded;
+}
+
+TEST(window, is_a_plain_loops) {
+  std::mt19937 rng(1);
+  for (const Shape& shape : kShapes)
+    for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kMax, ReduceFn::kMin})
+      for (bool has_nan : {false, true}) {
+        WindowArgs args{.planes = shape.planes, .fn = fn};
+        std::copy_n(shape.axes, kConvAxes, args.axes);
+        const ConvAxis* a = args.axes;
+        int64_t size = a[0].size * a[1].size * a[2].size, outs = a[0].out * a[1].out * a[2].out;
+        Guarded x = Guarded::random(shape.planes * size, rng);
+        if (has_nan && x.size()) x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+        args.x = x.data();
+        std::vector<double> want;
+        for (int64_t i = 0; i < shape.planes * outs; i++) want.push_back(plain(args, i / outs, i % outs));
+        for (Isa isa : available_isas()) {
+          Guarded y(shape.planes * outs, 2), again(shape.planes * outs, 2);
+          const Loop<WindowArgs>& loop = window_fns(isa).fold;
+          args.y = y.data();
+          run_whole(loop, args);
+          args.y = again.data();
+          run_backwards(loop, args);
+          ASSERT_TRUE(y.same_bits(again) && y.guards_intact());
+          for (int64_t i = 0; i < y.size(); i++) {
+            double right = want[static_cast<size_t>(i)], bound = fn == ReduceFn::kSum ? 1e-4 : 0;
+            ASSERT_TRUE(same_special(y[i], right) || std::abs(y[i] - right) <= bound)
+                << isa_name(isa) << ", shape " << &shape - kShapes << ", fold " << static_cast<int>(fn) << " at " << i
+                << ": " << y[i] << ", not " << right;
+          }
+        }
+      }
+}
+
+}  // namespace
+}  // namespace rlx::cpu
