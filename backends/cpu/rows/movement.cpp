@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that move elements: copies of views, gather, rows written into an axis, concat.
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/movement.h"
+#include "backends/cpu/kernels/pad.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -28,6 +30,29 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
   }
   collapse_dims(args);
   load(block, copy_loop(), args, 30 + 0.4 * static_cast<double>(to.count()), launch);
+}
+
+// ---- pad ----
+
+std::string_view refuse_pad(const KernelQuery& query) {
+  const Attrs& attrs = query.node.attrs;
+  if (!attrs.is("mode", "constant")) return "what is around is not one value";
+  const std::vector<int64_t>& between = attrs.i64s("interior");
+  return std::all_of(between.begin(), between.end(), [](int64_t i) { return i == 0; }) ? "" : "spreads elements";
+}
+
+void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &x = view.in[0], &y = view.out[0];
+  PadArgs args;
+  args.from = x.data;
+  args.to = y.data;
+  if (view.in.size() > 1) args.value = data_or_null<const std::byte>(view.in[1]);
+  args.element = element_bytes(x.dtype);
+  args.rank = static_cast<int32_t>(x.dims.size());
+  std::copy(x.dims.begin(), x.dims.end(), args.from_dims);
+  std::copy(y.dims.begin(), y.dims.end(), args.to_dims);
+  for (size_t i = 0; i < x.dims.size(); i++) args.lo[i] = size_of(view, view.node.attrs.dims("lo")[i]);
+  load(block, pad_loop(), args, 50 + 0.4 * static_cast<double>(y.count()), launch);
 }
 
 // ---- gather ----
@@ -218,6 +243,7 @@ constinit const CpuKernel kCopyKernel =
 
 void add_movement_rows(RowsByOp& by_op) {
   add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_gather, encode_gather, run_gather));
+  add(by_op, Row(Op::kPad, "pad", refuse_pad, encode_pad, run_loaded<PadArgs>, loaded_bytes<PadArgs>));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, run_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
     add(by_op, with_block<WriteRowsBlock>(op, name, refuse, encode, run_write_rows).in_place(1));

@@ -225,6 +225,45 @@ TEST(cpu_rows, convolutions_side_by_side_are_products) {
   EXPECT_EQ(products, 2u) << "patches and pieces; a point is no patch\n" << report;
 }
 
+TEST(cpu_rows, convolutions_by_every_loop) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  Expr image = input(b, "image", {2, 6, 10, 12});
+  auto conv = [&](const char* name, std::vector<int64_t> dims, NamedAttrs attrs) {
+    return b.op(Op::kConv, {image, weight(b, *weights, name, std::move(dims))}, std::move(attrs));
+  };
+  std::vector<Dim> ones{1, 1};
+  Expr bias = weight(b, *weights, "bias", {40, 1, 1});
+  output(b, "many", unary(Op::kHardSwish, conv("w1", {40, 6, 3, 3}, {{"pad_lo", ones}, {"pad_hi", ones}}) + bias));
+  output(b, "few", conv("w2", {3, 6, 3, 3}, {{"pad_lo", ones}, {"strides", std::vector<int64_t>{2, 1}}}));
+  output(b, "points", conv("w3", {20, 6, 1, 1}, {}));
+  output(b, "deep", unary(Op::kRelu, conv("w4", {6, 1, 3, 3}, {{"pad_lo", ones}, {"groups", int64_t{6}}})));
+  output(b, "spread", conv("w5", {5, 6, 2, 2}, {{"pad_lo", ones}, {"lhs_dilation", std::vector<int64_t>{2, 2}}}));
+  std::string report = compare(graph, weights, {noise({2, 6, 10, 12})});
+  for (const char* kernel : {"conv_f32_packed", "conv_f32_direct"})
+    EXPECT_NE(report.find(kernel), std::string::npos) << report;
+  for (const char* other : {"reference", "region"}) EXPECT_EQ(report.find(other), std::string::npos) << report;
+}
+
+TEST(cpu_rows, one_value_around_is_a_row) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {3, 5});
+  auto pad = [&](Expr of, std::vector<Dim> lo, std::vector<Dim> hi) {
+    return b.op(Op::kPad, {of}, {{"lo", std::move(lo)}, {"hi", std::move(hi)}});
+  };
+  output(b, "around", pad(x, {1, 2}, {0, 3}));
+  output(b, "cropped", pad(x, {-1, 2}, {0, -1}));
+  output(b, "turned", pad(transpose(x, {1, 0}), {1, 1}, {1, 1}));
+  output(
+      b, "valued",
+      b.op(Op::kPad, {x, b.scalar(DType::kF32, 7)}, {{"lo", std::vector<Dim>{1, 1}}, {"hi", std::vector<Dim>{0, 1}}}));
+  std::string report = compare(graph, nullptr, {noise({3, 5})});
+  EXPECT_NE(report.find("\"pad\""), std::string::npos) << report;
+  EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+}
+
 TEST(cpu_rows, chains_become_one_region) {
   Graph graph;
   Dim n = Dim::symbol("n");
