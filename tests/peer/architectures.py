@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many architectures with random weights, exported by both of torch's exporters at dynamic sizes.
 
-    python architectures.py OUT [--only GLOB] [--again]     (packages: requirements-architectures.txt)
+    python architectures.py OUT [--only GLOB] [--again]     (packages: requirements.txt)
 
 The tables of networks are nets_*.py. Writes into OUT, for each network:
     NET.traced.onnx, NET.scripted.onnx    the exporters that torch calls dynamo=True and dynamo=False
@@ -33,13 +33,17 @@ import onnxruntime
 import torch
 
 import nets_audio
+import nets_images
 import nets_modules
+import nets_recurrent
 import nets_text
 import nets_vision
 from export import array_of, export, randomise, results_of, run_onnx
 from tensors import write_tensors
 
-NETS = nets_text.NETS | nets_vision.NETS | nets_audio.NETS | nets_modules.NETS
+NETS = {}
+for table in (nets_text, nets_vision, nets_images, nets_audio, nets_recurrent, nets_modules):
+    NETS |= table.NETS
 EXPORTERS = ("traced", "scripted")
 TOLERANCE = 1e-3  # of the largest value
 SECONDS = 240  # an export may take
@@ -61,6 +65,7 @@ def short(error):
 
 def fewer(net, kept):
     """The same network with no other symbols than these; the sizes of others are those of the export."""
+
     def only(axes):
         return {i: s for i, s in axes.items() if s in kept}
 
@@ -179,7 +184,9 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     patterns = arguments.only.split(",")
     for name, make in NETS.items():
-        if not any(fnmatch.fnmatch(name, p) for p in patterns) or ((out / f"{name}.cases").exists() and not arguments.again):
+        if not any(fnmatch.fnmatch(name, p) for p in patterns) or (
+            (out / f"{name}.cases").exists() and not arguments.again
+        ):
             continue
         torch.manual_seed(7)
         begin = time.time()

@@ -4,7 +4,7 @@
 import torch
 from torch import nn
 
-from export import Net
+from export import Net, padded
 
 VOCAB, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER = 100, 32, 2, 4, 2, 64
 
@@ -52,3 +52,37 @@ def fixed_image_net(net, size, outputs=("y",), call=None, batches=(1, 2, 5), cha
     sizes = [dict(batch=b) for b in batches]
     inputs = {"pixels": ("batch", channels, size, size)}
     return net_of_floats(net, inputs, {name: {0: "batch"} for name in outputs}, sizes, dict(batch=3), call)
+
+
+def sequences(net, width=8, call=None, outputs=("y",), at=(5, 12, 31), more=None):
+    """[batch, length, width] of any batch and length."""
+    inputs = {"x": ("batch", "length", width)} | (more or {})
+    sizes = [dict(batch=i + 1, length=n) for i, n in enumerate(at)]
+    return net_of_floats(net, inputs, {o: {0: "batch"} for o in outputs}, sizes, dict(batch=2, length=9), call)
+
+
+def rows(net, width=8, outputs=("y",), call=None):
+    inputs = {"x": ("batch", width)}
+    return net_of_floats(
+        net, inputs, {o: {0: "batch"} for o in outputs}, [dict(batch=b) for b in (1, 4, 9)], dict(batch=3), call
+    )
+
+
+def tokens(net, call=None, outputs=("y",), at=(5, 12, 31), mask=True):
+    """Numbers of tokens and a mask that is padded on the right."""
+
+    def draw(generator, batch, length):
+        ids = torch.randint(0, VOCAB, (batch, length), generator=generator)
+        return (ids, padded(generator, batch, length)) if mask else (ids,)
+
+    axes = {0: "batch", 1: "length"}
+    inputs = {"ids": axes, "mask": axes} if mask else {"ids": axes}
+    return called(
+        net,
+        call or (lambda n, *x: n(*x)),
+        inputs,
+        {o: {0: "batch"} for o in outputs},
+        draw,
+        [dict(batch=i + 1, length=n) for i, n in enumerate(at)],
+        dict(batch=2, length=9),
+    )

@@ -35,19 +35,24 @@ def wave(kind, make=transformers.AutoModel, call=lambda net, x: net(x).last_hidd
 
 
 def whisper_encoder():
-    net = transformers.WhisperModel(transformers.WhisperConfig(
-        **BART_LIKE, num_mel_bins=8, max_source_positions=20, max_target_positions=30)).encoder
+    net = transformers.WhisperModel(
+        transformers.WhisperConfig(**BART_LIKE, num_mel_bins=8, max_source_positions=20, max_target_positions=30)
+    ).encoder
     sizes = [dict(batch=b) for b in (1, 2, 3)]
     inputs = {"features": ("batch", 8, 40)}
     return net_of_floats(net, inputs, {"y": {0: "batch"}}, sizes, dict(batch=2), lambda n, x: n(x).last_hidden_state)
 
 
 def whisper():
-    net = transformers.WhisperForConditionalGeneration(transformers.WhisperConfig(
-        **BART_LIKE, num_mel_bins=8, max_source_positions=20, max_target_positions=30))
+    net = transformers.WhisperForConditionalGeneration(
+        transformers.WhisperConfig(**BART_LIKE, num_mel_bins=8, max_source_positions=20, max_target_positions=30)
+    )
 
     def draw(generator, batch, target):
-        return (torch.randn(batch, 8, 40, generator=generator), torch.randint(3, 100, (batch, target), generator=generator))
+        return (
+            torch.randn(batch, 8, 40, generator=generator),
+            torch.randint(3, 100, (batch, target), generator=generator),
+        )
 
     return called(
         net,
@@ -155,10 +160,14 @@ class MelVocoder(nn.Module):
         self.up = nn.ModuleList(nn.ConvTranspose1d(width >> i, width >> (i + 1), 8, 4, padding=2) for i in range(2))
         self.stacks = nn.ModuleList(
             nn.ModuleList(
-                nn.ModuleList(nn.Conv1d(width >> (i + 1), width >> (i + 1), k, dilation=d, padding=d * (k - 1) // 2)
-                              for d in (1, 3))
-                for k in (3, 7))
-            for i in range(2))
+                nn.ModuleList(
+                    nn.Conv1d(width >> (i + 1), width >> (i + 1), k, dilation=d, padding=d * (k - 1) // 2)
+                    for d in (1, 3)
+                )
+                for k in (3, 7)
+            )
+            for i in range(2)
+        )
         self.last = nn.Conv1d(width >> 2, 1, 7, padding=3)
 
     def forward(self, mel):
@@ -176,35 +185,71 @@ class MelVocoder(nn.Module):
 
 
 def ast():
-    config = transformers.ASTConfig(hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-                                    intermediate_size=INNER, num_mel_bins=32, max_length=64, patch_size=16,
-                                    frequency_stride=10, time_stride=10)
+    config = transformers.ASTConfig(
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        num_mel_bins=32,
+        max_length=64,
+        patch_size=16,
+        frequency_stride=10,
+        time_stride=10,
+    )
     inputs = {"features": ("batch", 64, 32)}
     sizes = [dict(batch=b) for b in (1, 2, 3)]
-    return net_of_floats(transformers.ASTForAudioClassification(config), inputs, {"y": {0: "batch"}}, sizes, dict(batch=2),
-                         lambda n, x: n(x).logits)
+    return net_of_floats(
+        transformers.ASTForAudioClassification(config),
+        inputs,
+        {"y": {0: "batch"}},
+        sizes,
+        dict(batch=2),
+        lambda n, x: n(x).logits,
+    )
 
 
 def hifigan():
-    config = transformers.SpeechT5HifiGanConfig(model_in_dim=8, upsample_initial_channel=16, upsample_rates=[4, 4],
-                                                upsample_kernel_sizes=[8, 8], resblock_kernel_sizes=[3, 5],
-                                                resblock_dilation_sizes=[[1, 3], [1, 3]])
+    config = transformers.SpeechT5HifiGanConfig(
+        model_in_dim=8,
+        upsample_initial_channel=16,
+        upsample_rates=[4, 4],
+        upsample_kernel_sizes=[8, 8],
+        resblock_kernel_sizes=[3, 5],
+        resblock_dilation_sizes=[[1, 3], [1, 3]],
+    )
     sizes = [dict(batch=i + 1, length=n) for i, n in enumerate((5, 12, 31))]
     inputs = {"mel": ("batch", "length", 8)}
-    return net_of_floats(transformers.SpeechT5HifiGan(config), inputs, {"y": {0: "batch"}}, sizes, dict(batch=2, length=9))
+    return net_of_floats(
+        transformers.SpeechT5HifiGan(config), inputs, {"y": {0: "batch"}}, sizes, dict(batch=2, length=9)
+    )
 
 
 def encodec(call):
-    config = transformers.EncodecConfig(num_filters=4, hidden_size=16, codebook_size=32, codebook_dim=16,
-                                        upsampling_ratios=[4, 2], num_residual_layers=1, num_lstm_layers=1, chunk_length_s=None,
-                                        target_bandwidths=[12.0], sampling_rate=8000)
+    config = transformers.EncodecConfig(
+        num_filters=4,
+        hidden_size=16,
+        codebook_size=32,
+        codebook_dim=16,
+        upsampling_ratios=[4, 2],
+        num_residual_layers=1,
+        num_lstm_layers=1,
+        chunk_length_s=None,
+        target_bandwidths=[12.0],
+        sampling_rate=8000,
+    )
     return by_length(transformers.EncodecModel(config), call, at=(160, 200, 320), channels=(1,))
 
 
 NETS = {
     "wav2vec2": lambda: wave("wav2vec2"),
-    "wav2vec2_ctc": lambda: wave("wav2vec2", transformers.AutoModelForCTC, lambda n, x: n(x).logits,
-                                 feat_extract_norm="layer", do_stable_layer_norm=True, conv_bias=True),
+    "wav2vec2_ctc": lambda: wave(
+        "wav2vec2",
+        transformers.AutoModelForCTC,
+        lambda n, x: n(x).logits,
+        feat_extract_norm="layer",
+        do_stable_layer_norm=True,
+        conv_bias=True,
+    ),
     "whisper_encoder": whisper_encoder,
     "whisper": whisper,
     "conv_tasnet": lambda: by_length(ConvTasNet()),
@@ -219,13 +264,35 @@ NETS = {
     "ast": ast,
     "hifigan": hifigan,
     "encodec_decoder": lambda: by_length(
-        transformers.EncodecModel(transformers.EncodecConfig(
-            num_filters=4, hidden_size=16, codebook_size=32, codebook_dim=16, upsampling_ratios=[4, 2],
-            num_residual_layers=1, num_lstm_layers=1)).decoder, at=(5, 12, 31), channels=(16,)),
+        transformers.EncodecModel(
+            transformers.EncodecConfig(
+                num_filters=4,
+                hidden_size=16,
+                codebook_size=32,
+                codebook_dim=16,
+                upsampling_ratios=[4, 2],
+                num_residual_layers=1,
+                num_lstm_layers=1,
+            )
+        ).decoder,
+        at=(5, 12, 31),
+        channels=(16,),
+    ),
     "encodec_encoder": lambda: by_length(
-        transformers.EncodecModel(transformers.EncodecConfig(
-            num_filters=4, hidden_size=16, codebook_size=32, codebook_dim=16, upsampling_ratios=[4, 2],
-            num_residual_layers=1, num_lstm_layers=1)).encoder, at=(160, 200, 321), channels=(1,)),
+        transformers.EncodecModel(
+            transformers.EncodecConfig(
+                num_filters=4,
+                hidden_size=16,
+                codebook_size=32,
+                codebook_dim=16,
+                upsampling_ratios=[4, 2],
+                num_residual_layers=1,
+                num_lstm_layers=1,
+            )
+        ).encoder,
+        at=(160, 200, 321),
+        channels=(1,),
+    ),
     "speech_to_text": lambda: wave_text(),
     "wav2vec2_conformer": lambda: wave("wav2vec2-conformer", position_embeddings_type="relative"),
     "univnet": lambda: univnet(),
@@ -233,12 +300,22 @@ NETS = {
 
 
 def wave_text():
-    net = transformers.Speech2TextForConditionalGeneration(transformers.Speech2TextConfig(
-        **{k: v for k, v in BART_LIKE.items() if k != "max_position_embeddings"}, input_feat_per_channel=8,
-        conv_channels=16, num_conv_layers=2, max_source_positions=80, max_target_positions=40))
+    net = transformers.Speech2TextForConditionalGeneration(
+        transformers.Speech2TextConfig(
+            **{k: v for k, v in BART_LIKE.items() if k != "max_position_embeddings"},
+            input_feat_per_channel=8,
+            conv_channels=16,
+            num_conv_layers=2,
+            max_source_positions=80,
+            max_target_positions=40,
+        )
+    )
 
     def draw(generator, batch, source, target):
-        return (torch.randn(batch, source, 8, generator=generator), torch.randint(3, 100, (batch, target), generator=generator))
+        return (
+            torch.randn(batch, source, 8, generator=generator),
+            torch.randint(3, 100, (batch, target), generator=generator),
+        )
 
     return called(
         net,
@@ -252,10 +329,19 @@ def wave_text():
 
 
 def univnet():
-    net = transformers.UnivNetModel(transformers.UnivNetConfig(
-        model_in_channels=8, model_hidden_channels=8, num_mel_bins=12, resblock_kernel_sizes=[3, 3],
-        resblock_stride_sizes=[4, 4], resblock_dilation_sizes=[[1, 3], [1, 3]], kernel_predictor_hidden_channels=8))
+    net = transformers.UnivNetModel(
+        transformers.UnivNetConfig(
+            model_in_channels=8,
+            model_hidden_channels=8,
+            num_mel_bins=12,
+            resblock_kernel_sizes=[3, 3],
+            resblock_stride_sizes=[4, 4],
+            resblock_dilation_sizes=[[1, 3], [1, 3]],
+            kernel_predictor_hidden_channels=8,
+        )
+    )
     sizes = [dict(batch=i + 1, length=n) for i, n in enumerate((5, 12, 31))]
     inputs = {"mel": ("batch", "length", 12), "noise": ("batch", "length", 8)}
-    return net_of_floats(net, inputs, {"y": {0: "batch"}}, sizes, dict(batch=2, length=9),
-                         lambda n, mel, noise: n(mel, noise).waveforms)
+    return net_of_floats(
+        net, inputs, {"y": {0: "batch"}}, sizes, dict(batch=2, length=9), lambda n, mel, noise: n(mel, noise).waveforms
+    )

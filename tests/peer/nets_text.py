@@ -5,7 +5,7 @@ import torch
 import transformers
 
 from export import padded
-from nets import HEADS, HIDDEN, INNER, KV_HEADS, LAYERS, VOCAB, called
+from nets import HEADS, HIDDEN, INNER, KV_HEADS, LAYERS, VOCAB, called, net_of_floats
 
 BERT_LIKE = dict(
     vocab_size=VOCAB,
@@ -147,8 +147,82 @@ GPT_LIKE = dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, n
 DISTILBERT = dict(vocab_size=VOCAB, dim=HIDDEN, n_layers=LAYERS, n_heads=HEADS, hidden_dim=INNER)
 EXPERTS = dict(num_local_experts=4, num_experts=4, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
 STATES = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, state_size=8)
-OPT = dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_dim=INNER,
-           word_embed_proj_dim=HIDDEN, max_position_embeddings=80)
+OPT = dict(
+    vocab_size=VOCAB,
+    hidden_size=HIDDEN,
+    num_hidden_layers=LAYERS,
+    num_attention_heads=HEADS,
+    ffn_dim=INNER,
+    word_embed_proj_dim=HIDDEN,
+    max_position_embeddings=80,
+)
+
+
+def both_towers():
+    """CLIP: images and texts, and how near they are."""
+    text = dict(
+        vocab_size=VOCAB,
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        max_position_embeddings=40,
+        eos_token_id=2,
+        bos_token_id=1,
+        pad_token_id=0,
+    )
+    image = dict(
+        hidden_size=HIDDEN,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        image_size=32,
+        patch_size=8,
+    )
+    net = transformers.CLIPModel(transformers.CLIPConfig(text_config=text, vision_config=image, projection_dim=16))
+
+    def draw(generator, texts, images, length):
+        ids = torch.randint(3, VOCAB, (texts, length), generator=generator)
+        ids[:, -1] = 2
+        return ids, padded(generator, texts, length), torch.randn(images, 3, 32, 32, generator=generator)
+
+    return called(
+        net,
+        lambda n, ids, mask, x: n(input_ids=ids, attention_mask=mask, pixel_values=x).logits_per_image,
+        {"ids": {0: "texts", 1: "length"}, "mask": {0: "texts", 1: "length"}, "pixels": {0: "images"}},
+        {"y": {0: "images", 1: "texts"}},
+        draw,
+        [dict(texts=2, images=1, length=5), dict(texts=3, images=4, length=9), dict(texts=1, images=2, length=20)],
+        dict(texts=2, images=3, length=7),
+    )
+
+
+def series(kind, **more):
+    """Forecasts of several channels."""
+    base = dict(
+        context_length=32,
+        prediction_length=8,
+        num_input_channels=3,
+        patch_length=8,
+        patch_stride=8,
+        d_model=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        ffn_dim=32,
+    )
+    name = {"patchtst": transformers.PatchTSTForPrediction, "patchtsmixer": transformers.PatchTSMixerForPrediction}[
+        kind
+    ]
+    inputs = {"x": ("batch", 32, 3)}
+    return net_of_floats(
+        name(transformers.AutoConfig.for_model(kind, **(base | more))),
+        inputs,
+        {"y": {0: "batch"}},
+        [dict(batch=b) for b in (1, 2, 5)],
+        dict(batch=3),
+        lambda net, x: net(past_values=x).prediction_outputs,
+    )
+
 
 NETS = {
     "bert": lambda: encoder("bert"),
@@ -160,7 +234,9 @@ NETS = {
     "mixtral": lambda: decoder("mixtral", **EXPERTS),
     "albert": lambda: encoder("albert", embedding_size=16),
     "bart": lambda: translator("bart", BART_LIKE),
-    "deberta": lambda: encoder("deberta", relative_attention=True, pos_att_type=["c2p", "p2c"], max_relative_positions=16),
+    "deberta": lambda: encoder(
+        "deberta", relative_attention=True, pos_att_type=["c2p", "p2c"], max_relative_positions=16
+    ),
     "qwen2": lambda: decoder("qwen2"),
     "gemma": lambda: decoder("gemma", head_dim=8),
     "opt": lambda: decoder("opt", OPT),
@@ -172,17 +248,32 @@ NETS = {
     "mistral": lambda: decoder("mistral", sliding_window=8),
     "marian": lambda: translator("marian", BART_LIKE),
     "mamba": lambda: without_cache("mamba", STATES),
-    "deberta_v2": lambda: encoder("deberta-v2", relative_attention=True, pos_att_type=["c2p", "p2c"],
-                                  position_buckets=16, share_att_key=True, norm_rel_ebd="layer_norm"),
+    "deberta_v2": lambda: encoder(
+        "deberta-v2",
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        position_buckets=16,
+        share_att_key=True,
+        norm_rel_ebd="layer_norm",
+    ),
     "qwen3": lambda: decoder("qwen3", head_dim=8),
     "qwen2_moe": lambda: decoder("qwen2_moe", shared_expert_intermediate_size=32, **EXPERTS),
     "gemma2": lambda: decoder("gemma2", head_dim=8, sliding_window=8, query_pre_attn_scalar=8),
     "gemma3": lambda: decoder("gemma3_text", head_dim=8, sliding_window=8, query_pre_attn_scalar=8),
     "gpt_neox": lambda: decoder("gpt_neox"),
     "gptj": lambda: decoder("gptj", GPT_LIKE | dict(rotary_dim=4)),
-    "gpt_neo": lambda: decoder("gpt_neo", dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_layers=2, num_heads=HEADS,
-                                               attention_types=[[["global", "local"], 1]], window_size=8,
-                                               max_position_embeddings=80)),
+    "gpt_neo": lambda: decoder(
+        "gpt_neo",
+        dict(
+            vocab_size=VOCAB,
+            hidden_size=HIDDEN,
+            num_layers=2,
+            num_heads=HEADS,
+            attention_types=[[["global", "local"], 1]],
+            window_size=8,
+            max_position_embeddings=80,
+        ),
+    ),
     "gpt_oss": lambda: decoder("gpt_oss", head_dim=8, sliding_window=8, **EXPERTS),
     "olmoe": lambda: decoder("olmoe", **EXPERTS),
     "olmo2": lambda: decoder("olmo2"),
@@ -190,30 +281,77 @@ NETS = {
     "stablelm": lambda: decoder("stablelm"),
     "starcoder2": lambda: decoder("starcoder2"),
     "gpt_bigcode": lambda: decoder("gpt_bigcode", GPT_LIKE),
-    "mpt": lambda: decoder("mpt", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, max_seq_len=80)),
+    "mpt": lambda: decoder(
+        "mpt", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layers=LAYERS, n_heads=HEADS, max_seq_len=80)
+    ),
     "phi3": lambda: decoder("phi3"),
     "granite": lambda: decoder("granite"),
-    "deepseek_v3": lambda: decoder("deepseek_v3", num_key_value_heads=HEADS, first_k_dense_replace=1, n_group=2, topk_group=1, q_lora_rank=16,
-                                   kv_lora_rank=8, qk_rope_head_dim=4, v_head_dim=8, qk_nope_head_dim=8,
-                                   n_shared_experts=1, **EXPERTS),
+    "deepseek_v3": lambda: decoder(
+        "deepseek_v3",
+        num_key_value_heads=HEADS,
+        first_k_dense_replace=1,
+        n_group=2,
+        topk_group=1,
+        q_lora_rank=16,
+        kv_lora_rank=8,
+        qk_rope_head_dim=4,
+        v_head_dim=8,
+        qk_nope_head_dim=8,
+        n_shared_experts=1,
+        **EXPERTS,
+    ),
     "mamba2": lambda: without_cache("mamba2", STATES | dict(num_heads=8, head_dim=8, n_groups=2, chunk_size=8)),
     "falcon_mamba": lambda: without_cache("falcon_mamba", STATES),
-    "rwkv": lambda: without_cache("rwkv", dict(vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS,
-                                               attention_hidden_size=HIDDEN, intermediate_size=INNER)),
-    "jamba": lambda: without_cache("jamba", num_experts=2, num_experts_per_tok=1, mamba_d_state=8, mamba_dt_rank=4,
-                                   use_mamba_kernels=False, attn_layer_period=2, attn_layer_offset=1,
-                                   expert_layer_period=2, expert_layer_offset=1),
+    "rwkv": lambda: without_cache(
+        "rwkv",
+        dict(
+            vocab_size=VOCAB,
+            hidden_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            attention_hidden_size=HIDDEN,
+            intermediate_size=INNER,
+        ),
+    ),
+    "jamba": lambda: without_cache(
+        "jamba",
+        num_experts=2,
+        num_experts_per_tok=1,
+        mamba_d_state=8,
+        mamba_dt_rank=4,
+        use_mamba_kernels=False,
+        attn_layer_period=2,
+        attn_layer_offset=1,
+        expert_layer_period=2,
+        expert_layer_offset=1,
+    ),
     "xlm_roberta": lambda: encoder("xlm-roberta"),
     "mobilebert": lambda: encoder("mobilebert", embedding_size=16, intra_bottleneck_size=16, true_hidden_size=16),
     "squeezebert": lambda: encoder("squeezebert", embedding_size=HIDDEN),
     "roformer": lambda: encoder("roformer"),
     "convbert": lambda: encoder("convbert", embedding_size=16),
-    "funnel": lambda: encoder("funnel", dict(vocab_size=VOCAB, d_model=HIDDEN, n_head=HEADS, d_head=8, d_inner=INNER,
-                                             block_sizes=[1, 1], block_repeats=[1, 1], num_decoder_layers=1)),
-    "fnet": lambda: encoder("fnet", call=lambda net, ids, mask: net(input_ids=ids).last_hidden_state + 0 * mask[..., None]),
-    "xlnet": lambda: encoder("xlnet", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=INNER)),
-    "modernbert": lambda: encoder("modernbert", pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1,
-                                  sep_token_id=2, local_attention=8),
+    "funnel": lambda: encoder(
+        "funnel",
+        make=lambda kind, base, more: transformers.FunnelModel(config(kind, base)),
+        base=dict(
+            vocab_size=VOCAB,
+            d_model=HIDDEN,
+            n_head=HEADS,
+            d_head=8,
+            d_inner=INNER,
+            block_sizes=[1, 1],
+            block_repeats=[1, 1],
+            num_decoder_layers=1,
+        ),
+    ),
+    "fnet": lambda: encoder(
+        "fnet", call=lambda net, ids, mask: net(input_ids=ids).last_hidden_state + 0 * mask[..., None]
+    ),
+    "xlnet": lambda: encoder(
+        "xlnet", dict(vocab_size=VOCAB, d_model=HIDDEN, n_layer=LAYERS, n_head=HEADS, d_inner=INNER)
+    ),
+    "modernbert": lambda: encoder(
+        "modernbert", pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, local_attention=8
+    ),
     "longformer": lambda: encoder("longformer", attention_window=[8, 8]),
     "big_bird": lambda: encoder("big_bird", attention_type="original_full"),
     "nystromformer": lambda: encoder("nystromformer", num_landmarks=4, segment_means_seq_len=4),
@@ -225,11 +363,40 @@ NETS = {
     "blenderbot": lambda: translator("blenderbot", BART_LIKE),
     "mt5": lambda: translator("mt5", T5_LIKE | dict(feed_forward_proj="gated-gelu")),
     "longt5": lambda: translator("longt5", T5_LIKE | dict(local_radius=4)),
-    "switch_transformers": lambda: translator("switch_transformers", T5_LIKE | dict(num_experts=4, expert_capacity=32,
-                                                                                     num_sparse_encoder_layers=1,
-                                                                                     num_sparse_decoder_layers=1)),
-    "prophetnet": lambda: translator("prophetnet", dict(vocab_size=VOCAB, hidden_size=HIDDEN, encoder_ffn_dim=INNER,
-                                                        decoder_ffn_dim=INNER, num_encoder_layers=LAYERS,
-                                                        num_decoder_layers=LAYERS, num_encoder_attention_heads=HEADS,
-                                                        num_decoder_attention_heads=HEADS, max_position_embeddings=80)),
+    "switch_transformers": lambda: translator(
+        "switch_transformers",
+        T5_LIKE | dict(num_experts=4, expert_capacity=32, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1),
+    ),
+    "clip": both_towers,
+    "patchtst": lambda: series("patchtst"),
+    "patchtsmixer": lambda: series("patchtsmixer"),
+    "xglm": lambda: decoder(
+        "xglm", dict(vocab_size=VOCAB, d_model=HIDDEN, num_layers=LAYERS, attention_heads=HEADS, ffn_dim=INNER)
+    ),
+    "codegen": lambda: decoder("codegen", GPT_LIKE | dict(rotary_dim=4)),
+    "nemotron": lambda: decoder("nemotron", head_dim=8),
+    "glm": lambda: decoder("glm", head_dim=8),
+    "exaone4": lambda: decoder("exaone4", sliding_window=8, sliding_window_pattern=2),
+    "smollm3": lambda: decoder("smollm3"),
+    "phimoe": lambda: decoder("phimoe", **EXPERTS),
+    "qwen3_moe": lambda: decoder("qwen3_moe", head_dim=8, **EXPERTS),
+    "ernie": lambda: encoder("ernie"),
+    "camembert": lambda: encoder("camembert"),
+    "layoutlm": lambda: encoder("layoutlm"),
+    "eurobert": lambda: encoder("eurobert", LLAMA_LIKE),
+    "lfm2": lambda: without_cache("lfm2", layer_types=["conv", "full_attention"]),
+    "prophetnet": lambda: translator(
+        "prophetnet",
+        dict(
+            vocab_size=VOCAB,
+            hidden_size=HIDDEN,
+            encoder_ffn_dim=INNER,
+            decoder_ffn_dim=INNER,
+            num_encoder_layers=LAYERS,
+            num_decoder_layers=LAYERS,
+            num_encoder_attention_heads=HEADS,
+            num_decoder_attention_heads=HEADS,
+            max_position_embeddings=80,
+        ),
+    ),
 }
