@@ -446,10 +446,11 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
   return {};
 }
 
-// Small, and the same bits wherever it is computed (semantics.md R5).
-static bool may_fold(const OpInfo& info, std::span<const ValueType> out) {
-  bool exact = info.tol == Tol::kE0 || info.tol == Tol::kU1;
-  for (const ValueType& type : out) {
+// Small, and the same bits wherever it is computed (semantics.md R5), as is also what only picks an element.
+static bool may_fold(const OpInfo& info, const Node& step) {
+  bool picks = step.op == Op::kReduce && (step.attrs.is("fn", "max") || step.attrs.is("fn", "min"));
+  bool exact = picks || info.tol == Tol::kE0 || info.tol == Tol::kU1;
+  for (const ValueType& type : step.out) {
     if (is_float(type.dtype) && !exact) return false;
     Dim count = element_count(type.dims);
     if (!count.is_literal() || count.literal() > kMaxLiteral) return false;
@@ -473,7 +474,7 @@ Importer::Computed Importer::compute(const NodeKind& kind, const NodeProto& node
   kind.build(call);
   if (!call.status().ok()) return std::nullopt;  // the builder will report it, with its reason
   for (const Node& step : aside.nodes())
-    if (!may_fold(aside.info(step), step.out)) return std::nullopt;
+    if (!may_fold(aside.info(step), step)) return std::nullopt;
   for (size_t i = 0; i < call.results().size(); i++) {
     const OnnxValue& result = call.results()[i];
     if (!present(result.value)) return std::nullopt;

@@ -41,20 +41,28 @@ void build_op(Call& call) {
   call.out(0, call.op(call.kind().op, {call.in(0)}, {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}}));
 }
 
-Folded fold_all(Call& call, int64_t input_since, Dim start, Dim (*step)(const Dim&, const Dim&)) {
+// Without a start there must be an item to begin with.
+Folded fold_all(Call& call, int64_t input_since, std::optional<Dim> start, Dim (*step)(const Dim&, const Dim&)) {
   const Sizes* x = call.sizes(0);
   if (!x || x->dims.size() != 1 || (call.has(1) && !call.sizes(1))) return std::nullopt;
   ReduceArgs args = reduce_args(call, input_since);
   if (args.identity || args.axes.empty()) return std::nullopt;
-  for (const Dim& item : x->items) start = step(start, item);
+  for (const Dim& item : x->items) start = start ? step(*start, item) : item;
   std::vector<int64_t> dims(args.keep_dims ? 1 : 0, 1);
-  return Sizes{x->dtype, dims, {start}};
+  return start ? Folded(Sizes{x->dtype, dims, {*start}}) : std::nullopt;
 }
 Folded fold_prod(Call& call) {
   return fold_all(call, 18, 1, [](const Dim& a, const Dim& b) { return a * b; });
 }
 Folded fold_sum(Call& call) {
   return fold_all(call, 13, 0, [](const Dim& a, const Dim& b) { return a + b; });
+}
+
+Folded fold_largest(Call& call) {
+  return fold_all(call, 18, {}, [](const Dim& a, const Dim& b) { return max(a, b); });
+}
+Folded fold_least(Call& call) {
+  return fold_all(call, 18, {}, [](const Dim& a, const Dim& b) { return min(a, b); });
 }
 
 void build_arg(Call& call) {
@@ -88,8 +96,8 @@ void build_top_k(Call& call) {
 constexpr NodeKind kKinds[] = {
     {"ReduceSum", build_fn<13>, "sum", fold_sum},
     {"ReduceProd", build_fn<18>, "prod", fold_prod},
-    {"ReduceMax", build_fn<18>, "max"},
-    {"ReduceMin", build_fn<18>, "min"},
+    {"ReduceMax", build_fn<18>, "max", fold_largest},
+    {"ReduceMin", build_fn<18>, "min", fold_least},
     {"ReduceMean", build_op, "mean"},
     {"ReduceL1", build_op, "reduce_l1"},
     {"ReduceL2", build_op, "reduce_l2"},

@@ -175,6 +175,20 @@ TEST(onnx_import, a_bound_below_zero_at_some_sizes_counts_from_the_end) {
   }
 }
 
+// torch takes the largest size of a list of images, as floats even where all are known.
+TEST(onnx_import, the_largest_of_sizes_is_a_size) {
+  Maker model(13);
+  model.input("x", 1, {"n", "m"}).f32("sizes", {2}, {2, 3}).node("Shape", {"x"}, {"s"});
+  model.node("ReduceMax", {"s"}, {"most"}, {Maker::attr("keepdims", 1)});
+  model.node("ReduceMax", {"sizes"}, {"f"}, {Maker::attr("keepdims", 1)});
+  model.node("Cast", {"f"}, {"three"}, {Maker::attr("to", 7)}).f32("zero", {1}, {0});
+  model.node("Concat", {"most", "three"}, {"shape"}, {Maker::attr("axis", 0)});
+  model.node("Expand", {"zero", "shape"}, {"y"}).output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  EXPECT_EQ(text_of(output_type(*imported)), "f32[max(m,n),3]");
+}
+
 // What torch makes of repeat_interleave: a one-hot list of how often each axis is repeated.
 TEST(onnx_import, one_hot_sizes_stay_sizes) {
   Maker model(13);
