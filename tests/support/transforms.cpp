@@ -79,7 +79,7 @@ constexpr Transform kTransforms[] = {
     {"merge-siblings", merge_siblings, Grade::kClose, true},
     {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
     {"expand", expand_composites, Grade::kExact, false},
-    {"widen", widen_where_f32_has_kernels, Grade::kExact, true},
+    {"widen", widen_where_f32_has_kernels, Grade::kClose, true},
     {"simplify", simplify, Grade::kClose, false},
     {"simplify.strict", simplify, Grade::kExact, false},
     {"regions", group_elementwise, Grade::kExact, true},
