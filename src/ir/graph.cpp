@@ -112,7 +112,8 @@ bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const 
   if (relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference)))
     return true;
   Dim x = resolved(a), y = resolved(b);  // fewer terms, or the same
-  return !(x == a && y == b) && implies(relation, x, y);
+  if (!(x == a && y == b)) return implies(relation, x, y);
+  return relation == Guard::kEqual && implies(Guard::kLessEqual, a, b) && implies(Guard::kLessEqual, b, a);
 }
 
 // Ranges decide before guards, so that what they prove alone comes out the same whatever guards there are.
