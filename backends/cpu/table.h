@@ -70,5 +70,6 @@ void add_movement_rows(RowsByOp&);
 void add_reduce_rows(RowsByOp&);
 void add_window_rows(RowsByOp&);
 void add_quantize_rows(RowsByOp&);
+void add_select_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Extremes and the k first in order against a stable sort, with ties, NaN and infinities.
+#include "backends/cpu/kernels/select.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+// By the definition: a stable order in which NaN is greater than every number; of the smallest with `nan_wins`, that
+// of -x.
+std::vector<int64_t> order_of(const std::vector<float>& line, bool largest, bool nan_wins) {
+  std::vector<int64_t> order(line.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto less = [](float a, float b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    float a = line[static_cast<size_t>(i)], b = line[static_cast<size_t>(j)];
+    if (!largest && nan_wins) return less(-b, -a);
+    return largest ? less(b, a) : less(a, b);
+  });
+  return order;
+}
+
+struct Case {
+  int64_t outer, n, inner, k;
+};
+
+void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
+  Guarded x(it.outer * it.n * it.inner);
+  const float kValues[] = {-1, 0, -0.0f, 1, 2, 3, NAN, INFINITY, -INFINITY};
+  for (int64_t i = 0; i < x.size(); i++) x[i] = kValues[rng() % 9];
+  int64_t count = it.outer * it.k * it.inner;
+  std::vector<float> values(static_cast<size_t>(count) + 1, 7);
+  std::vector<int32_t> indices(static_cast<size_t>(count) + 1, 7);
+  SelectArgs args;
+  args.x = x.data(), args.values = values.data(), args.indices = indices.data(), args.wide_indices = false;
+  args.outer = it.outer, args.n = it.n, args.inner = it.inner, args.k = it.k;
+  args.largest = largest, args.nan_wins = nan_wins;
+  run_backwards(select_loop(), args);
+  ASSERT_EQ(indices.back(), 7);
+  for (int64_t o = 0; o < it.outer; o++)
+    for (int64_t c = 0; c < it.inner; c++) {
+      std::vector<float> line;
+      for (int64_t i = 0; i < it.n; i++) line.push_back(x[(o * it.n + i) * it.inner + c]);
+      std::vector<int64_t> order = order_of(line, largest, nan_wins);
+      for (int64_t i = 0; i < it.k; i++) {
+        auto at = static_cast<size_t>((o * it.k + i) * it.inner + c);
+        ASSERT_EQ(indices[at], order[static_cast<size_t>(i)]) << i;
+        ASSERT_EQ(std::memcmp(&values[at], &line[static_cast<size_t>(order[static_cast<size_t>(i)])], 4), 0);
+      }
+    }
+}
+
+TEST(select, the_first_in_order) {
+  std::mt19937 rng(9);
+  for (Case it : {Case{1, 1, 1, 1}, Case{3, 7, 1, 1}, Case{2, 9, 70, 1}, Case{2, 9, 130, 4}, Case{5, 300, 1, 128},
+                  Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6}})
+    for (int bits = 0; bits < 4; bits++) ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, rng));
+}
+
+TEST(select, the_last_of_equal_ones) {
+  const float x[] = {1, 3, NAN, 3, NAN, 2};
+  int64_t index = -1;
+  SelectArgs args;
+  args.x = x, args.indices = &index, args.n = 6, args.last = true, args.nan_wins = true;
+  run_whole(select_loop(), args);
+  EXPECT_EQ(index, 4);
+  args.n = 2, args.largest = false;
+  run_whole(select_loop(), args);
+  EXPECT_EQ(index, 0);
+}
+
+}  // namespace
+}  // namespace rlx::cpu
