@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/body.h"
 #include "ir/normal.h"
@@ -487,7 +488,14 @@ void Graph::roll_back(const Mark& mark) {
   }
 }
 
+static std::set<std::string> decided_symbols(const Graph& graph) {
+  std::set<std::string> symbols;
+  for (const DecidedSize& size : decided_sizes(graph)) symbols.insert(size.symbol);
+  return symbols;
+}
+
 Graph Graph::reordered(std::span<const uint32_t> order) && {
+  std::set<std::string> gone = decided_symbols(*this);
   std::vector<uint32_t> map(nodes_.size(), UINT32_MAX);
   StableVector<Node> nodes;
   for (uint32_t index : order) {
@@ -503,6 +511,14 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
     for (uint32_t& node : *list) node = map[node];
   for (auto& [name, node] : leaf_index_) node = map[node];
   for (GraphOutput& output : outputs_) output.value.node = map[output.value.node];
+  if (gone.empty()) return std::move(*this);
+  // A size that no node decides any more is nobody's: a plan would ask the caller for it.
+  for (const std::string& symbol : decided_symbols(*this)) gone.erase(symbol);
+  if (std::erase_if(symbols_, [&](const auto& entry) { return gone.contains(entry.first); }) > 0) {
+    symbol_index_.clear();
+    for (uint32_t i = 0; i < symbols_.size(); i++) symbol_index_.emplace(symbols_[i].first, i);
+    narrowed_.clear();  // no mark outlives the old order
+  }
   return std::move(*this);
 }
 

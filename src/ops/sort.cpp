@@ -99,7 +99,13 @@ Outputs decompose_hardmax(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   std::vector<Dim> along_axis(x.rank(), 1);
   along_axis[static_cast<size_t>(axis)] = x.dim(axis);
-  Expr largest = in.builder().op(Op::kArgMax, {x}, {{"axis", axis}});
+  Expr searched = x;
+  if (in.builder().graph().range(x.dim(axis)).lo < 1) {  // one more, that is never the first: arg_max needs an element
+    std::vector<Dim> lo(x.rank(), 0), hi(x.rank(), 0);
+    hi[static_cast<size_t>(axis)] = 1;
+    searched = in.builder().op(Op::kPad, {x, scalar_like(x, -INFINITY)}, {{"lo", lo}, {"hi", hi}});
+  }
+  Expr largest = in.builder().op(Op::kArgMax, {searched}, {{"axis", axis}});
   return {cast(equal(iota(in.builder(), along_axis, axis, DType::kI64), largest), x.dtype())};
 }
 

@@ -46,7 +46,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     if (maker != made_by.end()) size = most_of(name, graph.node(maker->second), size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
     bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
-    if (is_open) size = std::max(kLargestSymbol, range.lo);
+    if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
     if (size >= Interval::kUnbounded) {
       missing += (missing.empty() ? "'" : ", '") + name + "'";
       options += (options.empty() ? "dims." : " dims.") + name + "=512";
@@ -81,8 +81,13 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
 // What a symbol that a node decides is planned at: as much as the sizes that decide it allow at their upper ones, where
 // that says more than its range.
 int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t declared) const {
-  if (node.op == Op::kDynamicIota && node.attrs.has("max"))
-    return std::min(declared, open_range(node.attrs.dim("max")).hi);
+  if (node.op == Op::kDynamicIota && node.attrs.has("max")) {
+    const Dim& max = node.attrs.dim("max");
+    int64_t most = open_range(max).hi;
+    // A declared range that follows from sizes without a bound is none.
+    bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(max).hi, kLargestSymbol);
+    return is_open ? Interval::kUnbounded : std::min(declared, most);
+  }
   for (const JoinedSize& size : joined_sizes(node))
     if (size.symbol == symbol)
       return std::min(declared, std::max(open_range(size.then, node.attrs.graph("then").get()).hi,

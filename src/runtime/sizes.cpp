@@ -155,6 +155,7 @@ SizeState::SizeState(const Plan& plan)
       values_(plan.sizes.size(), kUnknown),
       next_(plan.sizes.size()),
       next_symbols_(plan.symbols.size()),
+      found_(plan.symbols.size(), false),
       changed_(plan.sizes.size(), 0) {}
 
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size) {
@@ -172,6 +173,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
   std::fill(next_symbols_.begin(), next_symbols_.end(), kUnknown);
+  std::fill(found_.begin(), found_.end(), false);
   std::span<int64_t> next(next_symbols_);
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
@@ -195,6 +197,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
 }
 
 Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
+  std::fill(found_.begin(), found_.end(), false);
   for (size_t i = 0; i < symbols.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     next_symbols_[i] = symbols[i];
@@ -214,6 +217,7 @@ Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   RLX_TRY(check_range(plan.symbols[fresh], size));
   std::copy(symbols_.begin(), symbols_.end(), next_symbols_.begin());
   next_symbols_[fresh] = size;
+  found_[fresh] = true;
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
@@ -238,7 +242,20 @@ Status SizeState::evaluate_table(const Plan& plan) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  for (size_t i = 0; i < next_.size(); i++) next_[i] = RLX_TRY(evaluate(plan.sizes[i], lookup));
+  // What has no value yet, as it divides by a size that the run will find, is 0 until then.
+  auto waits = [&](const Dim& dim) {
+    bool any = false;
+    auto note = [&](const std::string& name) {
+      uint32_t id = plan.symbol(name);
+      any |= id != Plan::kNoSymbol && plan.symbols[id].is_fresh() && !found_[id];
+    };
+    visit_symbols(dim, std::ref(note));
+    return any;
+  };
+  for (size_t i = 0; i < next_.size(); i++) {
+    auto size = evaluate(plan.sizes[i], lookup);
+    next_[i] = !size.ok() && waits(plan.sizes[i]) ? 0 : RLX_TRY(std::move(size));
+  }
   commit();
   return {};
 }

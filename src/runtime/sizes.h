@@ -50,6 +50,7 @@ class SizeState {
 
   std::vector<int64_t> symbols_, values_;
   std::vector<int64_t> next_, next_symbols_;  // while they are being resolved
+  std::vector<bool> found_;                   // by symbol: those that this run has computed
   std::vector<uint64_t> changed_;             // by SizeId: the version of its last change
   uint64_t version_ = 0;                      // 0: nothing was evaluated yet
 };

@@ -153,9 +153,9 @@ void build_bit_cast(Call& call) {
 constexpr NodeKind kKinds[] = {
     {"Abs", build_same, "abs"},
     {"Neg", build_same, "neg", fold_neg},
-    {"Ceil", build_same, "ceil"},
-    {"Floor", build_same, "floor"},
-    {"Round", build_same, "round"},
+    {"Ceil", build_same, "ceil", fold_identity},
+    {"Floor", build_same, "floor", fold_identity},
+    {"Round", build_same, "round", fold_identity},
     {"Sign", build_same, "sign"},
     {"Exp", build_same, "exp"},
     {"Log", build_same, "log"},

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/fold.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "import/onnx/tensor.h"
 
 namespace rlx::onnx {
@@ -52,11 +55,31 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   return result;
 }
 
+// An operand, beside sizes that an exporter has made floats of: whole numbers of a literal tensor.
+Folded whole_numbers(Call& call, size_t i) {
+  static constexpr double kMost = 1 << 24;
+  const OnnxValue* value = call.value(i);
+  const Tensor none;
+  const Tensor& tensor = value ? value->tensor : none;
+  bool is_wide = tensor && (tensor.dtype() == DType::kF32 || tensor.dtype() == DType::kF64);
+  if (!is_wide || tensor.count() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
+  Sizes sizes{tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}, {}};
+  for (int64_t at = 0; at < tensor.count(); at++) {
+    double number = element_as_f64(tensor, at);
+    if (!(std::abs(number) <= kMost) || number != std::floor(number)) return std::nullopt;
+    sizes.items.emplace_back(static_cast<int64_t>(number));
+  }
+  return sizes;
+}
+
 template <class Answer>
 Folded fold_chain(Call& call, Answer answer) {
   Folded result;
+  bool any = false;
+  for (size_t i = 0; i < call.inputs(); i++) any = any || call.sizes(i);
   for (size_t i = 0; i < call.inputs(); i++) {
-    const Sizes* next = call.sizes(i);
+    const Sizes* known = call.sizes(i);
+    Folded next = known ? Folded(*known) : any ? whole_numbers(call, i) : std::nullopt;
     if (!next) return std::nullopt;
     result = i == 0 ? *next : fold_pair(*result, *next, next->dtype, answer);
     if (!result) return std::nullopt;
@@ -108,6 +131,7 @@ Item divisor(Call& call, const Dim& b) {
 Item divide(Call& call, const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   if (b.is(-1)) return Dim(0) - a;
+  if (is_float(call.type(0).dtype)) return exact_div(a, b);
   if (a.is_literal() && b.is_literal()) return Dim(a.literal() / b.literal());
   if (auto exact = exact_div(a, b)) return *exact;
   Item by = divisor(call, b);
@@ -119,6 +143,9 @@ Item divide(Call& call, const Dim& a, const Dim& b) {
 
 }  // namespace
 
+Folded fold_identity(Call& call) {
+  return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
+}
 Folded fold_neg(Call& call) {
   return fold_one(call, [](const Dim& a) -> Item { return Dim(0) - a; });
 }
@@ -191,12 +218,17 @@ Folded fold_where(Call& call) {
   return yes;
 }
 
-// Among integers and bool. A narrower integer keeps a size that fits; no size of a tensor exceeds 2^31 by accident.
+// Among integers and bool; of sizes also to floats, as exporters write them, which keep what is below 2^24 or 2^53. A
+// narrower integer keeps a size that fits; no size of a tensor exceeds 2^31 by accident.
 Folded fold_cast(Call& call) {
   const Sizes* x = call.sizes(0);
   auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
   call.ignore("saturate");
-  if (!x || !to.ok() || (*to != DType::kI64 && *to != DType::kI32 && *to != DType::kBool)) return std::nullopt;
+  if (!x || !to.ok()) return std::nullopt;
+  bool is_wide = *to == DType::kF32 || *to == DType::kF64;
+  if (is_wide && std::all_of(x->items.begin(), x->items.end(), [](const Dim& item) { return item.is_literal(); }))
+    return std::nullopt;
+  if (*to != DType::kI64 && *to != DType::kI32 && *to != DType::kBool && !is_wide) return std::nullopt;
   Sizes result{*to, x->dims, {}};
   for (const Dim& item : x->items) {
     bool fits = !item.is_literal() || *to != DType::kI32 || item.literal() == static_cast<int32_t>(item.literal());

@@ -12,6 +12,7 @@ namespace rlx::onnx {
 using Folded = std::optional<Sizes>;
 
 // Element by element, broadcasting.
+Folded fold_identity(Call& call);  // also what rounds: sizes are whole
 Folded fold_neg(Call& call);
 Folded fold_add(Call& call);
 Folded fold_sub(Call& call);

@@ -14,6 +14,8 @@
 
 namespace rlx::onnx {
 
+inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
+
 // A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
 struct BodyGraph {
   Graph graph;

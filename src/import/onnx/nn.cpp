@@ -81,8 +81,11 @@ void build_batch_norm(Call& call) {
   if (call.wants(1)) call.fail(Code::kUnsupported, "'training_mode' must be 1 for more than one output");
   if (call.opset() < 7 && call.i64("is_test", 0) != 1) call.fail(Code::kUnsupported, "'is_test' must be 1");
   if (call.i64("spatial", 1) != 1) call.fail(Code::kUnsupported, "'spatial' must be 1");
-  call.out(0, call.op("batch_norm", {call.in(0), call.in(1), call.in(2), call.in(3), call.in(4)},
-                      {{"eps", call.f64("epsilon", 1e-5)}}));
+  Expr x = call.in(0);
+  bool is_list = x.valid() && x.rank() == 1;  // of one channel
+  Expr y = call.op("batch_norm", {is_list ? unsqueeze(x, 1) : x, call.in(1), call.in(2), call.in(3), call.in(4)},
+                   {{"eps", call.f64("epsilon", 1e-5)}});
+  call.out(0, is_list ? reshape(y, x.dims()) : y);
 }
 
 void build_instance_norm(Call& call) {

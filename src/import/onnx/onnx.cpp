@@ -331,6 +331,9 @@ Status Importer::add_nodes(const GraphProto& graph) {
 
 // A node that cannot be imported makes its outputs unusable, so that one import names all such nodes.
 void Importer::refuse(const NodeProto& node, const Status& status) {
+  for (std::string_view name : node.output)
+    if (!name.empty()) scopes_.back()[name].refused = true;
+  if (status.detail(kFollowsRefused)) return;
   std::string why(status.message());
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted && !wanted->empty())
@@ -351,8 +354,6 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
     refusals_.first_name = node.name.empty() && !node.output.empty() ? node.output[0] : node.name;
     refusals_.first_op = node.op_type;
   }
-  for (std::string_view name : node.output)
-    if (!name.empty()) scopes_.back()[name].refused = true;
 }
 
 // Names the inputs that the refused nodes want, if that is all that they want.
@@ -370,6 +371,11 @@ Status Importer::refused() const {
 }
 
 Status Importer::add_node(const NodeProto& node) {
+  const NodeKind* kind = find_kind(node.op_type, node.domain);
+  const FunctionProto* function = nullptr;
+  for (const FunctionProto& candidate : model_.functions)
+    if (!kind && candidate.name == node.op_type && candidate.domain == node.domain) function = &candidate;
+  if (!kind && !function) return Status(Code::kUnsupported, "no such node kind is known");
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {
     in.push_back(name.empty() ? nullptr : RLX_TRY(find(name)));
@@ -380,12 +386,7 @@ Status Importer::add_node(const NodeProto& node) {
       return {};
     }
   }
-  const NodeKind* kind = find_kind(node.op_type, node.domain);
-  if (!kind) {
-    for (const FunctionProto& function : model_.functions)
-      if (function.name == node.op_type && function.domain == node.domain) return expand(function, node, in);
-    return Status(Code::kUnsupported, "no such node kind is known");
-  }
+  if (!kind) return expand(*function, node, in);
   while (!in.empty() && !in.back()) in.pop_back();
   return build(*kind, node, in);
 }

@@ -41,6 +41,16 @@ void build_op(Call& call) {
   call.out(0, call.op(call.kind().op, {call.in(0)}, {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}}));
 }
 
+// Those that are real by nature: of integers they are cut off toward 0.
+void build_real(Call& call) {
+  Expr x = call.in(0);
+  if (!x.valid() || !is_integer(x.dtype())) return build_op(call);
+  ReduceArgs args = reduce_args(call, 18);
+  Expr y = call.op(call.kind().op, {cast(x, DType::kF64)},
+                   {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}});
+  call.out(0, cast(y, x.dtype()));
+}
+
 // Without a start there must be an item to begin with.
 Folded fold_all(Call& call, int64_t input_since, std::optional<Dim> start, Dim (*step)(const Dim&, const Dim&)) {
   const Sizes* x = call.sizes(0);
@@ -98,12 +108,12 @@ constexpr NodeKind kKinds[] = {
     {"ReduceProd", build_fn<18>, "prod", fold_prod},
     {"ReduceMax", build_fn<18>, "max", fold_largest},
     {"ReduceMin", build_fn<18>, "min", fold_least},
-    {"ReduceMean", build_op, "mean"},
+    {"ReduceMean", build_real, "mean"},
     {"ReduceL1", build_op, "reduce_l1"},
-    {"ReduceL2", build_op, "reduce_l2"},
+    {"ReduceL2", build_real, "reduce_l2"},
     {"ReduceSumSquare", build_op, "sum_square"},
-    {"ReduceLogSum", build_op, "log_sum"},
-    {"ReduceLogSumExp", build_op, "logsumexp"},
+    {"ReduceLogSum", build_real, "log_sum"},
+    {"ReduceLogSumExp", build_real, "logsumexp"},
     {"ArgMax", build_arg, "arg_max"},
     {"ArgMin", build_arg, "arg_min"},
     {"CumSum", build_cumulative, "sum"},

@@ -28,13 +28,6 @@ Expr places(Call& call, Expr count) {
   return call.op("dynamic_iota", {count});
 }
 
-// A vector along one axis of a value of this rank.
-Expr along(Expr list, int64_t axis, size_t rank) {
-  std::vector<Dim> dims(rank, Dim(1));
-  dims[static_cast<size_t>(axis)] = list.dim(0);
-  return reshape(list, dims);
-}
-
 }  // namespace
 
 Expr reshape_in_run(Call& call, Expr x, Expr shape, bool zero_is_size) {
@@ -88,11 +81,11 @@ Expr slice_in_run(Call& call, Expr x, Expr starts, Expr ends, Expr steps, const 
     auto at = static_cast<int64_t>(i);
     Expr size = size_of(call, x, axes[i]), step = steps ? item(steps, at) : one;
     Expr is_down = less(step, 0), low = where(is_down, -one, one - one), high = where(is_down, size - one, size);
-    auto clamped = [&](Expr bound) {
+    auto clamped = [&](Expr bound, Expr least) {
       bound = where(less(bound, 0), bound + size, bound);
-      return minimum(maximum(bound, low), high);
+      return minimum(maximum(bound, least), high);
     };
-    Expr begin = clamped(item(starts, at)), end = clamped(item(ends, at));
+    Expr begin = clamped(item(starts, at), one - one), end = clamped(item(ends, at), low);
     // The span over the step, rounded up: minus the span over minus the step, rounded down.
     Expr count = maximum(-call.op("floor_div", {begin - end, step}), 0);
     x = gather(x, begin + step * places(call, count), axes[i]);
@@ -113,12 +106,13 @@ Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::stri
       Expr turn = call.op("floor_mod", {from, maximum(last * 2.0, 1)});
       nearest = where(less(turn, size), turn, last * 2.0 - turn);
     }
-    Expr shown = gather(x, nearest, axis);
-    if (mode == "constant") {
-      Expr fill = value ? value : scalar_like(x, 0);
-      shown = where(along(equal(from, nearest), axis, x.rank()), shown, fill);
+    if (mode == "constant") {  // what lies outside shows one more element, at the end
+      std::vector<Dim> none(x.rank()), one(x.rank());
+      one[static_cast<size_t>(axis)] = 1;
+      x = call.op("pad", {x, value ? value : scalar_like(x, 0)}, {{"lo", none}, {"hi", one}});
+      nearest = where(equal(from, nearest), nearest, size);
     }
-    x = shown;
+    x = gather(x, nearest, axis);
   }
   return x;
 }

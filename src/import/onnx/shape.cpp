@@ -35,7 +35,13 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
     bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
     if (named && dims[i].is_literal() && !dims[i].is(1))
       call.fail(Code::kShape, format("axis {} is {}, not 1", i, dims[i]));
-    if (!named && !(all && dims[i].is(1))) result.push_back(dims[i]);
+    if (named || (all && dims[i].is(1))) continue;
+    result.push_back(dims[i]);
+    Interval range = call.range(dims[i]);
+    if (!all || range.lo > 1 || range.hi < 1) continue;
+    // An open one is kept where it is not 1; at sizes where it is, the graph is made again.
+    Guard is_not_one{Guard::kEqual, is_equal(dims[i], Dim(1)), Dim(0), "squeeze"};
+    if (Status status = call.builder().graph().add_guard(is_not_one); !status.ok()) call.fail(status);
   }
   return result;
 }
@@ -114,9 +120,6 @@ Folded fold_view(Call& call) {
 void build_identity(Call& call) {
   call.out(0, call.in(0));
 }
-Folded fold_identity(Call& call) {
-  return call.sizes(0) ? Folded(*call.sizes(0)) : std::nullopt;
-}
 
 // Elements that training drops, drawn anew at every node; otherwise the identity, and a mask that is all true. The
 // ratio became an input, and training_mode came, in opset 12.
@@ -188,6 +191,19 @@ Folded fold_concat(Call& call) {
   return result;
 }
 
+// Those that may be negative are 0 where they are; then the sum is not the total, and no run gets here.
+std::vector<Dim> given_pieces(Call& call, const Dim& total) {
+  std::vector<Dim> sizes = call.run_dims(1, "split");
+  Dim sum = 0;
+  for (Dim& size : sizes) {
+    if (call.range(size).lo < 0) size = max(Dim(0), size);
+    sum += size;
+  }
+  if (Status status = call.builder().graph().add_guard({Guard::kEqual, sum, total, "split"}); !status.ok())
+    call.fail(status);
+  return sizes;
+}
+
 // Sizes of the pieces: given, or all of one size with a smaller last one (opset 18), or equal.
 std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
   bool by_attribute = call.opset() < 13;
@@ -195,7 +211,7 @@ std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
     std::vector<int64_t> split = call.i64s("split");
     return {split.begin(), split.end()};
   }
-  if (!by_attribute && call.has(1)) return call.run_dims(1, "split");
+  if (!by_attribute && call.has(1)) return given_pieces(call, total);
   auto parts = static_cast<int64_t>(call.outputs());
   if (call.i64("num_outputs", parts) != parts) call.fail(Code::kData, "'num_outputs' is not the number of outputs");
   Dim size = floor_div(total + Dim(parts - 1), Dim(parts));
@@ -218,23 +234,26 @@ void build_split(Call& call) {
 
 struct SliceArgs {
   std::vector<Dim> starts, ends;
-  std::vector<int64_t> axes, steps;
+  Axes axes;
+  std::vector<int64_t> steps;
 };
 
 // Attributes before opset 10, inputs since.
 SliceArgs slice_args(Call& call) {
   SliceArgs args;
+  std::vector<int64_t> axes;
   if (call.opset() < 10) {
     std::vector<int64_t> starts = call.i64s("starts"), ends = call.i64s("ends");
-    args = {{starts.begin(), starts.end()}, {ends.begin(), ends.end()}, call.i64s("axes"), {}};
+    args = {{starts.begin(), starts.end()}, {ends.begin(), ends.end()}, {}, {}};
+    axes = call.i64s("axes");
   } else {
     args = {call.dims(1, "starts"), call.dims(2, "ends"), {}, {}};
-    if (call.has(3)) args.axes = call.numbers(3, "axes");
+    if (call.has(3)) axes = call.numbers(3, "axes");
     if (call.has(4)) args.steps = call.numbers(4, "steps");
   }
-  for (size_t i = args.axes.size(); i < args.starts.size(); i++) args.axes.push_back(static_cast<int64_t>(i));
+  for (size_t i = axes.size(); i < args.starts.size(); i++) axes.push_back(static_cast<int64_t>(i));
   args.steps.resize(args.starts.size(), 1);
-  args.axes = call.axes(args.axes, call.type(0).rank());
+  args.axes = call.axes(axes, call.type(0).rank());
   for (auto* bounds : {&args.starts, &args.ends})
     for (Dim& bound : *bounds)
       if (bound.is_literal()) bound = std::clamp(bound.literal(), -kFarBound, kFarBound);
@@ -243,11 +262,22 @@ SliceArgs slice_args(Call& call) {
   return args;
 }
 
-// A bound that is below 0 at some sizes counts from the end there.
-Dim from_front(Call& call, const Dim& bound, const Dim& n) {
-  if (bound.is_literal() || call.range(bound).lo >= 0) return bound;
-  bool is_last = bound == n - Dim(1);  // below 0 on an empty axis only
-  return max(Dim(0), is_last ? bound : bound + n * is_less(bound, Dim(0)));
+// Bounds of sizes that may be negative count from the end where they are, and what lies before the front is the front;
+// so does a start that goes down (ONNX clamps it to 0, where ours is before the front). False: an end that goes down past
+// the front, which no size can say.
+bool settle_bounds(Call& call, SliceArgs& args) {
+  for (size_t i = 0; i < args.starts.size() && i < args.ends.size(); i++) {
+    const Dim& n = call.type(0).dims[static_cast<size_t>(args.axes[i])];
+    auto is_open = [&](const Dim& bound) { return !bound.is_literal() && call.range(bound).lo < 0; };
+    auto settled = [&](const Dim& bound) { return max(Dim(0), bound + n * is_less(bound, Dim(0))); };
+    bool is_down = args.steps[i] < 0;
+    if (is_down && is_open(args.ends[i])) return false;
+    if (is_open(args.ends[i])) args.ends[i] = settled(args.ends[i]);
+    Dim& start = args.starts[i];
+    bool is_before = is_down && start.is_literal() && start.literal() < 0 && call.range(n + start).lo < 0;
+    if (is_open(start) || is_before) start = settled(start);
+  }
+  return true;
 }
 
 void build_slice(Call& call) {
@@ -263,9 +293,8 @@ void build_slice(Call& call) {
     return call.out(0, slice_in_run(call, x, starts, call.in(2), call.in(4), axes));
   }
   SliceArgs args = slice_args(call);
-  for (size_t i = 0; i < args.axes.size() && call.status().ok(); i++)
-    for (Dim* bound : {&args.starts[i], &args.ends[i]})
-      if (args.steps[i] > 0) *bound = from_front(call, *bound, call.type(0).dims[static_cast<size_t>(args.axes[i])]);
+  if (!settle_bounds(call, args))
+    return call.out(0, slice_in_run(call, call.in(0), call.in(1), call.in(2), call.in(4), args.axes));
   call.out(0, call.op("slice", {call.in(0)},
                       {{"starts", args.starts}, {"ends", args.ends}, {"axes", args.axes}, {"steps", args.steps}}));
 }
@@ -280,7 +309,7 @@ Folded fold_slice(Call& call) {
   int64_t n = x->dims[0], start = args.starts[0].literal(), end = args.ends[0].literal(), step = args.steps[0];
   if (step == 0) return std::nullopt;
   int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
-  start = std::clamp(start < 0 ? start + n : start, lowest, highest);
+  start = std::min(std::max<int64_t>(start < 0 ? start + n : start, 0), highest);
   end = std::clamp(end < 0 ? end + n : end, lowest, highest);
   Sizes result{x->dtype, {}, {}};
   for (int64_t i = start; step > 0 ? i < end : i > end; i += step)

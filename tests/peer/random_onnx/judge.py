@@ -16,6 +16,7 @@ from . import librlx
 from .graph import Body, DTYPES, FLOATS, NAMES, Node
 
 EPS = {"f32": 1e-6, "f64": 2e-15, "f16": 2e-3, "bf16": 1.6e-2}
+LEAST = {"f32": 1e-6, "f64": 1e-13, "f16": 1e-4, "bf16": 1e-3}
 RELATIVE = {"f32": 1e-4, "f64": 1e-9, "f16": 1e-2, "bf16": 5e-2}
 # These pass elements on, or round to integers: what they give has no rounding error of its own.
 EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat Constant ConstantOfShape DepthToSpace Expand EyeLike
@@ -51,7 +52,7 @@ def peer_run(run, graph, feed):
 
 
 def with_noise(nodes, dtypes, count):
-    """Each float result times 1 + EPS * sin(its element * a large number). count: [of values, the seed, the opset]."""
+    """Each float result times 1 + EPS * a number within -1 and 1 that its place gives. count: [of values, the seed, the opset]."""
     made = []
 
     def off(name, dtype):
@@ -68,14 +69,21 @@ def with_noise(nodes, dtypes, count):
             work.append(Node("Constant", [], [spare], {"value": np.asarray(value, DTYPES["f64" if dtype == "f64" else "f32"])}))
             return spare
 
+        def whole(value):
+            spare = f"{tag}n{len(work)}"
+            work.append(Node("Constant", [], [spare], {"value": np.asarray(value, np.int64)}))
+            return spare
+
         if half:
             add("Cast", [name], "wide", to=1)
-        bounded = wide
-        if count[2] >= 9:
-            bounded = add("Where", [add("Less", [add("Abs", [wide], "abs"), 1e30], "less"), wide, 0.0], "finite")
+        if count[2] >= 11:
+            zero, one = whole(0), whole(1)
+            places = add("Range", [zero, add("Size", [wide], "size"), one], "places")
+            real = add("Cast", [add("Reshape", [places, add("Shape", [wide], "shape")], "placed")], "real", to=11 if dtype == "f64" else 1)
+            wave = add("Sin", [add("Add", [add("Mul", [real, 12.9898 * (count[1] + 1.7)], "large"), float(count[0] + count[1])], "phase")],
+                       "wave")
         else:
-            bounded = add("Tanh", [wide], "tanh")
-        wave = add("Sin", [add("Add", [add("Mul", [bounded, 1e4 * (count[1] + 1.7)], "large"), float(count[0] + count[1])], "phase")], "wave")
+            wave = add("RandomUniformLike", [wide], "wave", low=-1.0, high=1.0, seed=float(count[0] + 1000 * count[1]))
         factor = add("Add", [add("Mul", [wave, EPS[dtype]], "small"), 1.0], "factor")
         add("Mul", [wide, factor], "product" if half else "")
         if half:
@@ -145,7 +153,7 @@ def mismatch(ours, theirs, is_half):
     finite = np.isfinite(b)
     scale = np.abs(b[finite]).max(initial=0.0)
     with np.errstate(all="ignore"):
-        allowed = RELATIVE[name] * (np.abs(b) + 0.1 * scale) + (1e-37 if name in ("f32", "bf16") else 6e-8 if name == "f16" else 0)
+        allowed = RELATIVE[name] * (np.abs(b) + 0.1 * scale) + LEAST[name]
         good = ((np.abs(a - b) <= allowed) & finite) | (np.isnan(a) & np.isnan(b)) | (a == b)
     if is_half:
         good |= ~finite  # what is computed in f32 overflows later

@@ -202,7 +202,7 @@ def norm(m):
     op = m.one(["LayerNormalization", "LayerNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization",
                 "LpNormalization", "MeanVarianceNormalization", "LRN", "RMSNormalization"])
     fine = lambda v: v.mag <= 1e4 and not v.wild
-    x = m.pick(m.takes(op) & {"f32", "f64"} if op != "LayerNormalization" else m.takes(op) & {"f32", "f64", "f16"},
+    x = m.pick(m.takes(op) & {"f32", "f64"} if op != "LayerNormalization" else m.takes(op) & {"f32", "f16"},
                rank=(2, 4) if op not in ("InstanceNormalization", "GroupNormalization", "LRN", "MeanVarianceNormalization") else (3, 4), where=fine)
     options = {"mag": 32.0, "wild": any(0 in d for d in x.dims), "exact": False}
     result, eps = (x.dtype, x.dims, options), m.one([None, 1e-3, 1e-2])
@@ -234,7 +234,9 @@ def norm(m):
         m.need(x.rank == 4)
         m.node(op, [x], [passed(x, x.dims)], size=m.one([1, 3, 5]), alpha=0.01)
     else:
-        m.node(op, [x], [result], **({} if x.rank == 4 else {"axes": [0, 2]}))
+        axes = [0, 2, 3] if x.rank == 4 else [0, 2]
+        m.avoid("norm of one", tuple(np.prod([x.dims[axis][i] for axis in axes]) for i in range(len(m.sizes))), 2)
+        m.node(op, [x], [result], **({} if x.rank == 4 else {"axes": axes}))
 
 
 def resize(m):

@@ -16,7 +16,7 @@ def signature(verdict):
 
 
 class Shrinker:
-    def __init__(self, runner, graph, feeds, verdict, device=None, limit=60):
+    def __init__(self, runner, graph, feeds, verdict, device=None, limit=20):
         self.runner, self.device, self.end = runner, device, time.monotonic() + limit
         self.graph, self.feeds, self.verdict = graph, feeds, verdict
         self.wanted = signature(verdict)
