@@ -21,6 +21,7 @@ OPEN = {
     "logs of integers": "ONNX Runtime rounds inside ReduceLogSum and ReduceLogSumExp of integers, and makes integers of NaN",
     "double LayerNormalization": "computed in floats by its stash_type, here in doubles",
     "NaN in a double LogSoftmax": "ONNX Runtime loses it",
+    "reshape to 0": "a symbolic size that is 0 in the run stands for the input's there; librlx looks at numbers only",
     "masked NaN": "a NaN in keys or values that the mask leaves out: open by semantics.md R2 and A5",
     "cast out of range": "floats beyond the integer, and NaN: open",
     "product of integers": "ONNX Runtime's ReduceProd of integers does not wrap",

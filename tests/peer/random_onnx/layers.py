@@ -222,7 +222,9 @@ def norm(m):
         m.need(x.dtype == "f32" and not x.wild)
         for dim in x.dims:
             m.avoid("crash", dim)
-        m.node(op, [x, m.of("f32", [x.dims[1]]), m.of("f32", [x.dims[1]])], [result], epsilon=eps)
+        scale, bias = m.of("f32", [x.dims[1]]), m.of("f32", [x.dims[1]])
+        m.need(not scale.wild and not bias.wild)
+        m.node(op, [x, scale, bias], [result], epsilon=eps)
     elif op == "GroupNormalization":
         m.need(m.opset >= 21 and m.is_lit(x.dims[1]) and x.dims[1][0] > 0)
         groups = m.one([1, x.dims[1][0]])

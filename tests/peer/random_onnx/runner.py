@@ -20,7 +20,7 @@ def serve(pipe, library):
 
 
 class Runner:
-    def __init__(self, library, limit=60):
+    def __init__(self, library, limit=20):
         self.library, self.limit, self.process = library, limit, None
 
     def start(self):

@@ -55,9 +55,7 @@ def reshape(m):
     elif any(0 in dim for dim in dims):
         # A 0 would copy the size of x there: only where that is the same.
         for at, dim in enumerate(dims):
-            bad = {i for i, size in enumerate(dim) if size == 0 and (at >= x.rank or x.dims[at][i] != 0)}
-            m.need(len(bad | m.dead) <= len(m.sizes) - 2)
-            m.dead |= bad
+            m.avoid("reshape to 0", tuple(int(size > 0 or (at < x.rank and x.dims[at][i] == 0)) for i, size in enumerate(dim)))
     m.node("Reshape", [x, target], [passed(x, dims)], **attrs)
 
 
