@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions and activations on a Vec. Classes of semantics.md C2, C4: functions U4 (within 4 ulp of every
-// f32), activations ACT. NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by the error that
-// counts) on the interval that stands beside each; the accuracy test walks all exponents.
+// Elementary functions and activations on a Vec, within 4 ulp of every f32 (semantics.md C2); those called near, for
+// the ends of products, in class ACT (C4). NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by
+// the error that counts) on the interval that stands beside each; the accuracy test walks all exponents.
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -161,23 +161,78 @@ inline Vec relu(Vec x) {
 inline Vec sigmoid(Vec x) {
   return 1.0f / (exp(-x) + 1.0f);
 }
+// Below 0 as x e^x / (1 + e^x), scaled last: e^x alone is no normal f32 where x e^x still is.
 inline Vec silu(Vec x) {
-  return x / (exp(-x) + 1.0f);
+  auto [n, r] = split_exp(clamp(-abs(x), -110.0f, 0.0f));
+  Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
+  Vec m = fma(r * r, q, r) + 1.0f, power = scale_by_power(m, n);
+  Vec below = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
+  return select(x < splat(0.0f), below, x) / (power + 1.0f);
 }
 // x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN as the definition
 // does. log2 erfc(a / sqrt 2) is fitted on [0, 6], weighted by a^2 erfc, and goes on falling to 14, where 2^ of it has
 // vanished.
-inline Vec gelu(Vec x) {
+inline Vec gelu_near(Vec x) {
   Vec h = x * 0.5f, a = raw_min(splat(14.0f), abs(x));
   Vec p = polynomial(a, 2.99240874e-05f, -0.000739873154f, 0.00797745865f, -0.0532381795f, -0.458915681f, -1.15114713f);
   return fma(a * -0.5f, exp2_near(a * p), h + abs(h));
 }
 
 // x (1 + tanh u) / 2 = x / (1 + e^-2u)
-inline Vec gelu_tanh(Vec x) {
+inline Vec gelu_tanh_near(Vec x) {
   Vec minus_2u = x * fma(x * x, splat(-0.0713548163f), splat(-1.59576912f));
   return x / (exp(minus_2u) + 1.0f);
 }
+
+// In f64, as the exponent of a tail has more digits than an f32.
+using HalfLong [[gnu::vector_size(8 * kHalf)]] = int64_t;
+template <HalfDouble (*f)(HalfDouble)>
+inline Vec in_doubles(Vec x) {
+  HalfVec xs[2];
+  __builtin_memcpy(xs, &x, sizeof x);
+  for (HalfVec& half : xs) half = __builtin_convertvector(f(__builtin_convertvector(half, HalfDouble)), HalfVec);
+  __builtin_memcpy(&x, xs, sizeof x);
+  return x;
+}
+template <class... Rest>
+inline HalfDouble polynomial(HalfDouble x, double highest, Rest... rest) {
+  HalfDouble y = highest - HalfDouble{};
+  ((y = y * x + rest), ...);
+  return y;
+}
+
+// To 5e-9 of itself, for |x| < 700. The sum with 1.5 2^52 ends in the whole number n, and so do its bits.
+inline HalfDouble exp(HalfDouble x) {
+  HalfDouble shifted = x * 1.4426950408889634 + 6755399441055744.0, n = shifted - 6755399441055744.0;
+  HalfDouble r = x - n * 0.693147180559945;
+  HalfDouble p = polynomial(r, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0);
+  return (HalfDouble)((HalfLong)p + ((HalfLong)shifted << 52));
+}
+
+// a erfc(a / sqrt 2) / 2, where erfc(a / sqrt 2) / 2 = e^(-a a / 2) q P(q) for q = 1 / (a + 2.5), fitted on [0, 14].
+inline HalfDouble gelu_tail(HalfDouble a) {
+  HalfDouble q = 1.0 / (a + 2.5);
+  HalfDouble p = polynomial(q, -236.013866075, 845.778111736, -1210.56437084, 888.944227842, -338.408235481,
+                            55.2862478876, -6.73336208242, 3.99076682088, 2.0531996428, 0.998646546885, 0.398924825505);
+  return exp(a * a * -0.5) * p * q * a;
+}
+// x Phi(x) = (h + |h|) - tail(|x|) for h = x / 2. -inf gives NaN as the definition does.
+inline Vec gelu(Vec x) {
+  Vec h = x * 0.5f, large = h + abs(h);
+  return large - in_doubles<gelu_tail>(raw_min(splat(14.0f), abs(x)));
+}
+
+inline HalfDouble gelu_tanh_within(HalfDouble x) {
+  HalfDouble minus_2u = x * (x * x * -0.07135481627159854 - 1.5957691216057308);
+  return x / (exp(minus_2u) + 1.0);
+}
+// x (1 + tanh u) / 2 = x / (1 + e^-2u)
+inline Vec gelu_tanh(Vec x) {
+  Vec y = in_doubles<gelu_tanh_within>(clamp(x, -14.0f, 14.0f));
+  y = select(x > splat(14.0f), x, y);
+  return select(x == splat(-kInf), splat(kNan), select(x == x, y, x));
+}
+
 inline Vec softplus(Vec x) {
   return max(x, splat(0.0f)) + log1p(exp(-abs(x)));
 }

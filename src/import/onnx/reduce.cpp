@@ -46,8 +46,8 @@ void build_real(Call& call) {
   Expr x = call.in(0);
   if (!x.valid() || !is_integer(x.dtype())) return build_op(call);
   ReduceArgs args = reduce_args(call, 18);
-  Expr y = call.op(call.kind().op, {cast(x, DType::kF64)},
-                   {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}});
+  Expr y =
+      call.op(call.kind().op, {cast(x, DType::kF64)}, {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}});
   call.out(0, cast(y, x.dtype()));
 }
 

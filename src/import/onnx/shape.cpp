@@ -263,8 +263,8 @@ SliceArgs slice_args(Call& call) {
 }
 
 // Bounds of sizes that may be negative count from the end where they are, and what lies before the front is the front;
-// so does a start that goes down (ONNX clamps it to 0, where ours is before the front). False: an end that goes down past
-// the front, which no size can say.
+// so does a start that goes down (ONNX clamps it to 0, where ours is before the front). False: an end that goes down
+// past the front, which no size can say.
 bool settle_bounds(Call& call, SliceArgs& args) {
   for (size_t i = 0; i < args.starts.size() && i < args.ends.size(); i++) {
     const Dim& n = call.type(0).dims[static_cast<size_t>(args.axes[i])];
