@@ -109,9 +109,17 @@ Interval SizeTable::open_range(const Dim& dim, const Graph* branch) const {
   });
 }
 
+// A bound above every size, such as the 2^31 - 1 that files write for the end of an axis, is none.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
   return std::any_of(dims.begin(), dims.end(), [this](const Dim& dim) {
-    return !dim.is_literal() && open_range(dim).hi >= Interval::kUnbounded;
+    int64_t most = dim.is_literal() ? 0 : open_range(dim).hi;
+    if (most <= kLargestSymbol || most >= Interval::kUnbounded) return most >= Interval::kUnbounded;
+    bool any = false;
+    visit_symbols(dim, [&](const std::string& name) {
+      uint32_t symbol = plan_.symbol(name);
+      any |= symbol != Plan::kNoSymbol && plan_.symbols[symbol].is_open;
+    });
+    return any;
   });
 }
 

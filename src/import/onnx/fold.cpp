@@ -11,6 +11,7 @@ namespace rlx::onnx {
 namespace {
 
 using Item = std::optional<Dim>;
+constexpr int64_t kFarthest = int64_t{1} << 47;
 
 // The dims of a broadcast of literal dims; nullopt where they disagree, which inference will report.
 std::optional<std::vector<int64_t>> broadcast(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
@@ -47,7 +48,10 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   Folded a = stretch(first, *dims), b = stretch(second, *dims);
   if (!a || !b) return std::nullopt;
   Sizes result{dtype, *dims, {}};
+  // Sizes stop at the largest that there are, where integers go on; a file's "end of the axis" is beyond that.
+  auto is_far = [](const Dim& dim) { return dim.is_literal() && std::abs(dim.literal() / 2) > kFarthest; };
   for (size_t i = 0; i < a->items.size(); i++) {
+    if (is_far(a->items[i]) || is_far(b->items[i])) return std::nullopt;
     Item item = answer(a->items[i], b->items[i]);
     if (!item) return std::nullopt;
     result.items.push_back(*item);

@@ -269,7 +269,9 @@ bool settle_bounds(Call& call, SliceArgs& args) {
   for (size_t i = 0; i < args.starts.size() && i < args.ends.size(); i++) {
     const Dim& n = call.type(0).dims[static_cast<size_t>(args.axes[i])];
     auto is_open = [&](const Dim& bound) { return !bound.is_literal() && call.range(bound).lo < 0; };
-    auto settled = [&](const Dim& bound) { return max(Dim(0), bound + n * is_less(bound, Dim(0))); };
+    auto settled = [&](const Dim& bound) {  // n - 1 is below 0 on an empty axis only
+      return max(Dim(0), bound == n - Dim(1) ? bound : bound + n * is_less(bound, Dim(0)));
+    };
     bool is_down = args.steps[i] < 0;
     if (is_down && is_open(args.ends[i])) return false;
     if (is_open(args.ends[i])) args.ends[i] = settled(args.ends[i]);

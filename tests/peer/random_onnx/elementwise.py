@@ -14,6 +14,7 @@ ROUGH = ["Exp", "Log", "Sqrt", "Reciprocal", "Tan", "Asin", "Acos", "Sinh", "Cos
 
 def unary(m):
     op = m.one(SAFE)
+    m.need(m.takes(op))
     x = m.pick(m.takes(op) if op != "Shrink" else {"f32"})  # known.OPEN: double Shrink
     attrs = {}
     if op in ("Elu", "Celu", "LeakyRelu", "ThresholdedRelu", "Selu", "HardSigmoid") and m.chance(0.5):
@@ -232,7 +233,7 @@ def reduce(m):
     reduced = axes if count else [] if noop else list(range(x.rank))
     m.need(not noop or op in ("ReduceSum", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"))  # of the others ORT keeps x as it is
     dims = [m.lit(1) if i in reduced else dim for i, dim in enumerate(x.dims) if i not in reduced or keep != 0]
-    m.need(op not in ("ReduceMax", "ReduceMin") or not x.wild)  # known.OPEN: largest with NaN
+    m.need(op not in ("ReduceMax", "ReduceMin", "ReduceLogSumExp") or not x.wild)  # known.OPEN: largest with NaN
     m.need(op not in ("ReduceProd", "ReduceLogSum", "ReduceLogSumExp") or x.is_float)  # known.OPEN: product, logs of integers
     for i in reduced if op == "ReduceMean" else []:
         m.avoid("reduce nothing", x.dims[i])

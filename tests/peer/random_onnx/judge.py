@@ -23,6 +23,9 @@ EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat
     Flatten Floor Gather GatherElements GatherND Identity If Loop Scan Max MaxPool Min Neg NonZero OneHot Pad Range ReduceMax ReduceMin
     Relu Reshape ReverseSequence Round Scatter ScatterElements ScatterND Shape Sign Size Slice SpaceToDepth Split Squeeze Tile TopK
     Transpose Trilu Unique Unsqueeze Where""".split())
+# What these add up may be larger than the sum.
+SUMS = set("""LSTM GRU RNN MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum LayerNormalization InstanceNormalization
+    GroupNormalization BatchNormalization Resize ReduceLogSumExp LogSoftmax""".split())
 ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge
 
 
@@ -55,7 +58,7 @@ def with_noise(nodes, dtypes, count):
     """Each float result times 1 + EPS * a number within -1 and 1 that its place gives. count: [of values, the seed, the opset]."""
     made = []
 
-    def off(name, dtype):
+    def off(name, dtype, sums=False):
         count[0] += 1
         tag, half = f"noise{count[0]}", dtype in ("f16", "bf16")
         wide, work = tag + "wide" if half else name, []
@@ -85,7 +88,8 @@ def with_noise(nodes, dtypes, count):
         else:
             wave = add("RandomUniformLike", [wide], "wave", low=-1.0, high=1.0, seed=float(count[0] + 1000 * count[1]))
         factor = add("Add", [add("Mul", [wave, EPS[dtype]], "small"), 1.0], "factor")
-        add("Mul", [wide, factor], "product" if half else "")
+        product = add("Mul", [wide, factor], "scaled")
+        add("Add", [product, add("Mul", [wave, EPS[dtype] if sums else 0.0], "more")], "product" if half else "")
         if half:
             add("Cast", [tag + "product"], "", to=10 if dtype == "f16" else 16)
         return work, tag
@@ -104,7 +108,7 @@ def with_noise(nodes, dtypes, count):
             dtype = dtypes.get(out)
             if dtype in FLOATS:
                 node.outs[i] = out + "__exact"
-                extra, tag = off(out + "__exact", dtype)
+                extra, tag = off(out + "__exact", dtype, node.op in SUMS)
                 extra[-1].outs[0] = out
                 made += extra
     return made

@@ -83,6 +83,7 @@ def image(m, dtype, rank, low=3):
 
 
 def window(m, x, kernel, strides, dilations, pads, ceil=False, drop=True):
+    m.need(not ceil or max(dilations) == 1)  # known.OPEN: windows of padding
     """Output sizes of a convolution or pool, checked."""
     n, out = len(kernel), []
     for i in range(n):
@@ -216,6 +217,7 @@ def norm(m):
         m.need(m.opset >= 9)
         parts = [m.of(x.dtype, [c]) for _ in range(3)]
         var = m.of(x.dtype, [c])
+        m.need(not any(part.wild for part in parts + [var]))
         var = m.node("Add", [m.node("Abs", [var], [passed(var, var.dims)]), m.const(np.asarray(0.5), x.dtype)], [passed(var, var.dims)])
         m.node(op, [x, *parts, var], [(x.dtype, x.dims, {"mag": x.mag * 64, "wild": any(p.wild for p in parts) or var.wild})], epsilon=eps)
     elif op == "InstanceNormalization":
@@ -224,6 +226,7 @@ def norm(m):
             m.avoid("crash", dim)
         scale, bias = m.of("f32", [x.dims[1]]), m.of("f32", [x.dims[1]])
         m.need(not scale.wild and not bias.wild)
+        m.avoid("norm of one", tuple(np.prod([dim[i] for dim in x.dims[2:]]) for i in range(len(m.sizes))), 2)
         m.node(op, [x, scale, bias], [result], epsilon=eps)
     elif op == "GroupNormalization":
         m.need(m.opset >= 21 and m.is_lit(x.dims[1]) and x.dims[1][0] > 0)

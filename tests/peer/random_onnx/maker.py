@@ -124,7 +124,7 @@ class Maker:
     def data(self, dtype, shape, style="normal"):
         rng = self.rng
         if dtype == "bool":
-            return rng.random(shape) < 0.5
+            return np.asarray(rng.random(shape) < 0.5)
         if dtype in INTS:
             low = 0 if dtype[0] == "u" else -9
             wide = self.chance(0.15) and style != "small"
@@ -132,7 +132,7 @@ class Maker:
             return rng.integers(max(info.min, -100), min(info.max, 200), shape).astype(DTYPES[dtype]) if wide else \
                 rng.integers(low, 10, shape).astype(DTYPES[dtype])
         if style == "ints":
-            return rng.integers(-4, 5, shape).astype(DTYPES[dtype])
+            return np.asarray(rng.integers(-4, 5, shape)).astype(DTYPES[dtype])
         array = rng.normal(0, self.one([0.5, 1, 3]), shape)
         if style == "wild" and array.size:
             flat = array.reshape(-1)

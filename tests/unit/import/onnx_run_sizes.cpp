@@ -1,46 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of an ONNX graph that only a run knows: as sizes they are symbols, where they decide structure the file is
 // imported again for each of their values.
-#include "onnx_maker.h"
-#include "runtime/special.h"
-#include "tests/unit/programs.h"
+#include "opened.h"
 
 namespace rlx {
 
-using namespace testing_programs;
 using onnx::Maker;
-
-static Tensor list(std::initializer_list<int64_t> values) {
-  Tensor tensor = *Tensor::create(DType::kI64, std::array{static_cast<int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), tensor.as<int64_t>());
-  return tensor;
-}
-
-static Tensor counting(std::initializer_list<int64_t> dims) {
-  Tensor tensor = *Tensor::create(DType::kF32, std::span<const int64_t>(dims.begin(), dims.size()));
-  for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = static_cast<float>(i);
-  return tensor;
-}
-
-struct Opened {
-  explicit Opened(const Maker& maker, const NamedAttrs& policy = {})
-      : bytes(std::make_shared<const std::string>(maker.bytes())),
-        model(open_model(env_with(1), {std::as_bytes(std::span(*bytes)), bytes, {}}, {}, policy)) {}
-
-  // The dims of the only output, then its elements; or why there are none.
-  std::string run(const std::vector<Tensor>& in) const {
-    if (!model.ok()) return std::string(model.status().message());
-    auto ran = (*model)->run("", {}, in, {}, 1);
-    if (!ran.ok()) return std::string(ran.status().message());
-    const Tensor& y = ran->outputs[0];
-    std::string text = type_text(y.dtype(), y.dims());
-    for (int64_t i = 0; i < y.count(); i++) text += " " + std::to_string(static_cast<int64_t>(y.as<float>()[i]));
-    return text;
-  }
-
-  std::shared_ptr<const std::string> bytes;
-  Result<std::shared_ptr<Model>> model;
-};
 
 TEST(onnx_run_sizes, a_shape_that_is_an_input_is_read_in_the_run) {
   Maker maker(14);

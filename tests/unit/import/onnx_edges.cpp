@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs at the edges of ONNX: sizes of 0 and 1, bounds that may be negative, sizes that the run finds. Most were found
+// by tests/peer/onnx_random.py or written by strangers.
+#include "opened.h"
+
+namespace rlx {
+
+using onnx::Maker;
+
+TEST(onnx_edges, an_open_size_that_is_1_broadcasts) {
+  Maker maker;
+  maker.input("y", 1, {"S", "2"}).i64("from", {1}, {-1}).i64("to", {1}, {100});
+  maker.node("Slice", {"y", "from", "to"}, {"last"}).node("Sub", {"last", "y"}, {"z"}).output("z");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({3, 2})}), "f32[3,2] 4 4 2 2 0 0");
+  EXPECT_EQ(opened.run({counting({1, 2})}), "f32[1,2] 0 0");
+  EXPECT_EQ(opened.run({counting({0, 2})}), "f32[0,2]");
+}
+
+TEST(onnx_edges, an_axis_cut_to_1_is_squeezed) {
+  Maker maker;
+  maker.input("x", 1, {"n", "m"}).i64("zero", {1}, {0}).i64("one", {1}, {1});
+  maker.node("Slice", {"x", "zero", "one"}, {"first"}).node("Squeeze", {"first", "zero"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({3, 2})}), "f32[2] 0 1");
+  EXPECT_EQ(opened.run({counting({2, 0})}), "f32[0]");
+}
+
+TEST(onnx_edges, squeeze_drops_the_axes_that_are_1_in_the_run) {
+  Maker maker;
+  maker.input("x", 1, {"n", "m"}).node("Squeeze", {"x"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 2})}), "f32[2,2] 0 1 2 3");
+  EXPECT_EQ(opened.run({counting({1, 2})}), "f32[2] 0 1");
+  EXPECT_EQ(opened.run({counting({2, 1})}), "f32[2] 0 1");
+  EXPECT_EQ(opened.run({counting({1, 1})}), "f32[] 0");
+}
+
+TEST(onnx_edges, a_bound_may_be_the_size_less_one) {
+  Maker maker;
+  maker.input("x", 1, {"n", "m"}).i64("zero", {1}, {0}).i64("one", {1}, {1}).node("Shape", {"x"}, {"shape"});
+  maker.node("Gather", {"shape", "one"}, {"m"}).node("Sub", {"m", "one"}, {"last"});
+  maker.node("Slice", {"x", "zero", "last", "one"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 3})}), "f32[2,2] 0 1 3 4");
+  EXPECT_EQ(opened.run({counting({2, 1})}), "f32[2,0]");
+  EXPECT_EQ(opened.run({counting({2, 0})}), "f32[2,0]");
+}
+
+TEST(onnx_edges, a_bound_that_is_negative_at_some_sizes_counts_from_the_end) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).input("other", 1, {"m"}).i64("two", {1}, {2}).i64("far", {1}, {99}).i64("zero", {1}, {0});
+  maker.node("Shape", {"other"}, {"m"}).node("Sub", {"m", "two"}, {"at"});
+  maker.node("Slice", {"x", "at", "far", "zero"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({4}), counting({3})}), "f32[3] 1 2 3");
+  EXPECT_EQ(opened.run({counting({4}), counting({1})}), "f32[1] 3");
+  EXPECT_EQ(opened.run({counting({1}), counting({0})}), "f32[1] 0");
+}
+
+TEST(onnx_edges, a_start_before_the_front_is_the_front_also_downwards) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).i64("from", {1}, {-4}).i64("to", {1}, {-9}).i64("zero", {1}, {0}).i64("step", {1}, {-1});
+  maker.node("Slice", {"x", "from", "to", "zero", "step"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({6})}), "f32[3] 2 1 0");
+  EXPECT_EQ(opened.run({counting({2})}), "f32[1] 0");
+  EXPECT_EQ(opened.run({counting({0})}), "f32[0]");
+}
+
+TEST(onnx_edges, a_slice_that_only_a_size_cuts_is_reshaped) {
+  Maker maker;
+  maker.input("x", 1, {"n", "2"}).i64("zero", {1}, {0}).i64("most", {1}, {64}).i64("rest", {1}, {-1});
+  maker.node("Slice", {"x", "zero", "most"}, {"cut"}).node("Shape", {"x"}, {"shape"});
+  maker.node("Gather", {"shape", "zero"}, {"n"}).node("Concat", {"n", "rest"}, {"to"}, {Maker::attr("axis", 0)});
+  maker.node("Reshape", {"cut", "to"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 2})}), "f32[2,2] 0 1 2 3");
+  EXPECT_EQ(opened.run({counting({128, 2})}).substr(0, 12), "f32[128,1] 0");
+}
+
+TEST(onnx_edges, pools_round_up_inside_each_other) {
+  Maker maker;
+  auto pool = [&](const char* from, const char* to) {
+    maker.node("MaxPool", {from}, {to},
+               {Maker::attr("kernel_shape", std::vector<int64_t>{2}), Maker::attr("strides", std::vector<int64_t>{2}),
+                Maker::attr("ceil_mode", 1)});
+  };
+  maker.input("x", 1, {"1", "1", "n"});
+  pool("x", "a");
+  pool("a", "b");
+  pool("b", "y");
+  maker.output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({1, 1, 9})}), "f32[1,1,2] 7 8");
+  EXPECT_EQ(opened.run({counting({1, 1, 16})}), "f32[1,1,2] 7 15");
+}
+
+TEST(onnx_edges, indices_count_from_both_ends_of_one_axis) {
+  Maker maker;
+  maker.input("x", 1, {"4"}).i64("at", {2, 2}, {0, -4, 1, -3}).node("Gather", {"x", "at"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({4})}), "f32[2,2] 0 0 1 1");
+}
+
+TEST(onnx_edges, a_window_slides) {
+  Maker maker;
+  maker.input("x", 1, {"p"})
+      .input("q", 1, {"n"})
+      .i64("zero", {}, {0})
+      .i64("one", {}, {1})
+      .i64("width", {3, 1}, {0, 1, 2});
+  maker.node("Shape", {"q"}, {"shape"})
+      .node("Gather", {"shape", "zero"}, {"n"})
+      .node("Range", {"zero", "n", "one"}, {"r"});
+  maker.node("Add", {"r", "width"}, {"at"}).node("Gather", {"x", "at"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({6}), counting({4})}), "f32[3,4] 0 1 2 3 1 2 3 4 2 3 4 5");
+  EXPECT_EQ(opened.run({counting({3}), counting({1})}), "f32[3,1] 0 1 2");
+}
+
+TEST(onnx_edges, a_cast_like_another_may_leave_the_range) {
+  Maker maker(19);
+  maker.input("x", 1, {"n"}).input("like", 17, {});  // f8e4m3
+  maker.node("CastLike", {"x", "like"}, {"small"}, {Maker::attr("saturate", 0)});
+  maker.node("Cast", {"small"}, {"wide"}, {Maker::attr("to", 1)}).node("IsNaN", {"wide"}, {"nan"});
+  maker.node("Cast", {"nan"}, {"y"}, {Maker::attr("to", 7)}).output("y");
+  Tensor x = counting({2}), like = *Tensor::create(DType::kF8E4M3, {});
+  x.as<float>()[1] = 1e6f;
+  EXPECT_EQ(Opened(maker).run({x, like}), "i64[2] 0 1");
+}
+
+TEST(onnx_edges, a_list_is_normalised_as_one_channel) {
+  Maker maker(15);
+  maker.input("x", 1, {"n"}).f32("s", {1}, {2}).f32("b", {1}, {3}).f32("m", {1}, {0}).f32("v", {1}, {1});
+  maker.node("BatchNormalization", {"x", "s", "b", "m", "v"}, {"n"}).node("Round", {"n"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "f32[3] 3 5 7");
+}
+
+TEST(onnx_edges, the_depth_of_a_one_hot_may_be_a_float) {
+  Maker constant, given;
+  constant.input("x", 7, {"n"}).f32("depth", {}, {3}).f32("values", {2}, {0, 1});
+  given.input("x", 7, {"n"}).input("depth", 1, {}).f32("values", {2}, {0, 1});
+  for (Maker* maker : {&constant, &given}) maker->node("OneHot", {"x", "depth", "values"}, {"y"}).output("y");
+  Tensor three = *Tensor::create(DType::kF32, {});
+  *three.as<float>() = 3;
+  EXPECT_EQ(Opened(constant).run({list({1, -1, 7})}), "f32[3,3] 0 1 0 0 0 1 0 0 0");
+  EXPECT_EQ(Opened(given).run({list({1, -1, 7}), three}), "f32[3,3] 0 1 0 0 0 1 0 0 0");
+}
+
+TEST(onnx_edges, what_follows_a_refused_node_is_refused_by_name_too) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).node("Foo", {"x"}, {"a"}).node("Neg", {"a"}, {"b"}).node("Bar", {"b"}, {"y"}).output("y");
+  std::string why(maker.import().status().message());
+  EXPECT_NE(why.find("[Foo of ai.onnx"), std::string::npos) << why;
+  EXPECT_NE(why.find("[Bar of ai.onnx"), std::string::npos) << why;
+  EXPECT_EQ(why.find("Neg"), std::string::npos) << why;
+}
+
+TEST(onnx_edges, a_body_that_reads_what_waits_for_a_static_input_waits_too) {
+  Maker yes, no, maker;
+  yes.node("Neg", {"sum"}, {"a"}).output("a");
+  no.node("Identity", {"sum"}, {"b"}).output("b");
+  maker.input("x", 1, {"n", "2"}).input("axes", 7, {"1"}).input("p", 9, {}).node("ReduceSum", {"x", "axes"}, {"sum"});
+  maker.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  Tensor p = *Tensor::create(DType::kBool, {});
+  *p.as<uint8_t>() = 1;
+  EXPECT_EQ(Opened(maker).run({counting({2, 2}), list({0}), p}), "f32[1,2] -2 -4");
+}
+
+TEST(onnx_edges, integers_have_means_and_norms) {
+  Maker maker;
+  maker.input("x", 7, {"n"}).node("ReduceMean", {"x"}, {"a"}).node("ReduceL2", {"x"}, {"b"});
+  maker.node("Concat", {"a", "b"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({list({-3, -4})}), "i64[2] -3 5");
+}
+
+TEST(onnx_edges, the_largest_of_an_empty_axis_is_nowhere) {
+  Maker maker;
+  maker.input("x", 1, {"n", "m"}).node("Hardmax", {"x"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 0})}), "f32[2,0]");
+  EXPECT_EQ(opened.run({counting({2, 2})}), "f32[2,2] 0 1 0 1");
+}
+
+TEST(onnx_edges, sizes_pass_through_floats) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).f32("two", {}, {2}).node("Shape", {"x"}, {"shape"});
+  maker.node("Cast", {"shape"}, {"wide"}, {Maker::attr("to", 1)}).node("Mul", {"wide", "two"}, {"more"});
+  maker.node("Floor", {"more"}, {"whole"}).node("Cast", {"whole"}, {"to"}, {Maker::attr("to", 7)});
+  maker.node("ConstantOfShape", {"to"}, {"y"}).output("y");
+  auto imported = maker.import();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_EQ(text_of(imported->graph.type(imported->graph.outputs()[0].value).dims), "[2*n]");
+}
+
+TEST(onnx_edges, integers_beyond_all_sizes_keep_their_digits) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).i64("far", {1}, {INT64_MIN + 1}).i64("one", {1}, {1}).node("Shape", {"x"}, {"shape"});
+  maker.node("Concat", {"shape", "far"}, {"list"}, {Maker::attr("axis", 0)}).node("Mul", {"list", "one"}, {"z"});
+  maker.node("Sub", {"z", "far"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}).substr(0, 7), "i64[2] ");
+}
+
+// ---- sizes that the run finds ----
+
+TEST(onnx_edges, a_size_that_nobody_reads_goes_with_its_node) {
+  Maker maker;
+  maker.input("x", 7, {"n"}).input("depth", 7, {}).f32("values", {2}, {0, 1}).i64("zero", {}, {0});
+  maker.node("OneHot", {"x", "depth", "values"}, {"hot"}).node("Shape", {"hot"}, {"shape"});
+  maker.node("Gather", {"shape", "zero"}, {"y"}).output("y");
+  Tensor depth = *Tensor::create(DType::kI64, {});
+  *depth.as<int64_t>() = 4;
+  EXPECT_EQ(Opened(maker).run({list({1, 2, 3}), depth}), "i64[] 3");
+}
+
+TEST(onnx_edges, a_size_may_be_divided_by_one_that_the_run_finds) {
+  Maker maker;
+  maker.input("x", 1, {"4"}).input("s", 7, {"2"}).input("z", 1, {"6"}).i64("rest", {1}, {-1}).i64("zero", {1}, {0});
+  maker.node("Reshape", {"x", "s"}, {"a"}).node("Shape", {"a"}, {"shape"}).node("Gather", {"shape", "zero"}, {"rows"});
+  maker.node("Concat", {"rest", "rows"}, {"to"}, {Maker::attr("axis", 0)})
+      .node("Reshape", {"z", "to"}, {"y"})
+      .output("y");
+  EXPECT_EQ(Opened(maker).run({counting({4}), list({2, 2}), counting({6})}), "f32[3,2] 0 1 2 3 4 5");
+}
+
+TEST(onnx_edges, a_size_that_the_run_finds_may_bound_another) {
+  Maker maker;
+  maker.input("x", 1, {"n"})
+      .input("s", 7, {"2"})
+      .node("Reshape", {"x", "s"}, {"a"})
+      .node("NonZero", {"a"}, {"y"})
+      .output("y");
+  EXPECT_EQ(Opened(maker).run({counting({4}), list({2, -1})}), "i64[2,3] 0 1 1 1 0 1");
+}
+
+TEST(onnx_edges, the_farthest_bound_of_a_slice_asks_for_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).input("s", 7, {"1"}).i64("one", {1}, {1}).i64("end", {1}, {INT32_MAX});
+  maker.node("Tile", {"x", "s"}, {"a"}).node("Slice", {"a", "one", "end"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2}), list({2})}), "f32[3] 1 0 1");
+}
+
+TEST(onnx_edges, an_image_is_resized_to_sizes_of_the_run) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "2"}).input("s", 7, {"3"}).node("Resize", {"x", "", "", "s"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2}), list({1, 1, 4})}), "f32[1,1,4] 0 0 1 1");
+}
+
+TEST(onnx_edges, an_empty_axis_is_padded_in_the_run) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).input("p", 7, {"2"}).node("Pad", {"x", "p"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({0}), list({1, 2})}), "f32[3] 0 0 0");
+}
+
+}  // namespace rlx
