@@ -53,7 +53,7 @@ void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs)
   std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
   size_t scales = call.opset() < 11 ? 1 : 2;
   if (call.opset() >= 11 && is_given(call, 3)) {
-    std::vector<Dim> sizes = call.run_dims(3, "sizes");
+    std::vector<Dim> sizes = policy == "stretch" ? call.run_dims(3, "sizes") : call.dims(3, "sizes");
     if (sizes.size() != axes.size()) return call.fail(Code::kData, "'sizes' does not suit the axes");
     if (policy != "stretch") sizes = with_one_scale(call, sizes, axes, policy == "not_larger");
     attrs.emplace_back("sizes", sizes);

@@ -321,6 +321,7 @@ TEST(onnx_import, all_unsupported_kinds_are_named_at_once) {
   EXPECT_EQ(failure_of(model, Code::kUnsupported),
             "ONNX model: node 'a' (Foo of ai.onnx, opset 13) cannot be imported; in all: "
             "[Foo of ai.onnx, opset 13: no such node kind is known; 2 nodes] "
+            "[Bar of com.example, opset 0: no such node kind is known; 1 node] "
             "[Baz of com.example, opset 0: no such node kind is known; 1 node]");
 }
 
