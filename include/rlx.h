@@ -189,9 +189,9 @@ RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *
  * RLX_E_OPTION for a value of another kind. */
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
-/* The strings that the library understands, as JSON: "ops" (all, with a summary each), "op.softmax" (one: inputs,
- * outputs, attributes with kinds and defaults), "options.env", "options.compile", "options.import". Errors:
- * RLX_E_NOT_FOUND. */
+/* The strings that the library understands, as JSON: "op.softmax" (meaning, inputs and outputs with their dtypes,
+ * attributes with kinds and defaults, the kernels of each device), "ops" (all of them), "options.env",
+ * "options.compile", "options.import". Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* ---- what the host may own ---- */
@@ -535,16 +535,17 @@ RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_
 RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *format, rlx_blob_t **out);
 
 /* ---- files ----
- * format: "onnx", "safetensors", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
+ * format: "onnx", "safetensors", "gguf", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
 
 /* Reads a file. Initialisers with at least 65 float, 8-bit or block-quantised elements become params, with their
  * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
  * All others become constants, and with weights NULL everything does. With graph NULL the weights alone are read.
  * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
  * becomes "<input>.<axis>". The option dims.<symbol> makes a size a number, value.<input> an input a constant (it stays an
- * input, which nothing reads). options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
+ * input, which nothing reads); decode=1 makes f32 of what gguf stores as tq1_0 or tq2_0. options:
+ * rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
  * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
- * with its node; a file of an unknown format; safetensors hold no graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
+ * with its node; a file of an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
  * graph nor weights), and what building a graph may give. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);

@@ -3,19 +3,24 @@
 """What the pages say about the repository is so: numbers, files, and code that they quote. What the code says about the
 pages is so too: a page that it names is there, and has the rule.
 
-usage: docs.py            checks the pages, and what tracked sources cite
-       docs.py self-test  checks that each check can fail
+usage: docs.py [LIBRARY]      checks the pages, and what tracked sources cite; by librlx.so also docs/ops.md and what else
+                              pages say of the op table
+       docs.py bless LIBRARY  writes docs/ops.md, and the facts in README.md
+       docs.py self-test      checks that each check can fail
 
 NAME, FAMILY and CASE in a path stand for any word. Code stands in a page as ```cpp PATH: every line of it is a line of that file, in the same order. A line of three dots skips
 some.
 """
+import ctypes
+import json
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md", "docs/semantics.md"]
+PAGES = ["README.md", "src/README.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/ops.md"]
+OPS_PAGE = ROOT / "docs/ops.md"
 FOLDERS = "docs|src|tests|backends|abi-tests|include|examples|bench|cmake|pkgconfig"
 CODE = ["*.c", "*.h", "*.cpp", "*.inl", "*.def", "*.py", "*.sh", "*.rlx", "*.cmake", "*CMakeLists.txt", "dev"]
 
@@ -28,15 +33,19 @@ def node_kinds():
     return total
 
 
-def op_groups(kind):
-    """The cell of README.md for RLX_PRIMITIVE or RLX_COMPOSITE: "71: 3 leaves; 33 elementwise", as ops.def is divided."""
+def op_groups():
+    """(title, [name ...]) as ops.def is divided, but for internal ops."""
     text = (ROOT / "src/ops/ops.def").read_text(encoding="utf-8")
-    groups = []
-    header = r"^// ---- (?:composites: )?([^:\n]*?)(?:: [^\n]*)? ----$"
-    for title, body in re.findall(header + r"(.*?)(?=^// ----|\Z)", text, re.MULTILINE | re.DOTALL):
-        number = len(re.findall(rf"^RLX_{kind}\(", body, re.MULTILINE))
-        if number and title != "internal":
-            groups.append((number, title))
+    for title, body in re.findall(r"^// ---- ([^\n]*?) ----$(.*?)(?=^// ----|\Z)", text, re.MULTILINE | re.DOTALL):
+        names = re.findall(r"^RLX_[A-Z]+\(\d+, \w+, (\w+)", body, re.MULTILINE)
+        if names and not title.startswith("internal"):
+            yield title, names
+
+
+def counts(is_composite):
+    """The cell of README.md: "71: 3 leaves; 33 elementwise"."""
+    groups = [(len(names), re.sub("^composites: ", "", title).split(":")[0]) for title, names in op_groups()
+              if title.startswith("composites") == is_composite]
     return f"{sum(number for number, _ in groups)}: " + "; ".join(f"{number} {title}" for number, title in groups)
 
 
@@ -44,11 +53,19 @@ def facts():
     """(what README.md says, with a group that holds it; what the source says) of all that changes as the library grows."""
     onnx = (ROOT / "src/import/onnx/onnx.cpp").read_text(encoding="utf-8")
     first, last = re.search(r"kMinOpset = (\d+), kMaxOpset = (\d+)", onnx).groups()
-    yield r"\| primitive ops \| (.*?) \|", op_groups("(?:PRIMITIVE|WALKED)")
-    yield r"\| composite ops \| (.*?) \|", op_groups("COMPOSITE")
+    yield r"\| primitive ops \| (.*?) \|", counts(is_composite=False)
+    yield r"\| composite ops \| (.*?) \|", counts(is_composite=True)
     yield r"(\d+) kinds of nodes", node_kinds()
     yield r"opsets (\d+) to", int(first)
     yield r"opsets \d+ to (\d+)", int(last)
+
+
+def facts_of_library(ops):
+    """As facts, by what the library says of itself."""
+    own = [op for op in ops if op["kernels"]["cpu"]]
+    composites = sum(op["composite"] for op in own)
+    yield r"(\d+ primitive and \d+ composite) ops have kernels", f"{len(own) - composites} primitive and {composites} composite"
+    yield r"\| devices \| (.*?)[:;]", ", ".join(f"`{device}`" for device in ops[0]["kernels"])
 
 
 def wrong_facts(text, known):
@@ -57,6 +74,95 @@ def wrong_facts(text, known):
         if said != [str(number)]:
             yield f"README.md: '{pattern}' finds {said}, the source says: {number}"
 
+
+def with_facts(text, known):
+    for pattern, number in known:
+        text = re.sub(pattern, lambda said, number=number: said[0].replace(said[1], str(number)), text)
+    return text
+
+
+# ---- docs/ops.md ----
+
+def schema(library):
+    """All ops, as rlx_schema gives them."""
+    rlx, env, blob, size = ctypes.CDLL(str(library)), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    for function in (rlx.rlx_env_create, rlx.rlx_schema, rlx.rlx_blob_data):
+        function.restype = ctypes.c_void_p
+    failed = rlx.rlx_env_create(None, None, ctypes.byref(env)) or rlx.rlx_schema(env, b"ops", ctypes.byref(blob))
+    if failed:
+        sys.exit(f"{library} gives no schema")
+    rlx.rlx_blob_size.restype = ctypes.c_size_t
+    text = ctypes.string_at(rlx.rlx_blob_data(blob), rlx.rlx_blob_size(blob))
+    rlx.rlx_blob_release(blob)
+    rlx.rlx_env_release(env)
+    return json.loads(text)["ops"]
+
+
+def port_text(port):
+    marks = "?" * port["optional"] + "..." * port["variadic"]
+    return port["name"] + marks + (":" + port["dtypes"] if port["dtypes"] else "")
+
+
+def attribute_text(attribute):
+    text = f"{attribute['name']}: {attribute.get('choices', attribute['kind'])}"
+    limits = [f"{sign} {attribute[key]:g}" for sign, key in ((">=", "min"), ("<=", "max")) if key in attribute]
+    if attribute["required"]:
+        limits.append("required")
+    elif attribute["default"] is not None:
+        default = bool(attribute["default"]) if attribute["kind"] == "bool" else attribute["default"]
+        text += " = " + json.dumps(default).strip('"')
+    return text + (f" ({', '.join(limits)})" if limits else "")
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def row(op):
+    signature = ", ".join(map(port_text, op["inputs"])) + " -> " + ", ".join(map(port_text, op["outputs"]))
+    kernels = "; ".join(f"{device}: {', '.join(names)}" for device, names in op["kernels"].items() if names)
+    attributes = "<br>".join(cell(attribute_text(it)) for it in op["attributes"])
+    return f"| `{op['name']}` | {cell(signature)} | {cell(op['summary'])} | {attributes} | {kernels} |"
+
+
+def ops_page(ops):
+    by_name = {op["name"]: op for op in ops}
+    yield "<!-- SPDX-License-Identifier: Apache-2.0 -->"
+    yield "# Ops"
+    yield "Made by `./dev bless` out of `rlx_schema(env, \"ops\")`: change `src/ops/ops.def`, not this page."
+    yield ""
+    yield "What holds for all of them stands in `docs/semantics.md`, and which dtypes a letter stands for (F: f16 bf16 f32 f64);"
+    yield "NZ is N or Z. An input with `?` may be left out, `...` stands for one or more."
+    yield "Inputs under one letter have one dtype; a prime (`F'`) makes one of its own. An output without a letter has a dtype that"
+    yield "follows from the attributes. Every device that computes runs every op: by a kernel of its own, named in the last column,"
+    yield "which takes the dtypes and forms that it is made for; else a primitive by plain loops, a composite as the primitives that"
+    yield "it stands for. `reference` runs all of them so, in f64."
+    for title, names in op_groups():
+        known = [by_name[name] for name in names if name in by_name]
+        if known:
+            yield ""
+            yield f"## {title[0].upper()}{title[1:]}"
+            yield "| op | signature | meaning | attributes | kernels |"
+            yield "|---|---|---|---|---|"
+            yield from map(row, known)
+
+
+def page_text(ops):
+    return "\n".join(ops_page(ops)) + "\n"
+
+
+def stale_page(said, ops):
+    if said != page_text(ops):
+        yield "docs/ops.md does not say what the op table says: ./dev bless"
+
+
+def bless(library):
+    ops, page = schema(library), ROOT / "README.md"
+    OPS_PAGE.write_text(page_text(ops), encoding="utf-8")
+    page.write_text(with_facts(page.read_text(encoding="utf-8"), [*facts(), *facts_of_library(ops)]), encoding="utf-8")
+
+
+# ---- files, quotes, citations ----
 
 def missing_files(page, text):
     prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
@@ -105,8 +211,13 @@ def all_wrong_citations():
             yield from wrong_citations(path, (ROOT / path).read_text(encoding="utf-8"), pages, rules)
 
 
-def faults():
-    yield from wrong_facts((ROOT / "README.md").read_text(encoding="utf-8"), facts())
+def faults(library):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    yield from wrong_facts(readme, facts())
+    if library:
+        ops = schema(library)
+        yield from wrong_facts(readme, facts_of_library(ops))
+        yield from stale_page(OPS_PAGE.read_text(encoding="utf-8"), ops)
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         yield from missing_files(page, text)
@@ -118,11 +229,17 @@ def self_test():
     def cited(text):
         return wrong_citations("a file", text, ["src/README.md", "docs/semantics.md"], {"N1", "N3", "S2"})
 
+    op = {"name": "exp", "composite": False, "summary": "a|b", "outputs": [], "attributes": [], "kernels": {"cpu": ["k"]},
+          "inputs": [{"name": "x", "dtypes": "F", "types": ["f32"], "optional": True, "variadic": False}]}
     quote = "```cpp tests/docs.py\n{}\n```\n"
     for found, expected in [
         (wrong_facts("all 7 of the op table", [(r"all (\d+) of", 7)]), 0),
         (wrong_facts("all 7 of the op table", [(r"all (\d+) of", 8)]), 1),
         (wrong_facts("", [(r"all (\d+) of", 8)]), 1),
+        (wrong_facts(with_facts("all 8 of the op table", [(r"all (\d+) of", 7)]), [(r"all (\d+) of", 7)]), 0),
+        (stale_page(page_text([op]), [op]), 0),
+        (stale_page(page_text([op]), [{**op, "inputs": []}]), 1),
+        (["x" for text in [row(op)] if text != "| `exp` | x?:F ->  | a\\|b |  | cpu: k |"], 0),
         (missing_files("a page", "`tests/docs.py` `tests/*.py` `tests/NAME.py` `other/thing`"), 0),
         (missing_files("a page", "`tests/nothing.py` `src/*.nothing`"), 2),
         (wrong_quotes("a page", quote.format("import pathlib\n...\nimport sys")), 0),
@@ -141,7 +258,9 @@ def self_test():
 def main():
     if sys.argv[1:] == ["self-test"]:
         return self_test()
-    found = list(faults())
+    if sys.argv[1:2] == ["bless"]:
+        return bless(sys.argv[2])
+    found = list(faults(sys.argv[1] if len(sys.argv) > 1 else None))
     for fault in found:
         print(fault)
     return 1 if found else 0

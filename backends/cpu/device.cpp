@@ -18,6 +18,7 @@ class CpuDevice : public Device {
   }
   const DeviceInfo& info() const override { return info_; }
   Found find(const KernelQuery& query) const override { return table_.find(query); }
+  std::vector<std::string_view> kernels(Op op) const override { return table_.names(op); }
   Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t segment) override {
     return std::unique_ptr<Executable>(new CpuExecutable(std::move(plan), segment, caps_, context_));
   }

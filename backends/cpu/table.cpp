@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/table.h"
 
+#include <algorithm>
+
 namespace rlx::cpu {
 
 Table::Table(const OpTable& ops) {
@@ -18,6 +20,14 @@ Table::Table(const OpTable& ops) {
 std::span<const CpuKernel> Table::rows(Op op) const {
   auto id = static_cast<size_t>(op);
   return id < by_op_.size() ? std::span<const CpuKernel>(by_op_[id]) : std::span<const CpuKernel>();
+}
+
+std::vector<std::string_view> Table::names(Op op) const {
+  std::vector<std::string_view> names;
+  for (const CpuKernel& row : rows(op))
+    if (row.path != Path::kReference && std::find(names.begin(), names.end(), row.name) == names.end())
+      names.push_back(row.name);
+  return names;
 }
 
 Found Table::find(const KernelQuery& query) const {

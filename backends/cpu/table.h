@@ -47,6 +47,7 @@ class Table {
  public:
   explicit Table(const OpTable& ops);
   std::span<const CpuKernel> rows(Op op) const;
+  std::vector<std::string_view> names(Op op) const;  // of its rows, but for `eval`
   Found find(const KernelQuery&) const;
 
  private:

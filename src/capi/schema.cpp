@@ -46,10 +46,19 @@ static void write_attrs(JsonWriter& json, std::string_view key, std::span<const 
   json.end_array();
 }
 
+static constexpr DType kDTypes[] = {
+#define RLX_DTYPE(id, Enum, name, block, bytes) DType::k##Enum,
+#include "base/dtype.def"
+#undef RLX_DTYPE
+};
+
 static void write_ports(JsonWriter& json, std::string_view key, std::span<const Port> ports) {
   json.key(key).begin_array();
   for (const Port& port : ports) {
-    json.begin_object().member("name", port.name).member("dtypes", port.letter);
+    json.begin_object().member("name", port.name).member("dtypes", port.letter).key("types").begin_array();
+    for (DType dtype : kDTypes)
+      if (port.set.has(dtype)) json.value(name(dtype));
+    json.end_array();
     json.member("optional", port.optional).member("variadic", port.variadic).end_object();
   }
   json.end_array();
@@ -60,24 +69,34 @@ const OpInfo* find_public_op(std::string_view name) {
   return info && info->is_for_users() ? info : nullptr;
 }
 
-std::string schema_of_ops(const OpTable& table) {
-  JsonWriter json;
-  json.begin_object().key("ops").begin_array();
-  for (const OpInfo& info : table.rows())
-    if (info.is_for_users()) json.begin_object().member("name", info.name).member("summary", info.summary).end_object();
-  json.end_array().end_object();
-  return std::move(json).take();
-}
-
-std::string schema_of_op(const OpInfo& info) {
-  JsonWriter json;
+static void write_op(JsonWriter& json, const OpInfo& info, Devices devices) {
   json.begin_object().member("name", info.name).member("id", int{info.id}).member("summary", info.summary);
   json.member("composite", !info.primitive());
   if (!info.aliases.empty()) json.member("aliases", info.aliases);
   write_ports(json, "inputs", info.signature.in);
   write_ports(json, "outputs", info.signature.out);
   write_attrs(json, "attributes", info.attrs);
-  json.end_object();
+  json.key("kernels").begin_object();
+  for (const auto& device : devices) {
+    json.key(device->info().name).begin_array();
+    for (std::string_view kernel : device->kernels(info.op())) json.value(kernel);
+    json.end_array();
+  }
+  json.end_object().end_object();
+}
+
+std::string schema_of_ops(const OpTable& table, Devices devices) {
+  JsonWriter json;
+  json.begin_object().key("ops").begin_array();
+  for (const OpInfo& info : table.rows())
+    if (info.is_for_users()) write_op(json, info, devices);
+  json.end_array().end_object();
+  return std::move(json).take();
+}
+
+std::string schema_of_op(const OpInfo& info, Devices devices) {
+  JsonWriter json;
+  write_op(json, info, devices);
   return std::move(json).take();
 }
 
@@ -99,10 +118,10 @@ static constexpr Options kOptions[] = {
     {"options.import", [] { return schema_of_options(import_options()); }},
 };
 
-static Result<std::string> schema(std::string_view what) {
-  if (what == "ops") return schema_of_ops(op_table());
+static Result<std::string> schema(std::string_view what, Devices devices) {
+  if (what == "ops") return schema_of_ops(op_table(), devices);
   if (what.starts_with("op."))
-    if (const OpInfo* info = find_public_op(what.substr(3))) return schema_of_op(*info);
+    if (const OpInfo* info = find_public_op(what.substr(3))) return schema_of_op(*info, devices);
   for (const Options& options : kOptions)
     if (options.name == what) return options.write();
   return Status(Code::kNotFound, "no schema '" + std::string(what) + "'").with("value", what);
@@ -112,7 +131,7 @@ static Result<std::string> schema(std::string_view what) {
 
 rlx_status_t* rlx_schema(const rlx_env_t* env, const char* what, rlx_blob_t** json) {
   return guard({cleared(json, "json"), handle(env, "env"), {what, "what"}}, [&]() -> Status {
-    std::string text = RLX_TRY(schema(what));
+    std::string text = RLX_TRY(schema(what, env->env->devices()));
     *json = new rlx_blob(std::move(text));
     return {};
   });

@@ -85,6 +85,8 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual Found find(const KernelQuery&) const = 0;  // also the answer to "is this supported?"
+  // The names of its kernels for an op, the best first; what runs by `eval` or by its decomposition has none.
+  virtual std::vector<std::string_view> kernels(Op) const { return {}; }
   virtual Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t segment) = 0;
 
   // Not cleared. RLX_E_NO_MEMORY.

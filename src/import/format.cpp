@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "import/gguf.h"
 #include "import/onnx/onnx.h"
 #include "import/safetensors.h"
 #include "ir/text.h"
@@ -16,6 +17,11 @@ static Result<ImportedFile> read_onnx(const Source& source, const ImportOptions&
 
 static Result<ImportedFile> read_safetensors_file(const Source& source, const ImportOptions&) {
   SafeTensors file = RLX_TRY(read_safetensors(source));
+  return ImportedFile{Graph(), std::move(file.tensors), std::move(file.metadata)};
+}
+
+static Result<ImportedFile> read_gguf_file(const Source& source, const ImportOptions& options) {
+  Gguf file = RLX_TRY(read_gguf(source, options.decode));
   return ImportedFile{Graph(), std::move(file.tensors), std::move(file.metadata)};
 }
 
@@ -40,6 +46,7 @@ struct Format {
 static constexpr Format kFormats[] = {
     {"rlx", is_text, true, read_text},
     {"safetensors", is_safetensors, false, read_safetensors_file},
+    {"gguf", is_gguf, false, read_gguf_file},
     {"onnx", is_onnx, true, read_onnx, true},
 };
 
@@ -47,7 +54,7 @@ bool has_format(std::string_view name) {
   return std::any_of(std::begin(kFormats), std::end(kFormats), [&](const Format& it) { return it.name == name; });
 }
 
-static constexpr const char* kFormatNames = "onnx, safetensors, rlx";
+static constexpr const char* kFormatNames = "onnx, safetensors, gguf, rlx";
 
 // Files that people take for models: by bytes at a place.
 struct Lookalike {
@@ -57,7 +64,7 @@ struct Lookalike {
 };
 using namespace std::literals;
 static constexpr Lookalike kLookalikes[] = {
-    {0, "GGUF"sv, "a GGUF file"},
+    {0, "GGUF"sv, "a GGUF file, which holds weights"},
     {0, "PK\x03\x04"sv, "a zip archive, as PyTorch's .pt files are: export the model to ONNX"},
     {0, "\x80\x02"sv, "a Python pickle, as older PyTorch files are: export the model to ONNX"},
     {0, "\x89HDF"sv, "an HDF5 file, as Keras writes: export the model to ONNX"},
@@ -109,13 +116,15 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
 }
 
 std::span<const AttrDef> import_options() {
-  static const AttrDef kOptions[] = {{.name = "params.min",
-                                      .kind = AttrKind::kI64,
-                                      .required = false,
-                                      .fallback = ImportOptions().params_min,
-                                      .lo = 1},
-                                     {.name = "dims.<symbol>", .kind = AttrKind::kI64, .required = false, .lo = 0},
-                                     {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false}};
+  static const AttrDef kOptions[] = {
+      {.name = "params.min",
+       .kind = AttrKind::kI64,
+       .required = false,
+       .fallback = ImportOptions().params_min,
+       .lo = 1},
+      {.name = "decode", .kind = AttrKind::kBool, .required = false, .fallback = int64_t{ImportOptions().decode}},
+      {.name = "dims.<symbol>", .kind = AttrKind::kI64, .required = false, .lo = 0},
+      {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false}};
   return kOptions;
 }
 
@@ -134,6 +143,7 @@ Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
   }
   std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));
   options.params_min = std::get<int64_t>(values[0]);
+  options.decode = std::get<int64_t>(values[1]) != 0;
   return options;
 }
 

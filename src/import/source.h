@@ -55,6 +55,7 @@ inline constexpr std::string_view kStaticInputs = "static";
 struct ImportOptions {
   bool with_weights = true;    // large initialisers become params; else everything is a constant
   int64_t params_min = 65;     // how many elements an initialiser has at least that becomes a param
+  bool decode = false;         // tensors of a type that is no dtype become f32; else they are refused
   const Host* host = nullptr;  // is told of progress
   ImportChoices choices = {};
 };

@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -143,6 +145,13 @@ TEST_F(Capi, schemas_and_reports) {
   OK(rlx_schema(env, "op.layer_norm", &json));
   std::string text = text_of(json);
   EXPECT_NE(text.find("\"eps\""), std::string::npos) << text;
+  auto row = nlohmann::json::parse(text);
+  EXPECT_EQ(row["inputs"][0]["types"], (nlohmann::json{"f32", "f16", "bf16", "f64"}));
+  EXPECT_FALSE(row["kernels"]["cpu"].empty());
+  EXPECT_TRUE(row["kernels"]["reference"].empty());
+  OK(rlx_schema(env, "ops", &json));
+  auto all = nlohmann::json::parse(text_of(json))["ops"];
+  EXPECT_NE(std::find(all.begin(), all.end(), row), all.end());
   EXPECT_EQ(words(rlx_schema(env, "op.layer", &json)), "RLX_E_NOT_FOUND: no schema 'op.layer'");
   EXPECT_EQ(json, nullptr);
   OK(rlx_env_report(env, "environment", &json));

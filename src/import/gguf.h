@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads GGUF files (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3: metadata, a table of tensors,
+// and their bytes, aligned. Tensors are views of the source. A damaged file is RLX_E_DATA that names the tensor, key or
+// byte.
+#pragma once
+
+#include "import/source.h"
+
+namespace rlx {
+
+struct Gguf {
+  NamedTensors tensors;  // in the order of the file
+  // Strings as they are, numbers and truths as text, arrays as JSON.
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// `decodes`: a tensor of a type that is no dtype becomes one of f32, which takes memory; else it is RLX_E_UNSUPPORTED.
+Result<Gguf> read_gguf(const Source& source, bool decodes);
+
+// Whether the bytes look like such a file: for finding a format by the first bytes.
+bool is_gguf(std::span<const std::byte> bytes);
+
+}  // namespace rlx
