@@ -545,7 +545,8 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  * input, which nothing reads); decode=1 makes f32 of what gguf stores as tq1_0 or tq2_0. options:
  * rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
  * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
- * with its node; a file of an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
+ * with its node; a file of an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph),
+ * RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
  * graph nor weights), and what building a graph may give. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);

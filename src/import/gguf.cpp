@@ -185,7 +185,9 @@ class Reader {
     }
     JsonWriter json;
     RLX_TRY(read_value(kind, json, 0));
-    out_.metadata.emplace_back(key, std::move(json).take());
+    std::string text = std::move(json).take();
+    text.pop_back();  // a document ends its line
+    out_.metadata.emplace_back(key, std::move(text));
     return {};
   }
 
