@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads GGUF files (github.com/ggml-org/ggml/blob/master/docs/gguf.md), versions 2 and 3: metadata, a table of tensors,
+// Reads GGUF files (github.com/ggml-org/ggml), versions 2 and 3: metadata, a table of tensors,
 // and their bytes, aligned. Tensors are views of the source. A damaged file is RLX_E_DATA that names the tensor, key or
 // byte.
 #pragma once
