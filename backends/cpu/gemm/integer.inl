@@ -93,7 +93,7 @@ RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
     __m512i right[kVecs];
     RLX_UNROLL for (int v = 0; v < kVecs; ++v) {
       right[v] = _mm512_loadu_si512(b + 64 * v);
-      if (Rows == 1) __builtin_prefetch(b + 64 * v + 4096);
+      __builtin_prefetch(b + 64 * v + (Rows == 1 ? 4096 : 2048));
     }
     RLX_UNROLL for (int r = 0; r < Rows; ++r) {
       int32_t numbers;
