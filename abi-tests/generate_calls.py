@@ -57,6 +57,7 @@ NUMBERS = {  # by function and name of the parameter, or else by name, or else b
     "rlx_code_t": ["RLX_E_SHAPE", "0", "-1", "INT32_MAX", "INT32_MIN"],
     "int64_t": ["1", "0", "-1", "2", "4", "(int64_t)1 << 40", "-((int64_t)1 << 50)", "INT64_MAX", "INT64_MIN"],
     "uint64_t": ["0", "1", "24", "UINT64_MAX", "UINT64_MAX - 8"],
+    "runs": ["1", "0", "-1", "INT32_MIN"],
     "double": ["0.5", "NAN", "INFINITY", "1e300"],
     "rlx_value_t": ["x", "RLX_ABSENT", "0", "999", "UINT64_MAX"],
 }

@@ -80,8 +80,7 @@ Outputs decompose_q_conv(const Inputs& in, const Attrs& attrs) {
 // b_zero, scale and bias: a scalar, or one number for each column.
 Outputs decompose_integer_matmul(const Inputs& in, const Attrs&) {
   Expr a = in[0], b = in[1];
-  if (!is_eight_bit(a.dtype()) || !is_eight_bit(b.dtype()))
-    return refuse(a, Code::kDtype, "a and b must be i8 or u8");
+  if (!is_eight_bit(a.dtype()) || !is_eight_bit(b.dtype())) return refuse(a, Code::kDtype, "a and b must be i8 or u8");
   if (in[5] && !in[4]) return refuse(a, Code::kOption, "a bias needs a scale");
   auto zeroed = [](Expr x, Expr zero) { return zero ? cast(x, DType::kI32) - zero : cast(x, DType::kI32); };
   Expr total = matmul(zeroed(a, in[2]), zeroed(b, in[3]));

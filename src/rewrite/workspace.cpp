@@ -168,8 +168,7 @@ std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr
   const OpInfo& info = graph_.info(graph_.node(replacement.value()));
   // A composite of halves is rounded once. The nodes that it replaces may have rounded at every op.
   if (!allows(Grade::kClose) && is_half(type.dtype) && !info.primitive()) return "halves would be rounded less often";
-  if (options_.refuses && !info.primitive() && !info.is(kStandIn))
-    return options_.refuses(facts_, replacement.value());
+  if (options_.refuses && !info.primitive() && !info.is(kStandIn)) return options_.refuses(facts_, replacement.value());
   return {};
 }
 

@@ -29,7 +29,9 @@ TEST(reach, of_an_op_without_rules_is_nothing) {
   RuleSet rules;
   rules.add(exact, "any", op(Op::kAdd, {any(), any()}), [](const Match&) { return Expr(); });
   for (int id = 1; id < 300; id++)
-    if (static_cast<Op>(id) != Op::kAdd) EXPECT_EQ(rules.depth(static_cast<Op>(id)), 0) << id;
+    if (static_cast<Op>(id) != Op::kAdd) {
+      EXPECT_EQ(rules.depth(static_cast<Op>(id)), 0) << id;
+    }
 }
 
 // Late, max becomes a number. What that says of values far above is heard there, farther than rules look.
