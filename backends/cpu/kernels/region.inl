@@ -19,6 +19,24 @@ inline Vec by_lane(Vec a, Vec b) {
   return a;
 }
 
+// Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
+template <class V>
+inline V load_part(const void* from, int64_t bytes) {
+  V v{};
+  if (bytes >= static_cast<int64_t>(sizeof v))
+    __builtin_memcpy(&v, from, sizeof v);
+  else
+    __builtin_memcpy(&v, from, static_cast<size_t>(bytes));
+  return v;
+}
+template <class V>
+inline void store_part(void* to, V v, int64_t bytes) {
+  if (bytes >= static_cast<int64_t>(sizeof v))
+    __builtin_memcpy(to, &v, sizeof v);
+  else
+    __builtin_memcpy(to, &v, static_cast<size_t>(bytes));
+}
+
 // ---- halves: their bits, a lane each
 
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
@@ -53,14 +71,13 @@ inline Int to_bf16(Vec v) {
 }
 template <class T>
 inline Vec load_halves(const T* from, int64_t count) {
-  Halves halves{};
-  __builtin_memcpy(&halves, from, static_cast<size_t>(count < kLanes ? count : kLanes) * 2);
+  auto halves = load_part<Halves>(from, 2 * count);
   if (std::is_same_v<T, f16>) return from_f16(halves);
   return from_bits((Int)(__builtin_convertvector(halves, Word) << 16));
 }
 inline void store_halves(void* to, Vec v, bool is_bf16, int64_t count) {
   Halves halves = is_bf16 ? __builtin_convertvector((Word)bits(v) >> 16, Halves) : to_f16(v);
-  __builtin_memcpy(to, &halves, static_cast<size_t>(count < kLanes ? count : kLanes) * 2);
+  store_part(to, halves, 2 * count);
 }
 
 // ---- ops: n is a whole number of vectors
@@ -110,8 +127,7 @@ inline Vec load_vector(const T* from, int64_t count) {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) return load_halves(from, count);
   using Elements [[gnu::vector_size(sizeof(T) * kLanes)]] =
       std::conditional_t<std::is_same_v<T, Truth>, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, T>>;
-  Elements elements{};
-  __builtin_memcpy(&elements, from, static_cast<size_t>(count < kLanes ? count : kLanes) * sizeof(T));
+  auto elements = load_part<Elements>(from, count * static_cast<int64_t>(sizeof(T)));
   if constexpr (std::is_same_v<T, Truth>)
     return from_bits(__builtin_convertvector(elements, Int) != splat(0));
   else
@@ -208,7 +224,7 @@ inline void store_output(const RegionOutput& output, int64_t begin, int64_t coun
   for (int64_t i = 0; i < count; i += kLanes) {
     using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
     Bytes bytes = __builtin_convertvector((Word)(bits(load(from + i)) & splat(1)), Bytes);
-    __builtin_memcpy(to + begin + i, &bytes, static_cast<size_t>(count - i < kLanes ? count - i : kLanes));
+    store_part(to + begin + i, bytes, count - i);
   }
 }
 

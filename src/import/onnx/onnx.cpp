@@ -111,7 +111,8 @@ std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
       continue;
     }
     const auto& inputs = levels_[level - 1].inputs;
-    auto outer = std::find_if(inputs.begin(), inputs.end(), [&](const auto& it) { return it.second.node == id; });
+    auto outer =
+        std::find_if(inputs.begin(), inputs.end(), [wanted = id](const auto& it) { return it.second.node == wanted; });
     if (outer == inputs.end()) return {};  // what a trip changes
     visit(outer->first->level, outer->first->value);
   }
