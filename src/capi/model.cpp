@@ -136,7 +136,8 @@ rlx_status_t* rlx_model_benchmark(rlx_model_t* model, const char* const* in_name
   return guard({cleared(json, "json"), handle(model, "model"), array(in, n_in, "in")}, [&]() -> Status {
     RunInputs inputs;
     RLX_TRY(read_inputs(model->env.get(), in_names, in, n_in, nullptr, 0, inputs));
-    *json = new rlx_blob(RLX_TRY(model->model->benchmark(inputs.in_names, inputs.in, runs)));
+    std::string times = RLX_TRY(model->model->benchmark(inputs.in_names, inputs.in, runs));  // not inside `new`
+    *json = new rlx_blob(std::move(times));
     return {};
   });
 }
