@@ -76,6 +76,7 @@ SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
 CpuKernel eval_kernel(const OpInfo& info) {
   CpuKernel row{{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};
   if (info.op() == Op::kDynamicIota) row.measure = measure_dynamic_iota;
+  if (info.is(kOfSizes)) row.strided = ~0U;  // it reads no contents, so no view is copied for it
   return row;
 }
 

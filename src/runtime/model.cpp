@@ -152,7 +152,7 @@ Status Model::set_policy(const NamedAttrs* policy) {
 }
 
 // Prepared for every device without the lock, published for all of them at once.
-Status Model::set_param(std::string_view name, Tensor tensor) {
+Status Model::set_param(std::string_view name, const Tensor& tensor) {
   auto leaf = graph_.find_leaf(name);
   if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));

@@ -46,7 +46,7 @@ class Model {
   const std::shared_ptr<Weights>& weights() const { return weights_; }
   std::shared_ptr<const Policy> policy() const;
   Status set_policy(const NamedAttrs* policy);  // forgets plans; null: keeps the policy too
-  Status set_param(std::string_view name, Tensor tensor);
+  Status set_param(std::string_view name, const Tensor& tensor);
   // What was set after the version, and the version of now.
   struct GivenParams {
     std::vector<std::pair<std::string, Tensor>> params;

@@ -10,11 +10,11 @@ inline Vec identity(Vec v) {
 }
 
 // In the order of Activation.
-#define RLX_ACTIVATIONS                                                                                         \
-  RLX_ACT(identity)                                                                                             \
-  RLX_ACT(relu)                                                                                                 \
-  RLX_ACT(gelu_near) RLX_ACT(gelu_tanh_near) RLX_ACT(silu) RLX_ACT(sigmoid) RLX_ACT(tanh) RLX_ACT(hard_sigmoid) \
-      RLX_ACT(hard_swish)
+#define RLX_ACTIVATIONS \
+  RLX_ACT(identity)     \
+  RLX_ACT(relu)         \
+  RLX_ACT(gelu_near)    \
+  RLX_ACT(gelu_tanh_near) RLX_ACT(silu) RLX_ACT(sigmoid) RLX_ACT(tanh) RLX_ACT(hard_sigmoid) RLX_ACT(hard_swish)
 
 // A block's corner in what the epilogue reads and writes; null where it reads nothing.
 struct Corner {

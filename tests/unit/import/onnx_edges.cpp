@@ -252,4 +252,13 @@ TEST(onnx_edges, an_empty_axis_is_padded_in_the_run) {
   EXPECT_EQ(Opened(maker).run({counting({0}), list({1, 2})}), "f32[3] 0 0 0");
 }
 
+// (n - 1) * (2^31 - 1) as a number that is read, not as a size of memory.
+TEST(onnx_edges, a_far_number_of_sizes_takes_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).i64("one", {1}, {1}).i64("far", {1}, {INT32_MAX});
+  maker.node("Shape", {"x"}, {"s"}).node("Sub", {"s", "one"}, {"t"}).node("Mul", {"t", "far"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "i64[1] 4294967294");
+  EXPECT_EQ(Opened(maker).run({counting({0})}), "i64[1] -2147483647");
+}
+
 }  // namespace rlx
