@@ -22,7 +22,7 @@ static std::optional<double> splat_of(const Tensor& tensor) {
   if (std::memcmp(tensor.data(), tensor.data() + unit, tensor.bytes() - unit) != 0) return std::nullopt;
   if (is_integer(tensor.dtype())) {
     int64_t value = element_as_i64(tensor, 0);
-    bool exact = std::abs(value) <= kExactInDouble && (value >= 0 || tensor.dtype() != DType::kU64);
+    bool exact = -kExactInDouble <= value && value <= kExactInDouble && (value >= 0 || tensor.dtype() != DType::kU64);
     return exact ? std::optional(static_cast<double>(value)) : std::nullopt;
   }
   return element_as_f64(tensor, 0);
