@@ -96,6 +96,7 @@ class DimParser {
         result = result - RLX_TRY(product());
       else
         break;
+      if (!result.is_literal() && result.polynomial()->terms.size() > kMostSummands) return error("fewer terms");
     }
     depth_--;
     return result;
@@ -163,6 +164,7 @@ class DimParser {
 
   static constexpr int kMaxDepth = 64;
   static constexpr size_t kMaxTerms = 64;  // products of sums grow exponentially with the text
+  static constexpr size_t kMostSummands = 1000;
   std::string_view text_;
   size_t at_ = 0;
   int depth_ = 0;

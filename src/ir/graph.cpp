@@ -106,15 +106,42 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
   return around_ && around_->has_guard(relation, difference);
 }
 
-bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+// The larger or smaller of two, which alone is the dim; else null.
+static const Atom* lone_extreme(const Dim& dim) {
+  if (dim.is_literal() || dim.polynomial()->terms.size() != 1) return nullptr;
+  const Term& term = dim.polynomial()->terms[0];
+  if (term.coefficient != 1 || term.atoms.size() != 1) return nullptr;
+  const Atom& atom = *term.atoms[0];
+  return atom.kind == Atom::kMax || atom.kind == Atom::kMin ? &atom : nullptr;
+}
+
+bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
+  if (has_relation(Guard::kLessEqual, a, b)) return true;
+  if (depth == 0) return false;
+  auto at_most = [&](const Dim& x, const Dim& y) { return is_at_most(x, y, depth - 1); };
+  if (const Atom* it = lone_extreme(a))
+    return it->kind == Atom::kMax ? at_most(it->a, b) && at_most(it->b, b) : at_most(it->a, b) || at_most(it->b, b);
+  if (const Atom* it = lone_extreme(b))
+    return it->kind == Atom::kMin ? at_most(a, it->a) && at_most(a, it->b) : at_most(a, it->a) || at_most(a, it->b);
+  return false;
+}
+
+// By the dims as they stand.
+bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (a == b) return true;
   Dim difference = b - a;
   if (has_guard(Guard::kEqual, difference)) return true;
-  if (relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference)))
-    return true;
+  return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
+}
+
+bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  constexpr int kDepth = 4;  // of extremes in extremes that are looked into
+  if (has_relation(relation, a, b)) return true;
+  if (relation == Guard::kLessEqual && is_at_most(a, b, kDepth)) return true;
   Dim x = resolved(a), y = resolved(b);  // fewer terms, or the same
-  if (!(x == a && y == b)) return implies(relation, x, y);
-  return relation == Guard::kEqual && implies(Guard::kLessEqual, a, b) && implies(Guard::kLessEqual, b, a);
+  if (has_relation(relation, x, y)) return true;
+  if (relation == Guard::kLessEqual) return is_at_most(x, y, kDepth);
+  return has_relation(Guard::kLessEqual, x, y) && has_relation(Guard::kLessEqual, y, x);
 }
 
 // Ranges decide before guards, so that what they prove alone comes out the same whatever guards there are.
@@ -125,8 +152,9 @@ Dim Graph::resolved(const Dim& dim) const {
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
     Interval difference = range(b - a);
     if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
-    if (implies(Guard::kLessEqual, a, b)) return decided(true);
-    if (implies(Guard::kLessEqual, b, a)) return decided(false);
+    // What is in them is resolved already: resolving it again at each level would take exponential time.
+    if (has_relation(Guard::kLessEqual, a, b)) return decided(true);
+    if (has_relation(Guard::kLessEqual, b, a)) return decided(false);
     return std::nullopt;
   });
 }

@@ -151,6 +151,8 @@ class Graph {
  private:
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
+  bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
+  bool is_at_most(const Dim& a, const Dim& b, int depth) const;
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Status check_guard(const Guard& guard) const;
   void count_decided(const Node& node, int by);

@@ -66,12 +66,13 @@ Outputs decompose_atan(const Inputs& in, const Attrs&) {
 
 Outputs decompose_sinh(const Inputs& in, const Attrs&) {
   Expr a = abs(in[0]), e = expm1(a);
-  Expr small = 0.5 * (e + e / (e + 1.0)), large = 0.5 * exp(a) - 0.5 * exp(-a);
+  Expr root = exp(0.5 * a);  // exp(a) overflows before the half of it does
+  Expr small = 0.5 * (e + e / (e + 1.0)), large = (0.5 * root) * root - 0.5 * exp(-a);
   return {unary(Op::kSign, in[0]) * where(less(a, 1), small, large)};
 }
 Outputs decompose_cosh(const Inputs& in, const Attrs&) {
-  Expr a = abs(in[0]);
-  return {0.5 * exp(a) + 0.5 * exp(-a)};
+  Expr a = abs(in[0]), root = exp(0.5 * a);
+  return {(0.5 * root) * root + 0.5 * exp(-a)};
 }
 
 // Beyond this x*x + 1 is x*x in f64 too, and the square would overflow long before the logarithm does.

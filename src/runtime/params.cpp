@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <thread>
 
 #include "base/nearest.h"
 #include "ops/interpret.h"
@@ -188,14 +189,13 @@ class SharedProgress {
  public:
   SharedProgress(const Host& host, const char* what, size_t count) : host_(host), what_(what), count_(count) {}
   bool is_stopped() const { return stopped_; }
-  // Another piece is done; a failure is told once.
+  // Another piece is done. The host is told on the caller's thread alone: there it may call the model again, on another
+  // it would wait for what waits for it.
   Status advance() {
     size_t done = ++done_;
-    if (told_.test_and_set()) return {};
-    Status status =
-        stopped_ ? Status() : host_.progress(what_, static_cast<double>(done) / static_cast<double>(count_));
+    if (std::this_thread::get_id() != caller_ || stopped_) return {};
+    Status status = host_.progress(what_, static_cast<double>(done) / static_cast<double>(count_));
     if (!status.ok()) stopped_ = true;
-    told_.clear();
     return status;
   }
 
@@ -204,7 +204,7 @@ class SharedProgress {
   const char* what_;
   size_t count_;
   std::atomic<size_t> done_{0};
-  std::atomic_flag told_ = ATOMIC_FLAG_INIT;
+  const std::thread::id caller_ = std::this_thread::get_id();
   std::atomic<bool> stopped_{false};
 };
 

@@ -59,6 +59,7 @@ Status Weights::put(std::string_view name, Tensor tensor) {
   }
   Entry& entry = entries_[found->second];
   if (entry.tensor) forget_forms(entry.tensor.storage(), gone);
+  if (entry.tensor && makers_ > 0) replaced_.push_back(entry.tensor.storage());
   std::swap(entry.tensor, tensor);
   std::swap(entry.copy, copy);
   entry.dropped = false;
@@ -142,13 +143,26 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
       if (it->second.key == key) return &it->second.tensor;
     return nullptr;
   };
+  std::vector<std::shared_ptr<Storage>> gone;  // released without the lock
   {
     std::lock_guard lock(mutex_);
     if (const Tensor* known = find()) return *known;
+    makers_++;
   }
-  Tensor made = RLX_TRY(make());
+  Result<Tensor> result = Status::no_memory();
+  try {
+    result = make();
+  } catch (const std::bad_alloc&) {  // is told as a failure is
+  }
   std::lock_guard lock(mutex_);
+  // Of bytes that were replaced meanwhile nobody would forget it.
+  bool is_current = std::none_of(key.sources.begin(), key.sources.end(), [&](const auto& source) {
+    return std::find(replaced_.begin(), replaced_.end(), source.lock()) != replaced_.end();
+  });
+  if (--makers_ == 0) gone.swap(replaced_);
+  Tensor made = RLX_TRY(std::move(result));
   if (const Tensor* known = find()) return *known;  // another thread was faster: one form for all
+  if (!is_current) return made;
   forms_.emplace(hash, Form{key, made});
   for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
   return made;

@@ -68,6 +68,8 @@ class Weights {
   std::vector<std::pair<std::string, std::string>> metadata_;
   using Forms = std::unordered_multimap<size_t, Form>;
   void forget_forms(const std::shared_ptr<Storage>& source, std::vector<Form>& gone);
+  size_t makers_ = 0;                                          // of forms, without the lock
+  std::vector<std::shared_ptr<Storage>> replaced_;             // by puts, since there are any
   Forms forms_;                                                // by hash of the key
   std::unordered_multimap<const Storage*, size_t> hashes_of_;  // of the forms that read a source
 };

@@ -38,6 +38,8 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
     call.fail(Code::kData, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
     return window;
   }
+  if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
+    return call.fail(Code::kUnsupported, "the size of its kernel is open"), window;
   for (size_t i = 0; i < n; i++) {
     if (window.strides[i] < 1 || window.dilation[i] < 1 || window.kernel[i] < 1)
       return call.fail(Code::kData, "a kernel, stride or dilation below 1"), window;
@@ -53,7 +55,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
 std::vector<int64_t> kernel_of(Call& call, size_t weight = 1) {
   std::vector<int64_t> kernel;
   const std::vector<Dim>& dims = call.type(weight).dims;
-  for (size_t i = 2; i < dims.size(); i++) kernel.push_back(dims[i].is_literal() ? dims[i].literal() : 0);
+  for (size_t i = 2; i < dims.size(); i++) kernel.push_back(dims[i].is_literal() ? dims[i].literal() : -1);
   return kernel;
 }
 

@@ -110,6 +110,18 @@ TEST(cpu_rows, halves_have_kernels) {
   }
 }
 
+// exp of these overflows, half of it does not.
+TEST(cpu_rows, hyperbolic_functions_reach_the_largest_floats) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2});
+  output(b, "c", b.op(Op::kCosh, {x}));
+  output(b, "s", b.op(Op::kSinh, {x}));
+  Tensor in = noise({2});
+  in.as<float>()[0] = 89, in.as<float>()[1] = -89.4f;
+  compare(graph, nullptr, {in});
+}
+
 // Sums of 300 terms below 1, so that f32 is compared at the tolerance of its class.
 TEST(cpu_rows, large_and_wide_products_are_blas_s) {
   Graph graph;

@@ -261,4 +261,17 @@ TEST(onnx_edges, a_far_number_of_sizes_takes_no_memory) {
   EXPECT_EQ(Opened(maker).run({counting({0})}), "i64[1] -2147483647");
 }
 
+// Each crop once doubled the size, and reasoning about sizes in sizes took time that grew with the power of their
+// depth.
+TEST(onnx_edges, an_open_axis_may_be_cropped_many_times) {
+  constexpr int kTimes = 12;
+  Maker maker;
+  maker.input("x0", 1, {"n"}).i64("one", {1}, {1}).i64("last", {1}, {-1});
+  for (int i = 0; i < kTimes; i++) maker.node("Slice", {format("x{}", i), "one", "last"}, {format("x{}", i + 1)});
+  maker.output("x12");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({26})}), "f32[2] 12 13");
+  EXPECT_EQ(opened.run({counting({5})}), "f32[0]");
+}
+
 }  // namespace rlx
