@@ -802,8 +802,10 @@ RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, con
 
 /* One run, from any number of threads, at the sizes of the inputs. Compiles if no plan fits. device: a name, a list of
  * names to try in turn ("vulkan,cpu"), or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run.
- * ran_on: the device that did it, may be NULL. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE
- * only outside its declared range. */
+ * ran_on: the device that did it, may be NULL. Where the sizes break a condition of the graph, it is made again for
+ * these sizes (a size that is 1 then broadcasts), and the run fails only if that fails too; at most cache.capacity of
+ * such graphs are kept. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its
+ * declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);

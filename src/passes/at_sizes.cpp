@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/at_sizes.h"
 
-#include <algorithm>
+#include <functional>
+#include <map>
 
 #include "ir/body.h"
 #include "passes/graph_copy.h"
 
 namespace rlx {
 
-using NamedSizes = std::vector<std::pair<std::string, int64_t>>;
+using NamedSizes = std::map<std::string, int64_t, std::less<>>;
 
 static Dim at(const Dim& dim, const NamedSizes& sizes) {
   return substitute(dim, [&](std::string_view symbol) -> std::optional<Dim> {
-    for (const auto& [name, size] : sizes)
-      if (name == symbol) return Dim(size);
-    return std::nullopt;
+    auto found = sizes.find(symbol);
+    return found == sizes.end() ? std::nullopt : std::optional(Dim(found->second));
   });
 }
 
@@ -24,6 +24,8 @@ static std::vector<Dim> at(const std::vector<Dim>& dims, const NamedSizes& sizes
   return numbers;
 }
 
+static Result<Graph> made_at(const Graph& graph, const NamedSizes& sizes);
+
 static Result<Attrs> at(const Attrs& attrs, const NamedSizes& sizes) {
   Attrs numbers = attrs;
   for (size_t i = 0; i < attrs.values().size(); i++) {
@@ -32,9 +34,8 @@ static Result<Attrs> at(const Attrs& attrs, const NamedSizes& sizes) {
     if (auto* dims = std::get_if<std::vector<Dim>>(&value)) numbers.set(i, at(*dims, sizes));
     if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
       NamedSizes seen = sizes;  // without those that the body calls the same and gives another meaning
-      for (const std::string& own : own_symbols(attrs, **body))
-        std::erase_if(seen, [&](const auto& pair) { return pair.first == own; });
-      numbers.set(i, std::make_shared<const Graph>(RLX_TRY(at_sizes(**body, seen))));
+      for (const std::string& own : own_symbols(attrs, **body)) seen.erase(own);
+      numbers.set(i, std::make_shared<const Graph>(RLX_TRY(made_at(**body, seen))));
     }
   }
   return numbers;
@@ -59,17 +60,15 @@ static Status declare(const Graph& graph, const NamedSizes& sizes, Graph& made) 
       return Status(Code::kRange, format("the size '{}' = {} is outside of its range", name, size))
           .with("value", name)
           .with("got", std::to_string(size));
-  for (const auto& [name, range] : graph.symbols()) {
-    auto is_it = [&, &name = name](const auto& pair) { return pair.first == name; };
-    if (std::none_of(sizes.begin(), sizes.end(), is_it)) RLX_TRY(made.declare_symbol(name, range));
-  }
+  for (const auto& [name, range] : graph.symbols())
+    if (!sizes.contains(name)) RLX_TRY(made.declare_symbol(name, range));
   for (const Guard& guard : graph.guards())
     if (guard.where.empty())  // not a node's, which would come again
       RLX_TRY(made.declare_guard({guard.relation, at(guard.a, sizes), at(guard.b, sizes), {}}));
   return {};
 }
 
-Result<Graph> at_sizes(const Graph& graph, const NamedSizes& sizes) {
+static Result<Graph> made_at(const Graph& graph, const NamedSizes& sizes) {
   Graph made(graph.name(), &graph.table());
   RLX_TRY(declare(graph, sizes, made));
   GraphCopy copy(graph, made);
@@ -79,6 +78,10 @@ Result<Graph> at_sizes(const Graph& graph, const NamedSizes& sizes) {
   }
   RLX_TRY(copy.add_outputs());
   return made;
+}
+
+Result<Graph> at_sizes(const Graph& graph, const std::vector<std::pair<std::string, int64_t>>& sizes) {
+  return made_at(graph, {sizes.begin(), sizes.end()});
 }
 
 }  // namespace rlx

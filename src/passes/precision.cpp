@@ -2,9 +2,9 @@
 // Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. Casts stand at
 // inputs and outputs, and around ops that cannot change their dtype.
 #include <algorithm>
-#include <map>
 
 #include "ir/facts.h"
+#include "passes/casts.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 #include "plan/control.h"
@@ -71,19 +71,13 @@ class Conversion {
 
   Result<Value> as_given(Value value) { return cast(copy_.mapped(value), given_.type(value).dtype); }
 
-  // Makes each cast once.
-  Result<Value> cast(Value value, DType dtype) {
-    if (made_.type(value).dtype == dtype) return value;
-    auto [known, is_new] = casts_.try_emplace({value.node, value.output, dtype});
-    if (is_new) known->second = RLX_TRY(made_.add(Op::kCast, std::array{value}, {{"to", dtype}}));
-    return known->second;
-  }
+  Result<Value> cast(Value value, DType dtype) { return casts_.cast(made_, value, dtype); }
 
   const Graph& given_;
   DType dtype_;
   Graph made_;
   GraphCopy copy_;
-  std::map<std::tuple<uint32_t, uint32_t, DType>, Value> casts_;
+  Casts casts_;
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 // Computes in f32, between casts, what the device has a kernel for in f32 and not in halves. A primitive on halves
 // computes in f32 and rounds once (semantics.md N6), a wide composite too (N7): the meaning stays.
 #include <algorithm>
-#include <map>
 
+#include "passes/casts.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 #include "passes/widen.h"
@@ -37,7 +37,6 @@ bool may_be_widened(const Graph& graph, const Node& node) {
 // The node on leaves, in f32: what the device is asked about.
 Result<Value> wide_node(const Facts& facts, const Node& node, Graph& probe) {
   const Graph& graph = facts.graph();
-  for (const auto& [name, range] : graph.symbols()) RLX_TRY(probe.declare_symbol(name, range));
   std::vector<Value> in;
   for (Value value : node.in) {
     if (!present(value)) {
@@ -51,20 +50,6 @@ Result<Value> wide_node(const Facts& facts, const Node& node, Graph& probe) {
   }
   return probe.add(graph.info(node), in, widened(node.attrs), "");
 }
-
-// Makes each cast once.
-class Casts {
- public:
-  Result<Value> cast(Graph& graph, Value value, DType dtype) {
-    if (graph.type(value).dtype == dtype) return value;
-    auto [known, is_new] = made_.try_emplace({value, dtype});
-    if (is_new) known->second = RLX_TRY(graph.add(Op::kCast, std::array{value}, {{"to", dtype}}));
-    return known->second;
-  }
-
- private:
-  std::map<std::pair<Value, DType>, Value> made_;
-};
 
 Result<std::vector<Value>> widen(const Node& node, GraphCopy& copy, Casts& casts) {
   Graph& to = copy.to();
@@ -82,7 +67,7 @@ Result<std::vector<Value>> widen(const Node& node, GraphCopy& copy, Casts& casts
 bool can_be_widened(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native) {
   const Graph& graph = facts.graph();
   if (!may_be_widened(graph, graph.node(node))) return false;
-  Graph probe("", &graph.table());
+  Graph probe("", &graph.table(), &graph);
   auto wide = wide_node(facts, graph.node(node), probe);
   if (!wide.ok()) return false;
   Facts asked(probe);

@@ -208,6 +208,20 @@ def ast():
     )
 
 
+def encodec():
+    return transformers.EncodecModel(
+        transformers.EncodecConfig(
+            num_filters=4,
+            hidden_size=16,
+            codebook_size=32,
+            codebook_dim=16,
+            upsampling_ratios=[4, 2],
+            num_residual_layers=1,
+            num_lstm_layers=1,
+        )
+    )
+
+
 def hifigan():
     config = transformers.SpeechT5HifiGanConfig(
         model_in_dim=8,
@@ -264,32 +278,12 @@ NETS = {
     "ast": ast,
     "hifigan": hifigan,
     "encodec_decoder": lambda: by_length(
-        transformers.EncodecModel(
-            transformers.EncodecConfig(
-                num_filters=4,
-                hidden_size=16,
-                codebook_size=32,
-                codebook_dim=16,
-                upsampling_ratios=[4, 2],
-                num_residual_layers=1,
-                num_lstm_layers=1,
-            )
-        ).decoder,
+        encodec().decoder,
         at=(5, 12, 31),
         channels=(16,),
     ),
     "encodec_encoder": lambda: by_length(
-        transformers.EncodecModel(
-            transformers.EncodecConfig(
-                num_filters=4,
-                hidden_size=16,
-                codebook_size=32,
-                codebook_dim=16,
-                upsampling_ratios=[4, 2],
-                num_residual_layers=1,
-                num_lstm_layers=1,
-            )
-        ).encoder,
+        encodec().encoder,
         at=(160, 200, 321),
         channels=(1,),
     ),
