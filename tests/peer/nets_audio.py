@@ -208,7 +208,7 @@ def ast():
     )
 
 
-def encodec():
+def encodec_model():
     return transformers.EncodecModel(
         transformers.EncodecConfig(
             num_filters=4,
@@ -278,12 +278,12 @@ NETS = {
     "ast": ast,
     "hifigan": hifigan,
     "encodec_decoder": lambda: by_length(
-        encodec().decoder,
+        encodec_model().decoder,
         at=(5, 12, 31),
         channels=(16,),
     ),
     "encodec_encoder": lambda: by_length(
-        encodec().encoder,
+        encodec_model().encoder,
         at=(160, 200, 321),
         channels=(1,),
     ),
