@@ -51,6 +51,9 @@ struct ImportChoices {
 // Of a failed import: the inputs, separated by line breaks, whose values would have let it go on.
 inline constexpr std::string_view kStaticInputs = "static";
 
+// Of a failed import or run: other sizes, or known ones, may pass.
+inline constexpr std::string_view kDependsOnSizes = "sizes";
+
 // How a file is read.
 struct ImportOptions {
   bool with_weights = true;    // large initialisers become params; else everything is a constant

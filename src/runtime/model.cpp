@@ -337,7 +337,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
     if (in[i].rank() != type.rank()) return wrong_input(graph_.leaf_name(node), type, in[i]);
     given.push_back({&type, in[i].dims(), graph_.leaf_name(node)});
   }
-  std::vector<std::optional<int64_t>> solved = solve_symbols(symbols, given);
+  std::vector<std::optional<int64_t>> solved = RLX_TRY(solve_symbols(symbols, given));
   Sizes sizes;
   for (size_t i = 0; i < symbols.size(); i++)
     if (solved[i]) sizes.emplace_back(symbols[i], *solved[i]);

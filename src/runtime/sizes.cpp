@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <unordered_map>
 
 #include "base/nearest.h"
+#include "import/source.h"
 #include "runtime/broken_guard.h"
 
 namespace rlx {
@@ -271,8 +273,30 @@ void SizeState::commit() {
   std::copy(next_symbols_.begin(), next_symbols_.end(), symbols_.begin());
 }
 
-std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,
-                                                  std::span<const GivenDims> given) {
+// A dim with one unknown symbol left has no solution.
+static Status check_solved(std::span<const GivenDims> given, const Known& known) {
+  for (const GivenDims& input : given)
+    for (size_t i = 0; i < input.dims.size(); i++) {
+      const Dim& dim = input.type->dims[i];
+      if (lone_unknown(dim, known) < 0) continue;
+      std::set<std::string> facts;
+      auto note = [&](const std::string& name) {
+        if (auto size = known(name)) facts.insert(format("{} is {}", name, *size));
+      };
+      visit_symbols(dim, std::ref(note));
+      std::string where;
+      for (const std::string& fact : facts) where += (where.empty() ? " where " : " and ") + fact;
+      return Status(Code::kShape, format("'{}', axis {}: no size makes {} equal to {}{}", input.name, i, dim.text(),
+                                         input.dims[i], where))
+          .with("value", input.name)
+          .with("expected", dim.text())
+          .with("got", std::to_string(input.dims[i]));
+    }
+  return {};
+}
+
+Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
+                                                          std::span<const GivenDims> given) {
   std::unordered_map<std::string_view, uint32_t> indices;
   for (uint32_t i = 0; i < symbols.size(); i++) indices.emplace(symbols[i], i);
   auto symbol = [&](std::string_view name) {
@@ -282,6 +306,7 @@ std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_vi
   IndexOf index_of(symbol);
   std::vector<int64_t> sizes(symbols.size(), kUnknown);
   solve_all(given, index_of, sizes);
+  RLX_TRY(check_solved(given, {index_of, sizes}));
   std::vector<std::optional<int64_t>> found;
   for (int64_t size : sizes) found.push_back(size == kUnknown ? std::nullopt : std::optional(size));
   return found;

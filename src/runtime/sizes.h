@@ -18,9 +18,6 @@ struct GivenDims {
   std::string_view name;
 };
 
-// Of a failure to bind sizes that a graph made for these very sizes might not share.
-inline constexpr std::string_view kDependsOnSizes = "sizes";
-
 class SizeState {
  public:
   static constexpr int64_t kUnknown = -1;
@@ -59,7 +56,8 @@ class SizeState {
 Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t size);
 
 // The sizes that the inputs' dims determine; a symbol that none does is absent. Used where no plan exists yet.
-std::vector<std::optional<int64_t>> solve_symbols(std::span<const std::string_view> symbols,
-                                                  std::span<const GivenDims> given);
+// RLX_E_SHAPE where no size of the last unknown symbol of a dim gives the size of the input.
+Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
+                                                          std::span<const GivenDims> given);
 
 }  // namespace rlx

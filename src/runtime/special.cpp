@@ -20,8 +20,8 @@ static Status put_weights(ImportedFile& file, Weights& weights) {
 // What may turn out otherwise at known sizes: a rule of sizes, or an input that is not known.
 static bool may_be_special(const Status& failure, const Graph& inputs) {
   if (failure.detail(kStaticInputs)) return true;
-  bool is_of_sizes =
-      failure.code() == Code::kShape || failure.code() == Code::kRange || failure.code() == Code::kOption;
+  bool is_of_sizes = failure.detail(kDependsOnSizes) || failure.code() == Code::kShape ||
+                     failure.code() == Code::kRange || failure.code() == Code::kOption;
   return is_of_sizes && !inputs.symbols().empty();
 }
 
@@ -45,7 +45,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   bare.choices.interface_only = true;
   auto interface = import_source(source, "", true, bare);
   if (!interface.ok() || !may_be_special(file.status(), interface->graph)) return std::move(file).status();
-  if (file.status().detail(kStaticInputs) && !special->note_static(file.status())) return std::move(file).status();
+  special->note_static(file.status());
   RLX_TRY(put_weights(*interface, *weights));
   return Model::create_special(env, interface->graph, std::move(weights), policy, std::move(special), file.status());
 }
@@ -61,11 +61,10 @@ static std::vector<std::string_view> static_names(const Status& failure) {
   return names;
 }
 
-bool SpecialModels::note_static(const Status& failure) {
+void SpecialModels::note_static(const Status& failure) {
   std::vector<std::string_view> names = static_names(failure);
   std::lock_guard lock(mutex_);
   for (std::string_view name : names) static_.emplace(name);
-  return !names.empty();
 }
 
 std::vector<std::string> SpecialModels::static_inputs() const {

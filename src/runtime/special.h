@@ -28,8 +28,8 @@ class SpecialModels {
   // else those whose graph cannot be made for all sizes.
   Result<std::shared_ptr<Model>> find(const Model& general, std::span<const std::string_view> names,
                                       std::span<const Tensor> in, bool at_sizes);
-  // Notes the inputs that a failed import names: their values are constants from now on. True: there were any.
-  bool note_static(const Status& failure);
+  // Notes the inputs that a failed import names: their values are constants from now on.
+  void note_static(const Status& failure);
   void forget();  // all models, as for another policy
   std::vector<std::string> static_inputs() const;
   size_t count() const;  // models that there are

@@ -73,7 +73,7 @@ void build_if(Call& call) {
   if (status.ok()) return;
   if (!call.importer().static_inputs(*call.value(0)).empty()) {
     call.importer().refusals().wanted = std::move(before.wanted);
-    call.importer().refusals().only_static = before.only_static;
+    call.importer().refusals().only_unknown = before.only_unknown;
   }
   call.fail_unless_known(0, std::move(status));
 }

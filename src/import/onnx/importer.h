@@ -40,7 +40,7 @@ class Importer {
     std::vector<std::pair<std::string, size_t>> kinds;  // why, and how many nodes
     std::string first, first_name, first_op;            // the first node that cannot be imported
     std::set<std::string> wanted;                       // inputs that a refused node would have to know
-    bool only_static = true;                            // nothing is refused for another reason
+    bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
   // The nodes of a branch in a scope of its own; its outputs.

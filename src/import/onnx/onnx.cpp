@@ -337,10 +337,10 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   if (status.detail(kFollowsRefused)) return;
   std::string why(status.message());
   const std::string* wanted = status.detail(kStaticInputs);
-  if (wanted && !wanted->empty())
+  if (wanted)
     refusals_.wanted.insert(*wanted);
-  else
-    refusals_.only_static = false;
+  else if (!status.detail(kDependsOnSizes))
+    refusals_.only_unknown = false;
   std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
   std::string kind =
       std::string(node.op_type) + " of " + domain + ", opset " + std::to_string(opset_of(node.domain)) + ": " + why;
@@ -362,7 +362,7 @@ Status Importer::refused(std::string message) const {
   std::string wanted;
   for (const std::string& names : refusals_.wanted) wanted += (wanted.empty() ? "" : "\n") + names;
   Status status(Code::kUnsupported, std::move(message));
-  return refusals_.only_static ? std::move(status).with(kStaticInputs, wanted) : status;
+  return refusals_.only_unknown ? std::move(status).with(kStaticInputs, wanted).with(kDependsOnSizes, "1") : status;
 }
 
 Status Importer::refused() const {
@@ -407,7 +407,8 @@ static Status check_dims(std::span<const Dim> dims) {
   for (const Dim& dim : dims) {
     int budget = 1000;
     if (!is_manageable(dim, budget))
-      return Status(Code::kUnsupported, "a size that is an expression of more than 1000 parts");
+      return Status(Code::kUnsupported, "a size that is an expression of more than 1000 parts")
+          .with(kDependsOnSizes, "1");
   }
   return {};
 }

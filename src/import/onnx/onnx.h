@@ -21,7 +21,7 @@ struct Imported {
 // Params are initializers of floats, 8-bit and block-quantised elements, as the options say.
 // RLX_E_DATA for a damaged file, RLX_E_UNSUPPORTED naming every node kind that has no counterpart, RLX_E_DENIED for
 // external data outside the model's folder.
-// Where it fails for nothing but inputs that must be known, the status names these (kStaticInputs).
+// Where it fails for nothing but inputs or sizes that must be known, the status says so (kStaticInputs).
 Result<Imported> import_onnx(const Source& source, const ImportOptions& options);
 
 // Whether the bytes look like an ONNX model: for finding a format by the first bytes.

@@ -126,6 +126,43 @@ TEST(special, a_model_without_a_general_graph_knows_its_params) {
   EXPECT_NE(model->report("special")->find("\"axes\""), std::string::npos) << *model->report("special");
 }
 
+// Each slice ends three elements before the end, or counts from the end where that is below 0: an expression that grows
+// with every slice.
+TEST(special, sizes_too_large_to_write_down_are_known_in_the_run) {
+  Maker maker(13);
+  maker.input("x", 1, {"n"}).i64("zero", {1}, {0}).i64("three", {1}, {3});
+  std::string last = "x";
+  for (const char* step : {"1", "2", "3", "4", "5", "6"}) {
+    std::string size = std::string("s") + step, end = std::string("e") + step, y = std::string("x") + step;
+    maker.node("Shape", {last}, {size}).node("Sub", {size, "three"}, {end}).node("Slice", {last, "zero", end}, {y});
+    last = y;
+  }
+  maker.output("x6");
+  auto model = open(env_with(1), maker);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto count = [&](int64_t n) {
+    auto ran = (*model)->run("", {}, std::array{noise({n})}, {}, 1);
+    return ran.ok() ? std::to_string(ran->outputs[0].count()) : std::string(ran.status().message());
+  };
+  EXPECT_EQ(count(30), "12");
+  EXPECT_EQ(count(19), "1");
+  EXPECT_EQ(count(5), "0");  // of 5, 2 and 1 there are left 2, 1 and 0
+  EXPECT_EQ(count(0), "0");
+}
+
+TEST(special, a_size_that_no_symbol_gives_names_the_axis) {
+  Graph graph("sum");
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n")});
+  output(b, "y", x);
+  output(b, "z", input(b, "w", {Dim::symbol("n") + Dim::symbol("p")}));
+  auto model = *Model::create(env_with(1), graph, nullptr, {});
+  EXPECT_TRUE(model->run("", {}, std::array{noise({3}), noise({4})}, {}, 2).ok());
+  auto ran = model->run("", {}, std::array{noise({3}), noise({2})}, {}, 2);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.status().message(), "'w', axis 0: no size makes n + p equal to 2 where n is 3");
+}
+
 // The host is called without a lock: a callback that waits for another thread's run of the same model goes on.
 TEST(special, callbacks_may_wait_for_other_runs_of_the_model) {
   struct Waiting {
