@@ -279,15 +279,19 @@ static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   return divide_down(a, b);
 }
 
+// Terms may be far larger than their sum, as those of (n - k)^9 are: only the sum saturates.
 Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
   if (dim.is_literal()) return dim.literal();
-  int64_t sum = 0;
+  __int128 sum = 0;
+  bool overflows = false;
   for (const Term& term : dim.polynomial()->terms) {
-    int64_t product = term.coefficient;
-    for (const AtomPtr& atom : term.atoms) product = multiply(product, RLX_TRY(evaluate(*atom, sizes)));
-    sum = add(sum, product);
+    __int128 product = term.coefficient;
+    for (const AtomPtr& atom : term.atoms)
+      overflows |= __builtin_mul_overflow(product, __int128{RLX_TRY(evaluate(*atom, sizes))}, &product);
+    overflows |= __builtin_add_overflow(sum, product, &sum);
   }
-  return sum;
+  if (overflows) return Status(Code::kRange, "the size " + dim.text() + " has terms that are too large");
+  return saturate(sum);
 }
 
 // `budget`: how many remainders may still be looked at. Each looks at all others beside it, so many of them would take

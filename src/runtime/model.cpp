@@ -470,11 +470,17 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
     if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
 }
 
+// A plan for a range of sizes may need far more memory, or larger numbers, than these sizes do: (n - k)^2 is planned as
+// n^2 + k^2.
+static bool may_pass_at_sizes(const Status& failure) {
+  return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory || failure.code() == Code::kRange;
+}
+
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
   auto ran = not_general_.ok() ? run_general(device, in_names, in, out_names, n_out)
                                : run_special(device, in_names, in, out_names, n_out, false);
-  if (ran.ok() || !special_ || !ran.status().detail(kDependsOnSizes)) return ran;
+  if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status())) return ran;
   auto again = run_special(device, in_names, in, out_names, n_out, true);
   // The graph for all sizes tells by name what does not fit.
   return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)

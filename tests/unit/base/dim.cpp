@@ -19,6 +19,18 @@ TEST(dim, a_quotient_has_one_form) {
   EXPECT_EQ(floor_div(2 * n + m, n).text(), floor_div(2 * n + m, n).text());
 }
 
+// The terms of (n - k)^9 pass 2^62 long before their sum does.
+TEST(dim, terms_may_be_larger_than_their_sum) {
+  Dim power = 1;
+  for (int i = 0; i < 9; i++) power = power * (Dim::symbol("n") - Dim::symbol("k"));
+  auto at = [&](int64_t n, int64_t k) {
+    return evaluate(power, [&](std::string_view name) { return std::optional(name == "n" ? n : k); });
+  };
+  for (int64_t k : {1, 60, 130, 2000}) EXPECT_EQ(*at(k + 3, k), 19683) << k;
+  auto beyond = at(int64_t{1} << 40, 1);
+  EXPECT_FALSE(beyond.ok() && *beyond < Interval::kUnbounded);
+}
+
 TEST(dim, a_quotient_rounds_down_at_every_size) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
   for (int64_t divisor : {2, 3, 7})

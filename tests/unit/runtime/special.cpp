@@ -150,6 +150,20 @@ TEST(special, sizes_too_large_to_write_down_are_known_in_the_run) {
   EXPECT_EQ(count(0), "0");
 }
 
+// For all sizes up to these, (n - k)^3 elements would be n^3.
+TEST(special, memory_is_taken_for_the_sizes_of_the_run) {
+  Graph graph("cube");
+  Builder b(graph);
+  Dim d = Dim::symbol("n") - Dim::symbol("k");
+  EXPECT_TRUE(graph.add_guard({Guard::kLessEqual, Dim::symbol("k"), Dim::symbol("n"), {}}).ok());
+  Expr x = input(b, "x", {Dim::symbol("n")}), y = input(b, "y", {Dim::symbol("k")});
+  output(b, "z", broadcast_to(sum(x, {0}) + sum(y, {0}), {d * d * d}));
+  auto model = *Model::create(env_with(1), graph, nullptr, {});
+  auto ran = model->run("", {}, std::array{noise({400000}), noise({399998})}, {}, 1);
+  ASSERT_TRUE(ran.ok()) << ran.status().message();
+  EXPECT_EQ(ran->outputs[0].count(), 8);
+}
+
 TEST(special, a_size_that_no_symbol_gives_names_the_axis) {
   Graph graph("sum");
   Builder b(graph);
