@@ -41,6 +41,8 @@ FAMILIES = [
     "drawn",
     "quantised",
     "gradients",
+    "sequences",
+    "losses",
 ]
 
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU, RNN: a scan a direction. What the inputs give to the gates is one product for all steps; a step adds what
-// the state gives. With lengths, a sequence that has ended keeps its state, and its outputs are 0.
-#include <algorithm>
+// LSTM, GRU, RNN: the recurrences of ops/recurrent.h with ONNX's activations, which have numbers of their own.
+#include "ops/recurrent.h"
 
 #include "import/onnx/call.h"
-#include "ops/act.h"
 
 namespace rlx::onnx {
 
@@ -79,150 +77,16 @@ Expr rounded(Expr x) {
   return q.size() < 3 ? x : x.builder().op(Op::kDequantizeLinear, {q[0], q[1], q[2]});
 }
 
-// What a step of one direction works with; in the body of its scan.
-struct Step {
-  Expr given;               // [B, gates * H]: of the input, with its bias
-  Expr recurrent;           // [gates * H, H]
-  Expr bias;                // [gates * H]: of the state
-  Expr peephole;            // [3 * H] of an LSTM, may be absent
-  std::vector<Expr> state;  // h, and c of an LSTM
-  std::vector<Activation> acts;
-  double clip = 0;
-  bool flag = false;  // input_forget of LSTM, linear_before_reset of GRU
-  bool quantised = false;
-
-  Expr part(Expr x, int64_t i) const {
-    int64_t axis = static_cast<int64_t>(x.rank()) - 1;
-    Dim size = state[0].dim(1);
-    return slice(x, axis, Dim(i) * size, Dim(i + 1) * size);
-  }
-  Expr act(size_t i, Expr x) const {
-    if (clip > 0) x = minimum(maximum(x, -clip), clip);
-    return apply(acts[i], x);
-  }
-};
-
-std::vector<Expr> step_rnn(const Step& s) {
-  return {s.act(0, s.given + matmul(s.state[0], s.recurrent, false, true) + s.bias)};
-}
-
-// Gates: update z, reset r, hidden h.
-std::vector<Expr> step_gru(const Step& s) {
-  Expr h = s.state[0];
-  auto gate = [&](int64_t i, Expr from) {
-    int64_t zero = 0;
-    Expr rows = slice(s.recurrent, zero, Dim(i) * h.dim(1), Dim(i + 1) * h.dim(1));
-    return matmul(from, rows, false, true);
-  };
-  Expr z = s.act(0, s.part(s.given, 0) + gate(0, h) + s.part(s.bias, 0));
-  Expr r = s.act(0, s.part(s.given, 1) + gate(1, h) + s.part(s.bias, 1));
-  Expr inner = s.flag ? r * (gate(2, h) + s.part(s.bias, 2)) : gate(2, r * h) + s.part(s.bias, 2);
-  Expr n = s.act(1, s.part(s.given, 2) + inner);
-  return {(1.0 - z) * n + z * h};
-}
-
-// Gates: input i, output o, forget f, cell c.
-std::vector<Expr> step_lstm(const Step& s) {
-  Expr h = s.state[0], c = s.state[1];
-  Expr z = s.given + matmul(s.quantised ? rounded(h) : h, s.recurrent, false, true) + s.bias;
-  auto peep = [&](Expr gate, int64_t i, Expr from) { return s.peephole ? gate + s.part(s.peephole, i) * from : gate; };
-  Expr i = s.act(0, peep(s.part(z, 0), 0, c));
-  Expr f = s.flag ? 1.0 - i : s.act(0, peep(s.part(z, 2), 2, c));
-  Expr cell = f * c + i * s.act(1, s.part(z, 3));
-  Expr o = s.act(0, peep(s.part(z, 1), 1, cell));
-  return {o * apply(s.acts[2], cell), cell};
-}
-
 struct Kind {
-  int64_t gates;
-  size_t states;
-  std::vector<Expr> (*step)(const Step&);
+  Cell cell;
   std::initializer_list<const char*> acts;
   const char* flag;
 };
 const Kind& kind_of(std::string_view op_type) {
-  static const Kind kLstm{4, 2, step_lstm, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"};
-  static const Kind kGru{3, 1, step_gru, {"Sigmoid", "Tanh"}, "linear_before_reset"};
-  static const Kind kRnn{1, 1, step_rnn, {"Tanh"}, ""};
+  static const Kind kLstm{Cell::kLstm, {"Sigmoid", "Tanh", "Tanh"}, "input_forget"};
+  static const Kind kGru{Cell::kGru, {"Sigmoid", "Tanh"}, "linear_before_reset"};
+  static const Kind kRnn{Cell::kRnn, {"Tanh"}, ""};
   return op_type.ends_with("LSTM") ? kLstm : op_type == "GRU" ? kGru : kRnn;
-}
-
-// A body's inputs of the types of values around it.
-Expr body_input(Builder& b, Expr like, const char* name, bool is_slice) {
-  std::vector<Dim> dims = like.dims();
-  if (is_slice) dims.erase(dims.begin());
-  auto input = b.graph().add_input(name, like.dtype(), dims);
-  return input.ok() ? b.wrap(*input) : b.fail(std::move(input).status());
-}
-
-struct Direction {
-  Expr x, weight, recurrent, bias, lengths, peephole;  // bias, lengths, peephole: may be absent
-  std::vector<Expr> state;
-  std::vector<Activation> acts;
-  double clip;
-  bool flag, reverse, quantised;
-};
-
-// y [S, B, H], then the last states.
-Outputs run_direction(Call& call, const Kind& kind, const Direction& d) {
-  Builder& b = call.builder();
-  Dim hidden = d.state[0].dim(1), steps = d.x.dim(0);
-  Expr given = matmul(d.x, d.weight, false, true);
-  Dim gates = Dim(kind.gates) * hidden;
-  Expr bias = d.bias ? slice(d.bias, 0, gates, gates + gates) : broadcast_to(scalar_like(d.x, 0), {gates});
-  if (d.bias) given = given + slice(d.bias, 0, 0, gates);
-  Graph body("step");
-  for (const auto& [name, range] : b.graph().symbols())
-    if (Status status = body.declare_symbol(name, range); !status.ok()) return {b.fail(std::move(status))};
-  Builder inner(body);
-  std::vector<Expr> in = d.state;
-  Step step{.acts = d.acts, .clip = d.clip, .flag = d.flag, .quantised = d.quantised};
-  static constexpr const char* kStates[] = {"h", "c"};
-  for (size_t i = 0; i < d.state.size(); i++) step.state.push_back(body_input(inner, d.state[i], kStates[i], false));
-  in.push_back(given);
-  step.given = body_input(inner, given, "given", true);
-  Expr now, lengths;
-  if (d.lengths) {
-    in.push_back(iota(b, {steps}, 0, DType::kI64));
-    now = body_input(inner, in.back(), "now", true);
-  }
-  in.push_back(d.recurrent);
-  step.recurrent = body_input(inner, d.recurrent, "recurrent", false);
-  in.push_back(bias);
-  step.bias = body_input(inner, bias, "bias", false);
-  if (d.peephole) in.push_back(d.peephole), step.peephole = body_input(inner, d.peephole, "peephole", false);
-  if (d.lengths) in.push_back(d.lengths), lengths = body_input(inner, d.lengths, "lengths", false);
-  std::vector<Expr> next = kind.step(step);
-  Expr y = next[0];
-  if (d.lengths) {
-    Expr goes_on = unsqueeze(less(now, lengths), 1);
-    for (size_t i = 0; i < next.size(); i++) next[i] = where(goes_on, next[i], step.state[i]);
-    y = where(goes_on, y, 0);
-  }
-  next.push_back(y);
-  if (!inner.status().ok()) return {b.fail(Status(inner.status()))};
-  for (size_t i = 0; i < next.size(); i++)
-    if (Status status = body.add_output("y" + std::to_string(i), next[i].value()); !status.ok())
-      return {b.fail(std::move(status))};
-  auto n_carry = static_cast<int64_t>(d.state.size()), n_xs = int64_t{d.lengths ? 2 : 1};
-  Outputs results = call.ops("scan", in,
-                             {{"n_carry", n_carry},
-                              {"n_xs", n_xs},
-                              {"reverse", int64_t{d.reverse}},
-                              {"body", std::make_shared<const Graph>(std::move(body))}});
-  std::rotate(results.begin(), results.end() - 1, results.end());
-  return results;
-}
-
-Expr flipped(Call& call, Expr x, Expr lengths) {
-  return call.op("reverse_sequence", {x, lengths}, {{"time_axis", int64_t{0}}, {"batch_axis", int64_t{1}}});
-}
-
-// Of a value of all directions: that of one of them.
-Expr of_direction(Expr x, int64_t i) {
-  if (!x || !x.valid()) return x;
-  std::vector<Dim> dims(x.dims().begin() + 1, x.dims().end());
-  return reshape(slice(x, 0, i, i + 1), dims);
 }
 
 // [directions, in, gates] of few bits, with a scale and a zero point a direction, or a gate of it: as LSTM has it.
@@ -239,56 +103,40 @@ Expr dequantised(Call& call, size_t weight, size_t scale) {
 
 void build_recurrent(Call& call) {
   const Kind& kind = kind_of(call.kind().op_type);
-  bool is_lstm = kind.states == 2, by_batch = call.i64("layout", 0) != 0;
-  bool is_quantised = call.kind().op_type == "DynamicQuantizeLSTM";
+  bool is_lstm = kind.cell == Cell::kLstm, by_batch = call.i64("layout", 0) != 0;
   call.ignore("output_sequence");
   call.ignore("hidden_size");
   std::string_view direction = call.text("direction", "forward");
-  int64_t directions = direction == "bidirectional" ? 2 : 1;
-  double clip = call.f64("clip", 0);
+  size_t directions = direction == "bidirectional" ? 2 : 1;
   bool flag = *kind.flag && call.i64(kind.flag, 0) != 0;
-  std::vector<Activation> acts = activations_of(call, static_cast<size_t>(directions), kind.acts);
-  Expr x = call.in(0), w = call.in(1), r = call.in(2), lengths = call.in(4);
-  if (!call.status().ok() || !x.valid() || !w.valid() || !r.valid()) return;
-  if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3 || !w.dim(0).is(directions))
-    return call.fail(Code::kShape, "X, W and R must have rank 3, and W one slice a direction");
-  if (is_quantised) x = rounded(x), w = dequantised(call, 1, 8), r = dequantised(call, 2, 10);
-  if (by_batch) x = transpose(x, {1, 0, 2});
-  if (lengths) lengths = cast(lengths, DType::kI64);
-  Dim batch = x.dim(1), hidden = r.dim(2);
-  std::vector<std::vector<Expr>> parts(1 + kind.states);  // y and states, a direction each
-  for (int64_t i = 0; i < directions; i++) {
-    bool is_back = i == 1 || direction == "reverse";
-    Direction d{x,
-                of_direction(w, i),
-                of_direction(r, i),
-                of_direction(call.in(3), i),
-                lengths,
-                is_lstm ? of_direction(call.in(7), i) : Expr(),
-                {},
-                {},
-                clip,
-                flag,
-                is_back && !lengths,
-                is_quantised};
-    for (size_t s = 0; s < kind.states; s++) {
-      Expr first = call.in(5 + s);
-      if (first && by_batch) first = transpose(first, {1, 0, 2});
-      d.state.push_back(first ? of_direction(first, i) : broadcast_to(scalar_like(x, 0), {batch, hidden}));
-    }
-    auto begin = acts.begin() + i * static_cast<int64_t>(kind.acts.size());
-    d.acts = {begin, begin + static_cast<int64_t>(kind.acts.size())};
-    if (is_back && lengths) d.x = flipped(call, x, lengths);
-    Outputs results = run_direction(call, kind, d);
-    if (results.size() != parts.size()) return;
-    if (is_back && lengths) results[0] = flipped(call, results[0], lengths);
-    for (size_t k = 0; k < parts.size(); k++) parts[k].push_back(unsqueeze(results[k], k == 0 ? 1 : 0));
+  auto batch_second = [&](Expr x) { return x && by_batch ? transpose(x, {1, 0, 2}) : x; };
+  Recurrence all{.cell = kind.cell,
+                 .x = call.in(0),
+                 .w = call.in(1),
+                 .r = call.in(2),
+                 .bias = call.in(3),
+                 .lengths = call.in(4),
+                 .h0 = batch_second(call.in(5)),
+                 .c0 = is_lstm ? batch_second(call.in(6)) : Expr(),
+                 .peephole = is_lstm ? call.in(7) : Expr(),
+                 .reverse = direction == "reverse",
+                 .acts = {},
+                 .clip = call.f64("clip", 0),
+                 .input_forget = is_lstm && flag,
+                 .reset_after = flag};
+  for (const Activation& act : activations_of(call, directions, kind.acts))
+    all.acts.push_back([act](Expr x) { return apply(act, x); });
+  if (!call.status().ok() || !all.x.valid() || !all.w.valid() || !all.r.valid()) return;
+  if (all.w.rank() != 3 || !all.w.dim(0).is(static_cast<int64_t>(directions)))
+    return call.fail(Code::kShape, "W must have rank 3, and one slice a direction");
+  if (call.kind().op_type == "DynamicQuantizeLSTM") {
+    all.x = rounded(all.x), all.w = dequantised(call, 1, 8), all.r = dequantised(call, 2, 10);
+    all.state_to_product = rounded;
   }
-  for (size_t k = 0; k < parts.size(); k++) {
-    Expr all = parts[k].size() == 1 ? parts[k][0] : concat(parts[k], k == 0 ? 1 : 0);
-    if (by_batch) all = k == 0 ? transpose(all, {2, 0, 1, 3}) : transpose(all, {1, 0, 2});
-    call.out(k, all);
-  }
+  all.x = batch_second(all.x);
+  Outputs results = run_recurrence(all);
+  for (size_t k = 0; k < results.size(); k++)
+    call.out(k, !by_batch ? results[k] : transpose(results[k], k == 0 ? Axes{2, 0, 1, 3} : Axes{1, 0, 2}));
 }
 
 constexpr NodeKind kKinds[] = {

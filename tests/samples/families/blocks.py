@@ -173,6 +173,12 @@ def consumers(family):
         family.case("linear", [x, w], y, transpose_w=True)
         bank = Tensor(dtype, w.a, (1, *rows.shape))
         family.case("grouped_matmul", [x, bank, tensor("i64", [0])], y, transpose_w=True)
+        one, first, ones = tensor("f32", [[1]]), tensor("i64", [[0]]), tensor("f32", np.ones((1, 2, 2)))
+        up, wide = np.maximum(y.a, 0) * y.a, tensor("f32", np.eye(2, count)[None].swapaxes(1, 2))
+        inputs = [x, bank, ones, first, one, bank]
+        family.case("moe_ffn", inputs, oracle("f32", up @ ones.a[0].T), act="relu", transpose_w=True)
+        inputs = [tensor("f32", [[2, 3]]), wide, bank, first, one]
+        family.case("moe_ffn", inputs, oracle("f32", [2 * rows[:, 0] + 3 * rows[:, 1]]), act="none", transpose_w=True)
         family.case("matmul", [none, none], "RLX_E_DTYPE", transpose_b=True)
         if dtype != "q8_0":
             continue

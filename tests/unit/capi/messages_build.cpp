@@ -31,7 +31,7 @@ TEST(messages, names_that_other_libraries_give_an_op) {
     const char *theirs, *ours;
   };
   static const Known kKnown[] = {
-      {"lstm", "scan"},           {"swish", "silu"},        {"gemm", "linear"}, {"maximum", "max"},
+      {"for_loop", "scan"},       {"swish", "silu"},        {"gemm", "linear"}, {"maximum", "max"},
       {"greater", "gt"},          {"cat", "concat"},        {"ReLU", "relu"},   {"equal", "eq"},
       {"multiply", "mul"},        {"reduce_sum", "sum"},    {"Sum", "sum"},     {"LayerNormalization", "layer_norm"},
       {"batch_matmul", "matmul"}, {"cumsum", "cumulative"}, {"avg", "mean"}};
