@@ -91,21 +91,32 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
          fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
-Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
+// Attention up to its scores.
+struct Scored {
+  Heads heads;
+  Expr q, k, v;  // [B, H, S, D]; each kv head stands once for each query head that reads it
+  Dim kv_heads, group;
+  Expr j, n;    // positions of keys, how many keys there are
+  Expr capped;  // scores before alibi, bias and mask
+  Expr s;       // scores; -inf where a key is not allowed
+};
+
+static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Heads heads{b, attrs.str("layout")};
   Expr q = heads.split(in[0], attrs, "num_heads");
   Expr k = heads.split(in[1], attrs, "num_kv_heads"), v = heads.split(in[2], attrs, "num_kv_heads");
-  Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6], sinks = in[7];
-  if (!q.valid() || !k.valid() || !v.valid()) return {b.wrap(kInvalid), b.wrap(kInvalid)};
+  Expr mask = in[3], bias = in[4], kv_len = in[5], alibi = in[6];
+  if (!q.valid() || !k.valid() || !v.valid()) return std::nullopt;
   bool known = q.dim(1).is_literal() && k.dim(1).is_literal();
   auto group = known ? exact_div(q.dim(1), k.dim(1)) : divided(q, q.dim(1), k.dim(1));
-  if (!group)
-    return {b.fail(Status(Code::kShape, format("{} query heads do not divide into {} kv heads", q.dim(1), k.dim(1)))),
-            b.wrap(kInvalid)};
+  if (!group) {
+    b.fail(Status(Code::kShape, format("{} query heads do not divide into {} kv heads", q.dim(1), k.dim(1))));
+    return std::nullopt;
+  }
   Dim kv_heads = k.dim(1), rows = q.dim(2), keys = k.dim(2);
   DType type = q.dtype();
-  if (!shapes_agree(q, k, v, in)) return {};
+  if (!shapes_agree(q, k, v, in)) return std::nullopt;
   k = repeat_heads(k, kv_heads, *group), v = repeat_heads(v, kv_heads, *group);
 
   // Positions: j of keys, i of queries among them, n keys in all.
@@ -118,22 +129,88 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
   Expr s = matmul(q, k, false, true);
   s = attrs.has("scale") ? s * attrs.f64("scale") : s / sqrt(b.size(q.dim(3), type));
   if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
+  Expr capped = s;
   if (alibi) s = s - per_head(cast(alibi, type)) * cast(abs(i - j), type);
   if (bias) s = s + cast(bias, type);
   Expr allowed = allowed_keys(b, attrs, i, j, n, mask, bool(kv_len));
   if (allowed) s = where(allowed, s, scalar_like(s, -INFINITY));
+  return Scored{heads, q, k, v, kv_heads, *group, j, n, capped, s};
+}
 
-  Expr top = reduce(s, "max", {3});
-  if (sinks) top = maximum(top, per_head(cast(sinks, type)));
+// What lies beyond kv_len is not read at all: it may be NaN.
+static Expr read_keys(const Scored& all, Expr x, Expr kv_len) {
+  if (!kv_len) return x;
+  return where(reshape(less(all.j, all.n), {kv_len.dim(0), 1, x.dim(2), 1}), x, scalar_like(x, 0));
+}
+
+Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
+  Expr kv_len = in[5], sinks = in[7];
+  auto all = scored(in, attrs);
+  if (!all) return {in.builder().wrap(kInvalid), in.builder().wrap(kInvalid)};
+  Expr s = all->s, top = reduce(s, "max", {3});
+  if (sinks) top = maximum(top, per_head(cast(sinks, s.dtype())));
   top = stop_gradient(where(equal(top, scalar_like(top, -INFINITY)), scalar_like(top, 0), top));
   Expr e = exp(s - top), total = sum(e, {3});
-  if (sinks) total = total + exp(per_head(cast(sinks, type)) - top);
-  // What lies beyond kv_len is not read at all: it may be NaN.
-  if (kv_len) v = where(reshape(less(j, n), {kv_len.dim(0), 1, keys, 1}), v, scalar_like(v, 0));
+  if (sinks) total = total + exp(per_head(cast(sinks, s.dtype())) - top);
+  Expr v = read_keys(*all, all->v, kv_len);
   Expr y = matmul(e, v) / where(equal(total, scalar_like(total, 0)), scalar_like(total, 1), total);
-  y = fill_empty_rows(y, total, v, n, attrs);
+  y = fill_empty_rows(y, total, v, all->n, attrs);
   Expr lse = top + log(total);
-  return {heads.join(y), reshape(lse, {lse.dim(0), lse.dim(1), lse.dim(2)})};
+  return {all->heads.join(y), reshape(lse, {lse.dim(0), lse.dim(1), lse.dim(2)})};
+}
+
+// ---- its gradient ----
+
+// Summed over what broadcasting to x has stretched.
+static Expr summed_to(Expr x, std::span<const Dim> dims) {
+  Axes stretched;
+  size_t extra = x.rank() - dims.size();
+  for (size_t axis = 0; axis < x.rank(); axis++)
+    if (axis < extra || (dims[axis - extra].is(1) && !x.dims()[axis].is(1)))
+      stretched.push_back(static_cast<int64_t>(axis));
+  return reshape(sum(x, stretched), {dims.begin(), dims.end()});
+}
+
+// Of the heads that read a kv head, the sum.
+static Expr fold_heads(Expr x, const Scored& all) {
+  if (all.group.is(1)) return x;
+  return reduce(reshape(x, {x.dim(0), all.kv_heads, all.group, x.dim(2), x.dim(3)}), "sum", {2}, false);
+}
+
+// From what the forward op has returned, y and lse: p are its weights, ds the gradient of the scores.
+Outputs decompose_attention_grad(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr bias = in[4], kv_len = in[5], sinks = in[7];
+  auto all = scored(in, attrs);
+  if (!all) return {};
+  Expr y = all->heads.split(in[8], attrs, "num_heads"), dy = all->heads.split(in[10], attrs, "num_heads");
+  DType type = all->q.dtype();
+  Expr k = read_keys(*all, all->k, kv_len), v = read_keys(*all, all->v, kv_len);
+  std::array out{all->q.dim(0), all->q.dim(1), all->q.dim(2), v.dim(3)};
+  if (!require_shape(y, "y", out) || !require_shape(dy, "dy", out)) return {};
+  if (!require_shape(in[9], "lse", std::span(out).first(3))) return {};
+  Expr lse = unsqueeze(cast(in[9], type), 3), sees = less(scalar_like(lse, -INFINITY), lse);
+  Expr p = where(sees, exp(all->s - lse), 0), delta = sum(dy * y, {3});
+  Expr ds = p * (matmul(dy, v, false, true) - delta);
+  Expr dv = matmul(transpose(p, {0, 1, 3, 2}), dy);
+  if (attrs.is("empty_row", "mean")) {
+    Expr share = where(sees, 0, dy / cast(maximum(all->n, 1), type));
+    dv = dv + read_keys(*all, broadcast_to(sum(share, {2}), dv.dims()), kv_len);
+  }
+  Expr none = b.constant(*Tensor::create(type, std::array<int64_t, 1>{0}));
+  Expr dbias = bias ? summed_to(ds, bias.dims()) : none, dsinks = none;
+  if (sinks) {
+    Expr weight = where(sees, exp(per_head(cast(sinks, type)) - lse), 0);
+    dsinks = -reshape(sum(weight * delta, {0, 2}), {all->q.dim(1)});
+  }
+  if (double cap = attrs.f64("softcap"); cap > 0) {
+    Expr part = all->capped / cap;
+    ds = where(equal(p, 0), 0, ds * (1.0 - part * part));
+  }
+  ds = attrs.has("scale") ? ds * attrs.f64("scale") : ds / sqrt(b.size(all->q.dim(3), type));
+  Expr dk = matmul(transpose(ds, {0, 1, 3, 2}), all->q);
+  return {all->heads.join(matmul(ds, k)), all->heads.join(fold_heads(dk, *all)), all->heads.join(fold_heads(dv, *all)),
+          dbias, dsinks};
 }
 
 // Scores are a note on a value, for the rules that make attention: they are that value.
@@ -209,6 +286,36 @@ Outputs decompose_rope_table(const Inputs& in, const Attrs& attrs) {
   if (in[1] && require_shape(in[1], "freq_factors", std::array{Dim(half)})) angle = angle / cast(in[1], DType::kF64);
   auto scaled = [&](Op op) { return cast(unary(op, angle) * attrs.f64("mscale"), attrs.dtype("dtype")); };
   return {scaled(Op::kCos), scaled(Op::kSin)};
+}
+
+// Rows of an image of end_x columns: the first half of each head turns by the column, the second by the row.
+Outputs decompose_axial_rope_2d(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr x = in[0];
+  bool joined = attrs.is("layout", "bsx");
+  if (joined && !attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
+  if (x.rank() != (joined ? 3u : 4u)) return {b.fail(wrong_rank("x", joined ? "3" : "4", x.rank()))};
+  int64_t columns = attrs.i64("end_x"), places = columns * attrs.i64("end_y"), rows = places * attrs.i64("repeat");
+  Dim width = joined ? floor_div(x.dim(2), attrs.i64("num_heads")) : x.dim(3);
+  if (!width.is_literal() || width.literal() % 4)
+    return {b.fail(Status(Code::kShape, format("a head is {} wide, not a multiple of 4", width)))};
+  if (!require(x, Guard::kEqual, x.dim(attrs.is("layout", "bhsd") ? 2 : 1), rows)) return {};
+  int64_t quarter = width.literal() / 4;
+  auto angles = Tensor::create(DType::kF64, std::array{rows, 2 * quarter});
+  if (!angles.ok()) return {b.fail(std::move(angles).status())};
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t i = 0; i < 2 * quarter; i++) {
+      int64_t place = row % places, at = i < quarter ? place % columns : place / columns;
+      double step = static_cast<double>(i % quarter) / static_cast<double>(quarter);
+      angles->as<double>()[row * 2 * quarter + i] = static_cast<double>(at) * std::pow(attrs.f64("theta"), -step);
+    }
+  Expr angle = b.constant(*angles);
+  auto table = [&](Op op) { return cast(unary(op, angle), x.dtype()); };
+  NamedAttrs turn{{"layout", attrs.str("layout")},
+                  {"style", std::string("interleaved")},
+                  {"inverse", int64_t{attrs.flag("inverse")}}};
+  if (attrs.has("num_heads")) turn.emplace_back("num_heads", attrs.i64("num_heads"));
+  return {b.op(Op::kRope, {x, table(Op::kCos), table(Op::kSin)}, turn)};
 }
 
 }  // namespace rlx

@@ -201,18 +201,44 @@ static Outputs recurrent_op(Recurrence all, const Attrs& attrs, std::initializer
 }
 
 Outputs decompose_rnn(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kRnn, .x = in[0], .w = in[1], .r = in[2], .bias = in[3], .lengths = in[4],
-                       .h0 = in[5], .c0 = {}, .peephole = {}, .acts = {}},
+  return recurrent_op({.cell = Cell::kRnn,
+                       .x = in[0],
+                       .w = in[1],
+                       .r = in[2],
+                       .bias = in[3],
+                       .lengths = in[4],
+                       .h0 = in[5],
+                       .c0 = {},
+                       .peephole = {},
+                       .acts = {}},
                       attrs, {"act"});
 }
 Outputs decompose_gru(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kGru, .x = in[0], .w = in[1], .r = in[2], .bias = in[3], .lengths = in[4],
-                       .h0 = in[5], .c0 = {}, .peephole = {}, .acts = {}, .reset_after = attrs.flag("linear_before_reset")},
+  return recurrent_op({.cell = Cell::kGru,
+                       .x = in[0],
+                       .w = in[1],
+                       .r = in[2],
+                       .bias = in[3],
+                       .lengths = in[4],
+                       .h0 = in[5],
+                       .c0 = {},
+                       .peephole = {},
+                       .acts = {},
+                       .reset_after = attrs.flag("linear_before_reset")},
                       attrs, {"act_f", "act_g"});
 }
 Outputs decompose_lstm(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kLstm, .x = in[0], .w = in[1], .r = in[2], .bias = in[3], .lengths = in[4],
-                       .h0 = in[5], .c0 = in[6], .peephole = in[7], .acts = {}, .input_forget = attrs.flag("input_forget")},
+  return recurrent_op({.cell = Cell::kLstm,
+                       .x = in[0],
+                       .w = in[1],
+                       .r = in[2],
+                       .bias = in[3],
+                       .lengths = in[4],
+                       .h0 = in[5],
+                       .c0 = in[6],
+                       .peephole = in[7],
+                       .acts = {},
+                       .input_forget = attrs.flag("input_forget")},
                       attrs, {"act_f", "act_g", "act_h"});
 }
 
@@ -276,8 +302,8 @@ Outputs decompose_gated_delta_net(const Inputs& in, const Attrs& attrs) {
   std::array carries{state};
   std::array xs{time_first(q), time_first(k), time_first(v), time_first(g), time_first(beta)};
   Outputs results = scan(carries, xs, {}, false, [](auto carry, auto now, auto) -> std::vector<Expr> {
-    auto row = [](Expr x) { return unsqueeze(x, 2); };                           // [B, H, 1, ..]
-    auto each = [](Expr x) { return unsqueeze(unsqueeze(x, 2), 3); };            // of [B, H]
+    auto row = [](Expr x) { return unsqueeze(x, 2); };                 // [B, H, 1, ..]
+    auto each = [](Expr x) { return unsqueeze(unsqueeze(x, 2), 3); };  // of [B, H]
     Expr kept = exp(each(now[3])) * carry[0];
     Expr news = (row(now[2]) - matmul(row(now[1]), kept)) * each(now[4]);
     Expr next = kept + unsqueeze(now[1], 3) * news;

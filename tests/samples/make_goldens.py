@@ -43,6 +43,7 @@ FAMILIES = [
     "gradients",
     "sequences",
     "losses",
+    "transformers",
 ]
 
 

@@ -179,6 +179,14 @@ def consumers(family):
         family.case("moe_ffn", inputs, oracle("f32", up @ ones.a[0].T), act="relu", transpose_w=True)
         inputs = [tensor("f32", [[2, 3]]), wide, bank, first, one]
         family.case("moe_ffn", inputs, oracle("f32", [2 * rows[:, 0] + 3 * rows[:, 1]]), act="none", transpose_w=True)
+        several = Tensor(dtype, np.concatenate([w.a.ravel(), w.a.ravel()[: len(w.a.ravel()) // 2]]), (3, count))
+        seen = tensor("f32", x.a[None])  # by one key, so that attention gives v
+        value = x.a @ rows[:1].T
+        block = oracle("f32", [value * [[2, 3]]])
+        family.case("attention_block", [seen, several, tensor("f32", [[2], [3]])], block, num_heads=1, transpose_w=True)
+        plain = tensor("f32", np.tile(x.a.T, (3, 1)))
+        block = oracle("f32", [x.a @ rows.T])
+        family.case("attention_block", [tensor("f32", [[[1]]]), plain, w], block, num_heads=1, transpose_w=True)
         family.case("matmul", [none, none], "RLX_E_DTYPE", transpose_b=True)
         if dtype != "q8_0":
             continue
