@@ -542,7 +542,10 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  * All others become constants, and with weights NULL everything does. With graph NULL the weights alone are read.
  * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
  * becomes "<input>.<axis>". The option dims.<symbol> makes a size a number, value.<input> an input a constant (it stays an
- * input, which nothing reads); decode=1 makes f32 of what gguf stores as tq1_0 or tq2_0. options:
+ * input, which nothing reads); rank.<input> says the rank where the file does not. An input that is a sequence needs
+ * sequence.<input>, its number of elements; each of them is an input of its own, "<input>.0", "<input>.1" and so on, as
+ * are the elements of an output. absent.<input>=1 leaves out an input that is optional. decode=1 makes f32 of what gguf
+ * stores as tq1_0 or tq2_0. options:
  * rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
  * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
  * with its node; a file of an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph),

@@ -30,15 +30,20 @@ static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::share
   return new rlx_model(env, std::move(model));
 }
 
+// "rank.x" is named by "rank.<input>". Of a model, dims.<symbol> is that of rlx_compile.
+static bool is_import_option(std::string_view key) {
+  for (const AttrDef& def : import_options()) {
+    size_t open = def.name.find('<');
+    if (open == std::string_view::npos ? key == def.name : key.starts_with(def.name.substr(0, open)))
+      return !key.starts_with("dims.");
+  }
+  return false;
+}
+
 // Takes the options of the import out of a policy.
 static Result<ImportOptions> import_options_in(NamedAttrs& policy) {
   NamedAttrs given, rest;
-  std::span<const AttrDef> known = import_options();
-  for (auto& pair : policy) {
-    auto is_it = [&](const AttrDef& def) { return def.name == pair.first; };
-    bool is_import = pair.first.starts_with("value.") || std::any_of(known.begin(), known.end(), is_it);
-    (is_import ? given : rest).push_back(std::move(pair));
-  }
+  for (auto& pair : policy) (is_import_option(pair.first) ? given : rest).push_back(std::move(pair));
   policy = std::move(rest);
   return parse_import_options(given);
 }

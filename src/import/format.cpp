@@ -107,13 +107,15 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
                                       const ImportOptions& options) {
   if (with_graph && !format.has_graph)
     return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph", format.name));
-  if (!format.has_choices && !(options.choices.dims.empty() && options.choices.values.empty()))
-    return Status(Code::kOption, rlx::format("sizes and values of inputs cannot be chosen in {} files", format.name));
+  if (!format.has_choices && !options.choices.empty())
+    return Status(Code::kOption, rlx::format("nothing about inputs can be chosen in {} files", format.name));
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
   if (options.host) RLX_TRY(options.host->progress("import", 1));
   return file;
 }
+
+static constexpr int64_t kLongestSequence = 4096;
 
 std::span<const AttrDef> import_options() {
   static const AttrDef kOptions[] = {
@@ -124,23 +126,38 @@ std::span<const AttrDef> import_options() {
        .lo = 1},
       {.name = "decode", .kind = AttrKind::kBool, .required = false, .fallback = int64_t{ImportOptions().decode}},
       {.name = "dims.<symbol>", .kind = AttrKind::kI64, .required = false, .lo = 0},
-      {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false}};
+      {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false},
+      {.name = "rank.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = double{kMaxRank}},
+      {.name = "sequence.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = kLongestSequence},
+      {.name = "absent.<input>", .kind = AttrKind::kBool, .required = false}};
   return kOptions;
+}
+
+// Whether the option is about one size or input by name, and is taken.
+static bool choose(ImportChoices& choices, const std::string& key, const AttrValue& value) {
+  size_t dot = key.find('.');
+  if (dot == std::string::npos) return false;
+  std::string_view kind = std::string_view(key).substr(0, dot);
+  std::string name = key.substr(dot + 1);
+  if (const auto* tensor = std::get_if<Tensor>(&value)) {
+    if (kind == "value") choices.values.emplace_back(name, *tensor);
+    return kind == "value";
+  }
+  const auto* number = std::get_if<int64_t>(&value);
+  if (!number || *number < 0) return false;
+  if (kind == "absent" && *number == 1) choices.absent.push_back(name);
+  if (kind == "absent") return *number <= 1;
+  if (kind == "dims") return choices.dims.emplace_back(name, *number), true;
+  if (kind == "rank" && *number <= int64_t{kMaxRank}) return choices.ranks.emplace_back(name, *number), true;
+  if (kind == "sequence" && *number <= kLongestSequence) return choices.sequences.emplace_back(name, *number), true;
+  return false;
 }
 
 Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
   ImportOptions options;
   NamedAttrs rest;
-  for (const auto& [key, value] : given) {
-    const auto* size = std::get_if<int64_t>(&value);
-    const auto* tensor = std::get_if<Tensor>(&value);
-    if (key.starts_with("dims.") && size && *size >= 0)
-      options.choices.dims.emplace_back(key.substr(5), *size);
-    else if (key.starts_with("value.") && tensor)
-      options.choices.values.emplace_back(key.substr(6), *tensor);
-    else
-      rest.emplace_back(key, value);
-  }
+  for (const auto& [key, value] : given)
+    if (!choose(options.choices, key, value)) rest.emplace_back(key, value);
   std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));
   options.params_min = std::get<int64_t>(values[0]);
   options.decode = std::get<int64_t>(values[1]) != 0;

@@ -2,6 +2,7 @@
 // The bytes that an importer reads: a mapped file or the caller's memory, kept alive by every tensor that views them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,18 +33,31 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // What an import takes as known that its file leaves open: it makes a special graph of a general file.
 struct ImportChoices {
-  std::vector<std::pair<std::string, int64_t>> dims;  // sizes by symbol
-  NamedTensors values;                                // inputs that are constants: they stay inputs, and are not read
-  bool interface_only = false;                        // the graph holds inputs and params and nothing else
+  std::vector<std::pair<std::string, int64_t>> dims;   // sizes by symbol
+  NamedTensors values;                                 // inputs that are constants: they stay inputs, and are not read
+  std::vector<std::pair<std::string, int64_t>> ranks;  // of inputs whose file does not say it
+  std::vector<std::pair<std::string, int64_t>> sequences;  // how many elements an input has that is a sequence
+  std::vector<std::string> absent;                         // inputs that may be left out, and are
+  bool interface_only = false;                             // the graph holds inputs and params and nothing else
 
-  const int64_t* find_dim(std::string_view symbol) const {
-    for (const auto& [name, size] : dims)
-      if (name == symbol) return &size;
-    return nullptr;
+  bool empty() const { return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty(); }
+
+  const int64_t* find_dim(std::string_view symbol) const { return find(dims, symbol); }
+  const int64_t* find_rank(std::string_view input) const { return find(ranks, input); }
+  const int64_t* find_length(std::string_view input) const { return find(sequences, input); }
+  bool is_absent(std::string_view input) const {
+    return std::find(absent.begin(), absent.end(), input) != absent.end();
   }
   const Tensor* find_value(std::string_view input) const {
     for (const auto& [name, value] : values)
       if (name == input) return &value;
+    return nullptr;
+  }
+
+ private:
+  static const int64_t* find(const std::vector<std::pair<std::string, int64_t>>& numbers, std::string_view wanted) {
+    for (const auto& [name, number] : numbers)
+      if (name == wanted) return &number;
     return nullptr;
   }
 };

@@ -26,20 +26,51 @@ struct Tolerance {
 
 // ---- one case, in a process of its own: "" or what is wrong ----
 
-Result<Tensor> read_tensor(const fs::path& path) {
-  Source source = RLX_TRY(Source::open(path.string()));
-  onnx::TensorProto proto = RLX_TRY(onnx::parse_tensor(source.bytes));
-  Tensor tensor = RLX_TRY(onnx::TensorReader(source).read(proto));
-  return tensor.aligned();
+// The tensors of all inputs or outputs, one after another, and what the model cannot know of them before it is opened.
+struct Data {
+  std::vector<Tensor> tensors;
+  std::string options;
+
+  void add(const std::string& key, size_t value) {
+    options += (options.empty() ? "" : " ") + key + "=" + std::to_string(value);
+  }
+};
+
+bool has_shape(const onnx::TypeProto& type) {
+  if (!type.sequence_type.empty())
+    return !type.sequence_type[0].elem_type.empty() && has_shape(type.sequence_type[0].elem_type[0]);
+  return !type.tensor_type.empty() && !type.tensor_type[0].shape.empty();
 }
 
-Result<std::vector<Tensor>> read_tensors(const fs::path& folder, const std::string& kind) {
-  std::vector<Tensor> tensors;
-  for (size_t i = 0;; i++) {
-    fs::path path = folder / (kind + "_" + std::to_string(i) + ".pb");
-    if (!fs::exists(path)) return tensors;
-    tensors.push_back(RLX_TRY(read_tensor(path)));
+Status read_value(const fs::path& path, const onnx::ValueInfoProto& info, Data& data) {
+  const onnx::TypeProto* type = &info.type;
+  Source source = RLX_TRY(Source::open(path.string()));
+  auto protos = RLX_TRY(onnx::parse_value(source.bytes, *type));
+  std::string name(info.name);
+  if (!protos) data.add("absent." + name, 1);
+  if (!protos) return {};
+  if (!type->optional_type.empty() && !type->optional_type[0].elem_type.empty())
+    type = &type->optional_type[0].elem_type[0];
+  if (!type->sequence_type.empty()) data.add("sequence." + name, protos->size());
+  bool has_rank = false;
+  for (const onnx::TensorProto& proto : *protos) {
+    Tensor tensor = RLX_TRY(onnx::TensorReader(source).read(proto));
+    data.tensors.push_back(RLX_TRY(tensor.aligned()));
+    if (!has_rank && !has_shape(*type)) data.add("rank." + name, tensor.rank());
+    has_rank = true;
   }
+  return {};
+}
+
+Result<Data> read_data(const fs::path& folder, const std::string& kind,
+                       const std::vector<onnx::ValueInfoProto>& values) {
+  Data data;
+  for (size_t i = 0; i < values.size(); i++) {
+    fs::path path = folder / (kind + "_" + std::to_string(i) + ".pb");
+    if (!fs::exists(path)) break;
+    RLX_TRY(read_value(path, values[i], data));
+  }
+  return data;
 }
 
 // numpy.testing.assert_allclose; two bfloat16 are close if they differ by two units in the last place.
@@ -72,24 +103,37 @@ std::string difference(const Tensor& got, const Tensor& want, Tolerance toleranc
   return found;
 }
 
-std::string run_data(rlx_env_t* env, rlx_model_t* model, const char* device, const fs::path& folder,
-                     const Tolerance& tolerance) {
-  auto in = read_tensors(folder, "input"), want = read_tensors(folder, "output");
-  if (!in.ok()) return "data: " + std::string(in.status().message());
-  if (!want.ok()) return "data: " + std::string(want.status().message());
-  if (want->empty()) return "data: there are no outputs to compare";
-  std::vector<rlx_tensor_t*> inputs(in->size()), outputs(want->size());
-  for (size_t i = 0; i < in->size(); i++)
-    if (std::string why = copied(env, (*in)[i], &inputs[i]); !why.empty()) return why;
+std::string run_data(rlx_env_t* env, rlx_model_t* model, const char* device, const std::vector<Tensor>& in,
+                     const std::vector<Tensor>& want, const Tolerance& tolerance) {
+  if (want.empty()) return "data: there are no outputs to compare";
+  std::vector<rlx_tensor_t*> inputs(in.size()), outputs(want.size());
+  for (size_t i = 0; i < in.size(); i++)
+    if (std::string why = copied(env, in[i], &inputs[i]); !why.empty()) return why;
   std::string why = taken(rlx_model_run(model, device, nullptr, inputs.data(), inputs.size(), nullptr, outputs.data(),
                                         outputs.size(), nullptr));
   if (!why.empty()) return "run: " + why;
-  for (size_t i = 0; i < want->size(); i++) {
+  for (size_t i = 0; i < want.size(); i++) {
     Tensor got;
-    if (why = same_type(outputs[i], (*want)[i], got); why.empty()) why = difference(got, (*want)[i], tolerance);
+    if (why = same_type(outputs[i], want[i], got); why.empty()) why = difference(got, want[i], tolerance);
     if (!why.empty()) return "wrong: output " + std::to_string(i) + ": " + why;
   }
   return {};
+}
+
+struct Interface {
+  std::vector<onnx::ValueInfoProto> input, output;
+  std::shared_ptr<const void> owner;  // of their names
+};
+
+// Of what is no initializer.
+Result<Interface> read_interface(const std::string& path) {
+  Source source = RLX_TRY(Source::open(path));
+  onnx::GraphProto graph = RLX_TRY(onnx::parse_model(source.bytes)).graph;
+  return Interface{std::move(graph.input), std::move(graph.output), source.owner};
+}
+
+fs::path data_of(const fs::path& folder, int i) {
+  return folder / ("test_data_set_" + std::to_string(i));
 }
 
 std::string run_case(const fs::path& folder, const std::vector<std::string>& devices) {
@@ -103,13 +147,25 @@ std::string run_case(const fs::path& folder, const std::vector<std::string>& dev
   rlx_model_t* model = nullptr;
   if (auto why = taken(rlx_attrs_create("threads=1", &options)); !why.empty()) return why;
   if (auto why = taken(rlx_env_create(options, nullptr, &env)); !why.empty()) return why;
-  if (auto why = taken(rlx_model_open(env, (folder / "model.onnx").c_str(), nullptr, &model)); !why.empty()) return why;
-  if (!fs::exists(folder / "test_data_set_0")) return "it has no data";
-  for (const std::string& device : devices)
-    for (int i = 0; fs::exists(folder / ("test_data_set_" + std::to_string(i))); i++)
-      if (auto why = run_data(env, model, device.c_str(), folder / ("test_data_set_" + std::to_string(i)), tolerance);
-          !why.empty())
+  std::string path = (folder / "model.onnx").string();
+  auto values = read_interface(path);
+  if (!values.ok()) return std::string(values.status().message());
+  std::string opened_with = "-";
+  for (int i = 0; i == 0 || fs::exists(data_of(folder, i)); i++) {
+    auto in = read_data(data_of(folder, i), "input", values->input);
+    auto want = read_data(data_of(folder, i), "output", values->output);
+    if (!in.ok()) return "data: " + std::string(in.status().message());
+    if (!want.ok()) return "data: " + std::string(want.status().message());
+    if (in->options != opened_with) {
+      if (model) rlx_model_release(model);
+      if (auto why = taken(rlx_attrs_create(in->options.c_str(), &options)); !why.empty()) return why;
+      if (auto why = taken(rlx_model_open(env, path.c_str(), options, &model)); !why.empty()) return why;
+      opened_with = in->options;
+    }
+    for (const std::string& device : devices)
+      if (auto why = run_data(env, model, device.c_str(), in->tensors, want->tensors, tolerance); !why.empty())
         return device == devices[0] ? why : why + " (on " + device + ")";
+  }
   return {};
 }
 

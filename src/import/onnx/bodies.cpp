@@ -20,6 +20,14 @@ Result<Value> Importer::capture(OnnxValue& value) {
   return input;
 }
 
+Result<OnnxValue> Importer::local(OnnxValue& value) {
+  OnnxValue copy = value;
+  if (value.value != kInvalid && value.level != levels_.size()) copy.value = RLX_TRY(capture(value));
+  for (size_t i = 0; i < copy.items.size(); i++) copy.items[i] = RLX_TRY(local(value.items[i]));
+  copy.level = levels_.size();
+  return copy;
+}
+
 Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> inputs, BodyGraph& body) {
   if (graph.input.size() != inputs.size())
     return Status(Code::kData, format("a body takes {} inputs, not {}", graph.input.size(), inputs.size()));
@@ -46,7 +54,7 @@ Result<BodyGraph> Importer::body_graph(const GraphProto& graph, std::span<const 
   BodyGraph body{Graph(std::string(graph.name)), {}, {captures.begin(), captures.end()}};
   for (const auto& [name, range] : out_.graph.symbols()) RLX_TRY(body.graph.declare_symbol(name, range));
   std::swap(out_.graph, body.graph);
-  levels_.push_back({&body.graph, {}, {}});
+  levels_.push_back({&body.graph, {}, {}, {}});
   scopes_.emplace_back();
   Status status = fill_body(graph, inputs, body);
   scopes_.pop_back();

@@ -225,4 +225,16 @@ void Call::out(size_t i, const OnnxValue& value) {
   if (wants(i)) out_[i] = value;
 }
 
+OnnxValue Call::local(size_t input) {
+  if (!has(input)) return {.absent = true, .is_sequence = true};
+  auto copy = importer_.local(*in_[input]);
+  if (copy.ok()) return std::move(*copy);
+  fail(copy.status());
+  return {};
+}
+
+void Call::out_value(size_t i, size_t input) {
+  out(i, local(input));
+}
+
 }  // namespace rlx::onnx

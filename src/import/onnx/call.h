@@ -38,7 +38,7 @@ struct OnnxValue {
   int bits = 0;                              // of numbers narrower than their dtype: 2 or 4; 0: all of it
   bool refused = false;                      // made by a node that cannot be imported
   bool absent = false;                       // an optional input of a function that its caller leaves out
-  bool is_sequence = false;                  // of `items`, whose number is known
+  bool is_sequence = false;                  // of `items`, whose number is known; also what is absent
   std::vector<OnnxValue> items = {};
   size_t level = 0;  // of sub-graphs that run as bodies: that of the graph of `value`
 };
@@ -81,6 +81,7 @@ std::span<const NodeKind> recurrent_kinds();
 std::span<const NodeKind> attention_kinds();
 std::span<const NodeKind> sequence_kinds();
 std::span<const NodeKind> linear_attention_kinds();
+std::span<const NodeKind> ngram_kinds();
 
 class Call {
  public:
@@ -140,6 +141,8 @@ class Call {
   void out(size_t i, Expr expr);
   void out(size_t i, Tensor tensor);
   void out(size_t i, const OnnxValue& value);
+  void out_value(size_t i, size_t input);  // what the input is: a tensor, a sequence, or nothing
+  OnnxValue local(size_t input);       // a copy of it, in the graph that is being built; nothing where it is left out
   void set_bits(size_t i, int bits) {  // of an output
     if (wants(i)) out_[i].bits = bits;
   }

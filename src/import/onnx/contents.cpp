@@ -25,12 +25,62 @@ void build_compress(Call& call) {
   call.out(0, call.ops("compress", in, {{"axis", axis}})[0]);
 }
 
+// The trip of a scan that sorts rows by one more column, from the last to the first: a stable sort of the places so
+// far.
+Result<std::shared_ptr<const Graph>> column_sort(Call& call, const ValueType& column) {
+  Graph graph;
+  Builder b(graph);
+  for (const auto& [name, range] : call.builder().graph().symbols()) RLX_TRY(graph.declare_symbol(name, range));
+  Expr places = b.wrap(RLX_TRY(graph.add_input("places", DType::kI64, column.dims)));
+  Expr keys = b.wrap(RLX_TRY(graph.add_input("keys", column.dtype, column.dims)));
+  Outputs sorted = b.ops(Op::kSort, {gather(keys, places, 0)});
+  Expr next = gather(places, sorted[1], 0);
+  RLX_TRY(Status(b.status()));
+  RLX_TRY(graph.add_output("sorted", next.value()));
+  return std::make_shared<const Graph>(std::move(graph));
+}
+
+// For each row a number: equal for equal rows, and in their lexicographic order.
+Result<Expr> row_numbers(Call& call, Expr rows) {
+  Builder& b = call.builder();
+  const Dim& n = rows.dim(0);
+  Expr columns = transpose(rows, {1, 0}), places = iota(b, {n}, 0, DType::kI64);
+  auto body = RLX_TRY(column_sort(call, {rows.dtype(), {n}}));
+  Expr in[] = {places, columns};
+  Expr order =
+      call.ops("scan", in, {{"n_carry", int64_t{1}}, {"n_xs", int64_t{1}}, {"reverse", int64_t{1}}, {"body", body}})[0];
+  RLX_TRY(call.status());
+  Expr sorted = gather(rows, order, 0), previous = gather(sorted, maximum(places - 1.0, 0), 0);
+  Expr differs = reduce(cast(not_equal(sorted, previous), DType::kI64), "sum", {1}, false);
+  Expr starts = cast(greater(differs, 0), DType::kI64);
+  Expr number = call.op("cumulative", {starts}, {{"fn", "sum"}, {"axis", int64_t{0}}});
+  return call.op("scatter_elements", {places, order, number}, {{"axis", int64_t{0}}});
+}
+
+// Distinct slices along an axis.
+Status build_unique_slices(Call& call, Expr x, int64_t axis, int64_t sorted) {
+  std::vector<int64_t> perm = trailing_axes(0, x.rank());
+  perm.erase(perm.begin() + axis);
+  perm.insert(perm.begin(), axis);
+  Expr first = transpose(x, perm);
+  std::vector<Dim> dims = first.dims();
+  Expr numbers[] = {
+      RLX_TRY(row_numbers(call, reshape(first, {dims[0], element_count(std::span<const Dim>(dims).subspan(1))})))};
+  Outputs y = call.ops("unique", numbers, {{"sorted", sorted}});
+  RLX_TRY(call.status());
+  call.out(0, gather(x, y[1], axis));
+  for (size_t i = 1; i < 4; i++) call.out(i, y[i]);
+  return {};
+}
+
 void build_unique(Call& call) {
   Expr x = call.in(0);
   int64_t sorted = call.i64("sorted", 1);
   if (!x.valid()) return;
-  if (call.has_attr("axis") && (call.axis(call.i64("axis", 0), x.rank()) != 0 || x.rank() != 1))
-    return call.fail(Code::kUnsupported, "distinct slices along an axis");
+  if (call.has_attr("axis")) {
+    int64_t axis = call.axis(call.i64("axis", 0), x.rank());
+    if (call.status().ok() && x.rank() > 1) return call.fail(build_unique_slices(call, x, axis, sorted));
+  }
   Expr in[] = {reshape(x, {element_count(x.dims())})};
   Outputs y = call.ops("unique", in, {{"sorted", sorted}});
   for (size_t i = 0; i < 4 && i < y.size(); i++) call.out(i, y[i]);

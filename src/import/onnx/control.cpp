@@ -9,6 +9,8 @@ namespace rlx::onnx {
 
 namespace {
 
+constexpr int64_t kMostTrips = 4096;  // that are written out
+
 template <class T>
 Tensor list_tensor(Call& call, DType dtype, const std::vector<T>& values, bool is_scalar) {
   int64_t dims[] = {static_cast<int64_t>(values.size())};
@@ -132,11 +134,69 @@ Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool 
   return std::make_shared<const Graph>(std::move(graph));
 }
 
+Result<bool> known_condition(const OnnxValue& value) {
+  if (value.tensor && value.tensor.dtype() == DType::kBool && value.tensor.count() == 1)
+    return value.tensor.as<uint8_t>()[0] != 0;
+  if (value.sizes && value.sizes->items.size() == 1 && value.sizes->items[0].is_literal())
+    return !value.sizes->items[0].is(0);
+  return Status(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows");
+}
+
+// The trips one after another, where their number follows from what the import knows.
+Status write_out(Call& call, const GraphProto& proto) {
+  if (proto.input.size() < 2 || proto.output.size() + 1 < proto.input.size())
+    return Status(Code::kData, "the body has too few inputs or outputs");
+  size_t carries = proto.input.size() - 2;
+  std::vector<int64_t> trips = call.has(0) ? call.numbers(0, "M") : std::vector<int64_t>{INT64_MAX};
+  std::vector<int64_t> goes_on = call.has(1) ? call.numbers(1, "cond") : std::vector<int64_t>{1};
+  RLX_TRY(call.status());
+  if (trips.size() != 1 || goes_on.size() != 1) return Status(Code::kData, "'M' or 'cond' is not one number");
+  std::vector<OnnxValue> values;
+  for (size_t i = 0; i < carries; i++) values.push_back(call.local(2 + i));
+  std::vector<std::vector<Expr>> rows(proto.output.size() - 1 - carries);
+  for (int64_t trip = 0; trip < trips[0] && goes_on[0]; trip++) {
+    if (trip == kMostTrips)
+      return Status(Code::kUnsupported, format("more than {} trips, of sequences or growing rows", trip));
+    std::vector<OnnxValue> in(2);
+    in[0] = {.type = {DType::kI64, {}}, .tensor = list_tensor<int64_t>(call, DType::kI64, {trip}, true)};
+    in[1] = {.type = {DType::kBool, {}}, .tensor = list_tensor<uint8_t>(call, DType::kBool, {1}, true)};
+    in.insert(in.end(), values.begin(), values.end());
+    std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(proto, std::move(in)));
+    for (const OnnxValue& value : out)
+      if (value.refused)
+        return Status(Code::kUnsupported, "a node of its body cannot be imported").with(kFollowsRefused, "");
+    goes_on[0] = RLX_TRY(known_condition(out[0]));
+    for (size_t i = 0; i < carries; i++) values[i] = std::move(out[1 + i]);
+    for (size_t i = 0; i < rows.size(); i++)
+      rows[i].push_back(unsqueeze(call.importer().expr(out[1 + carries + i], call.builder()), 0));
+    RLX_TRY(call.status());
+  }
+  for (size_t i = 0; i < carries; i++) call.out(i, values[i]);
+  for (size_t i = 0; i < rows.size(); i++) {
+    if (rows[i].empty()) return Status(Code::kUnsupported, "rows of no trips");
+    call.out(carries + i, concat(rows[i], 0));
+  }
+  return {};
+}
+
+constexpr std::string_view kGrowingRows = "rows";  // detail of a status
+
+// Rows that are stacked are of one size.
+Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
+  bool grows = false;
+  for (size_t i = first; i < body.outputs.size(); i++)
+    for (const Dim& dim : body.graph.type(body.outputs[i]).dims)
+      visit_symbols(dim, [&](const std::string& name) { grows |= !around.has_symbol(name); });
+  if (!grows) return {};
+  return Status(Code::kUnsupported, "rows of a size that changes from trip to trip").with(kGrowingRows, "1");
+}
+
 Status build_trips(Call& call, const GraphProto& proto) {
   std::vector<ValueType> types{{DType::kI64, {}}, {DType::kBool, {}}};
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
   size_t carries = types.size();
   BodyGraph body = RLX_TRY(loop_body(call, proto, types, 2, carries - 2, 1));
+  RLX_TRY(check_rows(body, carries - 1, call.builder().graph()));
   bool may_stop = call.has(1) && !(call.sizes(1) && call.sizes(1)->items[0].is(1));
   bool is_counted = call.has(0) && call.sizes(0) && !may_stop && goes_on(body);
   Builder inner(body.graph);
@@ -166,9 +226,18 @@ Status build_trips(Call& call, const GraphProto& proto) {
   return {};
 }
 
+// Sequences, and rows whose size changes from trip to trip, are nothing that a body can have.
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
-  if (body) call.fail(build_trips(call, *body));
+  if (!body) return;
+  bool has_sequences = call.inputs() < body->input.size();
+  for (size_t i = 2; i < call.inputs(); i++) has_sequences |= !call.has(i) || call.value(i)->is_sequence;
+  if (has_sequences) return call.fail(write_out(call, *body));
+  Importer::Refusals before = call.importer().refusals();
+  Status status = build_trips(call, *body);
+  if (!status.detail(kGrowingRows)) return call.fail(status);
+  call.importer().refusals() = std::move(before);
+  call.fail(write_out(call, *body));
 }
 
 // ---- Scan ----
@@ -207,22 +276,21 @@ Expr flipped(Call& call, Expr x) {
   return call.op("flip", {x}, {{"axes", std::vector<int64_t>{0}}});
 }
 
+// How a node walks, but for its operands.
+struct Walk {
+  const GraphProto& body;
+  size_t carries, xs;
+  ScanWays reads, writes;
+};
+
 // Ours walks along the first axis, all values in one direction.
-Status build_slices(Call& call, const GraphProto& proto) {
-  auto xs = static_cast<size_t>(call.i64("num_scan_inputs", 0));
-  if (xs < 1 || xs > call.inputs()) return Status(Code::kData, "num_scan_inputs is not that of its inputs");
-  size_t carries = call.inputs() - xs;
-  if (proto.output.size() < carries) return Status(Code::kData, "the body has too few outputs");
-  size_t stacked = proto.output.size() - carries;
-  ScanWays reads = scan_ways(call, "scan_input_axes", "scan_input_directions", xs),
-           writes = scan_ways(call, "scan_output_axes", "scan_output_directions", stacked);
-  RLX_TRY(call.status());
+Result<Outputs> build_slices(Call& call, const Walk& walk, std::vector<Expr> in) {
+  const auto& [proto, carries, xs, reads, writes] = walk;
   bool reverse = reads.all(true) && writes.all(true);
   std::vector<ValueType> types;
-  std::vector<Expr> in;
-  for (size_t i = 0; i < call.inputs(); i++) {
-    types.push_back(call.type(i));
-    in.push_back(call.in(i));
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i].valid()) return call.status();
+    types.push_back(in[i].type());
     if (i < carries) continue;
     if (types[i].rank() == 0) return Status(Code::kData, "a scan over a scalar");
     in[i] = moved(in[i], call.axis(reads.axes[i - carries], types[i].rank()), 0);
@@ -239,20 +307,54 @@ Status build_slices(Call& call, const GraphProto& proto) {
                               {"reverse", int64_t{reverse}},
                               {"body", RLX_TRY(body.finish())}});
   RLX_TRY(call.status());
-  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) {
-    if (i >= carries) {
-      if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);
-      results[i] = moved(results[i], 0, call.axis(writes.axes[i - carries], results[i].rank()));
-    }
-    call.out(i, results[i]);
+  for (size_t i = carries; i < std::min(results.size(), call.outputs()); i++) {
+    if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);
+    results[i] = moved(results[i], 0, call.axis(writes.axes[i - carries], results[i].rank()));
   }
+  return results;
+}
+
+// Before opset 9 all operands have a batch axis, in front: a walk for each of its elements.
+Result<Outputs> build_batch(Call& call, const Walk& walk, const std::vector<Expr>& in) {
+  if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
+  for (const Expr& x : in)
+    if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMostTrips)
+      return Status(Code::kUnsupported, "a batch whose size is not known, or large");
+  Outputs results;
+  std::vector<std::vector<Expr>> rows;
+  for (int64_t row = 0; row < in[0].dim(0).literal(); row++) {
+    std::vector<Expr> of_row;
+    for (const Expr& x : in)
+      of_row.push_back(reshape(slice(x, 0, row, row + 1), {x.dims().begin() + 1, x.dims().end()}));
+    Outputs out = RLX_TRY(build_slices(call, walk, std::move(of_row)));
+    rows.resize(out.size());
+    for (size_t i = 0; i < out.size(); i++) rows[i].push_back(unsqueeze(out[i], 0));
+  }
+  for (const std::vector<Expr>& each : rows) results.push_back(concat(each, 0));
+  return results;
+}
+
+Status build_walk(Call& call, const GraphProto& proto) {
+  bool has_batch = call.opset() < 9;
+  size_t first = has_batch ? 1 : 0, operands = call.inputs() - std::min(first, call.inputs());
+  auto xs = static_cast<size_t>(call.i64("num_scan_inputs", 0));
+  if (xs < 1 || xs > operands) return Status(Code::kData, "num_scan_inputs is not that of its inputs");
+  size_t carries = operands - xs;
+  if (proto.output.size() < carries) return Status(Code::kData, "the body has too few outputs");
+  Walk walk{proto, carries, xs,
+            scan_ways(call, "scan_input_axes", has_batch ? "directions" : "scan_input_directions", xs),
+            scan_ways(call, "scan_output_axes", "scan_output_directions", proto.output.size() - carries)};
+  RLX_TRY(call.status());
+  std::vector<Expr> in;
+  for (size_t i = first; i < call.inputs(); i++) in.push_back(call.in(i));
+  Outputs results = RLX_TRY(has_batch ? build_batch(call, walk, in) : build_slices(call, walk, in));
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
   return {};
 }
 
 void build_scan(Call& call) {
   const GraphProto* body = call.graph("body");
-  if (call.opset() < 9) return call.fail(Code::kUnsupported, "a scan with a batch axis");
-  if (body) call.fail(build_slices(call, *body));
+  if (body) call.fail(build_walk(call, *body));
 }
 
 constexpr NodeKind kKinds[] = {

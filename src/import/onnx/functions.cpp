@@ -4,9 +4,8 @@
 
 namespace rlx::onnx {
 
-static constexpr size_t kMostNested = 32;  // functions that call one another
-static constexpr size_t kMostNodes =
-    1'000'000;  // that calls may be expanded to: a small file must not grow without end
+static constexpr size_t kMostNested = 32;        // functions that call one another
+static constexpr size_t kMostNodes = 1'000'000;  // of calls and trips: a small file must not grow without end
 
 // The attribute of the call, or its default, under the name that the node inside has for it; none: it is left out.
 static std::optional<AttributeProto> given(const AttributeProto& inner, const FunctionProto& function,
@@ -35,10 +34,14 @@ static void bind_attributes(std::vector<NodeProto>& nodes, const FunctionProto& 
   }
 }
 
+Status Importer::count_expanded(size_t nodes) {
+  expanded_ += nodes;
+  return expanded_ <= kMostNodes ? Status() : Status(Code::kData, "functions or loops that become far too many nodes");
+}
+
 Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
-  expanded_ += function.node.size();
-  if (functions_.size() >= kMostNested || expanded_ > kMostNodes)
-    return Status(Code::kData, "functions that call one another without end, or far too often");
+  RLX_TRY(count_expanded(function.node.size()));
+  if (functions_.size() >= kMostNested) return Status(Code::kData, "functions that call one another without end");
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
   GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for
@@ -48,7 +51,7 @@ Status Importer::expand(const FunctionProto& function, const NodeProto& node, co
   for (size_t i = 0; i < function.input.size(); i++) {
     OnnxValue value;
     value.absent = true;
-    if (i < in.size() && in[i]) value = *in[i];  // keeps its own name and level
+    if (i < in.size() && in[i]) value = RLX_TRY(local(*in[i]));  // keeps its own name
     scope.emplace(function.input[i], std::move(value));
   }
   std::vector<OnnxValue> results;
@@ -56,7 +59,8 @@ Status Importer::expand(const FunctionProto& function, const NodeProto& node, co
   scopes_.push_back(std::move(scope));
   auto walk = [&]() -> Status {
     RLX_TRY(add_nodes(body));
-    for (size_t i = 0; i < node.output.size(); i++) results.push_back(*RLX_TRY(find(function.output[i])));
+    for (size_t i = 0; i < node.output.size(); i++)
+      results.push_back(RLX_TRY(local(*RLX_TRY(find(function.output[i])))));
     return {};
   };
   Status status = walk();

@@ -43,8 +43,10 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
-  // The nodes of a branch in a scope of its own; its outputs.
-  Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph);
+  // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
+  Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs = {});
+  // A copy that is of the graph that is being built: what is of a graph around it is captured.
+  Result<OnnxValue> local(OnnxValue& value);
   // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
   // out is captured by those between, when their node asks for it.
   Result<BodyGraph> body_graph(const GraphProto& graph, std::span<const ValueType> inputs,
@@ -53,6 +55,9 @@ class Importer {
  private:
   Status check_opsets();
   Status add_input(const ValueInfoProto& info);
+  Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
+  Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
+  Status count_expanded(size_t nodes);
   Status add_initializers(const GraphProto& graph);
   Status add_nodes(const GraphProto& graph);
   Status add_node(const NodeProto& node);
@@ -83,12 +88,13 @@ class Importer {
   const ImportOptions& options_;
   std::vector<Scope> scopes_;
   std::deque<GraphProto> bodies_;                // of functions, with the attributes of their calls
-  size_t expanded_ = 0;                          // nodes of them
+  size_t expanded_ = 0;                          // nodes of them, and of trips that are written out
   std::vector<const FunctionProto*> functions_;  // that are being expanded
   struct Level {
     const Graph* around;                                 // the graph that its node is in
     std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
     std::vector<OnnxValue*> captures;
+    std::map<const OnnxValue*, OnnxValue> sequences;  // of the graphs around, with their elements captured
   };
   std::vector<Level> levels_;                                  // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes

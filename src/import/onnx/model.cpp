@@ -78,8 +78,15 @@ static std::span<const Row<TensorTypeProto>> rows_of(TensorTypeProto&) {
   return kRows;
 }
 
+static std::span<const Row<ElementTypeProto>> rows_of(ElementTypeProto&) {
+  static constexpr Row<ElementTypeProto> kRows[] = {{1, "elem_type", messages<&ElementTypeProto::elem_type>}};
+  return kRows;
+}
+
 static std::span<const Row<TypeProto>> rows_of(TypeProto&) {
-  static constexpr Row<TypeProto> kRows[] = {{1, "tensor_type", messages<&TypeProto::tensor_type>}};
+  static constexpr Row<TypeProto> kRows[] = {{1, "tensor_type", messages<&TypeProto::tensor_type>},
+                                             {4, "sequence_type", messages<&TypeProto::sequence_type>},
+                                             {9, "optional_type", messages<&TypeProto::optional_type>}};
   return kRows;
 }
 
@@ -147,10 +154,47 @@ Result<ModelProto> parse_model(std::span<const std::byte> bytes) {
   return model;
 }
 
-Result<TensorProto> parse_tensor(std::span<const std::byte> bytes) {
-  TensorProto tensor;
-  Status status = parse(tensor, bytes, 0);
-  return status.ok() ? Result<TensorProto>(std::move(tensor)) : std::move(status).prefixed("ONNX tensor");
+// ---- data of tests ----
+
+namespace {
+
+struct SequenceProto {
+  std::vector<TensorProto> tensor_values;
+};
+
+struct OptionalProto {
+  std::vector<TensorProto> tensor_value;
+  std::vector<SequenceProto> sequence_value;
+};
+
+std::span<const Row<SequenceProto>> rows_of(SequenceProto&) {
+  static constexpr Row<SequenceProto> kRows[] = {{3, "tensor_values", messages<&SequenceProto::tensor_values>}};
+  return kRows;
+}
+
+std::span<const Row<OptionalProto>> rows_of(OptionalProto&) {
+  static constexpr Row<OptionalProto> kRows[] = {{3, "tensor_value", messages<&OptionalProto::tensor_value>},
+                                                 {5, "sequence_value", messages<&OptionalProto::sequence_value>}};
+  return kRows;
+}
+
+template <class M>
+Result<M> parse_one(std::span<const std::byte> bytes, const char* what) {
+  M read;
+  Status status = parse(read, bytes, 0);
+  return status.ok() ? Result<M>(std::move(read)) : std::move(status).prefixed(what);
+}
+
+}  // namespace
+
+Result<std::optional<std::vector<TensorProto>>> parse_value(std::span<const std::byte> bytes, const TypeProto& type) {
+  using Tensors = std::optional<std::vector<TensorProto>>;
+  if (!type.sequence_type.empty())
+    return Tensors(RLX_TRY(parse_one<SequenceProto>(bytes, "ONNX sequence")).tensor_values);
+  if (type.optional_type.empty()) return Tensors({RLX_TRY(parse_one<TensorProto>(bytes, "ONNX tensor"))});
+  auto read = RLX_TRY(parse_one<OptionalProto>(bytes, "ONNX optional"));
+  if (!read.tensor_value.empty()) return Tensors(std::move(read.tensor_value));
+  return read.sequence_value.empty() ? Tensors() : Tensors(std::move(read.sequence_value[0].tensor_values));
 }
 
 }  // namespace rlx::onnx

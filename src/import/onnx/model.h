@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,8 +70,16 @@ struct TensorTypeProto {
   std::vector<ShapeProto> shape;  // none: the rank is not known
 };
 
+struct TypeProto;
+
+struct ElementTypeProto {
+  std::vector<TypeProto> elem_type;
+};
+
+// One of the three; none: a map or a sparse tensor.
 struct TypeProto {
-  std::vector<TensorTypeProto> tensor_type;  // none: a sequence, map, optional or sparse tensor
+  std::vector<TensorTypeProto> tensor_type;
+  std::vector<ElementTypeProto> sequence_type, optional_type;
 };
 
 struct ValueInfoProto {
@@ -114,7 +123,8 @@ struct ModelProto {
 // ...".
 Result<ModelProto> parse_model(std::span<const std::byte> bytes);
 
-// A file that holds one tensor, as the data of ONNX's own tests does.
-Result<TensorProto> parse_tensor(std::span<const std::byte> bytes);
+// A file that holds one value of this type, as the data of ONNX's own tests does: its tensors; none: an optional that
+// is not there.
+Result<std::optional<std::vector<TensorProto>>> parse_value(std::span<const std::byte> bytes, const TypeProto& type);
 
 }  // namespace rlx::onnx

@@ -52,6 +52,7 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
       attention_kinds,
       sequence_kinds,
       linear_attention_kinds,
+      ngram_kinds,
       conv_kinds,
       image_kinds,
       random_kinds,
@@ -148,12 +149,50 @@ static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis
   return Dim::symbol(name);
 }
 
+static std::string element_name(const std::string& sequence, size_t i) {
+  return sequence + "." + std::to_string(i);
+}
+
+static Status bad_input(const std::string& name, std::string_view why) {
+  return Status(Code::kUnsupported, format("ONNX model: input '{}' {}", name, why)).with("value", name);
+}
+
+// An optional one is there unless an option says otherwise.
 Status Importer::add_input(const ValueInfoProto& info) {
   std::string name(info.name);
-  if (info.type.tensor_type.empty() || info.type.tensor_type[0].shape.empty())
-    return Status(Code::kUnsupported, "ONNX model: input '" + name + "' is not a tensor of known rank")
-        .with("value", name);
-  const TensorTypeProto& type = info.type.tensor_type[0];
+  const TypeProto* type = &info.type;
+  if (!type->optional_type.empty()) {
+    if (options_.choices.is_absent(name)) return define(info.name, {.absent = true, .is_sequence = true});
+    if (!type->optional_type[0].elem_type.empty()) type = type->optional_type[0].elem_type.data();
+  }
+  if (!type->sequence_type.empty()) return define(info.name, RLX_TRY(sequence_input(name, type->sequence_type[0])));
+  if (type->tensor_type.empty()) return bad_input(name, "is neither a tensor nor a sequence");
+  return define(info.name, RLX_TRY(tensor_input(name, type->tensor_type[0])));
+}
+
+// Each element is an input of its own, of sizes of its own.
+Result<OnnxValue> Importer::sequence_input(const std::string& name, const ElementTypeProto& type) {
+  const int64_t* length = options_.choices.find_length(name);
+  const int64_t* rank = options_.choices.find_rank(name);
+  if (!length)
+    return bad_input(name, format("is a sequence: the import option sequence.{} says how many elements it has", name));
+  if (type.elem_type.empty() || type.elem_type[0].tensor_type.empty())
+    return bad_input(name, "is a sequence of what is no tensor");
+  TensorTypeProto element = type.elem_type[0].tensor_type[0];
+  if (element.shape.empty() && rank) element.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
+  for (ShapeProto& shape : element.shape)
+    for (DimensionProto& dim : shape.dim) dim.dim_param = {};
+  OnnxValue sequence{.is_sequence = true};
+  for (size_t i = 0; i < static_cast<size_t>(*length); i++)
+    sequence.items.push_back(RLX_TRY(tensor_input(element_name(name, i), element)));
+  return sequence;
+}
+
+Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProto type) {
+  if (const int64_t* rank = options_.choices.find_rank(name); rank && type.shape.empty())
+    type.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
+  if (type.shape.empty())
+    return bad_input(name, format("has no rank in the file: the import option rank.{} says it", name));
   auto dtype = dtype_of(type.elem_type);
   if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
   std::vector<Dim> dims;
@@ -169,11 +208,11 @@ Status Importer::add_input(const ValueInfoProto& info) {
     if (constant->dtype() != *dtype || constant->rank() != dims.size())
       return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
           .with("value", name);
-    return define(info.name, {.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
-                              .tensor = RLX_TRY(constant->aligned()),
-                              .bits = bits_of(type.elem_type)});
+    return OnnxValue{.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
+                     .tensor = RLX_TRY(constant->aligned()),
+                     .bits = bits_of(type.elem_type)};
   }
-  return define(info.name, {.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)});
+  return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};
 }
 
 Status Importer::add_initializers(const GraphProto& graph) {
@@ -188,12 +227,14 @@ Status Importer::add_outputs(const GraphProto& graph) {
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
     OnnxValue* value = RLX_TRY(find(output.name));
-    if (value->is_sequence)
-      return Status(Code::kUnsupported, "ONNX model: the output '" + std::string(output.name) + "' is a sequence")
-          .with("value", output.name);
-    Expr result = expr(*value, builder);
-    RLX_TRY(builder.status());
-    RLX_TRY(out_.graph.add_output(output.name, result.value()));
+    auto add = [&](const std::string& name, OnnxValue& it) -> Status {
+      Expr result = expr(it, builder);
+      RLX_TRY(builder.status());
+      return out_.graph.add_output(name, result.value());
+    };
+    std::string name(output.name);
+    if (!value->is_sequence) RLX_TRY(add(name, *value));
+    for (size_t i = 0; i < value->items.size(); i++) RLX_TRY(add(element_name(name, i), value->items[i]));
   }
   return {};
 }
@@ -203,6 +244,7 @@ Status Importer::add_outputs(const GraphProto& graph) {
 Status Importer::define(std::string_view name, OnnxValue value) {
   value.name = name;
   value.level = levels_.size();
+  for (OnnxValue& item : value.items) item.level = value.level;
   if (name.empty()) return Status(Code::kData, "ONNX model: a value without a name");
   if (!scopes_.back().emplace(name, std::move(value)).second)
     return Status(Code::kData, "ONNX model: the value '" + std::string(name) + "' is defined twice")
@@ -215,7 +257,10 @@ Result<OnnxValue*> Importer::find(std::string_view name) {
     auto found = scope->find(name);
     if (found == scope->end()) continue;
     RLX_TRY(resolve(found->second));
-    return &found->second;
+    if (!found->second.is_sequence || found->second.level == levels_.size()) return &found->second;
+    auto& known = levels_.back().sequences;
+    if (!known.contains(&found->second)) known.emplace(&found->second, RLX_TRY(local(found->second)));
+    return &known.at(&found->second);
   }
   return Status(Code::kData, "ONNX model: nothing before it defines the value '" + std::string(name) + "'")
       .with("value", name);
@@ -532,13 +577,17 @@ bool Importer::fold_moves(const NodeKind& kind, const NodeProto& node, const std
   return store(node, std::move(results)).ok();
 }
 
-Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph) {
+Result<std::vector<OnnxValue>> Importer::inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs) {
+  RLX_TRY(count_expanded(graph.node.size()));
+  if (graph.input.size() != inputs.size())
+    return Status(Code::kData, format("a sub-graph takes {} inputs, not {}", graph.input.size(), inputs.size()));
   scopes_.emplace_back();
   std::vector<OnnxValue> outputs;
   auto walk = [&]() -> Status {
+    for (size_t i = 0; i < inputs.size(); i++) RLX_TRY(define(graph.input[i].name, std::move(inputs[i])));
     RLX_TRY(add_initializers(graph));
     RLX_TRY(add_nodes(graph));
-    for (const ValueInfoProto& output : graph.output) outputs.push_back(*RLX_TRY(find(output.name)));
+    for (const ValueInfoProto& output : graph.output) outputs.push_back(RLX_TRY(local(*RLX_TRY(find(output.name)))));
     return {};
   };
   Status status = walk();

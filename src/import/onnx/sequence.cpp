@@ -17,11 +17,15 @@ const std::vector<OnnxValue>* items_of(Call& call, size_t i) {
   return nullptr;
 }
 
-void put_sequence(Call& call, std::vector<OnnxValue> items) {
-  OnnxValue sequence;
-  sequence.is_sequence = true;
+OnnxValue sequence_of(std::vector<OnnxValue> items) {
+  OnnxValue sequence{.is_sequence = true};
+  for (const OnnxValue& item : items) sequence.refused |= item.refused;
   sequence.items = std::move(items);
-  call.out(0, sequence);
+  return sequence;
+}
+
+void put_sequence(Call& call, std::vector<OnnxValue> items) {
+  call.out(0, sequence_of(std::move(items)));
 }
 
 // A value of the graph as an item.
@@ -53,7 +57,7 @@ void build_empty(Call& call) {
 void build_construct(Call& call) {
   std::vector<OnnxValue> items;
   for (size_t i = 0; i < call.inputs(); i++)
-    if (call.has(i)) items.push_back(*call.value(i));
+    if (call.has(i)) items.push_back(call.local(i));
   put_sequence(call, std::move(items));
 }
 
@@ -63,7 +67,7 @@ void build_insert(Call& call) {
   auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
   if (!at) return;
   std::vector<OnnxValue> longer = *items;
-  longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), *call.value(1));
+  longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), call.local(1));
   put_sequence(call, std::move(longer));
 }
 
@@ -147,20 +151,44 @@ void build_concat(Call& call) {
 
 void build_optional(Call& call) {
   call.ignore("type");
-  if (call.has(0)) return call.out(0, *call.value(0));
-  OnnxValue none;
-  none.absent = true;
-  none.is_sequence = true;  // nothing reads it but what asks whether it is there
-  call.out(0, none);
+  call.out_value(0, 0);
 }
 
 void build_get(Call& call) {
   if (!call.has(0)) return call.fail(Code::kData, "there is no element");
-  call.out(0, *call.value(0));
+  call.out_value(0, 0);
 }
 
 void build_has(Call& call) {
   put_number(call, DType::kBool, call.has(0) ? 1 : 0);
+}
+
+// ---- a graph for every element ----
+
+// Sequences are walked together, as long as the first; a tensor is the same every time.
+Status map_items(Call& call, const GraphProto& body) {
+  const auto* first = items_of(call, 0);
+  RLX_TRY(call.status());
+  std::vector<std::vector<OnnxValue>> made(body.output.size());
+  for (size_t at = 0; at < first->size(); at++) {
+    std::vector<OnnxValue> in;
+    for (size_t i = 0; i < call.inputs(); i++) {
+      const OnnxValue* value = call.value(i);
+      if (value && value->is_sequence && at >= value->items.size())
+        return Status(Code::kData,
+                      format("input {} has {} elements, input 0 has {}", i, value->items.size(), first->size()));
+      in.push_back(value && value->is_sequence ? value->items[at] : call.local(i));
+    }
+    RLX_TRY(call.status());
+    std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(body, std::move(in)));
+    for (size_t i = 0; i < out.size(); i++) made[i].push_back(std::move(out[i]));
+  }
+  for (size_t i = 0; i < made.size(); i++) call.out(i, sequence_of(std::move(made[i])));
+  return {};
+}
+
+void build_map(Call& call) {
+  if (const GraphProto* body = call.graph("body")) call.fail(map_items(call, *body));
 }
 
 constexpr NodeKind kKinds[] = {
@@ -172,6 +200,7 @@ constexpr NodeKind kKinds[] = {
     {.op_type = "SequenceLength", .build = build_length, .control = true},
     {.op_type = "SplitToSequence", .build = build_split, .control = true},
     {.op_type = "ConcatFromSequence", .build = build_concat, .control = true},
+    {.op_type = "SequenceMap", .build = build_map, .control = true},
     {.op_type = "Optional", .build = build_optional, .control = true},
     {.op_type = "OptionalGetElement", .build = build_get, .control = true},
     {.op_type = "OptionalHasElement", .build = build_has, .control = true},

@@ -118,6 +118,7 @@ Folded fold_view(Call& call) {
 }
 
 void build_identity(Call& call) {
+  if (!call.has(0) || call.value(0)->is_sequence) return call.out_value(0, 0);
   call.out(0, call.in(0));
 }
 

@@ -28,6 +28,14 @@ class Maker {
     graph_.sub(11, Message().text(1, name).sub(2, type));
     return *this;
   }
+  // Of tensors of this type and any shape.
+  Maker& sequence(const char* name, uint64_t element_type, bool is_optional = false) {
+    Message tensor = Message().sub(1, Message().number(1, element_type));
+    Message type = Message().sub(4, Message().sub(1, tensor));
+    if (is_optional) type = Message().sub(9, Message().sub(1, type));
+    graph_.sub(11, Message().text(1, name).sub(2, type));
+    return *this;
+  }
   Maker& i64(const char* name, std::vector<int64_t> dims, std::vector<int64_t> values) {
     return initializer(name, 7, dims, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
   }

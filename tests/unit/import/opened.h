@@ -22,9 +22,10 @@ inline Tensor counting(std::initializer_list<int64_t> dims) {
 
 // A model as a user opens it, and what a run of it gives as text.
 struct Opened {
-  explicit Opened(const onnx::Maker& maker, const NamedAttrs& policy = {})
+  explicit Opened(const onnx::Maker& maker, const NamedAttrs& policy = {}, const ImportOptions& options = {})
       : bytes(std::make_shared<const std::string>(maker.bytes())),
-        model(open_model(testing_programs::env_with(1), {std::as_bytes(std::span(*bytes)), bytes, {}}, {}, policy)) {}
+        model(open_model(testing_programs::env_with(1), {std::as_bytes(std::span(*bytes)), bytes, {}}, options,
+                         policy)) {}
 
   // The dims of the only output, then its elements; or why there are none.
   std::string run(const std::vector<Tensor>& in) const {

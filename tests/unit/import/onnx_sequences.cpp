@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences and optionals as inputs and outputs, and what is written out trip by trip.
+#include "opened.h"
+
+namespace rlx {
+
+using onnx::Maker;
+
+static ImportOptions of_sequence(int64_t length, int64_t rank) {
+  ImportOptions options;
+  options.choices.sequences = {{"s", length}};
+  options.choices.ranks = {{"s", rank}};
+  return options;
+}
+
+static std::string outputs_of(const Maker& maker, const ImportOptions& options) {
+  auto bytes = std::make_shared<const std::string>(maker.bytes());
+  auto imported = import_onnx({std::as_bytes(std::span(*bytes)), bytes, {}}, options);
+  if (!imported.ok()) return std::string(imported.status().message());
+  std::string text;
+  for (const GraphOutput& output : imported->graph.outputs())
+    text += output.name + text_of(imported->graph.type(output.value).dims) + " ";
+  return text;
+}
+
+TEST(onnx_sequences, elements_are_inputs_and_outputs_of_their_own) {
+  Maker maker(13);
+  maker.sequence("s", 1).input("x", 1, {"3"}).node("SequenceInsert", {"s", "x"}, {"y"}).output("y");
+  EXPECT_EQ(outputs_of(maker, of_sequence(2, 1)), "y.0[s.0.0] y.1[s.1.0] y.2[3] ");
+  EXPECT_EQ(outputs_of(maker, of_sequence(0, 1)), "y.0[3] ");
+  EXPECT_NE(outputs_of(maker, {}).find("sequence.s"), std::string::npos);
+  ImportOptions no_rank;
+  no_rank.choices.sequences = {{"s", 1}};
+  EXPECT_NE(outputs_of(maker, no_rank).find("rank.s.0"), std::string::npos);
+}
+
+TEST(onnx_sequences, an_optional_is_there_unless_it_is_left_out) {
+  Maker maker(16);
+  maker.sequence("s", 1, true).node("OptionalHasElement", {"s"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker, {}, of_sequence(1, 1)).run({counting({2})}), "bool[] 1");
+  ImportOptions absent;
+  absent.choices.absent = {"s"};
+  EXPECT_EQ(Opened(maker, {}, absent).run({}), "bool[] 0");
+}
+
+TEST(onnx_sequences, a_body_reads_elements_of_a_sequence_around_it) {
+  Maker yes, no, maker(13);
+  yes.node("SequenceInsert", {"s", "x"}, {"t"}).node("ConcatFromSequence", {"t"}, {"a"}, {Maker::attr("axis", 0)});
+  yes.node("ReduceSum", {"a"}, {"c"}).output("c");
+  no.node("SequenceAt", {"s", "one"}, {"b"}).node("ReduceSum", {"b"}, {"d"}).output("d");
+  maker.sequence("s", 1).input("x", 1, {"1"}).input("p", 9, {}).i64("one", {}, {1});
+  maker.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  Opened opened(maker, {}, of_sequence(2, 1));
+  Tensor truth = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  for (bool p : {true, false}) {
+    truth.as<uint8_t>()[0] = p;
+    EXPECT_EQ(opened.run({counting({4}), counting({3}), counting({1}), truth}), p ? "f32[1] 9" : "f32[1] 3");
+  }
+}
+
+TEST(onnx_sequences, a_graph_is_mapped_over_elements) {
+  Maker body, maker(17);
+  body.input("a", 1, {"n"}).input("b", 1, {"1"}).node("Add", {"a", "b"}, {"c"}).output("c");
+  maker.sequence("s", 1).input("x", 1, {"1"}).node("SequenceMap", {"s", "x"}, {"t"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"t"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Opened opened(maker, {}, of_sequence(2, 1));
+  EXPECT_EQ(opened.run({counting({2}), counting({3}), counting({1})}), "f32[5] 0 1 0 1 2");
+}
+
+// Trip t adds a row of t + 1 elements; how many trips there are, the run says.
+TEST(onnx_sequences, a_loop_of_growing_elements_is_written_out) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("c", 9, {}).sequence("before", 1);
+  body.node("Identity", {"c"}, {"c2"}).node("Add", {"i", "one"}, {"n"}).node("Unsqueeze", {"n", "zero"}, {"end"});
+  body.node("Slice", {"x", "zero", "end"}, {"row"}).node("SequenceInsert", {"before", "row"}, {"after"});
+  body.output("c2").output("after");
+  maker.input("x", 1, {"4"}).input("trips", 7, {}).i64("one", {}, {1}).i64("zero", {1}, {0});
+  maker.node("SequenceEmpty", {}, {"none"}).node("Loop", {"trips", "", "none"}, {"t"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"t"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({4}), *list({1}).reshaped({})}), "f32[1] 0");
+  EXPECT_EQ(opened.run({counting({4}), *list({3}).reshaped({})}), "f32[6] 0 0 1 0 1 2");
+}
+
+TEST(onnx_sequences, an_old_scan_has_a_batch) {
+  Maker body, maker(8);
+  body.input("sum", 1, {}).input("x", 1, {}).node("Add", {"sum", "x"}, {"next"}).node("Neg", {"next"}, {"row"});
+  body.output("next").output("row");
+  maker.input("first", 1, {"2"}).input("xs", 1, {"2", "n"});
+  maker.node("Scan", {"", "first", "xs"}, {"last", "y"}, {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1)});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2}), counting({2, 3})}), "f32[2,3] 0 -1 -3 -4 -8 -13");
+}
+
+// Rows are compared from the first column on.
+TEST(onnx_sequences, distinct_slices_along_an_axis) {
+  for (int64_t sorted : {1, 0}) {
+    Maker maker(13);
+    maker.input("x", 7, {"n"}).i64("three", {2}, {-1, 2}).node("Reshape", {"x", "three"}, {"rows"});
+    maker.node("Unique", {"rows"}, {"y"}, {Maker::attr("axis", 0), Maker::attr("sorted", sorted)}).output("y");
+    Opened opened(maker);
+    EXPECT_EQ(opened.run({list({5, 1, 2, 9, 5, 0, 2, 9, 5, 1})}),
+              sorted ? "i64[3,2] 2 9 5 0 5 1" : "i64[3,2] 5 1 2 9 5 0");
+    EXPECT_EQ(opened.run({list({5, 1})}), "i64[1,2] 5 1");
+    EXPECT_EQ(opened.run({list({})}), "i64[0,2]");
+  }
+}
+
+TEST(onnx_sequences, n_grams_are_counted_with_gaps) {
+  auto grams = [](int64_t skipped) {
+    Maker maker(9);
+    maker.input("x", 7, {"n"});
+    maker.node("TfIdfVectorizer", {"x"}, {"y"},
+               {Message().text(1, "mode").text(4, "TF").number(20, 3), Maker::attr("min_gram_length", 1),
+                Maker::attr("max_gram_length", 2), Maker::attr("max_skip_count", skipped),
+                Maker::attr("ngram_counts", std::vector<int64_t>{0, 1}),
+                Maker::attr("ngram_indexes", std::vector<int64_t>{3, 0, 1}),
+                Maker::attr("pool_int64s", std::vector<int64_t>{7, 7, 8, 8, 8})});
+    maker.output("y");
+    return maker;
+  };
+  EXPECT_EQ(Opened(grams(0)).run({list({7, 8, 7, 8})}), "f32[4] 2 0 0 2");
+  EXPECT_EQ(Opened(grams(2)).run({list({7, 8, 7, 8})}), "f32[4] 3 1 0 2");
+  EXPECT_EQ(Opened(grams(2)).run({list({})}), "f32[4] 0 0 0 0");
+}
+
+}  // namespace rlx
