@@ -151,6 +151,10 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     Found found = find_kernel(device, options, facts, value.node);
     return found.kernel && found.kernel->path != Path::kReference;
   };
+  context.joins_regions = [&](const Facts& facts, Value value) {
+    Found found = find_kernel(device, options, facts, value.node);
+    return found.kernel && found.kernel->path != Path::kReference && !found.kernel->is_alone;
+  };
   bool widens = std::find(options.skip.begin(), options.skip.end(), "widen") == options.skip.end();
   context.refuses = [&, widens](const Facts& facts, Value value) {
     Found found = find_kernel(device, options, facts, value.node);

@@ -21,6 +21,8 @@ struct PassContext {
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
   // Whether the device has a kernel for a node that is not its reference path. Null: all that it has are.
   std::function<bool(const Facts&, Value)> is_native = nullptr;
+  // Whether its kernel for a node could be part of a region. Null: that of every native node.
+  std::function<bool(const Facts&, Value)> joins_regions = nullptr;
   bool checks_indices = true;      // of RewriteOptions
   DType precision = DType::kNone;  // computes floats; kNone: each as declared
   bool plain_layout = false;       // layouts stay as the graph has them

@@ -46,8 +46,8 @@ class Grouping {
     const OpInfo& info = graph_.info(node);
     if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
     if (facts_.is_resident({index, 0}) || !context_.supports(facts_, {index, 0})) return false;
-    return !context_.is_native ||
-           context_.is_native(facts_, {index, 0});  // a region has no kernel where one node has none
+    const auto& joins = context_.joins_regions ? context_.joins_regions : context_.is_native;
+    return !joins || joins(facts_, {index, 0});  // a region has no kernel where one node has none
   }
 
   // From the last node to the first, so that users have their region before what they use.

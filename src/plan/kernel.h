@@ -68,6 +68,7 @@ struct Kernel {
   Op op;
   std::string_view name;
   Path path = Path::kNative;
+  bool is_alone = false;  // elementwise, but of no region: what regions compute with has no place for it
   std::string_view (*refuse)(const KernelQuery&) = nullptr;  // empty: accepted; null: accepts all
   uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
   uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions against a plain f64 loop: rows and columns, short and long, none at all, NaN.
+// Reductions against plain loops: rows and columns, any axes, any dtype, short and long, none at all, NaN.
 #include "backends/cpu/kernels/reduce.h"
+
+#include <array>
+#include <type_traits>
 
 #include "guarded.h"
 
@@ -20,19 +23,26 @@ double join(ReduceFn fn, double a, double b) {
   return fn == ReduceFn::kMax ? std::max(a, b) : std::min(a, b);
 }
 
+std::vector<std::pair<Isa, bool>> isas_with_and_without_nan() {
+  std::vector<std::pair<Isa, bool>> list;
+  for (Isa isa : available_isas()) list.insert(list.end(), {{isa, false}, {isa, true}});
+  return list;
+}
+
 TEST(reduce, is_a_plain_loops) {
   std::mt19937 rng(1);
   const double identities[] = {0, 1, -HUGE_VAL, HUGE_VAL};
   for (const Size& size : kSizes)
     for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin})
-      for (bool has_nan : {false, true}) {
+      for (auto [isa, has_nan] : isas_with_and_without_nan()) {
         Guarded x = Guarded::random(size.outer * size.n * size.inner, rng, -1, 1.5);
         if (has_nan && x.size()) x[x.size() / 3] = std::numeric_limits<float>::quiet_NaN();
         Guarded y(size.outer * size.inner, 2), again(size.outer * size.inner, 2);
-        ReduceArgs args{x.data(), y.data(), size.outer, size.n, size.inner, fn};
-        run_whole(reduce_loop(), args);
+        ReduceArgs args{.x = x.data(), .y = y.data(), .fn = fn};
+        set_axes(args, std::array{size.outer, size.n, size.inner}, 2);
+        run_whole(reduce_fns(isa).reduce, args);
         args.y = again.data();
-        run_backwards(reduce_loop(), args);
+        run_backwards(reduce_fns(isa).reduce, args);
         ASSERT_TRUE(y.same_bits(again) && y.guards_intact());
         for (int64_t i = 0; i < y.size(); i++) {
           double want = identities[static_cast<int>(fn)], sum = 0;
@@ -48,6 +58,80 @@ TEST(reduce, is_a_plain_loops) {
               << ": " << y[i] << ", not " << want;
         }
       }
+}
+
+template <class T>
+T plain_join(ReduceFn fn, T a, T b) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, T, uint64_t>;
+  switch (fn) {
+    case ReduceFn::kSum: return static_cast<T>(Wide(a) + Wide(b));
+    case ReduceFn::kProd: return static_cast<T>(Wide(a) * Wide(b));
+    case ReduceFn::kMax: return std::max(a, b);
+    default: return std::min(a, b);
+  }
+}
+
+// Small whole numbers, so that floats are exact too.
+template <class T>
+void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t axes, ReduceFn fn) {
+  int64_t count = 1, results = 1;
+  for (size_t i = 0; i < dims.size(); i++) count *= dims[i], results *= axes >> i & 1 ? 1 : dims[i];
+  std::vector<T> x(static_cast<size_t>(count)), want(static_cast<size_t>(results)), y(want.size() + 1, T(77));
+  std::vector<bool> is_first(want.size(), true);
+  for (size_t i = 0; i < x.size(); i++) {
+    x[i] = static_cast<T>(fn == ReduceFn::kProd ? (i % 97 == 5 ? 2 : 1) : 1 + (i * 7919) % 9);
+    size_t at = 0, scale = 1, rest = i;
+    for (size_t d = dims.size(); d-- > 0; rest /= static_cast<size_t>(dims[d])) {
+      if (axes >> d & 1) continue;
+      at += rest % static_cast<size_t>(dims[d]) * scale;
+      scale *= static_cast<size_t>(dims[d]);
+    }
+    want[at] = is_first[at] ? x[i] : plain_join(fn, want[at], x[i]);
+    is_first[at] = false;
+  }
+  ReduceArgs args{.x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn};
+  set_axes(args, dims, axes);
+  run_backwards(reduce_fns(isa).reduce, args);
+  ASSERT_EQ(y.back(), T(77));
+  for (size_t i = 0; i < want.size(); i++)
+    ASSERT_EQ(y[i], want[i]) << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn) << " at " << i;
+}
+
+TEST(reduce, any_axes_of_any_numbers) {
+  const std::vector<std::vector<int64_t>> shapes = {{3, 5, 4, 33}, {7, 2, 1, 9}, {1, 600, 3, 5}, {2, 3, 2, 300}, {6}};
+  for (Isa isa : available_isas())
+    for (const auto& dims : shapes)
+      for (uint32_t axes = 0; axes < 1U << dims.size(); axes++)
+        for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin}) {
+          ASSERT_NO_FATAL_FAILURE(check_axes<float>(isa, DType::kF32, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<double>(isa, DType::kF64, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<int8_t>(isa, DType::kI8, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<uint8_t>(isa, DType::kU8, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<int16_t>(isa, DType::kI16, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<uint16_t>(isa, DType::kU16, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<int32_t>(isa, DType::kI32, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<uint32_t>(isa, DType::kU32, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<int64_t>(isa, DType::kI64, dims, axes, fn));
+          ASSERT_NO_FATAL_FAILURE(check_axes<uint64_t>(isa, DType::kU64, dims, axes, fn));
+        }
+}
+
+TEST(reduce, truth_values_and_none) {
+  for (Isa isa : available_isas()) {
+    const uint8_t x[] = {0, 1, 1, 1, 0, 0};
+    uint8_t y[3] = {};
+    ReduceArgs args{.x = x, .y = y, .dtype = DType::kBool, .fn = ReduceFn::kMax};
+    set_axes(args, std::array<int64_t, 2>{3, 2}, 2);
+    run_whole(reduce_fns(isa).reduce, args);
+    EXPECT_TRUE(y[0] == 1 && y[1] == 1 && y[2] == 0);
+    args.fn = ReduceFn::kMin;
+    run_whole(reduce_fns(isa).reduce, args);
+    EXPECT_TRUE(y[0] == 0 && y[1] == 1 && y[2] == 0);
+    ReduceArgs none{.x = x, .y = y, .dtype = DType::kBool, .fn = ReduceFn::kMin};
+    set_axes(none, std::array<int64_t, 2>{3, 0}, 2);
+    run_whole(reduce_fns(isa).reduce, none);
+    EXPECT_TRUE(y[0] == 1 && y[1] == 1 && y[2] == 1);
+  }
 }
 
 }  // namespace

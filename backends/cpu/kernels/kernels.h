@@ -7,8 +7,10 @@
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/quantize.h"
+#include "backends/cpu/kernels/reduce.h"
 #include "backends/cpu/kernels/region.h"
 #include "backends/cpu/kernels/rope.h"
+#include "backends/cpu/kernels/typed.h"
 #include "backends/cpu/kernels/window.h"
 
 namespace rlx::cpu {
@@ -22,11 +24,13 @@ struct KernelFns {
   RegionFns region;
   WindowFns window;
   QuantizeFns quantize;
+  TypedFns typed;
+  ReduceFns reduce;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
   return {gemm_fns(isa), conv_fns(isa),   attention_fns(isa), rope_fns(isa),
-          row_fns(isa),  region_fns(isa), window_fns(isa),    quantize_fns(isa)};
+          row_fns(isa),  region_fns(isa), window_fns(isa),    quantize_fns(isa), typed_fns(isa), reduce_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of f32: x[outer, n, inner] along its middle axis. Class SUM: no accumulator runs over more than 512 terms
+// Reductions along any axes, in the type of the elements. Class SUM: no accumulator runs over more than 512 terms
 // before it is added to another.
 #pragma once
 
+#include <span>
+
+#include "backends/cpu/isa.h"
 #include "backends/cpu/loop.h"
+#include "base/dtype.h"
+#include "base/static_vector.h"
 
 namespace rlx::cpu {
 
 enum class ReduceFn : int32_t { kSum, kProd, kMax, kMin };  // NaN wins in kMax and kMin
 
-struct ReduceArgs {
-  const float* x = nullptr;
-  float* y = nullptr;  // [outer, inner]
-  int64_t outer = 1, n = 1, inner = 1;
-  ReduceFn fn = ReduceFn::kSum;
+// Axes in one walk. Strides count elements.
+struct ReduceAxes {
+  int32_t rank = 0;
+  int64_t dims[kMaxRank] = {}, strides[kMaxRank] = {};
+  int64_t count() const {
+    int64_t count = 1;
+    for (int32_t i = 0; i < rank; i++) count *= dims[i];
+    return count;
+  }
 };
-Loop<ReduceArgs> reduce_loop();
+
+// x is dense; its innermost axes are [n, inner], of which n is folded. y[kept, inner].
+struct ReduceArgs {
+  const void* x = nullptr;
+  void* y = nullptr;
+  DType dtype = DType::kF32;
+  ReduceFn fn = ReduceFn::kSum;
+  int64_t n = 1, inner = 1;
+  ReduceAxes kept, folded;  // all other axes
+};
+// `axes`, bit by bit: which of the dims are folded.
+void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes);
+
+bool can_reduce(DType dtype);
+
+struct ReduceFns {
+  Loop<ReduceArgs> reduce;
+};
+const ReduceFns& reduce_fns(Isa isa);
 
 }  // namespace rlx::cpu

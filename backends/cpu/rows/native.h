@@ -78,6 +78,7 @@ class Row {
   constexpr Row& form(int input, Form form) { return kernel_.form_input = input, kernel_.form = form, *this; }
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }
+  constexpr Row& alone() { return kernel_.is_alone = true, *this; }
   constexpr Row& flushes_denormals() { return kernel_.keeps_denormals = false, *this; }
 
   constexpr const CpuKernel& kernel() const { return kernel_; }

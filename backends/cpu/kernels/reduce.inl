@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part is a tile of results that lie side by side, or some rows that become one result each.
+
+#if !defined(__clang__)
+#pragma GCC optimize("O3")
+#endif
+
+inline constexpr int64_t kBlock = 512;      // terms of one accumulator
+inline constexpr int64_t kTile = 256;       // results side by side
+inline constexpr int64_t kPartTerms = 8192;  // of rows that are a part, about
+
+// Lane by lane where T is a vector. Integers wrap.
+struct Sum {
+  template <class T>
+  static constexpr T kIdentity = 0;
+  template <class T>
+  static T join(T a, T b) {
+    return static_cast<T>(a + b);
+  }
+};
+struct Prod {
+  template <class T>
+  static constexpr T kIdentity = 1;
+  template <class T>
+  static T join(T a, T b) {
+    if constexpr (std::is_same_v<T, uint16_t>)
+      return static_cast<T>(uint32_t{a} * b);  // not in int
+    else
+      return static_cast<T>(a * b);
+  }
+};
+struct Max {
+  template <class T>
+  static constexpr T kIdentity = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
+                                                             : std::numeric_limits<T>::lowest();
+  template <class T>
+  static T join(T a, T b) {
+    return (a > b) | (a != a) ? a : b;
+  }
+};
+struct Min {
+  template <class T>
+  static constexpr T kIdentity = std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity()
+                                                             : std::numeric_limits<T>::max();
+  template <class T>
+  static T join(T a, T b) {
+    return (a < b) | (a != a) ? a : b;
+  }
+};
+
+// Of truth values, bytes of 0 or 1.
+struct Any {
+  template <class T>
+  static constexpr T kIdentity = 0;
+  template <class T>
+  static T join(T a, T b) {
+    return a | b;
+  }
+};
+struct All {
+  template <class T>
+  static constexpr T kIdentity = 1;
+  template <class T>
+  static T join(T a, T b) {
+    return a & b;
+  }
+};
+
+// A row whose terms are adjacent.
+template <class Fn, class T>
+T reduce_row(const T* x, int64_t n) {
+  using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
+  constexpr int64_t kWidth = sizeof(Lanes) / sizeof(T), kStep = 4 * kWidth;
+  T total = Fn::template kIdentity<T>;
+  int64_t i = 0;
+  while (n - i >= kStep) {
+    int64_t end = n - i < kBlock * kStep ? n : i + kBlock * kStep;
+    Lanes lanes[4];
+    RLX_UNROLL for (int k = 0; k < 4; ++k) lanes[k] = Lanes{} + Fn::template kIdentity<T>;
+    for (; i + kStep <= end; i += kStep) {
+      RLX_UNROLL for (int k = 0; k < 4; ++k) {
+        Lanes terms;
+        __builtin_memcpy(&terms, x + i + k * kWidth, sizeof terms);
+        lanes[k] = Fn::join(lanes[k], terms);
+      }
+    }
+    lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
+    T each[kWidth];
+    __builtin_memcpy(each, &lanes[0], sizeof each);
+    for (int64_t width = kWidth / 2; width > 0; width /= 2)
+      for (int64_t k = 0; k < width; ++k) each[k] = Fn::join(each[k], each[k + width]);
+    total = Fn::join(total, each[0]);
+  }
+  T rest = Fn::template kIdentity<T>;
+  for (; i < n; ++i) rest = Fn::join(rest, x[i]);
+  return Fn::join(total, rest);
+}
+
+inline int64_t offset_of(const ReduceAxes& axes, int64_t index) {
+  int64_t offset = 0;
+  for (int32_t d = axes.rank - 1; d >= 0; --d) {
+    offset += index % axes.dims[d] * axes.strides[d];
+    index /= axes.dims[d];
+  }
+  return offset;
+}
+
+// One result of a row for each of the folded axes.
+template <class Fn, class T>
+T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded) {
+  if (folded == 1) return reduce_row<Fn>(x, p.n);
+  T total = Fn::template kIdentity<T>;
+  for (int64_t block = 0; block < folded; block += kBlock) {
+    T sum = Fn::template kIdentity<T>;
+    for (int64_t i = block; i < (folded - block < kBlock ? folded : block + kBlock); ++i)
+      sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), p.n));
+    total = Fn::join(total, sum);
+  }
+  return total;
+}
+
+// sums[k] joined with x[i, k] of i in [0, n).
+template <class Fn, class T>
+void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
+    for (int64_t k = 0; k < width; ++k)
+      sums[k] = Fn::join(Fn::join(Fn::join(Fn::join(sums[k], a[k]), b[k]), c[k]), d[k]);
+  }
+  for (; i < n; ++i)
+    for (int64_t k = 0; k < width; ++k) sums[k] = Fn::join(sums[k], x[i * stride + k]);
+}
+
+// `width` results side by side.
+template <class Fn, class T>
+void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t width, T* y) {
+  T sums[kTile], totals[kTile];
+  for (int64_t k = 0; k < width; ++k) sums[k] = totals[k] = Fn::template kIdentity<T>;
+  int64_t terms = 0;
+  auto flush = [&] {
+    for (int64_t k = 0; k < width; ++k) totals[k] = Fn::join(totals[k], sums[k]);
+    for (int64_t k = 0; k < width; ++k) sums[k] = Fn::template kIdentity<T>;
+    terms = 0;
+  };
+  for (int64_t f = 0; f < folded; ++f) {
+    const T* from = x + offset_of(p.folded, f);
+    for (int64_t i = 0; i < p.n;) {
+      int64_t some = p.n - i < kBlock - terms ? p.n - i : kBlock - terms;
+      fold_rows<Fn>(from + i * p.inner, p.inner, some, width, sums);
+      i += some;
+      terms += some;
+      if (terms == kBlock) flush();
+    }
+  }
+  flush();
+  for (int64_t k = 0; k < width; ++k) y[k] = totals[k];
+}
+
+inline int64_t tiles(const ReduceArgs& p) {
+  return (p.inner + kTile - 1) / kTile;
+}
+inline int64_t rows_in_part(const ReduceArgs& p) {
+  int64_t terms = p.n * p.folded.count();
+  return terms > kPartTerms ? 1 : kPartTerms / (terms > 0 ? terms : 1);
+}
+inline int64_t reduce_parts(const ReduceArgs& p) {
+  int64_t each = rows_in_part(p);
+  return p.inner == 1 ? (p.kept.count() + each - 1) / each : p.kept.count() * tiles(p);
+}
+
+template <class Fn, class T>
+void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
+  const T* x = static_cast<const T*>(p.x);
+  T* y = static_cast<T*>(p.y);
+  int64_t folded = p.folded.count(), kept = p.kept.count(), each = rows_in_part(p);
+  if (p.inner == 1) {
+    for (int64_t row = begin * each; row < (end * each < kept ? end * each : kept); ++row)
+      y[row] = reduce_rows<Fn>(p, x + offset_of(p.kept, row), folded);
+    return;
+  }
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t row = part / tiles(p), first = part % tiles(p) * kTile;
+    int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
+    reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, width, y + row * p.inner + first);
+  }
+}
+
+template <class T>
+void reduce_typed(const ReduceArgs& p, int64_t begin, int64_t end) {
+  using Bits = std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
+  switch (p.fn) {
+    case ReduceFn::kSum: return reduce_parts_of<Sum, Bits>(p, begin, end);
+    case ReduceFn::kProd: return reduce_parts_of<Prod, Bits>(p, begin, end);
+    case ReduceFn::kMax: return reduce_parts_of<Max, T>(p, begin, end);
+    case ReduceFn::kMin: return reduce_parts_of<Min, T>(p, begin, end);
+  }
+}
+
+inline void reduce_run(const ReduceArgs& p, int64_t begin, int64_t end) {
+  if (p.dtype == DType::kBool && p.fn == ReduceFn::kMax) return reduce_parts_of<Any, uint8_t>(p, begin, end);
+  if (p.dtype == DType::kBool) return reduce_parts_of<All, uint8_t>(p, begin, end);
+  visit<kReduced>(p.dtype, [&]<class T>() { reduce_typed<T>(p, begin, end); });
+}
+
+inline constexpr ReduceFns kReduce = {{reduce_parts, reduce_run}};

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain loops that the compiler turns into vectors, and the walk that brings strided operands to them tile by tile.
+
+#if defined(__clang__)
+#define RLX_EACH _Pragma("clang loop vectorize(assume_safety)")
+#else
+#pragma GCC optimize("O3")
+#define RLX_EACH _Pragma("GCC ivdep")
+#endif
+
+template <class In, class Out, class Body>
+void each_one(const void* a, const void*, const void*, void* y, int64_t n) {
+  const auto* x = static_cast<const In*>(a);
+  auto* to = static_cast<Out*>(y);
+  RLX_EACH for (int64_t i = 0; i < n; ++i) to[i] = Body::template of<Out>(x[i]);
+}
+template <class In, class Out, class Body>
+void each_two(const void* a, const void* b, const void*, void* y, int64_t n) {
+  const auto *first = static_cast<const In*>(a), *second = static_cast<const In*>(b);
+  auto* to = static_cast<Out*>(y);
+  RLX_EACH for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Out>(Body::of(first[i], second[i]));
+}
+template <class T>
+void each_where(const void* condition, const void* a, const void* b, void* y, int64_t n) {
+  const auto* is = static_cast<const uint8_t*>(condition);
+  const auto *yes = static_cast<const T*>(a), *no = static_cast<const T*>(b);
+  auto* to = static_cast<T*>(y);
+  RLX_EACH for (int64_t i = 0; i < n; ++i) {
+    T if_true = yes[i], if_false = no[i];
+    to[i] = is[i] ? if_true : if_false;
+  }
+}
+
+// ---- meanings, as the ops' own (semantics.md N1-N3): integers wrap, NaN wins
+
+template <class T>
+using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, std::common_type_t<T, unsigned>>;
+
+struct Add {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(Wrapping<T>(a) + Wrapping<T>(b));
+  }
+};
+struct Sub {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(Wrapping<T>(a) - Wrapping<T>(b));
+  }
+};
+struct Mul {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(Wrapping<T>(a) * Wrapping<T>(b));
+  }
+};
+struct Quotient {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return a / b;
+    } else {
+      if (b == 0) return static_cast<T>(~T(0));
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return static_cast<T>(Sub::of<std::make_unsigned_t<T>>(0, a));
+      return static_cast<T>(a / b);
+    }
+  }
+};
+struct Remainder {
+  template <class T>
+  static T of(T a, T b) {
+    if (b == 0) return a;
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+    return static_cast<T>(a % b);
+  }
+};
+struct Larger {
+  template <class T>
+  static T of(T a, T b) {
+    T larger = a < b ? b : a;
+    larger = b != b ? b : larger;
+    return a != a ? a : larger;
+  }
+};
+struct Smaller {
+  template <class T>
+  static T of(T a, T b) {
+    T smaller = b < a ? b : a;
+    smaller = b != b ? b : smaller;
+    return a != a ? a : smaller;
+  }
+};
+struct And {
+  template <class T>
+  static T of(T a, T b) {
+    return a & b;
+  }
+};
+struct Or {
+  template <class T>
+  static T of(T a, T b) {
+    return a | b;
+  }
+};
+struct Xor {
+  template <class T>
+  static T of(T a, T b) {
+    return a ^ b;
+  }
+};
+struct Equal {
+  template <class T>
+  static bool of(T a, T b) {
+    return a == b;
+  }
+};
+struct Unequal {
+  template <class T>
+  static bool of(T a, T b) {
+    return a != b;
+  }
+};
+struct Less {
+  template <class T>
+  static bool of(T a, T b) {
+    return a < b;
+  }
+};
+struct NotMore {
+  template <class T>
+  static bool of(T a, T b) {
+    return a <= b;
+  }
+};
+struct More {
+  template <class T>
+  static bool of(T a, T b) {
+    return a > b;
+  }
+};
+struct NotLess {
+  template <class T>
+  static bool of(T a, T b) {
+    return a >= b;
+  }
+};
+
+struct Negative {
+  template <class T>
+  static T of(T a) {
+    if constexpr (std::is_floating_point_v<T>)
+      return -a;
+    else
+      return static_cast<T>(Wrapping<T>(0) - Wrapping<T>(a));
+  }
+};
+struct Absolute {
+  template <class T>
+  static T of(T a) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(a);
+    else
+      return a < 0 ? static_cast<T>(Sub::of<std::make_unsigned_t<T>>(0, a)) : a;
+  }
+};
+struct Complement {
+  template <class T>
+  static T of(T a) {
+    return static_cast<T>(~a);
+  }
+};
+struct Falsehood {
+  template <class T>
+  static T of(uint8_t a) {
+    return a == 0;
+  }
+};
+struct Root {
+  template <class T>
+  static T of(T a) {
+    return std::sqrt(a);
+  }
+};
+struct NotANumber {
+  template <class>
+  static uint8_t of(double a) {
+    return a != a;
+  }
+};
+struct Truth {
+  template <class, class From>
+  static uint8_t of(From a) {
+    return a != From(0);
+  }
+};
+struct OfTruth {
+  template <class To>
+  static To of(uint8_t a) {
+    return static_cast<To>(a != 0);
+  }
+};
+// Between numbers. A float beyond an integer becomes the nearest there is, NaN 0 (semantics.md T8); no lane converts
+// what its type cannot hold, so lanes need no branch.
+struct Conversion {
+  template <class To, class From>
+  static To of(From x) {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      using Limits = std::numeric_limits<To>;
+      constexpr From kLow = static_cast<From>(Limits::min());
+      constexpr From kEnd = From(2) * static_cast<From>(To(1) << (Limits::digits - 1));  // exact, as max() is not
+      From inside = x < kLow ? kLow : x;
+      inside = inside < kEnd ? inside : kLow;
+      To to = static_cast<To>(inside);
+      to = x >= kEnd ? Limits::max() : to;
+      return x == x ? to : To(0);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+
+// ---- from an op and its types to a loop
+
+template <class T>
+TypedFn find_compare(Op op) {
+  switch (op) {
+    case Op::kEq: return each_two<T, uint8_t, Equal>;
+    case Op::kNe: return each_two<T, uint8_t, Unequal>;
+    case Op::kLt: return each_two<T, uint8_t, Less>;
+    case Op::kLe: return each_two<T, uint8_t, NotMore>;
+    case Op::kGt: return each_two<T, uint8_t, More>;
+    case Op::kGe: return each_two<T, uint8_t, NotLess>;
+    default: return nullptr;
+  }
+}
+template <class T>
+TypedFn find_float(Op op) {
+  switch (op) {
+    case Op::kAdd: return each_two<T, T, Add>;
+    case Op::kSub: return each_two<T, T, Sub>;
+    case Op::kMul: return each_two<T, T, Mul>;
+    case Op::kDiv: return each_two<T, T, Quotient>;
+    case Op::kMax: return each_two<T, T, Larger>;
+    case Op::kMin: return each_two<T, T, Smaller>;
+    case Op::kNeg: return each_one<T, T, Negative>;
+    case Op::kAbs: return each_one<T, T, Absolute>;
+    case Op::kSqrt: return each_one<T, T, Root>;
+    default: return nullptr;
+  }
+}
+// What does not ask for the sign.
+template <class T>
+TypedFn find_bits(Op op) {
+  switch (op) {
+    case Op::kAdd: return each_two<T, T, Add>;
+    case Op::kSub: return each_two<T, T, Sub>;
+    case Op::kMul: return each_two<T, T, Mul>;
+    case Op::kBitAnd: return each_two<T, T, And>;
+    case Op::kBitOr: return each_two<T, T, Or>;
+    case Op::kBitXor: return each_two<T, T, Xor>;
+    case Op::kBitNot: return each_one<T, T, Complement>;
+    case Op::kNeg: return each_one<T, T, Negative>;
+    default: return nullptr;
+  }
+}
+template <class T>
+TypedFn find_integer(Op op) {
+  switch (op) {
+    case Op::kDiv: return each_two<T, T, Quotient>;
+    case Op::kRem: return each_two<T, T, Remainder>;
+    case Op::kMax: return each_two<T, T, Larger>;
+    case Op::kMin: return each_two<T, T, Smaller>;
+    case Op::kAbs: return each_one<T, T, Absolute>;
+    default: return find_bits<std::make_unsigned_t<T>>(op);
+  }
+}
+// A truth value is a byte that is 0 or 1.
+inline TypedFn find_truth(Op op) {
+  switch (op) {
+    case Op::kBitAnd:
+    case Op::kMin: return each_two<uint8_t, uint8_t, And>;
+    case Op::kBitOr:
+    case Op::kMax: return each_two<uint8_t, uint8_t, Or>;
+    case Op::kBitXor: return each_two<uint8_t, uint8_t, Xor>;
+    case Op::kBitNot: return each_one<uint8_t, uint8_t, Falsehood>;
+    default: return nullptr;
+  }
+}
+template <class From>
+TypedFn find_cast(DType to) {
+  TypedFn found = nullptr;
+  if (to == DType::kBool) return each_one<From, uint8_t, Truth>;
+  visit<kTypedNumbers>(to, [&]<class To>() { found = each_one<From, To, Conversion>; });
+  return found;
+}
+
+inline TypedFn find_where(int64_t element) {
+  switch (element) {
+    case 1: return each_where<uint8_t>;
+    case 2: return each_where<uint16_t>;
+    case 4: return each_where<uint32_t>;
+    case 8: return each_where<uint64_t>;
+    default: return nullptr;
+  }
+}
+
+inline TypedFn find_typed(Op op, DType from, DType to) {
+  if (op == Op::kWhere) return find_where(element_bytes(to));
+  if (op == Op::kIsNan) return from == DType::kF64 ? each_one<double, uint8_t, NotANumber> : nullptr;
+  if (op == Op::kCast && from == to) return nullptr;
+  TypedFn found = nullptr;
+  if (from == DType::kBool && op == Op::kCast) {
+    if (kTypedNumbers.has(to)) visit<kTypedNumbers>(to, [&]<class To>() { found = each_one<uint8_t, To, OfTruth>; });
+    return found;
+  }
+  if (from == DType::kBool) return to == from && find_truth(op) ? find_truth(op) : find_compare<uint8_t>(op);
+  if (!kTypedNumbers.has(from) || !(kTypedNumbers.has(to) || to == DType::kBool)) return nullptr;
+  visit<kTypedNumbers>(from, [&]<class T>() {
+    if (op == Op::kCast)
+      found = find_cast<T>(to);
+    else if (to == DType::kBool)
+      found = find_compare<T>(op);
+    else if constexpr (std::is_floating_point_v<T>)
+      found = find_float<T>(op);
+    else
+      found = find_integer<T>(op);
+  });
+  return found;
+}
+
+// ---- the walk
+
+inline constexpr int64_t kTypedPart = 16384;  // elements
+inline constexpr int64_t kTypedTile = 1024;
+inline constexpr int64_t kLongRow = 256;  // a tile ends with a row of so many
+
+inline int64_t typed_count(const TypedArgs& p) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < p.rank; ++d) count *= p.dims[d];
+  return count;
+}
+inline int64_t typed_parts(const TypedArgs& p) {
+  return (typed_count(p) + kTypedPart - 1) / kTypedPart;
+}
+
+// `count` elements a stride apart.
+template <class T>
+void gather_run(const T* from, int64_t stride, int64_t count, T* to) {
+  if (stride == 0) {
+    T value = *from;
+    for (int64_t i = 0; i < count; ++i) to[i] = value;
+  } else if (stride == 1) {
+    __builtin_memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];
+  }
+}
+
+// Elements [begin, begin + count) in row-major order of the dims; returns where they lie: in place, or in `tile`.
+template <class T>
+const void* bring(const TypedArgs& p, const TypedInput& input, int64_t begin, int64_t count, std::byte* tile) {
+  int64_t at[kMaxRank] = {}, offset = 0, rest = begin;
+  int32_t last = p.rank - 1;
+  for (int32_t d = last; d >= 0; --d) {
+    at[d] = rest % p.dims[d];
+    rest /= p.dims[d];
+    offset += at[d] * input.strides[d];
+  }
+  const T* data = reinterpret_cast<const T*>(input.data);
+  auto* to = reinterpret_cast<T*>(tile);
+  if (input.strides[last] == 1 && p.dims[last] - at[last] >= count) return data + offset;
+  while (count > 0) {
+    int64_t run = p.dims[last] - at[last] < count ? p.dims[last] - at[last] : count;
+    gather_run(data + offset, input.strides[last], run, to);
+    to += run;
+    count -= run;
+    offset += run * input.strides[last];
+    at[last] += run;
+    for (int32_t d = last; d > 0 && at[d] == p.dims[d]; --d) {  // carry
+      offset += input.strides[d - 1] - p.dims[d] * input.strides[d];
+      at[d] = 0;
+      ++at[d - 1];
+    }
+  }
+  return tile;
+}
+inline const void* bring(const TypedArgs& p, const TypedInput& input, int64_t begin, int64_t count, std::byte* tile) {
+  switch (input.element) {
+    case 1: return bring<uint8_t>(p, input, begin, count, tile);
+    case 2: return bring<uint16_t>(p, input, begin, count, tile);
+    case 4: return bring<uint32_t>(p, input, begin, count, tile);
+    default: return bring<uint64_t>(p, input, begin, count, tile);
+  }
+}
+
+inline void typed_run(const TypedArgs& p, int64_t begin, int64_t end) {
+  alignas(64) std::byte tiles[kMaxTypedInputs][kTypedTile * sizeof(uint64_t)];
+  const void* from[kMaxTypedInputs] = {};
+  bool is_one[kMaxTypedInputs] = {};  // a single value: brought once
+  int64_t row = p.dims[p.rank - 1], last = end * kTypedPart < typed_count(p) ? end * kTypedPart : typed_count(p);
+  for (int32_t i = 0; i < p.input_count; ++i) {
+    is_one[i] = true;
+    for (int32_t d = 0; d < p.rank; ++d) is_one[i] = is_one[i] && p.inputs[i].strides[d] == 0;
+    int64_t most = typed_count(p) < kTypedTile ? typed_count(p) : kTypedTile;
+    if (is_one[i] && begin < end) from[i] = bring(p, p.inputs[i], 0, most, tiles[i]);
+  }
+  for (int64_t at = begin * kTypedPart; at < last;) {
+    int64_t count = last - at < kTypedTile ? last - at : kTypedTile, left = row - at % row;
+    if (left >= kLongRow && left < count) count = left;
+    for (int32_t i = 0; i < p.input_count; ++i)
+      if (!is_one[i]) from[i] = bring(p, p.inputs[i], at, count, tiles[i]);
+    p.fn(from[0], from[1], from[2], p.y + at * p.element, count);
+    at += count;
+  }
+}
+
+inline constexpr TypedFns kTyped = {find_typed, {typed_parts, typed_run}};
+
+#undef RLX_EACH
