@@ -93,8 +93,9 @@ void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t
   set_axes(args, dims, axes);
   run_backwards(reduce_fns(isa).reduce, args);
   ASSERT_EQ(y.back(), T(77));
-  for (size_t i = 0; i < want.size(); i++)
-    ASSERT_EQ(y[i], want[i]) << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn) << " at " << i;
+  auto differ = std::mismatch(want.begin(), want.end(), y.begin());
+  ASSERT_TRUE(differ.first == want.end()) << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn)
+                                          << " at " << differ.first - want.begin();
 }
 
 TEST(reduce, any_axes_of_any_numbers) {

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace rlx::cpu {
 
 namespace {
 
 constexpr int64_t kCopyPart = 1 << 14;  // elements, about
+constexpr int64_t kLine = 64;           // bytes of a cache line: of rows that are turned over together
 
 int64_t row_count(const CopyArgs& args) {
   int64_t rows = 1;
@@ -24,18 +26,49 @@ int64_t rows_in_part(const CopyArgs& args) {
   return std::max<int64_t>(1, kCopyPart / std::max<int64_t>(1, row_length(args)));
 }
 
+// The axis, not the last, along which `from` lies element by element; or -1. Such rows are turned over in strips.
+int32_t turned_axis(const CopyArgs& args) {
+  if (args.rank < 2 || args.strides[args.rank - 1] == args.element || args.strides[args.rank - 1] == 0) return -1;
+  for (int32_t i = 0; i + 1 < args.rank; i++)
+    if (args.strides[i] == args.element) return i;
+  return -1;
+}
+
+int64_t rows_in_strip(const CopyArgs& args) {
+  return kLine / args.element;
+}
+
+int64_t strips_of(const CopyArgs& args, int32_t turned) {
+  return (args.dims[turned] + rows_in_strip(args) - 1) / rows_in_strip(args);
+}
+
 int64_t copy_parts(const CopyArgs& args) {
   int64_t rows = row_length(args) ? row_count(args) : 0, part = rows_in_part(args);
+  if (int32_t turned = turned_axis(args); turned >= 0 && rows)
+    return rows / args.dims[turned] * strips_of(args, turned);
   return (rows + part - 1) / part;
 }
 
 template <size_t kBytes>
+struct Element {
+  std::byte bytes[kBytes];
+};
+
+// One element again and again, 16 bytes at a time.
+template <size_t kBytes>
+void fill_row(const std::byte* from, std::byte* to, int64_t length) {
+  std::byte pattern[16];
+  for (size_t i = 0; i < sizeof pattern; i += kBytes) std::memcpy(pattern + i, from, kBytes);
+  int64_t bytes = length * static_cast<int64_t>(kBytes), i = 0;
+  for (; i + 16 <= bytes; i += 16) std::memcpy(to + i, pattern, 16);
+  std::memcpy(to + i, pattern, static_cast<size_t>(bytes - i));
+}
+
+template <size_t kBytes>
 void copy_row(const std::byte* from, std::byte* to, int64_t length, int64_t stride) {
-  struct Element {
-    std::byte bytes[kBytes];
-  };
+  if (stride == 0) return fill_row<kBytes>(from, to, length);
+  Element<kBytes> element;
   for (int64_t i = 0; i < length; i++) {
-    Element element;
     std::memcpy(&element, from + i * stride, kBytes);
     std::memcpy(to + i * static_cast<int64_t>(kBytes), &element, kBytes);
   }
@@ -53,7 +86,90 @@ RowFn row_fn(int64_t element) {
   }
 }
 
-void copy_run(const CopyArgs& args, int64_t begin, int64_t end) {
+// Loops over registers must vanish, or the registers go to memory.
+#if defined(__clang__)
+#define RLX_TURNS _Pragma("clang loop unroll(full)")
+#else
+#define RLX_TURNS _Pragma("GCC unroll 16")
+#endif
+
+// ---- turned over: to[i, j] = from[j, i], in blocks that fill 16-byte vectors
+
+template <class T, int... I>
+void interleave(const T& a, const T& b, T& low, T& high, std::integer_sequence<int, I...>) {
+  constexpr int kWidth = sizeof...(I);
+  low = __builtin_shufflevector(a, b, (I / 2 + I % 2 * kWidth)...);
+  high = __builtin_shufflevector(a, b, (kWidth / 2 + I / 2 + I % 2 * kWidth)...);
+}
+
+// Each round interleaves row r with row r + half; after log2 of the width every row is a column.
+template <class Number>
+void turn_block(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
+  using Row [[gnu::vector_size(16)]] = Number;
+  constexpr int kWidth = 16 / sizeof(Number);
+  Row rows[kWidth], next[kWidth];
+  RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
+  RLX_TURNS for (int round = 1; round < kWidth; round *= 2) {
+    RLX_TURNS for (int i = 0; i < kWidth / 2; i++)
+        interleave(rows[i], rows[i + kWidth / 2], next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, kWidth>());
+    RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = next[i];
+  }
+  RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
+}
+
+// `count` rows of `to`, of `length` elements each.
+template <class Number>
+void turn_strip(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count,
+                int64_t length) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = 16 / kSize;
+  int64_t whole = count / kWidth * kWidth, j = 0;
+  for (; j + kWidth <= length; j += kWidth) {
+    const std::byte* block = from + j * from_stride;
+    for (int64_t i = 0; i < whole; i += kWidth)
+      turn_block<Number>(block + i * kSize, from_stride, to + i * to_stride + j * kSize, to_stride);
+    for (int64_t i = whole; i < count; i++)
+      for (int64_t k = 0; k < kWidth; k++)
+        std::memcpy(to + i * to_stride + (j + k) * kSize, block + k * from_stride + i * kSize, kSize);
+  }
+  for (; j < length; j++)
+    for (int64_t i = 0; i < count; i++)
+      std::memcpy(to + i * to_stride + j * kSize, from + j * from_stride + i * kSize, kSize);
+}
+
+using StripFn = void (*)(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t);
+
+StripFn strip_fn(int64_t element) {
+  switch (element) {
+    case 1: return turn_strip<uint8_t>;
+    case 2: return turn_strip<uint16_t>;
+    case 4: return turn_strip<uint32_t>;
+    case 8: return turn_strip<uint64_t>;
+    default: return turn_strip<unsigned __int128>;
+  }
+}
+
+void copy_turned(const CopyArgs& args, int32_t turned, int64_t begin, int64_t end) {
+  int64_t strips = strips_of(args, turned), length = row_length(args);
+  StripFn turn = strip_fn(args.element);
+  int64_t to_strides[kMaxRank];
+  for (int64_t axis = args.rank - 1, stride = args.element; axis >= 0; stride *= args.dims[axis--])
+    to_strides[axis] = stride;
+  for (int64_t part = begin; part < end; part++) {
+    int64_t first = part % strips * rows_in_strip(args), from = first * args.element, to = first * to_strides[turned];
+    for (int64_t rest = part / strips, axis = args.rank - 2; axis >= 0; axis--) {
+      if (axis == turned) continue;
+      from += rest % args.dims[axis] * args.strides[axis];
+      to += rest % args.dims[axis] * to_strides[axis];
+      rest /= args.dims[axis];
+    }
+    turn(args.from + from, args.strides[args.rank - 1], args.to + to, to_strides[turned],
+         std::min(rows_in_strip(args), args.dims[turned] - first), length);
+  }
+}
+
+// ---- row by row
+
+void copy_rows(const CopyArgs& args, int64_t begin, int64_t end) {
   int64_t length = row_length(args), part = rows_in_part(args), rows = row_count(args);
   int64_t stride = args.rank ? args.strides[args.rank - 1] : args.element;
   bool whole = stride == args.element;
@@ -80,6 +196,11 @@ void copy_run(const CopyArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+void copy_run(const CopyArgs& args, int64_t begin, int64_t end) {
+  if (int32_t turned = turned_axis(args); turned >= 0) return copy_turned(args, turned, begin, end);
+  copy_rows(args, begin, end);
+}
+
 int64_t index_at(const GatherArgs& args, int64_t i) {
   return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
 }
@@ -95,7 +216,7 @@ bool find_place(const GatherArgs& args, int64_t index, int64_t& at) {
 
 // Rows [first, last) of single elements: a copy of each by a call would cost more than the element.
 template <size_t kBytes, class Index>
-int64_t gather_elements(const GatherArgs& args, int64_t first, int64_t last) {
+int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
   struct Element {
     std::byte bytes[kBytes];
   };
@@ -118,9 +239,9 @@ int64_t gather_elements(const GatherArgs& args, int64_t first, int64_t last) {
 }
 
 template <size_t kBytes>
-int64_t gather_elements(const GatherArgs& args, int64_t first, int64_t last) {
-  return args.index_is_i64 ? gather_elements<kBytes, int64_t>(args, first, last)
-                           : gather_elements<kBytes, int32_t>(args, first, last);
+int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
+  return args.index_is_i64 ? gather_singles<kBytes, int64_t>(args, first, last)
+                           : gather_singles<kBytes, int32_t>(args, first, last);
 }
 
 }  // namespace
@@ -142,6 +263,12 @@ void collapse_dims(CopyArgs& args) {
     }
   }
   args.rank = rank;
+  // A short run that lies together is one larger element.
+  if (rank < 2 || args.strides[rank - 1] != args.element) return;
+  int64_t bytes = args.dims[rank - 1] * args.element;
+  if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16) return;
+  args.element = bytes;
+  args.rank = rank - 1;
 }
 
 int64_t gather_parts(const GatherArgs& args) {
@@ -151,10 +278,10 @@ int64_t gather_parts(const GatherArgs& args) {
 int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
   int64_t last = std::min(end * kGatherPart, args.outer * args.count);
   switch (args.bytes) {
-    case 1: return gather_elements<1>(args, begin * kGatherPart, last);
-    case 2: return gather_elements<2>(args, begin * kGatherPart, last);
-    case 4: return gather_elements<4>(args, begin * kGatherPart, last);
-    case 8: return gather_elements<8>(args, begin * kGatherPart, last);
+    case 1: return gather_singles<1>(args, begin * kGatherPart, last);
+    case 2: return gather_singles<2>(args, begin * kGatherPart, last);
+    case 4: return gather_singles<4>(args, begin * kGatherPart, last);
+    case 8: return gather_singles<8>(args, begin * kGatherPart, last);
     default: break;
   }
   for (int64_t row = begin * kGatherPart; row < last; row++) {
@@ -167,6 +294,72 @@ int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
       std::memcpy(to, args.from + (outer * args.n + at) * args.bytes, static_cast<size_t>(args.bytes));
   }
   return -1;
+}
+
+// ---- single elements, each with an index of its own ----
+
+namespace {
+
+int64_t index_rows(const GatherElementsArgs& args) {
+  int64_t rows = 1;
+  for (int32_t i = 0; i + 1 < args.rank; i++) rows *= args.dims[i];
+  return args.dims[args.rank - 1] ? rows : 0;
+}
+int64_t index_rows_in_part(const GatherElementsArgs& args) {
+  return std::max<int64_t>(1, kCopyPart / std::max<int64_t>(1, args.dims[args.rank - 1]));
+}
+
+template <class T, class Index>
+int64_t gather_row(const GatherElementsArgs& args, const T* x, const Index* index, T* y) {
+  int64_t length = args.dims[args.rank - 1], stride = args.strides[args.axis];
+  int64_t step = args.axis + 1 == args.rank ? 0 : args.strides[args.rank - 1];
+  for (int64_t i = 0; i < length; i++) {
+    int64_t at = index[i] < 0 ? index[i] + args.n : index[i];
+    if (at < 0 || at >= args.n) {
+      if (args.bounds == Bounds::kError) return i;
+      at = args.bounds == Bounds::kClamp && args.n > 0 ? std::clamp<int64_t>(at, 0, args.n - 1) : -1;
+    }
+    y[i] = at < 0 ? T() : x[at * stride + i * step];
+  }
+  return -1;
+}
+
+template <class T, class Index>
+int64_t gather_elements_of(const GatherElementsArgs& args, int64_t begin, int64_t end) {
+  int64_t length = args.dims[args.rank - 1], part = index_rows_in_part(args);
+  for (int64_t row = begin * part; row < std::min(end * part, index_rows(args)); row++) {
+    int64_t offset = 0;
+    for (int64_t rest = row, axis = args.rank - 2; axis >= 0; axis--) {
+      if (axis != args.axis) offset += rest % args.dims[axis] * args.strides[axis];
+      rest /= args.dims[axis];
+    }
+    int64_t bad = gather_row(args, reinterpret_cast<const T*>(args.from) + offset,
+                             static_cast<const Index*>(args.index) + row * length,
+                             reinterpret_cast<T*>(args.to) + row * length);
+    if (bad >= 0) return row * length + bad;
+  }
+  return -1;
+}
+
+template <class T>
+int64_t gather_elements_of(const GatherElementsArgs& args, int64_t begin, int64_t end) {
+  return args.index_is_i64 ? gather_elements_of<T, int64_t>(args, begin, end)
+                           : gather_elements_of<T, int32_t>(args, begin, end);
+}
+
+}  // namespace
+
+int64_t gather_elements_parts(const GatherElementsArgs& args) {
+  return (index_rows(args) + index_rows_in_part(args) - 1) / index_rows_in_part(args);
+}
+
+int64_t gather_elements(const GatherElementsArgs& args, int64_t begin, int64_t end) {
+  switch (args.element) {
+    case 1: return gather_elements_of<uint8_t>(args, begin, end);
+    case 2: return gather_elements_of<uint16_t>(args, begin, end);
+    case 4: return gather_elements_of<uint32_t>(args, begin, end);
+    default: return gather_elements_of<uint64_t>(args, begin, end);
+  }
 }
 
 // ---- rows written into an axis ----

@@ -35,6 +35,21 @@ int64_t gather_parts(const GatherArgs&);
 // The position of the first index of these parts that is out of range, or -1.
 int64_t gather_rows(const GatherArgs&, int64_t begin, int64_t end);
 
+// to[i] = from[i with i_axis = index[i]]; strides are of `from`, in elements. Dims of the index, of rank 1 or more.
+struct GatherElementsArgs {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  const void* index = nullptr;  // of i32, or of i64
+  bool index_is_i64 = false;
+  int64_t element = 1;  // bytes: 1, 2, 4 or 8
+  int32_t rank = 1, axis = 0;
+  int64_t n = 0;  // of the axis of `from`
+  int64_t dims[kMaxRank] = {}, strides[kMaxRank] = {};
+  Bounds bounds = Bounds::kError;
+};
+int64_t gather_elements_parts(const GatherElementsArgs&);
+int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end);  // as gather_rows
+
 // Rows of an axis of x replaced by those of `rows`: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. Where y
 // is x, nothing else is written. `from` says what at(b, i) is: the start plus i, of an i32 wrapping as one; the
 // position plus i, modulo n where `wraps`; an index; an index tuple, over the axes of `tuple_dims`.

@@ -26,13 +26,23 @@ int64_t pad_parts(const PadArgs& args) {
   return row_length(args) ? (row_count(args) + part - 1) / part : 0;
 }
 
+// Where position i of an axis of n reads, or -1.
+int64_t source_of(PadMode mode, int64_t i, int64_t n) {
+  if (i >= 0 && i < n) return i;
+  if (mode == PadMode::kConstant) return -1;
+  if (mode == PadMode::kEdge || n == 1) return i < 0 ? 0 : n - 1;
+  int64_t period = mode == PadMode::kWrap ? n : 2 * (n - 1), at = i % period;
+  if (at < 0) at += period;
+  return at < n ? at : period - at;
+}
+
 // Which row of `from` a row of `to` is, or -1.
 int64_t source_row(const PadArgs& args, int64_t row) {
   int64_t source = 0, scale = 1;
   for (int32_t axis = args.rank - 2; axis >= 0; axis--) {
-    int64_t at = row % args.to_dims[axis] - args.lo[axis];
+    int64_t at = source_of(args.mode, row % args.to_dims[axis] - args.lo[axis], args.from_dims[axis]);
     row /= args.to_dims[axis];
-    if (at < 0 || at >= args.from_dims[axis]) return -1;
+    if (at < 0) return -1;
     source += at * scale;
     scale *= args.from_dims[axis];
   }
@@ -52,15 +62,23 @@ void pad_rows(const PadArgs& args, int64_t first, int64_t last) {
   auto* to = reinterpret_cast<Element*>(args.to);
   for (int64_t row = first; row < last; row++) {
     Element* out = to + row * length;
-    int64_t source = begin < end ? source_row(args, row) : -1;
+    bool is_constant = args.mode == PadMode::kConstant;
+    int64_t source = begin < end || !is_constant ? source_row(args, row) : -1;
     if (source < 0) {
       std::fill_n(out, length, value);
       continue;
     }
-    std::fill(out, out + begin, value);
-    std::memcpy(out + begin, args.from + (source * n + begin - lo) * static_cast<int64_t>(kBytes),
-                static_cast<size_t>(end - begin) * kBytes);
-    std::fill(out + end, out + length, value);
+    const std::byte* from = args.from + source * n * static_cast<int64_t>(kBytes);
+    auto fill = [&](int64_t i, int64_t past) {
+      if (is_constant) return std::fill(out + i, out + past, value);
+      for (; i < past; i++)
+        std::memcpy(out + i, from + source_of(args.mode, i - lo, n) * static_cast<int64_t>(kBytes), kBytes);
+    };
+    fill(0, begin);
+    if (begin < end)
+      std::memcpy(out + begin, from + (begin - lo) * static_cast<int64_t>(kBytes),
+                  static_cast<size_t>(end - begin) * kBytes);
+    fill(end, length);
   }
 }
 

@@ -122,14 +122,22 @@ T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded) {
 // sums[k] joined with x[i, k] of i in [0, n).
 template <class Fn, class T>
 void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const T *a = x + i * stride, *b = a + stride, *c = b + stride, *d = c + stride;
-    for (int64_t k = 0; k < width; ++k)
-      sums[k] = Fn::join(Fn::join(Fn::join(Fn::join(sums[k], a[k]), b[k]), c[k]), d[k]);
+  using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
+  constexpr int64_t kWidth = sizeof(Lanes) / sizeof(T);
+  for (int64_t first = 0; first < n; first += 4) {
+    int64_t end = n - first < 4 ? n : first + 4, k = 0;
+    for (; k + kWidth <= width; k += kWidth) {
+      Lanes sum, terms;
+      __builtin_memcpy(&sum, sums + k, sizeof sum);
+      for (int64_t i = first; i < end; ++i) {
+        __builtin_memcpy(&terms, x + i * stride + k, sizeof terms);
+        sum = Fn::join(sum, terms);
+      }
+      __builtin_memcpy(sums + k, &sum, sizeof sum);
+    }
+    for (; k < width; ++k)
+      for (int64_t i = first; i < end; ++i) sums[k] = Fn::join(sums[k], x[i * stride + k]);
   }
-  for (; i < n; ++i)
-    for (int64_t k = 0; k < width; ++k) sums[k] = Fn::join(sums[k], x[i * stride + k]);
 }
 
 // `width` results side by side.

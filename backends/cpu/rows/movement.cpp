@@ -35,15 +35,16 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
 // ---- pad ----
 
 std::string_view refuse_pad(const KernelQuery& query) {
-  const Attrs& attrs = query.node.attrs;
-  if (!attrs.is("mode", "constant")) return "what is around is not one value";
-  const std::vector<int64_t>& between = attrs.i64s("interior");
+  const std::vector<int64_t>& between = query.node.attrs.i64s("interior");
   return std::all_of(between.begin(), between.end(), [](int64_t i) { return i == 0; }) ? "" : "spreads elements";
 }
 
 void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &x = view.in[0], &y = view.out[0];
+  static constexpr std::string_view kModes[] = {"constant", "edge", "reflect", "wrap"};  // of PadMode
   PadArgs args;
+  args.mode = static_cast<PadMode>(std::find(std::begin(kModes), std::end(kModes), view.node.attrs.str("mode")) -
+                                   std::begin(kModes));
   args.from = x.data;
   args.to = y.data;
   if (view.in.size() > 1) args.value = data_or_null<const std::byte>(view.in[1]);
@@ -86,16 +87,55 @@ void encode_gather(const StepView& view, const Caps&, void* block, Launch& launc
   launch = {gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes))};
 }
 
+template <class Args>
+Status outside(std::string_view op, const Node& node, const Args& args, int64_t position) {
+  int64_t value = args.index_is_i64 ? static_cast<const int64_t*>(args.index)[position]
+                                    : static_cast<const int32_t*>(args.index)[position];
+  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside an axis of {}", op, node.name, value,
+                                     position, args.n))
+      .with("op", op)
+      .with("value", node.name);
+}
+
 Status run_gather(const void* block, int64_t begin, int64_t end) {
   const auto& it = *static_cast<const GatherBlock*>(block);
   int64_t bad = gather_rows(it.args, begin, end);
-  if (bad < 0) return {};
-  int64_t value = it.args.index_is_i64 ? static_cast<const int64_t*>(it.args.index)[bad]
-                                       : static_cast<const int32_t*>(it.args.index)[bad];
-  return Status(Code::kRange, format("gather '{}': index {} at position {} is outside an axis of {}", it.node->name,
-                                     value, bad, it.args.n))
-      .with("op", "gather")
-      .with("value", it.node->name);
+  return bad < 0 ? Status() : outside("gather", *it.node, it.args, bad);
+}
+
+struct GatherElementsBlock {
+  GatherElementsArgs args;
+  const Node* node;
+};
+
+std::string_view refuse_gather_elements(const KernelQuery& query) {
+  DType dtype = query.type(0).dtype;
+  if (is_block(dtype) || element_bytes(dtype) > 8) return "elements are larger than 8 bytes";
+  return query.type(0).rank() == 0 ? "x is a scalar" : "";
+}
+
+void encode_gather_elements(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &x = view.in[0], &index = view.in[1];
+  GatherElementsArgs args;
+  args.from = x.data;
+  args.to = view.out[0].data;
+  args.index = index.data;
+  args.index_is_i64 = index.dtype == DType::kI64;
+  args.element = element_bytes(x.dtype);
+  args.rank = static_cast<int32_t>(x.dims.size());
+  args.axis = static_cast<int32_t>(view.node.attrs.i64("axis"));
+  args.n = x.dims[static_cast<size_t>(args.axis)];
+  std::copy(index.dims.begin(), index.dims.end(), args.dims);
+  std::copy(x.strides.begin(), x.strides.end(), args.strides);
+  args.bounds = view.plan.lowered->options.bounds;
+  new (block) GatherElementsBlock{args, &view.node};
+  launch = {gather_elements_parts(args), 30 + static_cast<double>(index.count())};
+}
+
+Status run_gather_elements(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const GatherElementsBlock*>(block);
+  int64_t bad = gather_elements(it.args, begin, end);
+  return bad < 0 ? Status() : outside("gather_elements", *it.node, it.args, bad);
 }
 
 // ---- rows written into an axis: in place where x dies ----
@@ -243,6 +283,8 @@ constinit const CpuKernel kCopyKernel =
 
 void add_movement_rows(RowsByOp& by_op) {
   add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_gather, encode_gather, run_gather));
+  add(by_op, with_block<GatherElementsBlock>(Op::kGatherElements, "gather_elements", refuse_gather_elements,
+                                             encode_gather_elements, run_gather_elements));
   add(by_op, Row(Op::kPad, "pad", refuse_pad, encode_pad, run_loaded<PadArgs>, loaded_bytes<PadArgs>));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, run_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of views and picks of single elements against plain walks by index: every element size, any order of axes.
+#include "backends/cpu/kernels/movement.h"
+
+#include <algorithm>
+#include <array>
+
+#include "guarded.h"
+
+namespace rlx::cpu {
+namespace {
+
+// A view of a dense tensor with these dims: axes in another order, backwards, by steps, or all at one place.
+struct ViewOf {
+  std::vector<int64_t> dims, strides;  // strides in elements
+  int64_t start = 0;
+};
+const ViewOf kViews[] = {
+    {{}, {}},
+    {{7}, {1}},
+    {{9}, {-1}, 8},
+    {{9}, {2}},
+    {{5, 40}, {1, 0}},
+    {{40, 33}, {1, 40}},
+    {{3, 5}, {1, 3}},
+    {{130, 3}, {1, 130}},
+    {{3, 130}, {1, 3}},
+    {{2, 70, 65}, {4550, 1, 70}},
+    {{70, 2, 65}, {1, 70, 140}},
+    {{6, 5, 4, 3}, {1, 12, 60, 300}},
+    {{4, 6, 5, 2}, {10, 40, 2, 1}},
+    {{5, 4, 2}, {2, 10, 1}},
+    {{64, 30, 4}, {4, 0, 1}},
+    {{0, 4}, {1, 7}},
+    {{4, 0}, {1, 4}},
+    {{20, 30}, {1, -20}, 580},
+    {{17, 16}, {-1, 17}, 16},
+};
+
+TEST(movement, copies_are_plain_walks) {
+  std::mt19937 rng(5);
+  std::vector<std::byte> x(10000 * 16);
+  for (std::byte& byte : x) byte = static_cast<std::byte>(rng());
+  for (const ViewOf& view : kViews)
+    for (int64_t element : {1, 2, 4, 8, 16}) {
+      CopyArgs args{.from = x.data() + view.start * element, .element = element};
+      args.rank = static_cast<int32_t>(view.dims.size());
+      int64_t count = 1;
+      for (size_t i = 0; i < view.dims.size(); i++) {
+        count *= args.dims[i] = view.dims[i];
+        args.strides[i] = view.strides[i] * element;
+      }
+      Guarded y((count * element + 3) / 4), again(y.size());
+      collapse_dims(args);
+      args.to = reinterpret_cast<std::byte*>(y.data());
+      run_whole(copy_loop(), args);
+      args.to = reinterpret_cast<std::byte*>(again.data());
+      run_backwards(copy_loop(), args);
+      ASSERT_TRUE(y.guards_intact() && again.guards_intact());
+      for (int64_t i = 0; i < count; i++) {
+        int64_t at = view.start;
+        for (int64_t rest = i, d = std::ssize(view.dims) - 1; d >= 0; d--) {
+          auto axis = static_cast<size_t>(d);
+          at += rest % view.dims[axis] * view.strides[axis];
+          rest /= view.dims[axis];
+        }
+        for (const Guarded* it : {&y, &again})
+          ASSERT_EQ(std::memcmp(reinterpret_cast<const std::byte*>(it->data()) + i * element, x.data() + at * element,
+                                static_cast<size_t>(element)),
+                    0)
+              << "view " << &view - kViews << ", element " << element << " at " << i;
+      }
+    }
+}
+
+// Of x [4, 5, 6], with indices of these dims.
+template <class T, class Index>
+void check_gather(const std::vector<int64_t>& dims, int32_t axis, Bounds bounds, std::mt19937& rng) {
+  const std::array<int64_t, 3> kSizes{4, 5, 6}, kStrides{30, 6, 1};
+  std::vector<T> x(120), y;
+  for (T& value : x) value = static_cast<T>(rng());
+  int64_t count = dims[0] * dims[1] * dims[2], n = kSizes[static_cast<size_t>(axis)];
+  int64_t reach = bounds == Bounds::kError ? n : n + 3;
+  std::vector<Index> index(static_cast<size_t>(count));
+  for (Index& it : index) it = static_cast<Index>(static_cast<int64_t>(rng() % static_cast<uint32_t>(2 * reach)) - reach);
+  y.assign(index.size() + 1, T(9));
+  GatherElementsArgs args{.from = reinterpret_cast<const std::byte*>(x.data()),
+                          .to = reinterpret_cast<std::byte*>(y.data()),
+                          .index = index.data(),
+                          .index_is_i64 = sizeof(Index) == 8,
+                          .element = sizeof(T),
+                          .rank = 3,
+                          .axis = axis,
+                          .n = n,
+                          .bounds = bounds};
+  std::copy(dims.begin(), dims.end(), args.dims);
+  std::copy(kStrides.begin(), kStrides.end(), args.strides);
+  ASSERT_EQ(gather_elements(args, 0, gather_elements_parts(args)), -1);
+  ASSERT_EQ(y.back(), T(9));
+  for (int64_t i = 0; i < count; i++) {
+    int64_t at[3] = {i / (dims[1] * dims[2]), i / dims[2] % dims[1], i % dims[2]};
+    int64_t pick = index[static_cast<size_t>(i)];
+    if (pick < 0) pick += n;
+    bool is_in = pick >= 0 && pick < n;
+    at[axis] = std::clamp<int64_t>(pick, 0, n - 1);
+    T want = is_in || bounds == Bounds::kClamp ? x[static_cast<size_t>(at[0] * 30 + at[1] * 6 + at[2])] : T(0);
+    ASSERT_EQ(y[static_cast<size_t>(i)], want) << "axis " << axis << " at " << i;
+  }
+}
+
+TEST(movement, elements_are_picked_one_by_one) {
+  std::mt19937 rng(6);
+  for (int32_t axis : {0, 1, 2})
+    for (Bounds bounds : {Bounds::kError, Bounds::kClamp, Bounds::kDrop})
+      for (const std::vector<int64_t>& given : {std::vector<int64_t>{4, 5, 6}, {2, 3, 4}, {1, 5, 1}, {4, 0, 6}}) {
+        std::vector<int64_t> dims = given;
+        dims[static_cast<size_t>(axis)] *= 2;
+        ASSERT_NO_FATAL_FAILURE((check_gather<uint8_t, int64_t>(dims, axis, bounds, rng)));
+        ASSERT_NO_FATAL_FAILURE((check_gather<uint16_t, int32_t>(dims, axis, bounds, rng)));
+        ASSERT_NO_FATAL_FAILURE((check_gather<uint32_t, int32_t>(dims, axis, bounds, rng)));
+        ASSERT_NO_FATAL_FAILURE((check_gather<uint64_t, int64_t>(dims, axis, bounds, rng)));
+      }
+}
+
+TEST(movement, a_bad_index_is_told) {
+  const uint32_t x[] = {1, 2, 3, 4};
+  const int64_t index[] = {0, -2, 1, 2};
+  uint32_t y[4] = {};
+  GatherElementsArgs args{.from = reinterpret_cast<const std::byte*>(x), .to = reinterpret_cast<std::byte*>(y)};
+  args.index = index, args.index_is_i64 = true, args.element = 4, args.rank = 2, args.axis = 1, args.n = 2;
+  args.dims[0] = args.dims[1] = 2, args.strides[0] = 2, args.strides[1] = 1;
+  EXPECT_EQ(gather_elements(args, 0, gather_elements_parts(args)), 3);
+}
+
+}  // namespace
+}  // namespace rlx::cpu
