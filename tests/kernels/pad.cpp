@@ -2,6 +2,8 @@
 // Padding against a plain loop: every element size, any rank, crops, empty sides, no value.
 #include "backends/cpu/kernels/pad.h"
 
+#include <algorithm>
+
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -64,6 +66,45 @@ TEST(pad, is_a_plain_loops) {
           }
         }
       }
+}
+
+// Where position i of an axis of n reads, found by steps from inside.
+int64_t walked(PadMode mode, int64_t i, int64_t n) {
+  if (mode == PadMode::kEdge) return std::clamp<int64_t>(i, 0, n - 1);
+  if (mode == PadMode::kWrap) return ((i % n) + n) % n;
+  while (n > 1 && (i < 0 || i >= n)) i = i < 0 ? -i : 2 * (n - 1) - i;
+  return n == 1 ? 0 : i;
+}
+
+TEST(pad, what_is_around_is_of_x) {
+  const Shape kModeShapes[] = {{{5}, {12}, {13}},           {{1}, {2}, {3}},        {{3, 4}, {1, 0}, {0, 9}},
+                               {{3, 4}, {-1, 2}, {7, -1}},  {{2, 3, 4}, {1, 5, 0}, {0, 1, 3}},
+                               {{3, 20000}, {1, 3}, {0, 5}}, {{4, 6}, {0, -6}, {0, 3}}};
+  for (PadMode mode : {PadMode::kEdge, PadMode::kReflect, PadMode::kWrap})
+    for (const Shape& shape : kModeShapes) {
+      PadArgs args{.element = 4, .mode = mode, .rank = static_cast<int32_t>(shape.from.size())};
+      int64_t from_count = 1, to_count = 1;
+      for (size_t i = 0; i < shape.from.size(); i++) {
+        args.from_dims[i] = shape.from[i], args.lo[i] = shape.lo[i];
+        args.to_dims[i] = shape.from[i] + shape.lo[i] + shape.hi[i];
+        from_count *= args.from_dims[i], to_count *= args.to_dims[i];
+      }
+      Guarded x(from_count), y(to_count);
+      for (int64_t i = 0; i < from_count; i++) x[i] = static_cast<float>(i);
+      args.from = reinterpret_cast<const std::byte*>(x.data());
+      args.to = reinterpret_cast<std::byte*>(y.data());
+      run_backwards(pad_loop(), args);
+      ASSERT_TRUE(y.guards_intact());
+      for (int64_t i = 0; i < to_count; i++) {
+        int64_t rest = i, offset = 0, scale = 1;
+        for (int32_t axis = args.rank - 1; axis >= 0; axis--) {
+          offset += walked(mode, rest % args.to_dims[axis] - args.lo[axis], args.from_dims[axis]) * scale;
+          rest /= args.to_dims[axis], scale *= args.from_dims[axis];
+        }
+        ASSERT_EQ(y[i], x[offset]) << "mode " << static_cast<int>(mode) << ", shape " << &shape - kModeShapes << " at "
+                                   << i;
+      }
+    }
 }
 
 }  // namespace

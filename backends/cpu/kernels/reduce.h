@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions along any axes, in the type of the elements. Class SUM: no accumulator runs over more than 512 terms
+// Reductions along any axes, and running folds along one, in the type of the elements. Class SUM: no accumulator runs over more than 512 terms
 // before it is added to another.
 #pragma once
 
@@ -37,9 +37,20 @@ struct ReduceArgs {
 // `axes`, bit by bit: which of the dims are folded.
 void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes);
 
+// Running folds along the middle axis of x[outer, n, inner]; floats run in f64, as the op does. y may be x.
+struct CumulativeArgs {
+  const void* x = nullptr;
+  void* y = nullptr;
+  DType dtype = DType::kF32;
+  ReduceFn fn = ReduceFn::kSum;
+  int64_t outer = 1, n = 1, inner = 1;
+  bool exclusive = false, reverse = false;
+};
+
 bool can_reduce(DType dtype);
 
 struct ReduceFns {
+  Loop<CumulativeArgs> cumulate;
   Loop<ReduceArgs> reduce;
 };
 const ReduceFns& reduce_fns(Isa isa);

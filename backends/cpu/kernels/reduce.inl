@@ -211,4 +211,58 @@ inline void reduce_run(const ReduceArgs& p, int64_t begin, int64_t end) {
   visit<kReduced>(p.dtype, [&]<class T>() { reduce_typed<T>(p, begin, end); });
 }
 
-inline constexpr ReduceFns kReduce = {{reduce_parts, reduce_run}};
+// ---- running folds: a part is a tile of lines side by side, or some lines of adjacent elements
+
+inline int64_t line_tiles(const CumulativeArgs& p) {
+  return (p.inner + kTile - 1) / kTile;
+}
+inline int64_t cumulate_parts(const CumulativeArgs& p) {
+  return p.n ? p.outer * line_tiles(p) : 0;
+}
+
+template <class Fn, class T>
+void cumulate_lines(const CumulativeArgs& p, const T* x, T* y, int64_t width) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  Wide running[kTile];
+  for (int64_t k = 0; k < width; ++k) running[k] = Fn::template kIdentity<Wide>;
+  for (int64_t i = 0; i < p.n; ++i) {
+    int64_t row = (p.reverse ? p.n - 1 - i : i) * p.inner;
+    const T* from = x + row;
+    T* to = y + row;
+    if (p.exclusive) {
+      for (int64_t k = 0; k < width; ++k) {
+        Wide before = running[k];
+        running[k] = Fn::join(before, static_cast<Wide>(from[k]));
+        to[k] = static_cast<T>(before);
+      }
+    } else {
+      for (int64_t k = 0; k < width; ++k) running[k] = Fn::join(running[k], static_cast<Wide>(from[k]));
+      for (int64_t k = 0; k < width; ++k) to[k] = static_cast<T>(running[k]);
+    }
+  }
+}
+
+template <class Fn, class T>
+void cumulate_parts_of(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t first = part % line_tiles(p) * kTile, at = part / line_tiles(p) * p.n * p.inner + first;
+    int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
+    cumulate_lines<Fn>(p, static_cast<const T*>(p.x) + at, static_cast<T*>(p.y) + at, width);
+  }
+}
+
+inline void cumulate_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  if (p.dtype == DType::kBool && p.fn == ReduceFn::kMax) return cumulate_parts_of<Any, uint8_t>(p, begin, end);
+  if (p.dtype == DType::kBool) return cumulate_parts_of<All, uint8_t>(p, begin, end);
+  visit<kReduced>(p.dtype, [&]<class T>() {
+    using Bits = std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
+    switch (p.fn) {
+      case ReduceFn::kSum: return cumulate_parts_of<Sum, Bits>(p, begin, end);
+      case ReduceFn::kProd: return cumulate_parts_of<Prod, Bits>(p, begin, end);
+      case ReduceFn::kMax: return cumulate_parts_of<Max, T>(p, begin, end);
+      case ReduceFn::kMin: return cumulate_parts_of<Min, T>(p, begin, end);
+    }
+  });
+}
+
+inline constexpr ReduceFns kReduce = {{cumulate_parts, cumulate_run}, {reduce_parts, reduce_run}};

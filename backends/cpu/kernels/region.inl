@@ -121,6 +121,26 @@ inline float to_register(Truth value) {
   return std::bit_cast<float>(value.byte ? -1 : 0);
 }
 
+// Bytes to words and back, a lane each.
+using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
+
+inline Int widen_bytes(Bytes bytes) {
+#if RLX_ISA == 2
+  return (Int)_mm512_cvtepu8_epi32((__m128i)bytes);
+#elif RLX_ISA == 1
+  return (Int)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(std::bit_cast<int64_t>(bytes)));
+#else
+  return __builtin_convertvector(bytes, Int);
+#endif
+}
+inline Bytes narrow_to_bytes(Int v) {
+#if RLX_ISA == 2
+  return (Bytes)_mm512_cvtepi32_epi8((__m512i)v);
+#else
+  return __builtin_convertvector((Word)v, Bytes);
+#endif
+}
+
 // Of adjacent elements.
 template <class T>
 inline Vec load_vector(const T* from, int64_t count) {
@@ -129,7 +149,9 @@ inline Vec load_vector(const T* from, int64_t count) {
       std::conditional_t<std::is_same_v<T, Truth>, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, T>>;
   auto elements = load_part<Elements>(from, count * static_cast<int64_t>(sizeof(T)));
   if constexpr (std::is_same_v<T, Truth>)
-    return from_bits(__builtin_convertvector(elements, Int) != splat(0));
+    return from_bits(widen_bytes(elements) != splat(0));
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return to_float(widen_bytes(elements));
   else
     return __builtin_convertvector(elements, Vec);
 }
@@ -222,9 +244,7 @@ inline void store_output(const RegionOutput& output, int64_t begin, int64_t coun
     return;
   }
   for (int64_t i = 0; i < count; i += kLanes) {
-    using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
-    Bytes bytes = __builtin_convertvector((Word)(bits(load(from + i)) & splat(1)), Bytes);
-    store_part(to + begin + i, bytes, count - i);
+    store_part(to + begin + i, narrow_to_bytes(bits(load(from + i)) & splat(1)), count - i);
   }
 }
 

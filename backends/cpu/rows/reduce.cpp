@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for reduce, over any axes.
+// Rows for reduce, over any axes, and for running folds of lines side by side.
 #include "backends/cpu/kernels/reduce.h"
 
 #include <algorithm>
@@ -18,6 +18,32 @@ std::string_view refuse_all_but_f32(const KernelQuery& query) {
   return query.type(0).dtype == DType::kF32 ? "" : "takes f32 only";
 }
 
+std::string_view refuse_single_lines(const KernelQuery& query) {
+  if (query.node.attrs.i64("axis") + 1 == std::ssize(query.type(0).dims)) return "each line runs by itself";
+  return refuse_reduce(query);
+}
+
+constexpr std::string_view kFolds[] = {"sum", "prod", "max", "min"};  // of ReduceFn
+
+ReduceFn fold_of(const Node& node) {
+  return static_cast<ReduceFn>(std::find(std::begin(kFolds), std::end(kFolds), node.attrs.str("fn")) -
+                               std::begin(kFolds));
+}
+
+void encode_cumulative(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const View& x = view.in[0];
+  auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
+  CumulativeArgs args;
+  args.x = x.data;
+  args.y = view.out[0].data;
+  args.dtype = x.dtype;
+  args.fn = fold_of(view.node);
+  args.exclusive = view.node.attrs.flag("exclusive");
+  args.reverse = view.node.attrs.flag("reverse");
+  for (size_t i = 0; i < x.dims.size(); i++) (i < axis ? args.outer : i == axis ? args.n : args.inner) *= x.dims[i];
+  load(block, caps.fns.reduce.cumulate, args, 50 + 0.5 * static_cast<double>(x.count()), launch);
+}
+
 void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const View& x = view.in[0];
   ReduceArgs args;
@@ -27,8 +53,7 @@ void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& 
   uint32_t axes = 0;
   for (int64_t axis : view.node.attrs.i64s("axes")) axes |= 1U << axis;
   set_axes(args, x.dims, axes);
-  static constexpr std::string_view kNames[] = {"sum", "prod", "max", "min"};
-  args.fn = static_cast<ReduceFn>(std::find(std::begin(kNames), std::end(kNames), view.node.attrs.str("fn")) - kNames);
+  args.fn = fold_of(view.node);
   load(block, caps.fns.reduce.reduce, args, 50 + 0.3 * static_cast<double>(x.count()), launch);
 }
 
@@ -38,6 +63,9 @@ void add_reduce_rows(RowsByOp& by_op) {
   add(by_op, native<ReduceArgs>(Op::kReduce, "reduce_f32", refuse_all_but_f32, encode_reduce));
   add(by_op,
       Row(Op::kReduce, "reduce", refuse_reduce, encode_reduce, run_loaded<ReduceArgs>, loaded_bytes<ReduceArgs>));
+  add(by_op, Row(Op::kCumulative, "cumulative", refuse_single_lines, encode_cumulative, run_loaded<CumulativeArgs>,
+                 loaded_bytes<CumulativeArgs>)
+                 .in_place(1));
 }
 
 }  // namespace rlx::cpu

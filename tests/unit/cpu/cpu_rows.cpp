@@ -148,6 +148,69 @@ TEST(cpu_rows, elementwise_ops_broadcast_and_mix_types) {
   compare(graph, nullptr, {noise({4, 1, 6}), noise({5, 1}, 9)});
 }
 
+static Tensor whole_numbers(DType dtype, std::vector<int64_t> dims) {
+  Tensor tensor = *Tensor::create(dtype, dims);
+  auto* bytes = static_cast<std::byte*>(tensor.data());
+  int64_t size = element_bytes(dtype);
+  for (int64_t i = 0; i < tensor.count(); i++) {
+    auto value = static_cast<uint64_t>(dtype == DType::kBool ? i * 7 % 3 % 2 : i * 37 % 11 - 5);
+    double real = static_cast<double>(static_cast<int64_t>(value)) / 4;
+    std::memcpy(bytes + i * size, dtype == DType::kF64 ? static_cast<void*>(&real) : &value,
+                static_cast<size_t>(size));
+  }
+  return tensor;
+}
+
+TEST(cpu_rows, integers_f64_and_truth_values_have_kernels) {
+  for (DType dtype : {DType::kI64, DType::kI32, DType::kU8, DType::kF64, DType::kBool}) {
+    Graph graph;
+    Builder b(graph);
+    Expr x = b.wrap(*graph.add_input("x", dtype, {4, 1, 300})), y = b.wrap(*graph.add_input("y", dtype, {5, 1}));
+    Expr index = b.wrap(*graph.add_input("i", DType::kI64, {4, 1, 7}));
+    auto make = [&](Op op, std::vector<Expr> in) { output(b, ("o" + std::to_string(static_cast<int>(op))).c_str(), b.ops(op, in)[0]); };
+    if (dtype != DType::kBool) {
+      for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv}) make(op, {x, y});
+      for (Op op : {Op::kGt, Op::kGe, Op::kLe, Op::kLt}) make(op, {y, x});
+      output(b, "sums", reduce(transpose(x, {2, 0, 1}), "sum", {0, 2}, false));
+      output(b, "float", cast(x, DType::kF32));
+    } else {
+      for (Op op : {Op::kBitAnd, Op::kBitOr, Op::kBitXor}) make(op, {x, y});
+      make(Op::kBitNot, {x});
+    }
+    for (Op op : {Op::kMax, Op::kMin, Op::kEq, Op::kNe}) make(op, {x, y});
+    output(b, "choice", where(less(y, x), x, y));
+    output(b, "top", reduce(x, "max", {0, 2}, true));
+    output(b, "flags", cast(x, DType::kI32));
+    output(b, "picked", b.op(Op::kGatherElements, {x, index}, {{"axis", int64_t{2}}}));
+    std::vector<Tensor> in = {whole_numbers(dtype, {4, 1, 300}), whole_numbers(dtype, {5, 1}),
+                              whole_numbers(DType::kI64, {4, 1, 7})};
+    auto env = env_with(2);
+    size_t outputs = graph.outputs().size();
+    auto oracle = Program::compile(env, graph, nullptr, *env->find_device("reference"), {});
+    auto program = Program::compile(env, graph, nullptr, *env->find_device("cpu"), {});
+    ASSERT_TRUE(oracle.ok() && program.ok());
+    auto want = (*oracle)->run({}, in, {}, outputs), got = (*program)->run({}, in, {}, outputs);
+    ASSERT_TRUE(want.ok() && got.ok());
+    for (size_t i = 0; i < outputs; i++)
+      EXPECT_EQ(std::memcmp((*got)[i].data(), (*want)[i].data(), (*want)[i].bytes()), 0)
+          << name(dtype) << ' ' << graph.outputs()[i].name;
+    std::string report = *(*program)->report("dispatch");
+    EXPECT_NE(report.find("\"typed\""), std::string::npos) << report;
+    EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+  }
+}
+
+// What only a typed row computes stays outside, and the rest is still one region.
+TEST(cpu_rows, integers_leave_regions_whole) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {40, 30}), i = b.wrap(*graph.add_input("i", DType::kI64, {40, 30}));
+  output(b, "y", where(equal(i + i, i * i), exp(x) * 2.0, tanh(x) + 1.0));
+  std::string report = compare(graph, nullptr, {noise({40, 30}), whole_numbers(DType::kI64, {40, 30})});
+  EXPECT_NE(report.find("\"region\""), std::string::npos) << report;
+  EXPECT_NE(report.find("\"typed\""), std::string::npos) << report;
+}
+
 // Subnormal numbers are themselves or 0 (semantics.md N5), in the whole of a function.
 TEST(cpu_rows, functions_of_subnormal_numbers_are_those_of_zero) {
   Graph graph;
