@@ -82,7 +82,8 @@ void check_gather(const std::vector<int64_t>& dims, int32_t axis, Bounds bounds,
   int64_t count = dims[0] * dims[1] * dims[2], n = kSizes[static_cast<size_t>(axis)];
   int64_t reach = bounds == Bounds::kError ? n : n + 3;
   std::vector<Index> index(static_cast<size_t>(count));
-  for (Index& it : index) it = static_cast<Index>(static_cast<int64_t>(rng() % static_cast<uint32_t>(2 * reach)) - reach);
+  for (Index& it : index)
+    it = static_cast<Index>(static_cast<int64_t>(rng() % static_cast<uint32_t>(2 * reach)) - reach);
   y.assign(index.size() + 1, T(9));
   GatherElementsArgs args{.from = reinterpret_cast<const std::byte*>(x.data()),
                           .to = reinterpret_cast<std::byte*>(y.data()),

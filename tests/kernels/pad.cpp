@@ -77,9 +77,13 @@ int64_t walked(PadMode mode, int64_t i, int64_t n) {
 }
 
 TEST(pad, what_is_around_is_of_x) {
-  const Shape kModeShapes[] = {{{5}, {12}, {13}},           {{1}, {2}, {3}},        {{3, 4}, {1, 0}, {0, 9}},
-                               {{3, 4}, {-1, 2}, {7, -1}},  {{2, 3, 4}, {1, 5, 0}, {0, 1, 3}},
-                               {{3, 20000}, {1, 3}, {0, 5}}, {{4, 6}, {0, -6}, {0, 3}}};
+  const Shape kModeShapes[] = {{{5}, {12}, {13}},
+                               {{1}, {2}, {3}},
+                               {{3, 4}, {1, 0}, {0, 9}},
+                               {{3, 4}, {-1, 2}, {7, -1}},
+                               {{2, 3, 4}, {1, 5, 0}, {0, 1, 3}},
+                               {{3, 20000}, {1, 3}, {0, 5}},
+                               {{4, 6}, {0, -6}, {0, 3}}};
   for (PadMode mode : {PadMode::kEdge, PadMode::kReflect, PadMode::kWrap})
     for (const Shape& shape : kModeShapes) {
       PadArgs args{.element = 4, .mode = mode, .rank = static_cast<int32_t>(shape.from.size())};

@@ -94,8 +94,8 @@ void check_axes(Isa isa, DType dtype, const std::vector<int64_t>& dims, uint32_t
   run_backwards(reduce_fns(isa).reduce, args);
   ASSERT_EQ(y.back(), T(77));
   auto differ = std::mismatch(want.begin(), want.end(), y.begin());
-  ASSERT_TRUE(differ.first == want.end()) << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn)
-                                          << " at " << differ.first - want.begin();
+  ASSERT_TRUE(differ.first == want.end())
+      << name(dtype) << ", axes " << axes << ", fold " << static_cast<int>(fn) << " at " << differ.first - want.begin();
 }
 
 TEST(reduce, any_axes_of_any_numbers) {
@@ -122,7 +122,8 @@ void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool rever
   const int64_t kOuter = 2, kN = 11, kInner = 300;
   std::vector<T> x(static_cast<size_t>(kOuter * kN * kInner)), y(x.size() + 1, T(7));
   for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<T>(1 + (i * 7919) % (fn == ReduceFn::kProd ? 2 : 9));
-  CumulativeArgs args{.x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn, .outer = kOuter, .n = kN, .inner = kInner};
+  CumulativeArgs args{
+      .x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn, .outer = kOuter, .n = kN, .inner = kInner};
   args.exclusive = exclusive, args.reverse = reverse;
   run_backwards(reduce_fns(isa).cumulate, args);
   ASSERT_EQ(y.back(), T(7));

@@ -19,9 +19,11 @@ std::vector<std::byte> values_of(DType dtype, std::mt19937& rng) {
   std::vector<std::byte> bytes(static_cast<size_t>(kCount * size));
   for (int64_t i = 0; i < kCount; i++) {
     std::byte* to = bytes.data() + i * size;
-    const double kSpecial[] = {0,     -0.0,   0.5,         -0.5,         1,           -1,           NAN,   INFINITY, 127.5,
-                               255.5, -128.5, 2147483648., -2147483649., 4294967296., 9.3e18,       -9.3e18, 1.9e19,  -INFINITY,
-                               3e9,   65535.9, 1e300,      -1e300,       1e-310,      2147483583.0, 9007199254740993.};
+    const double kSpecial[] = {0,       -0.0,        0.5,          -0.5,         1,
+                               -1,      NAN,         INFINITY,     127.5,        255.5,
+                               -128.5,  2147483648., -2147483649., 4294967296.,  9.3e18,
+                               -9.3e18, 1.9e19,      -INFINITY,    3e9,          65535.9,
+                               1e300,   -1e300,      1e-310,       2147483583.0, 9007199254740993.};
     double special = kSpecial[rng() % std::size(kSpecial)];
     uint64_t whole = rng() % 3 ? rng() % 7 - 3 : (static_cast<uint64_t>(rng()) << 32 | rng());
     if (dtype == DType::kBool) whole = rng() % 2;

@@ -110,8 +110,8 @@ void turn_block(const std::byte* from, int64_t from_stride, std::byte* to, int64
   Row rows[kWidth], next[kWidth];
   RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
   RLX_TURNS for (int round = 1; round < kWidth; round *= 2) {
-    RLX_TURNS for (int i = 0; i < kWidth / 2; i++)
-        interleave(rows[i], rows[i + kWidth / 2], next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, kWidth>());
+    RLX_TURNS for (int i = 0; i < kWidth / 2; i++) interleave(
+        rows[i], rows[i + kWidth / 2], next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, kWidth>());
     RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = next[i];
   }
   RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
@@ -228,8 +228,9 @@ int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
     std::byte* to = args.to + first * kSize;
     first += end - begin;
     for (int64_t i = begin; i < end; i++, to += kSize) {
-      int64_t at = -1;
-      if (!find_place(args, index[i], at)) return i;
+      int64_t at = index[i];
+      bool is_inside = at >= 0 && at < args.n;  // as a rule: then nothing is called
+      if (!is_inside && !find_place(args, index[i], at)) return i;
       Element element{};
       if (at >= 0) std::memcpy(&element, from + at * kSize, kBytes);
       std::memcpy(to, &element, kBytes);
@@ -333,9 +334,9 @@ int64_t gather_elements_of(const GatherElementsArgs& args, int64_t begin, int64_
       if (axis != args.axis) offset += rest % args.dims[axis] * args.strides[axis];
       rest /= args.dims[axis];
     }
-    int64_t bad = gather_row(args, reinterpret_cast<const T*>(args.from) + offset,
-                             static_cast<const Index*>(args.index) + row * length,
-                             reinterpret_cast<T*>(args.to) + row * length);
+    int64_t bad =
+        gather_row(args, reinterpret_cast<const T*>(args.from) + offset,
+                   static_cast<const Index*>(args.index) + row * length, reinterpret_cast<T*>(args.to) + row * length);
     if (bad >= 0) return row * length + bad;
   }
   return -1;

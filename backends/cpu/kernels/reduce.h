@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions along any axes, and running folds along one, in the type of the elements. Class SUM: no accumulator runs over more than 512 terms
-// before it is added to another.
+// Reductions along any axes, and running folds along one, in the type of the elements. Class SUM: no accumulator runs
+// over more than 512 terms before it is added to another.
 #pragma once
 
 #include <span>

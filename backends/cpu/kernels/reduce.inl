@@ -5,8 +5,8 @@
 #pragma GCC optimize("O3")
 #endif
 
-inline constexpr int64_t kBlock = 512;      // terms of one accumulator
-inline constexpr int64_t kTile = 256;       // results side by side
+inline constexpr int64_t kBlock = 512;       // terms of one accumulator
+inline constexpr int64_t kTile = 256;        // results side by side
 inline constexpr int64_t kPartTerms = 8192;  // of rows that are a part, about
 
 // Lane by lane where T is a vector. Integers wrap.

@@ -11,19 +11,18 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr Op kTypedOps[] = {Op::kAdd,    Op::kSub,   Op::kMul,    Op::kDiv,    Op::kRem,    Op::kMax, Op::kMin,
-                            Op::kNeg,    Op::kAbs,   Op::kSqrt,   Op::kBitAnd, Op::kBitOr,  Op::kBitXor,
-                            Op::kBitNot, Op::kEq,    Op::kNe,     Op::kLt,     Op::kLe,     Op::kGt,  Op::kGe,
-                            Op::kIsNan,  Op::kWhere, Op::kCast};
+constexpr Op kTypedOps[] = {Op::kAdd, Op::kSub,  Op::kMul,    Op::kDiv,   Op::kRem,    Op::kMax,    Op::kMin, Op::kNeg,
+                            Op::kAbs, Op::kSqrt, Op::kBitAnd, Op::kBitOr, Op::kBitXor, Op::kBitNot, Op::kEq,  Op::kNe,
+                            Op::kLt,  Op::kLe,   Op::kGt,     Op::kGe,    Op::kIsNan,  Op::kWhere,  Op::kCast};
 
 std::string_view refuse_typed(const KernelQuery& query) {
   DType from = query.type(query.node.in.size() - 1).dtype, to = query.node.out[0].dtype;
   return typed_fns(Isa::kBaseline).find(query.node.op, from, to) ? "" : "no loop over these dtypes";
 }
 
-// A region computes it too, but bytes are many to a register.
+// A region computes it too, but has a word for each truth value where this has a byte.
 std::string_view refuse_bytes(const KernelQuery& query) {
-  if (query.node.out[0].dtype != DType::kBool) return "makes no truth values";
+  if (query.node.out[0].dtype != DType::kBool && query.node.op != Op::kWhere) return "makes or reads no truth values";
   RegionProgram program;
   std::string_view why = build_region(query.graph, query.node, program);
   return why.empty() ? refuse_typed(query) : why;

@@ -155,8 +155,7 @@ static Tensor whole_numbers(DType dtype, std::vector<int64_t> dims) {
   for (int64_t i = 0; i < tensor.count(); i++) {
     auto value = static_cast<uint64_t>(dtype == DType::kBool ? i * 7 % 3 % 2 : i * 37 % 11 - 5);
     double real = static_cast<double>(static_cast<int64_t>(value)) / 4;
-    std::memcpy(bytes + i * size, dtype == DType::kF64 ? static_cast<void*>(&real) : &value,
-                static_cast<size_t>(size));
+    std::memcpy(bytes + i * size, dtype == DType::kF64 ? static_cast<void*>(&real) : &value, static_cast<size_t>(size));
   }
   return tensor;
 }
@@ -167,7 +166,9 @@ TEST(cpu_rows, integers_f64_and_truth_values_have_kernels) {
     Builder b(graph);
     Expr x = b.wrap(*graph.add_input("x", dtype, {4, 1, 300})), y = b.wrap(*graph.add_input("y", dtype, {5, 1}));
     Expr index = b.wrap(*graph.add_input("i", DType::kI64, {4, 1, 7}));
-    auto make = [&](Op op, std::vector<Expr> in) { output(b, ("o" + std::to_string(static_cast<int>(op))).c_str(), b.ops(op, in)[0]); };
+    auto make = [&](Op op, std::vector<Expr> in) {
+      output(b, ("o" + std::to_string(static_cast<int>(op))).c_str(), b.ops(op, in)[0]);
+    };
     if (dtype != DType::kBool) {
       for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv}) make(op, {x, y});
       for (Op op : {Op::kGt, Op::kGe, Op::kLe, Op::kLt}) make(op, {y, x});
