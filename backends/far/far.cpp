@@ -154,14 +154,19 @@ class FarExecutable : public Executable {
 
 class FarDevice : public Device {
  public:
-  FarDevice(const DeviceContext& context, std::unique_ptr<Device> cpu, std::shared_ptr<Faults> faults)
-      : Device(context), cpu_(std::move(cpu)), faults_(std::move(faults)) {
-    info_.name = info_.kind = "far";
+  FarDevice(std::string name, const DeviceContext& context, std::unique_ptr<Device> cpu, std::shared_ptr<Faults> faults,
+            std::function<bool(Op)> lacks)
+      : Device(context), cpu_(std::move(cpu)), faults_(std::move(faults)), lacks_(std::move(lacks)) {
+    info_.kind = name.substr(0, name.find(':'));
+    info_.name = std::move(name);
     info_.description = "the CPU, from afar";
     info_.alignment = kAlignment;
   }
   const DeviceInfo& info() const override { return info_; }
-  Found find(const KernelQuery& query) const override { return cpu_->find(query); }
+  Found find(const KernelQuery& query) const override {
+    if (lacks_ && lacks_(query.node.op)) return {nullptr, info_.name + " has no kernel for it"};
+    return cpu_->find(query);
+  }
 
   Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t segment) override {
     RLX_TRY(faults_->next(Act::kCompile));
@@ -189,17 +194,34 @@ class FarDevice : public Device {
   DeviceInfo info_;
   std::unique_ptr<Device> cpu_;
   std::shared_ptr<Faults> faults_;
+  std::function<bool(Op)> lacks_;
   Worker worker_;  // ends first
 };
 
 }  // namespace
 
-BackendEntry backend(std::shared_ptr<Faults> faults) {
+BackendEntry backend(std::shared_ptr<Faults> faults, std::function<bool(Op)> lacks) {
   if (!faults) faults = std::make_shared<Faults>();
-  return {"far", [faults](const DeviceContext& context) -> Result<Devices> {
+  return {"far", [faults, lacks](const DeviceContext& context) -> Result<Devices> {
             RLX_TRY(faults->next(Act::kOpen));
             Devices near = RLX_TRY(open_cpu(context)), devices;
-            devices.push_back(std::make_unique<FarDevice>(context, std::move(near[0]), faults));
+            devices.push_back(std::make_unique<FarDevice>("far", context, std::move(near[0]), faults, lacks));
+            return devices;
+          }};
+}
+
+BackendEntry poor_backend() {
+  return {"poor", [](const DeviceContext& context) -> Result<Devices> {
+            Devices devices;
+            for (uint32_t i = 0; i < kPoorDevices; i++) {
+              auto lacks = [i](Op op) {
+                uint32_t drawn = (static_cast<uint32_t>(op) * kPoorDevices + i + 1) * 2654435761u;
+                return ((drawn ^ drawn >> 15) * 2246822519u >> 31) != 0;
+              };
+              Devices near = RLX_TRY(open_cpu(context));
+              devices.push_back(std::make_unique<FarDevice>("poor:" + std::to_string(i), context, std::move(near[0]),
+                                                            std::make_shared<Faults>(), lacks));
+            }
             return devices;
           }};
 }

@@ -31,7 +31,12 @@ class Faults {
   std::atomic<bool> is_lost_{false};
 };
 
-// To be opened beside the library's own backends. `faults` may be null.
-BackendEntry backend(std::shared_ptr<Faults> faults = nullptr);
+// To be opened beside the library's own backends. `faults` may be null, and so may `lacks`: which ops it has no kernel
+// for.
+BackendEntry backend(std::shared_ptr<Faults> faults = nullptr, std::function<bool(Op)> lacks = nullptr);
+
+// The devices "poor:0", "poor:1" and so on, each without half of the ops, drawn.
+inline constexpr int kPoorDevices = 8;
+BackendEntry poor_backend();
 
 }  // namespace rlx::far

@@ -65,6 +65,18 @@ Found find_kernel(const Device& device, const CompileOptions& options, const Fac
   return device.find(KernelQuery{graph, graph.node(node), own, facts.phases()});
 }
 
+Found find_kernel(const Device& device, const Device* fallback, const CompileOptions& options, const Facts& facts,
+                  uint32_t node) {
+  Found own = find_kernel(device, options, facts, node);
+  const Graph& graph = facts.graph();
+  if (own.kernel || !fallback || !graph.info(graph.node(node)).primitive()) return own;
+  Found found = find_kernel(*fallback, options, facts, node);
+  found.on_host = found.kernel != nullptr;
+  if (!own.why_not.empty())
+    found.why_not = own.why_not + (found.why_not.empty() ? "" : "; on the host: " + found.why_not);
+  return found;
+}
+
 class Stopwatch {
  public:
   double ms() const {
@@ -140,9 +152,10 @@ Status check_outputs(const Graph& graph) {
       .with("got", "0");
 }
 
-static Result<Graph> run_passes(const Graph& given, const Device& device, const CompileOptions& options,
-                                RewriteReport& report, const Host* host) {
+static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
+                                const CompileOptions& options, RewriteReport& report, const Host* host) {
   PassContext context;
+  context.device = device.info().name;
   context.math = options.kernels.math;
   context.skip = options.skip;
   context.precision = options.precision;
@@ -157,7 +170,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   };
   bool widens = std::find(options.skip.begin(), options.skip.end(), "widen") == options.skip.end();
   context.refuses = [&, widens](const Facts& facts, Value value) {
-    Found found = find_kernel(device, options, facts, value.node);
+    Found found = find_kernel(device, fallback, options, facts, value.node);
     bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
   };
@@ -228,19 +241,23 @@ static Result<std::vector<SlotAlias>> find_aliases(const Graph& graph, const std
 }
 
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
-                                                     const Host* host) {
+                                                     const Host* host, Device* fallback) {
   RLX_TRY(check_outputs(given));
   Stopwatch whole;
   auto source = std::make_shared<CompiledGraph>();
   source->aliases = RLX_TRY(find_aliases(given, options.alias));
-  Graph graph = RLX_TRY(run_passes(given, device, options, source->report, host));
+  Graph graph = RLX_TRY(run_passes(given, device, fallback, options, source->report, host));
   source->device = &device;
-  auto kernel_of = [&](const Facts& facts, uint32_t node) { return find_kernel(device, options, facts, node).kernel; };
+  source->fallback = fallback;
+  auto kernel_of = [&](const Facts& facts, uint32_t node) {
+    return find_kernel(device, fallback, options, facts, node);
+  };
   auto note = [&](std::string_view pass, const Stopwatch& watch, size_t made) {
     source->report.passes.push_back({std::string(pass), watch.ms(), made});
     if (host) log_pass(*host, source->report.passes.back());
   };
   auto alignment = static_cast<int64_t>(device.info().alignment);
+  if (fallback) alignment = std::max(alignment, static_cast<int64_t>(fallback->info().alignment));
   Stopwatch lowering;
   source->lowered = lower(std::move(graph), {options.kernels, alignment, !device.info().prologue}, kernel_of);
   note("lower", lowering, source->lowered->graph.nodes().size());

@@ -20,6 +20,7 @@ struct CompileOptions {
   bool plain_layout = false;       // layouts stay as the graph has them
   bool verify_each = false;        // after every pass, not only after the last
   bool io_convert = false;
+  bool falls_back = false;         // what the device has no kernel for runs on the host
   std::vector<std::string> alias;  // "output=input": one memory for both
   bool drop_weights = false;
   int threads = INT_MAX;

@@ -17,6 +17,7 @@ static std::string_view path_text(const Lowered& lowered, const Layouts& layouts
   if (lowered.phases[node] == Phase::kResident) return "prologue";
   if (layouts.copy_of[node]) return "native";  // a view that is needed dense
   if (is_view(layouts, node)) return "view";
+  if (lowered.on_host[node]) return "host";
   if (!lowered.kernels[node]) return "unsupported";
   switch (lowered.kernels[node]->path) {
     case Path::kNative: return "native";
@@ -70,7 +71,7 @@ static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Low
     if (graph.info(node).is(kLeaf)) continue;
     bool has_kernel = lowered.kernels[i] && !is_view(layouts, i);
     write_node(json, graph, i, body, path_text(lowered, layouts, i),
-               has_kernel ? find_kernel(*source.device, source.options, facts, i) : Found());
+               has_kernel ? find_kernel(*source.device, source.fallback, source.options, facts, i) : Found());
     auto planned = lowered.bodies.find(i);
     for (size_t k = 0; k < body_attrs(node.op).size(); k++) {
       std::string_view attr = body_attrs(node.op)[k];
@@ -101,11 +102,11 @@ void collect(const CompiledGraph& source, const Lowered& lowered, const Host& ho
     const Node& node = graph.node(i);
     if (graph.info(node).is(kLeaf) || is_view(layouts, i) || !lowered.kernels[i]) continue;
     if (lowered.phases[i] == Phase::kResident) continue;
-    Found found = find_kernel(*source.device, source.options, facts, i);
+    Found found = find_kernel(*source.device, source.fallback, source.options, facts, i);
     if (!found.kernel) continue;
     host.log(LogLevel::kDebug, "kernel", [&] {
       std::string refused = found.why_not.empty() ? "" : "; refused: " + found.why_not;
-      return format("{}: {}{}", graph.describe(i), found.kernel->name, refused);
+      return format("{}: {}{}{}", graph.describe(i), found.kernel->name, found.on_host ? " on the host" : "", refused);
     });
     if (found.kernel->path == Path::kReference) {
       std::string op = format("{} of {}", graph.info(node).name, node.out[0].dtype);

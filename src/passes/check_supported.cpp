@@ -19,7 +19,8 @@ Result<Graph> check_supported(Graph graph, PassContext& context) {
     count++;
   }
   if (count == 0) return graph;
-  return Status(Code::kUnsupported, format("{} without a kernel:{}", plural(count, "node"), refused));
+  return Status(Code::kUnsupported, format("{} without a kernel{}{}:{}", plural(count, "node"),
+                                           context.device.empty() ? "" : " on ", context.device, refused));
 }
 
 }  // namespace rlx

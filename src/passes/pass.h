@@ -14,6 +14,7 @@
 namespace rlx {
 
 struct PassContext {
+  std::string device;  // for messages; may be empty
   Grade math = Grade::kClose;
   std::vector<std::string> skip;  // passes and rules to leave out
   // Why the device has no kernel for a node as it stands, or an empty text. Null: the device has no kernels for

@@ -89,7 +89,8 @@ struct Kernel {
 
 struct Found {
   const Kernel* kernel = nullptr;
-  std::string why_not;  // of every row that refused
+  std::string why_not;   // of every row that refused
+  bool on_host = false;  // the kernel is the host's: the device has none
 };
 
 }  // namespace rlx

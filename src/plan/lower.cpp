@@ -24,7 +24,7 @@ class Listing {
       const Node& node = graph.node(i);
       for (uint32_t k = 0; k < node.in.size(); k++)
         if (present(node.in[k]) && lowered_.phases[node.in[k].node] == Phase::kResident)
-          lowered_.of_input[Lowered::key({i, k})] = reads_form(i, k) ? form(i, node.in[k]) : dense(node.in[k]);
+          lowered_.of_input[Lowered::key({i, k})] = read_by(i, k);
     }
     for (const GraphOutput& output : graph.outputs())
       if (lowered_.phases[output.value.node] == Phase::kResident) dense(output.value);
@@ -37,6 +37,21 @@ class Listing {
   }
 
  private:
+  // What can be a view is no step, whoever has a kernel for it.
+  uint32_t read_by(uint32_t reader, uint32_t input) {
+    Value value = lowered_.graph.node(reader).in[input];
+    if (reads_form(reader, input)) return form(reader, value);
+    bool is_view = lowered_.graph.info(lowered_.graph.node(reader)).view != nullptr;
+    return lowered_.on_host[reader] && !is_view ? dense_on_host(value) : dense(value);
+  }
+
+  // In the host's memory, as it is, beside the one that the device may have.
+  uint32_t dense_on_host(Value value) {
+    auto [found, is_new] = of_value_on_host_.emplace(Lowered::key(value), next());
+    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .packing = {}, .on_host = true});
+    return found->second;
+  }
+
   uint32_t next() const { return static_cast<uint32_t>(lowered_.residents.size()); }
 
   bool reads_form(uint32_t reader, uint32_t input) const {
@@ -46,15 +61,19 @@ class Listing {
   uint32_t form(uint32_t reader, Value value) {
     const Kernel* kernel = lowered_.kernels[reader];
     KernelQuery query = lowered_.query(reader);
+    bool on_host = lowered_.on_host[reader];
     std::string packing = kernel->form.packing(query);
-    auto [found, is_new] = forms_.emplace(packing + "/" + std::to_string(Lowered::key(value)), next());
+    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing, Lowered::key(value));
+    auto [found, is_new] = forms_.emplace(std::move(key), next());
     if (is_new)
-      lowered_.residents.push_back({value, &lowered_, kernel, reader, std::move(packing), kernel->form.bytes(query)});
+      lowered_.residents.push_back(
+          {value, &lowered_, kernel, reader, std::move(packing), kernel->form.bytes(query), on_host});
     return found->second;
   }
 
   Lowered& lowered_;
   std::unordered_map<std::string, uint32_t> forms_;  // by packing and value
+  std::unordered_map<uint64_t, uint32_t> of_value_on_host_;
 };
 
 }  // namespace
@@ -67,9 +86,14 @@ std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, K
   Facts facts(g);
   lowered->phases.assign(facts.phases().begin(), facts.phases().end());
   lowered->kernels.resize(g.nodes().size(), nullptr);
+  lowered->on_host.resize(g.nodes().size(), false);
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
     bool is_leaf = g.info(g.node(i)).is(kLeaf);
-    if (!is_leaf && lowered->phases[i] != Phase::kResident) lowered->kernels[i] = kernel_of(facts, i);
+    if (!is_leaf && lowered->phases[i] != Phase::kResident) {
+      Found found = kernel_of(facts, i);
+      lowered->kernels[i] = found.kernel;
+      lowered->on_host[i] = found.on_host;
+    }
     if (whole && !(is_leaf && g.node(i).in.empty())) lowered->phases[i] = Phase::kRun;
   }
   Listing listing(*lowered);

@@ -28,6 +28,7 @@ struct Resident {
   uint32_t reader = 0;
   std::string packing;
   size_t bytes = 0;
+  bool on_host = false;  // steps of the host read it
 };
 
 // A body of a node. Its residents stand in the list around it from `first_resident` on.
@@ -43,6 +44,7 @@ struct Lowered {
   int64_t alignment = 64;                               // of every buffer, in bytes
   std::vector<Phase> phases;                            // by node
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
+  std::vector<bool> on_host;                            // by node: its kernel is the host's
   std::vector<Resident> residents;                      // its own, then those of its bodies
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of control_bodies
 
@@ -55,10 +57,10 @@ struct Lowered {
   std::unordered_map<uint64_t, uint32_t> of_input;  // an input of a reader to the index of what it reads
 };
 
-using KernelOf = FunctionRef<const Kernel*(const Facts&, uint32_t node)>;
+using KernelOf = FunctionRef<Found(const Facts&, uint32_t node)>;
 struct LowerOptions {
   KernelOptions kernels;
-  int64_t alignment = 64;  // that the device asks for, at least 64
+  int64_t alignment = 64;  // that the devices ask for, at least 64
   bool whole = false;      // the device wants the graph as it is, with nothing prepared and no plans for its bodies
 };
 std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
@@ -91,6 +93,7 @@ struct Step {
   size_t scratch_bytes = 0;
   std::vector<SizeId> depends;    // all sizes that its operands and attributes use
   uint32_t control = kNoControl;  // into Plan::controls
+  bool on_host = false;           // else of the device
   static constexpr uint32_t kNoControl = UINT32_MAX;
 };
 
@@ -173,12 +176,13 @@ struct SlotAlias {
   std::string why_copied = {};  // not empty: the output is made elsewhere and copied at the end
 };
 
-// Consecutive steps that run as one: by an executable of the device, or, for a step of control flow, by the run itself,
-// which walks the bodies.
+// Consecutive steps that run as one: by an executable of the device, by one of the host for what the device has no
+// kernel for, or, for a step of control flow, by the run itself, which walks the bodies.
 struct Segment {
   uint32_t first, last;  // steps, the last not included
   bool is_sized;         // runs when sizes have changed
   uint32_t control = Step::kNoControl;
+  bool on_host = false;
 };
 
 struct Plan {

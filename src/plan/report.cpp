@@ -59,6 +59,7 @@ std::string plan_text(const Plan& plan) {
     text += " <-";
     for (const Access& in : step.in) text += " " + access_text(plan, in);
     if (step.scratch_bytes) text += format(" scratch {}", step.scratch_bytes);
+    if (step.on_host) text += " on host";
     text += "\n";
     add_bodies(plan, step, text);
   }

@@ -69,6 +69,7 @@ Status Steps::add(uint32_t index) {
     return {};
   }
   step.kernel = lowered_.kernels[index];
+  step.on_host = lowered_.on_host[index];
   size_t ports = graph_.info(node).signature.in.size();
   step.in.reserve(std::max(node.in.size(), ports));
   for (size_t i = 0; i < std::max(node.in.size(), ports); i++) step.in.push_back(buffers_.input_access(index, i));
@@ -163,14 +164,23 @@ void Steps::add_output_copies() {
   for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), UINT32_MAX);
 }
 
+// Whether the step after this one may run in its segment. What the host runs is copied by sizes that are known when its
+// segment begins.
+bool Steps::goes_on(uint32_t step) const {
+  const Step &here = plan_.steps[step], &next = plan_.steps[step + 1];
+  if (here.control != Step::kNoControl || next.control != Step::kNoControl || here.on_host != next.on_host)
+    return false;
+  return !here.on_host || std::none_of(plan_.symbols.begin(), plan_.symbols.end(),
+                                       [&](const PlanSymbol& symbol) { return symbol.made_by == step; });
+}
+
 void Steps::cut() {
   auto end = static_cast<uint32_t>(plan_.steps.size());
   for (uint32_t first = 0; first < end;) {
     bool is_sized = first < plan_.first_run_step;
-    uint32_t control = plan_.steps[first].control, last = first + 1;
-    if (control == Step::kNoControl)
-      while (last < (is_sized ? plan_.first_run_step : end) && plan_.steps[last].control == Step::kNoControl) last++;
-    plan_.segments.push_back({first, last, is_sized, control});
+    uint32_t last = first + 1;
+    while (last < (is_sized ? plan_.first_run_step : end) && goes_on(last - 1)) last++;
+    plan_.segments.push_back({first, last, is_sized, plan_.steps[first].control, plan_.steps[first].on_host});
     first = last;
   }
   if (plan_.first_run_step == end) plan_.segments.push_back({end, end, false});

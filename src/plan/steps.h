@@ -25,6 +25,7 @@ class Steps {
 
  private:
   Status add(uint32_t index);
+  bool goes_on(uint32_t step) const;
   void settle_aliases();
   std::string why_copied(const SlotAlias& alias, const SlotReads& reads) const;
   bool is_unchanged(size_t output) const;

@@ -43,6 +43,11 @@ Result<Device*> Env::find_device(std::string_view spec) const {
   return no_device(spec);
 }
 
+Device* Env::fallback_of(const Device& device) const {
+  Device* host = devices_.front().get();  // "cpu"
+  return host == &device ? nullptr : host;
+}
+
 Status Env::no_device(std::string_view spec) const {
   std::vector<std::string_view> known;
   for (const auto& device : devices_) known.emplace_back(device->info().name);

@@ -39,6 +39,8 @@ class Env {
 
   // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
   Result<Device*> find_device(std::string_view spec) const;
+  // What a compiled graph falls back to where it may: null for the host's own device.
+  Device* fallback_of(const Device& device) const;
   Status no_device(std::string_view spec) const;  // RLX_E_UNAVAILABLE, with a list of those that there are
 
   // Zero-filled, in memory of the device or, without one, of the host's allocator.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/frame.h"
 
+#include <algorithm>
+
+#include "runtime/host_side.h"
 #include "runtime/loop.h"
 
 namespace rlx {
@@ -9,18 +12,21 @@ Status cancelled() {
   return Status(Code::kCancelled, "the run was cancelled");
 }
 
-Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device,
+Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device, Device* fallback,
                                                                const std::shared_ptr<const Plan>& plan) {
   auto made = std::make_unique<CompiledPlan>();
   made->device = &device;
+  made->fallback = fallback;
   made->plan = plan;
   for (const Control& control : plan->controls) {
     made->bodies.emplace_back();
-    for (const PlanBody& body : control.bodies) made->bodies.back().push_back(RLX_TRY(make(device, body.plan)));
+    for (const PlanBody& body : control.bodies)
+      made->bodies.back().push_back(RLX_TRY(make(device, fallback, body.plan)));
   }
   for (size_t i = 0; i < plan->segments.size(); i++) {
     bool is_control = plan->segments[i].control != Step::kNoControl;
-    made->executables.push_back(is_control ? nullptr : RLX_TRY(device.compile(plan, i)));
+    Device& runs_it = plan->segments[i].on_host ? *fallback : device;
+    made->executables.push_back(is_control ? nullptr : RLX_TRY(runs_it.compile(plan, i)));
   }
   return std::unique_ptr<const CompiledPlan>(std::move(made));
 }
@@ -51,6 +57,8 @@ Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
     }
   for (const auto& executable : compiled.executables)
     frame->states_.push_back(executable ? RLX_TRY(executable->make_state()) : nullptr);
+  if (std::ranges::any_of(compiled.plan->segments, [](const Segment& it) { return it.on_host; }))
+    frame->host_side_ = std::make_unique<HostSide>(*compiled.device, *compiled.fallback, *compiled.plan);
   for (size_t i = 0; i < compiled.bodies.size(); i++) {
     std::vector<std::unique_ptr<Frame>> bodies;
     for (const auto& body : compiled.bodies[i]) bodies.push_back(RLX_TRY(make(*body)));
@@ -124,7 +132,9 @@ Status Frame::learn(uint32_t step) {
 Status Frame::run_segment(size_t segment, const RunArgs& args, const RunScope& scope) {
   uint32_t control = plan_.segments[segment].control;
   if (control != Step::kNoControl) return loops_[control]->run(scope);
-  return compiled_.executables[segment]->run(args, *states_[segment]);
+  const Executable& executable = *compiled_.executables[segment];
+  if (plan_.segments[segment].on_host) return host_side_->run(segment, executable, args, *states_[segment]);
+  return executable.run(args, *states_[segment]);
 }
 
 Status Frame::run(const RunScope& scope) {

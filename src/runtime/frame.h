@@ -15,9 +15,11 @@ namespace rlx {
 
 // A plan and the plans of its bodies, compiled for one device. Immutable.
 struct CompiledPlan {
-  static Result<std::unique_ptr<const CompiledPlan>> make(Device& device, const std::shared_ptr<const Plan>& plan);
+  static Result<std::unique_ptr<const CompiledPlan>> make(Device& device, Device* fallback,
+                                                          const std::shared_ptr<const Plan>& plan);
 
   Device* device;
+  Device* fallback;  // of the segments on the host; null where there are none
   std::shared_ptr<const Plan> plan;
   std::vector<std::unique_ptr<Executable>> executables;                  // by segment; null: control flow
   std::vector<std::vector<std::unique_ptr<const CompiledPlan>>> bodies;  // as Plan::controls
@@ -31,6 +33,7 @@ struct RunScope {
 
 Status cancelled();
 
+class HostSide;
 class Loop;
 
 class Frame {
@@ -85,6 +88,7 @@ class Frame {
   uint64_t regions_version_ = 0;  // of the last change of a base that is no slot
   SizeState sizes_;
   std::vector<std::unique_ptr<ExecState>> states_;  // by segment
+  std::unique_ptr<HostSide> host_side_;             // null: no segment runs on the host
   std::vector<std::unique_ptr<Loop>> loops_;        // as Plan::controls
   // The versions at which values that depend on sizes alone were computed.
   uint64_t sized_at_ = 0, sized_in_ = UINT64_MAX;

@@ -298,8 +298,9 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
     is_first = false;
     if (!made->params) {
       CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
+      Device* fallback = options.falls_back ? env_->fallback_of(*device) : nullptr;
       std::shared_ptr<const CompiledGraph> source =
-          RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get()));
+          RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
       made->params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
     }
     std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());

@@ -124,9 +124,12 @@ void ParamStore::settle(Change& change) {
 
 // ---- preparing ----
 
+Device& ParamStore::reader_of(const Resident& resident) const {
+  return resident.on_host ? *source_->fallback : *source_->device;
+}
+
 // As the device can use it: the same bytes, or a copy in its own memory.
-Result<Tensor> ParamStore::on_device(Tensor value) const {
-  Device& device = *source_->device;
+static Result<Tensor> on_device(Device& device, Tensor value) {
   if (device.can_use(*value.storage()->buffer())) return value;
   auto buffer = RLX_TRY(device.allocate(value.bytes(), MemoryKind::kPrepared));
   RLX_TRY(copy_bytes({*buffer, 0}, value.storage()->place(), value.bytes()));
@@ -140,17 +143,16 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   const Piece& piece = source_->pieces[index];
   const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
+  Device& device = reader_of(resident);
   bool is_plain = piece.is_leaf && !resident.kernel;
-  if (is_plain && piece.params.empty()) return on_device(*resident.scope->graph.constant(resident.value));
-  auto is_usable = [&](const Tensor& tensor) {
-    return !tensor || source_->device->can_use(*tensor.storage()->buffer());
-  };
+  if (is_plain && piece.params.empty()) return on_device(device, *resident.scope->graph.constant(resident.value));
+  auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
   if (is_plain && !set.dropped[piece.params[0]] && is_usable(set.params[piece.params[0]])) {
     uint32_t param = piece.params[0];
     return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
   }
   std::map<std::string, Tensor> params;
-  FormKey key{resident.packing, source_->device->info().name, source_->options.kernels.bounds, piece.body, {}};
+  FormKey key{resident.packing, device.info().name, source_->options.kernels.bounds, piece.body, {}};
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
   for (uint32_t param : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[param]);
@@ -170,11 +172,11 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   };
   auto make = [&]() -> Result<Tensor> {
     Tensor value = RLX_TRY(dense());
-    if (!resident.kernel) return on_device(std::move(value));
+    if (!resident.kernel) return on_device(device, std::move(value));
     int64_t bytes = static_cast<int64_t>(resident.bytes);
     Tensor form = RLX_TRY(env_->make_unfilled(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
     resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
-    return on_device(std::move(form));
+    return on_device(device, std::move(form));
   };
   if (!is_owned) return make();
   auto note_and_make = [&] {

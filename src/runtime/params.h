@@ -62,7 +62,7 @@ class ParamStore {
 
  private:
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
-  Result<Tensor> on_device(Tensor value) const;
+  Device& reader_of(const Resident& resident) const;
   // `made`: the key of a form that was not there before and that the weights now keep.
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
   Status note_failure(size_t index, Status status, ParamSet& set) const;

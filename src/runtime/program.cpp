@@ -15,8 +15,9 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
   CompileOptions options = RLX_TRY(parse_compile_options(given));
   if (!device) device = RLX_TRY(env->find_device(""));
   UpperSizes upper = options.dims;
+  Device* fallback = options.falls_back ? env->fallback_of(*device) : nullptr;
   std::shared_ptr<const CompiledGraph> source =
-      RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get()));
+      RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get(), fallback));
   // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper, env->host().get()));
   return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), plan);
@@ -36,7 +37,7 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
   made->source_ = params->source();
   made->params_ = std::move(params);
   made->plan_ = plan;
-  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), plan));
+  made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), made->source_->fallback, plan));
   made->make_slots();
   return made;
 }

@@ -155,6 +155,8 @@ const Way kWays[] = {
     {"cpu, strict", "cpu", {{"math", "strict"}}, false},
     {"reference", "reference", {}, false},
     {"far", "far", {{"math", "strict"}, {"dispatch", "reference"}}, true},
+    {"poor", "poor", {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}}, true},
+    {"poor, native", "poor", {{"math", "strict"}, {"fallback", "host"}}, false, true},
     {"cpu, aliased", "cpu", {}, false, true},
     {"cpu, reference kernels, aliased", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true, true},
 };
@@ -190,7 +192,11 @@ Result<std::shared_ptr<Program>> compiled(const Way& way, const RandomGraph& ran
   options.emplace_back("bounds", meanings[0]->bounds() == Bounds::kError ? "error" : "clamp");
   for (const auto& [symbol, size] : upper) options.emplace_back("dims." + symbol, size);
   if (way.is_aliased) options.emplace_back("io.alias", drawn_aliases(random.graph));
-  return Program::compile(env, random.graph, weights, RLX_TRY(env->find_device(way.device)), options);
+  // Which of the poor devices, drawn.
+  std::string device = way.device == std::string_view("poor")
+                           ? format("poor:{}", (random.graph.nodes().size() + weights->count()) % far::kPoorDevices)
+                           : way.device;
+  return Program::compile(env, random.graph, weights, RLX_TRY(env->find_device(device)), options);
 }
 
 std::string check_runs(const Way& way, const RandomGraph& random, const Meanings& meanings, Program& program) {

@@ -40,7 +40,7 @@ std::string check_example_of_seed(uint64_t seed, const std::shared_ptr<Env>& env
 
 // With every device that programs are judged on.
 inline Result<std::shared_ptr<Env>> env_of_tests() {
-  return Env::create({.threads = 2, .backends = {far::backend()}});
+  return Env::create({.threads = 2, .backends = {far::backend(), far::poor_backend()}});
 }
 
 }  // namespace rlx::test
