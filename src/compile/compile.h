@@ -51,6 +51,7 @@ void log_kernels(const CompiledGraph& source, const Host& host);
 std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused
 std::string passes_report(const CompiledGraph& source, const Plan& plan);
 // The dispatch report of a graph that is not compiled: what would happen on this device.
-std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options);
+std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options,
+                            const Device* fallback = nullptr);
 
 }  // namespace rlx

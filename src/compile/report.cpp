@@ -45,18 +45,19 @@ static std::string body_path(const Graph& graph, uint32_t node, std::string_view
 }
 
 // What a device would do with each node.
-static void write_nodes(JsonWriter& json, const Graph& graph, const Device& device, const CompileOptions& options,
-                        const std::string& body) {
+static void write_nodes(JsonWriter& json, const Graph& graph, const Device& device, const Device* fallback,
+                        const CompileOptions& options, const std::string& body) {
   Facts facts(graph);
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
     const OpInfo& info = graph.info(graph.node(i));
     if (info.is(kLeaf)) continue;
-    Found found = find_kernel(device, options, facts, i);
-    std::string_view path = found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
-                                         : (info.primitive() ? "unsupported" : "expanded");
+    Found found = find_kernel(device, fallback, options, facts, i);
+    std::string_view path = found.on_host  ? "host"
+                            : found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
+                                           : (info.primitive() ? "unsupported" : "expanded");
     write_node(json, graph, i, body, path, found);
     for (std::string_view attr : body_attrs(graph.node(i).op))
-      write_nodes(json, *graph.node(i).attrs.graph(attr), device, options, body_path(graph, i, body, attr));
+      write_nodes(json, *graph.node(i).attrs.graph(attr), device, fallback, options, body_path(graph, i, body, attr));
   }
 }
 
@@ -79,7 +80,7 @@ static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Low
       if (planned != lowered.bodies.end())
         write_nodes(json, source, *planned->second[k].lowered, path);
       else
-        write_nodes(json, *node.attrs.graph(attr), *source.device, source.options, path);
+        write_nodes(json, *node.attrs.graph(attr), *source.device, source.fallback, source.options, path);
     }
   }
 }
@@ -150,10 +151,11 @@ std::string dispatch_report(const CompiledGraph& source) {
   return std::move(json).take();
 }
 
-std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options) {
+std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options,
+                            const Device* fallback) {
   JsonWriter json;
   json.begin_object().key("nodes").begin_array();
-  write_nodes(json, graph, device, options, "");
+  write_nodes(json, graph, device, fallback, options, "");
   json.end_array().end_object();
   return std::move(json).take();
 }

@@ -156,7 +156,8 @@ const Way kWays[] = {
     {"reference", "reference", {}, false},
     {"far", "far", {{"math", "strict"}, {"dispatch", "reference"}}, true},
     {"poor", "poor", {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}}, true},
-    {"poor, native", "poor", {{"math", "strict"}, {"fallback", "host"}}, false, true},
+    {"poor, native", "poor", {{"fallback", "host"}}, false},
+    {"poor, aliased", "poor", {{"math", "strict"}, {"dispatch", "reference"}, {"fallback", "host"}}, true, true},
     {"cpu, aliased", "cpu", {}, false, true},
     {"cpu, reference kernels, aliased", "cpu", {{"math", "strict"}, {"dispatch", "reference"}}, true, true},
 };

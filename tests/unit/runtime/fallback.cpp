@@ -55,6 +55,10 @@ TEST(fallback, is_an_error_that_names_op_and_device_unless_it_is_asked_for) {
 TEST(fallback, the_report_says_what_ran_where) {
   auto env = env_of({Op::kExp});
   auto program = on_far(env, network(), kFallsBack, weights_of_network(1)).value();
+  CompileOptions options = parse_compile_options(kFallsBack).value();
+  Device &far = **env->find_device("far"), &cpu = **env->find_device("cpu");
+  EXPECT_NE(dispatch_report(network(), far, options, &cpu).find("\"host\""), std::string::npos);
+  EXPECT_NE(dispatch_report(network(), far, options).find("\"unsupported\""), std::string::npos);
   std::string report = *program->report("dispatch");
   size_t at = report.find("\"host\"");
   ASSERT_NE(at, std::string::npos) << report;
@@ -64,6 +68,17 @@ TEST(fallback, the_report_says_what_ran_where) {
   // The host itself has nothing to fall back to.
   auto here = Program::compile(env, network(), nullptr, *env->find_device("cpu"), kFallsBack).value();
   EXPECT_EQ(here->report("dispatch")->find("\"host\""), std::string::npos);
+}
+
+TEST(fallback, is_an_option_of_models) {
+  auto env = env_of({Op::kExp});
+  Tensor x = noise({3, 4});
+  auto strict = Model::create(env, network(), weights_of_network(1), {}).value();
+  EXPECT_EQ(strict->run("far", {}, std::array{x}, {}, 1).status().code(), Code::kUnsupported);
+  auto model = Model::create(env, network(), weights_of_network(1), kFallsBack).value();
+  auto got = model->run("far", {}, std::array{x}, {}, 1), want = model->run("cpu", {}, std::array{x}, {}, 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  expect_near(got->outputs[0], want->outputs[0]);
 }
 
 TEST(fallback, takes_params_and_sizes_of_now) {
