@@ -42,8 +42,12 @@ std::string text_of(DTypeSet set) {
 std::optional<int64_t> byte_size(DType dtype, int64_t elements) {
   const DTypeInfo& type = info(dtype);
   int64_t bytes;
-  if (!type.block || elements < 0 || elements % type.block) return std::nullopt;
-  if (__builtin_mul_overflow(elements / type.block, int64_t{type.bytes}, &bytes)) return std::nullopt;
+  if (!type.block || elements < 0) return std::nullopt;
+  if (type.block > 1) {  // a run asks for many sizes, and division is slow
+    if (elements % type.block) return std::nullopt;
+    elements /= type.block;
+  }
+  if (__builtin_mul_overflow(elements, int64_t{type.bytes}, &bytes)) return std::nullopt;
   return bytes;
 }
 

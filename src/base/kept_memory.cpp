@@ -11,7 +11,27 @@ static size_t class_size(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-Result<std::shared_ptr<std::byte>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
+// What was allocated, and who takes it back: null where nobody does.
+class KeptMemory::Held : public Buffer {
+ public:
+  Held(HostMemory memory, size_t bytes, std::shared_ptr<KeptMemory> home, Class of)
+      : memory_(std::move(memory)), bytes_(bytes), home_(std::move(home)), of_(of) {}
+  ~Held() override {
+    if (home_) home_->take_back(std::move(memory_), of_);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  size_t size() const override { return bytes_; }
+  std::byte* host() const override { return memory_.data(); }
+
+ private:
+  HostMemory memory_;
+  size_t bytes_;
+  std::shared_ptr<KeptMemory> home_;
+  Class of_;
+};
+
+Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
   Class of{kind, is_kept ? class_size(bytes) : bytes};
   HostMemory memory;
@@ -27,11 +47,8 @@ Result<std::shared_ptr<std::byte>> KeptMemory::allocate(size_t bytes, MemoryKind
     memory.count_again();
   else
     memory = RLX_TRY(HostMemory::allocate(host_, of.second, kind));
-  auto held = std::make_shared<HostMemory>(std::move(memory));
-  std::byte* data = held->data();
-  if (!is_kept) return std::shared_ptr<std::byte>(std::move(held), data);
-  auto give_back = [self = shared_from_this(), held, of](std::byte*) { self->take_back(std::move(*held), of); };
-  return std::shared_ptr<std::byte>(data, std::move(give_back));
+  std::shared_ptr<KeptMemory> home = is_kept ? shared_from_this() : nullptr;
+  return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
 }
 
 // What does not fit any more goes when this returns, without the lock.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/storage.h"
 
 namespace rlx {
 
@@ -17,9 +18,9 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   KeptMemory(std::shared_ptr<Host> host, size_t most) : host_(std::move(host)), most_(most) {}
   ~KeptMemory() { trim(); }
 
-  // As HostMemory::allocate. From kSmallest on it may be a buffer that was kept, with whatever was in it; it comes back
+  // As HostMemory::allocate. From kSmallest on it may be memory that was kept, with whatever was in it; it comes back
   // here when the last reference goes.
-  Result<std::shared_ptr<std::byte>> allocate(size_t bytes, MemoryKind kind);
+  Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind kind);
   void trim();  // all that is kept goes back to the allocator
   int64_t bytes() const;
 
@@ -27,6 +28,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
 
  private:
   using Class = std::pair<MemoryKind, size_t>;
+  class Held;
   void take_back(HostMemory memory, Class of);
 
   std::shared_ptr<Host> host_;

@@ -13,7 +13,7 @@ Status Executable::run(const RunArgs& args, ExecState& state) const {
 }
 
 Result<std::shared_ptr<Buffer>> Device::allocate(size_t bytes, MemoryKind kind) {
-  return host_buffer(RLX_TRY(context_.memory->allocate(bytes, kind)), bytes);
+  return context_.memory->allocate(bytes, kind);
 }
 
 Result<Fence> Device::transfer(std::span<const Copy> copies, std::span<const Fence> wait) {

@@ -74,7 +74,7 @@ Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, Me
   if (!memory.ok() && memory.status().code() == Code::kNoMemory)
     return Status(Code::kNoMemory, format("there are no {} bytes for {}", bytes, type_text(dtype, dims)))
         .with("got", std::to_string(bytes));
-  return Tensor::adopt(dtype, dims, RLX_TRY(std::move(memory)), bytes);
+  return Tensor::over(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
 }
 
 }  // namespace rlx

@@ -193,7 +193,7 @@ Status Exec::renew_frozen_memory() {
 bool Exec::has_fresh_dims(const Slot& slot) const {
   const Plan& plan = program_->plan();
   return std::any_of(slot.type.dims.begin(), slot.type.dims.end(),
-                     [&](const Dim& dim) { return plan.known_at(dim) != PlanSymbol::kGiven; });
+                     [&](const Dim& dim) { return !dim.is_literal() && plan.known_at(dim) != PlanSymbol::kGiven; });
 }
 
 // Where the run decides the size of an output its memory must hold the largest.
