@@ -15,10 +15,12 @@ constexpr int vecs_for(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
-// Blocks of at most kRowBlock rows and nearly equal size, whole tiles high but for the last.
+// Blocks of at most kRowBlock rows and nearly equal size, whole tiles high but for the last. In the smallest products
+// every division shows.
 inline Blocks row_blocks(int64_t m) {
+  if (m <= kRowBlock) return {m > 0, (m + 7) / 8 * 8};
   int64_t count = (m + kRowBlock - 1) / kRowBlock;
-  return {count, count == 0 ? 0 : ((m + count - 1) / count + 7) / 8 * 8};
+  return {count, ((m + count - 1) / count + 7) / 8 * 8};
 }
 
 // ---- packing
@@ -91,7 +93,7 @@ inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.n), panels = panel_count(p.n);
   Blocks blocks = row_blocks(p.m);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t row = part / panels * blocks.size, panel = part % panels;
+    int64_t block = panels == 1 ? part : part / panels, panel = part - block * panels, row = block * blocks.size;
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
     const float* here = p.packed + panel * width * p.k;
     bool more = part + 1 < end && panel + 1 < panels;

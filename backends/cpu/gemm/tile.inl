@@ -110,8 +110,8 @@ inline constexpr TileTable kTiles = make_tiles();
 template <class Each>
 inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
   int64_t count = (rows + tile_rows(vecs) - 1) / tile_rows(vecs);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t begin = rows * i / count, end = rows * (i + 1) / count;
+  for (int64_t i = 0, begin = 0, end; i < count; ++i, begin = end) {
+    end = i + 1 == count ? rows : rows * (i + 1) / count;
     each(begin, end - begin, kTiles.fns[vecs][end - begin]);
   }
 }
