@@ -2,6 +2,7 @@
 // What encoding is told of this machine: its instruction set, asked once, and the loops compiled for it.
 #pragma once
 
+#include "backends/cpu/gemm/integer_conv.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels/kernels.h"
 
@@ -11,8 +12,10 @@ struct Caps {
   CpuInfo cpu;
   KernelFns fns;
   Loop<IntegerProductArgs> integer_product;
+  Loop<IntegerConvArgs> integer_conv;
   explicit Caps(const CpuInfo& info)
-      : cpu(info), fns(kernel_fns(info.chosen)), integer_product(cpu::integer_product(info.chosen, info.has_vnni)) {}
+      : cpu(info), fns(kernel_fns(info.chosen)), integer_product(cpu::integer_product(info.chosen, info.has_vnni)),
+        integer_conv(cpu::integer_conv(info.chosen, info.has_vnni)) {}
 };
 
 }  // namespace rlx::cpu

@@ -89,6 +89,32 @@ Outputs decompose_integer_matmul(const Inputs& in, const Attrs&) {
   return {in[5] ? y + in[5] : y};
 }
 
+// w_zero and scale: a scalar, or one number for each channel of y, as add and bias are.
+Outputs decompose_integer_conv(const Inputs& in, const Attrs& attrs) {
+  enum { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
+  Expr x = in[kX], w = in[kW];
+  Builder& b = in.builder();
+  if (!is_eight_bit(x.dtype()) || !is_eight_bit(w.dtype())) return refuse(x, Code::kDtype, "x and w must be i8 or u8");
+  if (w.rank() < 3) return refuse(w, Code::kShape, "w needs rank 3 or more");
+  bool is_real = in[kBias] || in[kYScale] || attrs.flag("relu");
+  if ((is_real && !in[kScale]) || !in[kYScale] != !in[kYZero])
+    return refuse(x, Code::kOption, "a bias, relu and y_scale need a scale, and y_scale and y_zero each other");
+  if (in[kYZero] && !is_eight_bit(in[kYZero].dtype())) return refuse(x, Code::kDtype, "y_zero must be i8 or u8");
+  NamedAttrs conv;
+  for (const AttrDef& def : b.graph().info(Op::kConv).attrs)
+    if (attrs.has(def.name)) conv.emplace_back(def.name, attrs.get(def.name));
+  Expr y = b.op(Op::kConv, {centred(x, in[kXZero], "x_zero", 0), centred(w, in[kWZero], "w_zero", 0)}, conv);
+  if (!y.valid()) return {};
+  auto by_channel = [&](size_t i, const char* what) {
+    return along_channels(in[i], what, w.dim(0), w.rank(), 1);
+  };
+  if (in[kAdd]) y = y + by_channel(kAdd, "add");
+  if (in[kScale]) y = cast(y, DType::kF32) * by_channel(kScale, "scale");
+  if (in[kBias]) y = y + by_channel(kBias, "bias");
+  if (attrs.flag("relu")) y = b.op(Op::kRelu, {y});
+  return {in[kYScale] ? b.op(Op::kQuantizeLinear, {y, in[kYScale], in[kYZero]}) : y};
+}
+
 // ---- weights in few bits ----
 
 Outputs decompose_matmul_nbits(const Inputs& in, const Attrs& attrs) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised numbers: what ONNX's MatMulInteger and its like become, with what follows them.
+#include <algorithm>
 #include <optional>
 
 #include "rules/rules.h"
@@ -59,137 +60,167 @@ static Expr product_of_integers(const Match& m) {
   return m.is_refused(y) ? Expr() : y;
 }
 
-// ---- convolutions, as products of what their windows hold ----
+// ---- convolutions ----
 
-// x[N, spatial..., C] with so many copies of `value` on both sides of an axis.
-static Expr padded(Expr x, int64_t axis, const Dim& lo, const Dim& hi, Expr value) {
-  auto edge = [&](const Dim& count) {
-    std::vector<Dim> dims = x.dims();
-    dims[static_cast<size_t>(axis)] = count;
-    return broadcast_to(value, dims);
-  };
-  std::vector<Expr> parts;
-  if (!lo.is(0)) parts.push_back(edge(lo));
-  parts.push_back(x);
-  if (!hi.is(0)) parts.push_back(edge(hi));
-  return parts.size() == 1 ? x : concat(parts, axis);
-}
-
-// What a window reads of x[N, spatial..., C]: [N, outputs..., taps * C], tap by tap.
-static Expr windows(Expr x, const Attrs& conv, std::span<const Dim> taps) {
-  std::vector<Expr> parts{x};
-  for (size_t i = 0; i < taps.size(); i++) {
-    auto axis = static_cast<int64_t>(i) + 1;
-    int64_t stride = conv.i64s("strides")[i], dilation = conv.i64s("rhs_dilation")[i];
-    const Dim end = x.dim(axis);
-    std::vector<Expr> next;
-    for (Expr part : parts)
-      for (int64_t tap = 0; tap < taps[i].literal(); tap++) {
-        next.push_back(slice(part, axis, tap * dilation, end - (taps[i] - 1 - tap) * dilation, stride));
-      }
-    parts = std::move(next);
-  }
-  return parts.size() == 1 ? parts[0] : concat(parts, -1);
-}
-
-static bool is_simple_conv(const Attrs& conv, Expr w) {
-  static constexpr int64_t kMostTaps = 64;
-  int64_t taps = 1;
-  for (size_t i = 2; i < w.rank(); i++) taps *= w.dims()[i].is_literal() ? w.dims()[i].literal() : kMostTaps + 1;
-  for (std::string_view pad : {"pad_lo", "pad_hi"})
-    for (const Dim& dim : conv.dims(pad))
-      if (!dim.is_literal() || dim.literal() < 0) return false;
-  return taps >= 1 && taps <= kMostTaps && conv.i64("groups") == 1 &&
-         conv.i64s("lhs_dilation") == Axes(w.rank() - 2, 1);
-}
-
-// The zero point as one of the numbers themselves; absent where it might be none of them.
-static Expr as_number(const Match& m, Expr zero, DType dtype) {
-  if (!zero) return m.builder().scalar(dtype, 0);
-  if (Expr q = widened_from(m, m.under_views(zero)); q && q.dtype() == dtype) return reshape(q, {});
+// Zero points as numbers of the dtype that they are taken from; absent where they might be none of them.
+static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector<Dim>& dims) {
+  if (Expr q = widened_from(m, m.under_views(zero)); q && q.dtype() == dtype && element_count(q.dims()) == element_count(dims))
+    return reshape(q, dims);
   auto range = m.range(zero);
   bool is_signed = dtype == DType::kI8;
   if (!range || range->lo < (is_signed ? -128 : 0) || range->hi > (is_signed ? 127 : 255)) return Expr();
-  return cast(reshape(zero, {}), dtype);
+  return cast(reshape(zero, dims), dtype);
 }
 
-// conv(x - zx, w - zw) of widened 8-bit numbers -> transpose(integer_matmul(windows of x, w, zx, zw)): channels last,
-// and what lies outside is zx
+// A scalar, or one number for each channel of y[N, C, spatial...]; absent where it is neither.
+static Expr by_channel(Expr x, const Dim& channels, size_t rank) {
+  if (is_one_number(x)) return reshape(x, {});
+  std::vector<Dim> dims = x.dims(), wanted(rank - 1, Dim(1));
+  wanted[0] = channels;
+  if (dims.size() == rank && dims[0].is(1)) dims.erase(dims.begin());
+  return dims == wanted ? reshape(x, {channels}) : Expr();
+}
+
+// conv(x - zx, w - zw) of widened 8-bit numbers -> integer_conv(x, w, zx, zw)
 static Expr conv_of_integers(const Match& m) {
   auto x = centred(m, m.in(0)), w = centred(m, m.in(1));
-  const Attrs& conv = m.attrs();
   if (!x || !w || m.anchor().dtype() != DType::kI32) return Expr();
   if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
-  if (!m.is_resident(w->q) || !is_simple_conv(conv, w->q)) return m.miss("not a plain convolution with a weight");
   if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
-  Expr outside = as_number(m, x->zero, x->q.dtype());
-  if (!outside) return m.miss("the zero point of x may be no number of its dtype");
-  auto axes = static_cast<int64_t>(w->q.rank()) - 2;
-  Axes last{0}, first{0, axes + 1}, rows;
-  for (int64_t i = 0; i < axes; i++) last.push_back(2 + i), first.push_back(1 + i), rows.push_back(2 + i);
-  last.push_back(1);
-  rows.insert(rows.end(), {1, 0});
-  const Dim& depth = w->q.dim(1);  // the convolution has demanded it of x, whatever x calls it
-  Expr in = transpose(x->q.dim(1) == depth ? x->q : slice(x->q, 1, 0, depth), last);
-  for (int64_t i = 0; i < axes; i++) {
-    auto at = static_cast<size_t>(i);
-    in = padded(in, i + 1, conv.dims("pad_lo")[at], conv.dims("pad_hi")[at], outside);
+  Expr x_zero = x->zero ? as_numbers(m, x->zero, x->q.dtype(), {}) : Expr(), w_zero;
+  if (x->zero && !x_zero) return m.miss("the zero point of x may be no number of its dtype");
+  if (w->zero) {
+    const Dim& filters = w->q.dim(0);
+    bool is_one = is_one_number(w->zero);
+    std::vector<Dim> by_filter(w->q.rank(), Dim(1));
+    by_filter[0] = filters;
+    if (!is_one && w->zero.dims() != by_filter) return m.miss("the zero points of the weight are not by channel");
+    w_zero = as_numbers(m, w->zero, w->q.dtype(), is_one ? std::vector<Dim>() : std::vector<Dim>{filters});
+    if (!w_zero) return m.miss("the zero points of the weight may be no numbers of its dtype");
   }
-  std::span<const Dim> taps = std::span(w->q.dims()).subspan(2);
-  const Dim& channels = w->q.dim(0);
-  Expr columns = reshape(transpose(w->q, rows), {element_count(std::span(w->q.dims()).subspan(1)), channels}), w_zero;
-  if (w->zero && is_one_number(w->zero)) w_zero = reshape(w->zero, {});
-  if (w->zero && !w_zero) {
-    if (w->zero.rank() == 0 || w->zero.dims()[0] != channels || !(element_count(w->zero.dims()) == channels) ||
-        w->zero.rank() != w->q.rank())
-      return m.miss("the zero points of the weight are not by channel");
-    w_zero = reshape(w->zero, {channels});
+  Expr y = m.builder().ops(Op::kIntegerConv, {x->q, w->q, x_zero, w_zero}, m.attrs().named())[0];
+  return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
+}
+
+// Numbers that may move out of a sum (semantics.md R2), known now.
+static bool are_moderate(const Match& m, Expr scale) {
+  const Tensor* constant = m.graph().constant(scale.value());
+  if (!constant || constant->dtype() != DType::kF32) return false;
+  const auto* numbers = reinterpret_cast<const float*>(constant->data());
+  return std::all_of(numbers, numbers + constant->count(),
+                     [](float number) { return number >= 0x1p-20f && number <= 0x1p20f; });
+}
+
+// 8-bit numbers and what they stand for.
+struct Scaled {
+  Expr q, scale, zero;
+};
+static std::optional<Scaled> scaled(const Match& m, Expr x) {
+  if (!m.is(x, Op::kDequantizeLinear) || x.dtype() != DType::kF32) return std::nullopt;
+  Scaled it{m.input(x, 0), m.input(x, 1), m.node(x).in.size() > 2 ? m.input(x, 2) : Expr()};
+  if (!is_eight_bit(it.q.dtype()) || it.scale.dtype() != DType::kF32 || m.node(x).attrs.i64("block_size") > 0)
+    return std::nullopt;
+  if (it.scale.rank() == 1 && it.scale.dim(0).is(1)) {
+    it.scale = reshape(it.scale, {});
+    if (it.zero) it.zero = reshape(it.zero, {});
   }
-  Expr x_zero = x->zero ? reshape(x->zero, {}) : Expr();
-  Expr y = m.builder().op(Op::kIntegerMatmul, {windows(in, conv, taps), columns, x_zero, w_zero});
-  return m.is_refused(y) ? Expr() : transpose(y, first);
+  return it;
+}
+
+// conv((x - zx) * sx, (w - zw) * sw) -> integer_conv(x, w, zx, zw; sx * sw): sums are exact, and scaled at the end
+static Expr conv_of_scaled(const Match& m) {
+  constexpr int64_t kMostTerms = 32768;  // that no sum of them wraps
+  auto x = scaled(m, m.in(0)), w = scaled(m, m.in(1));
+  if (!x || !w || m.anchor().dtype() != DType::kF32) return Expr();
+  if (x->scale.rank() != 0) return m.miss("the scales of x differ");
+  if (w->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != 0)
+    return m.miss("the scales of the weight are not by channel");
+  Dim terms = element_count(std::span(w->q.dims()).subspan(1));
+  if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
+  for (Expr scale : {x->scale, w->scale})
+    if (!m.allows(fast) && !are_moderate(m, scale)) return m.miss("scales are not known, or extreme");
+  Expr scale = x->scale * w->scale;
+  Expr y =
+      m.builder().ops(Op::kIntegerConv, {x->q, w->q, x->zero, w->zero, Expr(), scale}, m.attrs().named())[0];
+  return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
 }
 
 // ---- what follows products ----
 
-// The product with one more operand; absent where it has one.
-static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand) {
-  const Node& node = m.node(product);
-  if (node.in.size() > at && present(node.in[at])) return Expr();
-  Expr column = operand.dtype() == DType::kF32 ? by_column(operand, product.dim(-1)) : Expr();
-  return column ? m.rebuilt(product, {{at, column}})[0] : Expr();
+// Where the operands of a product stand that follow it.
+struct Slots {
+  size_t scale, bias;
+};
+static Slots slots_of(const Match& m, Expr product) {
+  return m.is(product, Op::kIntegerConv) ? Slots{5, 6} : Slots{4, 5};
 }
 
-// cast(integer_matmul(a, b)) * s -> integer_matmul(a, b; s)
+static bool is_product(const Match& m, Expr x) {
+  return m.is(x, Op::kIntegerMatmul) || (m.is(x, Op::kIntegerConv) && !m.node(x).attrs.flag("relu"));
+}
+
+// The product with one more operand; absent where it has one.
+static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, DType dtype) {
+  const Node& node = m.node(product);
+  if (operand.dtype() != dtype || (node.in.size() > at && present(node.in[at]))) return Expr();
+  Expr numbers = m.is(product, Op::kIntegerConv) ? by_channel(operand, product.dim(1), product.rank())
+                                                 : by_column(operand, product.dim(-1));
+  return numbers ? m.rebuilt(product, {{at, numbers}})[0] : Expr();
+}
+
+// cast(product) * s -> product(s)
 static Expr scaled_product(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr real = m.in(i);
     if (real.dtype() != DType::kF32 || !m.is(real, Op::kCast)) continue;
     Expr product = m.input(real, 0);
-    if (!m.is(product, Op::kIntegerMatmul) || m.anchor().dims() != product.dims()) continue;
+    if (!is_product(m, product) || m.anchor().dims() != product.dims()) continue;
     if (!m.take(real) || !m.take(product)) continue;
-    if (Expr y = with_operand(m, product, 4, m.in(1 - i))) return y;
+    if (Expr y = with_operand(m, product, slots_of(m, product).scale, m.in(1 - i), DType::kF32)) return y;
   }
   return Expr();
 }
 
-// integer_matmul(a, b; s) + bias -> integer_matmul(a, b; s, bias)
+// product(s) + bias -> product(s, bias); of a convolution in i32 too
 static Expr product_with_bias(const Match& m) {
+  constexpr size_t kAdd = 4;
   for (size_t i = 0; i < 2; i++) {
     Expr product = m.in(i), bias = m.in(1 - i);
-    if (!m.is(product, Op::kIntegerMatmul) || product.dtype() != DType::kF32) continue;
-    if (!m.is_resident(bias) || is_one_number(bias) || m.anchor().dims() != product.dims() || !m.take(product))
-      continue;
-    if (Expr y = with_operand(m, product, 5, bias)) return y;
+    if (!is_product(m, product) || !m.is_resident(bias) || m.anchor().dims() != product.dims()) continue;
+    bool is_real = product.dtype() == DType::kF32;
+    if (is_one_number(bias) || (!is_real && !m.is(product, Op::kIntegerConv)) || !m.take(product)) continue;
+    if (Expr y = with_operand(m, product, is_real ? slots_of(m, product).bias : kAdd, bias, product.dtype())) return y;
   }
   return Expr();
+}
+
+// relu(integer_conv(x, w; s)) -> integer_conv(x, w; s, relu)
+static Expr relu_of_conv(const Match& m) {
+  Expr y = m.in(0);
+  if (!m.is(y, Op::kIntegerConv) || y.dtype() != DType::kF32 || !m.take(y)) return Expr();
+  return m.rebuilt(y, {}, m.node(y).attrs.with("relu", int64_t{1}))[0];
+}
+
+// quantize_linear(integer_conv(x, w; s), t, z) -> integer_conv(x, w; s, t, z)
+static Expr quantized_conv(const Match& m) {
+  Expr y = m.in(0), scale = m.in(1), zero = m.in(2);
+  if (!m.is(y, Op::kIntegerConv) || y.dtype() != DType::kF32 || m.attrs().i64("block_size") > 0) return Expr();
+  DType to = m.anchor().dtype();
+  if (!is_eight_bit(to) || scale.dtype() != DType::kF32 || !is_one_number(scale) || !m.take(y)) return Expr();
+  zero = zero ? reshape(zero, {}) : m.builder().scalar(to, 0);
+  return m.rebuilt(y, {{7, reshape(scale, {})}, {8, zero}})[0];
 }
 
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
   rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
-  rules.add(exact, "integer_scale", std::vector{Op::kMul}, scaled_product, 2, {Op::kIntegerMatmul});
-  rules.add(exact, "integer_bias", std::vector{Op::kAdd}, product_with_bias, 1, {Op::kIntegerMatmul});
+  rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
+  for (Op product : {Op::kIntegerMatmul, Op::kIntegerConv}) {
+    rules.add(exact, "integer_scale", std::vector{Op::kMul}, scaled_product, 2, {product});
+    rules.add(exact, "integer_bias", std::vector{Op::kAdd}, product_with_bias, 1, {product});
+  }
+  rules.add(exact, "integer_relu", std::vector{Op::kRelu}, relu_of_conv, 1, {Op::kIntegerConv});
+  rules.add(exact, "integer_quantize", std::vector{Op::kQuantizeLinear}, quantized_conv, 1, {Op::kIntegerConv});
 }
 
 }  // namespace rlx

@@ -16,19 +16,22 @@ struct ConvAxis {
 
 inline constexpr int kConvAxes = 3;
 
-struct ConvArgs {
-  const float* x = nullptr;                                  // [items, groups * channels, spatial]
-  const float* w = nullptr;                                  // [groups * filters, channels * taps], or packed
-  float* y = nullptr;                                        // [items, groups * filters, places]
+struct ConvShape {
   int64_t items = 1, groups = 1, channels = 1, filters = 1;  // of one group
-  bool is_packed = false;
-  ConvAxis axes[kConvAxes];  // the missing ones, of size 1, come first
-  Epilogue epilogue;         // its residual is dense
+  ConvAxis axes[kConvAxes];                                  // the missing ones, of size 1, come first
 
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t terms() const { return channels * taps(); }
   int64_t plane() const { return axes[0].size * axes[1].size * axes[2].size; }
   int64_t places() const { return axes[0].out * axes[1].out * axes[2].out; }
+};
+
+struct ConvArgs : ConvShape {
+  const float* x = nullptr;  // [items, groups * channels, spatial]
+  const float* w = nullptr;  // [groups * filters, channels * taps], or packed
+  float* y = nullptr;        // [items, groups * filters, places]
+  bool is_packed = false;
+  Epilogue epilogue;  // its residual is dense
 };
 
 // The packed form of [groups * filters, terms]: the filters of a group by panels, in each term by term, zeros where the

@@ -134,7 +134,7 @@ inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSour
       if (at < 0 || at >= rows.size)
         for (int64_t i = 0; i < source.width; ++i) to[i] = 0;
       else
-        read_phase(last, x + at * last.size, source.phase_from[phase], source.width, source.width, 0, to);
+        read_phase(last, FloatRow{x + at * last.size}, source.phase_from[phase], source.width, source.width, 0, to);
     }
   }
 }

@@ -2,7 +2,8 @@
 // Products of 8-bit numbers. A part is one panel of columns against one block of rows: chunks of terms of both sides go
 // through the stack where they do not lie as the tiles want them, and the sums leave with their zero points taken off.
 
-using Half [[gnu::vector_size(4 * kLanes)]] = int16_t;    // twice as many lanes
+#include "backends/cpu/gemm/pairs.inl"
+
 using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many as those
 using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
@@ -20,16 +21,6 @@ struct IntegerChunk {
   int32_t* sums;  // rows of kIntegerWidth
 };
 using IntegerTileFn = void (*)(const IntegerChunk&);
-
-inline Int add_pairs(Half a, Half b) {
-#if RLX_ISA == 2
-  return (Int)_mm512_madd_epi16((__m512i)a, (__m512i)b);
-#elif RLX_ISA == 1
-  return (Int)_mm256_madd_epi16((__m256i)a, (__m256i)b);
-#else
-  return (Int)_mm_madd_epi16((__m128i)a, (__m128i)b);
-#endif
-}
 
 // Four numbers of a, again and again.
 inline Half repeated(const uint8_t* four) {

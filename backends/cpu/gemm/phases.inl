@@ -11,6 +11,8 @@ inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
   return at < 0 || at >= axis.size ? -1 : at;
 }
 
+#include "backends/cpu/kernels/bytes.inl"
+
 inline constexpr int64_t kDirectWidth = 192;  // outputs of a row at a time
 
 // A row of x as the taps read it: phase r holds every stride-th element from r on, `outside` beyond the row.
@@ -23,37 +25,53 @@ inline Vec even_lanes(Vec a, Vec b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (2 * I)...);
 }
 
+// A row of x: `load` gives up to n elements from one on as f32 lanes, `one` a single one.
+struct FloatRow {
+  const float* x;
+  Vec load(int64_t at, int64_t n) const { return load_some(x + at, n); }
+  float one(int64_t at) const { return x[at]; }
+};
+template <bool kSigned>
+struct ByteRow {
+  const uint8_t* x;
+  Vec load(int64_t at, int64_t n) const { return to_float(widened_bytes(load_bytes(x + at, n), kSigned)); }
+  float one(int64_t at) const { return kSigned ? static_cast<int8_t>(x[at]) : x[at]; }
+};
+
 // Every stride-th of the elements from `from` on.
-inline void copy_stepped(const float* from, int64_t stride, int64_t count, float* to) {
+template <class Row>
+inline void copy_stepped(const Row& row, int64_t from, int64_t stride, int64_t count, float* to) {
   int64_t i = 0;
   if (stride == 1) {
-    for (; i < count; i += kLanes) store_some(to + i, load_some(from + i, count - i), count - i);
+    for (; i < count; i += kLanes) store_some(to + i, row.load(from + i, count - i), count - i);
   } else if (stride == 2) {  // the last element of the second vector is not needed, so it may not be there
-    for (; i + kLanes < count; i += kLanes) {
-      const float* pair = from + 2 * i;
-      store(to + i, even_lanes(load(pair), load(pair + kLanes), std::make_integer_sequence<int, kLanes>()));
+    for (; i < count; i += kLanes) {
+      int64_t at = from + 2 * i, there = 2 * (count - i) - 1;
+      Vec low = row.load(at, there), high = there > kLanes ? row.load(at + kLanes, there - kLanes) : low;
+      store_some(to + i, even_lanes(low, high, std::make_integer_sequence<int, kLanes>()), count - i);
     }
   }
-  for (; i < count; ++i) to[i] = from[i * stride];
+  for (; i < count; ++i) to[i] = row.one(from + i * stride);
 }
 
 // The elements from + i * stride of a row for i in [0, length), `outside` where there are none and up to `end`.
-inline void read_phase(const ConvAxis& axis, const float* row, int64_t from, int64_t length, int64_t end, float outside,
+template <class Row>
+inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, int64_t end, float outside,
                        float* to) {
   int64_t begin = from >= 0 ? 0 : (axis.stride - 1 - from) / axis.stride;
   int64_t inside = from < axis.size ? (axis.size - from + axis.stride - 1) / axis.stride : 0;
   if (inside > length) inside = length;
   if (begin > inside) begin = inside;
   for (int64_t i = 0; i < begin; ++i) to[i] = outside;
-  copy_stepped(row + from + begin * axis.stride, axis.stride, inside - begin, to + begin);
+  copy_stepped(row, from + begin * axis.stride, axis.stride, inside - begin, to + begin);
   for (int64_t i = inside; i < end; ++i) to[i] = outside;
 }
 
 // For outputs from `first` on.
-inline void read_phases(const ConvAxis& axis, const float* row, int64_t first, int64_t columns, float outside,
+inline void read_phases(const ConvAxis& axis, const float* x, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
   int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
   for (int64_t r = 0; r < axis.stride; ++r)
-    read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
+    read_phase(axis, FloatRow{x}, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
 }

@@ -11,29 +11,28 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// The copy is [residue of y][row][residue of x][column], so that an output row is `pitch` from the next.
+// The copy is [residue of y][residue of x][row][column], so that an output row is `width` from the next.
 struct PlaneShape {
   int64_t phases_y, phases_x;         // residues that taps read
-  int64_t width, pitch;               // of a row of one residue, of all
+  int64_t width;                      // of a row of one residue
   int64_t reach;                      // rows of a residue beyond those of outputs
   int64_t rows, columns;              // of outputs in a block, at most; 0: nothing fits
   int64_t row_blocks, column_blocks;  // of a plane
   int64_t blocks() const { return row_blocks * column_blocks; }
 };
-// So that the outputs of a block are at most `most`, with what lies between them.
-inline PlaneShape plane_shape(const ConvAxis& y, const ConvAxis& x, int64_t most) {
+// So that the outputs of a block are at most `most`, with what lies between them, and its copy at most `copy`.
+inline PlaneShape plane_shape(const ConvAxis& y, const ConvAxis& x, int64_t most, int64_t copy = kPlaneCopy) {
   PlaneShape shape{.phases_y = y.taps == 1 ? 1 : y.stride, .phases_x = x.taps == 1 ? 1 : x.stride};
   int64_t reach_x = (x.taps - 1) * x.dilation / x.stride;
   shape.reach = (y.taps - 1) * y.dilation / y.stride;
-  int64_t widest = most / shape.phases_x - reach_x, room = kPlaneCopy / (shape.phases_x * shape.phases_y);
+  int64_t widest = most - reach_x, room = copy / (shape.phases_x * shape.phases_y);
   if (room / (1 + shape.reach) - reach_x < widest) widest = room / (1 + shape.reach) - reach_x;
   if (widest < 1 || y.out == 0 || x.out == 0) return shape;
   shape.column_blocks = ceil_div(x.out, widest);
   shape.columns = ceil_div(x.out, shape.column_blocks);
   shape.width = shape.columns + reach_x;
-  shape.pitch = shape.width * shape.phases_x;
   int64_t highest = room / shape.width - shape.reach;
-  if (most / shape.pitch < highest) highest = most / shape.pitch;
+  if (most / shape.width < highest) highest = most / shape.width;
   shape.row_blocks = ceil_div(y.out, highest);
   shape.rows = ceil_div(y.out, shape.row_blocks);
   return shape;
@@ -49,20 +48,24 @@ inline PlaneBlock plane_block(const ConvAxis& y, const ConvAxis& x, const PlaneS
 }
 // Of the long row.
 inline int64_t block_length(const PlaneShape& shape, const PlaneBlock& block) {
-  return (block.rows - 1) * shape.pitch + block.columns;
+  return (block.rows - 1) * shape.width + block.columns;
+}
+inline int64_t copy_length(const PlaneShape& shape, const PlaneBlock& block) {
+  return shape.phases_y * shape.phases_x * (block.rows + shape.reach) * shape.width;
 }
 
+// row_at(i): row i of the plane.
+template <class RowAt>
 inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, const PlaneBlock& block,
-                       const float* from, float outside, float* to) {
-  for (int64_t phase = 0; phase < shape.phases_y; ++phase) {
-    for (int64_t row = 0; row < block.rows + shape.reach; ++row) {
-      int64_t at = (block.row + row) * y.stride + phase - y.lo;
-      for (int64_t i = 0; i < shape.phases_x; ++i, to += shape.width) {
-        if (at < 0 || at >= y.size)
-          for (int64_t k = 0; k < shape.width; ++k) to[k] = outside;
-        else
-          read_phase(x, from + at * x.size, block.column * x.stride + i - x.lo, shape.width, shape.width, outside, to);
-      }
+                       RowAt&& row_at, float outside, float* to) {
+  for (int64_t phase = 0; phase < shape.phases_y * shape.phases_x; ++phase) {
+    int64_t phase_y = phase / shape.phases_x, phase_x = phase % shape.phases_x;
+    for (int64_t row = 0; row < block.rows + shape.reach; ++row, to += shape.width) {
+      int64_t at = (block.row + row) * y.stride + phase_y - y.lo;
+      if (at < 0 || at >= y.size)
+        for (int64_t k = 0; k < shape.width; ++k) to[k] = outside;
+      else
+        read_phase(x, row_at(at), block.column * x.stride + phase_x - x.lo, shape.width, shape.width, outside, to);
     }
   }
 }
@@ -70,11 +73,11 @@ inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& s
 // Where the taps read the copy for the first output.
 inline void list_taps(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, const PlaneBlock& block,
                       int32_t* taps) {
-  int64_t phase = (block.rows + shape.reach) * shape.pitch;
+  int64_t phase = (block.rows + shape.reach) * shape.width;
   for (int64_t tap = 0; tap < y.taps * x.taps; ++tap) {
     int64_t at_y = tap / x.taps * y.dilation, at_x = tap % x.taps * x.dilation;
-    taps[tap] = static_cast<int32_t>(at_y % y.stride * phase + at_y / y.stride * shape.pitch +
-                                     at_x % x.stride * shape.width + at_x / x.stride);
+    taps[tap] = static_cast<int32_t>((at_y % y.stride * shape.phases_x + at_x % x.stride) * phase +
+                                     at_y / y.stride * shape.width + at_x / x.stride);
   }
 }
 

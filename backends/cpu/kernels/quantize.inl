@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation. Divisions are divisions: a product with 1 / scale could round to another number.
+// Quantisation.
 
-using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
+#include "backends/cpu/kernels/bytes.inl"
 
 inline constexpr int64_t kAffinePart = 16384;  // elements
 
@@ -29,73 +29,85 @@ inline void for_each_piece(const AffineRows& p, int64_t begin, int64_t end, Piec
   }
 }
 
-inline float zero_at(const AffineRows& p, int64_t i) {
-  if (!p.zero) return 0;
-  return p.is_signed ? static_cast<float>(static_cast<int8_t>(p.zero[i])) : static_cast<float>(p.zero[i]);
-}
-
-inline Vec zeros_at(const AffineRows& p, int64_t i, int64_t lanes) {
-  float zeros[kLanes] = {};
-  for (int64_t l = 0; l < lanes; ++l) zeros[l] = zero_at(p, i + l);
-  return load(zeros);
-}
-
-inline Int quantized(Vec x, Vec scale, Vec zero, float lo, float hi) {
-  Vec y = clamp(round(x / scale) + zero, lo, hi);
-  return to_int(select(y == y, y, Vec{}));
-}
-
-inline void store_bytes(uint8_t* to, Int v, int64_t lanes) {
-  Bytes bytes = __builtin_convertvector((Word)v, Bytes);
-  if (lanes >= kLanes)
-    __builtin_memcpy(to, &bytes, kLanes);
-  else
-    __builtin_memcpy(to, &bytes, static_cast<size_t>(lanes));
-}
-
-inline void quantize_piece(const QuantizeArgs& p, int64_t first, int64_t count, int64_t at) {
-  float lo = p.is_signed ? -128 : 0, hi = p.is_signed ? 127 : 255;
-  Vec scale = splat(p.scale[at]), zero = splat(zero_at(p, at));
-  for (int64_t i = 0; i < count; i += kLanes) {
-    int64_t lanes = count - i < kLanes ? count - i : kLanes;
-    if (p.by_element) {
-      scale = load_some(p.scale + at + i, lanes);
-      zero = zeros_at(p, at + i, lanes);
-    }
-    store_bytes(p.y + first + i, quantized(load_some(p.x + first + i, lanes), scale, zero, lo, hi), lanes);
+// Numbers of 8 or 16 bits.
+template <class T>
+struct Numbers {
+  static constexpr bool kSigned = std::is_signed_v<T>;
+  static constexpr float kLo = static_cast<float>(std::numeric_limits<T>::min());
+  static constexpr float kHi = static_cast<float>(std::numeric_limits<T>::max());
+  static Vec load(const void* from, int64_t at, int64_t n) {
+    if constexpr (sizeof(T) == 1) return to_float(widened_bytes(load_bytes(static_cast<const uint8_t*>(from) + at, n), kSigned));
+    Int wide = (Int)load_shorts(static_cast<const uint16_t*>(from) + at, n);
+    return to_float(kSigned ? (wide << 16) >> 16 : wide);
   }
+  static void store(void* to, int64_t at, Int v, int64_t n) {
+    if constexpr (sizeof(T) == 1)
+      store_bytes(static_cast<uint8_t*>(to) + at, v, n);
+    else
+      store_shorts(static_cast<uint16_t*>(to) + at, v, n);
+  }
+};
+
+// Scales and zero points of one piece: one, or as many as it has elements.
+template <class T>
+struct AffineAt {
+  Vec scale, zero;
+  const float* scales;  // null: one
+  const void* zeros;
+  int64_t at;
+  AffineAt(const AffineRows& p, int64_t from)
+      : scale(splat(p.scale[from])), zero{}, scales(p.by_element ? p.scale : nullptr), zeros(p.zero), at(from) {
+    if (zeros) zero = splat(Numbers<T>::load(zeros, at, 1)[0]);
+  }
+  void move_to(int64_t i, int64_t n) {
+    scale = load_some(scales + at + i, n);
+    if (zeros) zero = Numbers<T>::load(zeros, at + i, n);
+  }
+};
+
+// Calls step(i, n) for the vectors of a piece, with what stands there.
+template <class T, class Step>
+inline void for_each_vector(AffineAt<T>& affine, int64_t count, Step&& step) {
+  int64_t i = 0;
+  if (affine.scales) {
+    for (; i < count; i += kLanes) {
+      affine.move_to(i, count - i);
+      step(i, count - i);
+    }
+  }
+  for (; i + kLanes <= count; i += kLanes) step(i, kLanes);
+  if (i < count) step(i, count - i);
+}
+
+template <class T>
+void quantize_piece(const QuantizeArgs& p, int64_t first, int64_t count, int64_t at) {
+  AffineAt<T> affine(p, at);
+  const float* x = p.x + first;
+  void* y = static_cast<T*>(p.y) + first;
+  for_each_vector(affine, count, [&](int64_t i, int64_t n) {
+    Vec some = load_some(x + i, n);
+    Numbers<T>::store(y, i, quantized(some, affine.scale, affine.zero, Numbers<T>::kLo, Numbers<T>::kHi), n);
+  });
+}
+template <class T>
+void dequantize_piece(const DequantizeArgs& p, int64_t first, int64_t count, int64_t at) {
+  AffineAt<T> affine(p, at);
+  const void* x = static_cast<const T*>(p.x) + first;
+  float* y = p.y + first;
+  for_each_vector(affine, count, [&](int64_t i, int64_t n) {
+    store_some(y + i, (Numbers<T>::load(x, i, n) - affine.zero) * affine.scale, n);
+  });
 }
 
 inline void quantize_run(const QuantizeArgs& p, int64_t begin, int64_t end) {
-  for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { quantize_piece(p, first, count, at); });
+  auto piece = p.bits == 8 ? p.is_signed ? quantize_piece<int8_t> : quantize_piece<uint8_t>
+               : p.is_signed ? quantize_piece<int16_t> : quantize_piece<uint16_t>;
+  for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
-
-inline Vec load_bytes(const uint8_t* from, int64_t lanes, bool is_signed) {
-  Bytes bytes{};
-  if (lanes >= kLanes)
-    __builtin_memcpy(&bytes, from, kLanes);
-  else
-    __builtin_memcpy(&bytes, from, static_cast<size_t>(lanes));
-  using SignedBytes [[gnu::vector_size(kLanes)]] = int8_t;
-  return is_signed ? to_float(__builtin_convertvector((SignedBytes)bytes, Int))
-                   : to_float(__builtin_convertvector(bytes, Int));
-}
-
-inline void dequantize_piece(const DequantizeArgs& p, int64_t first, int64_t count, int64_t at) {
-  Vec scale = splat(p.scale[at]), zero = splat(zero_at(p, at));
-  for (int64_t i = 0; i < count; i += kLanes) {
-    int64_t lanes = count - i < kLanes ? count - i : kLanes;
-    if (p.by_element) {
-      scale = load_some(p.scale + at + i, lanes);
-      zero = zeros_at(p, at + i, lanes);
-    }
-    store_some(p.y + first + i, (load_bytes(p.x + first + i, lanes, p.is_signed) - zero) * scale, lanes);
-  }
-}
-
 inline void dequantize_run(const DequantizeArgs& p, int64_t begin, int64_t end) {
-  for_each_piece(p, begin, end,
-                 [&](int64_t first, int64_t count, int64_t at) { dequantize_piece(p, first, count, at); });
+  auto piece = p.bits == 8 ? p.is_signed ? dequantize_piece<int8_t> : dequantize_piece<uint8_t>
+               : p.is_signed ? dequantize_piece<int16_t> : dequantize_piece<uint16_t>;
+  for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
 
 // The range of x and 0; NaN where an element is.
@@ -138,7 +150,7 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
   args.zero = p.zero;
   args.x = p.x;
   args.y = p.y;
-  quantize_piece(args, 0, p.n, 0);
+  quantize_piece<uint8_t>(args, 0, p.n, 0);
 }
 
 inline int64_t quantize_parts(const QuantizeArgs& p) {

@@ -73,13 +73,14 @@ void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, fl
   for (int64_t i = 0; i < shape.blocks(); ++i) {
     PlaneBlock block = plane_block(y, x, shape, i);
     int64_t length = block_length(shape, block), count = y.taps * x.taps, at = 0;
-    copy_plane(y, x, shape, block, p.x + plane * y.size * x.size, neutral, copy);
+    auto row_at = [&](int64_t row) { return FloatRow{p.x + (plane * y.size + row) * x.size}; };
+    copy_plane(y, x, shape, block, row_at, neutral, copy);
     list_taps(y, x, shape, block, taps);
     for (; at + 3 * kLanes < length; at += 4 * kLanes) fold_span<fold, 4>(copy + at, taps, count, neutral, folded + at);
     for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps, count, neutral, folded + at);
     float* to = p.y + (plane * y.out + block.row) * x.out + block.column;
     for (int64_t r = 0; r < block.rows; ++r, to += x.out) {
-      const float* row = folded + r * shape.pitch;
+      const float* row = folded + r * shape.width;
       for (int64_t c = 0; c < block.columns; c += kLanes) store_some(to + c, load(row + c), block.columns - c);
     }
   }

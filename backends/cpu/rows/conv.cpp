@@ -3,19 +3,13 @@
 // few channels, filter by filter.
 #include "backends/cpu/gemm/conv.h"
 
-#include "backends/cpu/rows/native.h"
+#include "backends/cpu/rows/windows.h"
 
 namespace rlx::cpu {
 
 namespace {
 
 // ---- the packed form of w: [groups * filters, channels, taps] ----
-
-int64_t literal_count(std::span<const Dim> dims) {
-  int64_t count = 1;
-  for (const Dim& dim : dims) count *= dim.literal();
-  return count;
-}
 
 std::string filters_name(const KernelQuery& query) {
   return "filters_f32_" + std::to_string(query.node.attrs.i64("groups"));
@@ -71,43 +65,17 @@ std::string_view refuse_direct(const KernelQuery& query) {
 
 ConvArgs conv_args(const StepView& view) {
   const View &x = view.in[0], &w = view.in[1], &y = view.out[0];
-  const Attrs& attrs = view.node.attrs;
   ConvArgs args;
   args.x = x.as<float>();
   args.w = w.as<float>();
   args.y = y.as<float>();
-  args.items = y.dims[0];
-  args.groups = attrs.i64("groups");
-  args.channels = w.dims[1];
-  args.filters = w.dims[0] / args.groups;
-  size_t axes = x.dims.size() - 2;
-  for (size_t i = 0; i < axes; i++)
-    args.axes[kConvAxes - axes + i] = {.size = x.dims[2 + i],
-                                       .out = y.dims[2 + i],
-                                       .taps = w.dims[2 + i],
-                                       .stride = attrs.i64s("strides")[i],
-                                       .dilation = attrs.i64s("rhs_dilation")[i],
-                                       .spread = attrs.i64s("lhs_dilation")[i],
-                                       .lo = size_of(view, attrs.dims("pad_lo")[i])};
+  set_shape(view, args);
   if (view.node.op == Op::kConvBiasAct) {
     args.epilogue.act = *fused_activation(view.node);
     args.epilogue.row_bias = data_or_null<const float>(view.in[2]);
     args.epilogue.residual = data_or_null<const float>(view.in[3]);
   }
   return args;
-}
-
-double terms_of(const ConvArgs& args) {
-  return static_cast<double>(args.items * args.groups * args.filters) * static_cast<double>(args.places()) *
-         static_cast<double>(args.terms());
-}
-
-// Of windows of one place everywhere, all places are one row.
-void join_places(ConvArgs& args) {
-  for (const ConvAxis& axis : args.axes)
-    if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return;
-  args.axes[2].size = args.axes[2].out = args.places();
-  args.axes[0].size = args.axes[0].out = args.axes[1].size = args.axes[1].out = 1;
 }
 
 // Few filters leave most lanes empty, unless x is spread, where the product would gather hardly anything. Planes are

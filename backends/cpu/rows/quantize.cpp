@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for quantisation between f32 and 8-bit numbers. Halves and blocks of scales go by the definition.
+// Rows for quantisation between f32 and numbers of 8 or 16 bits. Halves and blocks of scales go by the definition.
 #include "backends/cpu/kernels/quantize.h"
 
 #include "backends/cpu/rows/native.h"
@@ -8,13 +8,15 @@ namespace rlx::cpu {
 
 namespace {
 
-bool is_eight_bit(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
+// Bits of the integers that kernels take; 0: they do not.
+int bits_of(DType dtype) {
+  if (dtype == DType::kI8 || dtype == DType::kU8) return 8;
+  return dtype == DType::kI16 || dtype == DType::kU16 ? 16 : 0;
 }
 
 std::string_view refuse_affine(const KernelQuery& query, DType real, DType integer) {
   if (real != DType::kF32 || query.type(1).dtype != DType::kF32) return "takes f32 only";
-  if (!is_eight_bit(integer)) return "takes 8-bit numbers only";
+  if (bits_of(integer) == 0) return "takes numbers of 8 or 16 bits only";
   return query.node.attrs.i64("block_size") > 0 ? "takes no blocks of scales" : "";
 }
 
@@ -27,10 +29,12 @@ std::string_view refuse_dequantize(const KernelQuery& query) {
 }
 
 // Rows that have one scale each, or one for each of their elements.
-void set_rows(const StepView& view, AffineRows& args) {
+void set_rows(const StepView& view, DType integer, AffineRows& args) {
   const View &x = view.in[0], &scale = view.in[1];
+  args.bits = bits_of(integer);
+  args.is_signed = dtypes::S.has(integer);
   args.scale = scale.as<const float>();
-  args.zero = data_or_null<const uint8_t>(view.in[2]);
+  args.zero = data_or_null<const std::byte>(view.in[2]);
   args.rows = 1;
   args.n = x.count();
   if (scale.dims.empty()) return;
@@ -46,19 +50,17 @@ void set_rows(const StepView& view, AffineRows& args) {
 
 void encode_quantize(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   QuantizeArgs args;
-  set_rows(view, args);
+  set_rows(view, view.out[0].dtype, args);
   args.x = view.in[0].as<const float>();
-  args.y = view.out[0].as<uint8_t>();
-  args.is_signed = view.out[0].dtype == DType::kI8;
+  args.y = view.out[0].as<std::byte>();
   load(block, caps.fns.quantize.quantize, args, 50 + 0.3 * static_cast<double>(view.in[0].count()), launch);
 }
 
 void encode_dequantize(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   DequantizeArgs args;
-  set_rows(view, args);
-  args.x = view.in[0].as<const uint8_t>();
+  set_rows(view, view.in[0].dtype, args);
+  args.x = view.in[0].as<const std::byte>();
   args.y = view.out[0].as<float>();
-  args.is_signed = view.in[0].dtype == DType::kI8;
   load(block, caps.fns.quantize.dequantize, args, 50 + 0.2 * static_cast<double>(view.in[0].count()), launch);
 }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of 8-bit numbers, channels first, summed in i32, which wraps, with what follows them. Exact, so every
+// instruction set gives the same bits.
+#pragma once
+
+#include "backends/cpu/gemm/conv.h"
+#include "backends/cpu/gemm/integer.h"
+
+namespace rlx::cpu {
+
+// The packed form of [groups * filters, channels * taps]: for each filter the sum of its numbers in i32, then, for every
+// four channels and every tap, four numbers; zeros where channels end. Numbers are signed: of unsigned ones 128 is taken
+// off. It is the same for every instruction set.
+constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
+  return 4 + (channels + 3) / 4 * 4 * taps;
+}
+void pack_integer_filters(const EightBit& w, int64_t filters, int64_t channels, int64_t taps, std::byte* packed);
+
+// total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32, or, with a scale, total * scale + bias in f32, from
+// which `relu` takes what is negative; or that divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
+struct IntegerConvArgs : ConvShape {
+  const uint8_t* x = nullptr;  // [items, groups * channels, spatial]
+  const std::byte* packed = nullptr;
+  void* y = nullptr;  // [items, groups * filters, places]
+  bool x_signed = false, w_signed = false, y_signed = false;
+  const uint8_t *x_zero = nullptr, *w_zero = nullptr;  // null: 0
+  const int32_t* add = nullptr;                        // one for each filter, as w_zero and scale may be
+  const float *scale = nullptr, *bias = nullptr;
+  bool w_zero_by_filter = false, scale_by_filter = false, relu = false;
+  const float* y_scale = nullptr;
+  const uint8_t* y_zero = nullptr;
+};
+
+// Whether some kernel takes windows of these sizes; places may count more.
+bool fits_integer_conv(const ConvShape& shape);
+
+// `vnni`: the machine has the instructions of AVX512_VNNI.
+Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni);
+
+}  // namespace rlx::cpu

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of 8-bit numbers with places along the lanes. A part is a block of a plane for some filters of a group.
+// Four channels of a place lie in one lane, as products of four numbers want them; the sums of a chunk of channels stay
+// in registers. Groups of few channels would leave most of each four empty: they are summed in f32, which is exact for
+// few terms.
+
+#include "backends/cpu/gemm/phases.inl"
+
+#include "backends/cpu/gemm/planes.inl"
+
+#include "backends/cpu/gemm/pairs.inl"
+#include "backends/cpu/gemm/plane_sums.inl"
+
+inline constexpr int64_t kFourFilters = 64;    // of a part
+inline constexpr int64_t kFourPlaces = 256;    // of a part, with what lies between rows
+inline constexpr int64_t kFourCopy = 10240;    // lanes of x, on the stack
+inline constexpr int64_t kFourChunk = 4;       // fours of channels that a chunk holds, at least
+inline constexpr int64_t kFewChannels = 3;     // of groups that are summed in f32
+inline constexpr int64_t kMostFewFilters = 8;
+inline constexpr int64_t kExactTerms = 256;    // of |x| <= 255 and |w| <= 255 whose sum f32 holds
+inline constexpr int64_t kWidest = 16;         // lanes of any instruction set: all take the same sizes
+
+inline bool is_summed_in_f32(const ConvShape& p) {
+  return p.channels <= kFewChannels && p.filters <= kMostFewFilters && p.terms() <= kExactTerms;
+}
+inline PlaneShape integer_plane_shape(const ConvShape& p) {
+  bool few = is_summed_in_f32(p);
+  int64_t most = few ? kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kWidest : kFourPlaces;
+  int64_t copy = few ? kFourCopy : kFourCopy / kFourChunk;
+  return plane_shape(p.axes[1], p.axes[2], most, copy / p.axes[0].taps);
+}
+inline bool integer_conv_fits(const ConvShape& p) {
+  for (const ConvAxis& axis : p.axes)
+    if (axis.spread != 1) return false;
+  return p.taps() <= kPlaneTaps && (p.places() == 0 || p.filters == 0 || integer_plane_shape(p).rows > 0);
+}
+
+// ---- where a part stands ----
+
+struct ConvPart {
+  int64_t item, group, filter, filters, z;  // `filter` of the group
+  PlaneBlock block;
+};
+inline int64_t integer_conv_parts(const IntegerConvArgs& p) {
+  if (p.places() == 0 || p.filters == 0) return 0;
+  return p.items * p.groups * ceil_div(p.filters, kFourFilters) * p.axes[0].out * integer_plane_shape(p).blocks();
+}
+inline ConvPart conv_part(const IntegerConvArgs& p, const PlaneShape& shape, int64_t index) {
+  ConvPart part;
+  part.block = plane_block(p.axes[1], p.axes[2], shape, index % shape.blocks());
+  index /= shape.blocks();
+  part.z = index % p.axes[0].out;
+  index /= p.axes[0].out;
+  int64_t blocks = ceil_div(p.filters, kFourFilters);
+  part.filter = index % blocks * kFourFilters;
+  part.filters = p.filters - part.filter < kFourFilters ? p.filters - part.filter : kFourFilters;
+  part.group = index / blocks % p.groups;
+  part.item = index / blocks / p.groups;
+  return part;
+}
+
+inline uint32_t zero_of(const uint8_t* zero, bool is_signed) {
+  return !zero ? 0 : static_cast<uint32_t>(is_signed ? static_cast<int8_t>(*zero) : *zero);
+}
+// Of a filter as it is packed.
+inline uint32_t packed_zero(const IntegerConvArgs& p, int64_t filter) {
+  const uint8_t* zero = p.w_zero && p.w_zero_by_filter ? p.w_zero + filter : p.w_zero;
+  return zero_of(zero, p.w_signed) - (p.w_signed ? 0 : 128);
+}
+inline const std::byte* packed_filter(const IntegerConvArgs& p, int64_t filter) {
+  return p.packed + filter * integer_filter_bytes(p.channels, p.taps());
+}
+inline uint32_t packed_sum(const std::byte* filter) {
+  uint32_t sum;
+  __builtin_memcpy(&sum, filter, sizeof sum);
+  return sum;
+}
+
+// ---- what follows the sums ----
+
+// total = sum - less - zero * (sum of x there)
+struct FilterEnd {
+  uint32_t less, zero;
+  float scale, bias;
+};
+inline FilterEnd filter_end(const IntegerConvArgs& p, int64_t filter) {
+  FilterEnd end{};
+  end.less = p.add ? 0 - static_cast<uint32_t>(p.add[filter]) : 0;
+  end.scale = p.scale ? p.scale[p.scale_by_filter ? filter : 0] : 1;
+  end.bias = p.bias ? p.bias[filter] : 0;
+  return end;
+}
+
+// The places of one row of outputs.
+struct PlaceRow {
+  const float* sums;        // as bits of i32, or numbers
+  const int32_t* x_sums;    // null: not needed
+  int64_t count, at;        // where it begins in y
+};
+template <bool kReal>
+inline void finish_places(const IntegerConvArgs& p, const FilterEnd& end, const PlaceRow& row) {
+  const Word less = end.less - Word{}, zero = end.zero - Word{};
+  const Vec scale = splat(end.scale), bias = splat(end.bias);
+  const bool is_scaled = p.scale, is_biased = p.bias, rounds = p.y_scale, relu = p.relu;
+  const Vec y_scale = splat(rounds ? *p.y_scale : 1);
+  const Vec y_zero = splat(static_cast<float>(static_cast<int32_t>(zero_of(p.y_zero, p.y_signed))));
+  const float lo = p.y_signed ? -128 : 0, hi = p.y_signed ? 127 : 255;
+  auto* y = static_cast<float*>(p.y) + (rounds ? 0 : row.at);
+  auto* bytes = static_cast<uint8_t*>(p.y) + (rounds ? row.at : 0);
+  for (int64_t c = 0; c < row.count; c += kLanes) {
+    int64_t left = row.count - c;
+    Vec sums = load(row.sums + c);
+    Word total = (kReal ? (Word)to_int(sums) : (Word)bits(sums)) - less;
+    if (row.x_sums) total -= zero * (Word)bits(load(reinterpret_cast<const float*>(row.x_sums) + c));
+    if (!is_scaled) {
+      store_some(y + c, from_bits((Int)total), left);
+      continue;
+    }
+    Vec real = to_float((Int)total) * scale;
+    if (is_biased) real = real + bias;  // no -0 becomes +0 by a bias that is not there
+    if (relu) real = max(real, Vec{});
+    if (rounds)
+      store_bytes(bytes + c, quantized(real, y_scale, y_zero, lo, hi), left);
+    else
+      store_some(y + c, real, left);
+  }
+}
+template <bool kReal>
+inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t filter,
+                          const FilterEnd& end, const float* sums, const int32_t* x_sums) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  int64_t plane = (part.item * p.groups * p.filters + filter) * p.axes[0].out + part.z;
+  for (int64_t r = 0; r < part.block.rows; ++r) {
+    int64_t at = r * shape.width, to = (plane * y.out + part.block.row + r) * x.out + part.block.column;
+    finish_places<kReal>(p, end, {sums + at, x_sums ? x_sums + at : nullptr, part.block.columns, to});
+  }
+}
+
+// ---- copies of x ----
+
+// Four channels in a lane, without a sign.
+struct FourRows {
+  const uint8_t* x[4];
+  uint32_t flip;
+  Vec load(int64_t at, int64_t n) const {
+    Word four = widened_bytes(load_bytes(x[0] + at, n));
+    RLX_UNROLL for (int i = 1; i < 4; ++i) four |= widened_bytes(load_bytes(x[i] + at, n)) << (8 * i);
+    return from_bits((Int)(four ^ flip));
+  }
+  float one(int64_t at) const {
+    uint32_t four = uint32_t{x[0][at]} | uint32_t{x[1][at]} << 8 | uint32_t{x[2][at]} << 16 | uint32_t{x[3][at]} << 24;
+    return std::bit_cast<float>(four ^ flip);
+  }
+};
+
+inline void fill(float* to, int64_t count, float value) {
+  for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, splat(value), count - i);
+}
+
+// The planes along z that windows read at one place, `row_at(z, row)` in each: [taps of z][copy of a plane].
+template <class RowAt>
+inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, RowAt&& row_at,
+                        float outside, float* to) {
+  const ConvAxis& z = p.axes[0];
+  int64_t length = copy_length(shape, part.block);
+  for (int64_t tap = 0; tap < z.taps; ++tap, to += length) {
+    int64_t at = read_at(z, part.z, tap);
+    if (at < 0)
+      fill(to, length, outside);
+    else
+      copy_plane(p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
+  }
+}
+inline void list_all_taps(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int32_t* taps) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  int64_t flat = y.taps * x.taps;
+  list_taps(y, x, shape, part.block, taps);
+  for (int64_t tap = flat; tap < p.taps(); ++tap)
+    taps[tap] = taps[tap - flat] + static_cast<int32_t>(copy_length(shape, part.block));
+}
+inline const uint8_t* channel_at(const IntegerConvArgs& p, const ConvPart& part, int64_t channel) {
+  return p.x + ((part.item * p.groups + part.group) * p.channels + channel) * p.plane();
+}
+
+// ---- sums of fours ----
+
+struct FourSpan {
+  const float* x;
+  const int8_t* w;  // of the first filter
+  const int32_t* taps;
+  int64_t count, fours, x_four, w_filter;  // taps, fours of channels, and how far things lie apart
+  float* sums;                             // rows of kFourPlaces, as bits
+};
+
+// Numbers of x without a sign in the even and odd bytes, those of w with one.
+struct PairSums {
+  static constexpr int kFilters = RLX_ISA == 2 ? 4 : 2, kVecs = 2;
+  template <int Filters, int Vecs>
+  static void add(const FourSpan& s, int64_t at) {
+    Int acc[Filters][Vecs];
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = bits(load(s.sums + f * kFourPlaces + at + v * kLanes));
+    }
+    const int8_t* w = s.w;
+    for (int64_t four = 0; four < s.fours; ++four) {
+      for (int64_t tap = 0; tap < s.count; ++tap, w += 4) {
+        const float* from = s.x + four * s.x_four + s.taps[tap] + at;
+        Half even[Vecs], odd[Vecs];
+        RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+          Word x = (Word)bits(load(from + v * kLanes));
+          even[v] = (Half)(x & 0xff00ff);
+          odd[v] = (Half)(x >> 8 & 0xff00ff);
+        }
+        RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+          int32_t numbers;
+          __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
+          Half both = (Half)splat(numbers), w_even = (both << 8) >> 8, w_odd = both >> 8;
+          RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] += add_pairs(even[v], w_even) + add_pairs(odd[v], w_odd);
+        }
+      }
+    }
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(s.sums + f * kFourPlaces + at + v * kLanes, from_bits(acc[f][v]));
+    }
+  }
+};
+
+#if RLX_ISA == 2
+struct FourSums {
+  static constexpr int kFilters = 6, kVecs = 4;
+  template <int Filters, int Vecs>
+  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]] static void add(
+      const FourSpan& s, int64_t at) {
+    __m512i acc[Filters][Vecs];
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] =
+          _mm512_loadu_si512(s.sums + f * kFourPlaces + at + v * kLanes);
+    }
+    const int8_t* w = s.w;
+    for (int64_t four = 0; four < s.fours; ++four) {
+      for (int64_t tap = 0; tap < s.count; ++tap, w += 4) {
+        const float* from = s.x + four * s.x_four + s.taps[tap] + at;
+        __m512i x[Vecs];
+        RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(from + v * kLanes);
+        RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+          int32_t numbers;
+          __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
+          __m512i weight = _mm512_set1_epi32(numbers);
+          RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
+        }
+      }
+    }
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v)
+          _mm512_storeu_si512(s.sums + f * kFourPlaces + at + v * kLanes, acc[f][v]);
+    }
+  }
+};
+#endif
+
+template <class Sums, int Filters>
+void add_length(const FourSpan& s, int64_t length) {
+  int64_t at = 0;
+  for (; at + (Sums::kVecs - 1) * kLanes < length; at += Sums::kVecs * kLanes)
+    Sums::template add<Filters, Sums::kVecs>(s, at);
+  if constexpr (Sums::kVecs > 2) {
+    for (; at + kLanes < length; at += 2 * kLanes) Sums::template add<Filters, 2>(s, at);
+  }
+  for (; at < length; at += kLanes) Sums::template add<Filters, 1>(s, at);
+}
+template <class Sums>
+void add_filters(FourSpan s, int64_t filters, int64_t length) {
+  auto step = [&](int64_t count) {
+    filters -= count;
+    s.w += count * s.w_filter;
+    s.sums += count * kFourPlaces;
+  };
+  for (; filters >= Sums::kFilters; step(Sums::kFilters)) add_length<Sums, Sums::kFilters>(s, length);
+  for (; filters >= 2; step(2)) add_length<Sums, 2>(s, length);
+  for (; filters >= 1; step(1)) add_length<Sums, 1>(s, length);
+}
+
+// Whether packed numbers of a filter of this part have a zero point, so that the sums of x count.
+inline bool needs_x_sums(const IntegerConvArgs& p, const ConvPart& part) {
+  for (int64_t f = 0; f < part.filters; ++f)
+    if (packed_zero(p, part.group * p.filters + part.filter + f) != 0) return true;
+  return false;
+}
+
+// Adds what the windows hold of these fours of channels.
+inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* x_sums) {
+  for (int64_t four = 0; four < s.fours; ++four, channels -= 4) {
+    uint32_t mask = channels >= 4 ? 0xffffffff : (1u << (8 * channels)) - 1;
+    for (int64_t at = 0; at < length; at += kLanes) {
+      auto* to = reinterpret_cast<float*>(x_sums + at);
+      Word sum = (Word)bits(load(to));
+      for (int64_t tap = 0; tap < s.count; ++tap) {
+        Word x = (Word)bits(load(s.x + four * s.x_four + s.taps[tap] + at)) & mask;
+        Word pairs = (x & 0xff00ff) + (x >> 8 & 0xff00ff);
+        sum += (pairs & 0xffff) + (pairs >> 16);
+      }
+      store(to, from_bits((Int)sum));
+    }
+  }
+}
+
+template <class Sums>
+void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part) {
+  alignas(64) float copy[kFourCopy + 4 * kWidest];
+  alignas(64) float sums[kFourFilters * kFourPlaces + kWidest];
+  alignas(64) int32_t x_sums[kFourPlaces + kWidest];
+  int32_t taps[kPlaneTaps];
+  list_all_taps(p, shape, part, taps);
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  const uint32_t x_zero = zero_of(p.x_zero, p.x_signed) + (p.x_signed ? 128 : 0), flip = p.x_signed ? 0x80808080 : 0;
+  const float outside = std::bit_cast<float>((x_zero & 0xff) * 0x01010101);
+  int64_t first = part.group * p.filters + part.filter, length = block_length(shape, part.block);
+  int64_t x_four = p.axes[0].taps * copy_length(shape, part.block), fours = ceil_div(p.channels, 4);
+  const bool sums_x = needs_x_sums(p, part);
+  __builtin_memset(sums, 0, static_cast<size_t>(part.filters * kFourPlaces) * sizeof(float));
+  __builtin_memset(x_sums, 0, sizeof x_sums);
+  for (int64_t from = 0, now; from < fours; from += now) {
+    now = kFourCopy / x_four < fours - from ? kFourCopy / x_four : fours - from;
+    for (int64_t four = 0; four < now; ++four) {
+      int64_t channel = 4 * (from + four);
+      FourRows at;
+      at.flip = flip;
+      auto row_at = [&](int64_t z, int64_t row) {
+        for (int64_t i = 0; i < 4; ++i) {  // past the last channel weights are 0
+          int64_t c = channel + i < p.channels ? channel + i : channel;
+          at.x[i] = channel_at(p, part, c) + (z * y.size + row) * x.size;
+        }
+        return at;
+      };
+      copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
+    }
+    const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + from * p.taps() * 4;
+    FourSpan span{copy, w, taps, p.taps(), now, x_four, integer_filter_bytes(p.channels, p.taps()), sums};
+    add_filters<Sums>(span, part.filters, length);
+    if (sums_x) add_x(span, p.channels - 4 * from, length, x_sums);
+  }
+  for (int64_t f = 0; f < part.filters; ++f) {
+    FilterEnd end = filter_end(p, first + f);
+    end.zero = packed_zero(p, first + f);
+    end.less += x_zero * (packed_sum(packed_filter(p, first + f)) - static_cast<uint32_t>(p.terms()) * end.zero);
+    finish_filter<false>(p, shape, part, first + f, end, sums + f * kFourPlaces, sums_x ? x_sums : nullptr);
+  }
+}
+
+// ---- sums in f32 ----
+
+template <bool kSigned>
+void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part) {
+  alignas(64) float copy[kFourCopy + kPlaneSlack * kWidest];
+  alignas(64) float sums[kPlaneSums];
+  float w[kPlaneFilters * kExactTerms];
+  int32_t taps[kPlaneTaps];
+  list_all_taps(p, shape, part, taps);
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  const uint32_t x_zero = zero_of(p.x_zero, kSigned);
+  const auto outside = static_cast<float>(static_cast<int32_t>(x_zero));
+  int64_t length = block_length(shape, part.block), terms = p.terms();
+  for (int64_t f = 0, now; f < part.filters; f += now) {
+    now = filters_at_once(part.filters - f);
+    int64_t first = part.group * p.filters + part.filter + f, apart = kPlaneSums / now;
+    FilterEnd ends[kPlaneFilters];
+    for (int64_t i = 0; i < now; ++i) {
+      const auto* numbers = reinterpret_cast<const int8_t*>(packed_filter(p, first + i)) + 4;
+      auto zero = static_cast<int32_t>(packed_zero(p, first + i));
+      ends[i] = filter_end(p, first + i);
+      ends[i].less +=
+          x_zero * (packed_sum(packed_filter(p, first + i)) - static_cast<uint32_t>(terms) * static_cast<uint32_t>(zero));
+      for (int64_t t = 0; t < terms; ++t)
+        w[i * kExactTerms + t] = static_cast<float>(numbers[t % p.taps() * 4 + t / p.taps()] - zero);
+    }
+    for (int64_t c = 0; c < p.channels; ++c) {
+      auto row_at = [&](int64_t z, int64_t row) {
+        return ByteRow<kSigned>{channel_at(p, part, c) + (z * y.size + row) * x.size};
+      };
+      if (p.channels > 1 || f == 0) copy_planes(p, shape, part, row_at, outside, copy);
+      sum_planes(now, {copy, w + c * p.taps(), taps, p.taps(), kExactTerms, 1, sums, apart}, length, c > 0);
+    }
+    if (p.channels == 0) fill(sums, kPlaneSums, 0);
+    for (int64_t i = 0; i < now; ++i)
+      finish_filter<true>(p, shape, part, first + i, ends[i], sums + i * apart, nullptr);
+  }
+}
+
+template <class Sums>
+void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
+  PlaneShape shape = integer_plane_shape(p);
+  for (int64_t index = begin; index < end; ++index) {
+    ConvPart part = conv_part(p, shape, index);
+    if (!is_summed_in_f32(p))
+      four_part<Sums>(p, shape, part);
+    else
+      (p.x_signed ? few_part<true> : few_part<false>)(p, shape, part);
+  }
+}
+
+inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_parts, integer_conv_run<PairSums>};
+#if RLX_ISA == 2
+inline constexpr Loop<IntegerConvArgs> kConvByFours = {integer_conv_parts, integer_conv_run<FourSums>};
+#endif

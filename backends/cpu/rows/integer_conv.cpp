@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row for convolutions of 8-bit numbers with resident filters, and what follows them.
+#include "backends/cpu/gemm/integer_conv.h"
+
+#include "backends/cpu/rows/windows.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+std::string filters_name(const KernelQuery&) {
+  return "filters_8_bit";
+}
+
+size_t filters_bytes(const KernelQuery& query) {
+  std::span<const Dim> w(query.type(1).dims);
+  return static_cast<size_t>(w[0].literal() * integer_filter_bytes(w[1].literal(), literal_count(w.subspan(2))));
+}
+
+void pack_filters(const KernelQuery& query, const std::byte* source, std::byte* form) {
+  std::span<const Dim> w(query.type(1).dims);
+  EightBit numbers{reinterpret_cast<const uint8_t*>(source), query.type(1).dtype == DType::kI8};
+  pack_integer_filters(numbers, w[0].literal(), w[1].literal(), literal_count(w.subspan(2)), form);
+}
+
+constexpr Form kFilters = {filters_name, filters_bytes, pack_filters};
+
+// Whatever the sizes of x: a part may be a piece of a row.
+std::string_view refuse_conv(const KernelQuery& query) {
+  if (!query.resident(1)) return "the filters are no param or constant";
+  std::span<const Dim> w(query.type(1).dims);
+  if (w.size() < 3 || w.size() > 2 + kConvAxes) return "windows have more than three axes";
+  for (const Dim& dim : w)
+    if (!dim.is_literal()) return "the filters have no fixed size";
+  for (size_t i : {4, 6})
+    if (query.has(i) && query.type(i).rank() == 0) return "what is added is no vector";
+  const Attrs& attrs = query.node.attrs;
+  ConvShape shape;
+  shape.groups = attrs.i64("groups");
+  shape.channels = w[1].literal();
+  shape.filters = w[0].literal() / shape.groups;
+  for (size_t i = 2; i < w.size(); i++)
+    shape.axes[kConvAxes - w.size() + i] = {.size = 1,
+                                            .out = 1 << 20,
+                                            .taps = w[i].literal(),
+                                            .stride = attrs.i64s("strides")[i - 2],
+                                            .dilation = attrs.i64s("rhs_dilation")[i - 2],
+                                            .spread = attrs.i64s("lhs_dilation")[i - 2]};
+  return fits_integer_conv(shape) ? "" : "windows reach too far";
+}
+
+void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  enum { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
+  const View &w_zero = view.in[kWZero], &scale = view.in[kScale];
+  IntegerConvArgs args;
+  set_shape(view, args);
+  args.x = view.in[kX].as<const uint8_t>();
+  args.packed = view.in[kW].as<const std::byte>();
+  args.y = view.out[0].as<uint8_t>();
+  args.x_signed = view.in[kX].dtype == DType::kI8;
+  args.w_signed = view.in[kW].dtype == DType::kI8;
+  args.y_signed = view.out[0].dtype == DType::kI8;
+  args.x_zero = data_or_null<const uint8_t>(view.in[kXZero]);
+  args.w_zero = data_or_null<const uint8_t>(w_zero);
+  args.w_zero_by_filter = w_zero && !w_zero.dims.empty();
+  args.add = data_or_null<const int32_t>(view.in[kAdd]);
+  args.scale = data_or_null<const float>(scale);
+  args.scale_by_filter = scale && !scale.dims.empty();
+  args.bias = data_or_null<const float>(view.in[kBias]);
+  args.relu = view.node.attrs.flag("relu");
+  args.y_scale = data_or_null<const float>(view.in[kYScale]);
+  args.y_zero = data_or_null<const uint8_t>(view.in[kYZero]);
+  join_places(args);
+  load(block, caps.integer_conv, args, 200 + terms_of(args) / (args.channels < 4 ? 15 : 150), launch);
+}
+
+}  // namespace
+
+// Small scales may be denormal, so denormals are kept.
+void add_integer_conv_rows(RowsByOp& by_op) {
+  using Args = IntegerConvArgs;
+  add(by_op, Row(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_conv, run_loaded<Args>, loaded_bytes<Args>)
+                 .form(1, kFilters));
+}
+
+}  // namespace rlx::cpu
