@@ -60,6 +60,44 @@ TEST(quantize, every_shape_and_sign) {
       for (bool is_signed : {false, true}) ASSERT_NO_FATAL_FAILURE(check(shape, is_signed, isa, rng));
 }
 
+// Scales and numbers below 2^-126 count, and 16 bits are written and read.
+template <class T>
+void check_small(Isa isa, std::mt19937& rng) {
+  constexpr int64_t kCount = 77;
+  Guarded x(kCount), back(kCount);
+  for (int64_t i = 0; i < kCount; i++) x[i] = static_cast<float>(static_cast<int>(rng() % 90000) - 45000) * 1e-41f;
+  float scale = 1e-41f;
+  T zero = 5;
+  std::vector<T> y(kCount + 1, 7);
+  QuantizeArgs args;
+  args.rows = 1, args.n = kCount, args.scale = &scale, args.zero = &zero;
+  args.bits = 8 * sizeof(T), args.is_signed = std::is_signed_v<T>;
+  args.x = x.data(), args.y = y.data();
+  run_backwards(quantize_fns(isa).quantize, args);
+  DequantizeArgs undo;
+  static_cast<AffineRows&>(undo) = args;
+  undo.x = y.data(), undo.y = back.data();
+  run_backwards(quantize_fns(isa).dequantize, undo);
+  ASSERT_EQ(y[kCount], 7);
+  for (int64_t i = 0; i < kCount; i++) {
+    volatile float ratio = x[i] / scale;
+    float lo = std::numeric_limits<T>::min(), hi = std::numeric_limits<T>::max();
+    float want = std::fmin(std::fmax(std::nearbyint(ratio) + 5, lo), hi);
+    ASSERT_EQ(static_cast<float>(y[static_cast<size_t>(i)]), want);
+    ASSERT_EQ(back[i], (want - 5) * scale);
+  }
+}
+
+TEST(quantize, small_scales_and_all_widths) {
+  std::mt19937 rng(4);
+  for (Isa isa : available_isas()) {
+    check_small<uint8_t>(isa, rng);
+    check_small<int8_t>(isa, rng);
+    check_small<uint16_t>(isa, rng);
+    check_small<int16_t>(isa, rng);
+  }
+}
+
 void check_dynamic(const Guarded& x, Isa isa) {
   float lo = 0, hi = 0, scale;
   bool has_nan = false;

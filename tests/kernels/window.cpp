@@ -3,6 +3,8 @@
 // are cut into blocks, NaN.
 #include "backends/cpu/kernels/window.h"
 
+#include <algorithm>
+
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -33,6 +35,14 @@ double join(ReduceFn fn, double a, double b) {
   return fn == ReduceFn::kMax ? std::max(a, b) : std::min(a, b);
 }
 
+double element(const WindowArgs& p, int64_t at) {
+  switch (p.type) {
+    case WindowArgs::kU8: return static_cast<const uint8_t*>(p.x)[at];
+    case WindowArgs::kI8: return static_cast<const int8_t*>(p.x)[at];
+    default: return static_cast<const float*>(p.x)[at];
+  }
+}
+
 double plain(const WindowArgs& p, int64_t plane, int64_t place) {
   const ConvAxis* a = p.axes;
   double folded = p.fn == ReduceFn::kSum ? 0 : p.fn == ReduceFn::kMax ? -HUGE_VAL : HUGE_VAL;
@@ -45,7 +55,7 @@ double plain(const WindowArgs& p, int64_t plane, int64_t place) {
       reads = reads && at >= 0 && at < a[axis].size;
       offset += at * scale, scale *= a[axis].size;
     }
-    if (reads) folded = join(p.fn, folded, p.x[plane * a[0].size * a[1].size * a[2].size + offset]);
+    if (reads) folded = join(p.fn, folded, element(p, plane * a[0].size * a[1].size * a[2].size + offset));
   }
   return folded;
 }
@@ -77,6 +87,32 @@ TEST(window, is_a_plain_loops) {
             ASSERT_TRUE(same_special(y[i], right) || std::abs(y[i] - right) <= bound)
                 << isa_name(isa) << ", shape " << &shape - kShapes << ", fold " << static_cast<int>(fn) << " at " << i
                 << ": " << y[i] << ", not " << right;
+          }
+        }
+      }
+}
+
+TEST(window, of_bytes_is_a_plain_loops) {
+  std::mt19937 rng(2);
+  for (const Shape& shape : kShapes)
+    for (ReduceFn fn : {ReduceFn::kMax, ReduceFn::kMin})
+      for (auto type : {WindowArgs::kU8, WindowArgs::kI8}) {
+        WindowArgs args{.type = type, .planes = shape.planes, .fn = fn};
+        std::copy_n(shape.axes, kConvAxes, args.axes);
+        const ConvAxis* a = args.axes;
+        int64_t size = a[0].size * a[1].size * a[2].size, outs = a[0].out * a[1].out * a[2].out;
+        std::vector<uint8_t> x(static_cast<size_t>(shape.planes * size)), y(static_cast<size_t>(shape.planes * outs) + 1);
+        for (uint8_t& byte : x) byte = static_cast<uint8_t>(rng());
+        args.x = x.data(), args.y = y.data();
+        double lo = type == WindowArgs::kI8 ? -128 : 0, hi = lo + 255;
+        for (Isa isa : available_isas()) {
+          y.back() = 77;
+          run_backwards(window_fns(isa).fold, args);
+          ASSERT_EQ(y.back(), 77);
+          for (int64_t i = 0; i < shape.planes * outs; i++) {
+            uint8_t byte = y[static_cast<size_t>(i)];
+            double got = type == WindowArgs::kI8 ? static_cast<int8_t>(byte) : byte;
+            ASSERT_EQ(got, std::clamp(plain(args, i / outs, i % outs), lo, hi)) << isa_name(isa) << " at " << i;
           }
         }
       }

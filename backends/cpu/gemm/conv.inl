@@ -197,7 +197,7 @@ inline void direct_row(const ConvArgs& p, const float* x, const float* w, const 
       for (int64_t j = 0; j < y.taps; ++j, w += last.taps) {
         int64_t at_z = read_at(z, place.at[0], i), at_y = read_at(y, place.at[1], j);
         if (at_z < 0 || at_y < 0) continue;
-        read_phases(last, x + (at_z * y.size + at_y) * last.size, place.at[2], columns, 0, phases);
+        read_phases(last, FloatRow{x + (at_z * y.size + at_y) * last.size}, place.at[2], columns, 0, phases);
         for (int64_t tap = 0; tap < last.taps; ++tap) {
           const float* from = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
           Vec weight = splat(w[tap]);

@@ -39,10 +39,9 @@ inline void finish_plane(const PlaneRows& rows, Activation act) {
   kFinish[static_cast<int>(act)](rows);
 }
 
-inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part) {
+inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
   alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
   alignas(64) float sums[kPlaneSums];
-  int32_t taps[kPlaneTaps];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   PlaneBlock block = plane_block(y, x, shape, part % shape.blocks());
   int64_t group = part / shape.blocks() % p.groups, item = part / shape.blocks() / p.groups;
@@ -63,7 +62,7 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part)
     for (int64_t c = 0; c < p.channels; ++c) {
       if (p.channels > 1 || f == 0)
         copy_plane(y, x, shape, block, rows_of(((item * p.groups + group) * p.channels + c) * p.plane()), 0, copy);
-      sum_planes(now, {copy, w + f * w_filter + c * p.taps() * w_tap, taps, p.taps(), w_filter, w_tap, sums, apart},
+      sum_planes(now, {copy, w + f * w_filter + c * p.taps() * w_tap, taps.at, p.taps(), w_filter, w_tap, sums, apart},
                  length, c > 0);
     }
     for (int64_t i = 0; i < now; ++i) {
@@ -79,7 +78,8 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part)
 
 inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
   PlaneShape shape = conv_plane_shape(p);
-  for (int64_t part = begin; part < end; ++part) plane_part(p, shape, part);
+  TapList taps;
+  for (int64_t part = begin; part < end; ++part) plane_part(p, shape, part, taps);
 }
 
 inline bool planes_fit(const ConvArgs& p) {

@@ -91,48 +91,36 @@ inline FilterEnd filter_end(const IntegerConvArgs& p, int64_t filter) {
   return end;
 }
 
-// The places of one row of outputs.
-struct PlaceRow {
-  const float* sums;        // as bits of i32, or numbers
-  const int32_t* x_sums;    // null: not needed
-  int64_t count, at;        // where it begins in y
-};
-template <bool kReal>
-inline void finish_places(const IntegerConvArgs& p, const FilterEnd& end, const PlaceRow& row) {
-  const Word less = end.less - Word{}, zero = end.zero - Word{};
-  const Vec scale = splat(end.scale), bias = splat(end.bias);
-  const bool is_scaled = p.scale, is_biased = p.bias, rounds = p.y_scale, relu = p.relu;
-  const Vec y_scale = splat(rounds ? *p.y_scale : 1);
-  const Vec y_zero = splat(static_cast<float>(static_cast<int32_t>(zero_of(p.y_zero, p.y_signed))));
-  const float lo = p.y_signed ? -128 : 0, hi = p.y_signed ? 127 : 255;
-  auto* y = static_cast<float*>(p.y) + (rounds ? 0 : row.at);
-  auto* bytes = static_cast<uint8_t*>(p.y) + (rounds ? row.at : 0);
-  for (int64_t c = 0; c < row.count; c += kLanes) {
-    int64_t left = row.count - c;
-    Vec sums = load(row.sums + c);
-    Word total = (kReal ? (Word)to_int(sums) : (Word)bits(sums)) - less;
-    if (row.x_sums) total -= zero * (Word)bits(load(reinterpret_cast<const float*>(row.x_sums) + c));
-    if (!is_scaled) {
-      store_some(y + c, from_bits((Int)total), left);
-      continue;
-    }
-    Vec real = to_float((Int)total) * scale;
-    if (is_biased) real = real + bias;  // no -0 becomes +0 by a bias that is not there
-    if (relu) real = max(real, Vec{});
-    if (rounds)
-      store_bytes(bytes + c, quantized(real, y_scale, y_zero, lo, hi), left);
-    else
-      store_some(y + c, real, left);
-  }
-}
+// The places of a block of one filter. `sums` are numbers, or the bits of i32; x_sums: null: not needed.
 template <bool kReal>
 inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t filter,
                           const FilterEnd& end, const float* sums, const int32_t* x_sums) {
-  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  const Word less = end.less - Word{}, zero = end.zero - Word{};
+  const Vec scale = splat(end.scale), bias = splat(end.bias), y_scale = splat(p.y_scale ? *p.y_scale : 1);
+  const Vec y_zero = splat(static_cast<float>(static_cast<int32_t>(zero_of(p.y_zero, p.y_signed))));
+  const bool is_scaled = p.scale, is_biased = p.bias, rounds = p.y_scale, relu = p.relu;
+  const bool divides = rounds && *p.y_scale != 1;
+  const float lo = p.y_signed ? -128 : 0, hi = p.y_signed ? 127 : 255;
+  const int64_t rows = part.block.rows, columns = part.block.columns, width = shape.width, row = p.axes[2].out;
   int64_t plane = (part.item * p.groups * p.filters + filter) * p.axes[0].out + part.z;
-  for (int64_t r = 0; r < part.block.rows; ++r) {
-    int64_t at = r * shape.width, to = (plane * y.out + part.block.row + r) * x.out + part.block.column;
-    finish_places<kReal>(p, end, {sums + at, x_sums ? x_sums + at : nullptr, part.block.columns, to});
+  int64_t first = (plane * p.axes[1].out + part.block.row) * row + part.block.column;
+  auto* y = static_cast<float*>(p.y) + (rounds ? 0 : first);
+  auto* bytes = static_cast<uint8_t*>(p.y) + (rounds ? first : 0);
+  for (int64_t r = 0; r < rows; ++r, sums += width, y += row, bytes += row) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      int64_t left = columns - c;
+      Vec sum = load(sums + c);
+      Word total = (kReal ? (Word)to_int(sum) : (Word)bits(sum)) - less;
+      if (x_sums) total -= zero * (Word)bits(load(reinterpret_cast<const float*>(x_sums + r * width + c)));
+      Vec real = to_float((Int)total) * scale;
+      if (is_biased) real = real + bias;  // no -0 becomes +0 by a bias that is not there
+      if (relu) real = max(real, Vec{});
+      if (divides) real = real / y_scale;
+      if (rounds)
+        store_bytes(bytes + c, rounded(real, y_zero, lo, hi), left);
+      else
+        store_some(y + c, is_scaled ? real : from_bits((Int)total), left);
+    }
   }
 }
 
@@ -171,12 +159,12 @@ inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const
       copy_plane(p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
   }
 }
-inline void list_all_taps(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int32_t* taps) {
+inline void list_all_taps(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t flat = y.taps * x.taps;
   list_taps(y, x, shape, part.block, taps);
   for (int64_t tap = flat; tap < p.taps(); ++tap)
-    taps[tap] = taps[tap - flat] + static_cast<int32_t>(copy_length(shape, part.block));
+    taps.at[tap] = taps.at[tap - flat] + static_cast<int32_t>(copy_length(shape, part.block));
 }
 inline const uint8_t* channel_at(const IntegerConvArgs& p, const ConvPart& part, int64_t channel) {
   return p.x + ((part.item * p.groups + part.group) * p.channels + channel) * p.plane();
@@ -305,11 +293,10 @@ inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* 
 }
 
 template <class Sums>
-void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part) {
+void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + 4 * kWidest];
   alignas(64) float sums[kFourFilters * kFourPlaces + kWidest];
   alignas(64) int32_t x_sums[kFourPlaces + kWidest];
-  int32_t taps[kPlaneTaps];
   list_all_taps(p, shape, part, taps);
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   const uint32_t x_zero = zero_of(p.x_zero, p.x_signed) + (p.x_signed ? 128 : 0), flip = p.x_signed ? 0x80808080 : 0;
@@ -335,7 +322,7 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
       copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
     }
     const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + from * p.taps() * 4;
-    FourSpan span{copy, w, taps, p.taps(), now, x_four, integer_filter_bytes(p.channels, p.taps()), sums};
+    FourSpan span{copy, w, taps.at, p.taps(), now, x_four, integer_filter_bytes(p.channels, p.taps()), sums};
     add_filters<Sums>(span, part.filters, length);
     if (sums_x) add_x(span, p.channels - 4 * from, length, x_sums);
   }
@@ -350,11 +337,10 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
 // ---- sums in f32 ----
 
 template <bool kSigned>
-void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part) {
+void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + kPlaneSlack * kWidest];
   alignas(64) float sums[kPlaneSums];
   float w[kPlaneFilters * kExactTerms];
-  int32_t taps[kPlaneTaps];
   list_all_taps(p, shape, part, taps);
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   const uint32_t x_zero = zero_of(p.x_zero, kSigned);
@@ -370,15 +356,16 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
       ends[i] = filter_end(p, first + i);
       ends[i].less +=
           x_zero * (packed_sum(packed_filter(p, first + i)) - static_cast<uint32_t>(terms) * static_cast<uint32_t>(zero));
-      for (int64_t t = 0; t < terms; ++t)
-        w[i * kExactTerms + t] = static_cast<float>(numbers[t % p.taps() * 4 + t / p.taps()] - zero);
+      for (int64_t c = 0, t = 0; c < p.channels; ++c)
+        for (int64_t tap = 0; tap < p.taps(); ++tap)
+          w[i * kExactTerms + t++] = static_cast<float>(numbers[4 * tap + c] - zero);
     }
     for (int64_t c = 0; c < p.channels; ++c) {
       auto row_at = [&](int64_t z, int64_t row) {
         return ByteRow<kSigned>{channel_at(p, part, c) + (z * y.size + row) * x.size};
       };
       if (p.channels > 1 || f == 0) copy_planes(p, shape, part, row_at, outside, copy);
-      sum_planes(now, {copy, w + c * p.taps(), taps, p.taps(), kExactTerms, 1, sums, apart}, length, c > 0);
+      sum_planes(now, {copy, w + c * p.taps(), taps.at, p.taps(), kExactTerms, 1, sums, apart}, length, c > 0);
     }
     if (p.channels == 0) fill(sums, kPlaneSums, 0);
     for (int64_t i = 0; i < now; ++i)
@@ -389,12 +376,13 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
 template <class Sums>
 void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
   PlaneShape shape = integer_plane_shape(p);
+  TapList taps;
   for (int64_t index = begin; index < end; ++index) {
     ConvPart part = conv_part(p, shape, index);
     if (!is_summed_in_f32(p))
-      four_part<Sums>(p, shape, part);
+      four_part<Sums>(p, shape, part, taps);
     else
-      (p.x_signed ? few_part<true> : few_part<false>)(p, shape, part);
+      (p.x_signed ? few_part<true> : few_part<false>)(p, shape, part, taps);
   }
 }
 

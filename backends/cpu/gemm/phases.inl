@@ -54,12 +54,17 @@ inline void copy_stepped(const Row& row, int64_t from, int64_t stride, int64_t c
   for (; i < count; ++i) to[i] = row.one(from + i * stride);
 }
 
+// n / stride for n >= 0; divisions are slow, and most strides small.
+inline int64_t steps_in(int64_t n, int64_t stride) {
+  return stride == 1 ? n : stride == 2 ? n >> 1 : n / stride;
+}
+
 // The elements from + i * stride of a row for i in [0, length), `outside` where there are none and up to `end`.
 template <class Row>
 inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, int64_t end, float outside,
                        float* to) {
-  int64_t begin = from >= 0 ? 0 : (axis.stride - 1 - from) / axis.stride;
-  int64_t inside = from < axis.size ? (axis.size - from + axis.stride - 1) / axis.stride : 0;
+  int64_t begin = from >= 0 ? 0 : steps_in(axis.stride - 1 - from, axis.stride);
+  int64_t inside = from < axis.size ? steps_in(axis.size - from + axis.stride - 1, axis.stride) : 0;
   if (inside > length) inside = length;
   if (begin > inside) begin = inside;
   for (int64_t i = 0; i < begin; ++i) to[i] = outside;
@@ -68,10 +73,11 @@ inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64
 }
 
 // For outputs from `first` on.
-inline void read_phases(const ConvAxis& axis, const float* x, int64_t first, int64_t columns, float outside,
+template <class Row>
+inline void read_phases(const ConvAxis& axis, const Row& row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
   int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
   for (int64_t r = 0; r < axis.stride; ++r)
-    read_phase(axis, FloatRow{x}, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
+    read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
 }

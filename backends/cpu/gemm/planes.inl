@@ -70,13 +70,20 @@ inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& s
   }
 }
 
-// Where the taps read the copy for the first output.
+// Where the taps read the copy for the first output; kept from block to block while these are alike, as listing takes
+// many divisions.
+struct TapList {
+  int32_t at[kPlaneTaps];
+  int64_t rows = -1;  // of the block that this is for
+};
 inline void list_taps(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, const PlaneBlock& block,
-                      int32_t* taps) {
+                      TapList& list) {
+  if (list.rows == block.rows) return;
+  list.rows = block.rows;
   int64_t phase = (block.rows + shape.reach) * shape.width;
   for (int64_t tap = 0; tap < y.taps * x.taps; ++tap) {
     int64_t at_y = tap / x.taps * y.dilation, at_x = tap % x.taps * x.dilation;
-    taps[tap] = static_cast<int32_t>((at_y % y.stride * shape.phases_x + at_x % x.stride) * phase +
+    list.at[tap] = static_cast<int32_t>((at_y % y.stride * shape.phases_x + at_x % x.stride) * phase +
                                      at_y / y.stride * shape.width + at_x / x.stride);
   }
 }

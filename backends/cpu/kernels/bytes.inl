@@ -66,9 +66,12 @@ inline void store_shorts(uint16_t* to, Int v, int64_t n) {
   __builtin_memcpy(to, &numbers, static_cast<size_t>(n < kLanes ? n : kLanes) * 2);
 }
 
-// round(x / scale) + zero, clamped; 0 where it is NaN. Divisions are divisions: a product with 1 / scale could round to
-// another number.
-inline Int quantized(Vec x, Vec scale, Vec zero, float lo, float hi) {
-  Vec y = clamp(round(x / scale) + zero, lo, hi);
+// round(x) + zero, clamped; 0 where it is NaN.
+inline Int rounded(Vec x, Vec zero, float lo, float hi) {
+  Vec y = clamp(round(x) + zero, lo, hi);
   return to_int(select(y == y, y, Vec{}));
+}
+// Divisions are divisions: a product with 1 / scale could round to another number.
+inline Int quantized(Vec x, Vec scale, Vec zero, float lo, float hi) {
+  return rounded(x / scale, zero, lo, hi);
 }

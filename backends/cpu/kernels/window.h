@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds of f32 over windows along up to three axes, as pooling reads them.
+// Folds of f32, or of 8-bit numbers, over windows along up to three axes, as pooling reads them.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
@@ -9,8 +9,9 @@ namespace rlx::cpu {
 
 // Positions outside of x count as the fold's neutral element. A window of kSum has at most kMostSummed elements.
 struct WindowArgs {
-  const float* x = nullptr;  // [planes, sizes]
-  float* y = nullptr;        // [planes, outs]
+  const void* x = nullptr;  // [planes, sizes]
+  void* y = nullptr;        // [planes, outs]
+  enum { kF32, kU8, kI8 } type = kF32;
   int64_t planes = 1;
   ConvAxis axes[kConvAxes];  // the last one fits_direct
   ReduceFn fn = ReduceFn::kMax;

@@ -22,9 +22,27 @@ inline int64_t window_parts(const WindowArgs& p) {
   return p.planes;
 }
 
-template <Vec (*fold)(Vec, Vec)>
-void fold_row(const WindowArgs& p, const float* x, int64_t out_z, int64_t out_y, int64_t first, int64_t columns,
-              float neutral, float* y) {
+// Rows of x and y of a type. All that 8 bits say is said by f32, so folds run in it.
+struct FloatPlanes {
+  using Row = FloatRow;
+  static Row row(const WindowArgs& p, int64_t at) { return {static_cast<const float*>(p.x) + at}; }
+  static void store(const WindowArgs& p, int64_t at, Vec v, int64_t n) {
+    store_some(static_cast<float*>(p.y) + at, v, n);
+  }
+};
+template <bool kSigned>
+struct BytePlanes {
+  using Row = ByteRow<kSigned>;
+  static Row row(const WindowArgs& p, int64_t at) { return {static_cast<const uint8_t*>(p.x) + at}; }
+  static void store(const WindowArgs& p, int64_t at, Vec v, int64_t n) {
+    store_bytes(static_cast<uint8_t*>(p.y) + at, to_int(v), n);
+  }
+};
+
+// x and y: where the plane and the row begin.
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_row(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t first, int64_t columns,
+              float neutral, int64_t y) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
   float folded[kDirectWidth + kLanes];
   Phases phases;
@@ -32,24 +50,23 @@ void fold_row(const WindowArgs& p, const float* x, int64_t out_z, int64_t out_y,
   for (int64_t i = 0; i < z.taps * rows.taps; ++i) {
     int64_t at_z = read_at(z, out_z, i / rows.taps), at_y = read_at(rows, out_y, i % rows.taps);
     if (at_z < 0 || at_y < 0) continue;
-    read_phases(last, x + (at_z * rows.size + at_y) * last.size, first, columns, neutral, phases);
+    read_phases(last, Planes::row(p, x + (at_z * rows.size + at_y) * last.size), first, columns, neutral, phases);
     for (int64_t tap = 0; tap < last.taps; ++tap) {
       const float* from = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
       for (int64_t c = 0; c < columns; c += kLanes) store(folded + c, fold(load(folded + c), load(from + c)));
     }
   }
-  for (int64_t c = 0; c < columns; c += kLanes) store_some(y + c, load(folded + c), columns - c);
+  for (int64_t c = 0; c < columns; c += kLanes) Planes::store(p, y + c, load(folded + c), columns - c);
 }
 
-template <Vec (*fold)(Vec, Vec)>
+template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_plane(const WindowArgs& p, int64_t plane, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
-  const float* x = p.x + plane * z.size * rows.size * last.size;
-  float* y = p.y + plane * z.out * rows.out * last.out;
+  int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
   for (int64_t row = 0; row < z.out * rows.out; ++row, y += last.out) {
     for (int64_t first = 0; first < last.out; first += kDirectWidth) {
       int64_t columns = last.out - first < kDirectWidth ? last.out - first : kDirectWidth;
-      fold_row<fold>(p, x, row / rows.out, row % rows.out, first, columns, neutral, y + first);
+      fold_row<Planes, fold>(p, x, row / rows.out, row % rows.out, first, columns, neutral, y + first);
     }
   }
 }
@@ -64,44 +81,54 @@ inline void fold_span(const float* x, const int32_t* taps, int64_t count, float 
   RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(folded + v * kLanes, acc[v]);
 }
 
-template <Vec (*fold)(Vec, Vec)>
-void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral) {
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral, TapList& taps) {
   alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
   alignas(64) float folded[kFolded];
-  int32_t taps[kPlaneTaps];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (int64_t i = 0; i < shape.blocks(); ++i) {
     PlaneBlock block = plane_block(y, x, shape, i);
     int64_t length = block_length(shape, block), count = y.taps * x.taps, at = 0;
-    auto row_at = [&](int64_t row) { return FloatRow{p.x + (plane * y.size + row) * x.size}; };
+    auto row_at = [&](int64_t row) { return Planes::row(p, (plane * y.size + row) * x.size); };
     copy_plane(y, x, shape, block, row_at, neutral, copy);
     list_taps(y, x, shape, block, taps);
-    for (; at + 3 * kLanes < length; at += 4 * kLanes) fold_span<fold, 4>(copy + at, taps, count, neutral, folded + at);
-    for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps, count, neutral, folded + at);
-    float* to = p.y + (plane * y.out + block.row) * x.out + block.column;
+    for (; at + 3 * kLanes < length; at += 4 * kLanes) fold_span<fold, 4>(copy + at, taps.at, count, neutral, folded + at);
+    for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps.at, count, neutral, folded + at);
+    int64_t to = (plane * y.out + block.row) * x.out + block.column;
     for (int64_t r = 0; r < block.rows; ++r, to += x.out) {
       const float* row = folded + r * shape.width;
-      for (int64_t c = 0; c < block.columns; c += kLanes) store_some(to + c, load(row + c), block.columns - c);
+      for (int64_t c = 0; c < block.columns; c += kLanes) Planes::store(p, to + c, load(row + c), block.columns - c);
     }
   }
 }
 
-template <Vec (*fold)(Vec, Vec)>
-void fold_any(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral) {
-  shape.rows ? fold_blocks<fold>(p, shape, plane, neutral) : fold_plane<fold>(p, plane, neutral);
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
+  PlaneShape shape{};
+  TapList taps;
+  if (is_flat(p.axes[0]) && p.axes[1].taps * p.axes[2].taps <= kPlaneTaps && p.axes[1].out && p.axes[2].out)
+    shape = plane_shape(p.axes[1], p.axes[2], kFolded - kPlaneSlack * kLanes);
+  for (int64_t plane = begin; plane < end; ++plane)
+    shape.rows ? fold_blocks<Planes, fold>(p, shape, plane, neutral, taps)
+               : fold_plane<Planes, fold>(p, plane, neutral);
+}
+
+// What lies outside is below, or above, all that a type holds.
+template <class Planes>
+void fold_all(const WindowArgs& p, int64_t begin, int64_t end, float lowest, float highest) {
+  switch (p.fn) {
+    case ReduceFn::kMax: fold_planes<Planes, fold_max>(p, begin, end, lowest); break;
+    case ReduceFn::kMin: fold_planes<Planes, fold_min>(p, begin, end, highest); break;
+    default: fold_planes<Planes, fold_sum>(p, begin, end, 0); break;
+  }
 }
 
 inline void window_run(const WindowArgs& p, int64_t begin, int64_t end) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  PlaneShape shape{};
-  if (is_flat(p.axes[0]) && p.axes[1].taps * p.axes[2].taps <= kPlaneTaps && p.axes[1].out && p.axes[2].out)
-    shape = plane_shape(p.axes[1], p.axes[2], kFolded - kPlaneSlack * kLanes);
-  for (int64_t plane = begin; plane < end; ++plane) {
-    switch (p.fn) {
-      case ReduceFn::kMax: fold_any<fold_max>(p, shape, plane, -kInfinity); break;
-      case ReduceFn::kMin: fold_any<fold_min>(p, shape, plane, kInfinity); break;
-      default: fold_any<fold_sum>(p, shape, plane, 0); break;
-    }
+  switch (p.type) {
+    case WindowArgs::kF32: fold_all<FloatPlanes>(p, begin, end, -kInfinity, kInfinity); break;
+    case WindowArgs::kU8: fold_all<BytePlanes<false>>(p, begin, end, 0, 255); break;
+    case WindowArgs::kI8: fold_all<BytePlanes<true>>(p, begin, end, -128, 127); break;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for reduce_window over f32 where windows move along the last axes, up to three, as in pooling.
+// The row for reduce_window over f32, and for the largest and least of 8-bit numbers, where windows move along the last axes, up to three, as in pooling.
 #include "backends/cpu/kernels/window.h"
 
 #include "backends/cpu/rows/native.h"
@@ -17,9 +17,14 @@ ReduceFn fold_of(const Attrs& attrs) {
   return attrs.is("fn", "max") ? ReduceFn::kMax : attrs.is("fn", "min") ? ReduceFn::kMin : ReduceFn::kSum;
 }
 
+bool is_eight_bit(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
+
 std::string_view refuse_window(const KernelQuery& query) {
-  if (!all_f32(query)) return "takes f32 only";
   const Attrs& attrs = query.node.attrs;
+  if (!all_f32(query) && (!is_eight_bit(query.type(0).dtype) || fold_of(attrs) == ReduceFn::kSum))
+    return "takes f32, and the largest or least of 8-bit numbers";
   size_t rank = query.type(0).rank();
   if (rank == 0) return "x is a scalar";
   int64_t elements = 1;
@@ -38,8 +43,9 @@ void encode_window(const StepView& view, const Caps& caps, void* block, Launch& 
   const View &x = view.in[0], &y = view.out[0];
   const Attrs& attrs = view.node.attrs;
   WindowArgs args;
-  args.x = x.as<float>();
-  args.y = y.as<float>();
+  args.x = x.as<const std::byte>();
+  args.y = y.as<std::byte>();
+  if (is_eight_bit(x.dtype)) args.type = x.dtype == DType::kI8 ? WindowArgs::kI8 : WindowArgs::kU8;
   args.fn = fold_of(attrs);
   size_t rank = x.dims.size(), axes = std::min<size_t>(rank, kConvAxes);
   for (size_t i = 0; i < rank - axes; i++) args.planes *= x.dims[i];

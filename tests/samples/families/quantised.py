@@ -53,7 +53,29 @@ def integer_products(family):
         family.case("integer_matmul", [a, b, *zeros], tensor("i32", total))
         real = total.astype(np.float32) * scale.a + bias.a
         family.case("integer_matmul", [a, b, *zeros, scale, bias], tensor("f32", real))
+    for left, right in itertools.product(EIGHT, EIGHT):
+        x, w = numbers(left, (1, 4, 5), 4), numbers(right, (6, 2, 3), 5)
+        zeros = tensor(left, 3), tensor(right, [1, 0, 2, 4, 0, 7])
+        rule = {"strides": [2], "pad_lo": [1], "pad_hi": [2], "groups": 2}
+        plain = convolved(x.a.astype(np.int64), w.a.astype(np.int64), [2], [1], [2], [1], [1], 2)
+        family.case("integer_conv", [x, w], tensor("i32", plain), **rule)
+        centred = x.a.astype(np.int64) - 3, w.a.astype(np.int64) - zeros[1].a.astype(np.int64).reshape(6, 1, 1)
+        add, scale, bias = numbers("i32", (6,), 6), numbers("f32", (6,), 7), numbers("f32", (6,), 8)
+        total = convolved(*centred, [2], [1], [2], [1], [1], 2) + add.a.reshape(6, 1)
+        family.case("integer_conv", [x, w, *zeros, add], tensor("i32", total), **rule)
+        real = total.astype(np.float32) * scale.a.reshape(6, 1) + bias.a.reshape(6, 1)
+        family.case("integer_conv", [x, w, *zeros, add, scale, bias], tensor("f32", real), **rule)
+        for to in EIGHT:
+            y = requantised(total, 0, 0.25, 5, to)
+            ends = [tensor("f32", 0.5), None, tensor("f32", 2), tensor(to, 5)]
+            family.case("integer_conv", [x, w, *zeros, add, *ends], y, **rule)
+            y = requantised(np.maximum(total, 0), 0, 0.25, 5, to)
+            family.case("integer_conv", [x, w, *zeros, add, *ends], y, relu=1, **rule)
     for dtype in OTHER:
+        family.case("integer_conv", [numbers(dtype, (1, 2, 2)), numbers("i8", (1, 2, 2))], "RLX_E_DTYPE")
+        family.case("integer_conv", [numbers("i8", (1, 2, 2)), numbers(dtype, (1, 2, 2))], "RLX_E_DTYPE")
+        ends = [None, None, None, tensor("f32", 1), None, tensor("f32", 1), tensor(dtype, 0)]
+        family.case("integer_conv", [numbers("i8", (1, 2, 2)), numbers("i8", (1, 2, 2)), *ends], "RLX_E_DTYPE")
         family.case("integer_matmul", [numbers(dtype, (2, 2)), numbers("i8", (2, 2))], "RLX_E_DTYPE")
         family.case("integer_matmul", [numbers("i8", (2, 2)), numbers(dtype, (2, 2))], "RLX_E_DTYPE")
 
