@@ -60,10 +60,11 @@ def integer_products(family):
         plain = convolved(x.a.astype(np.int64), w.a.astype(np.int64), [2], [1], [2], [1], [1], 2)
         family.case("integer_conv", [x, w], tensor("i32", plain), **rule)
         centred = x.a.astype(np.int64) - 3, w.a.astype(np.int64) - zeros[1].a.astype(np.int64).reshape(6, 1, 1)
-        add, scale, bias = numbers("i32", (6,), 6), numbers("f32", (6,), 7), numbers("f32", (6,), 8)
+        add, scale = numbers("i32", (6,), 6), tensor("f32", [0.5, 0.25, 2, 0.125, 1, 0.75])
+        bias = tensor("f32", [0.5, -3, 0, 1.25, -100, 7])
         total = convolved(*centred, [2], [1], [2], [1], [1], 2) + add.a.reshape(6, 1)
         family.case("integer_conv", [x, w, *zeros, add], tensor("i32", total), **rule)
-        real = total.astype(np.float32) * scale.a.reshape(6, 1) + bias.a.reshape(6, 1)
+        real = total * scale.a.reshape(6, 1) + bias.a.reshape(6, 1)
         family.case("integer_conv", [x, w, *zeros, add, scale, bias], tensor("f32", real), **rule)
         for to in EIGHT:
             y = requantised(total, 0, 0.25, 5, to)
