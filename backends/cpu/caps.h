@@ -14,7 +14,9 @@ struct Caps {
   Loop<IntegerProductArgs> integer_product;
   Loop<IntegerConvArgs> integer_conv;
   explicit Caps(const CpuInfo& info)
-      : cpu(info), fns(kernel_fns(info.chosen)), integer_product(cpu::integer_product(info.chosen, info.has_vnni)),
+      : cpu(info),
+        fns(kernel_fns(info.chosen)),
+        integer_product(cpu::integer_product(info.chosen, info.has_vnni)),
         integer_conv(cpu::integer_conv(info.chosen, info.has_vnni)) {}
 };
 

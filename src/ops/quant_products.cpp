@@ -105,9 +105,7 @@ Outputs decompose_integer_conv(const Inputs& in, const Attrs& attrs) {
     if (attrs.has(def.name)) conv.emplace_back(def.name, attrs.get(def.name));
   Expr y = b.op(Op::kConv, {centred(x, in[kXZero], "x_zero", 0), centred(w, in[kWZero], "w_zero", 0)}, conv);
   if (!y.valid()) return {};
-  auto by_channel = [&](size_t i, const char* what) {
-    return along_channels(in[i], what, w.dim(0), w.rank(), 1);
-  };
+  auto by_channel = [&](size_t i, const char* what) { return along_channels(in[i], what, w.dim(0), w.rank(), 1); };
   if (in[kAdd]) y = y + by_channel(kAdd, "add");
   if (in[kScale]) y = cast(y, DType::kF32) * by_channel(kScale, "scale");
   if (in[kBias]) y = y + by_channel(kBias, "bias");

@@ -64,7 +64,8 @@ static Expr product_of_integers(const Match& m) {
 
 // Zero points as numbers of the dtype that they are taken from; absent where they might be none of them.
 static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector<Dim>& dims) {
-  if (Expr q = widened_from(m, m.under_views(zero)); q && q.dtype() == dtype && element_count(q.dims()) == element_count(dims))
+  if (Expr q = widened_from(m, m.under_views(zero));
+      q && q.dtype() == dtype && element_count(q.dims()) == element_count(dims))
     return reshape(q, dims);
   auto range = m.range(zero);
   bool is_signed = dtype == DType::kI8;
@@ -140,8 +141,7 @@ static Expr conv_of_scaled(const Match& m) {
   for (Expr scale : {x->scale, w->scale})
     if (!m.allows(fast) && !are_moderate(m, scale)) return m.miss("scales are not known, or extreme");
   Expr scale = x->scale * w->scale;
-  Expr y =
-      m.builder().ops(Op::kIntegerConv, {x->q, w->q, x->zero, w->zero, Expr(), scale}, m.attrs().named())[0];
+  Expr y = m.builder().ops(Op::kIntegerConv, {x->q, w->q, x->zero, w->zero, Expr(), scale}, m.attrs().named())[0];
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
 }
 

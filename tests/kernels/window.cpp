@@ -101,7 +101,8 @@ TEST(window, of_bytes_is_a_plain_loops) {
         std::copy_n(shape.axes, kConvAxes, args.axes);
         const ConvAxis* a = args.axes;
         int64_t size = a[0].size * a[1].size * a[2].size, outs = a[0].out * a[1].out * a[2].out;
-        std::vector<uint8_t> x(static_cast<size_t>(shape.planes * size)), y(static_cast<size_t>(shape.planes * outs) + 1);
+        std::vector<uint8_t> x(static_cast<size_t>(shape.planes * size)),
+            y(static_cast<size_t>(shape.planes * outs) + 1);
         for (uint8_t& byte : x) byte = static_cast<uint8_t>(rng());
         args.x = x.data(), args.y = y.data();
         double lo = type == WindowArgs::kI8 ? -128 : 0, hi = lo + 255;

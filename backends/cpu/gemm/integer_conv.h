@@ -8,16 +8,16 @@
 
 namespace rlx::cpu {
 
-// The packed form of [groups * filters, channels * taps]: for each filter the sum of its numbers in i32, then, for every
-// four channels and every tap, four numbers; zeros where channels end. Numbers are signed: of unsigned ones 128 is taken
-// off. It is the same for every instruction set.
+// The packed form of [groups * filters, channels * taps]: for each filter the sum of its numbers in i32, then, for
+// every four channels and every tap, four numbers; zeros where channels end. Numbers are signed: of unsigned ones 128
+// is taken off. It is the same for every instruction set.
 constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
   return 4 + (channels + 3) / 4 * 4 * taps;
 }
 void pack_integer_filters(const EightBit& w, int64_t filters, int64_t channels, int64_t taps, std::byte* packed);
 
-// total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32, or, with a scale, total * scale + bias in f32, from
-// which `relu` takes what is negative; or that divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
+// total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32, or, with a scale, total * scale + bias in f32,
+// from which `relu` takes what is negative; or that divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
 struct IntegerConvArgs : ConvShape {
   const uint8_t* x = nullptr;  // [items, groups * channels, spatial]
   const std::byte* packed = nullptr;

@@ -11,14 +11,14 @@
 #include "backends/cpu/gemm/pairs.inl"
 #include "backends/cpu/gemm/plane_sums.inl"
 
-inline constexpr int64_t kFourFilters = 64;    // of a part
-inline constexpr int64_t kFourPlaces = 256;    // of a part, with what lies between rows
-inline constexpr int64_t kFourCopy = 10240;    // lanes of x, on the stack
-inline constexpr int64_t kFourChunk = 4;       // fours of channels that a chunk holds, at least
-inline constexpr int64_t kFewChannels = 3;     // of groups that are summed in f32
+inline constexpr int64_t kFourFilters = 64;  // of a part
+inline constexpr int64_t kFourPlaces = 256;  // of a part, with what lies between rows
+inline constexpr int64_t kFourCopy = 10240;  // lanes of x, on the stack
+inline constexpr int64_t kFourChunk = 4;     // fours of channels that a chunk holds, at least
+inline constexpr int64_t kFewChannels = 3;   // of groups that are summed in f32
 inline constexpr int64_t kMostFewFilters = 8;
-inline constexpr int64_t kExactTerms = 256;    // of |x| <= 255 and |w| <= 255 whose sum f32 holds
-inline constexpr int64_t kWidest = 16;         // lanes of any instruction set: all take the same sizes
+inline constexpr int64_t kExactTerms = 256;  // of |x| <= 255 and |w| <= 255 whose sum f32 holds
+inline constexpr int64_t kWidest = 16;       // lanes of any instruction set: all take the same sizes
 
 inline bool is_summed_in_f32(const ConvShape& p) {
   return p.channels <= kFewChannels && p.filters <= kMostFewFilters && p.terms() <= kExactTerms;
@@ -156,7 +156,8 @@ inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const
     if (at < 0)
       fill(to, length, outside);
     else
-      copy_plane(p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
+      copy_plane(
+          p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
   }
 }
 inline void list_all_taps(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
@@ -354,8 +355,8 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
       const auto* numbers = reinterpret_cast<const int8_t*>(packed_filter(p, first + i)) + 4;
       auto zero = static_cast<int32_t>(packed_zero(p, first + i));
       ends[i] = filter_end(p, first + i);
-      ends[i].less +=
-          x_zero * (packed_sum(packed_filter(p, first + i)) - static_cast<uint32_t>(terms) * static_cast<uint32_t>(zero));
+      ends[i].less += x_zero * (packed_sum(packed_filter(p, first + i)) -
+                                static_cast<uint32_t>(terms) * static_cast<uint32_t>(zero));
       for (int64_t c = 0, t = 0; c < p.channels; ++c)
         for (int64_t tap = 0; tap < p.taps(); ++tap)
           w[i * kExactTerms + t++] = static_cast<float>(numbers[4 * tap + c] - zero);

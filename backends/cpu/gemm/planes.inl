@@ -84,7 +84,7 @@ inline void list_taps(const ConvAxis& y, const ConvAxis& x, const PlaneShape& sh
   for (int64_t tap = 0; tap < y.taps * x.taps; ++tap) {
     int64_t at_y = tap / x.taps * y.dilation, at_x = tap % x.taps * x.dilation;
     list.at[tap] = static_cast<int32_t>((at_y % y.stride * shape.phases_x + at_x % x.stride) * phase +
-                                     at_y / y.stride * shape.width + at_x / x.stride);
+                                        at_y / y.stride * shape.width + at_x / x.stride);
   }
 }
 

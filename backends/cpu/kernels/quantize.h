@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 to numbers of 8 or 16 bits and back: q stands for (q - zero) * scale. Every instruction set gives the same bits. x lies as
-// rows of n: scale and zero are of a row, or of an element of it.
+// f32 to numbers of 8 or 16 bits and back: q stands for (q - zero) * scale. Every instruction set gives the same bits.
+// x lies as rows of n: scale and zero are of a row, or of an element of it.
 #pragma once
 
 #include "backends/cpu/isa.h"
@@ -11,10 +11,10 @@ namespace rlx::cpu {
 struct AffineRows {
   int64_t rows = 0, n = 0;
   const float* scale = nullptr;
-  const void* zero = nullptr;     // as the numbers are; null: 0
-  int64_t channels = 1;           // of the rows: row r has the scale r % channels
-  bool by_element = false;        // element i of each row has the scale i
-  int bits = 8;                   // of a number, or 16
+  const void* zero = nullptr;  // as the numbers are; null: 0
+  int64_t channels = 1;        // of the rows: row r has the scale r % channels
+  bool by_element = false;     // element i of each row has the scale i
+  int bits = 8;                // of a number, or 16
   bool is_signed = false;
 };
 

@@ -36,7 +36,8 @@ struct Numbers {
   static constexpr float kLo = static_cast<float>(std::numeric_limits<T>::min());
   static constexpr float kHi = static_cast<float>(std::numeric_limits<T>::max());
   static Vec load(const void* from, int64_t at, int64_t n) {
-    if constexpr (sizeof(T) == 1) return to_float(widened_bytes(load_bytes(static_cast<const uint8_t*>(from) + at, n), kSigned));
+    if constexpr (sizeof(T) == 1)
+      return to_float(widened_bytes(load_bytes(static_cast<const uint8_t*>(from) + at, n), kSigned));
     Int wide = (Int)load_shorts(static_cast<const uint16_t*>(from) + at, n);
     return to_float(kSigned ? (wide << 16) >> 16 : wide);
   }
@@ -100,13 +101,15 @@ void dequantize_piece(const DequantizeArgs& p, int64_t first, int64_t count, int
 }
 
 inline void quantize_run(const QuantizeArgs& p, int64_t begin, int64_t end) {
-  auto piece = p.bits == 8 ? p.is_signed ? quantize_piece<int8_t> : quantize_piece<uint8_t>
-               : p.is_signed ? quantize_piece<int16_t> : quantize_piece<uint16_t>;
+  auto piece = p.bits == 8   ? p.is_signed ? quantize_piece<int8_t> : quantize_piece<uint8_t>
+                 : p.is_signed ? quantize_piece<int16_t>
+                             : quantize_piece<uint16_t>;
   for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
 inline void dequantize_run(const DequantizeArgs& p, int64_t begin, int64_t end) {
-  auto piece = p.bits == 8 ? p.is_signed ? dequantize_piece<int8_t> : dequantize_piece<uint8_t>
-               : p.is_signed ? dequantize_piece<int16_t> : dequantize_piece<uint16_t>;
+  auto piece = p.bits == 8   ? p.is_signed ? dequantize_piece<int8_t> : dequantize_piece<uint8_t>
+                 : p.is_signed ? dequantize_piece<int16_t>
+                             : dequantize_piece<uint16_t>;
   for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
 

@@ -92,7 +92,8 @@ void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, fl
     auto row_at = [&](int64_t row) { return Planes::row(p, (plane * y.size + row) * x.size); };
     copy_plane(y, x, shape, block, row_at, neutral, copy);
     list_taps(y, x, shape, block, taps);
-    for (; at + 3 * kLanes < length; at += 4 * kLanes) fold_span<fold, 4>(copy + at, taps.at, count, neutral, folded + at);
+    for (; at + 3 * kLanes < length; at += 4 * kLanes)
+      fold_span<fold, 4>(copy + at, taps.at, count, neutral, folded + at);
     for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps.at, count, neutral, folded + at);
     int64_t to = (plane * y.out + block.row) * x.out + block.column;
     for (int64_t r = 0; r < block.rows; ++r, to += x.out) {

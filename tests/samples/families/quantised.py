@@ -73,8 +73,9 @@ def integer_products(family):
             y = requantised(np.maximum(total, 0), 0, 0.25, 5, to)
             family.case("integer_conv", [x, w, *zeros, add, *ends], y, relu=1, **rule)
     for dtype in OTHER:
-        family.case("integer_conv", [numbers(dtype, (1, 2, 2)), numbers("i8", (1, 2, 2))], "RLX_E_DTYPE")
-        family.case("integer_conv", [numbers("i8", (1, 2, 2)), numbers(dtype, (1, 2, 2))], "RLX_E_DTYPE")
+        family.case("integer_conv", [numbers(dtype, (1, 2, 2)), numbers("i8", (1, 2, 2)), tensor(dtype, 0)], "RLX_E_DTYPE")
+        zero = [None, tensor(dtype, 0)]
+        family.case("integer_conv", [numbers("i8", (1, 2, 2)), numbers(dtype, (1, 2, 2)), *zero], "RLX_E_DTYPE")
         ends = [None, None, None, tensor("f32", 1), None, tensor("f32", 1), tensor(dtype, 0)]
         family.case("integer_conv", [numbers("i8", (1, 2, 2)), numbers("i8", (1, 2, 2)), *ends], "RLX_E_DTYPE")
         family.case("integer_matmul", [numbers(dtype, (2, 2)), numbers("i8", (2, 2))], "RLX_E_DTYPE")
