@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/text.h"
 #include "ops/expr.h"
 #include "ops/interpret.h"
 
@@ -48,6 +49,18 @@ TEST(graph, a_guard_holds_for_dims_as_they_were_written) {
   EXPECT_FALSE(graph.is_same_type({DType::kF32, {larger}}, {DType::kF32, {n}}));
 }
 
+// What a guard says of a size holds wherever that size stands; an upper bound fixes no size.
+TEST(graph, a_fixed_size_is_known_in_other_sizes) {
+  auto is_square_16 = [](Guard::Relation relation) {
+    Graph graph;
+    Dim n = Dim::symbol("n");
+    EXPECT_TRUE(graph.declare_guard({relation, n, 4, {}}).ok());
+    return graph.is_same_type({DType::kF32, {n * n}}, {DType::kF32, {16}});
+  };
+  EXPECT_TRUE(is_square_16(Guard::kEqual));
+  EXPECT_FALSE(is_square_16(Guard::kLessEqual));
+}
+
 TEST(graph, messages_name_op_input_expected_and_got) {
   Graph graph;
   Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});
@@ -77,6 +90,13 @@ TEST(graph, the_interpreter_runs_composites_by_their_decomposition) {
   ASSERT_TRUE(out.ok()) << out.status().message();
   EXPECT_NEAR((*out)[0].as<double>()[0], -1.34163542, 1e-8);
   EXPECT_EQ((*out)[1].as<double>()[0], 2.5);
+}
+
+TEST(graph, the_interpreter_names_the_rank_of_an_input) {
+  auto graph = parse("graph {\n x = input f32[2,n]\n output x\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::string told(interpret(*graph, std::array{*Tensor::create(DType::kF32, std::array<int64_t, 1>{2})}).status().message());
+  EXPECT_NE(told.find("rank 2"), told.npos) << told;
 }
 
 TEST(graph, nodes_stay_where_they_are_while_others_are_added) {

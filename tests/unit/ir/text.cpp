@@ -184,15 +184,47 @@ TEST(text, errors_name_line_and_column) {
             "4:14: mul 'y': input 'b' is i64, but input 'a' is f32: they must agree (a cast converts); a is input 'x' "
             "f32[4], b is input 'i' "
             "i64[4]");
+  EXPECT_EQ(failure_of("  x = input f32[4,4]\n  y = softmax(x) axis=0.5"),
+            "3:18: softmax 'y': 'axis' must be of kind i64, not 0.5");
+  EXPECT_EQ(failure_of("  x = input f32[4,4]\n  y = softmax(x) axis=1e0"), "");
   EXPECT_EQ(failure_of("  c = constant f32[3] {1, 2}"), "2:16: f32[3] does not have 2 elements");
   EXPECT_EQ(failure_of("  c = constant u8[1] {256}"), "2:23: '256' does not fit the dtype");
   EXPECT_EQ(failure_of("  x = input f32[4]\n  a, b = exp(x)"), "3:6: exp has 1 output, not 2");
   EXPECT_EQ(failure_of("  output y = x"), "2:14: unknown value 'x'");
   EXPECT_EQ(parse("grap {}").status().message(), "1:5: expected graph");
+  EXPECT_EQ(failure_of("  x = input \"größe\" f33[4]"), "2:21: unknown dtype 'f33'");  // characters, not bytes
+  EXPECT_EQ(parse("graph (n in [1, m]) {}").status().message(), "1:17: expected a number or inf");
+  EXPECT_EQ(parse("graph (n in [1, +]) {}").status().message(), "1:17: expected a number or inf");
   Status status = parse("graph {\n x = nop()\n}").status();
   EXPECT_EQ(*status.detail("line"), "2");
   EXPECT_EQ(*status.detail("column"), "6");
   EXPECT_EQ(status.code(), Code::kData);
+}
+
+// Statements begin with these words as well.
+TEST(text, words_of_statements_may_be_names) {
+  auto graph = parse(R"(graph {
+  output = input f32[4]
+  guard, guard.indices = sort(output)
+  output guard
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->nodes().size(), 2u);
+}
+
+// An input has the name that the second output of a node would have.
+TEST(text, labels_are_given_once) {
+  auto graph = parse(R"(graph {
+  s.indices = input i64[4]
+  x = input f32[4]
+  s, i = sort(x)
+  output "indices" = i
+  output "own" = s.indices
+})");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto again = parse(print(*graph));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_TRUE(same(*graph, *again)) << print(*graph) << print(*again);
 }
 
 TEST(text, attributes_have_one_syntax) {

@@ -60,6 +60,15 @@ TEST_F(verifier, takes_guards_that_others_decide) {
   EXPECT_TRUE(verify(*made).ok()) << verify(*made).message();
 }
 
+// An equality says the same from either side.
+TEST_F(verifier, takes_guards_either_way_round) {
+  Guard& guard = const_cast<Guard&>(graph_.guards()[0]);
+  std::swap(guard.a, guard.b);
+  EXPECT_EQ(failure(), "");
+  guard.b = guard.b + 1;
+  EXPECT_NE(failure(), "");
+}
+
 TEST_F(verifier, wants_topological_order_and_values_that_exist) {
   node(2).in[0] = Value{3, 0};
   EXPECT_EQ(failure(), "not a valid graph: matmul 'y' (%2): uses %3, which does not come before it");

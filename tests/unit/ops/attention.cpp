@@ -51,6 +51,8 @@ TEST(norm, parameters_have_the_normalised_shape_and_the_dtype_of_x) {
   expect_failure(Op::kLayerNorm, {kX}, {{"axis", int64_t{2}}}, Code::kRange, "axis 2");
   expect_failure(Op::kRmsNorm, {kX}, {{"axis", int64_t{-3}}}, Code::kRange, "axis -3");
   expect_failure(Op::kGroupNorm, {ramp({1, 3, 2}, 0, 1)}, {{"groups", int64_t{2}}}, Code::kShape);
+  expect_failure(Op::kGroupNormGrad, {ramp({3}, 0, 1), {}, ramp({1, 1}, 0, 1), ramp({1, 1}, 0, 1), ramp({3}, 0, 1)},
+                 {{"groups", int64_t{1}}}, Code::kShape, "it has rank 1");
   Tensor c = f64s({2}, {1, 1});
   expect_failure(Op::kBatchNorm, {ramp({1, 3, 2}, 0, 1), c, c, c, c}, {}, Code::kShape, "[2], which is not [3]");
   auto half = run(Op::kLayerNorm, {tensor(DType::kF16, {1, 2}, {1, 3}), f32s({2}, {2, 2})});

@@ -43,6 +43,10 @@ TEST(conv, three_axes_equal_a_product_where_the_window_is_all) {
             f64s({1, 1, 1, 1, 1}, {204}));
 }
 
+TEST(conv_transpose, refuses_what_it_cannot_mean) {
+  expect_failure(Op::kConvTranspose, {f32s({1, 2}, {1, 2}), f32s({1, 2}, {1, 2})}, {}, Code::kShape, "not 2 and 2");
+}
+
 TEST(conv, refuses_what_it_cannot_mean) {
   Tensor x = f32s({1, 2, 3}, count_up(6)), w = f32s({2, 2, 1}, count_up(4));
   expect_failure(Op::kConv, {x, tensor(DType::kF64, {2, 2, 1}, count_up(4))}, {}, Code::kDtype,

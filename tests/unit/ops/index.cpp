@@ -27,6 +27,8 @@ TEST(gather, elements_take_one_index_each) {
   expect_op(Op::kGatherElements, {kX, i32s({3, 1}, {1, 0, -1})}, {{"axis", int64_t{1}}}, f32s({3, 1}, {2, 3, 6}));
   expect_failure(Op::kGatherElements, {kX, i64s({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})}, {{"axis", int64_t{1}}},
                  Code::kShape, "axis 0 of idx");
+  expect_failure(Op::kGatherElements, {kX, i64s({2, 3}, {0, 0, 0, 0, 0, 0})}, {{"axis", int64_t{0}}}, Code::kShape,
+                 "axis 1 of idx");
 }
 
 // With batch dims the batches are walked together; with no indices a slice is the whole rest.

@@ -167,4 +167,18 @@ TEST(linalg, refuses_halves_and_what_is_not_square) {
   expect_failure(Op::kTriangularSolve, {f64s({1, 1}, {1}), f64s({2, 1}, {1, 2})}, {}, Code::kShape, "rows of b");
 }
 
+// What is small beside the largest singular value is lost: by default, larger of both sizes times the dtype's precision.
+TEST(linalg, pinv_drops_what_is_lost_in_rounding) {
+  auto inverse_of = [](double small, double large) {
+    std::vector<double> numbers(2 * 64);
+    numbers[0] = large, numbers[64 + 1] = small;
+    Tensor y = outcome(Op::kPinv, {f32s({2, 64}, numbers)});
+    return std::pair<double, double>{y.as<float>()[0], y.as<float>()[3]};
+  };
+  constexpr double kEps = 0x1p-23;
+  EXPECT_EQ(inverse_of(65 * kEps, 1), (std::pair{1.0, double{static_cast<float>(1 / (65 * kEps))}}));
+  EXPECT_EQ(inverse_of(63 * kEps, 1), (std::pair{1.0, 0.0}));
+  EXPECT_EQ(inverse_of(63 * 1024 * kEps, 1024), (std::pair{0x1p-10, 0.0}));
+}
+
 }  // namespace rlx::test

@@ -106,6 +106,15 @@ TEST(test_table, rows_are_built_and_what_is_wrong_is_named) {
             "2:7: unknown op 'test_tripel' (did you mean 'test_triple'?)");
 }
 
+TEST(test_table, signatures_name_inputs_and_outputs) {
+  auto signature = parse_signature("x:F, i?:I -> y:F, n:I");
+  ASSERT_TRUE(signature.ok()) << signature.status().message();
+  std::string names;
+  for (const auto* ports : {&signature->in, &signature->out})
+    for (const Port& port : *ports) names += port.name + (port.optional ? "? " : " ");
+  EXPECT_EQ(names, "x i? y n ");
+}
+
 TEST(test_table, rows_have_a_schema) {
   std::string schema = capi::schema_of_op(*test_table().find("test_triple"));
   for (const char* part : {"\"times\"", "\"default\": 3", "\"max\": 9", "three times x"})

@@ -227,6 +227,43 @@ TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
   EXPECT_EQ(report.lines.back().reason, kOutOfBudget);
 }
 
+// What a replacement is made of may read what is replaced: all but the new nodes read the replacement.
+TEST(rewrite_soundness, a_replacement_reads_what_it_replaces) {
+  using namespace patterns;
+  bool done = false;
+  RuleSet rules;
+  rules.add(exact, "wrapped", std::vector{Op::kTanh}, [&](const Match& m) {
+    return std::exchange(done, true) ? Expr() : unary(Op::kNeg, unary(Op::kNeg, m.anchor()));
+  });
+  auto graph = rewrite(*parse("graph {\n x = input f32[2]\n y = tanh(x)\n z = exp(y)\n output z\n}"), rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  std::vector<Op> ops;
+  for (const Node& node : graph->nodes()) ops.push_back(node.op);
+  EXPECT_EQ(ops, (std::vector{Op::kInput, Op::kTanh, Op::kNeg, Op::kNeg, Op::kExp}));
+}
+
+// A node that a rule spells in another way, here with an axis from the back, is the one that is there.
+TEST(rewrite_soundness, a_rule_finds_a_node_by_other_attributes) {
+  RuleSet rules;
+  size_t nodes = 0;
+  rules.add(exact, "spelled", std::vector{Op::kExp}, [&](const Match& m) {
+    nodes = m.graph().nodes().size();
+    m.builder().op(Op::kSoftmax, {m.in(0)}, {{"axis", int64_t{-1}}});
+    nodes = m.graph().nodes().size() - nodes;
+    return Expr();
+  });
+  auto graph = rewrite(*parse(R"(graph {
+    x = input f32[2,3]
+    s = softmax(x) axis=1
+    y = exp(x)
+    output s
+    output y
+  })"),
+                       rules, {});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(nodes, 0u);
+}
+
 // A sliding window is no row-major block, and positions may count down.
 TEST(rewrite_soundness, positions_that_overlap_are_gathered) {
   expect_same(R"(graph "g" (n in [0, 8]) {

@@ -212,6 +212,7 @@ TEST(at_sizes, nodes_are_inferred_again_and_what_the_author_declared_stays) {
   auto half = at_sizes(graph, {{"n", 2}});
   ASSERT_TRUE(half.ok()) << half.status().message();
   EXPECT_EQ(half->symbols().size(), 1u);
+  for (int64_t limit : {0, 8}) EXPECT_TRUE(at_sizes(graph, {{"n", limit}}).ok()) << limit;
 }
 
 TEST(at_sizes, bodies_get_the_sizes_that_they_share) {
