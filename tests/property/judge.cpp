@@ -102,6 +102,23 @@ TEST(judge, knows_the_exceptions_of_attention_and_no_more) {
   EXPECT_NE(difference(guarded), "");
 }
 
+// How many numbers are not 0 depends on whether a device has those below the normal ones (semantics.md N5).
+TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
+  auto graph = parse("graph (n in [0, 6]) {\n x = input f32[6]\n y = nonzero(x) symbol=\"n\"\n output y\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  std::copy_n(std::array{0x1p-149f, 0x1p-126f, 1.0f, -0.0f, -0x1p-130f, -0x1p-126f}.begin(), 6,
+              random.runs[0][0].as<float>());
+  auto difference = [&](int64_t count) {
+    auto meaning = Meaning::of(random);
+    EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+    return meaning->difference({*Tensor::create(DType::kI64, std::array<int64_t, 2>{count, 1})});
+  };
+  EXPECT_EQ(difference(3), "");
+  EXPECT_NE(difference(2), "");
+  EXPECT_NE(difference(6), "");
+}
+
 // The random graphs and the graphs of examples, in turn.
 static RandomGraph graph_of(uint64_t number) {
   uint64_t seed = number / 2;

@@ -156,6 +156,25 @@ Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   return value.value();
 }
 
+// The graph, and its bodies, as a device means it that takes all numbers below the normal ones of f32 as 0
+// (semantics.md N5): those alone, and everywhere.
+Result<Graph> without_subnormals(const Graph& graph) {
+  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
+    Attrs attrs = RLX_TRY(with_bodies(graph.node(index), without_subnormals));
+    Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
+    Builder builder(to);
+    for (Value& value : values) {
+      DType dtype = to.type(value).dtype;
+      if (dtype != DType::kF32 && dtype != DType::kBF16) continue;
+      Expr number = builder.wrap(value);
+      value = where(less(abs(number), scalar_like(number, 0x1p-126)), scalar_like(number, 0), number).value();
+    }
+    RLX_TRY(Status(builder.status()));
+    return values;
+  };
+  return edited(graph, copy, Leaves::kAll, Guards::kKept);
+}
+
 // The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1, if
 // it `rounds`; else it is no more than written otherwise.
 Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
@@ -353,6 +372,8 @@ Status Meaning::add_exact_runs() {
 Status Meaning::add_noisy_runs() {
   Random random(1);
   Graph primitives = RLX_TRY(with_primitives_only(random_.graph));
+  Graph normal = RLX_TRY(without_subnormals(primitives));
+  runs_.push_back(RLX_TRY(interpret(normal, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
   for (int i = 0; i < 16; i++) {
     Graph noisy = RLX_TRY(with_noise(primitives, i >= 4, random));
     runs_.push_back(RLX_TRY(interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
@@ -373,8 +394,13 @@ void Meaning::add_exceptions() {
     if (made.masks == kAllEqual && !has_finite_fill_) continue;
     auto graph = with_exceptions(random_.graph, made);
     if (!graph.ok()) continue;
-    auto results = interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, bounds_});
-    if (results.ok()) exceptions_.push_back(std::move(*results));
+    auto add = [&](const Result<Graph>& meant) {
+      if (!meant.ok()) return;
+      auto results = interpret(*meant, inputs(), random_.params, {EvalMode::kOracle, bounds_});
+      if (results.ok()) exceptions_.push_back(std::move(*results));
+    };
+    add(graph);
+    if (auto primitives = with_primitives_only(*graph); primitives.ok()) add(without_subnormals(*primitives));
   }
 }
 
