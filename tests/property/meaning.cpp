@@ -417,6 +417,12 @@ std::optional<std::pair<Graph, Results>> Meaning::values_inside() const {
   return std::pair(std::move(*graph), std::move(*values));
 }
 
+bool Meaning::runs_without_subnormals() const {
+  auto primitives = with_primitives_only(random_.graph);
+  auto graph = primitives.ok() ? without_subnormals(*primitives) : std::move(primitives);
+  return graph.ok() && interpret(*graph, inputs(), random_.params, {EvalMode::kOracle, bounds_}).ok();
+}
+
 bool Meaning::is_tame() const {
   auto inside = values_inside();
   if (!inside) return false;

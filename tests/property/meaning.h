@@ -28,6 +28,9 @@ class Meaning {
   // Whether no value inside is -0, infinite or NaN: rules of grade fast are held to no others.
   bool is_tame() const;
 
+  // Whether it runs where numbers below the normal ones are 0 too (semantics.md N5), which may decide a size.
+  bool runs_without_subnormals() const;
+
   // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
   std::string difference(const Results& got);
   // The same of results that must be those of typed evaluation, bit for bit (any NaN is any NaN).

@@ -203,6 +203,7 @@ Result<std::shared_ptr<Program>> compiled(const Way& way, const RandomGraph& ran
 std::string check_runs(const Way& way, const RandomGraph& random, const Meanings& meanings, Program& program) {
   for (Meaning* meaning : meanings) {
     auto results = program.run({}, meaning->inputs(), {}, random.graph.outputs().size());
+    if (!results.ok() && !way.exact && !meaning->runs_without_subnormals()) continue;
     std::string wrong = !results.ok() ? failed("it does not run", results.status())
                         : way.exact   ? meaning->difference_in_bits(*results)
                                       : meaning->difference(*results);

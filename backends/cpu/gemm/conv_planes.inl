@@ -84,6 +84,6 @@ inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 
 inline bool planes_fit(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && y.spread == 1 && x.spread == 1 &&
-         p.taps() > 0 && p.taps() <= kPlaneTaps && (p.places() == 0 || conv_plane_shape(p).rows > 0);
+  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && y.spread == 1 && x.spread == 1 && p.taps() > 0 &&
+         p.taps() <= kPlaneTaps && (p.places() == 0 || conv_plane_shape(p).rows > 0);
 }

@@ -95,7 +95,8 @@ TEST(graph, the_interpreter_runs_composites_by_their_decomposition) {
 TEST(graph, the_interpreter_names_the_rank_of_an_input) {
   auto graph = parse("graph {\n x = input f32[2,n]\n output x\n}");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  std::string told(interpret(*graph, std::array{*Tensor::create(DType::kF32, std::array<int64_t, 1>{2})}).status().message());
+  std::string told(
+      interpret(*graph, std::array{*Tensor::create(DType::kF32, std::array<int64_t, 1>{2})}).status().message());
   EXPECT_NE(told.find("rank 2"), told.npos) << told;
 }
 

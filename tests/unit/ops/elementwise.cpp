@@ -207,6 +207,18 @@ TEST(bitcast, means_the_declared_dtype_in_oracle_mode) {
   expect_equal((*got)[0], f64s({1}, {1.5}));
 }
 
+// Where both sides are stored wide, numbers that become parts keep what f64 knows of them.
+TEST(bitcast, keeps_what_the_oracle_knows_of_parts) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF32, {2})), y = x / b.scalar(DType::kF32, 3);
+  Expr z = b.op(Op::kBitcast, {y}, {{"to", "c64"}}), again = b.op(Op::kBitcast, {z}, {{"to", "f32"}});
+  ASSERT_TRUE(graph.add_output("y", (again - y).value()).ok()) << b.status().message();
+  auto got = interpret(graph, std::array{f32s({2}, {1, 5})}, {}, {.mode = EvalMode::kOracle});
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  expect_equal((*got)[0], f64s({2}, {0, 0}));
+}
+
 TEST(complex, parts_and_what_is_made_of_them) {
   Graph graph;
   Builder b(graph);

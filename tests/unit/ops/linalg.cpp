@@ -167,7 +167,8 @@ TEST(linalg, refuses_halves_and_what_is_not_square) {
   expect_failure(Op::kTriangularSolve, {f64s({1, 1}, {1}), f64s({2, 1}, {1, 2})}, {}, Code::kShape, "rows of b");
 }
 
-// What is small beside the largest singular value is lost: by default, larger of both sizes times the dtype's precision.
+// What is small beside the largest singular value is lost: by default, larger of both sizes times the dtype's
+// precision.
 TEST(linalg, pinv_drops_what_is_lost_in_rounding) {
   auto inverse_of = [](double small, double large) {
     std::vector<double> numbers(2 * 64);
