@@ -56,9 +56,8 @@ static std::vector<Expr> harmonics(const Vector& direction, int64_t count) {
   Expr xx = x * x, yy = y * y, zz = z * z;
   std::vector<Expr> all{y * -0.4886025119029199, z * 0.4886025119029199, x * -0.4886025119029199};
   if (count >= 8)
-    for (Expr each : {x * y * 1.0925484305920792, y * z * -1.0925484305920792,
-                      (zz * 2 - xx - yy) * 0.31539156525252005, x * z * -1.0925484305920792,
-                      (xx - yy) * 0.5462742152960396})
+    for (Expr each : {x * y * 1.0925484305920792, y * z * -1.0925484305920792, (zz * 2 - xx - yy) * 0.31539156525252005,
+                      x * z * -1.0925484305920792, (xx - yy) * 0.5462742152960396})
       all.push_back(each);
   if (count >= 15)
     for (Expr each : {y * (xx * 3 - yy) * -0.5900435899266435, x * y * z * 2.890611442640554,
@@ -167,7 +166,8 @@ Outputs decompose_gaussian_splat_rasterize(const Inputs& in, const Attrs& attrs)
                                         less_equal(scalar_like(opacity, attrs.f64("alpha_cutoff")), opacity)));
   opacity = where(active, opacity, 0);
   auto running = [&](Expr x, const char* fn, bool exclusive) {
-    return b.op(Op::kCumulative, {x}, {{"fn", std::string(fn)}, {"axis", int64_t{2}}, {"exclusive", int64_t{exclusive}}});
+    return b.op(Op::kCumulative, {x},
+                {{"fn", std::string(fn)}, {"axis", int64_t{2}}, {"exclusive", int64_t{exclusive}}});
   };
   Expr passed = running(1.0 - opacity, "prod", false), before = running(1.0 - opacity, "prod", true);
   Expr keep = logical_and(active, less_equal(scalar_like(passed, attrs.f64("transmittance_min")), passed));

@@ -29,8 +29,8 @@ struct KernelFns {
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa), conv_fns(isa),   attention_fns(isa), rope_fns(isa),
-          row_fns(isa),  region_fns(isa), window_fns(isa),    quantize_fns(isa), typed_fns(isa), reduce_fns(isa)};
+  return {gemm_fns(isa),   conv_fns(isa),   attention_fns(isa), rope_fns(isa),  row_fns(isa),
+          region_fns(isa), window_fns(isa), quantize_fns(isa),  typed_fns(isa), reduce_fns(isa)};
 }
 
 }  // namespace rlx::cpu

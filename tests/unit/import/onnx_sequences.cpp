@@ -87,7 +87,8 @@ TEST(onnx_sequences, an_old_scan_has_a_batch) {
   body.input("sum", 1, {}).input("x", 1, {}).node("Add", {"sum", "x"}, {"next"}).node("Neg", {"next"}, {"row"});
   body.output("next").output("row");
   maker.input("first", 1, {"2"}).input("xs", 1, {"2", "n"});
-  maker.node("Scan", {"", "first", "xs"}, {"last", "y"}, {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1)});
+  maker.node("Scan", {"", "first", "xs"}, {"last", "y"},
+             {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1)});
   maker.output("y");
   EXPECT_EQ(Opened(maker).run({counting({2}), counting({2, 3})}), "f32[2,3] 0 -1 -3 -4 -8 -13");
 }
