@@ -61,9 +61,10 @@ class InlinedVector {
     size_ = size;
     capacity_ = static_cast<uint32_t>(capacity);
   }
-  void clear() {
-    std::destroy(begin(), end());
-    size_ = 0;
+  void clear() { truncate(0); }
+  void truncate(size_t size) {
+    std::destroy(begin() + size, end());
+    size_ = static_cast<uint32_t>(size);
   }
 
   size_t size() const { return size_; }

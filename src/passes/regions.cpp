@@ -45,9 +45,10 @@ class Grouping {
     const Node& node = graph_.node(index);
     const OpInfo& info = graph_.info(node);
     if (!info.is(kElementwise) || info.is(kLeaf) || info.is(kView) || node.out.size() != 1) return false;
-    if (facts_.is_resident({index, 0}) || !context_.supports(facts_, {index, 0})) return false;
+    if (facts_.is_resident({index, 0})) return false;
     const auto& joins = context_.joins_regions ? context_.joins_regions : context_.is_native;
-    return !joins || joins(facts_, {index, 0});  // a region has no kernel where one node has none
+    // A region has no kernel where one of its nodes has none.
+    return joins ? joins(facts_, {index, 0}) : context_.supports(facts_, {index, 0});
   }
 
   // From the last node to the first, so that users have their region before what they use.

@@ -242,7 +242,7 @@ class Matcher {
     size_t mark = match_.bound_.size();
     bool found =
         goals->product ? place_factor(*goals->product, goals->next) : step(*goals->pattern, goals->value, goals->next);
-    if (!found) match_.bound_.resize(mark);
+    if (!found) match_.bound_.truncate(mark);
     return found;
   }
 
@@ -288,17 +288,19 @@ class Matcher {
     if (!bind(pattern, value)) return false;
     size_t mark = match_.bound_.size();
     if (solve_inputs(pattern, node, false, next)) return true;
-    match_.bound_.resize(mark);
+    match_.bound_.truncate(mark);
     bool commutes = match_.graph().info(node).is(kCommutative) && pattern.in.size() == 2;
     return commutes && solve_inputs(pattern, node, true, next);
   }
 
   bool solve_inputs(const PatternNode& pattern, const Node& node, bool swapped, const Goal* next) {
-    std::vector<Goal> goals(pattern.in.size());
-    for (size_t i = 0; i < goals.size(); i++) {
+    InlinedVector<Goal, 4> goals;
+    size_t count = pattern.in.size();
+    goals.reserve(count);  // so that none moves: each goal points to the next
+    for (size_t i = 0; i < count; i++) {
       Value in = node.in[swapped ? 1 - i : i];
       if (!present(in)) return false;
-      goals[i] = {pattern.in[i].get(), in, i + 1 < goals.size() ? &goals[i + 1] : next};
+      goals.push_back({pattern.in[i].get(), in, i + 1 < count ? goals.data() + i + 1 : next});
     }
     return solve(goals.empty() ? next : &goals[0]);
   }
@@ -411,8 +413,8 @@ class Matcher {
   // Whether each node between the root and the wildcards vanishes with the match, or is cheap enough to stay besides. A
   // node that stays needs all that it reads.
   bool vanishes() {
-    std::vector<uint32_t> going{match_.anchor().value().node};
-    going.insert(going.end(), products_.begin(), products_.end());
+    InlinedVector<uint32_t, 8> going{match_.anchor().value().node};
+    for (uint32_t product : products_) going.push_back(product);
     std::vector<Value> staying = views_;
     for (const auto& [pattern, value] : match_.bound_) {
       if (!is_inner(*pattern) || value == match_.anchor().value()) continue;
@@ -451,7 +453,7 @@ class Matcher {
       match_.miss("%" + std::to_string(value.node) + " is not " + pattern.why);
       return false;
     }
-    match_.bound_.emplace_back(&pattern, value);
+    match_.bound_.push_back({&pattern, value});
     return true;
   }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/grade.h"
+#include "base/inlined_vector.h"
 #include "ir/facts.h"
 #include "ops/expr.h"
 
@@ -179,8 +180,8 @@ class Match {
   friend class Matcher;
   Workspace* workspace_;
   Expr anchor_;
-  std::vector<std::pair<const PatternNode*, Value>> bound_;
-  mutable std::vector<uint32_t> taken_;  // nodes that vanish with the match
+  InlinedVector<std::pair<const PatternNode*, Value>, 8> bound_;
+  mutable InlinedVector<uint32_t, 8> taken_;  // nodes that vanish with the match
   mutable std::vector<std::pair<Value, Value>> offered_;
   mutable size_t required_ = 0;
   mutable std::string reason_;
