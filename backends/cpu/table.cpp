@@ -30,22 +30,17 @@ std::vector<std::string_view> Table::names(Op op) const {
   return names;
 }
 
-static std::string_view refusal(const CpuKernel& row, const KernelQuery& query) {
-  if (query.options.dispatch == Dispatch::kReference && row.path != Path::kReference) return "dispatch=reference";
-  return row.refuse ? row.refuse(query) : std::string_view();
-}
-
-// Compiling asks this of every node several times, so the text is made only where there is no kernel.
 Found Table::find(const KernelQuery& query) const {
   Found found;
-  for (const CpuKernel& row : rows(query.node.op))
-    if (refusal(row, query).empty()) {
+  for (const CpuKernel& row : rows(query.node.op)) {
+    std::string_view reason = row.refuse ? row.refuse(query) : std::string_view();
+    if (query.options.dispatch == Dispatch::kReference && row.path != Path::kReference) reason = "dispatch=reference";
+    if (reason.empty()) {
       found.kernel = &row;
       return found;
     }
-  for (const CpuKernel& row : rows(query.node.op))
-    found.why_not +=
-        (found.why_not.empty() ? "" : "; ") + std::string(row.name) + ": " + std::string(refusal(row, query));
+    found.why_not += (found.why_not.empty() ? "" : "; ") + std::string(row.name) + ": " + std::string(reason);
+  }
   if (found.why_not.empty()) found.why_not = "no kernel";
   return found;
 }
