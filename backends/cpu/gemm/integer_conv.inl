@@ -259,14 +259,14 @@ void add_length(const FourSpan& s, int64_t length) {
 }
 template <class Sums>
 void add_filters(FourSpan s, int64_t filters, int64_t length) {
-  auto step = [&](int64_t count) {
-    filters -= count;
+  auto skip = [&](int64_t count) {
     s.w += count * s.w_filter;
     s.sums += count * kFourPlaces;
+    return count;
   };
-  for (; filters >= Sums::kFilters; step(Sums::kFilters)) add_length<Sums, Sums::kFilters>(s, length);
-  for (; filters >= 2; step(2)) add_length<Sums, 2>(s, length);
-  for (; filters >= 1; step(1)) add_length<Sums, 1>(s, length);
+  for (; filters >= Sums::kFilters; filters -= skip(Sums::kFilters)) add_length<Sums, Sums::kFilters>(s, length);
+  for (; filters >= 2; filters -= skip(2)) add_length<Sums, 2>(s, length);
+  for (; filters >= 1; filters -= skip(1)) add_length<Sums, 1>(s, length);
 }
 
 // Whether packed numbers of a filter of this part have a zero point, so that the sums of x count.

@@ -76,7 +76,7 @@ T reduce_row(const T* x, int64_t n) {
   while (n - i >= kStep) {
     int64_t end = n - i < kBlock * kStep ? n : i + kBlock * kStep;
     Lanes lanes[4];
-    RLX_UNROLL for (int k = 0; k < 4; ++k) lanes[k] = Lanes{} + Fn::template kIdentity<T>;
+    RLX_UNROLL for (Lanes& lane : lanes) lane = Lanes{} + Fn::template kIdentity<T>;
     for (; i + kStep <= end; i += kStep) {
       RLX_UNROLL for (int k = 0; k < 4; ++k) {
         Lanes terms;
@@ -194,9 +194,14 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   }
 }
 
+// Sums and products of integers wrap, as those of unsigned ones do.
+template <class T>
+using Unsigned =
+    typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
+
 template <class T>
 void reduce_typed(const ReduceArgs& p, int64_t begin, int64_t end) {
-  using Bits = std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
+  using Bits = Unsigned<T>;
   switch (p.fn) {
     case ReduceFn::kSum: return reduce_parts_of<Sum, Bits>(p, begin, end);
     case ReduceFn::kProd: return reduce_parts_of<Prod, Bits>(p, begin, end);
@@ -255,7 +260,7 @@ inline void cumulate_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
   if (p.dtype == DType::kBool && p.fn == ReduceFn::kMax) return cumulate_parts_of<Any, uint8_t>(p, begin, end);
   if (p.dtype == DType::kBool) return cumulate_parts_of<All, uint8_t>(p, begin, end);
   visit<kReduced>(p.dtype, [&]<class T>() {
-    using Bits = std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;
+    using Bits = Unsigned<T>;
     switch (p.fn) {
       case ReduceFn::kSum: return cumulate_parts_of<Sum, Bits>(p, begin, end);
       case ReduceFn::kProd: return cumulate_parts_of<Prod, Bits>(p, begin, end);
