@@ -5,11 +5,6 @@
 
 namespace rlx {
 
-static Outputs refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // Weights with input and output channels exchanged in each group, and the kernel turned round.
 static Expr exchanged(Expr w, int64_t groups) {
   auto per_group = divided(w, w.dim(0), groups);

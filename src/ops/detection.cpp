@@ -4,11 +4,6 @@
 
 namespace rlx {
 
-static Outputs refuse(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // Component i of [..., 4] without its axis.
 static Expr component(Expr boxes, int64_t i) {
   std::vector<Dim> dims(boxes.dims().begin(), boxes.dims().end() - 1);

@@ -8,11 +8,6 @@
 
 namespace rlx {
 
-static Outputs refuse(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 struct Drawn {
   Expr value, next;
 };

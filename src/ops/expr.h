@@ -85,6 +85,18 @@ class Builder {
   Status status_;
 };
 
+// Fails, for a decomposition to return.
+inline Outputs refuse(Builder& builder, Code code, std::string message) {
+  builder.fail(Status(code, std::move(message)));
+  return {};
+}
+inline Outputs refuse(Expr x, Code code, std::string message) {
+  return refuse(x.builder(), code, std::move(message));
+}
+inline Outputs refuse(const Inputs& in, Code code, std::string message) {
+  return refuse(in.builder(), code, std::move(message));
+}
+
 // The composite's decomposition in `builder`'s graph, the wide rule (semantics.md N7) applied around it.
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
 

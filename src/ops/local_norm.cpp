@@ -4,11 +4,6 @@
 
 namespace rlx {
 
-static Outputs refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // Squares summed over neighbouring channels.
 Outputs decompose_lrn(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];

@@ -4,11 +4,6 @@
 
 namespace rlx {
 
-static Outputs refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 Outputs decompose_softmax_grad(const Inputs& in, const Attrs& attrs) {
   Expr y = in[0], dy = in[1];
   if (!require_shape(dy, "dy", y.dims())) return {};

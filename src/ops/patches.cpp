@@ -13,11 +13,6 @@ struct Windowed {
   bool is_plain() const { return kernel == 1 && stride == 1 && lo.is(0) && hi.is(0); }
 };
 
-static Outputs refuse(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 static std::vector<Windowed> windows_of(std::span<const Dim> dims, const Axes& kernel, const Attrs& attrs) {
   std::vector<Windowed> windows;
   for (size_t i = 0; i < dims.size(); i++)

@@ -6,11 +6,6 @@
 
 namespace rlx {
 
-static Outputs refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 static bool is_eight_bit(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
 }

@@ -31,7 +31,7 @@ struct Recurrence {
 };
 
 // y [S, directions, B, H], the last h [directions, B, H], and of an LSTM the last c.
-Outputs run_recurrence(const Recurrence& recurrence);
+Outputs run_recurrence(const Recurrence& all);
 
 // A scan whose body `step` builds on values of the types of carries, slices of xs, and invariants; it gives the next
 // carries, then what is stacked.

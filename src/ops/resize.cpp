@@ -19,19 +19,19 @@ struct Resampled {
   bool keeps_size() const { return in == out && (factor == 0 || factor == 1); }
 };
 
-static std::nullopt_t refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
+static std::nullopt_t no_axes(Expr x, Code code, std::string message) {
+  refuse(x, code, std::move(message));
   return std::nullopt;
 }
 
 // floor(n * scale); of an open n only for a scale that is a simple fraction.
 static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
-  if (!(scale > 0) || std::isinf(scale)) return refuse(x, Code::kOption, "'scales' must be positive");
+  if (!(scale > 0) || std::isinf(scale)) return no_axes(x, Code::kOption, "'scales' must be positive");
   if (auto fraction = fraction_of(scale)) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
   if (!n.is_literal())
-    return refuse(x, Code::kUnsupported, format("the scale {} of an open size is no simple fraction", scale));
+    return no_axes(x, Code::kUnsupported, format("the scale {} of an open size is no simple fraction", scale));
   double size = std::floor(static_cast<double>(n.literal()) * scale);
-  if (size > 0x1p40) return refuse(x, Code::kRange, "a scale makes a size too large");
+  if (size > 0x1p40) return no_axes(x, Code::kRange, "a scale makes a size too large");
   return Dim(static_cast<int64_t>(size));
 }
 
@@ -39,13 +39,13 @@ static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs&
   const Axes& axes = attrs.i64s("axes");
   Builder& b = x.builder();
   if (attrs.has("sizes") == attrs.has("scales"))
-    return refuse(x, Code::kOption, "one of 'sizes' and 'scales' must be given");
+    return no_axes(x, Code::kOption, "one of 'sizes' and 'scales' must be given");
   size_t count = attrs.has("sizes") ? attrs.dims("sizes").size() : attrs.f64s("scales").size();
   bool has_roi = attrs.has("roi");
   if (count != axes.size() || (has_roi && attrs.f64s("roi").size() != 2 * count))
-    return refuse(x, Code::kOption, format("'axes' names {} axes; 'sizes', 'scales', 'roi' do not suit", axes.size()));
+    return no_axes(x, Code::kOption, format("'axes' names {} axes; 'sizes', 'scales', 'roi' do not suit", axes.size()));
   if (!has_roi && attrs.is("coord", "tf_crop_and_resize"))
-    return refuse(x, Code::kOption, "'coord' tf_crop_and_resize needs 'roi'");
+    return no_axes(x, Code::kOption, "'coord' tf_crop_and_resize needs 'roi'");
   std::vector<Resampled> result;
   for (size_t i = 0; i < count; i++) {
     Resampled axis{.axis = axes[i], .in = x.dim(axes[i])};

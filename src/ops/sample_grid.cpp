@@ -9,11 +9,6 @@
 
 namespace rlx {
 
-static Outputs refuse(Expr x, Code code, std::string message) {
-  x.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 static constexpr DType kPosition = DType::kF64;
 
 static Expr size_of(Expr x, int64_t axis) {

@@ -6,11 +6,6 @@
 
 namespace rlx {
 
-static Outputs refuse(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // 1 on the diagonal, as booleans of [N,N].
 static Expr on_diagonal(Builder& b, const Dim& n) {
   return equal(iota(b, {n, 1}, 0, DType::kI64), iota(b, {1, n}, 1, DType::kI64));

@@ -6,11 +6,6 @@
 
 namespace rlx {
 
-static Outputs refuse(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // Cut or padded with zeros to n elements of an axis.
 static Expr fitted(Expr x, int64_t axis, const Dim& n) {
   if (x.dim(axis) == n) return x;
