@@ -22,7 +22,8 @@ Result<Value> Importer::capture(OnnxValue& value) {
 
 Result<OnnxValue> Importer::local(OnnxValue& value) {
   OnnxValue copy = value;
-  if (value.value != kInvalid && value.level != levels_.size()) copy.value = RLX_TRY(capture(value));
+  if (value.level == levels_.size()) return copy;  // and so are its elements
+  if (value.value != kInvalid) copy.value = RLX_TRY(capture(value));
   for (size_t i = 0; i < copy.items.size(); i++) copy.items[i] = RLX_TRY(local(value.items[i]));
   copy.level = levels_.size();
   return copy;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds that work on the import itself: literals, branches, loops.
 #include <algorithm>
+#include <iterator>
 
 #include "import/onnx/call.h"
 #include "import/onnx/importer.h"
@@ -160,7 +161,7 @@ Status write_out(Call& call, const GraphProto& proto) {
     std::vector<OnnxValue> in(2);
     in[0] = {.type = {DType::kI64, {}}, .tensor = list_tensor<int64_t>(call, DType::kI64, {trip}, true)};
     in[1] = {.type = {DType::kBool, {}}, .tensor = list_tensor<uint8_t>(call, DType::kBool, {1}, true)};
-    in.insert(in.end(), values.begin(), values.end());
+    std::move(values.begin(), values.end(), std::back_inserter(in));
     std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(proto, std::move(in)));
     for (const OnnxValue& value : out)
       if (value.refused)

@@ -66,7 +66,9 @@ void build_insert(Call& call) {
   if (!items || !call.has(1)) return;
   auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
   if (!at) return;
-  std::vector<OnnxValue> longer = *items;
+  std::vector<OnnxValue> longer;
+  longer.reserve(items->size() + 1);
+  longer = *items;
   longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), call.local(1));
   put_sequence(call, std::move(longer));
 }
