@@ -9,10 +9,10 @@ namespace rlx {
 
 // ---- scans ----
 
-static Expr body_input(Builder& body, Expr like, std::string name, bool is_slice) {
+static Expr body_input(Builder& body, Expr like, const std::string& name, bool is_slice) {
   if (!like.valid()) return like;
   std::vector<Dim> dims(like.dims().begin() + (is_slice ? 1 : 0), like.dims().end());
-  auto input = body.graph().add_input(std::move(name), like.dtype(), std::move(dims));
+  auto input = body.graph().add_input(name, like.dtype(), std::move(dims));
   return input.ok() ? body.wrap(*input) : body.fail(std::move(input).status());
 }
 
