@@ -191,6 +191,60 @@ def recurrent():
     lstm("lstm_both", 2, state=(f32(2, 2, 3), f32(2, 2, 3)), direction="bidirectional")
 
 
+def experts():
+    x, logits = f32(2, 3, 8), f32(6, 4)
+    banks = [f32(4, 5, 8), None, f32(4, 8, 5)]
+    case("experts", "MoE", [x, logits, *banks], const=(2, 4), k=2, activation_type="silu")
+    case("experts_normal", "MoE", [f32(6, 8), logits, f32(4, 5, 8), f32(4, 5), f32(4, 8, 5), f32(4, 8)], const=(2, 3, 4, 5), k=2,
+         normalize_routing_weights=1, activation_type="relu")
+    case("experts_gelu", "MoE", [x, logits, *banks], const=(2, 4), k=1, activation_type="gelu")
+    case("experts_identity", "MoE", [x, logits, f32(4, 5, 8), f32(4, 5), f32(4, 8, 5)], const=(2, 3, 4), k=3, activation_type="identity")
+    case("experts_gelu_bias", "MoE", [x, logits, f32(4, 5, 8), f32(4, 5), f32(4, 8, 5)], const=(2, 3, 4), k=2, activation_type="gelu")
+    pairs = [f32(4, 10, 8), f32(4, 10), f32(4, 8, 5), f32(4, 8)]
+    case("experts_swiglu", "MoE", [x, logits, *pairs], const=(2, 3, 4, 5), k=2, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702,
+         activation_beta=1.0, swiglu_limit=2.0, normalize_routing_weights=1)
+
+
+def decoders():
+    kind = "DecoderMaskedMultiHeadAttention"
+    q, k, v = f32(2, 1, 8), f32(2, 1, 8), f32(2, 1, 8)
+    buffers = [f32(2, 2, 7, 4), f32(2, 2, 7, 4), integers([4])]
+    case("decoder", kind, [q, k, v, None, None, *buffers], (0, 1, 2), num_heads=2, past_present_share_buffer=1)
+    case("decoder_mask", kind, [q, k, v, integers([[1, 1, 0, 1, 1], [1, 1, 1, 1, 1]]), f32(1, 2, 1, 5), *buffers], (0, 1, 2),
+         num_heads=2, scale=0.4, past_present_share_buffer=1)
+    case("decoder_cross", kind, [q, f32(2, 2, 5, 4), f32(2, 2, 5, 4)], num_heads=2)
+
+
+def states():
+    x, w, bias = f32(2, 4, 6), f32(4, 1, 3), f32(4)
+    case("causal", "CausalConvWithState", [x, w, bias, f32(2, 4, 2)], (0, 1), activation="silu")
+    case("causal_bare", "CausalConvWithState", [x, w], (0, 1))
+    case("causal_wide", "CausalConvWithState", [x, w, bias, f32(2, 4, 4)], (0, 1), dilation=2)
+    case("causal_last", "CausalConvWithState", [f32(2, 6, 4), w, bias, f32(2, 2, 4)], (0, 1), channels_last=1)
+    q, k, v, state = f32(2, 3, 16), f32(2, 3, 8) / 4, f32(2, 3, 6), f32(2, 2, 4, 3)
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    kind = "LinearAttention"
+    case("linear", kind, [q, k, v], (0, 1), update_rule="linear", **heads)
+    case("linear_gated", kind, [q, k, v, state, -positive(2, 3, 8)], (0, 1), update_rule="gated", **heads)
+    case("linear_delta", kind, [q, k, v, state, None, positive(2, 3, 2)], (0, 1), update_rule="delta", scale=0.3, **heads)
+    case("linear_both", kind, [q, k, v, state, -positive(2, 3, 2), positive(2, 3, 1)], (0, 1), update_rule="gated_delta", **heads)
+
+
+def more_products():
+    for name, kind in (("fp4", 0), ("nf4", 1)):
+        case(name, "MatMulBnb4", [f32(2, 3, 32), u8(80), positive(10)], const=(1, 2), K=32, N=5, block_size=16, quant_type=kind)
+    x, w = f32(1, 2, 4, 4), f32(2, 3, 3, 3)
+    case("dynamic_pads", "ConvTransposeWithDynamicPads", [x, w, integers([1, 0, 1, 2], np.int64), f32(3)], const=(1, 2, 3), strides=[2, 2],
+         kernel_shape=[3, 3])
+    case("pool_last", "NhwcMaxPool", [u8(1, 5, 6, 3)], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0])
+    case("pool_last_same", "NhwcMaxPool", [i8(1, 5, 6, 3)], kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
+    ids = integers(random.integers(0, 10, (2, 3)))
+    tables = [u8(10, 8), u8(6, 8), u8(2, 8), u8(8), u8(8)]
+    rest = [number(value) for value in (0.02, 0.03, 0.01, 0.01, 0.02)] + [number(value, np.uint8) for value in (120, 130, 110, 100, 140)]
+    case("q_embed", "QEmbedLayerNormalization", [ids, ids % 2, *tables, (ids >= 0).astype(np.int32), *rest], (0, 1),
+         (2, 3, 4, 5, 6, *range(8, 18)), epsilon=1e-6)
+
+
 def built():
     """The graph of all cases, and its inputs."""
     nodes, inputs, outputs, initializers, given = [], [], [], [], {}
@@ -216,7 +270,8 @@ def built():
 
 
 def main(model_path, tensors_path):
-    for family in (norms_and_activations, products, as_in_onnx, multi_head_attention, attention, grouped_attention, quantised, recurrent):
+    for family in (norms_and_activations, products, as_in_onnx, multi_head_attention, attention, grouped_attention, quantised, recurrent, experts, decoders, states,
+                   more_products):
         family()
     model, given = built()
     onnx.save(model, model_path)

@@ -74,6 +74,7 @@ std::span<const NodeKind> signal_kinds();
 std::span<const NodeKind> contrib_kinds();
 std::span<const NodeKind> contrib_attention_kinds();
 std::span<const NodeKind> contrib_quantize_kinds();
+std::span<const NodeKind> contrib_expert_kinds();
 std::span<const NodeKind> loss_kinds();
 std::span<const NodeKind> quantize_kinds();
 std::span<const NodeKind> contents_kinds();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node kinds of the domain com.microsoft: what optimisers of ONNX files write for norms, activations and products.
+#include <algorithm>
+#include <array>
+
 #include "import/onnx/call.h"
 
 namespace rlx::onnx {
@@ -167,6 +170,37 @@ void build_matmul_nbits(Call& call) {
                       {{"bits", bits}, {"block", block}}));
 }
 
+// What 4 bits mean: numbers whose exponent is 3 of them, or places in a normal distribution.
+constexpr float kBnb4[][16] = {
+    {0, 5.208333333e-03F, 0.66666667F, 1, 0.33333333F, 0.5F, 0.16666667F, 0.25F, -0.0F, -5.208333333e-03F, -0.66666667F,
+     -1, -0.33333333F, -0.5F, -0.16666667F, -0.25F},
+    {-1, -0.6961928009986877F, -0.5250730514526367F, -0.39491748809814453F, -0.28444138169288635F,
+     -0.18477343022823334F, -0.09105003625154495F, 0, 0.07958029955625534F, 0.16093020141124725F, 0.24611230194568634F,
+     0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F, 0.7229568362236023F, 1}};
+
+// Weights [N, K] in blocks over all of them, the first of two numbers in the high bits.
+void build_matmul_bnb4(Call& call) {
+  call.ignore("training_mode");
+  int64_t rows = call.i64("N", 0), columns = call.i64("K", 0), block = call.i64("block_size", 0);
+  int64_t type = call.i64("quant_type", 1), turned = call.i64("transB", 1);
+  Expr packed = call.in(1), scale = call.in(2);
+  if (!packed.valid() || !scale.valid() || packed.rank() != 1 || scale.rank() != 1)
+    return call.fail(Code::kShape, "B and absmax must have rank 1");
+  if (rows < 1 || columns < 1 || block < 1 || type < 0 || type > 1)
+    return call.fail(Code::kData, "'N', 'K', 'block_size' or 'quant_type' is out of range");
+  auto table = Tensor::create(DType::kF32, std::array<int64_t, 1>{16});
+  if (!table.ok()) return call.fail(table.status());
+  std::copy(std::begin(kBnb4[type]), std::end(kBnb4[type]), table->as<float>());
+  Expr pairs = reshape(call.op("unpack_bits", {packed}, {{"bits", int64_t{4}}}), {Dim(-1), Dim(2)});
+  Expr swapped[] = {slice(pairs, 1, 1, 2), slice(pairs, 1, 0, 1)};
+  Dim count = Dim(rows) * Dim(columns), held = scale.dim(0) * Dim(block);
+  Expr bits = slice(reshape(concat(swapped, 1), {Dim(-1)}), 0, 0, count);
+  Expr numbers = gather(call.builder().constant(*table), cast(bits, DType::kI32), 0);
+  Expr scales = reshape(broadcast_to(unsqueeze(scale, 1), {scale.dim(0), Dim(block)}), {held});
+  Expr b = reshape(cast(numbers, scale.dtype()) * slice(scales, 0, 0, count), {Dim(rows), Dim(columns)});
+  call.out(0, matmul(call.in(0), b, false, turned != 0));
+}
+
 // ---- the rest ----
 
 void build_expand_dims(Call& call) {
@@ -218,6 +252,7 @@ constexpr NodeKind kKinds[] = {
     {"TransposeMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
     {"FusedGemm", build_fused_gemm, "", nullptr, {}, kMicrosoft},
     {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, kMicrosoft},
+    {"MatMulBnb4", build_matmul_bnb4, "", nullptr, {}, kMicrosoft},
     {"ExpandDims", build_expand_dims, "", nullptr, {}, kMicrosoft},
     {"CDist", build_cdist, "", nullptr, {}, kMicrosoft},
     {"ComplexMul", build_complex_mul, "", nullptr, {}, kMicrosoft},

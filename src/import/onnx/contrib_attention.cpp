@@ -76,8 +76,8 @@ struct Heads {
 };
 
 // Of one packed tensor, of a query beside packed keys and values, or of three.
-Heads heads_of(Call& call, int64_t count) {
-  Expr q = call.in(0), k = call.in(1), v = call.in(2), bias = call.in(3);
+Heads heads_of(Call& call, int64_t count, Expr bias) {
+  Expr q = call.in(0), k = call.in(1), v = call.in(2);
   if (!q.valid()) return {q, q, q};
   if (q.rank() == 5) {  // [B, S, N, 3, D]
     auto part = [&](int64_t i) { return transpose(slot(q, 3, i), {0, 2, 1, 3}); };
@@ -100,7 +100,7 @@ void build_multi_head(Call& call) {
   int64_t count = call.i64("num_heads", 0);
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
   if (call.has(8) || call.has(9)) return call.fail(Code::kUnsupported, "a past in a buffer, and beams");
-  Heads heads = heads_of(call, count);
+  Heads heads = heads_of(call, count, call.in(3));
   if (call.has(6) && call.has(7)) {
     Expr keys[] = {call.in(6), heads.k}, values[] = {call.in(7), heads.v};
     heads.k = concat(keys, 2), heads.v = concat(values, 2);
@@ -110,6 +110,47 @@ void build_multi_head(Call& call) {
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("causal", call.i64("unidirectional", 0));
   call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), attrs));
+  call.out(1, heads.k);
+  call.out(2, heads.v);
+}
+
+// The past is at the start of a buffer, which a run says the length of; what lies behind it is not seen.
+void build_decoder_buffer(Call& call, Heads heads) {
+  Builder& b = call.builder();
+  Expr past = call.in(7);
+  if (!call.has(6) || !past || !past.valid()) return call.fail(Code::kData, "a buffer needs 'past_sequence_length'");
+  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
+  past = reshape(cast(past, DType::kI64), {});
+  Expr begin = broadcast_to(past, {heads.q.dim(0)});
+  heads.k = call.op("kv_append", {call.in(5), heads.k, begin}, {{"axis", int64_t{2}}});
+  heads.v = call.op("kv_append", {call.in(6), heads.v, begin}, {{"axis", int64_t{2}}});
+  if (!heads.k.valid() || !heads.v.valid()) return;
+  call.out(1, heads.k);
+  call.out(2, heads.v);
+  Dim keys = call.run_dim(past + b.scalar(DType::kI64, 1));
+  heads.k = slice(heads.k, 2, 0, keys), heads.v = slice(heads.v, 2, 0, keys);
+  if (!heads.k.valid() || !heads.v.valid()) return;
+  Expr bias = sum_of(bias_of_mask(call, call.in(3), heads.q.dim(0), keys), call.in(4));
+  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), scaled(call)));
+}
+
+// One query, of a decoder. Keys and values of rank 4 are those of another sequence.
+void build_decoder(Call& call) {
+  int64_t count = call.i64("num_heads", 0);
+  if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
+  bool has_buffer = call.i64("past_present_share_buffer", 0) != 0 && call.has(5);
+  if (call.has(8) || call.has(9)) return call.fail(Code::kUnsupported, "beams");
+  if (call.i64("output_qk", 0) != 0 || call.wants(3)) return call.fail(Code::kUnsupported, "the scores as a result");
+  if (!call.has(1) || !call.has(2)) return call.fail(Code::kUnsupported, "one packed input");
+  Heads heads = heads_of(call, count, call.in(10));
+  if (has_buffer) return build_decoder_buffer(call, heads);
+  if (call.has(5) && call.has(6)) {
+    Expr keys[] = {call.in(5), heads.k}, values[] = {call.in(6), heads.v};
+    heads.k = concat(keys, 2), heads.v = concat(values, 2);
+  }
+  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
+  Expr bias = sum_of(bias_of_mask(call, call.in(3), heads.q.dim(0), heads.k.dim(2)), call.in(4));
+  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), scaled(call)));
   call.out(1, heads.k);
   call.out(2, heads.v);
 }
@@ -265,6 +306,7 @@ constexpr NodeKind kKinds[] = {
     {"QAttention", build_packed, "", nullptr, {}, kMicrosoft},
     {"GroupQueryAttention", build_group_query, "", nullptr, {}, kMicrosoft},
     {"RotaryEmbedding", build_rotary, "", nullptr, {}, kMicrosoft},
+    {"DecoderMaskedMultiHeadAttention", build_decoder, "", nullptr, {}, kMicrosoft},
 };
 
 }  // namespace

@@ -119,6 +119,24 @@ void build_q_gemm(Call& call) {
   give(call, y, 7, call.type(0).dtype);
 }
 
+// Embeddings of words, positions and segments, summed and normalised: numbers from input 2 on, their scales from 8 on,
+// their zero points from 13 on.
+void build_q_embed(Call& call) {
+  Expr ids = call.in(0), segments = call.in(1), mask = call.in(7);
+  if (!ids.valid() || ids.rank() != 2) return call.fail(Code::kShape, "input_ids must have rank 2");
+  auto value = [&](size_t i, Expr x) {
+    return call.op("dequantize_linear", {x, whole(call.in(8 + i)), whole(call.in(13 + i))});
+  };
+  Builder& b = call.builder();
+  Expr total =
+      value(0, gather(call.in(2), ids, 0)) + value(1, gather(call.in(3), iota(b, {ids.dim(1)}, 0, DType::kI64), 0));
+  if (segments && call.has(4)) total = total + value(2, gather(call.in(4), segments, 0));
+  call.out(0, call.op("layer_norm", {total, value(3, call.in(5)), value(4, call.in(6))},
+                      {{"eps", call.f64("epsilon", 1e-12)}}));
+  call.out(1, mask ? reshape(reduce(cast(mask, DType::kI32), "sum", {1}), {ids.dim(0)})
+                   : broadcast_to(b.scalar(DType::kI32, 0), {ids.dim(0)}));
+}
+
 // ---- rows of a table of few bits, in blocks along its last axis ----
 
 // Bytes as the numbers of `bits` bits that they hold, `count` of them along the last axis.
@@ -166,6 +184,7 @@ constexpr NodeKind kKinds[] = {
     {"MatMulIntegerToFloat", build_integer_to_float, "", nullptr, {}, kMicrosoft},
     {"DynamicQuantizeMatMul", build_dynamic_matmul, "", nullptr, {}, kMicrosoft},
     {"QGemm", build_q_gemm, "", nullptr, {}, kMicrosoft},
+    {"QEmbedLayerNormalization", build_q_embed, "", nullptr, {}, kMicrosoft},
     {"GatherBlockQuantized", build_gather_blocks, "", nullptr, {}, kMicrosoft},
 };
 

@@ -26,6 +26,21 @@ void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& win
   }
 }
 
+constexpr std::string_view kChannelsLast = "channels_last";  // what the row of such a kind says
+
+Expr channels_second(Expr x) {
+  Axes perm{0, static_cast<int64_t>(x.rank()) - 1};
+  for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) perm.push_back(i);
+  return x.valid() && x.rank() > 2 ? transpose(x, perm) : x;
+}
+
+Expr channels_last(Expr x) {
+  Axes perm{0};
+  for (int64_t i = 2; i < static_cast<int64_t>(x.rank()); i++) perm.push_back(i);
+  perm.push_back(1);
+  return x.valid() && x.rank() > 2 ? transpose(x, perm) : x;
+}
+
 Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed = false) {
   const std::vector<Dim>& dims = call.type(0).dims;
   size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
@@ -40,13 +55,15 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   }
   if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
     return call.fail(Code::kUnsupported, "the size of its kernel is open"), window;
+  auto first = dims.begin() + (call.kind().op == kChannelsLast ? 1 : 2);
+  std::vector<Dim> space(first, first + static_cast<ptrdiff_t>(n));
   for (size_t i = 0; i < n; i++) {
     if (window.strides[i] < 1 || window.dilation[i] < 1 || window.kernel[i] < 1)
       return call.fail(Code::kData, "a kernel, stride or dilation below 1"), window;
     window.lo[i] = pads[i], window.hi[i] = pads[i + n];
   }
   if ((automatic == "SAME_UPPER" || automatic == "SAME_LOWER") && !transposed)
-    pad_same(call, {dims.begin() + 2, dims.end()}, automatic == "SAME_UPPER", window);
+    pad_same(call, space, automatic == "SAME_UPPER", window);
   else if (automatic != "NOTSET" && automatic != "VALID" && !automatic.starts_with("SAME_") && !automatic.empty())
     call.fail(Code::kData, "'auto_pad' is " + std::string(automatic));
   return window;
@@ -141,21 +158,29 @@ void build_q_conv(Call& call) {
 void build_causal_conv(Call& call) {
   Expr x = call.in(0), w = call.in(1), past = call.in(3);
   std::string_view act = call.text("activation", "none");
+  int64_t dilation = call.i64("dilation", 1);
+  bool is_last = call.i64("channels_last", 0) != 0;
+  if (call.i64("state_window", 0) != 0 || call.i64("ndim", 1) != 1)
+    return call.fail(Code::kUnsupported, "a window of states, or more than one axis of space");
   if (!x.valid() || !w.valid() || x.rank() != 3 || w.rank() != 3)
     return call.fail(Code::kShape, "its input and weight must have rank 3");
+  if (dilation < 1) return call.fail(Code::kData, "'dilation' is below 1");
+  if (is_last) x = channels_second(x), past = past ? channels_second(past) : past;
   if (!x.dim(1).is_literal()) return call.fail(Code::kUnsupported, "a number of channels that is not known");
-  Dim before = w.dim(2) - Dim(1);
+  Dim before = (w.dim(2) - Dim(1)) * Dim(dilation);
   if (!past) past = broadcast_to(scalar_like(x, 0), {x.dim(0), x.dim(1), before});
   Expr parts[] = {past, x};
   Expr all = concat(parts, 2);
-  Expr y = call.op("conv", {all, w}, {{"groups", x.dim(1).literal()}});
+  Expr y =
+      call.op("conv", {all, w}, {{"groups", x.dim(1).literal()}, {"rhs_dilation", std::vector<int64_t>{dilation}}});
   if (call.has(2)) y = y + per_channel(call.in(2), 1);
   if (act == "silu" || act == "swish")
     y = call.op("silu", {y});
   else if (act != "none")
     call.fail(Code::kUnsupported, "'activation' is " + std::string(act));
-  call.out(0, y);
-  call.out(1, slice(all, 2, x.dim(2), x.dim(2) + before));
+  Expr next = slice(all, 2, x.dim(2), x.dim(2) + before);
+  call.out(0, is_last ? channels_last(y) : y);
+  call.out(1, is_last ? channels_last(next) : next);
 }
 
 // Transposed, the pads cut the result; they may be told by its size.
@@ -180,13 +205,20 @@ void build_conv_transpose(Call& call) {
   if (more.size() != axes || (!given.empty() && given.size() != axes && given.size() != axes + 2))
     return call.fail(Code::kData, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
   if (call.type(0).rank() != axes + 2) return;
+  size_t bias = 2;
+  if (call.kind().op_type == "ConvTransposeWithDynamicPads") {
+    std::vector<Dim> pads = call.has(2) ? call.dims(2, "Pads") : std::vector<Dim>(2 * axes, Dim(0));
+    if (pads.size() != 2 * axes) return call.fail(Code::kData, "'Pads' does not hold two numbers per axis");
+    for (size_t i = 0; i < axes; i++) window.lo[i] = pads[i], window.hi[i] = pads[i + axes];
+    bias = 3;
+  }
   std::vector<Dim> asked;
   for (size_t i = 0; i < axes; i++)
     asked.push_back(given.empty() ? call.type(0).dims[2 + i] * Dim(window.strides[i])
                                   : Dim(given[i + given.size() - axes]));
   bool is_same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
   if (is_same || !given.empty()) pad_to_size(call, more, asked, automatic == "SAME_UPPER", window);
-  call.out(0, call.op("conv_transpose", {call.in(0), call.in(1), call.in(2)},
+  call.out(0, call.op("conv_transpose", {call.in(0), call.in(1), call.in(bias)},
                       {{"strides", window.strides},
                        {"pad_lo", window.lo},
                        {"pad_hi", window.hi},
@@ -231,10 +263,10 @@ Expr column_major(Call& call, Expr index, const std::vector<Dim>& dims) {
 }
 
 void build_max_pool(Call& call) {
-  bool by_columns = call.i64("storage_order", 0) != 0;
-  Expr in[] = {call.in(0)};
+  bool by_columns = call.i64("storage_order", 0) != 0, is_last = call.kind().op == kChannelsLast;
+  Expr in[] = {is_last ? channels_second(call.in(0)) : call.in(0)};
   Outputs y = call.ops(call.wants(1) ? "max_pool_with_indices" : "max_pool", in, pool_attrs(call));
-  call.out(0, y[0]);
+  call.out(0, is_last ? channels_last(y[0]) : y[0]);
   if (y.size() < 2 || !call.wants(1) || !y[1].valid()) return;
   call.out(1, by_columns ? column_major(call, y[1], call.type(0).dims) : y[1]);
 }
@@ -306,11 +338,8 @@ void build_q_avg_pool(Call& call) {
   attrs.emplace_back("count_include_pad", call.i64("count_include_pad", 0));
   Expr x = call.op("dequantize_linear", {call.in(0), scalar(1), scalar(2)});
   if (!x.valid()) return;
-  Axes to_second{0, static_cast<int64_t>(x.rank()) - 1}, to_last{0};
-  for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) to_second.push_back(i), to_last.push_back(i + 1);
-  to_last.push_back(1);
-  Expr y = call.op("avg_pool", {is_last ? transpose(x, to_second) : x}, attrs);
-  if (is_last) y = transpose(y, to_last);
+  Expr y = call.op("avg_pool", {is_last ? channels_second(x) : x}, attrs);
+  if (is_last) y = channels_last(y);
   NamedAttrs dtype;
   if (!call.has(4)) dtype.emplace_back("dtype", call.type(0).dtype);
   call.out(0, call.op("quantize_linear", {y, scalar(3), scalar(4)}, dtype));
@@ -319,6 +348,9 @@ void build_q_avg_pool(Call& call) {
 constexpr NodeKind kKinds[] = {
     {"Conv", build_conv},
     {"FusedConv", build_fused_conv, "", nullptr, {}, "com.microsoft"},
+    {"NhwcMaxPool", build_max_pool, kChannelsLast, nullptr, {}, "com.microsoft"},
+    {"ConvTransposeWithDynamicPads", build_conv_transpose, "", nullptr, {}, "com.microsoft"},
+    {"CausalConvWithState", build_causal_conv, "", nullptr, {}, "com.microsoft"},
     {"QLinearAveragePool", build_q_avg_pool, "", nullptr, {}, "com.microsoft"},
     {"ConvInteger", build_conv_integer},
     {"QLinearConv", build_q_conv},

@@ -23,6 +23,7 @@ Expr input_like(Builder& b, Expr like, const char* name, bool is_slice) {
 
 void build_linear_attention(Call& call) {
   call.ignore("chunk_size");  // how fast, not what
+  if (call.i64("state_window", 0) != 0) return call.fail(Code::kUnsupported, "a window of states");
   Builder& b = call.builder();
   std::string_view rule = call.text("update_rule", "gated_delta");
   bool gates = rule == "gated" || rule == "gated_delta", corrects = rule == "delta" || rule == "gated_delta";
@@ -83,7 +84,10 @@ void build_linear_attention(Call& call) {
   call.out(1, cast(results[0], state_dtype));
 }
 
-constexpr NodeKind kKinds[] = {{"LinearAttention", build_linear_attention}};
+constexpr NodeKind kKinds[] = {
+    {"LinearAttention", build_linear_attention},
+    {"LinearAttention", build_linear_attention, "", nullptr, {}, "com.microsoft"},
+};
 
 }  // namespace
 

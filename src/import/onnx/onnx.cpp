@@ -60,6 +60,7 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
       contrib_kinds,
       contrib_attention_kinds,
       contrib_quantize_kinds,
+      contrib_expert_kinds,
   };
   for (Kinds (*kinds)() : kGroups)
     for (const NodeKind& kind : kinds())
