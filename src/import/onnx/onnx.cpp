@@ -37,8 +37,7 @@ static std::string describe(const NodeProto& node, int64_t opset) {
 
 static const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
   if (domain == "ai.onnx") domain = "";
-  using Kinds = std::span<const NodeKind>;
-  static const std::initializer_list<Kinds (*)()> kGroups = {
+  static const std::initializer_list<std::span<const NodeKind> (*)()> kGroups = {
       elementwise_kinds,
       shape_kinds,
       index_kinds,
@@ -62,7 +61,7 @@ static const NodeKind* find_kind(std::string_view op_type, std::string_view doma
       contrib_quantize_kinds,
       contrib_expert_kinds,
   };
-  for (Kinds (*kinds)() : kGroups)
+  for (const auto& kinds : kGroups)
     for (const NodeKind& kind : kinds())
       if (kind.op_type == op_type && kind.domain == domain) return &kind;
   return nullptr;
