@@ -539,7 +539,7 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
 
 /* Reads a file. Initialisers with at least 65 float, 8-bit or block-quantised elements become params, with their
  * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
- * All others become constants, and with weights NULL everything does. With graph NULL the weights alone are read.
+ * All others become constants, as do scales and zero points (unless params.min=1); with weights NULL everything does. With graph NULL the weights alone are read.
  * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
  * becomes "<input>.<axis>". The option dims.<symbol> makes a size a number, value.<input> an input a constant (it stays an
  * input, which nothing reads); rank.<input> says the rank where the file does not. An input that is a sequence needs

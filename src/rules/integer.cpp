@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of quantised numbers: what ONNX's MatMulInteger and its like become, with what follows them.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "rules/rules.h"
@@ -103,13 +104,26 @@ static Expr conv_of_integers(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
 }
 
-// Numbers that may move out of a sum (semantics.md R2), known now.
-static bool are_moderate(const Match& m, Expr scale) {
+// The least and the largest of numbers that are known now; absent where one is not a normal one above 0.
+struct Extremes {
+  double lo, hi;
+};
+static std::optional<Extremes> extremes(const Match& m, Expr scale) {
   const Tensor* constant = m.graph().constant(scale.value());
-  if (!constant || constant->dtype() != DType::kF32) return false;
+  if (!constant || constant->dtype() != DType::kF32 || constant->count() == 0) return std::nullopt;
   const auto* numbers = reinterpret_cast<const float*>(constant->data());
-  return std::all_of(numbers, numbers + constant->count(),
-                     [](float number) { return number >= 0x1p-20f && number <= 0x1p20f; });
+  auto [lo, hi] = std::minmax_element(numbers, numbers + constant->count());
+  if (!std::all_of(numbers, numbers + constant->count(), [](float it) { return std::isnormal(it) && it > 0; }))
+    return std::nullopt;
+  return Extremes{*lo, *hi};
+}
+
+// Whether scales of 8-bit numbers may move out of a sum: no term and no sum of 2^33 at most leaves the normal numbers
+// in either form, so only rounding differs.
+static bool may_move_out(const Match& m, Expr x_scale, Expr w_scale) {
+  constexpr double kLargest = 0x1p90, kLeast = 0x1p-120;
+  auto x = extremes(m, x_scale), w = extremes(m, w_scale);
+  return x && w && std::max({x->hi, w->hi, x->hi * w->hi}) <= kLargest && x->lo * w->lo >= kLeast;
 }
 
 // 8-bit numbers and what they stand for.
@@ -138,8 +152,7 @@ static Expr conv_of_scaled(const Match& m) {
     return m.miss("the scales of the weight are not by channel");
   Dim terms = element_count(std::span(w->q.dims()).subspan(1));
   if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
-  for (Expr scale : {x->scale, w->scale})
-    if (!m.allows(fast) && !are_moderate(m, scale)) return m.miss("scales are not known, or extreme");
+  if (!m.allows(fast) && !may_move_out(m, x->scale, w->scale)) return m.miss("scales are not known, or extreme");
   Expr scale = x->scale * w->scale;
   Expr y = m.builder().ops(Op::kIntegerConv, {x->q, w->q, x->zero, w->zero, Expr(), scale}, m.attrs().named())[0];
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;

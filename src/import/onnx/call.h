@@ -60,6 +60,7 @@ struct NodeKind {
   std::string_view domain = {};  // "": ai.onnx
   bool control = false;          // changes the importer itself, so it may not be tried aside
   unsigned moves = 0;            // the results are elements of these inputs (bits), as the others say
+  unsigned per_channel = 0;      // inputs (bits) that are a number for each channel: constants, however many
 };
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();

@@ -353,7 +353,7 @@ constexpr NodeKind kKinds[] = {
     {"CausalConvWithState", build_causal_conv, "", nullptr, {}, "com.microsoft"},
     {"QLinearAveragePool", build_q_avg_pool, "", nullptr, {}, "com.microsoft"},
     {"ConvInteger", build_conv_integer},
-    {"QLinearConv", build_q_conv},
+    {.op_type = "QLinearConv", .build = build_q_conv, .per_channel = 0b11110110},
     {"CausalConvWithState", build_causal_conv},
     {"ConvTranspose", build_conv_transpose},
     {"DeformConv", build_deform_conv},

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "import/onnx/call.h"
 #include "import/onnx/onnx.h"

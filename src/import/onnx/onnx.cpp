@@ -215,11 +215,27 @@ Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProt
   return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};
 }
 
+// Initializers that nodes read as a number for each channel. Rules look at such numbers, so they are no params.
+static std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph) {
+  std::unordered_set<std::string_view> names;
+  for (const NodeProto& node : graph.node) {
+    const NodeKind* kind = find_kind(node.op_type, node.domain);
+    if (!kind || !kind->per_channel) continue;
+    for (size_t i = 0; i < node.input.size() && i < 8 * sizeof kind->per_channel; i++)
+      if (kind->per_channel >> i & 1) names.insert(node.input[i]);
+  }
+  return names;
+}
+
 Status Importer::add_initializers(const GraphProto& graph) {
   if (graph.sparse_initializers)
     return Status(Code::kUnsupported, format("ONNX model: {} sparse initializers", graph.sparse_initializers));
-  for (const TensorProto& tensor : graph.initializer)
-    RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = true}));
+  bool all_are_weights = !options_.with_weights || options_.params_min <= 1;
+  auto constants = all_are_weights ? std::unordered_set<std::string_view>() : numbers_per_channel(graph);
+  for (const TensorProto& tensor : graph.initializer) {
+    bool is_weight = tensor.dims.size() > 1 || !constants.contains(tensor.name);
+    RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = is_weight}));
+  }
   return {};
 }
 

@@ -108,8 +108,8 @@ void build_q_matmul(Call& call) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"QuantizeLinear", build_quantize},
-    {"DequantizeLinear", build_dequantize},
+    {.op_type = "QuantizeLinear", .build = build_quantize, .per_channel = 0b110},
+    {.op_type = "DequantizeLinear", .build = build_dequantize, .per_channel = 0b110},
     {"DynamicQuantizeLinear", build_dynamic_quantize},
     {"MatMulInteger", build_matmul_integer},
     {"QLinearMatMul", build_q_matmul},

@@ -254,6 +254,18 @@ TEST(onnx_import, large_float_initializers_are_params_where_weights_are_asked_fo
   EXPECT_EQ(run(*with, {&x, 1})[3], 7);
 }
 
+TEST(onnx_import, numbers_per_channel_are_constants_that_rules_can_read) {
+  Maker model(13);
+  model.input("x", 3, {"n", "65"}).f32("s", {65}, std::vector<float>(65, 2)).f32("w", {65}, std::vector<float>(65, 3));
+  model.node("DequantizeLinear", {"x", "s"}, {"m"}, {Maker::attr("axis", 1)})
+      .node("Mul", {"m", "w"}, {"y"})
+      .output("y");
+  auto imported = model.import();
+  ASSERT_IMPORTS(imported);
+  ASSERT_EQ(imported->graph.params().size(), 1u);
+  EXPECT_EQ(imported->graph.leaf_name(imported->graph.params()[0]), "w");
+}
+
 // ---- opsets: one meaning, spelled as attribute or input ----
 
 TEST(onnx_import, axes_and_bounds_are_attributes_in_old_opsets_and_inputs_in_new_ones) {
