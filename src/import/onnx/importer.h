@@ -17,6 +17,10 @@ namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
 
+const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: nothing is known of it
+// Initializers that nodes read as a number for each channel. Rules look at such numbers, so they are no params.
+std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph);
+
 // A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
 struct BodyGraph {
   Graph graph;

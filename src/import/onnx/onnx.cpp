@@ -35,38 +35,6 @@ static std::string describe(const NodeProto& node, int64_t opset) {
          ")";
 }
 
-static const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
-  if (domain == "ai.onnx") domain = "";
-  static const std::initializer_list<std::span<const NodeKind> (*)()> kGroups = {
-      elementwise_kinds,
-      shape_kinds,
-      index_kinds,
-      reduce_kinds,
-      nn_kinds,
-      control_kinds,
-      loss_kinds,
-      quantize_kinds,
-      contents_kinds,
-      recurrent_kinds,
-      attention_kinds,
-      sequence_kinds,
-      linear_attention_kinds,
-      ngram_kinds,
-      conv_kinds,
-      image_kinds,
-      random_kinds,
-      signal_kinds,
-      contrib_kinds,
-      contrib_attention_kinds,
-      contrib_quantize_kinds,
-      contrib_expert_kinds,
-  };
-  for (const auto& kinds : kGroups)
-    for (const NodeKind& kind : kinds())
-      if (kind.op_type == op_type && kind.domain == domain) return &kind;
-  return nullptr;
-}
-
 // How many values have a name, at most.
 static size_t value_count(const GraphProto& graph) {
   size_t count = graph.initializer.size() + graph.input.size();
@@ -213,18 +181,6 @@ Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProt
                      .bits = bits_of(type.elem_type)};
   }
   return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};
-}
-
-// Initializers that nodes read as a number for each channel. Rules look at such numbers, so they are no params.
-static std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph) {
-  std::unordered_set<std::string_view> names;
-  for (const NodeProto& node : graph.node) {
-    const NodeKind* kind = find_kind(node.op_type, node.domain);
-    if (!kind || !kind->per_channel) continue;
-    for (size_t i = 0; i < node.input.size() && i < 8 * sizeof kind->per_channel; i++)
-      if (kind->per_channel >> i & 1) names.insert(node.input[i]);
-  }
-  return names;
 }
 
 Status Importer::add_initializers(const GraphProto& graph) {
