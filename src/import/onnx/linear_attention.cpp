@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/onnx/call.h"
+#include "ops/recurrent.h"
 
 namespace rlx::onnx {
 
@@ -12,13 +13,6 @@ namespace {
 Expr by_time(Expr x, int64_t heads, bool is_row) {
   Expr split = cast(transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {1, 0, 2, 3}), DType::kF32);
   return unsqueeze(split, is_row ? 3 : 4);
-}
-
-Expr input_like(Builder& b, Expr like, const char* name, bool is_slice) {
-  std::vector<Dim> dims = like.dims();
-  if (is_slice) dims.erase(dims.begin());
-  auto input = b.graph().add_input(name, like.dtype(), dims);
-  return input.ok() ? b.wrap(*input) : b.fail(std::move(input).status());
 }
 
 void build_linear_attention(Call& call) {
@@ -56,28 +50,13 @@ void build_linear_attention(Call& call) {
     if (!x.valid()) return;
   if (!first.valid()) return;
 
-  Graph body("step");
-  for (const auto& [name, range] : b.graph().symbols())
-    if (Status status = body.declare_symbol(name, range); !status.ok())
-      return call.fail(status.code(), std::string(status.message()));
-  Builder inner(body);
-  static constexpr const char* kNames[] = {"q", "k", "v", "x3", "x4"};
-  Expr state = input_like(inner, first, "state", false);
-  std::vector<Expr> now;
-  for (size_t i = 0; i < xs.size(); i++) now.push_back(input_like(inner, xs[i], kNames[i], true));
-  Expr kept = gates ? state * exp(now[3]) : state, value = now[2];
-  if (corrects) value = (value - matmul(now[1], kept, true, false)) * now.back();
-  Expr next = kept + now[1] * value, y = matmul(now[0], next) * scale;
-  if (!inner.status().ok()) return call.fail(inner.status().code(), std::string(inner.status().message()));
-  for (Expr out : {next, y})
-    if (Status status = body.add_output(out.value() == next.value() ? "next" : "y", out.value()); !status.ok())
-      return call.fail(status.code(), std::string(status.message()));
-  std::vector<Expr> in{first};
-  in.insert(in.end(), xs.begin(), xs.end());
-  Outputs results = call.ops("scan", in,
-                             {{"n_carry", int64_t{1}},
-                              {"n_xs", static_cast<int64_t>(xs.size())},
-                              {"body", std::make_shared<const Graph>(std::move(body))}});
+  std::array carries{first};
+  Outputs results = scan(carries, xs, {}, false, [&](auto carry, auto now, auto) -> std::vector<Expr> {
+    Expr kept = gates ? carry[0] * exp(now[3]) : carry[0], value = now[2];
+    if (corrects) value = (value - matmul(now[1], kept, true, false)) * now.back();
+    Expr next = kept + now[1] * value;
+    return {next, matmul(now[0], next) * scale};
+  });
   if (results.size() < 2 || !results[1].valid()) return;
   Expr all = transpose(results[1], {1, 0, 2, 3, 4});  // [B, T, H, shared, d_v]
   call.out(0, cast(reshape(all, {batch, steps, Dim(-1)}), dtype));
