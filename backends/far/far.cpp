@@ -202,7 +202,7 @@ class FarDevice : public Device {
 
 BackendEntry backend(std::shared_ptr<Faults> faults, std::function<bool(Op)> lacks) {
   if (!faults) faults = std::make_shared<Faults>();
-  return {"far", [faults, lacks](const DeviceContext& context) -> Result<Devices> {
+  return {"far", [faults, lacks = std::move(lacks)](const DeviceContext& context) -> Result<Devices> {
             RLX_TRY(faults->next(Act::kOpen));
             Devices near = RLX_TRY(open_cpu(context)), devices;
             devices.push_back(std::make_unique<FarDevice>("far", context, std::move(near[0]), faults, lacks));
