@@ -539,18 +539,17 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
 
 /* Reads a file. Initialisers with at least 65 float, 8-bit or block-quantised elements become params, with their
  * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
- * All others become constants, as do scales and zero points (unless params.min=1); with weights NULL everything does. With graph NULL the weights alone are read.
- * External data must lie in the folder of the file. Sizes that the file leaves open become symbols; one without a name
- * becomes "<input>.<axis>". The option dims.<symbol> makes a size a number, value.<input> an input a constant (it stays an
- * input, which nothing reads); rank.<input> says the rank where the file does not. An input that is a sequence needs
- * sequence.<input>, its number of elements; each of them is an input of its own, "<input>.0", "<input>.1" and so on, as
- * are the elements of an output. absent.<input>=1 leaves out an input that is optional. decode=1 makes f32 of what gguf
- * stores as tq1_0 or tq2_0. options:
- * rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO,
- * RLX_E_DENIED (external data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known,
- * with its node; a file of an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph),
- * RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (neither
- * graph nor weights), and what building a graph may give. */
+ * All others become constants, as do scales and zero points (unless params.min=1); with weights NULL everything does.
+ * With graph NULL the weights alone are read. External data must lie in the folder of the file.
+ * Sizes that the file leaves open become symbols; one without a name becomes "<input>.<axis>". The option dims.<symbol>
+ * makes a size a number, value.<input> an input a constant (it stays an input, which nothing reads); rank.<input> says
+ * the rank where the file does not. An input that is a sequence needs sequence.<input>, its number of elements; each of
+ * them is an input of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output. absent.<input>=1
+ * leaves out an input that is optional. decode=1 makes f32 of what gguf stores as tq1_0 or tq2_0.
+ * options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external
+ * data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known, with its node; a file of
+ * an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph), RLX_E_OPTION,
+ * RLX_E_INVALID_ARGUMENT (neither graph nor weights), and what building a graph may give. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);
 

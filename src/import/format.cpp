@@ -133,31 +133,38 @@ std::span<const AttrDef> import_options() {
   return kOptions;
 }
 
-// Whether the option is about one size or input by name, and is taken.
-static bool choose(ImportChoices& choices, const std::string& key, const AttrValue& value) {
+// The row of an option about one size or input, "rank.x" for "rank.<input>"; null for any other key.
+static const AttrDef* choice_row(std::string_view key) {
   size_t dot = key.find('.');
-  if (dot == std::string::npos) return false;
-  std::string_view kind = std::string_view(key).substr(0, dot);
-  std::string name = key.substr(dot + 1);
-  if (const auto* tensor = std::get_if<Tensor>(&value)) {
-    if (kind == "value") choices.values.emplace_back(name, *tensor);
-    return kind == "value";
-  }
-  const auto* number = std::get_if<int64_t>(&value);
-  if (!number || *number < 0) return false;
-  if (kind == "absent" && *number == 1) choices.absent.push_back(name);
-  if (kind == "absent") return *number <= 1;
-  if (kind == "dims") return choices.dims.emplace_back(name, *number), true;
-  if (kind == "rank" && *number <= int64_t{kMaxRank}) return choices.ranks.emplace_back(name, *number), true;
-  if (kind == "sequence" && *number <= kLongestSequence) return choices.sequences.emplace_back(name, *number), true;
-  return false;
+  for (const AttrDef& row : import_options())
+    if (dot != std::string_view::npos && row.name.starts_with(key.substr(0, dot + 1)) && row.name[dot + 1] == '<')
+      return &row;
+  return nullptr;
+}
+
+static void choose(ImportChoices& choices, std::string_view kind, std::string name, const AttrValue& value) {
+  if (kind == "value") return void(choices.values.emplace_back(std::move(name), std::get<Tensor>(value)));
+  int64_t number = std::get<int64_t>(value);
+  if (kind == "dims") choices.dims.emplace_back(std::move(name), number);
+  if (kind == "rank") choices.ranks.emplace_back(std::move(name), number);
+  if (kind == "sequence") choices.sequences.emplace_back(std::move(name), number);
+  if (kind == "absent" && number) choices.absent.push_back(std::move(name));
 }
 
 Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
   ImportOptions options;
   NamedAttrs rest;
-  for (const auto& [key, value] : given)
-    if (!choose(options.choices, key, value)) rest.emplace_back(key, value);
+  for (const auto& [key, value] : given) {
+    const AttrDef* row = choice_row(key);
+    if (!row) {
+      rest.emplace_back(key, value);
+      continue;
+    }
+    AttrDef named = *row;
+    named.name = key;
+    size_t dot = key.find('.');
+    choose(options.choices, std::string_view(key).substr(0, dot), key.substr(dot + 1), RLX_TRY(coerce(named, value)));
+  }
   std::vector<AttrValue> values = RLX_TRY(bind_options(import_options(), rest));
   options.params_min = std::get<int64_t>(values[0]);
   options.decode = std::get<int64_t>(values[1]) != 0;

@@ -293,7 +293,8 @@ Outputs decompose_axial_rope_2d(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
   bool joined = attrs.is("layout", "bsx");
-  if (joined && !attrs.has("num_heads")) return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads'"))};
+  if (joined && attrs.i64_or("num_heads", 0) < 1)
+    return {b.fail(Status(Code::kOption, "layout bsx needs 'num_heads', at least 1"))};
   if (x.rank() != (joined ? 3u : 4u)) return {b.fail(wrong_rank("x", joined ? "3" : "4", x.rank()))};
   int64_t columns = attrs.i64("end_x"), places = columns * attrs.i64("end_y"), rows = places * attrs.i64("repeat");
   Dim width = joined ? floor_div(x.dim(2), attrs.i64("num_heads")) : x.dim(3);

@@ -187,12 +187,14 @@ Outputs run_recurrence(const Recurrence& all) {
 
 // ---- ops ----
 
-// The attributes of all three; `acts` names those of one direction.
-static Outputs recurrent_op(Recurrence all, const Attrs& attrs, std::initializer_list<const char*> acts) {
+// What all three have in common; `acts` names the activations of one direction.
+static Outputs recurrent_op(Recurrence all, const Inputs& in, const Attrs& attrs,
+                            std::initializer_list<const char*> acts) {
+  all.x = in[0], all.w = in[1], all.r = in[2], all.bias = in[3], all.lengths = in[4], all.h0 = in[5];
   int64_t directions = attrs.is("direction", "bidirectional") ? 2 : 1;
   if (!all.w.dim(0).is(directions))
-    return {all.x.builder().fail(Status(
-        Code::kShape, format("w has {} directions, '{}' is {}", all.w.dim(0), attrs.str("direction"), directions)))};
+    return refuse(in, Code::kShape,
+                  format("w has {} directions, '{}' is {}", all.w.dim(0), attrs.str("direction"), directions));
   all.reverse = attrs.is("direction", "reverse");
   all.clip = attrs.f64("clip");
   for (int64_t i = 0; i < directions; i++)
@@ -201,45 +203,15 @@ static Outputs recurrent_op(Recurrence all, const Attrs& attrs, std::initializer
 }
 
 Outputs decompose_rnn(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kRnn,
-                       .x = in[0],
-                       .w = in[1],
-                       .r = in[2],
-                       .bias = in[3],
-                       .lengths = in[4],
-                       .h0 = in[5],
-                       .c0 = {},
-                       .peephole = {},
-                       .acts = {}},
-                      attrs, {"act"});
+  return recurrent_op({.cell = Cell::kRnn}, in, attrs, {"act"});
 }
 Outputs decompose_gru(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kGru,
-                       .x = in[0],
-                       .w = in[1],
-                       .r = in[2],
-                       .bias = in[3],
-                       .lengths = in[4],
-                       .h0 = in[5],
-                       .c0 = {},
-                       .peephole = {},
-                       .acts = {},
-                       .reset_after = attrs.flag("linear_before_reset")},
-                      attrs, {"act_f", "act_g"});
+  return recurrent_op({.cell = Cell::kGru, .reset_after = attrs.flag("linear_before_reset")}, in, attrs,
+                      {"act_f", "act_g"});
 }
 Outputs decompose_lstm(const Inputs& in, const Attrs& attrs) {
-  return recurrent_op({.cell = Cell::kLstm,
-                       .x = in[0],
-                       .w = in[1],
-                       .r = in[2],
-                       .bias = in[3],
-                       .lengths = in[4],
-                       .h0 = in[5],
-                       .c0 = in[6],
-                       .peephole = in[7],
-                       .acts = {},
-                       .input_forget = attrs.flag("input_forget")},
-                      attrs, {"act_f", "act_g", "act_h"});
+  return recurrent_op({.cell = Cell::kLstm, .c0 = in[6], .peephole = in[7], .input_forget = attrs.flag("input_forget")},
+                      in, attrs, {"act_f", "act_g", "act_h"});
 }
 
 // ---- state spaces ----

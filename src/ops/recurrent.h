@@ -16,18 +16,18 @@ enum class Cell : uint8_t { kRnn, kGru, kLstm };
 
 struct Recurrence {
   Cell cell;
-  Expr x;                       // [S, B, I]
-  Expr w, r;                    // [directions, gates * H, I], [directions, gates * H, H]
-  Expr bias;                    // [directions, 2 * gates * H], of the input and then of the state; may be absent
-  Expr lengths;                 // [B]: a sequence that has ended keeps its state and gives 0; may be absent
-  Expr h0, c0;                  // [directions, B, H]; absent: 0
-  Expr peephole;                // [directions, 3 * H] of an LSTM; may be absent
-  bool reverse = false;         // the first direction starts at the end, as the second of two always does
-  std::vector<Activate> acts;   // of each direction: LSTM gates, cell, output; GRU gates, hidden; RNN
-  double clip = 0;              // of what goes into an activation of a gate; 0: none
-  bool input_forget = false;    // LSTM: f = 1 - i
-  bool reset_after = false;     // GRU: the reset gate is applied to the product
-  Activate state_to_product{};  // LSTM: what the state becomes before it is multiplied; absent: nothing
+  Expr x = {};                   // [S, B, I]
+  Expr w = {}, r = {};           // [directions, gates * H, I], [directions, gates * H, H]
+  Expr bias = {};                // [directions, 2 * gates * H], of the input and then of the state; may be absent
+  Expr lengths = {};             // [B]: a sequence that has ended keeps its state and gives 0; may be absent
+  Expr h0 = {}, c0 = {};         // [directions, B, H]; absent: 0
+  Expr peephole = {};            // [directions, 3 * H] of an LSTM; may be absent
+  bool reverse = false;          // the first direction starts at the end, as the second of two always does
+  std::vector<Activate> acts{};  // of each direction: LSTM gates, cell, output; GRU gates, hidden; RNN
+  double clip = 0;               // of what goes into an activation of a gate; 0: none
+  bool input_forget = false;     // LSTM: f = 1 - i
+  bool reset_after = false;      // GRU: the reset gate is applied to the product
+  Activate state_to_product{};   // LSTM: what the state becomes before it is multiplied; absent: nothing
 };
 
 // y [S, directions, B, H], the last h [directions, B, H], and of an LSTM the last c.

@@ -410,7 +410,10 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   std::shared_ptr<const Policy> policy = policy_;
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
   lock.unlock();
-  std::shared_ptr<Program> made = RLX_TRY(Program::plan(on->params, upper));
+  auto planned = Program::plan(on->params, upper);
+  if (!planned.ok() && planned.status().code() == Code::kRange)  // it may not be, planned for these sizes alone
+    return std::move(planned).status().with(kDependsOnSizes, "1");
+  std::shared_ptr<Program> made = RLX_TRY(std::move(planned));
   std::shared_ptr<const Served> served;
   lock.lock();
   served.swap(served_);
@@ -471,10 +474,9 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
     if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
 }
 
-// A plan for a range of sizes may need far more memory, or larger numbers, than these sizes do: (n - k)^2 is planned as
-// n^2 + k^2.
+// A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2.
 static bool may_pass_at_sizes(const Status& failure) {
-  return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory || failure.code() == Code::kRange;
+  return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory;
 }
 
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,

@@ -195,7 +195,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
   RLX_TRY(of_sizes(check_guards(plan, PlanSymbol::kGiven, lookup)));
-  return evaluate_table(plan);
+  return of_sizes(evaluate_table(plan));
 }
 
 Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds whose result has a size that its contents decide.
 #include "import/onnx/call.h"
+#include "ops/recurrent.h"
 
 namespace rlx::onnx {
 
@@ -25,30 +26,17 @@ void build_compress(Call& call) {
   call.out(0, call.ops("compress", in, {{"axis", axis}})[0]);
 }
 
-// The trip of a scan that sorts rows by one more column, from the last to the first: a stable sort of the places so
-// far.
-Result<std::shared_ptr<const Graph>> column_sort(Call& call, const ValueType& column) {
-  Graph graph;
-  Builder b(graph);
-  for (const auto& [name, range] : call.builder().graph().symbols()) RLX_TRY(graph.declare_symbol(name, range));
-  Expr places = b.wrap(RLX_TRY(graph.add_input("places", DType::kI64, column.dims)));
-  Expr keys = b.wrap(RLX_TRY(graph.add_input("keys", column.dtype, column.dims)));
-  Outputs sorted = b.ops(Op::kSort, {gather(keys, places, 0)});
-  Expr next = gather(places, sorted[1], 0);
-  RLX_TRY(Status(b.status()));
-  RLX_TRY(graph.add_output("sorted", next.value()));
-  return std::make_shared<const Graph>(std::move(graph));
-}
-
 // For each row a number: equal for equal rows, and in their lexicographic order.
 Result<Expr> row_numbers(Call& call, Expr rows) {
   Builder& b = call.builder();
   const Dim& n = rows.dim(0);
   Expr columns = transpose(rows, {1, 0}), places = iota(b, {n}, 0, DType::kI64);
-  auto body = RLX_TRY(column_sort(call, {rows.dtype(), {n}}));
-  Expr in[] = {places, columns};
-  Expr order =
-      call.ops("scan", in, {{"n_carry", int64_t{1}}, {"n_xs", int64_t{1}}, {"reverse", int64_t{1}}, {"body", body}})[0];
+  // A stable sort by one column after another, from the last to the first.
+  std::array carries{places}, xs{columns};
+  Expr order = scan(carries, xs, {}, true, [](auto so_far, auto column, auto) -> std::vector<Expr> {
+    Outputs sorted = so_far[0].builder().ops(Op::kSort, {gather(column[0], so_far[0], 0)});
+    return {gather(so_far[0], sorted[1], 0)};
+  })[0];
   RLX_TRY(call.status());
   Expr sorted = gather(rows, order, 0), previous = gather(sorted, maximum(places - 1.0, 0), 0);
   Expr differs = reduce(cast(not_equal(sorted, previous), DType::kI64), "sum", {1}, false);

@@ -67,8 +67,8 @@ void build_insert(Call& call) {
   auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
   if (!at) return;
   std::vector<OnnxValue> longer;
-  longer.reserve(items->size() + 1);
-  longer = *items;
+  longer.reserve(items->size() + 1);  // a copy of a value is no small thing
+  longer.assign(items->begin(), items->end());
   longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), call.local(1));
   put_sequence(call, std::move(longer));
 }

@@ -49,6 +49,49 @@ TEST(errors, files) {
          rlx_graph_t* graph;
          return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("opset=3"), &graph, nullptr);
        }},
+      {"gives an input a rank that no tensor has",
+       RLX_E_OPTION,
+       {"'rank.x'", "8", "9"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("rank.x=9"), &graph, nullptr);
+       }},
+      {"gives a size that is negative",
+       RLX_E_OPTION,
+       {"'dims.n'", "at least 0", "-1"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("dims.n=-1"), &graph, nullptr);
+       }},
+      {"gives a size as a word",
+       RLX_E_OPTION,
+       {"'dims.n'", "i64", "many"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("dims.n=many"), &graph, nullptr);
+       }},
+      {"gives a value as a list of numbers",
+       RLX_E_OPTION,
+       {"'value.axes'", "tensor", "[1]"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("value.axes=[1]"), &graph, nullptr);
+       }},
+      {"leaves an input out twice",
+       RLX_E_OPTION,
+       {"'absent.x'", "bool", "2"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("absent.x=2"), &graph, nullptr);
+       }},
+      {"gives a sequence too many elements",
+       RLX_E_OPTION,
+       {"'sequence.s'", "4096", "100000000"},
+       [](User& u) {
+         rlx_graph_t* graph;
+         return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("sequence.s=100000000"), &graph,
+                                  nullptr);
+       }},
       {"asks for nothing",
        RLX_E_INVALID_ARGUMENT,
        {"graph", "weights"},

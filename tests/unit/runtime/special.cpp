@@ -164,6 +164,19 @@ TEST(special, memory_is_taken_for_the_sizes_of_the_run) {
   EXPECT_EQ(ran->outputs[0].count(), 8);
 }
 
+// The index would be out of range at these sizes too: no graph is made for each of them.
+TEST(special, data_out_of_range_makes_no_graph) {
+  Graph graph("pick");
+  Builder b(graph);
+  Expr index = b.wrap(*graph.add_input("index", DType::kI64, {Dim::symbol("m")}));
+  output(b, "y", gather(input(b, "x", {Dim::symbol("n")}), index, 0));
+  auto model = *Model::create(env_with(1), graph, nullptr, {});
+  auto ran = model->run("", {}, std::array{axis(9), noise({3})}, {}, 1);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.status().code(), Code::kRange) << ran.status().message();
+  EXPECT_NE(model->report("special")->find(R"("models": 0)"), std::string::npos) << *model->report("special");
+}
+
 TEST(special, a_size_that_no_symbol_gives_names_the_axis) {
   Graph graph("sum");
   Builder b(graph);
