@@ -142,13 +142,13 @@ static const AttrDef* choice_row(std::string_view key) {
   return nullptr;
 }
 
-static void choose(ImportChoices& choices, std::string_view kind, std::string name, const AttrValue& value) {
-  if (kind == "value") return void(choices.values.emplace_back(std::move(name), std::get<Tensor>(value)));
+static void choose(ImportChoices& choices, std::string_view kind, const std::string& name, const AttrValue& value) {
+  if (kind == "value") return void(choices.values.emplace_back(name, std::get<Tensor>(value)));
   int64_t number = std::get<int64_t>(value);
-  if (kind == "dims") choices.dims.emplace_back(std::move(name), number);
-  if (kind == "rank") choices.ranks.emplace_back(std::move(name), number);
-  if (kind == "sequence") choices.sequences.emplace_back(std::move(name), number);
-  if (kind == "absent" && number) choices.absent.push_back(std::move(name));
+  if (kind == "dims") choices.dims.emplace_back(name, number);
+  if (kind == "rank") choices.ranks.emplace_back(name, number);
+  if (kind == "sequence") choices.sequences.emplace_back(name, number);
+  if (kind == "absent" && number) choices.absent.push_back(name);
 }
 
 Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
