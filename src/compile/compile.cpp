@@ -281,10 +281,9 @@ static Status above_limit(const CompiledGraph& source, const Plan& plan, int64_t
   for (const PlanBuffer& buffer : plan.buffers)
     if (buffer.base == kArenaBase || buffer.base == kSizedBase) buffers.emplace_back(buffer.bytes, buffer.name);
   for (const Resident& resident : source.lowered->residents)
-    if (resident.bytes)
-      buffers.emplace_back(static_cast<int64_t>(resident.bytes),
-                           format("{} for {}", resident.scope->graph.describe(resident.value.node),
-                                  resident.scope->graph.describe(resident.reader)));
+    if (resident.bytes())
+      buffers.emplace_back(resident.bytes(), format("{} for {}", resident.scope->graph.describe(resident.value.node),
+                                                    resident.scope->graph.describe(resident.reader)));
   auto end = buffers.begin() + static_cast<ptrdiff_t>(std::min<size_t>(buffers.size(), 3));
   std::partial_sort(buffers.begin(), end, buffers.end(), [](auto& a, auto& b) { return a.first > b.first; });
   std::string largest;
@@ -303,7 +302,7 @@ Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const 
   Stopwatch watch;
   std::shared_ptr<const Plan> plan = RLX_TRY(make_plan(source.lowered, upper, source.aliases));
   int64_t bytes = plan->arena_bytes + plan->sized_bytes;
-  for (const Resident& resident : source.lowered->residents) bytes += static_cast<int64_t>(resident.bytes);
+  for (const Resident& resident : source.lowered->residents) bytes += resident.bytes();
   if (bytes > source.options.memory_limit) return above_limit(source, *plan, bytes);
   if (host)
     host->log(LogLevel::kTrace, "plan", [&] {

@@ -56,7 +56,7 @@ bool Attrs::operator==(const Attrs& other) const {
 
 // ---- equality and hash of one value ----
 
-static bool same_structure(const Graph& a, const Graph& b) {
+bool same_structure(const Graph& a, const Graph& b) {
   if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) return false;
   for (size_t i = 0; i < a.nodes().size(); i++) {
     const Node &x = a.nodes()[i], &y = b.nodes()[i];
@@ -119,6 +119,12 @@ static size_t hash_of(const AttrValue& value) {
 size_t Attrs::hash() const {
   size_t seed = values_.size();
   for (const AttrValue& value : values_) seed = mix(seed, hash_of(value));
+  return seed;
+}
+
+size_t structure_hash(const Graph& graph) {
+  size_t seed = graph.nodes().size();
+  for (const Node& node : graph.nodes()) seed = mix(mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
   return seed;
 }
 

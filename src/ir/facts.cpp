@@ -130,6 +130,7 @@ Phase Facts::phase_of(const Node& node) const {
   const OpInfo& info = graph_.info(node);
   if (info.is(kVaries) || !info.is(kPure)) return Phase::kRun;
   if (info.is(kLeaf)) return Phase::kResident;
+  if (graph_.is_prologue()) return Phase::kRun;
   if (info.has_bodies && !body_params(node).empty()) return Phase::kRun;
   Phase phase = is_size_free(node) ? Phase::kResident : Phase::kSized;
   if (phase == Phase::kSized && !decided_.empty()) {

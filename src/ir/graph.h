@@ -80,6 +80,9 @@ class Graph {
 
   // From now on a failure does not name the node: this is a definition, and its user wrote the op that it defines.
   void set_definition() { is_definition_ = true; }
+  // A graph of the prologue itself: whatever it computes belongs to its run, constants are all that is resident.
+  void set_prologue() { is_prologue_ = true; }
+  bool is_prologue() const { return is_prologue_; }
   // "reduce 'sum_1': " before the message, and the op and the name as details, unless this is a definition.
   Status told_of(const OpInfo& info, std::string_view name, Status status) const;
 
@@ -161,6 +164,7 @@ class Graph {
   const OpTable* table_;
   const Graph* around_;
   bool is_definition_ = false;
+  bool is_prologue_ = false;
   StableVector<Node> nodes_;
   std::vector<uint32_t> inputs_, params_;
   ByName<uint32_t> leaf_index_;
@@ -194,6 +198,10 @@ void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one
 // By node: needed by an output, an effect or a guard; or a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);
 Graph drop_dead(Graph graph);  // the others go
+
+// The same nodes, names of leaves and outputs; what other nodes are called does not count.
+bool same_structure(const Graph& a, const Graph& b);
+size_t structure_hash(const Graph& graph);
 
 // What inference sees of a node. `out` arrives with the dtypes that the signature gives.
 struct InferArgs {

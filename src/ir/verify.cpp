@@ -13,7 +13,9 @@ namespace {
 // Infers every node once more, from the types that are stored of what it reads.
 class Verifier {
  public:
-  explicit Verifier(const Graph& graph) : graph_(graph), scope_(graph.name(), &graph.table()) {}
+  explicit Verifier(const Graph& graph) : graph_(graph), scope_(graph.name(), &graph.table()) {
+    if (graph.is_prologue()) scope_.set_prologue();
+  }
 
   // Inference knows all guards from the start: a type may have been found with fewer, and is the same where they hold.
   Status run() {

@@ -12,8 +12,13 @@ Status infer_leaf(InferArgs& args) {
       return args.fail(Code::kShape, "a param has sizes that are numbers, not " + dim.text());
     if (dim.is_literal() && dim.literal() < 0) return args.fail(Code::kShape, "a size is negative: " + dim.text());
   }
-  if (is_block(args.out[0].dtype) && !is_param)
+  if (is_block(args.out[0].dtype) && !is_param && !args.graph.is_prologue())
     return args.fail(Code::kDtype, "block-quantised types are for params and constants");
+  return {};
+}
+
+Status infer_prepack(InferArgs& args) {
+  args.out[0] = {DType::kU8, {args.attrs.i64("bytes")}};
   return {};
 }
 

@@ -27,6 +27,7 @@ std::vector<Value> GraphCopy::mapped(std::span<const Value> values) const {
 }
 
 Status GraphCopy::declare() {
+  if (from_.is_prologue()) to_.set_prologue();
   for (const auto& [name, range] : from_.symbols()) RLX_TRY(to_.declare_symbol(name, range));
   for (const Guard& guard : from_.guards()) RLX_TRY(to_.add_guard(guard));
   return {};

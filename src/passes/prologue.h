@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prologue: for every resident value, the graph that computes it from params and constants. It reads no size.
+// The prologue: for every resident value, the graphs that compute it from params and constants and that pack it. They
+// read no size. Equal graphs are one, as in layers that repeat.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,10 @@
 namespace rlx {
 
 struct Piece {
-  std::shared_ptr<const Graph> body;  // has the params that it reads, and one output; null for a leaf read as it is
-  std::vector<uint32_t> params;       // their indices among the params of the program
+  // From the params that it reads, as inputs in this order, to one output; null for a param or constant that is dense.
+  std::shared_ptr<const Graph> body;
+  std::shared_ptr<const Graph> pack;  // from that output to the form that is read; null: the value is read as it is
+  std::vector<uint32_t> params;       // what the body reads: indices among the params of the program
   bool is_leaf = false;               // a param or constant itself: nothing is computed
 };
 

@@ -39,14 +39,16 @@ struct KernelQuery {
   bool resident(size_t input) const { return has(input) && phases[node.in[input].node] == Phase::kResident; }
 };
 
-// The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. Made
-// once when params are set; `packing` tells different forms of one tensor apart.
-struct Form {
-  std::string (*packing)(const KernelQuery&);
-  size_t (*bytes)(const KernelQuery&);
-  // Writes all of the form of `source` (dense, literal dims, where a file holds it: aligned for its elements or not);
-  // rows of other devices leave it null and make forms by kernels.
-  void (*make)(const KernelQuery&, const std::byte* source, std::byte* form);
+// The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. The
+// attributes of the op `prepack`, whose kernel makes it when params are set.
+struct Packing {
+  std::string_view layout;
+  int64_t bytes = 0;
+  int64_t groups = 1;
+  bool transposed = false;
+
+  std::string text() const;  // tells the forms of one tensor apart
+  NamedAttrs attrs() const;
 };
 
 enum class Path : uint8_t { kNative, kRegion, kReference };  // for the dispatch report
@@ -74,12 +76,14 @@ struct Kernel {
   uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1
   uint32_t optional_outputs = 0;                             // bit i: output i is left out where nobody reads it
   uint32_t in_place[2] = {};                                 // of outputs 0, 1: bit i: may lie where input i lies
+  uint32_t unaligned = 0;                                    // bit i: input i may lie at any byte
   int form_input = -1;                                       // the input that is read in a form, if any
-  Form form = {};
+  Packing (*packing)(const KernelQuery&) = nullptr;          // that form
   // Bytes of scratch, enough for every size up to these: the dims of the inputs, then of the outputs.
   size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;
 
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
+  bool takes_unaligned(size_t input) const { return input < 32 && (unaligned >> input & 1); }
   bool wants_unit_last(size_t input) const { return input < 32 && (unit_last >> input & 1); }
   // Of a dense input of the output's dtype and dims, whichever other inputs there are elsewhere.
   bool writes_over(size_t output, size_t input) const {

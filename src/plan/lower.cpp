@@ -8,6 +8,17 @@
 
 namespace rlx {
 
+std::string Packing::text() const {
+  std::string text(layout);
+  if (groups > 1) text += format(", {} groups", groups);
+  if (transposed) text += ", transposed";
+  return text;
+}
+
+NamedAttrs Packing::attrs() const {
+  return {{"layout", std::string(layout)}, {"bytes", bytes}, {"groups", groups}, {"transposed", transposed}};
+}
+
 namespace {
 
 // Fills the list of residents; knows by hash what is listed.
@@ -32,7 +43,7 @@ class Listing {
 
   uint32_t dense(Value value) {
     auto [found, is_new] = lowered_.of_value.emplace(Lowered::key(value), next());
-    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .packing = {}});
+    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_});
     return found->second;
   }
 
@@ -48,7 +59,7 @@ class Listing {
   // In the host's memory, as it is, beside the one that the device may have.
   uint32_t dense_on_host(Value value) {
     auto [found, is_new] = of_value_on_host_.emplace(Lowered::key(value), next());
-    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .packing = {}, .on_host = true});
+    if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .on_host = true});
     return found->second;
   }
 
@@ -59,15 +70,11 @@ class Listing {
   }
 
   uint32_t form(uint32_t reader, Value value) {
-    const Kernel* kernel = lowered_.kernels[reader];
-    KernelQuery query = lowered_.query(reader);
     bool on_host = lowered_.on_host[reader];
-    std::string packing = kernel->form.packing(query);
-    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing, Lowered::key(value));
+    Packing packing = lowered_.kernels[reader]->packing(lowered_.query(reader));
+    std::string key = format("{}{}/{}", on_host ? "host/" : "", packing.text(), Lowered::key(value));
     auto [found, is_new] = forms_.emplace(std::move(key), next());
-    if (is_new)
-      lowered_.residents.push_back(
-          {value, &lowered_, kernel, reader, std::move(packing), kernel->form.bytes(query), on_host});
+    if (is_new) lowered_.residents.push_back({value, &lowered_, packing, reader, on_host});
     return found->second;
   }
 

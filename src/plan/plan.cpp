@@ -50,6 +50,18 @@ static Status set_slots(Plan& plan, SizeTable& sizes) {
   return {};
 }
 
+static void find_alignments(Plan& plan) {
+  auto slot_of = [&](uint32_t base) { return base - plan.input_base(0); };
+  for (const Step& step : plan.steps)
+    for (size_t i = 0; i < step.in.size(); i++) {
+      const Access& in = step.in[i];
+      bool is_input =
+          in.dtype != DType::kNone && in.base >= plan.input_base(0) && slot_of(in.base) < plan.inputs.size();
+      if (is_input && !(step.kernel && step.kernel->takes_unaligned(i)))
+        plan.inputs[slot_of(in.base)].may_be_unaligned = false;
+    }
+}
+
 // `wished`: outputs that should be able to lie where inputs lie. Those of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
                                                 std::span<const SlotAlias> wished) {
@@ -67,6 +79,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   Steps steps(lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
   steps.cut();
+  find_alignments(*plan);
   share_buffers(*plan, wished);
   steps.place();
   return std::shared_ptr<const Plan>(std::move(plan));

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,13 +23,13 @@ struct Lowered;
 
 // A value that is computed when params are set, in the form that its readers want.
 struct Resident {
-  Value value;                     // of the graph of `scope`
-  const Lowered* scope = nullptr;  // the program, or the body that reads it
-  const Kernel* kernel = nullptr;  // whose form it is, for node `reader`; null: dense as it is
-  uint32_t reader = 0;
-  std::string packing;
-  size_t bytes = 0;
-  bool on_host = false;  // steps of the host read it
+  Value value;                          // of the graph of `scope`
+  const Lowered* scope = nullptr;       // the program, or the body that reads it
+  std::optional<Packing> packing = {};  // none: dense as it is
+  uint32_t reader = 0;                  // the first node that reads a packed one
+  bool on_host = false;                 // steps of the host read it
+
+  int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
 };
 
 // A body of a node. Its residents stand in the list around it from `first_resident` on.
@@ -128,8 +129,9 @@ struct PlanSymbol {
 struct PlanSlot {
   StaticVector<SizeId, kMaxRank> dims;
   Dims upper;
-  int64_t bytes = 0;     // at the upper sizes
-  bool is_open = false;  // no upper size is known: it lies in a room
+  int64_t bytes = 0;             // at the upper sizes
+  bool is_open = false;          // no upper size is known: it lies in a room
+  bool may_be_unaligned = true;  // of an input: all its readers take it at any byte
 };
 
 // Interval::kUnbounded says of a size that it is open.

@@ -91,8 +91,8 @@ static void write_residents(JsonWriter& json, const Plan& plan) {
     json.begin_object()
         .member("value", std::string_view(resident.scope->graph.describe(resident.value.node)))
         .member("type", std::string_view(text_of(type)));
-    if (resident.kernel)
-      json.member("form", std::string_view(resident.packing)).member("bytes", uint64_t{resident.bytes});
+    if (resident.packing)
+      json.member("form", std::string_view(resident.packing->text())).member("bytes", resident.bytes());
     json.end_object();
   }
   json.end_array();
@@ -113,7 +113,7 @@ static void write_aliases(JsonWriter& json, const Plan& plan) {
 std::string memory_json(const Plan& plan) {
   JsonWriter json;
   int64_t prepared = 0;
-  for (const Resident& resident : plan.lowered->residents) prepared += static_cast<int64_t>(resident.bytes);
+  for (const Resident& resident : plan.lowered->residents) prepared += resident.bytes();
   json.begin_object()
       .member("arena", plan.arena_bytes)
       .member("peak", peak_bytes(plan))

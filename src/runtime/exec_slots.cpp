@@ -87,6 +87,7 @@ bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& giv
   DType dtype = slot.type.dtype;
   if (bound && bound.dtype() != dtype) return true;
   if (!program_->device().can_use(*given.buffer())) return true;
+  if (slot.may_be_unaligned) return false;
   size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
   return reinterpret_cast<uintptr_t>(given.host()) % unit != 0;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "base/nearest.h"
 #include "passes/at_sizes.h"
@@ -157,6 +158,7 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
   if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
   RLX_TRY(check_param(graph_, leaf->node, tensor));
   std::pair<std::string_view, Tensor> change{name, tensor};
+  std::map<ParamStore*, ParamStore::Change> tried;
   while (true) {
     std::vector<std::shared_ptr<OnDevice>> on;
     {
@@ -164,11 +166,19 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
       on = devices_;
     }
     std::vector<ParamStore::Change> changes;
-    for (const auto& it : on) changes.push_back(RLX_TRY(it->params->prepare({&change, 1}, *weights_)));
+    for (const auto& it : on) {
+      auto earlier = tried.find(it->params.get());
+      const ParamStore::Change* before = earlier == tried.end() ? nullptr : &earlier->second;
+      changes.push_back(RLX_TRY(it->params->prepare({&change, 1}, *weights_, before)));
+    }
     std::unique_lock lock(mutex_);
     bool is_current = on == devices_;
     for (size_t i = 0; i < on.size() && is_current; i++) is_current = on[i]->params->is_current(changes[i]);
-    if (!is_current) continue;
+    if (!is_current) {
+      lock.unlock();
+      for (size_t i = 0; i < on.size(); i++) tried[on[i]->params.get()] = std::move(changes[i]);
+      continue;
+    }
     for (size_t i = 0; i < on.size(); i++) on[i]->params->publish(changes[i]);
     note_given(name, tensor);
     lock.unlock();
@@ -185,11 +195,11 @@ void Model::note_given(std::string_view name, Tensor tensor) {
   known->version = version;
 }
 
-Model::GivenParams Model::params_since(uint64_t version) const {
+Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {
   std::lock_guard lock(mutex_);
   GivenParams given{{}, set_version_};
   for (const Given& it : set_)
-    if (it.version > version) given.params.emplace_back(it.name, it.tensor);
+    if (it.version > after && it.version <= until) given.params.emplace_back(it.name, it.tensor);
   return given;
 }
 
@@ -286,28 +296,49 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   std::unique_lock lock(mutex_);
   do {
     for (const auto& on : devices_)
-      if (on->device == device) return on;
+      if (on->device == device && on->is_ready) return on;
   } while (!turn.begin(lock));
   std::shared_ptr<const Policy> policy = policy_;
-  auto made = std::make_shared<OnDevice>(OnDevice{device, nullptr, {}});
-  bool is_first = true;
-  for (uint64_t version = 0; is_first || version != set_version_; lock.lock()) {
+  lock.unlock();
+  CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
+  Device* fallback = options.falls_back ? env_->fallback_of(*device) : nullptr;
+  std::shared_ptr<const CompiledGraph> source =
+      RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
+  auto made =
+      std::make_shared<OnDevice>(OnDevice{device, RLX_TRY(ParamStore::make(env_, std::move(source), weights_))});
+  lock.lock();
+  if (policy_ != policy) {  // it serves this call alone
     lock.unlock();
-    GivenParams given = params_since(version);  // others may be set while this is compiled
-    version = given.version;
-    is_first = false;
-    if (!made->params) {
-      CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
-      Device* fallback = options.falls_back ? env_->fallback_of(*device) : nullptr;
-      std::shared_ptr<const CompiledGraph> source =
-          RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
-      made->params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_));
-    }
+    GivenParams given = params_given(0);
     std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());
-    if (!changes.empty()) RLX_TRY(made->params->set(changes));
+    RLX_TRY(made->params->set(changes));
+    return made;
   }
-  if (policy_ == policy) devices_.push_back(made);  // else it serves this call alone
+  devices_.push_back(made);  // from here on whatever is set is set here too
+  uint64_t version = set_version_;
+  lock.unlock();
+  Status status = catch_up(*made, version);
+  lock.lock();
+  made->is_ready = status.ok();
+  if (!status.ok()) std::erase(devices_, made);
+  if (!status.ok()) return status;
   return made;
+}
+
+// What was set before it took part in changes, but for what has been set again since.
+Status Model::catch_up(OnDevice& on, uint64_t version) {
+  ParamStore::Change change;
+  for (bool is_first = true;; is_first = false) {
+    GivenParams given = params_given(0, version);
+    if (given.params.empty()) return {};
+    std::vector<std::pair<std::string_view, Tensor>> changes(given.params.begin(), given.params.end());
+    change = RLX_TRY(on.params->prepare(changes, *weights_, is_first ? nullptr : &change));
+    std::unique_lock lock(mutex_);
+    if (!on.params->publish(change)) continue;
+    lock.unlock();
+    ParamStore::settle(change);
+    return {};
+  }
 }
 
 // ---- sizes ----

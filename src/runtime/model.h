@@ -47,12 +47,12 @@ class Model {
   std::shared_ptr<const Policy> policy() const;
   Status set_policy(const NamedAttrs* policy);  // forgets plans; null: keeps the policy too
   Status set_param(std::string_view name, const Tensor& tensor);
-  // What was set after the version, and the version of now.
+  // What was set last at one of these versions, the first not included; and the version of now.
   struct GivenParams {
     std::vector<std::pair<std::string, Tensor>> params;
     uint64_t version;
   };
-  GivenParams params_since(uint64_t version) const;
+  GivenParams params_given(uint64_t after, uint64_t until = UINT64_MAX) const;
   uint64_t params_version() const { return set_version_.load(std::memory_order_acquire); }
 
   // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
@@ -77,7 +77,8 @@ class Model {
   struct OnDevice {  // made when a device is first used
     Device* device;
     std::shared_ptr<ParamStore> params;
-    std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex
+    std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex, as is what follows
+    bool is_ready = false;                        // has all params; until then it takes part in changes alone
   };
   // The call that ran last: one of the same kind needs no search for its plan.
   struct Served {
@@ -114,6 +115,7 @@ class Model {
   Result<std::vector<Device*>> candidates(std::string_view device) const;
   std::vector<Device*> viable() const;  // that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
+  Status catch_up(OnDevice& on, uint64_t version);
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;

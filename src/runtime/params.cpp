@@ -2,12 +2,8 @@
 #include "runtime/params.h"
 
 #include <algorithm>
-#include <atomic>
-#include <new>
-#include <thread>
 
 #include "base/nearest.h"
-#include "ops/interpret.h"
 
 namespace rlx {
 
@@ -39,10 +35,12 @@ Status unknown_param(const Graph& graph, std::string_view name) {
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
                                                      std::shared_ptr<const CompiledGraph> source,
-                                                     std::shared_ptr<Weights> weights) {
+                                                     std::shared_ptr<Weights> weights, bool is_told) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
+  params->is_told_ = is_told;
   params->source_ = std::move(source);
+  params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
   ParamSet first;
@@ -81,16 +79,14 @@ Status ParamStore::set_all(Weights& weights) {
 
 // Prepared from a snapshot; where another thread has published meanwhile, again from what it published.
 Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
-  while (true) {
-    Change change = RLX_TRY(prepare(changes, owner));
-    if (!publish(change)) continue;
-    settle(change);
-    return {};
-  }
+  Change change = RLX_TRY(prepare(changes, owner));
+  while (!publish(change)) change = RLX_TRY(prepare(changes, owner, &change));
+  settle(change);
+  return {};
 }
 
 Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::string_view, Tensor>> changes,
-                                               Weights& owner) const {
+                                               Weights& owner, const Change* tried) const {
   const Graph& graph = source_->graph();
   std::shared_ptr<const ParamSet> base = current();
   ParamSet next = *base;
@@ -104,7 +100,7 @@ Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::st
     next.params[index] = tensor;
     next.dropped[index] = false;
   }
-  return change_to(std::move(base), std::move(next), changed, owner);
+  return change_to(std::move(base), std::move(next), changed, owner, tried);
 }
 
 bool ParamStore::publish(Change& change) {
@@ -144,39 +140,36 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   const Resident& resident = source_->lowered->residents[index];
   const Graph& graph = source_->graph();
   Device& device = reader_of(resident);
-  bool is_plain = piece.is_leaf && !resident.kernel;
+  bool is_plain = piece.is_leaf && !piece.pack;
   if (is_plain && piece.params.empty()) return on_device(device, *resident.scope->graph.constant(resident.value));
   auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
   if (is_plain && !set.dropped[piece.params[0]] && is_usable(set.params[piece.params[0]])) {
     uint32_t param = piece.params[0];
     return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
   }
-  std::map<std::string, Tensor> params;
-  FormKey key{resident.packing, device.info().name, source_->options.kernels.bounds, piece.body, {}};
+  std::vector<Tensor> params;
+  FormKey key{resident.packing ? resident.packing->text() : "",
+              device.info().name,
+              source_->options.kernels.bounds,
+              piece.body,
+              {}};
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
   for (uint32_t param : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[param]);
     if (set.dropped[param])
       return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
     if (!set.params[param]) return Tensor();
-    params.emplace(name, set.params[param]);
+    params.push_back(set.params[param]);
     key.sources.push_back(set.params[param].storage());
     is_owned &= owner.find(name).storage() == set.params[param].storage();
   }
   auto dense = [&]() -> Result<Tensor> {
-    if (piece.is_leaf && piece.params.empty()) return *resident.scope->graph.constant(resident.value);
-    if (piece.is_leaf) return params.begin()->second;  // aligned or not: a form is made from it
-    for (auto& [name, tensor] : params) tensor = RLX_TRY(tensor.aligned());
-    std::vector<Tensor> values = RLX_TRY(interpret(*piece.body, {}, params, {EvalMode::kTyped, key.bounds}));
-    return values[0];
+    if (!piece.is_leaf) return prologue_->run(piece.body, device, params);
+    return params.empty() ? *resident.scope->graph.constant(resident.value) : params[0];
   };
   auto make = [&]() -> Result<Tensor> {
     Tensor value = RLX_TRY(dense());
-    if (!resident.kernel) return on_device(device, std::move(value));
-    int64_t bytes = static_cast<int64_t>(resident.bytes);
-    Tensor form = RLX_TRY(env_->make_unfilled(DType::kU8, {&bytes, 1}, MemoryKind::kPrepared));
-    resident.kernel->form.make(resident.scope->query(resident.reader), value.data(), form.data());
-    return on_device(device, std::move(form));
+    return piece.pack ? prologue_->run(piece.pack, device, {&value, 1}) : on_device(device, std::move(value));
   };
   if (!is_owned) return make();
   auto note_and_make = [&] {
@@ -186,72 +179,54 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   return owner.form(key, note_and_make);
 }
 
-// Tells the host of work that several threads share: one of them at a time, and what it answers stops them all.
-class SharedProgress {
- public:
-  SharedProgress(const Host& host, const char* what, size_t count) : host_(host), what_(what), count_(count) {}
-  bool is_stopped() const { return stopped_; }
-  // Another piece is done. The host is told on the caller's thread alone: there it may call the model again, on another
-  // it would wait for what waits for it.
-  Status advance() {
-    size_t done = ++done_;
-    if (std::this_thread::get_id() != caller_ || stopped_) return {};
-    Status status = host_.progress(what_, static_cast<double>(done) / static_cast<double>(count_));
-    if (!status.ok()) stopped_ = true;
-    return status;
-  }
-
- private:
-  const Host& host_;
-  const char* what_;
-  size_t count_;
-  std::atomic<size_t> done_{0};
-  const std::thread::id caller_ = std::this_thread::get_id();
-  std::atomic<bool> stopped_{false};
-};
-
 // Without a base, everything is new.
 Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
-                                                 const std::vector<bool>& changed, Weights& owner) const {
+                                                 const std::vector<bool>& changed, Weights& owner,
+                                                 const Change* tried) const {
   const std::vector<Piece>& pieces = source_->pieces;
   std::vector<size_t> stale;
-  for (size_t i = 0; i < pieces.size(); i++)
-    if (!base || std::any_of(pieces[i].params.begin(), pieces[i].params.end(), [&](uint32_t p) { return changed[p]; }))
-      stale.push_back(i);
-  std::vector<Status> results(stale.size());
-  std::vector<std::optional<FormKey>> forms(stale.size());
-  SharedProgress progress(*env_->host(), "prepare params", stale.size());
-  auto make_one = [&](size_t i) -> Status {
-    if (progress.is_stopped()) return {};
-    next.residents[stale[i]] = RLX_TRY(resident(stale[i], next, owner, forms[i]));
-    return progress.advance();
-  };
-  auto work = [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); i++) try {
-        results[i] = make_one(i);
-      } catch (const std::bad_alloc&) {
-        results[i] = Status::no_memory();
-      }
-  };
-  env_->pool().parallel_for(static_cast<int64_t>(stale.size()), 1, work);
-  Status failure;
-  for (size_t i = 0; i < stale.size() && failure.ok(); i++)
-    failure = note_failure(stale[i], std::move(results[i]), next);
-  if (!failure.ok()) {
-    for (const auto& form : forms)
-      if (form) owner.forget(*form);
-    return failure;
+  for (size_t i = 0; i < pieces.size(); i++) {
+    bool is_stale = !base || std::any_of(pieces[i].params.begin(), pieces[i].params.end(),
+                                         [&](uint32_t param) { return changed[param]; });
+    if (is_stale && !(tried && take_over(i, *tried->next, next))) stale.push_back(i);
   }
-  if (!stale.empty())
-    env_->host()->log(LogLevel::kTrace, "params", [&] {
-      auto made = std::count_if(forms.begin(), forms.end(), [](const auto& form) { return form.has_value(); });
-      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), made);
-    });
+  std::vector<FormKey> forms;  // that are new
+  if (Status status = prepare_all(stale, next, owner, forms); !status.ok()) {
+    for (const FormKey& form : forms) owner.forget(form);
+    return status;
+  }
   note_hole(next);
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next);
   change.next = std::make_shared<const ParamSet>(std::move(next));
   return change;
+}
+
+// What a try has made of the very params that are set now.
+bool ParamStore::take_over(size_t index, const ParamSet& tried, ParamSet& next) const {
+  for (uint32_t param : source_->pieces[index].params)
+    if (tried.params[param].storage() != next.params[param].storage() || next.dropped[param]) return false;
+  if (!tried.residents[index]) return false;
+  next.residents[index] = tried.residents[index];
+  return note_failure(index, Status(), next).ok();
+}
+
+Status ParamStore::prepare_all(std::span<const size_t> stale, ParamSet& next, Weights& owner,
+                               std::vector<FormKey>& forms) const {
+  const Host* host = is_told_ ? env_->host().get() : nullptr;
+  for (size_t i = 0; i < stale.size(); i++) {
+    std::optional<FormKey> made;
+    auto result = resident(stale[i], next, owner, made);
+    if (made) forms.push_back(*std::move(made));
+    if (result.ok()) next.residents[stale[i]] = *std::move(result);
+    RLX_TRY(note_failure(stale[i], result.ok() ? Status() : std::move(result).status(), next));
+    if (host) RLX_TRY(host->progress("prepare params", static_cast<double>(i + 1) / static_cast<double>(stale.size())));
+  }
+  if (host && !stale.empty())
+    host->log(LogLevel::kTrace, "params", [&] {
+      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), forms.size());
+    });
+  return {};
 }
 
 // An index out of range in a body is an error of the run that enters it (semantics.md B3).
@@ -279,7 +254,7 @@ std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(Para
   const Graph& graph = source_->graph();
   std::vector<bool> needed(set.params.size(), false);
   for (size_t i = 0; i < source_->pieces.size(); i++)
-    if (source_->pieces[i].is_leaf && !source_->lowered->residents[i].kernel)
+    if (source_->pieces[i].is_leaf && !source_->pieces[i].pack)
       for (uint32_t param : source_->pieces[i].params) needed[param] = true;
   std::vector<std::pair<std::string_view, Tensor>> originals;
   for (size_t i = 0; i < set.params.size(); i++) {

@@ -14,6 +14,7 @@
 
 #include "compile/compile.h"
 #include "runtime/env.h"
+#include "runtime/prologue.h"
 #include "runtime/weights.h"
 
 namespace rlx {
@@ -33,8 +34,9 @@ Status unknown_param(const Graph& graph,
 
 class ParamStore {
  public:
+  // `is_told`: the host hears of progress.
   static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source,
-                                                  std::shared_ptr<Weights> weights);
+                                                  std::shared_ptr<Weights> weights, bool is_told = true);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);
@@ -48,7 +50,9 @@ class ParamStore {
     std::vector<std::pair<std::string_view, Tensor>> originals;  // that prepared forms replace
     Weights* owner = nullptr;
   };
-  Result<Change> prepare(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) const;
+  // `tried`: a change that came too late, may be null. What it has made of the same params is not made again.
+  Result<Change> prepare(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner,
+                         const Change* tried = nullptr) const;
   bool is_current(const Change& change) const { return current() == change.base; }
   bool publish(Change& change);
   static void settle(Change& change);
@@ -67,13 +71,17 @@ class ParamStore {
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
   Status note_failure(size_t index, Status status, ParamSet& set) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
-                           Weights& owner) const;
+                           Weights& owner, const Change* tried = nullptr) const;
+  bool take_over(size_t index, const ParamSet& tried, ParamSet& next) const;
+  Status prepare_all(std::span<const size_t> stale, ParamSet& next, Weights& owner, std::vector<FormKey>& forms) const;
   void note_hole(ParamSet& set) const;
   std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set) const;
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;
+  std::unique_ptr<Prologue> prologue_;
   std::shared_ptr<Weights> weights_;
+  bool is_told_ = true;
   std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
   mutable std::mutex mutex_;                               // guards current_
   std::shared_ptr<const ParamSet> current_;

@@ -23,6 +23,15 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
   return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), plan);
 }
 
+Result<std::shared_ptr<Program>> Program::compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
+                                                           CompileOptions options) {
+  Device* fallback = env->fallback_of(device);
+  std::shared_ptr<const CompiledGraph> source =
+      RLX_TRY(rlx::compile(graph, device, std::move(options), nullptr, fallback));
+  std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, {}));
+  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), nullptr, false)), plan);
+}
+
 Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*params->source(), upper, params->env()->host().get()));
   std::shared_ptr<Program> made = RLX_TRY(finish(std::move(params), plan));
@@ -59,6 +68,7 @@ void Program::make_slots() {
   for (size_t i = 0; i < graph.inputs().size(); i++)
     add(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), graph.node(graph.inputs()[i]).out[0],
         plan_->inputs[i].upper, plan_->inputs[i].bytes);
+  for (size_t i = 0; i < graph.inputs().size(); i++) slots_[0][i].may_be_unaligned = plan_->inputs[i].may_be_unaligned;
   for (size_t i = 0; i < graph.outputs().size(); i++)
     add(SlotKind::kOutput, graph.outputs()[i].name, graph.type(graph.outputs()[i].value), plan_->outputs[i].upper,
         plan_->outputs[i].bytes);

@@ -30,6 +30,7 @@ struct Slot {
   ValueType type;     // symbolic
   Dims upper;         // at the upper sizes
   int64_t bytes = 0;  // at the upper sizes
+  bool may_be_unaligned = false;
 };
 
 class Exec;
@@ -40,6 +41,9 @@ class Program : public std::enable_shared_from_this<Program> {
   static Result<std::shared_ptr<Program>> compile(std::shared_ptr<Env> env, const Graph& graph,
                                                   std::shared_ptr<Weights> weights, Device* device,
                                                   const NamedAttrs& given);
+  // A graph of the prologue, of which nobody is told. What the device has no kernel for runs on the host.
+  static Result<std::shared_ptr<Program>> compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
+                                                           CompileOptions options);
   // Another plan of the same compiled graph that shares its params: what models do. Its own setters refuse
   // (RLX_E_STATE).
   static Result<std::shared_ptr<Program>> plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper);

@@ -170,7 +170,7 @@ Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const A
       return std::move(model).status();
     }
   }
-  Model::GivenParams given = general.params_since(it.params_version);
+  Model::GivenParams given = general.params_given(it.params_version);
   for (const auto& [name, tensor] : given.params)
     if (it.model->graph().find_leaf(name)) RLX_TRY(it.model->set_param(name, tensor));
   it.params_version = given.version;

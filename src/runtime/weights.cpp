@@ -15,15 +15,13 @@ static bool same_owner(const std::weak_ptr<Storage>& a, const std::weak_ptr<Stor
 size_t FormKey::hash() const {
   uint64_t hash = hash_combine(hash64(packing), hash64(device));
   for (const auto& source : sources) hash = hash_combine(hash, reinterpret_cast<uintptr_t>(source.lock().get()));
-  if (!body) return hash;
-  for (const Node& node : body->nodes()) hash = hash_combine(hash, static_cast<uint64_t>(node.op));
-  return hash;
+  return body ? hash_combine(hash, structure_hash(*body)) : hash;
 }
 
 bool FormKey::operator==(const FormKey& other) const {
   return packing == other.packing && device == other.device && bounds == other.bounds &&
          std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
-         (body && other.body ? equal(AttrValue(body), AttrValue(other.body)) : body == other.body);
+         (body == other.body || (body && other.body && same_structure(*body, *other.body)));
 }
 
 bool FormKey::reads(const std::shared_ptr<Storage>& bytes) const {

@@ -91,7 +91,8 @@ struct Problem {
     form = Guarded(packed_filters(shape.groups, shape.filters, args.terms()), 0);
     bias = Guarded::random(filters, rng, -1, 1, 5), residual = Guarded::random(outputs, rng, -1, 1, 7);
     args.x = x.data(), args.w = w.data();
-    pack_filters(w.data(), shape.groups, shape.filters, args.terms(), form.data());
+    FilterPackArgs pack{w.data(), shape.groups, shape.filters, args.terms(), form.data()};
+    kPackFilters.run(pack, 0, kPackFilters.parts(pack));
     for (int64_t i = 0; i < outputs; i++) {
       int64_t place = i % args.places(), filter = i / args.places() % filters, item = i / args.places() / filters;
       sums.push_back(plain(args, item, filter, place));

@@ -47,7 +47,8 @@ void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937
   args.a_signed = it.a_signed;
   args.b_signed = it.b_signed;
   if (it.packed) {
-    pack_integers({b.data(), it.b_signed}, it.k, it.n, it.n, 1, packed.data());
+    IntegerPackArgs pack{{b.data(), it.b_signed}, it.k, it.n, it.n, 1, packed.data()};
+    kPackIntegers.run(pack, 0, kPackIntegers.parts(pack));
     args.packed = packed.data();
     args.b = nullptr;
   }

@@ -82,7 +82,8 @@ void check(const Problem& it, const Loop<IntegerConvArgs>& loop, bool zeros, std
     bias[i] = static_cast<float>(rng() % 100) - 50;
   }
   std::vector<std::byte> packed(static_cast<size_t>(all * integer_filter_bytes(args.channels, args.taps())));
-  pack_integer_filters({w.data(), it.w_signed}, all, args.channels, args.taps(), packed.data());
+  IntegerFilterPackArgs pack{{w.data(), it.w_signed}, all, args.channels, args.taps(), packed.data()};
+  kPackIntegerFilters.run(pack, 0, kPackIntegerFilters.parts(pack));
   Guarded y(it.end < 2 ? count : (count + 3) / 4);
   float y_scale = 0.37f;
   args.x = x.data(), args.packed = packed.data(), args.y = y.data();

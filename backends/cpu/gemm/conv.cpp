@@ -7,14 +7,22 @@
 
 namespace rlx::cpu {
 
-void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed) {
-  for (int64_t group = 0; group < groups; group++)
-    for (int64_t first = 0; first < filters; first += kFilterPanel) {
-      const LooseFloat* from = w + (group * filters + first) * terms;
-      for (int64_t term = 0; term < terms; term++)
-        for (int64_t i = 0; i < kFilterPanel; i++) *packed++ = first + i < filters ? from[i * terms + term] : 0;
-    }
+static int64_t pack_filters_parts(const FilterPackArgs& p) {
+  return p.groups * filter_panels(p.filters);
 }
+
+static void pack_filters_run(const FilterPackArgs& p, int64_t begin, int64_t end) {
+  int64_t panels = filter_panels(p.filters);
+  for (int64_t part = begin; part < end; part++) {
+    int64_t first = part % panels * kFilterPanel;
+    const LooseFloat* from = p.w + (part / panels * p.filters + first) * p.terms;
+    float* to = p.packed + part * kFilterPanel * p.terms;
+    for (int64_t term = 0; term < p.terms; term++)
+      for (int64_t i = 0; i < kFilterPanel; i++) *to++ = first + i < p.filters ? from[i * p.terms + term] : 0;
+  }
+}
+
+const Loop<FilterPackArgs> kPackFilters = {pack_filters_parts, pack_filters_run};
 
 // The same for every Isa.
 bool fits_lanes(const ConvArgs& args) {

@@ -43,7 +43,12 @@ constexpr int64_t filter_panels(int64_t filters) {
 constexpr int64_t packed_filters(int64_t groups, int64_t filters, int64_t terms) {  // in elements
   return groups * filter_panels(filters) * kFilterPanel * terms;
 }
-void pack_filters(const LooseFloat* w, int64_t groups, int64_t filters, int64_t terms, float* packed);
+struct FilterPackArgs {
+  const LooseFloat* w = nullptr;
+  int64_t groups = 1, filters = 0, terms = 0;
+  float* packed = nullptr;
+};
+extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the same for every Isa
 
 // What the direct loop takes, which keeps the rows that it reads on the stack: for groups too small for a product.
 inline constexpr int64_t kMostPhases = 16, kMostReach = 64;

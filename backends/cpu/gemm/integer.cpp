@@ -10,22 +10,30 @@
 
 namespace rlx::cpu {
 
-void pack_integers(const EightBit& b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, std::byte* packed) {
-  const uint8_t flip = b.is_signed ? 0 : 0x80;
-  for (int64_t first = 0; first < n; first += kIntegerWidth, packed += integer_panel_bytes(k)) {
-    std::memset(packed, 0, static_cast<size_t>(integer_panel_bytes(k)));
+static int64_t pack_integers_parts(const IntegerPackArgs& p) {
+  return (p.n + kIntegerWidth - 1) / kIntegerWidth;
+}
+
+static void pack_integers_run(const IntegerPackArgs& p, int64_t begin, int64_t end) {
+  const uint8_t flip = p.b.is_signed ? 0 : 0x80;
+  for (int64_t part = begin; part < end; part++) {
+    std::byte* packed = p.packed + part * integer_panel_bytes(p.k);
+    std::memset(packed, 0, static_cast<size_t>(integer_panel_bytes(p.k)));
     int32_t sums[kIntegerWidth] = {};
-    int64_t columns = n - first < kIntegerWidth ? n - first : kIntegerWidth;
+    int64_t first = part * kIntegerWidth;
+    int64_t columns = p.n - first < kIntegerWidth ? p.n - first : kIntegerWidth;
     auto* fours = reinterpret_cast<int8_t*>(packed) + 4 * kIntegerWidth;
-    for (int64_t t = 0; t < k; t++)
+    for (int64_t t = 0; t < p.k; t++)
       for (int64_t c = 0; c < columns; c++) {
-        auto number = static_cast<int8_t>(b.data[t * k_stride + (first + c) * n_stride] ^ flip);
+        auto number = static_cast<int8_t>(p.b.data[t * p.k_stride + (first + c) * p.n_stride] ^ flip);
         fours[t / 4 * 4 * kIntegerWidth + 4 * c + t % 4] = number;
         sums[c] += number;
       }
     std::memcpy(packed, sums, sizeof sums);
   }
 }
+
+const Loop<IntegerPackArgs> kPackIntegers = {pack_integers_parts, pack_integers_run};
 
 Loop<IntegerProductArgs> integer_product(Isa isa, bool vnni) {
   if (isa == Isa::kAvx512) return vnni ? avx512::kIntegerByFours : avx512::kIntegerByPairs;

@@ -23,7 +23,12 @@ struct EightBit {  // numbers of one sign
   bool is_signed = false;
 };
 
-void pack_integers(const EightBit& b, int64_t k, int64_t n, int64_t k_stride, int64_t n_stride, std::byte* packed);
+struct IntegerPackArgs {
+  EightBit b;
+  int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
+  std::byte* packed = nullptr;
+};
+extern const Loop<IntegerPackArgs> kPackIntegers;  // one part is one panel
 
 // total = (a - a_zero) * (b - b_zero); y = total, or float(total) * scale + bias where there is a scale.
 struct IntegerProductArgs : MatmulSides<uint8_t> {  // y: as bytes, its strides in elements of 4 bytes

@@ -11,21 +11,29 @@
 
 namespace rlx::cpu {
 
-void pack_integer_filters(const EightBit& w, int64_t filters, int64_t channels, int64_t taps, std::byte* packed) {
-  const uint8_t flip = w.is_signed ? 0 : 0x80;
-  const uint8_t* from = w.data;
-  for (int64_t f = 0; f < filters; f++, packed += integer_filter_bytes(channels, taps)) {
-    std::memset(packed, 0, static_cast<size_t>(integer_filter_bytes(channels, taps)));
+static int64_t pack_integer_filters_parts(const IntegerFilterPackArgs& p) {
+  return p.filters;
+}
+
+static void pack_integer_filters_run(const IntegerFilterPackArgs& p, int64_t begin, int64_t end) {
+  const uint8_t flip = p.w.is_signed ? 0 : 0x80;
+  const int64_t bytes = integer_filter_bytes(p.channels, p.taps);
+  for (int64_t filter = begin; filter < end; filter++) {
+    const uint8_t* from = p.w.data + filter * p.channels * p.taps;
+    std::byte* packed = p.packed + filter * bytes;
+    std::memset(packed, 0, static_cast<size_t>(bytes));
     int32_t sum = 0;
-    for (int64_t c = 0; c < channels; c++)
-      for (int64_t tap = 0; tap < taps; tap++) {
+    for (int64_t c = 0; c < p.channels; c++)
+      for (int64_t tap = 0; tap < p.taps; tap++) {
         auto number = static_cast<int8_t>(*from++ ^ flip);
-        packed[4 + (c / 4 * taps + tap) * 4 + c % 4] = static_cast<std::byte>(number);
+        packed[4 + (c / 4 * p.taps + tap) * 4 + c % 4] = static_cast<std::byte>(number);
         sum += number;
       }
     std::memcpy(packed, &sum, sizeof sum);
   }
 }
+
+const Loop<IntegerFilterPackArgs> kPackIntegerFilters = {pack_integer_filters_parts, pack_integer_filters_run};
 
 // The same for every Isa.
 bool fits_integer_conv(const ConvShape& shape) {

@@ -14,7 +14,12 @@ namespace rlx::cpu {
 constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
   return 4 + (channels + 3) / 4 * 4 * taps;
 }
-void pack_integer_filters(const EightBit& w, int64_t filters, int64_t channels, int64_t taps, std::byte* packed);
+struct IntegerFilterPackArgs {
+  EightBit w;
+  int64_t filters = 0, channels = 0, taps = 0;
+  std::byte* packed = nullptr;
+};
+extern const Loop<IntegerFilterPackArgs> kPackIntegerFilters;  // one part is one filter
 
 // total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32, or, with a scale, total * scale + bias in f32,
 // from which `relu` takes what is negative; or that divided by y_scale, rounded, plus y_zero, clamped to 8 bits.

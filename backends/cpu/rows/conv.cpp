@@ -11,25 +11,25 @@ namespace {
 
 // ---- the packed form of w: [groups * filters, channels, taps] ----
 
-std::string filters_name(const KernelQuery& query) {
-  return "filters_f32_" + std::to_string(query.node.attrs.i64("groups"));
-}
+constexpr std::string_view kFilters = "filters_f32";
 
-size_t filters_bytes(const KernelQuery& query) {
+Packing packing_of(const KernelQuery& query) {
   std::span<const Dim> dims(query.type(1).dims);
   int64_t groups = query.node.attrs.i64("groups");
-  return static_cast<size_t>(packed_filters(groups, dims[0].literal() / groups, literal_count(dims.subspan(1)))) *
-         sizeof(float);
+  int64_t elements = packed_filters(groups, dims[0].literal() / groups, literal_count(dims.subspan(1)));
+  return {.layout = kFilters, .bytes = elements * static_cast<int64_t>(sizeof(float)), .groups = groups};
 }
 
-void make_filters(const KernelQuery& query, const std::byte* source, std::byte* form) {
-  std::span<const Dim> dims(query.type(1).dims);
-  int64_t groups = query.node.attrs.i64("groups");
-  pack_filters(reinterpret_cast<const LooseFloat*>(source), groups, dims[0].literal() / groups,
-               literal_count(dims.subspan(1)), reinterpret_cast<float*>(form));
+void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View& w = view.in[0];
+  FilterPackArgs args;
+  args.w = w.as<LooseFloat>();
+  args.groups = view.node.attrs.i64("groups");
+  args.filters = w.dims[0] / args.groups;
+  args.terms = *element_count(std::span<const int64_t>(w.dims).subspan(1));
+  args.packed = view.out[0].as<float>();
+  load(block, kPackFilters, args, static_cast<double>(w.count()) / 2, launch);
 }
-
-constexpr Form kFilters = {filters_name, filters_bytes, make_filters};
 
 // ---- which convolutions ----
 
@@ -110,9 +110,10 @@ void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& 
 }  // namespace
 
 void add_conv_rows(RowsByOp& by_op) {
+  add(by_op, packer<FilterPackArgs, kFilters>(encode_pack));
   for (Op op : {Op::kConv, Op::kConvBiasAct}) {
     add(by_op, native<ConvArgs>(op, "conv_f32_direct", refuse_direct, encode_direct));
-    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, kFilters));
+    add(by_op, native<ConvArgs>(op, "conv_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
     add(by_op, native<ConvArgs>(op, "conv_f32", refuse_any, encode_product));
   }
 }

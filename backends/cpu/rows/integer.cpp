@@ -31,32 +31,28 @@ std::string_view refuse_packed(const KernelQuery& query) {
 
 // ---- the packed form ----
 
-struct Matrix {
-  int64_t k, n, k_stride, n_stride;
-};
+constexpr std::string_view kPanels = "panels_8_bit";
 
-Matrix matrix_of(const KernelQuery& query) {
-  int64_t first = query.type(1).dims[0].literal(), second = query.type(1).dims[1].literal();
-  if (flips(query, "transpose_b")) return {second, first, 1, second};
-  return {first, second, second, 1};
+Packing packing_of(const KernelQuery& query) {
+  bool transposed = flips(query, "transpose_b");
+  std::span<const Dim> dims(query.type(1).dims);
+  int64_t k = dims[transposed ? 1 : 0].literal(), n = dims[transposed ? 0 : 1].literal();
+  return {.layout = kPanels, .bytes = integer_packed_bytes(k, n), .transposed = transposed};
 }
 
-std::string panel_name(const KernelQuery& query) {
-  return flips(query, "transpose_b") ? "panels_8_bit_transposed" : "panels_8_bit";
+void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View& b = view.in[0];
+  int64_t first = b.dims[0], second = b.dims[1];
+  IntegerPackArgs args;
+  args.b = {b.as<uint8_t>(), b.dtype == DType::kI8};
+  bool transposed = view.node.attrs.flag("transposed");
+  args.k = transposed ? second : first;
+  args.n = transposed ? first : second;
+  args.k_stride = transposed ? 1 : second;
+  args.n_stride = transposed ? second : 1;
+  args.packed = view.out[0].data;
+  load(block, kPackIntegers, args, static_cast<double>(args.k * args.n), launch);
 }
-
-size_t panel_bytes(const KernelQuery& query) {
-  Matrix matrix = matrix_of(query);
-  return static_cast<size_t>(integer_packed_bytes(matrix.k, matrix.n));
-}
-
-void pack_panels(const KernelQuery& query, const std::byte* source, std::byte* form) {
-  Matrix matrix = matrix_of(query);
-  EightBit b{reinterpret_cast<const uint8_t*>(source), query.type(1).dtype == DType::kI8};
-  pack_integers(b, matrix.k, matrix.n, matrix.k_stride, matrix.n_stride, form);
-}
-
-constexpr Form kPanels = {panel_name, panel_bytes, pack_panels};
 
 // ---- the products ----
 
@@ -105,8 +101,9 @@ void encode_strided(const StepView& view, const Caps& caps, void* block, Launch&
 }  // namespace
 
 void add_integer_rows(RowsByOp& by_op) {
+  add(by_op, packer<IntegerPackArgs, kPanels>(encode_pack));
   for (Op op : {Op::kMatmul, Op::kIntegerMatmul}) {
-    add(by_op, native<IntegerProductArgs>(op, "matmul_8_bit_packed", refuse_packed, encode_packed).form(1, kPanels));
+    add(by_op, native<IntegerProductArgs>(op, "matmul_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
     add(by_op, native<IntegerProductArgs>(op, "matmul_8_bit", refuse_integer, encode_strided).strided(0b11));
   }
 }

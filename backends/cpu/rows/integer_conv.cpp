@@ -8,22 +8,24 @@ namespace rlx::cpu {
 
 namespace {
 
-std::string filters_name(const KernelQuery&) {
-  return "filters_8_bit";
-}
+constexpr std::string_view kFilters = "filters_8_bit";
 
-size_t filters_bytes(const KernelQuery& query) {
+Packing packing_of(const KernelQuery& query) {
   std::span<const Dim> w(query.type(1).dims);
-  return static_cast<size_t>(w[0].literal() * integer_filter_bytes(w[1].literal(), literal_count(w.subspan(2))));
+  int64_t bytes = w[0].literal() * integer_filter_bytes(w[1].literal(), literal_count(w.subspan(2)));
+  return {.layout = kFilters, .bytes = bytes};
 }
 
-void pack_filters(const KernelQuery& query, const std::byte* source, std::byte* form) {
-  std::span<const Dim> w(query.type(1).dims);
-  EightBit numbers{reinterpret_cast<const uint8_t*>(source), query.type(1).dtype == DType::kI8};
-  pack_integer_filters(numbers, w[0].literal(), w[1].literal(), literal_count(w.subspan(2)), form);
+void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View& w = view.in[0];
+  IntegerFilterPackArgs args;
+  args.w = {w.as<uint8_t>(), w.dtype == DType::kI8};
+  args.filters = w.dims[0];
+  args.channels = w.dims[1];
+  args.taps = *element_count(std::span<const int64_t>(w.dims).subspan(2));
+  args.packed = view.out[0].data;
+  load(block, kPackIntegerFilters, args, static_cast<double>(w.count()), launch);
 }
-
-constexpr Form kFilters = {filters_name, filters_bytes, pack_filters};
 
 // Whatever the sizes of x: a part may be a piece of a row.
 std::string_view refuse_conv(const KernelQuery& query) {
@@ -79,8 +81,9 @@ void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& la
 // Small scales may be denormal, so denormals are kept.
 void add_integer_conv_rows(RowsByOp& by_op) {
   using Args = IntegerConvArgs;
+  add(by_op, packer<IntegerFilterPackArgs, kFilters>(encode_pack));
   add(by_op, Row(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_conv, run_loaded<Args>, loaded_bytes<Args>)
-                 .form(1, kFilters));
+                 .form(1, packing_of));
 }
 
 }  // namespace rlx::cpu

@@ -53,6 +53,7 @@ using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
 using RunFn = Status (*)(const void* block, int64_t begin, int64_t end);
 using BytesFn = size_t (*)(const Step&);
+using PackingFn = Packing (*)(const KernelQuery&);
 using CompileFn = std::shared_ptr<const void> (*)(const Graph&, const Node&);
 
 class Row {
@@ -75,7 +76,10 @@ class Row {
     kernel_.in_place[1] = inputs_of_second;
     return *this;
   }
-  constexpr Row& form(int input, Form form) { return kernel_.form_input = input, kernel_.form = form, *this; }
+  constexpr Row& unaligned(uint32_t inputs) { return kernel_.unaligned = inputs, *this; }
+  constexpr Row& form(int input, PackingFn packing) {
+    return kernel_.form_input = input, kernel_.packing = packing, *this;
+  }
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }
   constexpr Row& alone() { return kernel_.is_alone = true, *this; }
@@ -97,6 +101,15 @@ constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn enc
 template <class Block>
 constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run) {
   return Row(op, name, refuse, encode, run, [](const Step&) { return sizeof(Block); });
+}
+
+// Of the op `prepack`: makes one layout, from where a file holds x.
+template <class Args, const std::string_view& layout>
+constexpr Row packer(EncodeFn encode) {
+  auto refuse = [](const KernelQuery& query) -> std::string_view {
+    return query.node.attrs.is("layout", layout) ? "" : "makes another layout";
+  };
+  return Row(Op::kPrepack, layout, refuse, encode, run_loaded<Args>, loaded_bytes<Args>).unaligned(1);
 }
 
 inline void add(RowsByOp& by_op, const Row& row) {

@@ -27,30 +27,28 @@ MatrixDims matrix_dims(const ValueType& w, bool transposed) {
   return transposed ? MatrixDims{second, first} : MatrixDims{first, second};
 }
 
-std::string panel_name(const KernelQuery& query) {
-  return is_transposed(query) ? "panels_f32_transposed" : "panels_f32";
-}
+constexpr std::string_view kPanels = "panels_f32";
 
-size_t panel_bytes(const KernelQuery& query) {
-  MatrixDims dims = matrix_dims(query.type(1), is_transposed(query));
-  return static_cast<size_t>(packed_size(dims.k, dims.n)) * sizeof(float);
-}
-
-void pack_panels(const KernelQuery& query, const std::byte* source, std::byte* form) {
+Packing packing_of(const KernelQuery& query) {
   bool transposed = is_transposed(query);
   MatrixDims dims = matrix_dims(query.type(1), transposed);
-  PackArgs args;
-  args.pieces[0] = {reinterpret_cast<const LooseFloat*>(source), dims.n, transposed ? 1 : dims.n,
-                    transposed ? dims.k : 1};
-  args.piece_count = 1;
-  args.k = dims.k;
-  args.n = dims.n;
-  args.packed = reinterpret_cast<float*>(form);
-  const Loop<PackArgs>& pack = gemm_fns(Isa::kBaseline).pack;  // the form is the same for every Isa
-  pack.run(args, 0, pack.parts(args));
+  return {.layout = kPanels,
+          .bytes = packed_size(dims.k, dims.n) * static_cast<int64_t>(sizeof(float)),
+          .transposed = transposed};
 }
 
-constexpr Form kPanels = {panel_name, panel_bytes, pack_panels};
+void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+  bool transposed = view.node.attrs.flag("transposed");
+  const View& w = view.in[0];
+  PackArgs args;
+  args.k = w.dims[transposed ? 1 : 0];
+  args.n = w.dims[transposed ? 0 : 1];
+  args.pieces[0] = {w.as<LooseFloat>(), args.n, transposed ? 1 : args.n, transposed ? args.k : 1};
+  args.piece_count = 1;
+  args.packed = view.out[0].as<float>();
+  // The form is the same for every Isa.
+  load(block, gemm_fns(Isa::kBaseline).pack, args, static_cast<double>(args.k * args.n) / 2, launch);
+}
 
 // ---- a packed product ----
 
@@ -141,8 +139,9 @@ Row blas_row(std::string_view name) {
 }  // namespace
 
 void add_product_rows(RowsByOp& by_op) {
-  add(by_op, native<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, kPanels));
-  add(by_op, native<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, kPanels));
+  add(by_op, packer<PackArgs, kPanels>(encode_pack));
+  add(by_op, native<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op, native<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
   add(by_op, native<MatmulArgs>(Op::kMatmul, "matmul_f32", refuse_strided, encode_strided).strided(0b11));
   add(by_op, blas_row<DType::kF64>("matmul_f64_blas"));
   add(by_op, blas_row<DType::kC64>("matmul_c64_blas"));

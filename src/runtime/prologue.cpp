@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/prologue.h"
+
+#include "runtime/exec.h"
+
+namespace rlx {
+
+// Compiled without the lock: who comes second drops what it has made.
+Result<std::shared_ptr<Program>> Prologue::program_of(const std::shared_ptr<const Graph>& graph, Device& device) {
+  std::pair key(graph.get(), &device);
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = programs_.find(key); found != programs_.end()) return found->second;
+  }
+  CompileOptions options;
+  options.kernels = source_->options.kernels;
+  options.dispatch_of = source_->options.dispatch_of;
+  options.threads = source_->options.threads;
+  std::shared_ptr<Program> made = RLX_TRY(Program::compile_prologue(env_, *graph, device, std::move(options)));
+  std::lock_guard lock(mutex_);
+  return programs_.emplace(key, std::move(made)).first->second;
+}
+
+Result<Tensor> Prologue::run(const std::shared_ptr<const Graph>& graph, Device& device, std::span<const Tensor> in) {
+  std::shared_ptr<Program> program = RLX_TRY(program_of(graph, device));
+  const Slot& output = program->slots(SlotKind::kOutput)[0];
+  auto bytes = static_cast<size_t>(output.bytes);
+  auto memory = std::make_shared<Storage>(RLX_TRY(device.allocate(bytes, MemoryKind::kPrepared)), 0, bytes);
+  Tensor made = RLX_TRY(Tensor::over(output.type.dtype, output.upper, std::move(memory)));
+  std::unique_ptr<Exec> exec = RLX_TRY(Exec::create(program));
+  for (size_t i = 0; i < in.size(); i++) RLX_TRY(exec->bind(SlotKind::kInput, i, in[i]));
+  RLX_TRY(exec->bind(SlotKind::kOutput, 0, made));
+  RLX_TRY(exec->run());
+  return made;
+}
+
+}  // namespace rlx

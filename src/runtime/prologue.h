@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prologue: runs the graphs that make what is resident, on the device that reads it. Each is compiled when it is first
+// needed, and kept: layers that repeat share one, and a param that is set again finds it. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "compile/compile.h"
+#include "runtime/env.h"
+
+namespace rlx {
+
+class Program;
+
+class Prologue {
+ public:
+  Prologue(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source)
+      : env_(std::move(env)), source_(std::move(source)) {}
+
+  // The one output of a graph of the prologue at these inputs, in memory of the device.
+  Result<Tensor> run(const std::shared_ptr<const Graph>& graph, Device& device, std::span<const Tensor> in);
+
+ private:
+  Result<std::shared_ptr<Program>> program_of(const std::shared_ptr<const Graph>& graph, Device& device);
+
+  std::shared_ptr<Env> env_;
+  std::shared_ptr<const CompiledGraph> source_;
+  std::mutex mutex_;  // guards programs_
+  std::map<std::pair<const Graph*, Device*>, std::shared_ptr<Program>> programs_;
+};
+
+}  // namespace rlx
