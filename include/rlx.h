@@ -285,8 +285,9 @@ RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spe
  * "environment" (the variables that were read, with their values). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
-/* Gives the freed buffers that are kept for later tensors (rlx_env_create, "memory.cache") back to the allocator. Any
- * thread may call it at any time. NULL: nothing. */
+/* Gives back to the allocator what is kept for later: freed buffers (rlx_env_create, "memory.cache"), and the contexts
+ * of rlx_compiled_run and rlx_model_run that no run uses, with their arenas. Any thread may call it at any time. NULL:
+ * nothing. */
 RLX_API void rlx_env_trim(rlx_env_t *env);
 
 /* One counter: "threads" (those of a run), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and

@@ -31,6 +31,16 @@ class KeptMemory::Held : public Buffer {
   Class of_;
 };
 
+// The memory of a class, or how much was asked for and what it was for.
+Result<HostMemory> KeptMemory::allocated(Class of, size_t asked) const {
+  constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
+  auto memory = HostMemory::allocate(host_, of.second, of.first);
+  if (memory.ok() || memory.status().code() != Code::kNoMemory || asked == 0) return memory;
+  return Status(Code::kNoMemory,
+                format("there are no {} bytes for {}", asked, kUses[static_cast<size_t>(of.first) - 1]))
+      .with("got", std::to_string(asked));
+}
+
 Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
   Class of{kind, is_kept ? class_size(bytes) : bytes};
@@ -38,7 +48,7 @@ Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind ki
   if (is_kept) {
     std::lock_guard lock(mutex_);
     if (auto found = kept_.find(of); found != kept_.end() && !found->second.empty()) {
-      memory = std::move(found->second.back());
+      memory = std::move(found->second.back().memory);
       found->second.pop_back();
       bytes_ -= of.second;
     }
@@ -46,18 +56,21 @@ Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind ki
   if (memory.data())
     memory.count_again();
   else
-    memory = RLX_TRY(HostMemory::allocate(host_, of.second, kind));
+    memory = RLX_TRY(allocated(of, bytes));
   std::shared_ptr<KeptMemory> home = is_kept ? shared_from_this() : nullptr;
   return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
 }
 
-// What does not fit any more goes when this returns, without the lock.
+// What does not fit any more goes when this returns, without the lock, as does what nobody has wanted for long.
 void KeptMemory::take_back(HostMemory memory, Class of) {
+  HostMemory unwanted;
   std::lock_guard lock(mutex_);
+  returns_++;
+  if (returns_ > kPatience) unwanted = take_oldest(returns_ - kPatience);
   if (bytes_ + of.second > most_) return;
   memory.count_as_gone();
   try {
-    kept_[of].push_back(std::move(memory));
+    kept_[of].push_back({std::move(memory), returns_});
   } catch (const std::bad_alloc&) {
     memory.count_again();
     return;
@@ -65,15 +78,28 @@ void KeptMemory::take_back(HostMemory memory, Class of) {
   bytes_ += of.second;
 }
 
+HostMemory KeptMemory::take_oldest(uint64_t before) {
+  HostMemory taken;
+  for (auto& [of, list] : kept_) {
+    if (list.empty() || list.front().since >= before) continue;
+    taken = std::move(list.front().memory);
+    list.erase(list.begin());
+    bytes_ -= of.second;
+    taken.count_again();  // it is counted out by its destructor
+    break;
+  }
+  return taken;
+}
+
 void KeptMemory::trim() {
-  std::map<Class, std::vector<HostMemory>> gone;
+  decltype(kept_) gone;
   {
     std::lock_guard lock(mutex_);
     gone.swap(kept_);
     bytes_ = 0;
   }
   for (auto& [of, list] : gone)
-    for (HostMemory& memory : list) memory.count_again();  // it is counted out by its destructor
+    for (Kept& it : list) it.memory.count_again();  // it is counted out by its destructor
 }
 
 int64_t KeptMemory::bytes() const {

@@ -25,17 +25,25 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   int64_t bytes() const;
 
   static constexpr size_t kSmallest = size_t{64} << 10;
+  static constexpr uint64_t kPatience = 256;  // a buffer goes when so many others have come back since it did
 
  private:
   using Class = std::pair<MemoryKind, size_t>;
   class Held;
+  Result<HostMemory> allocated(Class of, size_t asked) const;
   void take_back(HostMemory memory, Class of);
+  HostMemory take_oldest(uint64_t before);  // none where all have come back later
 
   std::shared_ptr<Host> host_;
   size_t most_;  // bytes
   mutable std::mutex mutex_;
   size_t bytes_ = 0;
-  std::map<Class, std::vector<HostMemory>> kept_;
+  struct Kept {
+    HostMemory memory;
+    uint64_t since;  // by returns_
+  };
+  uint64_t returns_ = 0;
+  std::map<Class, std::vector<Kept>> kept_;  // the oldest of a class first
 };
 
 }  // namespace rlx

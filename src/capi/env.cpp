@@ -211,7 +211,7 @@ void rlx_env_release(rlx_env_t* env) {
 
 void rlx_env_trim(rlx_env_t* env) {
   value_or(0, {handle(env, "env")}, [&] {
-    env->env->kept().trim();
+    env->env->trim();
     return 0;
   });
 }

@@ -26,13 +26,13 @@ static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t
 }
 
 // By the op itself, so that there is one table of conversions.
-Result<Tensor> cast(const Tensor& tensor, DType to) {
+Result<Tensor> cast(const Tensor& tensor, DType to, const MakeTensor* make) {
   Graph graph("cast");
   Value x = RLX_TRY(graph.add_input("x", tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}));
   Value in[] = {x};
   RLX_TRY(graph.add_output("y", RLX_TRY(graph.add(Op::kCast, in, {{"to", to}}))));
   Tensor inputs[] = {tensor};
-  return std::move(RLX_TRY(interpret(graph, inputs))[0]);
+  return std::move(RLX_TRY(interpret(graph, inputs, {}, {.make = make}))[0]);
 }
 
 static std::string element_text(const Tensor& tensor, size_t i) {
@@ -229,7 +229,9 @@ rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_te
 rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    Tensor converted = RLX_TRY(cast(RLX_TRY(on_host(*tensor)), type));
+    const Env& env = *tensor->env->env;
+    MakeTensor make = [&](DType made, std::span<const int64_t> dims) { return env.make_tensor(made, dims); };
+    Tensor converted = RLX_TRY(cast(RLX_TRY(on_host(*tensor)), type, &make));
     *out = new rlx_tensor(tensor->env.get(), std::move(converted));
     return {};
   });

@@ -7,6 +7,7 @@
 
 #include "base/tensor.h"
 #include "capi/env.h"
+#include "ops/interpret.h"
 
 struct rlx_tensor : rlx::capi::Counted {
   rlx_tensor(rlx_env* owner, rlx::Tensor made, const rlx_device_t* where = nullptr)
@@ -25,7 +26,8 @@ Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_
                              size_t bytes);
 
 Result<DType> checked_dtype(rlx_dtype_t dtype);
-Result<Tensor> cast(const Tensor& tensor, DType to);  // as the op `cast`
+// As the op `cast`, in memory of `make`; null: as Tensor::create.
+Result<Tensor> cast(const Tensor& tensor, DType to, const MakeTensor* make = nullptr);
 std::string to_text(const Tensor& tensor, size_t max_elements);
 
 }  // namespace rlx::capi

@@ -38,7 +38,7 @@ rlx_status_t* rlx_weights_put(rlx_weights_t* weights, const char* name, rlx_tens
 
 rlx_status_t* rlx_weights_get(const rlx_weights_t* weights, const char* name, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(weights, "weights"), {name, "name"}}, [&]() -> Status {
-    Tensor tensor = RLX_TRY(RLX_TRY(weights->weights->get(name)).frozen());
+    Tensor tensor = RLX_TRY(RLX_TRY(weights->weights->get(name, *weights->env->env)).frozen());
     *out = new rlx_tensor(weights->env.get(), std::move(tensor));
     return {};
   });

@@ -33,6 +33,10 @@ class Walk {
   const SymbolSizes& sizes() const { return sizes_; }
 
  private:
+  Result<Tensor> make(DType declared, std::span<const int64_t> dims) const {
+    DType dtype = storage_of(declared, options_.mode);
+    return options_.make ? (*options_.make)(dtype, dims) : Tensor::create(dtype, dims);
+  }
   const Tensor& value(Value v) const { return values_[v.node][v.output]; }
   SymbolLookup lookup() const {
     return [this](std::string_view name) -> std::optional<int64_t> {
@@ -116,7 +120,7 @@ class Walk {
       if (auto* trips = type.dims[0].symbol_name()) RLX_TRY(bind_symbol(*trips, done.trips()));
       Dims dims;
       for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
-      values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
+      values_[index].push_back(RLX_TRY(make(type.dtype, dims)));
       done.stack(node.attrs, i - done.carries.size(), values_[index].back().data());
     }
     return {};
@@ -142,7 +146,7 @@ class Walk {
     for (const ValueType& type : node.out) {
       Dims dims;
       for (const Dim& dim : type.dims) dims.push_back(RLX_TRY(evaluate(dim, lookup())));
-      values_[index].push_back(RLX_TRY(Tensor::create(storage_of(type.dtype, options_.mode), dims)));
+      values_[index].push_back(RLX_TRY(make(type.dtype, dims)));
       out.push_back(Operand::of(values_[index].back()));
     }
     return eval_node(graph_, node, in, out, lookup(), options_);

@@ -3,6 +3,7 @@
 // oracle of every test and the CPU's last resort; it allocates every value and makes no attempt at speed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -16,9 +17,13 @@ enum class EvalMode : uint8_t {
   kOracle,  // F in f64, Z in c128
 };
 
+// Memory for a value, filled with zeros.
+using MakeTensor = std::function<Result<Tensor>(DType dtype, std::span<const int64_t> dims)>;
+
 struct EvalOptions {
   EvalMode mode = EvalMode::kTyped;
   Bounds bounds = Bounds::kError;
+  const MakeTensor* make = nullptr;  // null: Tensor::create
 };
 
 using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a graph and all its sub-graphs

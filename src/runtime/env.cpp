@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/nearest.h"
+#include "runtime/program.h"
 #include "runtime/queue.h"
 
 namespace rlx {
@@ -75,6 +76,31 @@ Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, Me
     return Status(Code::kNoMemory, format("there are no {} bytes for {}", bytes, type_text(dtype, dims)))
         .with("got", std::to_string(bytes));
   return Tensor::over(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
+}
+
+Result<Tensor> Env::aligned(const Tensor& tensor) const {
+  if (tensor.is_aligned()) return tensor;
+  Tensor copy = RLX_TRY(make_unfilled(tensor.dtype(), tensor.dims()));
+  std::memcpy(copy.data(), tensor.data(), tensor.bytes());
+  return copy;
+}
+
+void Env::watch(std::weak_ptr<Program> program) {
+  std::lock_guard lock(programs_mutex_);
+  if (programs_.size() == programs_.capacity()) std::erase_if(programs_, [](const auto& it) { return it.expired(); });
+  programs_.push_back(std::move(program));
+}
+
+void Env::trim() {
+  std::vector<std::shared_ptr<Program>> programs;  // released, perhaps as the last, without the lock
+  {
+    std::lock_guard lock(programs_mutex_);
+    for (const auto& it : programs_)
+      if (auto program = it.lock()) programs.push_back(std::move(program));
+  }
+  for (const auto& program : programs) program->trim();
+  programs.clear();
+  kept_->trim();
 }
 
 }  // namespace rlx

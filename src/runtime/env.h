@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@
 
 namespace rlx {
 
+class Program;
 class RunQueue;
 
 struct EnvOptions {
@@ -47,6 +49,12 @@ class Env {
   Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, Device* device = nullptr) const;
   // Host memory as it comes.
   Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
+  // The same tensor, or a copy in host memory that is aligned for its elements.
+  Result<Tensor> aligned(const Tensor& tensor) const;
+
+  // Programs keep contexts for later calls: `trim` gives back those that nobody uses, and what is kept of freed memory.
+  void watch(std::weak_ptr<Program> program);
+  void trim();
 
   Env(std::shared_ptr<Host> host, const EnvOptions& options);
   ~Env();
@@ -58,6 +66,8 @@ class Env {
   std::unique_ptr<ThreadPool> pool_;  // outlives the devices, which run on it
   std::vector<std::unique_ptr<Device>> devices_;
   std::unique_ptr<RunQueue> queue_;
+  std::mutex programs_mutex_;
+  std::vector<std::weak_ptr<Program>> programs_;  // some of them gone
 };
 
 }  // namespace rlx

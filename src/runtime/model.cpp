@@ -386,6 +386,13 @@ static int64_t round_up(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
+// An arena that other uses should have as long as runs are far smaller.
+static constexpr int64_t kLargeArena = int64_t{16} << 20;
+
+static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) {
+  return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
+}
+
 // The upper sizes of a plan: a bucket's end; else exact in the first plan, and later a power of two where every plan is
 // outgrown.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
@@ -402,7 +409,7 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
     } else if (!on.plans.empty()) {
       int64_t fits = INT64_MAX;
       for (const auto& plan : on.plans)
-        if (const PlanSymbol* known = find_symbol(*plan, name); known && known->upper >= size)
+        if (const PlanSymbol* known = find_symbol(*plan, name); known && serves(*plan, *known, size))
           fits = std::min(fits, known->upper);
       chosen = fits != INT64_MAX ? fits : round_up(size);
     }
@@ -411,16 +418,25 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
   return upper;
 }
 
-static bool fits(const Program& plan, const std::vector<std::pair<std::string, int64_t>>& sizes) {
+// An upper size that the policy gives is that of every plan.
+static bool fits(const Program& plan, const Model::Sizes& sizes, const Policy& policy) {
   return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
     const PlanSymbol* symbol = find_symbol(plan, pair.first);
-    return !symbol || symbol->upper >= pair.second;
+    auto names = [&](const auto& it) { return it.first == pair.first; };
+    bool is_given =
+        std::ranges::any_of(policy.buckets, names) || std::ranges::any_of(plan.source().options.dims, names);
+    return !symbol || (is_given ? symbol->upper >= pair.second : serves(plan, *symbol, pair.second));
   });
 }
 
 void Model::log_hit(const Device& device) const {
   env_->host()->log(LogLevel::kTrace, "plan",
                     [&] { return format("a plan for {} is there and fits", device.info().name); });
+}
+
+// Other sizes run now. A context is made anew in less time than a run that needs a large arena.
+void Model::leave(const Served* served) {
+  if (served && served->plan->plan().arena_bytes > kLargeArena) served->plan->trim();
 }
 
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
@@ -431,7 +447,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   do {
     std::shared_ptr<Program> best;
     for (const auto& plan : on->plans)
-      if (fits(*plan, sizes) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
+      if (fits(*plan, sizes, *policy_) && (!best || plan->plan().arena_bytes < best->plan().arena_bytes)) best = plan;
     if (best) {
       lock.unlock();
       log_hit(*device);
@@ -453,6 +469,8 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
     on->plans.erase(on->plans.begin());
   }
   on->plans.push_back(made);
+  lock.unlock();
+  leave(served.get());
   return made;
 }
 
@@ -500,9 +518,12 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
   served->in_names.assign(in_names.begin(), in_names.end());
   for (const Tensor& tensor : in) served->dims.emplace_back(tensor.dims());
   std::shared_ptr<const Served> next = std::move(served);  // and then the one before, released without the lock
-  std::lock_guard lock(mutex_);
-  for (const auto& on : devices_)
-    if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& on : devices_)
+      if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
+  }
+  if (next && next->plan != plan) leave(next.get());
 }
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2.

@@ -116,6 +116,7 @@ class Model {
   std::vector<Device*> viable() const;  // that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Status catch_up(OnDevice& on, uint64_t version);
+  static void leave(const Served* served);
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;

@@ -145,7 +145,7 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
   if (is_plain && !set.dropped[piece.params[0]] && is_usable(set.params[piece.params[0]])) {
     uint32_t param = piece.params[0];
-    return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param]);
+    return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param], *env_);
   }
   std::vector<Tensor> params;
   FormKey key{resident.packing ? resident.packing->text() : "",

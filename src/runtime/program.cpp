@@ -48,6 +48,7 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
   made->plan_ = plan;
   made->compiled_ = RLX_TRY(CompiledPlan::make(made->device(), made->source_->fallback, plan));
   made->make_slots();
+  made->env_->watch(made);
   return made;
 }
 
@@ -152,6 +153,14 @@ void Program::give_exec(std::unique_ptr<Exec> exec) {
   }
   std::lock_guard lock(more_mutex_);
   more_idle_.push_back(std::move(exec));
+}
+
+void Program::trim() {
+  for (std::atomic<Exec*>& place : idle_)
+    std::unique_ptr<Exec> gone(place.exchange(nullptr, std::memory_order_acquire));
+  std::vector<std::unique_ptr<Exec>> gone;  // without the lock, as it may call the host
+  std::lock_guard lock(more_mutex_);
+  gone.swap(more_idle_);
 }
 
 Program::~Program() {

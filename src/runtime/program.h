@@ -62,6 +62,8 @@ class Program : public std::enable_shared_from_this<Program> {
   Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                   std::span<const std::string_view> out_names, size_t n_out);
 
+  void trim();  // releases the contexts that `run` keeps, but for those in use
+
   Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"
 
   const CompiledGraph& source() const { return *source_; }

@@ -69,26 +69,37 @@ const Weights::Entry* Weights::find_entry(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &entries_[found->second];
 }
 
-Result<Tensor> Weights::aligned(const Entry& entry) {
-  if (!entry.tensor || entry.tensor.is_aligned()) return entry.tensor;
-  if (!entry.copy) entry.copy = RLX_TRY(entry.tensor.aligned());
-  return entry.copy;
-}
-
-Result<Tensor> Weights::aligned(std::string_view name, const Tensor& tensor) const {
+// The copy is made without the lock: that may call the host.
+Result<Tensor> Weights::aligned(std::string_view name, const Tensor& tensor, const Env& env) const {
   if (tensor.is_aligned()) return tensor;
+  auto entry_of = [&]() -> const Entry* {
+    const Entry* entry = find_entry(name);
+    return entry && entry->tensor.storage() == tensor.storage() ? entry : nullptr;
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (const Entry* entry = entry_of(); entry && entry->copy) return entry->copy;
+  }
+  Tensor copy = RLX_TRY(env.aligned(tensor));
   std::lock_guard lock(mutex_);
-  const Entry* entry = find_entry(name);
-  return entry && entry->tensor.storage() == tensor.storage() ? aligned(*entry) : tensor.aligned();
+  const Entry* entry = entry_of();
+  if (!entry) return copy;
+  if (!entry->copy) entry->copy = copy;
+  return entry->copy;
 }
 
-Result<Tensor> Weights::get(std::string_view name) const {
-  std::lock_guard lock(mutex_);
-  const Entry* entry = find_entry(name);
-  if (!entry) return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
-  if (entry->dropped)
-    return Status(Code::kState, "the bytes of '" + entry->name + "' were released by weights.drop").with("value", name);
-  return aligned(*entry);
+Result<Tensor> Weights::get(std::string_view name, const Env& env) const {
+  Tensor tensor;
+  {
+    std::lock_guard lock(mutex_);
+    const Entry* entry = find_entry(name);
+    if (!entry) return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
+    if (entry->dropped)
+      return Status(Code::kState, "the bytes of '" + entry->name + "' were released by weights.drop")
+          .with("value", name);
+    tensor = entry->tensor;
+  }
+  return aligned(name, tensor, env);
 }
 
 Tensor Weights::find(std::string_view name) const {

@@ -14,6 +14,7 @@
 #include "base/bounds.h"
 #include "base/tensor.h"
 #include "ir/graph.h"
+#include "runtime/env.h"
 
 namespace rlx {
 
@@ -32,10 +33,12 @@ struct FormKey {
 class Weights {
  public:
   Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
-  Result<Tensor> get(std::string_view name) const;   // RLX_E_NOT_FOUND
+  // Aligned, in memory of the env where that takes a copy. RLX_E_NOT_FOUND.
+  Result<Tensor> get(std::string_view name, const Env& env) const;
   // As its file holds it, aligned or not; no tensor: a Tensor that tests false.
   Tensor find(std::string_view name) const;
-  Result<Tensor> aligned(std::string_view name, const Tensor& tensor) const;  // what `find` gave, aligned: one for all
+  // What `find` gave, as `get` gives it: one for all.
+  Result<Tensor> aligned(std::string_view name, const Tensor& tensor, const Env& env) const;
   size_t count() const;
   const char* name(size_t index) const;  // null past the end; lives as long as the object
 
@@ -60,7 +63,6 @@ class Weights {
     Tensor tensor;
   };
   const Entry* find_entry(std::string_view name) const;
-  static Result<Tensor> aligned(const Entry& entry);
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // a deque: names stay where they are

@@ -49,4 +49,16 @@ TEST(kept_memory, takes_a_buffer_back_after_it_was_dropped_itself) {
   EXPECT_EQ(tensor_bytes(*host), 0);
 }
 
+TEST(kept_memory, gives_up_what_nobody_has_wanted_for_long) {
+  auto host = Host::library();
+  auto kept = std::make_shared<KeptMemory>(host, size_t{1} << 24);
+  (void)*kept->allocate(1 << 20, MemoryKind::kTensor);
+  for (uint64_t i = 0; i < KeptMemory::kPatience; i++) (void)*kept->allocate(100000, MemoryKind::kTensor);
+  EXPECT_GE(kept->bytes(), 1 << 20);
+  (void)*kept->allocate(100000, MemoryKind::kTensor);
+  EXPECT_LT(kept->bytes(), 1 << 20);
+  EXPECT_GE(kept->bytes(), 100000) << "what is wanted stays";
+  EXPECT_EQ(tensor_bytes(*host), 0);
+}
+
 }  // namespace rlx

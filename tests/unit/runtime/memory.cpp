@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/storage.h"
+#include "runtime/model.h"
+#include "runtime/room.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -219,6 +221,94 @@ TEST(links, memory_of_a_slot_of_its_own_overlaps_too) {
   Tensor own = *exec->tensor(SlotKind::kOutput, 0);
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, own).ok());
   EXPECT_EQ(exec->run().message(), "the output 'next' and the input 'state' share memory");
+}
+
+// ---- what the host counts ----
+
+static int64_t now(const Env& env, MemoryKind kind) {
+  return env.host()->counts(kind).bytes;
+}
+
+// As a file may hold it.
+static Tensor misaligned(int64_t count) {
+  size_t size = static_cast<size_t>(count) * sizeof(float);
+  std::shared_ptr<Storage> all = bytes(size + 1);
+  std::memset(all->host(), 0, size + 1);
+  return *Tensor::over(DType::kF32, {{count}}, std::make_shared<Storage>(all->buffer(), 1, size));
+}
+
+TEST(host_memory, holds_the_aligned_copy_of_a_weight) {
+  auto env = env_with(1);
+  Weights weights;
+  ASSERT_TRUE(weights.put("w", misaligned(64)).ok());
+  Tensor copy = *weights.get("w", *env);
+  EXPECT_EQ(now(*env, MemoryKind::kTensor), 64 * 4);
+  EXPECT_EQ(weights.get("w", *env)->data(), copy.data()) << "one for all";
+}
+
+TEST(host_memory, holds_what_params_alone_decide) {
+  if (is_far()) GTEST_SKIP() << "its copy is in its own memory";
+  auto env = env_with(1);
+  auto weights = std::make_shared<Weights>();
+  Graph graph;
+  Builder b(graph);
+  Expr sum = b.wrap(*graph.add_param("a", DType::kF32, {64})) + b.wrap(*graph.add_param("b", DType::kF32, {64}));
+  output(b, "y", input(b, "x", {64}) + sum);
+  ASSERT_TRUE(weights->put("a", misaligned(64)).ok() && weights->put("b", noise({64})).ok());
+  auto program = *Program::compile(env, graph, weights, nullptr, {});
+  EXPECT_EQ(now(*env, MemoryKind::kPrepared), 64 * 4) << "the sum";
+  EXPECT_EQ(now(*env, MemoryKind::kTensor), 0) << "and no copy of a";
+}
+
+TEST(host_memory, of_contexts_that_are_kept_goes_back_when_it_is_trimmed) {
+  if (is_far()) GTEST_SKIP() << "its arenas are its own";
+  auto env = env_with(1);
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 16}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n"), 4});
+  Expr w = input(b, "w", {4, 4});
+  output(b, "y", matmul(exp(matmul(x, w)), w));
+  auto program = *Program::compile(env, graph, nullptr, nullptr, {});
+  std::array<Tensor, 2> in{noise({3, 4}), noise({4, 4})};
+  Tensor first = (*program->run({}, in, {}, 1))[0];
+  EXPECT_GT(now(*env, MemoryKind::kArena), 0) << "one is kept for the next run";
+  env->trim();
+  EXPECT_EQ(now(*env, MemoryKind::kArena), 0);
+  EXPECT_EQ(now(*env, MemoryKind::kScratch), 0);
+  EXPECT_EQ(env->kept().bytes(), 0);
+  EXPECT_TRUE((*program->run({}, in, {}, 1))[0].same_bytes(first));
+}
+
+TEST(host_memory, of_a_large_size_goes_back_when_others_run) {
+  if (is_far()) GTEST_SKIP() << "its arenas are its own";
+  auto env = *Env::create({.threads = 1, .kept_memory = 0});
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 24}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n"), 4});
+  Expr w = input(b, "w", {4, 4});
+  output(b, "y", matmul(exp(matmul(x, w)), w));
+  auto model = *Model::create(env, graph, nullptr, {});
+  auto run = [&](int64_t n) {
+    std::array<Tensor, 2> in{noise({n, 4}), noise({4, 4})};
+    EXPECT_TRUE(model->run("", {}, in, {}, 1).ok());
+  };
+  run(int64_t{1} << 21);
+  EXPECT_GT(now(*env, MemoryKind::kArena), int64_t{1} << 24);
+  run(3);
+  EXPECT_LT(now(*env, MemoryKind::kArena), int64_t{1} << 20);
+}
+
+TEST(host_memory, of_a_room_that_is_far_too_large_goes_back) {
+  auto env = env_with(1);
+  Device& device = **env->find_device("cpu");
+  Room room;
+  ASSERT_TRUE(room.reserve(device, 8 * Room::kLarge).ok());
+  for (int i = 0; i < Room::kPatience; i++) ASSERT_TRUE(room.reserve(device, 100).ok());
+  EXPECT_GE(room.capacity(), 8 * Room::kLarge);
+  ASSERT_TRUE(room.reserve(device, 100).ok());
+  EXPECT_LT(room.capacity(), Room::kLarge);
 }
 
 }  // namespace rlx

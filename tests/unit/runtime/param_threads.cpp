@@ -77,7 +77,7 @@ TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   auto keep = *Program::compile(env, graph, weights, nullptr, {});
   auto want = *keep->run({}, std::array{noise({2, 16})}, {}, 1);
   auto program = *Program::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
-  EXPECT_EQ(weights->get("w").status().code(), Code::kState);
+  EXPECT_EQ(weights->get("w", *env).status().code(), Code::kState);
   expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
 }
 
