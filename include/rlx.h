@@ -11,11 +11,11 @@
  *    "". An array of length 0 may be NULL. A length whose bytes exceed PTRDIFF_MAX is RLX_E_INVALID_ARGUMENT, and
  *    nothing is touched.
  *  - Shared handles and graphs are reference counted: X_retain returns its argument. attrs and exec have one owner.
- *    X_release(NULL) does nothing, and any order of release is right: a child holds its parents.
- *  - A handle belongs to the environment that it was made in. Mixing two environments is RLX_E_INVALID_ARGUMENT.
- *  - Any function that allocates may return RLX_E_NO_MEMORY, and one whose handle was made before fork()
- *    RLX_E_FORKED; the comments below name the other errors. The message of a status says what was expected and what
- *    came.
+ *    X_release(NULL) does nothing. Handles may be released in any order: a child holds its parents.
+ *  - A handle belongs to the environment in which it was made. Mixing two environments is RLX_E_INVALID_ARGUMENT.
+ *  - Any function that allocates may return RLX_E_NO_MEMORY. A function that gets a handle made before fork() returns
+ *    RLX_E_FORKED. The comments below name the other errors. The message of a status says what was expected and what
+ *    was given.
  *  - Nothing prints, exits, aborts, throws, changes a floating-point mode, installs a signal handler, or starts a
  *    thread at load.
  *  - A new op, option, format, device or statistic is a new string, never a new function. Numbers are never reused.
@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* RLX_API exports a function. RLX_MUST also makes the compiler warn about a result that nobody looks at. */
+/* RLX_API exports a function. RLX_MUST also makes the compiler warn where a caller ignores the result. */
 #if defined(_WIN32) && defined(RLX_BUILD)
 #define RLX_API __declspec(dllexport)
 #elif defined(_WIN32)
@@ -54,7 +54,7 @@ typedef struct rlx_attrs rlx_attrs_t;       /* single: named values: attributes 
 typedef struct rlx_tensor rlx_tensor_t;     /* shared: dtype, shape and dense row-major bytes                     */
 typedef struct rlx_graph rlx_graph_t;       /* single while it is built; shared once nobody changes it            */
 typedef struct rlx_weights rlx_weights_t;   /* shared: name -> tensor, and what was prepared from them            */
-typedef struct rlx_compiled rlx_compiled_t; /* shared: an immutable program for one device; params aside          */
+typedef struct rlx_compiled rlx_compiled_t; /* shared: a program for one device; only its params can change       */
 typedef struct rlx_exec rlx_exec_t;         /* single: one execution context of a program: arena, bindings, sizes */
 typedef struct rlx_fence rlx_fence_t;       /* shared: whether asynchronous work is done, and its status         */
 typedef struct rlx_model rlx_model_t;       /* shared: graph + weights + policy; compiled on demand               */
@@ -64,10 +64,10 @@ typedef uint64_t rlx_value_t; /* a value of a graph; 0 is "invalid" and poisons 
 typedef int32_t rlx_code_t;   /* RLX_OK or one of RLX_E_* */
 typedef int32_t rlx_dtype_t;  /* RLX_F32 ... */
 
-/* Gives memory back to its owner. Called once, from any thread, with no lock of the library held. */
+/* Gives memory back to its owner. The library calls it once, on any thread, while it holds no lock. */
 typedef void (*rlx_free_fn)(void *user, void *data);
 
-/* Stands for an optional input that is left out. Other values are 2 or more. */
+/* Stands for an optional input that is left out. Every value of a graph is 2 or more. */
 #define RLX_ABSENT 1
 
 /* ---- version and features ---- */
@@ -81,8 +81,8 @@ RLX_API uint32_t rlx_version(void);
 /* The version as text, "0.1.0". Never NULL; static. */
 RLX_API const char *rlx_version_string(void);
 
-/* What this build of the library contains: "backend.NAME", "format.NAME" and "op.NAME", as "op.softmax". Returns 0 if
- * absent, else the level of support. */
+/* Whether this build of the library has a feature: "backend.NAME", "format.NAME" or "op.NAME", for example
+ * "op.softmax". Returns 0 if absent, else the level of support. */
 RLX_API int32_t rlx_feature(const char *name);
 
 /* ---- status ---- */
@@ -94,16 +94,16 @@ RLX_API int32_t rlx_feature(const char *name);
 #define RLX_E_TIMEOUT 4          /* the time that the caller allowed is over                        */
 #define RLX_E_NOT_FOUND 5        /* no such name, file, symbol or device                            */
 #define RLX_E_EXISTS 6           /* the name is taken                                               */
-#define RLX_E_DENIED 7           /* by policy or by the system                                      */
+#define RLX_E_DENIED 7           /* refused by a policy or by the system                            */
 #define RLX_E_NO_MEMORY 8        /* an allocation failed, or a plan is above its limit              */
-#define RLX_E_STATE 9            /* not now: an unset param, a tensor that is frozen                */
+#define RLX_E_STATE 9            /* impossible now: a param is not set, a tensor is frozen          */
 #define RLX_E_ABORTED 10         /* work that depended on something that failed                     */
 #define RLX_E_RANGE 11           /* an index, size or number outside its range                      */
-#define RLX_E_UNSUPPORTED 12     /* known and refused; the message says by whom and why             */
+#define RLX_E_UNSUPPORTED 12     /* known, but refused; the message says by what and why            */
 #define RLX_E_INTERNAL 13        /* our bug                                                         */
 #define RLX_E_UNAVAILABLE 14     /* a device that is absent, lost or denied                         */
 #define RLX_E_DATA 15            /* a damaged file or message                                       */
-#define RLX_E_VERSION 16         /* made by another version, or for one                             */
+#define RLX_E_VERSION 16         /* a file or struct of another version                             */
 #define RLX_E_IO 17              /* the system could not read a file                                */
 #define RLX_E_SHAPE 18           /* a rank or dim that does not fit                                 */
 #define RLX_E_DTYPE 19           /* a dtype that does not fit                                       */
@@ -111,14 +111,15 @@ RLX_API int32_t rlx_feature(const char *name);
 #define RLX_E_FORKED 21          /* a handle that was made before fork()                            */
 #define RLX_E_CALLBACK 22        /* a callback of the host failed                                   */
 
-/* Copies "RLX_E_SHAPE: ..." into text, cut to capacity bytes with its NUL, releases the status and returns its code.
+/* Copies "RLX_E_SHAPE: ..." into text, cut to capacity bytes including the NUL, releases the status, returns its code.
  * For a NULL status the text is "" and the code RLX_OK. text may be NULL if capacity is 0. */
 RLX_API rlx_code_t rlx_status_take(rlx_status_t *status, char *text, size_t capacity);
 
 /* The code of a status; RLX_OK for NULL. */
 RLX_API rlx_code_t rlx_status_code(const rlx_status_t *status);
 
-/* What went wrong, in words that a person can act on. Lives as long as the status; never NULL, "" for a NULL status. */
+/* What went wrong, in words that a person can act on. The text lives as long as the status. Never NULL: "" for a NULL
+ * status. */
 RLX_API const char *rlx_status_message(const rlx_status_t *status);
 
 /* One detail, for programs: "op" (the name of an op), "value" (the name of a value, param, size, option ...), "input",
@@ -129,14 +130,14 @@ RLX_API const char *rlx_status_detail(const rlx_status_t *status, const char *ke
 /* The name of a code, "RLX_E_SHAPE". Static, never NULL. A number that is not a code gives "RLX_E_UNKNOWN". */
 RLX_API const char *rlx_code_name(rlx_code_t code);
 
-/* A status of the caller's own, for rlx_fence_signal. NULL for RLX_OK; a code that is none becomes RLX_E_UNKNOWN. The
- * message is copied; NULL: "". */
+/* A status of the caller's own, for rlx_fence_signal. Returns NULL for RLX_OK. A number that is not a code becomes
+ * RLX_E_UNKNOWN. The message is copied; NULL means "". */
 RLX_API rlx_status_t *rlx_status_create(rlx_code_t code, const char *message);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_status_t *rlx_status_retain(rlx_status_t *status);
 
-/* Gives one reference back; the last frees the status. NULL: nothing. */
+/* Gives one reference back; the last one frees the status. Does nothing for NULL. */
 RLX_API void rlx_status_release(rlx_status_t *status);
 
 /* ---- named values: op attributes and options alike ----
@@ -149,13 +150,13 @@ RLX_API void rlx_status_release(rlx_status_t *status);
  * (detail "column") or a repeated key. */
 RLX_MUST rlx_status_t *rlx_attrs_create(const char *text, rlx_attrs_t **out);
 
-/* Frees the attrs. NULL: nothing. */
+/* Frees the attrs. Does nothing for NULL. */
 RLX_API void rlx_attrs_release(rlx_attrs_t *attrs);
 
 /* Sets an integer. A bool is 0 or 1. Where the attribute is a dim, the integer may be a token of rlx_graph_dim. */
 RLX_API void rlx_attrs_set_i64(rlx_attrs_t *attrs, const char *key, int64_t value);
 
-/* Sets a number. Where an f64 is expected an integer is taken too. */
+/* Sets a number. An attribute that expects an f64 also takes an integer. */
 RLX_API void rlx_attrs_set_f64(rlx_attrs_t *attrs, const char *key, double value);
 
 /* Sets a string, an enum, a dtype by its name, or a dim as text. Copied. */
@@ -170,14 +171,15 @@ RLX_API void rlx_attrs_set_f64s(rlx_attrs_t *attrs, const char *key, const doubl
 /* Sets a list of n strings, none of them NULL. Copied. */
 RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char *const *values, size_t n);
 
-/* Sets a sub-graph: a branch of if, the body of while or scan. Copied, with the failure that it may hold. */
+/* Sets a sub-graph: a branch of if, the body of while or scan. The graph is copied, and so is the error that it may
+ * hold. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
-/* Sets a tensor. Retained. It must not be written after a graph has it. */
+/* Sets a tensor, which is retained. Its bytes must not be written once a graph uses it. */
 RLX_API void rlx_attrs_set_tensor(rlx_attrs_t *attrs, const char *key, rlx_tensor_t *tensor);
 
-/* Reads integers: n receives how many there are, values the first `capacity` of them. A single integer is a list of
- * one, and a bool is 0 or 1. Errors: RLX_E_NOT_FOUND, RLX_E_OPTION for a value of another kind. */
+/* Reads integers: n receives their number, values the first `capacity` of them. A single integer is a list of one, and
+ * a bool is 0 or 1. Errors: RLX_E_NOT_FOUND (no such key), RLX_E_OPTION for a value of another kind. */
 RLX_MUST rlx_status_t *rlx_attrs_get_i64s(const rlx_attrs_t *attrs, const char *key, int64_t *values, size_t capacity,
                                           size_t *n);
 
@@ -189,9 +191,9 @@ RLX_MUST rlx_status_t *rlx_attrs_get_f64s(const rlx_attrs_t *attrs, const char *
  * RLX_E_OPTION for a value of another kind. */
 RLX_MUST rlx_status_t *rlx_attrs_get_str(const rlx_attrs_t *attrs, const char *key, const char **value);
 
-/* The strings that the library understands, as JSON: "op.softmax" (meaning, inputs and outputs with their dtypes,
- * attributes with kinds and defaults, the kernels of each device), "ops" (all of them), "options.env",
- * "options.compile", "options.import". Errors: RLX_E_NOT_FOUND. */
+/* The ops and options that the library knows, as JSON. what: "op.softmax" (its meaning, inputs and outputs with their
+ * dtypes, attributes with kinds and defaults, and the kernels of each device), "ops" (all ops), "options.env",
+ * "options.compile" or "options.import". Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* ---- what the host may own ---- */
@@ -211,27 +213,28 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
 #define RLX_CB_OK 0x524c5831   /* what a callback returns if all is well                              */
 #define RLX_CB_STOP 0x524c5832 /* the host wants the call to stop: it returns RLX_E_CANCELLED         */
 
-/* The only transparent struct. It grows at the end only. struct_size says which members it has: any size from that of
- * version 0.1 on is accepted. What this library does not know must be zero (else RLX_E_VERSION). A zero member means
- * the library's own. Callbacks may come from any thread, with no lock of the library held, until the last handle of the
- * environment is released.
+/* The only transparent struct. New members are added at its end. struct_size says which members the caller's struct
+ * has; any size from that of version 0.1 on is accepted. Members that this library does not know must be zero, else the
+ * call returns RLX_E_VERSION. Where a member is zero, the library uses its own service. The library may call these
+ * functions on any thread until the last handle of the environment is released, and holds no lock then.
  *   log_level     the least severe level that is passed to log: RLX_LOG_TRACE (passes, plans, what was reused),
- *                 RLX_LOG_DEBUG (kernels chosen and refused), RLX_LOG_INFO (devices), RLX_LOG_WARN (what is slower than
- *                 it need be: an op without a native kernel)
+ *                 RLX_LOG_DEBUG (kernels chosen and refused), RLX_LOG_INFO (devices), RLX_LOG_WARN (what runs slower
+ *                 than it could: an op without a native kernel)
  *   log           category: "device" "compile" "kernel" "plan" "params"; message: one line
- *   alloc         size bytes, aligned to align (a power of two); NULL fails the call with RLX_E_NO_MEMORY. Set
- *                 together with dealloc. Small objects use operator new.
+ *   alloc         returns size bytes, aligned to align (a power of two). If it returns NULL, the call of the library
+ *                 returns RLX_E_NO_MEMORY. Set together with dealloc. Small objects use operator new.
  *   dealloc       gives back what alloc gave, with the same size, align and kind
  *   thread_count  how many threads parallel_for may use. Set together with parallel_for; the library then makes no
  *                 threads.
- *   thread_index  which of them calls, from 0; UINT32_MAX on a thread that is none of them. May be zero. The library
- *                 asks before it calls parallel_for: work that one of these threads runs does not start more of it.
+ *   thread_index  the index of the calling thread among them, from 0; UINT32_MAX on any other thread. May be zero. The
+ *                 library asks before it calls parallel_for, so that work on one of these threads does not start
+ *                 parallel work of its own.
  *   parallel_for  calls fn(arg, i) once for each i below n, in any order, even one by one, and returns when all are
  *                 done
- *   progress      called now and then by long calls (import, compile, params that are set): what they do, and the
- *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: go
- *                 on. RLX_CB_STOP: the call returns RLX_E_CANCELLED. Any other answer: RLX_E_CALLBACK. Nothing has
- *                 changed then. A struct of version 0.1 may end before this member. */
+ *   progress      called now and then by long calls (importing, compiling, setting params): what they do, and the
+ *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: the
+ *                 call goes on. RLX_CB_STOP: it returns RLX_E_CANCELLED. Any other value: it returns RLX_E_CALLBACK. A
+ *                 call that ends so has changed nothing. A struct of version 0.1 may end before this member. */
 typedef struct rlx_host {
   uint32_t struct_size;
   int32_t log_level;
@@ -246,39 +249,42 @@ typedef struct rlx_host {
 } rlx_host_t;
 
 /* Zeroes the first struct_size bytes of *host and sets the member struct_size: rlx_host_init(&host, sizeof host).
- * NULL, or a size that cannot be right (below 4 or above 4096): nothing. */
+ * Does nothing for NULL, or for a size that cannot be right (below 4 or above 4096). */
 RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
 
 /* ---- environment and devices; two environments in one process never see each other ---- */
 
-/* A new environment. options: "threads" (the most threads of a run; 0 and 1: no thread is made, all is done by the
- * caller; default: one per physical core that the process may use, of the fast kind where there are two),
- * "threads.pin" (0), "threads.spin" (how many microseconds the library's threads, and a run that waits for them, stay
- * awake before they sleep; 0: never; default: 100, or 1 where there are more threads than processors), "env.prefix"
- * (the prefix of environment variables, "RLX"), "memory.cache" (the most bytes of freed buffers that are kept for later
- * tensors, 268435456; 0: none); NULL: all defaults. Runs of several callers share the threads, each
- * about as many. host: copied, its callbacks and user pointer borrowed; NULL: the library's own services. The
- * environment variables that rlx_env_report(env, "environment") lists are read here and nowhere else;
- * options win over them. Errors: RLX_E_OPTION (also for the value of a variable), RLX_E_VERSION (struct_size),
+/* A new environment. options, or NULL for the defaults:
+ *   threads       the most threads of a run. With 0 or 1 the library makes no thread, and the caller does all the work.
+ *                 Default: one per physical core that the process may use; where a processor has fast and slow cores,
+ *                 the fast ones. Concurrent runs share the threads evenly.
+ *   threads.pin   true binds each thread to a core of its own. Default: false
+ *   threads.spin  how many microseconds an idle thread of the library, or a thread that waits for a run, stays awake
+ *                 before it sleeps; 0: it sleeps at once. Default: 100, or 1 if there are more threads than processors
+ *   env.prefix    the prefix of environment variables. Default: "RLX"
+ *   memory.cache  the most bytes of freed buffers that are kept for later tensors; 0: none. Default: 268435456
+ * host: the struct is copied, its callbacks and user pointer are borrowed; NULL: the library's own services.
+ * Environment variables are read here and nowhere else; rlx_env_report(env, "environment") lists them. An option wins
+ * over its variable. Errors: RLX_E_OPTION (for the value of a variable too), RLX_E_VERSION (struct_size),
  * RLX_E_INVALID_ARGUMENT (half a pair of callbacks), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
 RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host_t *host, rlx_env_t **out);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_env_t *rlx_env_retain(rlx_env_t *env);
 
-/* Gives one reference back. The last one, and everything made in the environment being released, joins every thread
- * that the library made, when the runs in flight have ended. NULL: nothing. */
+/* Gives one reference back. The last release, of the environment or of anything made in it, waits for the runs in
+ * flight and joins every thread that the library made. Does nothing for NULL. */
 RLX_API void rlx_env_release(rlx_env_t *env);
 
 /* The number of devices. It stays as it is while the environment lives. */
 RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
 
-/* A device by its number; NULL past the end. The first one is the default, also where RLX_DEVICE says which that is.
- * Borrowed: lives as long as the environment. */
+/* A device by its number; NULL past the end. The first one is the default: the one that the environment variable
+ * RLX_DEVICE names, else "cpu". Borrowed: lives as long as the environment. */
 RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
 
-/* A device by its name, "cpu". spec NULL: what the environment variable RLX_DEVICE says, else "cpu". Errors:
- * RLX_E_UNAVAILABLE for any other name, also "", with a list of the devices. */
+/* A device by its name, "cpu". If spec is NULL: the default device. Errors: RLX_E_UNAVAILABLE for an unknown name, ""
+ * included; the message lists the devices. */
 RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
 
 /* A report as JSON: "devices" (each with its capabilities), "threads" (how many a run may use, and their owner),
@@ -286,11 +292,11 @@ RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spe
 RLX_MUST rlx_status_t *rlx_env_report(const rlx_env_t *env, const char *what, rlx_blob_t **json);
 
 /* Gives back to the allocator what is kept for later: freed buffers (rlx_env_create, "memory.cache"), and the contexts
- * of rlx_compiled_run and rlx_model_run that no run uses, with their arenas. Any thread may call it at any time. NULL:
- * nothing. */
+ * of rlx_compiled_run and rlx_model_run that no run uses, with their arenas. Any thread may call it at any time. Does
+ * nothing for NULL. */
 RLX_API void rlx_env_trim(rlx_env_t *env);
 
-/* One counter: "threads" (those of a run), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and
+/* One counter: "threads" (how many a run may use), "memory.kept" (bytes, see rlx_env_trim), "memory.<kind>.now" and
  * "memory.<kind>.peak" (bytes), and "memory.<kind>.allocations" (ever), where kind is tensor, arena, prepared or
  * scratch. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64_t *out);
@@ -298,15 +304,15 @@ RLX_MUST rlx_status_t *rlx_env_stat(const rlx_env_t *env, const char *key, int64
 /* The name that rlx_env_find_device takes, "cpu". Lives as long as the environment. */
 RLX_API const char *rlx_device_name(const rlx_device_t *device);
 
-/* One capability of rlx_env_report(env, "devices") that is a number. Errors: RLX_E_NOT_FOUND. */
+/* A capability that is a number; rlx_env_report(env, "devices") lists them. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char *key, int64_t *out);
 
-/* One text: "name", "kind" ("cpu"), "description", or a capability of rlx_env_report(env, "devices") such as "isa".
- * Lives as long as the environment. Errors: RLX_E_NOT_FOUND. */
+/* A capability that is text: "name", "kind" ("cpu"), "description", "isa" or another of rlx_env_report(env, "devices").
+ * The text lives as long as the environment. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char *key, const char **out);
 
-/* What rlx_compile would report as "dispatch": for each kind of op and each node its path on this device, and why
- * kernels refused it. A graph with unsupported nodes is not an error here. options: as in rlx_compile, may be NULL. */
+/* The report "dispatch" that rlx_compile would give: for each kind of op and each node its path on this device, and why
+ * kernels refused it. A graph with unsupported nodes is no error here. options: as in rlx_compile, may be NULL. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
 
@@ -330,14 +336,14 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_F8E4M3 16
 #define RLX_F8E5M2 17 /* block-quantised ones are 64 and above: rlx_dtype_find("q4_0") */
 
-/* The name of a dtype, "bf16"; static. NULL: no such dtype. */
+/* The name of a dtype, "bf16"; static. Returns NULL if there is no such dtype. */
 RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
 
-/* The dtype of a name; 0: no such dtype. */
+/* The dtype of a name. Returns 0 if there is no such dtype. */
 RLX_API rlx_dtype_t rlx_dtype_find(const char *name);
 
-/* The bytes of that many elements in a row. Returns 0 for an unknown dtype, for elements of a block-quantised dtype
- * that are not whole blocks, and for more bytes than a size_t holds. */
+/* The bytes of that many consecutive elements. Returns 0 for an unknown dtype, for a number of elements that is not a
+ * whole number of blocks, and where the bytes exceed a size_t. */
 RLX_API size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements);
 
 /* A new tensor of zeros, on a device, or on the host if device is NULL. Errors: RLX_E_DTYPE, RLX_E_SHAPE (rank, a
@@ -345,19 +351,19 @@ RLX_API size_t rlx_dtype_bytes(rlx_dtype_t dtype, size_t elements);
 RLX_MUST rlx_status_t *rlx_tensor_create(rlx_env_t *env, const rlx_device_t *device, rlx_dtype_t dtype,
                                          const int64_t *dims, size_t rank, rlx_tensor_t **out);
 
-/* A new host tensor with a copy of the data; bytes must be exactly what dtype and dims need. Errors: as
+/* A new host tensor with a copy of the data. bytes must be exactly what dtype and dims need. Errors: as
  * rlx_tensor_create; RLX_E_INVALID_ARGUMENT for a wrong number of bytes. */
 RLX_MUST rlx_status_t *rlx_tensor_copy_from(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                             const void *data, size_t bytes, rlx_tensor_t **out);
 
-/* A tensor over the caller's memory, any alignment, borrowed until done(user, data) is called, which may be later
- * than the last release. With done NULL the memory must outlive the tensor and all that retains it. On failure done
- * is not called. Errors: as rlx_tensor_copy_from. */
+/* A tensor over the caller's memory, of any alignment. The memory is borrowed until the library calls done(user, data),
+ * which may be later than the last release. If done is NULL, the memory must outlive the tensor and all that retains
+ * it. On failure done is not called. Errors: as rlx_tensor_copy_from. */
 RLX_MUST rlx_status_t *rlx_tensor_wrap(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank, void *data,
                                        size_t bytes, rlx_free_fn done, void *user, rlx_tensor_t **out);
 
-/* A read-only tensor over a part of a file, from a byte offset on. It is mapped: pages are read when they are used,
- * and the file must not be changed while the tensor lives. Errors: RLX_E_NOT_FOUND, RLX_E_DENIED, RLX_E_IO,
+/* A read-only tensor over a part of a file, from a byte offset on. The file is mapped: a page is read when it is first
+ * used, and the file must not change while the tensor lives. Errors: RLX_E_NOT_FOUND, RLX_E_DENIED, RLX_E_IO,
  * RLX_E_RANGE (the file ends before the tensor does), RLX_E_DTYPE, RLX_E_SHAPE. */
 RLX_MUST rlx_status_t *rlx_tensor_map_file(rlx_env_t *env, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                            const char *path, uint64_t offset, rlx_tensor_t **out);
@@ -365,7 +371,7 @@ RLX_MUST rlx_status_t *rlx_tensor_map_file(rlx_env_t *env, rlx_dtype_t dtype, co
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_tensor_t *rlx_tensor_retain(rlx_tensor_t *tensor);
 
-/* Gives one reference back; the last frees the memory or calls done. NULL: nothing. */
+/* Gives one reference back; the last one frees the memory, or calls done. Does nothing for NULL. */
 RLX_API void rlx_tensor_release(rlx_tensor_t *tensor);
 
 /* RLX_F32 ...; 0 for NULL. */
@@ -377,22 +383,22 @@ RLX_API size_t rlx_tensor_shape(const rlx_tensor_t *tensor, int64_t *dims, size_
 /* The bytes of the data. */
 RLX_API size_t rlx_tensor_bytes(const rlx_tensor_t *tensor);
 
-/* The device that holds the data; NULL: the host. */
+/* The device that holds the data; NULL for the host. */
 RLX_API const rlx_device_t *rlx_tensor_device(const rlx_tensor_t *tensor);
 
-/* The bytes themselves, NULL when the host cannot see them or there are none. Live as long as the tensor. Writing here
- * during a run is a data race. Writing to a frozen or mapped tensor is undefined. */
+/* The bytes themselves; NULL if the host cannot address them or there are none. They live as long as the tensor.
+ * Writing here while a run reads them is a data race. Writing to a frozen or mapped tensor is undefined. */
 RLX_API void *rlx_tensor_data(const rlx_tensor_t *tensor);
 
-/* Overwrites `bytes` bytes from a byte offset on. Errors: RLX_E_RANGE (nothing is written), RLX_E_STATE for a tensor
- * that is read-only, or frozen because it is a param, a constant or a weight. */
+/* Overwrites `bytes` bytes from a byte offset on. Errors: RLX_E_RANGE, RLX_E_STATE for a tensor that is read-only, or
+ * frozen because it is a param, a constant or a weight. On failure nothing is written. */
 RLX_MUST rlx_status_t *rlx_tensor_write(rlx_tensor_t *tensor, uint64_t offset, const void *data, size_t bytes);
 
-/* Copies `bytes` bytes from a byte offset on to data. Errors: RLX_E_RANGE; nothing is written then. */
+/* Copies `bytes` bytes, from a byte offset on, to data. Errors: RLX_E_RANGE; nothing is written then. */
 RLX_MUST rlx_status_t *rlx_tensor_read(const rlx_tensor_t *tensor, uint64_t offset, void *data, size_t bytes);
 
-/* Copies bytes between two tensors, on any two devices; the parts may overlap. Offsets and lengths in bytes. Errors:
- * RLX_E_RANGE, RLX_E_STATE as in rlx_tensor_write. */
+/* Copies bytes between two tensors on any two devices; the two ranges may overlap. Offsets and length are in bytes.
+ * Errors: RLX_E_RANGE, RLX_E_STATE as in rlx_tensor_write. */
 RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, const rlx_tensor_t *from,
                                        uint64_t from_offset, uint64_t bytes);
 
@@ -401,13 +407,14 @@ RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, con
  * block-quantised dtype). */
 RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
 
-/* dtype, shape and at most max_elements elements as text for people; its form may change. */
+/* The dtype, the shape and at most max_elements elements as text for people. The form of the text may change. */
 RLX_MUST rlx_status_t *rlx_tensor_print(const rlx_tensor_t *tensor, size_t max_elements, rlx_blob_t **text);
 
 /* ---- graphs ----
- * An op call returns 0 on error, 0 as an input gives 0, and the graph keeps the first cause: check once, at the end,
- * by rlx_graph_status; rlx_compile and rlx_model_create return it too. A value belongs to its graph: in another one, a
- * sub-graph too, it is RLX_E_INVALID_ARGUMENT. A dim is a number or a token of rlx_graph_dim. */
+ * A call that adds to a graph returns 0 on error, and an op with an input of 0 returns 0. The graph keeps the first
+ * error, so one check at the end suffices: rlx_graph_status. rlx_compile and rlx_model_create return that error too.
+ * Below, "Errors, kept" lists what a graph keeps in this way. A value belongs to its graph: in any other graph, a
+ * sub-graph included, it is RLX_E_INVALID_ARGUMENT. A dim is a number or a token of rlx_graph_dim. */
 
 #define RLX_INPUT 1  /* given at every run                                        */
 #define RLX_OUTPUT 2 /* what a run makes                                          */
@@ -420,25 +427,25 @@ RLX_MUST rlx_status_t *rlx_graph_create(rlx_env_t *env, const char *name, rlx_gr
 /* Takes one more reference to the same graph (no copy) and returns its argument. */
 RLX_API rlx_graph_t *rlx_graph_retain(rlx_graph_t *graph);
 
-/* Gives one reference back. NULL: nothing. */
+/* Gives one reference back. Does nothing for NULL. */
 RLX_API void rlx_graph_release(rlx_graph_t *graph);
 
-/* The first error that building met, as a new reference, or NULL. Its details name the op and the value. */
+/* The first error met while the graph was built, as a new reference, or NULL. Its details name the op and the value. */
 RLX_MUST rlx_status_t *rlx_graph_status(const rlx_graph_t *graph);
 
 /* A token for an open size: a symbol "seq", whose range [min, max] is declared for this graph (max 0: no maximum),
  * or an expression "past + seq" with + - * / (rounding down), min, max and parentheses, for which min and max are 0.
- * The same text is the same token in every graph of an environment. A token is below -2^48; INT64_MIN on error,
- * which the graph keeps: RLX_E_INVALID_ARGUMENT for a syntax error, RLX_E_RANGE for a range that is empty. Declaring a
- * symbol again narrows its range. */
+ * The same text is the same token in every graph of an environment. A token is below -2^48. Returns INT64_MIN on error.
+ * Errors, kept: RLX_E_INVALID_ARGUMENT for a syntax error, RLX_E_RANGE for a range that is empty. Declaring a symbol
+ * again narrows its range. */
 RLX_API int64_t rlx_graph_dim(rlx_graph_t *graph, const char *text, int64_t min, int64_t max);
 
-/* Prints a dim, a number or a token, as text cut to capacity bytes with its NUL. Returns the length that the whole
- * text has; 0 (and "") if it is not a dim. */
+/* Prints a dim (a number or a token) as text, cut to capacity bytes including the NUL. Returns the length of the whole
+ * text without the NUL, or 0 (with the text "") if it is not a dim. */
 RLX_API size_t rlx_graph_dim_text(const rlx_graph_t *graph, int64_t dim, char *text, size_t capacity);
 
-/* Declares an input. Errors, kept: RLX_E_EXISTS for a name that an input or param has, RLX_E_INVALID_ARGUMENT for an
- * empty one, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (a dim that is not a token of this environment). */
+/* Declares an input. Errors, kept: RLX_E_EXISTS if an input or param has this name, RLX_E_INVALID_ARGUMENT for an empty
+ * one, RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_RANGE (a dim that is not a token of this environment). */
 RLX_API rlx_value_t rlx_graph_input(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
                                     size_t rank);
 
@@ -447,13 +454,14 @@ RLX_API rlx_value_t rlx_graph_input(rlx_graph_t *graph, const char *name, rlx_dt
 RLX_API rlx_value_t rlx_graph_param(rlx_graph_t *graph, const char *name, rlx_dtype_t dtype, const int64_t *dims,
                                     size_t rank);
 
-/* A constant with a copy of the data; bytes must be exactly what dtype and dims need. Errors, kept: RLX_E_DTYPE,
+/* A constant with a copy of the data. bytes must be exactly what dtype and dims need. Errors, kept: RLX_E_DTYPE,
  * RLX_E_SHAPE, RLX_E_INVALID_ARGUMENT (bytes). */
 RLX_API rlx_value_t rlx_graph_constant(rlx_graph_t *graph, rlx_dtype_t dtype, const int64_t *dims, size_t rank,
                                        const void *data, size_t bytes);
 
-/* A constant without a copy: the tensor is retained, and frozen while anything made from the graph lives: until then
- * rlx_tensor_write to it is RLX_E_STATE. Errors, kept: RLX_E_STATE (a context writes it: it is bound as an output). */
+/* A constant without a copy. The tensor is retained, and frozen while the graph or anything made from it lives; until
+ * then rlx_tensor_write to it is RLX_E_STATE. Errors, kept: RLX_E_STATE if the tensor is bound as an output of a
+ * context. */
 RLX_API rlx_value_t rlx_graph_tensor(rlx_graph_t *graph, rlx_tensor_t *tensor);
 
 /* A constant of rank 0, converted from f64 as `cast` does. Errors, kept: RLX_E_DTYPE for a block-quantised dtype. */
@@ -472,27 +480,27 @@ RLX_API rlx_value_t rlx_graph_op(rlx_graph_t *graph, const char *op, const rlx_v
 RLX_API rlx_value_t rlx_graph_op_n(rlx_graph_t *graph, const char *op, const rlx_value_t *in, size_t n_in,
                                    const rlx_attrs_t *attrs, rlx_value_t *out, size_t n_out);
 
-/* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS for a name that an output has. */
+/* Makes a value an output. A value may be several outputs. Errors, kept: RLX_E_EXISTS if an output has this name. */
 RLX_API void rlx_graph_output(rlx_graph_t *graph, const char *name, rlx_value_t value);
 
-/* Names a value for messages and prints. Names need not differ. Inside rlx_graph_push_name("layer.3"), "q" becomes
- * "layer.3/q". */
+/* Names a value for messages and prints. Two values may have one name. Inside rlx_graph_push_name("layer.3"), "q"
+ * becomes "layer.3/q". */
 RLX_API void rlx_graph_set_name(rlx_graph_t *graph, rlx_value_t value, const char *name);
 
 /* Names the ops that are added from now on, until rlx_graph_pop_name. After the name "layer.3" the first matmul is
  * "layer.3/matmul", the second "layer.3/matmul_2". Names nest: "layer.3" and then "attention" give
- * "layer.3/attention/matmul". Texts, reports, and errors of building, compiling and running show them. Inputs, params,
- * constants and outputs stay as they are. Errors, kept: RLX_E_INVALID_ARGUMENT for an empty name. */
+ * "layer.3/attention/matmul". Texts, reports, and errors of building, compiling and running show them. Names of inputs,
+ * params, constants and outputs stay as given. Errors, kept: RLX_E_INVALID_ARGUMENT for an empty name. */
 RLX_API void rlx_graph_push_name(rlx_graph_t *graph, const char *name);
 
-/* Takes the last name of rlx_graph_push_name away. Errors, kept: RLX_E_STATE if there is none. */
+/* Ends the innermost name of rlx_graph_push_name. Errors, kept: RLX_E_STATE if there is none. */
 RLX_API void rlx_graph_pop_name(rlx_graph_t *graph);
 
 /* An elementwise op of one input: "relu" "exp" "neg" ... */
 RLX_API rlx_value_t rlx_graph_unary(rlx_graph_t *graph, const char *op, rlx_value_t x);
 
-/* An elementwise op of two inputs of one dtype: "add" "mul" "lt" ...; literal dims of 1 stretch, shapes aligned at
- * the right. */
+/* An elementwise op of two inputs of one dtype: "add" "mul" "lt" ... Shapes are aligned at the right, and a literal dim
+ * of 1 broadcasts. */
 RLX_API rlx_value_t rlx_graph_binary(rlx_graph_t *graph, const char *op, rlx_value_t a, rlx_value_t b);
 
 /* The matrix product over the last two dims; the leading ones broadcast. */
@@ -501,32 +509,33 @@ RLX_API rlx_value_t rlx_graph_matmul(rlx_graph_t *graph, rlx_value_t a, rlx_valu
 /* The elements converted to another dtype, as by rlx_tensor_cast. */
 RLX_API rlx_value_t rlx_graph_cast(rlx_graph_t *graph, rlx_value_t x, rlx_dtype_t dtype);
 
-/* The same elements in other dims; one of them may be -1, for what is left. */
+/* The same elements in other dims. One dim may be -1: it is computed from the number of elements. */
 RLX_API rlx_value_t rlx_graph_reshape(rlx_graph_t *graph, rlx_value_t x, const int64_t *dims, size_t rank);
 
 /* Axes in another order: dim i of the result is dim perm[i] of x; perm has the rank of x. */
 RLX_API rlx_value_t rlx_graph_transpose(rlx_graph_t *graph, rlx_value_t x, const int64_t *perm, size_t rank);
 
-/* Reduces over n axes, negative ones counting from the end, NULL and 0 for all: "sum" "prod" "max" "min" "mean"
- * "any" "all". keep_dims (0 or 1): a reduced dim stays, as 1. Errors, kept: RLX_E_NOT_FOUND for another name. */
+/* Reduces x over n axes by "sum" "prod" "max" "min" "mean" "any" or "all". A negative axis counts from the end; axes
+ * NULL and n 0 mean all axes. If keep_dims is 1, a reduced dim stays, as 1; if 0, it is removed. Errors, kept:
+ * RLX_E_NOT_FOUND for another name. */
 RLX_API rlx_value_t rlx_graph_reduce(rlx_graph_t *graph, const char *op, rlx_value_t x, const int64_t *axes, size_t n,
                                      int32_t keep_dims);
 
 /* exp(x - max) / sum of these, along one axis. */
 RLX_API rlx_value_t rlx_graph_softmax(rlx_graph_t *graph, rlx_value_t x, int64_t axis);
 
-/* How many inputs, outputs, params or symbols (kind: RLX_INPUT ...) the graph has; 0 for another kind. */
+/* The number of inputs, outputs, params or symbols (kind: RLX_INPUT ...) of the graph; 0 for an unknown kind. */
 RLX_API size_t rlx_graph_count(const rlx_graph_t *graph, int32_t kind);
 
 /* The name of one of them, in the order of declaration; NULL past the end. Lives until the graph is released or
  * added to. */
 RLX_API const char *rlx_graph_name(const rlx_graph_t *graph, int32_t kind, size_t index);
 
-/* The value of an input, output or param by its name; 0: no such value, and for RLX_SYMBOL. */
+/* The value of an input, output or param by its name. Returns 0 if there is none, and for RLX_SYMBOL. */
 RLX_API rlx_value_t rlx_graph_find(const rlx_graph_t *graph, int32_t kind, const char *name);
 
-/* dtype, rank and the first `capacity` dims of a value; open dims are tokens, for rlx_graph_dim_text. dims may be
- * NULL if capacity is 0; dtype and rank may be NULL. Errors: RLX_E_INVALID_ARGUMENT for a value of another
+/* The dtype, the rank and the first `capacity` dims of a value. An open dim is a token; rlx_graph_dim_text prints it.
+ * dims may be NULL if capacity is 0; dtype and rank may be NULL. Errors: RLX_E_INVALID_ARGUMENT for a value of another
  * graph. */
 RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_t value, rlx_dtype_t *dtype,
                                             int64_t *dims, size_t capacity, size_t *rank);
@@ -536,27 +545,32 @@ RLX_MUST rlx_status_t *rlx_graph_value_info(const rlx_graph_t *graph, rlx_value_
 RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *format, rlx_blob_t **out);
 
 /* ---- files ----
- * format: "onnx", "safetensors", "gguf", "rlx" (the text of rlx_graph_print), or NULL to go by the first bytes. */
+ * format: "onnx", "safetensors", "gguf", "rlx" (the text of rlx_graph_print), or NULL: the first bytes decide. */
 
-/* Reads a file. Initialisers with at least 65 float, 8-bit or block-quantised elements become params, with their
- * tensors in *weights. The option params.min sets another number than 65: with params.min=1 each of them is a param.
- * All others become constants, as do scales and zero points (unless params.min=1); with weights NULL everything does.
- * With graph NULL the weights alone are read. External data must lie in the folder of the file.
- * Sizes that the file leaves open become symbols; one without a name becomes "<input>.<axis>". The option dims.<symbol>
- * makes a size a number, value.<input> an input a constant (it stays an input, which nothing reads); rank.<input> says
- * the rank where the file does not. An input that is a sequence needs sequence.<input>, its number of elements; each of
- * them is an input of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output. absent.<input>=1
- * leaves out an input that is optional. decode=1 makes f32 of what gguf stores as tq1_0 or tq2_0.
- * options: rlx_schema(env, "options.import"), may be NULL. Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external
- * data elsewhere), RLX_E_DATA (damaged), RLX_E_UNSUPPORTED (an op or version that is not known, with its node; a file of
- * an unknown format; elements of a type that is no dtype; safetensors and gguf hold no graph), RLX_E_OPTION,
- * RLX_E_INVALID_ARGUMENT (neither graph nor weights), and what building a graph may give. */
+/* Reads a file into a new graph and new weights, which the caller owns. Initialisers with at least 65 float, 8-bit or
+ * block-quantised elements become params, with their tensors in *weights; all others, and scales and zero points of any
+ * size, become constants. If weights is NULL, all initialisers become constants. If graph is NULL, only the weights are
+ * read. An open size of the file becomes a symbol; one without a name becomes "<input>.<axis>". External data must lie
+ * in the folder of the file. options, or NULL (rlx_schema(env, "options.import") lists them):
+ *   params.min          how many elements an initialiser needs to become a param. Default: 65. With 1 every initialiser
+ *                       becomes a param, scales and zero points included.
+ *   dims.<symbol>       makes a size a number
+ *   value.<input>       makes an input a constant; the input stays, but nothing reads it
+ *   rank.<input>        the rank of an input where the file does not say it
+ *   sequence.<input>    the number of elements of an input that is a sequence: required there. Each element is an input
+ *                       of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output sequence.
+ *   absent.<input>      true leaves out an input that is optional
+ *   decode              true converts the tq1_0 and tq2_0 tensors of a gguf file to f32
+ * Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (a damaged file),
+ * RLX_E_UNSUPPORTED (an unknown op or version, named with its node; a file of an unknown format; elements of a type
+ * that is not a dtype; a graph from safetensors or gguf, which hold none), RLX_E_OPTION, RLX_E_INVALID_ARGUMENT (both
+ * graph and weights are NULL), and the errors of building a graph. */
 RLX_MUST rlx_status_t *rlx_import_file(rlx_env_t *env, const char *format, const char *path, const rlx_attrs_t *options,
                                        rlx_graph_t **graph, rlx_weights_t **weights);
 
-/* As rlx_import_file, from memory. It is borrowed until done(user, data) is called, once, at the latest with the
- * last release of what was made from it; with done NULL it must live until the graph and the weights, and all that
- * retains them, are released. On failure done is not called. External data is RLX_E_DENIED. */
+/* As rlx_import_file, from memory. The memory is borrowed until the library calls done(user, data): once, and at the
+ * latest when the last object made from it is released. If done is NULL, the memory must outlive the graph, the weights
+ * and all that retains them. On failure done is not called. External data is RLX_E_DENIED. */
 RLX_MUST rlx_status_t *rlx_import_memory(rlx_env_t *env, const char *format, const void *data, size_t bytes,
                                          rlx_free_fn done, void *user, const rlx_attrs_t *options, rlx_graph_t **graph,
                                          rlx_weights_t **weights);
@@ -567,15 +581,15 @@ RLX_MUST rlx_status_t *rlx_weights_create(rlx_env_t *env, rlx_weights_t **out);
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_weights_t *rlx_weights_retain(rlx_weights_t *weights);
 
-/* Gives one reference back. NULL: nothing. */
+/* Gives one reference back. Does nothing for NULL. */
 RLX_API void rlx_weights_release(rlx_weights_t *weights);
 
-/* Adds a tensor or replaces the one of that name. Retained. A program that is already compiled sees it after
- * rlx_compiled_set_params. */
+/* Adds a tensor, or replaces the one of that name. The tensor is retained and frozen. A program that is already
+ * compiled uses it after rlx_compiled_set_params. */
 RLX_MUST rlx_status_t *rlx_weights_put(rlx_weights_t *weights, const char *name, rlx_tensor_t *tensor);
 
-/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND, RLX_E_STATE (its bytes were given up: the compile
- * option weights.drop). */
+/* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND, RLX_E_STATE (the compile option weights.drop has
+ * released its bytes). */
 RLX_MUST rlx_status_t *rlx_weights_get(const rlx_weights_t *weights, const char *name, rlx_tensor_t **out);
 
 /* The number of names. */
@@ -584,41 +598,45 @@ RLX_API size_t rlx_weights_count(const rlx_weights_t *weights);
 /* A name, in the order of the first put; NULL past the end. Lives as long as the weights. */
 RLX_API const char *rlx_weights_name(const rlx_weights_t *weights, size_t index);
 
-/* A report as JSON: "metadata" (what the file says about itself), "memory" (bytes of originals and of prepared
- * forms). Errors: RLX_E_NOT_FOUND. */
+/* A report as JSON: "metadata" (the entries that the file has beside its tensors), "memory" (bytes of originals and of
+ * prepared forms). Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const char *what, rlx_blob_t **json);
 
 /* ---- compiled graphs: planned at upper sizes, run at any sizes up to them ----
  * Inputs, outputs and params are "slots", numbered from 0 in the order of declaration. */
 
-/* Compiles a graph (copied) for a device, NULL: as rlx_env_find_device(NULL). The tensors that the weights
- * (retained, may be NULL) hold now become its params; names that the graph lacks are no error. options:
- * rlx_schema(env, "options.compile"), such as dims.<symbol> (the upper size, needed where the graph declares no
- * maximum), threads, math, io.convert; may be NULL. Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for
- * a graph without outputs; RLX_E_SHAPE naming all sizes that are open; RLX_E_RANGE for an upper size outside its
- * declared range; RLX_E_UNSUPPORTED naming the nodes that have no kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or
- * RLX_E_SHAPE for a param; RLX_E_NO_MEMORY with the largest buffers for a plan above memory.limit; RLX_E_NOT_FOUND (a
- * rule of passes.expect that did not fire, the folder of dump).
- * io.alias, strings "output=input", makes one memory of two slots: a run consumes the input and leaves the output in
- * its place, so rows that are appended to a cache, and state that a step changes, are all that is written. The report
- * "passes" says where a plan has to copy, as the old value is still read when the new one is made. What is bound to
- * either slot is bound to both, in the slot's own dtype; memory that may not be written is RLX_E_STATE. After a run
- * that has failed the contents are unspecified. rlx_compiled_run and rlx_model_run leave their arguments as they are,
- * and copy. Errors: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or nothing bounds
- * the size), RLX_E_OPTION (a slot named twice). */
+/* Compiles a copy of the graph for a device; NULL means the default device. The tensors that weights (retained, may be
+ * NULL) holds now become the params; names that the graph lacks are no error. options, or NULL, are those of
+ * rlx_schema(env, "options.compile"), among them:
+ *   dims.<symbol>  the upper size of a symbol: required where the graph declares no maximum
+ *   threads        the most threads of one run
+ *   math           strict, close or fast: which rewrites are allowed
+ *   io.convert     true converts inputs of other dtypes
+ *   io.alias       a list of "output=input". The two slots share one memory: a run consumes the input and leaves the
+ *                  output in its place, so a run writes only the rows that it appends to a cache, or the state that it
+ *                  changes. Where the old value is still read after the new one is made, the plan copies; the report
+ *                  "passes" says so. Binding one of the two slots binds both. Their memory has the slot's own dtype; it
+ *                  is RLX_E_STATE if it cannot be written. After a failed run its contents are unspecified.
+ *                  rlx_compiled_run and rlx_model_run copy, and leave their arguments as they are.
+ * Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for a graph without outputs; RLX_E_SHAPE naming all
+ * symbols without an upper size; RLX_E_RANGE for an upper size outside its declared range; RLX_E_UNSUPPORTED naming
+ * the nodes without a kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY, with the
+ * largest buffers, for a plan above memory.limit; RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the
+ * folder of dump). For io.alias: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or
+ * nothing bounds the size), RLX_E_OPTION (a slot is named twice). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_compiled_t *rlx_compiled_retain(rlx_compiled_t *compiled);
 
-/* Gives one reference back. NULL: nothing. */
+/* Gives one reference back. Does nothing for NULL. */
 RLX_API void rlx_compiled_release(rlx_compiled_t *compiled);
 
 /* The device that it runs on; lives as long as the environment. */
 RLX_API const rlx_device_t *rlx_compiled_device(const rlx_compiled_t *compiled);
 
-/* How many inputs, outputs, params or symbols (kind: RLX_INPUT ...) there are; 0 for another kind. */
+/* The number of inputs, outputs, params or symbols (kind: RLX_INPUT ...); 0 for an unknown kind. */
 RLX_API size_t rlx_compiled_count(const rlx_compiled_t *compiled, int32_t kind);
 
 /* The name of a slot or symbol; NULL past the end. Lives as long as the program. */
@@ -636,49 +654,51 @@ RLX_API size_t rlx_compiled_shape(const rlx_compiled_t *compiled, int32_t kind, 
                                   size_t capacity);
 
 /* Sets one param; the tensor is retained and frozen. What depends on it is computed here, on the caller's thread.
- * Runs in flight finish with the old values, later ones see the new. Errors: RLX_E_NOT_FOUND, RLX_E_DTYPE,
+ * Runs in flight finish with the old values; later runs use the new ones. Errors: RLX_E_NOT_FOUND, RLX_E_DTYPE,
  * RLX_E_SHAPE, RLX_E_STATE for the program of a model (use rlx_model_set_param); nothing changes then. */
 RLX_MUST rlx_status_t *rlx_compiled_set_param(rlx_compiled_t *compiled, const char *name, rlx_tensor_t *tensor);
 
 /* Sets every param that the weights (retained) hold, all at once; otherwise as rlx_compiled_set_param. */
 RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_weights_t *weights);
 
-/* One run, from any number of threads. in: all inputs, by in_names, or in the order of their slots if that is NULL.
- * out: n_out new host tensors for the outputs in out_names, or for the first n_out. On failure every out[i] is NULL.
- * Errors: RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; too many outputs),
- * RLX_E_NOT_FOUND (a name), RLX_E_DTYPE, RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a
- * size above the plan, an index out of bounds), RLX_E_STATE (a param that is not set). */
+/* Runs once. Any number of threads may call it at once. in: all inputs, under the names in_names, or in the order of
+ * their slots if in_names is NULL. out receives n_out new host tensors, which the caller owns: the outputs named by
+ * out_names, or the first n_out outputs if that is NULL. On failure every out[i] is NULL. Errors:
+ * RLX_E_INVALID_ARGUMENT (a missing, extra or repeated input; too many outputs), RLX_E_NOT_FOUND (a name), RLX_E_DTYPE,
+ * RLX_E_SHAPE (a dim, or inputs that disagree about a size), RLX_E_RANGE (a size above the plan, an index out of
+ * bounds), RLX_E_STATE (a param that is not set). */
 RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
-/* A report: as JSON "dispatch" (the path of every node: native, region, reference, a view, which runs nothing, or the
- * prologue, which ran before; with the reasons of kernels that refused), "passes" (rules that fired, near misses, the
- * time of each pass), "memory" (arena, buffers with lifetime and offset, params, prepared forms), "bindings" (dtype,
- * shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in comments. Errors:
- * RLX_E_NOT_FOUND. */
+/* A report: as JSON "dispatch" (how every node is executed: native, region, reference, view (nothing runs) or prologue
+ * (ran before the first run); with the reasons of the kernels that refused it), "passes" (rules that fired, near
+ * misses, the time of each pass), "memory" (arena, buffers with lifetime and offset, params, prepared forms),
+ * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in
+ * comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. A run whose slots have their memory and whose sizes stay
- * allocates nothing. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times. A run allocates nothing if every slot has its memory and no size
+ * has changed. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
-/* A new context with an arena. A slot that nothing is bound to gets memory of its own when it is first needed. Memory
- * that runs write (outputs, linked inputs) overlaps nothing else that is bound: binding it is RLX_E_INVALID_ARGUMENT,
- * or RLX_E_STATE if it is frozen or read-only. options: none so far, may be NULL. Errors: RLX_E_OPTION. */
+/* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
+ * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,
+ * and RLX_E_STATE if it is frozen or read-only. options: there are none yet; may be NULL. Errors: RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_create(rlx_compiled_t *compiled, const rlx_attrs_t *options, rlx_exec_t **out);
 
-/* Frees the context, also while runs are in flight: they hold what they use. Tensors got from it live on. NULL:
- * nothing. */
+/* Frees the context. Runs in flight hold what they use, and go on. Tensors that the context gave out live on. Does
+ * nothing for NULL. */
 RLX_API void rlx_exec_release(rlx_exec_t *exec);
 
-/* Reads an input from, or writes an output to, this tensor from the next run on. Retained until bound again; NULL:
- * the slot's own memory again. An input's dims give the sizes of the run; an output's bytes must suffice for them.
- * Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE, RLX_E_SHAPE, RLX_E_STATE (an output that is
- * read-only or frozen). */
+/* From the next run on, reads the input from this tensor, or writes the output to it. The tensor is retained until the
+ * slot is bound again. NULL goes back to the slot's own memory. The dims of inputs give the sizes of the run; the bytes
+ * of an output must suffice at these sizes. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind), RLX_E_DTYPE,
+ * RLX_E_SHAPE, RLX_E_STATE (an output that is read-only or frozen). */
 RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t *tensor);
 
-/* As rlx_exec_bind, over the caller's memory, borrowed until the slot is bound again or the context is released;
- * NULL: the slot's own memory again. Memory has no shape: the sizes come from other inputs or rlx_exec_set_dim, else
- * they are the planned ones. bytes must be exact, or with open dims at least what the run needs.
+/* As rlx_exec_bind, over the caller's memory. It is borrowed until the slot is bound again, or the context is released
+ * and its runs have ended. NULL goes back to the slot's own memory. Memory has no shape: the sizes come from other
+ * inputs or from rlx_exec_set_dim, else they are the planned ones. bytes must be exact for a shape without open dims,
+ * else at least what the run needs.
  *     rlx_exec_bind_ptr(exec, RLX_INPUT, 0, data, bytes);      x is f32[batch,3], data holds 2 rows
  *     rlx_exec_set_dim(exec, "batch", 2);
  *     rlx_exec_run(exec);
@@ -686,8 +706,8 @@ RLX_MUST rlx_status_t *rlx_exec_bind(rlx_exec_t *exec, int32_t kind, size_t slot
  * RLX_E_INVALID_ARGUMENT (kind, bytes). */
 RLX_MUST rlx_status_t *rlx_exec_bind_ptr(rlx_exec_t *exec, int32_t kind, size_t slot, void *data, size_t bytes);
 
-/* The memory of a slot, own or bound, as a tensor (a new reference) with the shape that it has now: an input to be
- * written before a run, an output to be read after it. It keeps the memory alive past the context; ask again when a
+/* The memory of a slot, its own or the bound one, as a tensor (a new reference) of the slot's present shape: write an
+ * input before a run, read an output after it. The tensor keeps the memory alive past the context. Ask again when a
  * size has changed. Errors: RLX_E_RANGE (slot), RLX_E_INVALID_ARGUMENT (kind). */
 RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t slot, rlx_tensor_t **out);
 
@@ -695,36 +715,36 @@ RLX_MUST rlx_status_t *rlx_exec_tensor(rlx_exec_t *exec, int32_t kind, size_t sl
  * RLX_E_RANGE (below the declared minimum or above the planned size). */
 RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, int64_t size);
 
-/* At the start of every run but the first, an output slot and an input slot exchange their memory and the input
- * takes the output's sizes: state that is carried from run to run without a copy. Until then the output reads as the
- * last run made it. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS (a slot that is linked
- * already). At a run, both slots must be the context's own or both bound, else that is RLX_E_STATE. */
+/* Carries state from run to run without a copy: at the start of every run but the first, the output slot and the input
+ * slot exchange their memory, and the input takes the sizes of the output. Between two runs the output holds what the
+ * last run wrote. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS (a slot is linked already).
+ * A run returns RLX_E_STATE if one of the two slots is bound and the other is not. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
-/* Only these n output slots are read back by the next runs; NULL and 0: all. Errors: RLX_E_RANGE. */
+/* The next runs read back only these n output slots; NULL and 0 mean all. Errors: RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
-/* Options of the runs from now on: there are none yet. Errors: RLX_E_OPTION. */
+/* Sets options of later runs. There are none yet. Errors: RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_exec_set(rlx_exec_t *exec, const rlx_attrs_t *options);
 
-/* Runs and waits, after the runs that were submitted before. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE as in
- * rlx_compiled_run; RLX_E_SHAPE for a bound output of other dims, RLX_E_INVALID_ARGUMENT for memory that is too small,
- * RLX_E_CANCELLED. The contents of the outputs are unspecified then, links stand as before the run, and the context can
- * be used again. */
+/* Runs once, after the runs submitted before, and waits for the end. Errors: RLX_E_SHAPE, RLX_E_RANGE and RLX_E_STATE
+ * as in rlx_compiled_run; RLX_E_SHAPE for a bound output of other dims; RLX_E_INVALID_ARGUMENT for memory that is too
+ * small; RLX_E_CANCELLED. After a failure the contents of the outputs are unspecified, links stand as before the run,
+ * and the context can be used again. */
 RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 
-/* Runs without waiting. The run begins when all n_wait fences are done and the runs of this context that were submitted
- * before have ended; runs of several contexts overlap. What is wrong with bindings and sizes is returned here, as by
- * rlx_exec_run; *done tells when the run has ended and how. If a fence in wait ends with a failure, or the run before
- * this one does, the run ends with RLX_E_ABORTED, and links stand as the failed run found them. The context may be used
- * and released meanwhile: bind, rlx_exec_set_dim and others act on later runs. Where a size is decided by data, a call
- * that needs it waits. Memory that is bound stays in use until the fence is done. With the env option threads=0, or
- * with threads of the host, the run is done when this returns; if a fence in wait is open, whoever waits for the run
- * does it. */
+/* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
+ * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
+ * reference) tells when the run has ended, and how. If a fence in wait fails, or the run before this one does, the run
+ * ends with RLX_E_ABORTED, and links stand as the failed run found them. The context may be used and released
+ * meanwhile: rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs
+ * this size waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or
+ * with threads of the host, the run has ended when this returns; if a fence in wait is still open, the thread that
+ * waits for the run executes it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
- * not touched. From any thread, also while another uses the context, and from a signal handler. */
+ * not touched. Any thread may call it, while another thread uses the context too, and so may a signal handler. */
 RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
 
 /* A report on the last run, as JSON. "sizes": for each symbol its size and its upper size. Waits for runs in flight.
@@ -733,54 +753,59 @@ RLX_MUST rlx_status_t *rlx_exec_report(rlx_exec_t *exec, const char *what, rlx_b
 
 /* ---- fences: whether work is done. All functions may be called from any thread ---- */
 
-/* A new fence that the caller signals. */
+/* A new fence, which the caller signals with rlx_fence_signal. */
 RLX_MUST rlx_status_t *rlx_fence_create(rlx_env_t *env, rlx_fence_t **out);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_fence_t *rlx_fence_retain(rlx_fence_t *fence);
 
-/* Gives one reference back; runs go on, an unsignalled fence of the caller's ends RLX_E_ABORTED. NULL: nothing. */
+/* Gives one reference back. The last one does not stop a run; a fence of the caller that was never signalled ends with
+ * RLX_E_ABORTED. Does nothing for NULL. */
 RLX_API void rlx_fence_release(rlx_fence_t *fence);
 
-/* Marks a fence of rlx_fence_create as done. result (taken, also on failure; NULL: success) becomes its status. Errors:
- * RLX_E_STATE for a fence of a run, and for one that is done. */
+/* Marks a fence of rlx_fence_create as done. result becomes its status; NULL means success. The call takes the caller's
+ * reference to result, on failure too. Errors: RLX_E_STATE for the fence of a run, and for one that is already done. */
 RLX_MUST rlx_status_t *rlx_fence_signal(rlx_fence_t *fence, rlx_status_t *result);
 
-/* Waits until one of n fences is done, or all of them if all is not 0; *which (may be NULL) is the index of the first
- * that is. timeout_ns: nanoseconds; 0: does not wait; UINT64_MAX: for ever. The calling thread may do the work. What
- * became of it is said by rlx_fence_result. Errors: RLX_E_TIMEOUT. */
+/* Waits until one of n fences is done, or, if `all` is not 0, all of them. *which (may be NULL) is the index of the
+ * first one that is done. timeout_ns is in nanoseconds; 0 does not wait, UINT64_MAX waits for ever. The calling thread
+ * may execute the work. rlx_fence_result says how it ended. Errors: RLX_E_TIMEOUT. */
 RLX_MUST rlx_status_t *rlx_fence_wait(rlx_fence_t *const *fences, size_t n, int32_t all, uint64_t timeout_ns,
                                       size_t *which);
 
-/* The status of the work (NULL while it goes on, and on success). *done (may be NULL): 1 if it has ended, else 0. Never
- * waits. */
+/* The status of the work, as a new reference: NULL on success, and while the work goes on. *done (may be NULL) is 1 if
+ * it has ended, else 0. Never waits. */
 RLX_MUST rlx_status_t *rlx_fence_result(const rlx_fence_t *fence, int32_t *done);
 
 /* A file descriptor that becomes readable when the work is done, for poll and its like. The caller closes it. Errors:
- * RLX_E_IO; RLX_E_UNSUPPORTED for a run that no thread of the library would begin (threads=0). */
+ * RLX_E_IO, RLX_E_UNSUPPORTED for a run that no thread of the library will begin (threads=0). */
 RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 
-/* A model of a graph (copied) and its weights (retained, may be NULL). Nothing is compiled yet. policy, may be NULL:
- * any option of rlx_compile, for its plans; cache.capacity (the most plans that a device keeps: 8); buckets.<symbol>
- * (the sizes to plan for, or pow2); chain (devices to try in turn), allow (the only devices to use), deny (devices not
- * to use). Without a chain a run takes the default device, else the first that allow names. "reference" and "null" run
- * only if they are named. Errors: the one that the graph holds; RLX_E_OPTION, also for a device, size or pass that does
- * not exist; RLX_E_INVALID_ARGUMENT for a graph without outputs. */
+/* A model of a graph (copied) and its weights (retained, may be NULL). Compiles nothing yet. policy, or NULL: any
+ * option of rlx_compile, used for every plan, and
+ *   cache.capacity    the most plans that the model keeps for a device. Default: 8
+ *   buckets.<symbol>  the sizes to plan for: a list, or pow2 for powers of two
+ *   chain             the devices to try in turn
+ *   allow, deny       the only devices to use; the devices not to use
+ * Without a chain a run takes the default device if allow and deny permit it, else the first device of allow.
+ * "reference" and "null" run only if they are named. Errors: the one that the graph holds; RLX_E_OPTION, also for an
+ * unknown device, symbol or pass; RLX_E_INVALID_ARGUMENT for a graph without outputs. */
 RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_attrs_t *policy,
                                         rlx_model_t **out);
 
-/* rlx_import_file and rlx_model_create in one. policy: options of both; dims.<symbol> is that of rlx_compile. Where an
- * input decides the structure of the graph (the axes of a reduction, say), the model imports the file again for each of
- * its values, up to 64 elements of them: it keeps at most cache.capacity of these; its graph shows inputs and params, and
- * rlx_model_get is RLX_E_UNSUPPORTED. Errors: theirs. */
+/* rlx_import_file and rlx_model_create in one call. policy: the options of both; dims.<symbol> is that of rlx_compile.
+ * Where the values of an input decide the structure of the graph (the axes of a reduction, say), the model imports the
+ * file again for each set of values, of at most 64 elements. It keeps at most cache.capacity of these graphs. Such a
+ * model shows only inputs and params in rlx_model_graph, and rlx_model_get is RLX_E_UNSUPPORTED. Errors: those of both
+ * functions. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_model_t *rlx_model_retain(rlx_model_t *model);
 
-/* Gives one reference back. NULL: nothing. */
+/* Gives one reference back. Does nothing for NULL. */
 RLX_API void rlx_model_release(rlx_model_t *model);
 
 /* The graph, to ask for names, dtypes and shapes. Borrowed: lives as long as the model; it must not be changed. */
@@ -789,54 +814,55 @@ RLX_API const rlx_graph_t *rlx_model_graph(const rlx_model_t *model);
 /* Sets one param in every plan, now and later; otherwise as rlx_compiled_set_param. */
 RLX_MUST rlx_status_t *rlx_model_set_param(rlx_model_t *model, const char *name, rlx_tensor_t *tensor);
 
-/* Another policy (of rlx_model_create), or NULL for the same one: the plans are forgotten either way, params stay. Runs
- * that go on and programs that rlx_model_get gave are not touched. Errors: RLX_E_OPTION; nothing changes then. */
+/* Sets another policy (as in rlx_model_create), or with NULL keeps the present one. Either way the model forgets its
+ * plans and keeps its params. Runs in flight, and programs that rlx_model_get gave, are not touched. Errors:
+ * RLX_E_OPTION; nothing changes then. */
 RLX_MUST rlx_status_t *rlx_model_set_policy(rlx_model_t *model, const rlx_attrs_t *policy);
 
-/* The device that a run with this `device` would take: the first that can run the graph. Compiles for it where nothing
- * did yet. Borrowed from the env. Errors: those of rlx_compile. */
+/* The device that rlx_model_run would use for this `device`: the first that can run the graph. Compiles for it if there
+ * is no program yet. Borrowed from the env. Errors: those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device, const rlx_device_t **out);
 
-/* A program planned for at least these n sizes, as a new reference: the smallest that fits, or a new one. device: as
- * in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_RANGE (size), RLX_E_SHAPE for a symbol without a size,
- * and those of rlx_compile. */
+/* A program planned for at least these n sizes, as a new reference: the smallest existing one that fits, else a new
+ * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_RANGE (size), RLX_E_SHAPE for a symbol
+ * without a size, and those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 
-/* One run, from any number of threads, at the sizes of the inputs. Compiles if no plan fits. device: a name, a list of
- * names to try in turn ("vulkan,cpu"), or NULL for the policy's. Names, inputs and outputs as in rlx_compiled_run.
- * ran_on: the device that did it, may be NULL. Where the sizes break a condition of the graph, it is made again for
- * these sizes (a size that is 1 then broadcasts), and the run fails only if that fails too; at most cache.capacity of
- * such graphs are kept. Errors: those of rlx_compiled_run and rlx_compile; a size is RLX_E_RANGE only outside its
- * declared range. */
+/* Runs once, at the sizes of the inputs. Any number of threads may call it at once. Compiles if no plan fits. device: a
+ * name, a list of names to try in turn ("vulkan,cpu"), or NULL for the devices of the policy. Names, inputs and
+ * outputs: as in rlx_compiled_run. *ran_on (may be NULL) is the device that was used. If the sizes break a condition of
+ * the graph, the model builds the graph again for exactly these sizes (a size of 1 then broadcasts), and the run fails
+ * only if that fails too. The model keeps at most cache.capacity such graphs. Errors: those of rlx_compiled_run and
+ * rlx_compile; a size is RLX_E_RANGE only outside its declared range. */
 RLX_MUST rlx_status_t *rlx_model_run(rlx_model_t *model, const char *device, const char *const *in_names,
                                      rlx_tensor_t *const *in, size_t n_in, const char *const *out_names,
                                      rlx_tensor_t **out, size_t n_out, const rlx_device_t **ran_on);
 
-/* Times every device of the env that can run the model on these inputs (as in rlx_model_run): once to warm up, then
- * `runs` times. json: for each its name and median_seconds and best_seconds, or why it failed. Errors:
- * RLX_E_INVALID_ARGUMENT (runs below 1), RLX_E_CANCELLED by the host. */
+/* Measures every device of the env that can run the model on these inputs (as in rlx_model_run): one run to warm up,
+ * then `runs` measured ones. json: for each device its name, and median_seconds and best_seconds, or why it failed.
+ * Errors: RLX_E_INVALID_ARGUMENT (runs below 1), RLX_E_CANCELLED (the host's progress stopped it). */
 RLX_MUST rlx_status_t *rlx_model_benchmark(rlx_model_t *model, const char *const *in_names, rlx_tensor_t *const *in,
                                            size_t n_in, int32_t runs, rlx_blob_t **json);
 
-/* A report: as JSON "policy", "cache" (the plans that there are, with their sizes), "bindings" (names, dtypes, shapes
- * with their symbols), "devices" (which could run it, and what hinders the others), "special" (graphs made for one
- * set of sizes or values: how many, for which inputs, and why no graph is general); "text": the graph in the format
- * "rlx". Errors: RLX_E_NOT_FOUND. */
+/* A report: as JSON "policy", "cache" (the plans, with their sizes), "bindings" (names, dtypes and symbolic shapes),
+ * "devices" (which can run it, and why the others cannot), "special" (graphs made for one set of sizes or values: how
+ * many, for which inputs, and why no general graph exists); "text": the graph in the format "rlx". Errors:
+ * RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
 
 /* ---- bytes ---- */
 
-/* The bytes. Live as long as the blob; never NULL, "" for a NULL blob. */
+/* The bytes. They live as long as the blob. Never NULL: "" for a NULL blob. */
 RLX_API const void *rlx_blob_data(const rlx_blob_t *blob);
 
-/* How many, without the final 0. */
+/* The number of bytes, without the final 0. */
 RLX_API size_t rlx_blob_size(const rlx_blob_t *blob);
 
 /* Takes one more reference and returns its argument. */
 RLX_API rlx_blob_t *rlx_blob_retain(rlx_blob_t *blob);
 
-/* Gives one reference back. NULL: nothing. */
+/* Gives one reference back. Does nothing for NULL. */
 RLX_API void rlx_blob_release(rlx_blob_t *blob);
 
 #ifdef __cplusplus
