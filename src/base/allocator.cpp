@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host services and the library's own allocator. Large buffers get huge pages: without them a product that streams
-// weights spends its time in the page walker.
+// Host services and the library's own allocator. Large buffers get huge pages: without them a matrix product that
+// streams weights spends its time on TLB misses.
 #include "base/allocator.h"
 
 #include <sys/mman.h>
@@ -19,7 +19,8 @@ size_t whole_pages(size_t size) {
   return (size + kPage - 1) / kPage * kPage;
 }
 
-// Mapped for itself: malloc would give its pages back and fault them in again as its heap grows and shrinks.
+// A mapping of its own: malloc would return pages to the system as its heap shrinks, and fault them in again as it
+// grows.
 void* map_huge(size_t size, size_t align) {
   size_t room = whole_pages(size) + align;
   void* mapped = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,12 +29,13 @@ void* map_huge(size_t size, size_t align) {
   size_t before = (align - reinterpret_cast<uintptr_t>(first) % align) % align;
   if (before) munmap(first, before);
   if (room - before > whole_pages(size)) munmap(first + before + whole_pages(size), room - before - whole_pages(size));
-  madvise(first + before, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: a system without may refuse
+  madvise(first + before, size & ~(kHugePage - 1), MADV_HUGEPAGE);  // only advice: the system may refuse it
   return first + before;
 }
 
-// Small memory comes from malloc, which has lists of it for each thread; its aligned cousins have none. The byte before
-// it says how far it lies from what malloc has given. Sanitizers see more where they know the true bounds.
+// Small blocks come from malloc, which keeps free lists per thread; aligned_alloc does not. The byte before a block
+// holds its distance from the start of the block that malloc returned. Under sanitizers we call aligned_alloc, so that
+// they know the true bounds.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t kSmall = 0;
 #else

@@ -56,15 +56,15 @@ class Host {
   bool logs(LogLevel level) const {
     return services_.log != nullptr && static_cast<int32_t>(level) >= services_.log_level;
   }
-  // Categories: "device", "compile", "kernel", "plan", "params". Nothing where no sink is set or it does not want the
-  // level; then `text`, () -> std::string, is not called either. No lock may be held.
+  // Categories: "device", "compile", "kernel", "plan", "params". Does nothing, and does not call `text` (() ->
+  // std::string), if there is no sink or it does not want the level. No lock may be held.
   template <class Text>
   void log(LogLevel level, const char* category, Text&& text) const {
     if (logs(level)) write_log(level, category, text());
   }
 
-  // Tells the host how far a long call has come, from 0 to 1, and what it does. RLX_E_CANCELLED where the host wants it
-  // to stop, RLX_E_CALLBACK where its answer is none. No lock may be held.
+  // Tells the host how far a long call has come, from 0 to 1, and what it does. RLX_E_CANCELLED if the host wants it to
+  // stop, RLX_E_CALLBACK if the host returns an unknown value. No lock may be held.
   Status progress(const char* what, double fraction) const;
 
  private:
@@ -80,7 +80,7 @@ class Host {
 
 constexpr size_t kMemoryAlignment = 64;  // a cache line, and the widest vector
 
-// Bytes from the host's allocator, given back by the destructor. Never null, also for no bytes; not cleared.
+// Bytes from the host's allocator, given back by the destructor. Never null, even for 0 bytes. Not cleared.
 class HostMemory {
  public:
   HostMemory() = default;
@@ -97,7 +97,7 @@ class HostMemory {
   size_t size() const { return size_; }
   std::span<std::byte> bytes() const { return {data_, size_}; }
 
-  // For who keeps it for another use: meanwhile it is none of its kind's bytes.
+  // For an owner that keeps the memory for later use: until count_again, the counters of its kind leave it out.
   void count_as_gone();
   void count_again();
 

@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// Sizes beyond 2^62 mean nothing: arithmetic saturates there, and shape checks refuse what is that large.
+// Sizes beyond 2^62 mean nothing: arithmetic saturates there, and shape checks refuse such sizes.
 static constexpr int64_t kLimit = Interval::kUnbounded;
 
 static int64_t saturate(__int128 value) {
@@ -80,7 +80,7 @@ static std::vector<Term> terms_of(const Dim& dim) {
   return {Term{dim.literal(), {}}};
 }
 
-// The larger, or the smaller, of two dims, a number of times.
+// Whether the term is a multiple of max(a, b) or min(a, b).
 static bool is_extreme(const Term& term) {
   auto is_short = [](const Dim& dim) { return dim.is_literal() || dim.polynomial()->terms.size() <= 8; };
   if (term.atoms.size() != 1) return false;
@@ -88,8 +88,8 @@ static bool is_extreme(const Term& term) {
   return (atom.kind == Atom::kMax || atom.kind == Atom::kMin) && is_short(atom.a) && is_short(atom.b);
 }
 
-// What two of them that are one pair, but for an offset, come to: max(a, b) + min(a, b) = a + b, and of two of one kind
-// the difference is that of the pairs. So the parts of what is cut at any place come to the whole.
+// The sum of two terms whose pairs of operands are equal up to an offset. max(a, b) + min(a, b) = a + b, and the
+// difference of two max (or two min) is the offset. So the sizes of the parts of a split add up to the whole.
 static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
   const Atom &a = *x.atoms[0], &b = *y.atoms[0];
   bool same_kind = a.kind == b.kind;
@@ -97,12 +97,12 @@ static std::optional<Dim> join_extremes(const Term& x, const Term& y) {
   Dim by = a.a - a.b;
   bool aligned = by == b.a - b.b;
   if (!aligned && !(by == b.b - b.a)) return std::nullopt;
-  const Dim& beside = aligned ? b.a : b.b;  // where b has what a.a is in a
+  const Dim& beside = aligned ? b.a : b.b;  // the operand of b that corresponds to a.a
   return Dim(x.coefficient) * (same_kind ? a.a - beside : a.b + beside);
 }
 
 static bool join_extremes(std::vector<Term>& terms) {
-  constexpr auto kMost = 8;  // every pair is looked at, and sums of more hardly ever come to less
+  constexpr auto kMost = 8;  // every pair is tried, and longer sums hardly ever simplify
   if (std::count_if(terms.begin(), terms.end(), is_extreme) > kMost) return false;
   for (size_t i = 0; i < terms.size(); i++)
     for (size_t j = i + 1; j < terms.size() && is_extreme(terms[i]); j++) {
@@ -168,7 +168,7 @@ Dim operator-(const Dim& a, const Dim& b) {
   return a + Dim(-1) * b;
 }
 
-// min(1, n), which says whether a size is not 0.
+// min(1, n): 1 if the size n is not 0, else 0.
 static bool is_presence_of(const Atom& atom, const Atom& symbol) {
   if (atom.kind != Atom::kMin) return false;
   for (const auto& [one, other] : {std::pair(&atom.a, &atom.b), {&atom.b, &atom.a}})
@@ -233,8 +233,8 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   return quotient;
 }
 
-// What leaves a division by a number whole: terms of which it divides the coefficient, and of a number all but the
-// rest, which is not negative. So one size has one form: (n - 1) / 2 + 1 is (n + 1) / 2.
+// The part of `a` that b divides exactly: the terms whose coefficient b divides, and the constant without its
+// remainder, which is not negative. So a size has one form: (n - 1) / 2 + 1 is (n + 1) / 2.
 static Dim whole_part(const Dim& a, int64_t b) {
   std::vector<Term> whole;
   for (const Term& term : a.polynomial()->terms)
@@ -265,7 +265,7 @@ Dim min(const Dim& a, const Dim& b) {
   return extreme(Atom::kMin, a, b);
 }
 
-// ---- walks ----
+// ---- evaluation, ranges, substitution ----
 
 static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   if (atom.kind == Atom::kSymbol) {
@@ -279,7 +279,7 @@ static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   return divide_down(a, b);
 }
 
-// Terms may be far larger than their sum, as those of (n - k)^9 are: only the sum saturates.
+// Terms may be far larger than their sum, for example those of (n - k)^9. So only the sum saturates.
 Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
   if (dim.is_literal()) return dim.literal();
   __int128 sum = 0;
@@ -294,8 +294,8 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
   return saturate(sum);
 }
 
-// `budget`: how many remainders may still be looked at. Each looks at all others beside it, so many of them would take
-// time that grows with the factorial of their number.
+// `budget`: how many remainders may still be examined. Each one examines all others beside it, so without a budget the
+// time would grow with the factorial of their number.
 static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
 
 static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
@@ -313,11 +313,11 @@ static Interval multiply(Interval a, Interval b) {
   return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
-// k a - k b floor(a/b) is k times a remainder, which is from 0 to b - 1; it stands beside other terms.
+// k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
 static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges,
                                                   int& budget) {
   if (budget-- <= 0) return std::nullopt;
-  Polynomial factor, other;  // of the quotient, and what it is no factor of
+  Polynomial factor, other;  // the factor of the quotient; the terms that do not contain it
   for (Term term : dim.polynomial()->terms) {
     auto at =
         std::find_if(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& it) { return !compare(*it, *quotient); });
@@ -360,7 +360,7 @@ static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
   return kind == Atom::kFloorDiv ? floor_div(a, b) : kind == Atom::kMax ? max(a, b) : min(a, b);
 }
 
-// The dim over other atoms, each given by `replacement(atom)`.
+// The dim with each atom replaced by `replacement(atom)`.
 template <class Replacement>
 static Dim over_atoms(const Dim& dim, Replacement replacement) {
   if (dim.is_literal()) return dim;
@@ -405,14 +405,14 @@ void visit_symbols(const Dim& dim, const std::function<void(const std::string&)>
     }
 }
 
-// ---- truths ----
+// ---- conditions as sizes ----
 
 Dim is_less(const Dim& a, const Dim& b) {
   return min(Dim(1), max(Dim(0), b - a));
 }
 
 Dim is_equal(const Dim& a, const Dim& b) {
-  return negated(max(is_less(a, b), is_less(b, a)));  // so that its range is that of a truth
+  return negated(max(is_less(a, b), is_less(b, a)));  // in this form its range is [0, 1]
 }
 
 }  // namespace rlx

@@ -32,7 +32,7 @@ class Dim {
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);
-  friend Dim floor_div(const Dim& a, const Dim& b);  // by a literal 0: stays a term, an error when evaluated
+  friend Dim floor_div(const Dim& a, const Dim& b);  // a / 0 stays a term; evaluating it is an error
   friend Dim max(const Dim& a, const Dim& b);
   friend Dim min(const Dim& a, const Dim& b);
   Dim& operator*=(const Dim& b) { return *this = *this * b; }
@@ -54,12 +54,12 @@ class Dim {
   std::shared_ptr<const Polynomial> terms_;
 };
 
-// A symbol, or floor(a/b), max(a,b), min(a,b) of dims that did not simplify.
+// A symbol, or a floor(a/b), max(a,b) or min(a,b) that does not simplify.
 struct Atom {
   enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin } kind;
   std::string name;  // of a symbol
   Dim a, b;          // operands of the others
-  size_t hash = 0;   // set as it is made, as that of a polynomial
+  size_t hash = 0;   // set at construction, as for a polynomial
 };
 using AtomPtr = std::shared_ptr<const Atom>;
 
@@ -73,7 +73,7 @@ struct Polynomial {
   size_t hash = 0;
 };
 
-// Truths as sizes: 1 where it holds, else 0.
+// A condition as a size: 1 where it holds, else 0.
 Dim is_less(const Dim& a, const Dim& b);
 Dim is_equal(const Dim& a, const Dim& b);
 inline Dim negated(const Dim& truth) {
@@ -84,19 +84,19 @@ inline Dim negated(const Dim& truth) {
 using SymbolLookup = std::function<std::optional<int64_t>(std::string_view)>;
 Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes);
 
-// The values that a dim can take, given those of its symbols. `hi` kUnbounded: no maximum.
+// The values that a dim can take, given the ranges of its symbols. `hi` is kUnbounded if there is no maximum.
 struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 62;
   int64_t lo = 0, hi = kUnbounded;
 };
-// What a symbol without a declared maximum, and what any size, is at most: checked when sizes are bound, so that facts
-// of integers may rely on it.
+// The maximum of a symbol without a declared one, and the maximum of any size. Both are checked when sizes are bound,
+// so facts about integers may rely on them.
 inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize = int64_t{1} << 48;
 
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 
-// The same with other terms in place of floor(a/b), max(a,b), min(a,b), from the innermost; nullopt: it stays.
+// Replaces floor(a/b), max(a,b) and min(a,b) terms, the innermost first. nullopt keeps a term.
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);
@@ -108,13 +108,13 @@ Result<Dim> parse_dim(std::string_view text);
 
 // ---- axes and broadcasting (semantics.md S3, S5) ----
 
-// The axis that `axis` means among `rank` of them, one below 0 counting from the end, or RLX_E_RANGE.
+// The axis as a number in [0, rank); an axis below 0 counts from the end. Else RLX_E_RANGE.
 Result<int64_t> checked_axis(int64_t axis, size_t rank);
 
 // RLX_E_SHAPE: "x needs rank 2 or more, not 1"; expected "0" says that `what` must be a scalar.
 Status wrong_rank(std::string_view what, std::string_view expected, size_t got);
 
-// What two dims that are neither equal nor a literal 1 come to where they have to agree, or why they do not.
+// The common size of two dims that have to agree and are neither equal nor a literal 1, or why they do not agree.
 using AgreeFn = FunctionRef<Result<Dim>(const Dim& a, const Dim& b)>;
 // NumPy's broadcasting: aligned right, a literal 1 stretches, all others agree.
 Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b, AgreeFn agree);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one meaning of an axis below 0, and the one rule by which dims broadcast.
+// The only code that interprets an axis below 0, and the only code that broadcasts dims.
 #include <algorithm>
 
 #include "base/dim.h"

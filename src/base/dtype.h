@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element types and the sets of them that op signatures speak of (semantics.md T1-T7).
+// The element types, and the sets of them that op signatures use (semantics.md T1-T7).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class DType : uint8_t {
 
 struct DTypeInfo {
   std::string_view name;
-  uint16_t block;  // elements that are stored together: 1 but for block-quantised types
+  uint16_t block;  // elements that are stored together: 1 except for block-quantised types
   uint16_t bytes;  // of one block
 };
 
@@ -28,7 +28,7 @@ inline std::string_view name(DType dtype) {
   return info(dtype).name;
 }
 
-// Bytes of `elements` in a row; nullopt if that is no whole number of blocks or does not fit 63 bits.
+// Bytes of so many consecutive elements; nullopt if they are not a whole number of blocks or the bytes exceed 63 bits.
 std::optional<int64_t> byte_size(DType dtype, int64_t elements);
 inline int64_t element_bytes(DType dtype) {
   return info(dtype).bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an exception ends: as a status.
+// Turns an exception into a status.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace rlx {
 
-// Of the exception that is being handled. `where` begins the message; out of memory has none.
+// The status of the exception that is being handled. The message begins with `where`, except for out of memory, whose
+// status is static.
 Status from_exception(std::string_view where) noexcept;
 
 }  // namespace rlx

@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// A whole number without a point or exponent, another with the fewest digits that read back the same.
+// A whole number is written without a point or exponent, any other with the fewest digits that read back equal.
 template <class T>
 static std::to_chars_result write(char* begin, char* end, T value, int digits) {
   if (digits) return std::to_chars(begin, end, value, std::chars_format::general, digits);

@@ -28,7 +28,7 @@ class FormatArg {
   FormatArg(double value) : kind_(kDouble), double_(value) {}
   FormatArg(const void* address) : kind_(kAddress), address_(address) {}
 
-  // With so many significant digits, or zeros in front up to this width; 0: as it is shortest.
+  // `digits`: significant digits of a float. `width`: an integer gets leading zeros up to it. 0: the shortest form.
   void append_to(std::string& out, int digits, int width) const;
 
  private:
@@ -63,7 +63,7 @@ constexpr Placeholder placeholder_at(std::string_view text) {
   return {at + 1, digits ? number : 0, width ? number : 0};
 }
 
-void the_pattern_is_wrong();  // is not constexpr: to get here is an error of the compiler
+void the_pattern_is_wrong();  // not constexpr: a call of it in a constant expression is a compile error
 
 template <class T>
 concept HasTextOf = requires(const T& value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fraction that a floating-point number stands for, where there is a simple one: 0.7f for 7/10.
+// The simple fraction that a floating-point number was rounded from, if there is one: 7/10 for 0.7f.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ struct Fraction {
   int64_t numerator = 0, denominator = 1;
 };
 
-// The one with the smallest denominator, at most 4096, whose quotient rounds to x.
+// The fraction with the smallest denominator, at most 4096, that rounds to x.
 template <class Float>
 std::optional<Fraction> fraction_of(Float x) {
   static constexpr int64_t kLargestDenominator = 4096;

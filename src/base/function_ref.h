@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A callable that is borrowed for the length of a call: two words, no allocation. It must not outlive what it refers
-// to.
+// A reference to a callable, for the length of a call: two words, no allocation. It must not outlive the callable.
 #pragma once
 
 #include <memory>

@@ -7,8 +7,8 @@
 
 namespace rlx {
 
-// What a rewrite may change (semantics.md R1-R3): nothing; the rounding; also -0, NaN, inf. The compile option `math`
-// is the loosest that is allowed.
+// What a rewrite may change (semantics.md R1-R3): kExact nothing, kClose the rounding, kFast also -0, NaN and inf. The
+// compile option `math` names the loosest grade that is allowed.
 enum class Grade : uint8_t { kExact, kClose, kFast };
 template <>
 inline constexpr std::string_view kChoices<Grade> = "strict|close|fast";

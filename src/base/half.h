@@ -10,8 +10,8 @@
 
 namespace rlx {
 
-// A number as a float on its way to a narrower type. One that float does not hold becomes the neighbour whose last bit
-// is set, which never lies halfway between two narrower numbers: so that the second rounding is right.
+// Rounds a number to float on its way to a narrower type. A number that float cannot hold becomes the neighbour whose
+// last bit is set. That one never lies halfway between two narrower numbers, so the second rounding is right.
 constexpr float round_to_odd(float value) {
   return value;
 }
@@ -36,8 +36,8 @@ constexpr float round_to_odd(T value) {
 template <class T>
 concept NotFloat = std::same_as<T, double> || std::integral<T>;
 
-// Rounds a float to a format of `kExponent` exponent and `kMantissa` mantissa bits, denormals included; what rounds
-// past the largest finite value becomes `kOverflow`, a bit pattern without sign.
+// Rounds a float to a format of `kExponent` exponent and `kMantissa` mantissa bits, denormals included. A value that
+// rounds past the largest finite one becomes `kOverflow`, a bit pattern without sign.
 template <int kExponent, int kMantissa, uint32_t kMax, uint32_t kOverflow, uint32_t kNan>
 constexpr uint32_t round_to_small_float(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -53,7 +53,7 @@ constexpr uint32_t round_to_small_float(float value) {
   uint32_t kept = mantissa >> shift;
   uint32_t rest = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);
   kept += rest > half || (rest == half && (kept & 1));
-  // `kept` carries the hidden bit, which is worth one step of the exponent field.
+  // `kept` includes the hidden bit, which adds 1 to the exponent field; so we add the exponent minus 1.
   uint32_t result = exponent < 1 - kBias ? kept : kept + (static_cast<uint32_t>(exponent + kBias - 1) << kMantissa);
   return sign | (magnitude == 0x7f800000u || result > kMax ? kOverflow : result);
 }

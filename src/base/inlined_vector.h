@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list whose first N items stand in the object itself: most lists of a node are that short, and a graph has many
-// nodes. Beyond N it is as std::vector is.
+// A vector that stores up to N items in the object itself, and more on the heap. Most lists of a node are that short,
+// and a graph has many nodes.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class InlinedVector {
  public:
   using value_type = T;
 
-  InlinedVector() {}  // NOLINT: the storage begins as no item
+  InlinedVector() {}  // NOLINT: the storage begins without items
   InlinedVector(std::initializer_list<T> items) : InlinedVector(items.begin(), items.end()) {}
   InlinedVector(const std::vector<T>& items) : InlinedVector(items.begin(), items.end()) {}  // NOLINT: the same list
   template <std::forward_iterator Iterator>
@@ -84,13 +84,13 @@ class InlinedVector {
  private:
   bool is_inline() const { return capacity_ == N; }
 
-  // To the empty list.
+  // Leaves an empty list.
   void release() {
     clear();
     if (!is_inline()) std::allocator<T>().deallocate(heap_, capacity_);
     capacity_ = N;
   }
-  // Into the empty list; the other is empty from then on.
+  // This list must be empty. The other one is empty afterwards.
   void take(InlinedVector& other) noexcept {
     if (other.is_inline()) {
       std::uninitialized_move(other.begin(), other.end(), data());

@@ -33,7 +33,7 @@ class JsonWriter {
     return key(name).value(v);
   }
 
-  // The document; every begin has met its end.
+  // The document; every begin must have met its end.
   std::string take() &&;
 
  private:
@@ -44,7 +44,7 @@ class JsonWriter {
 
   std::string text_;
   int depth_ = 0;
-  bool first_ = true;       // nothing stands yet in the innermost bracket
+  bool first_ = true;       // the innermost bracket is still empty
   bool after_key_ = false;  // the next value continues a line
 };
 

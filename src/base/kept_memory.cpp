@@ -11,7 +11,7 @@ static size_t class_size(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// What was allocated, and who takes it back: null where nobody does.
+// Allocated memory, and the KeptMemory that takes it back; null if it is simply freed.
 class KeptMemory::Held : public Buffer {
  public:
   Held(HostMemory memory, size_t bytes, std::shared_ptr<KeptMemory> home, Class of)
@@ -61,7 +61,8 @@ Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind ki
   return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
 }
 
-// What does not fit any more goes when this returns, without the lock, as does what nobody has wanted for long.
+// Memory that exceeds the limit, and a buffer that nobody has wanted for long, are freed when this returns, after the
+// lock is released.
 void KeptMemory::take_back(HostMemory memory, Class of) {
   HostMemory unwanted;
   std::lock_guard lock(mutex_);
@@ -85,7 +86,7 @@ HostMemory KeptMemory::take_oldest(uint64_t before) {
     taken = std::move(list.front().memory);
     list.erase(list.begin());
     bytes_ -= of.second;
-    taken.count_again();  // it is counted out by its destructor
+    taken.count_again();  // its destructor counts it out
     break;
   }
   return taken;
@@ -99,7 +100,7 @@ void KeptMemory::trim() {
     bytes_ = 0;
   }
   for (auto& [of, list] : gone)
-    for (Kept& it : list) it.memory.count_again();  // it is counted out by its destructor
+    for (Kept& it : list) it.memory.count_again();  // its destructor counts it out
 }
 
 int64_t KeptMemory::bytes() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers that were given back and may be wanted again: the system clears every page that it hands out, which costs
-// more than the kernel that fills it. Thread-safe; no lock is held while the host's allocator runs.
+// Keeps freed buffers for later use: the system clears every page that it hands out, which costs more than the kernel
+// that fills the page. Thread-safe; no lock is held while the host's allocator runs.
 #pragma once
 
 #include <map>
@@ -18,10 +18,10 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   KeptMemory(std::shared_ptr<Host> host, size_t most) : host_(std::move(host)), most_(most) {}
   ~KeptMemory() { trim(); }
 
-  // As HostMemory::allocate. From kSmallest on it may be memory that was kept, with whatever was in it; it comes back
-  // here when the last reference goes.
+  // As HostMemory::allocate. A buffer of kSmallest bytes or more may be a kept one with old contents; it comes back
+  // here when its last reference goes.
   Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind kind);
-  void trim();  // all that is kept goes back to the allocator
+  void trim();  // gives all kept memory back to the allocator
   int64_t bytes() const;
 
   static constexpr size_t kSmallest = size_t{64} << 10;

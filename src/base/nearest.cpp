@@ -24,10 +24,10 @@ static size_t distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  constexpr size_t kLongest = 64;  // of a name that anyone types; keeps garbage cheap
+  constexpr size_t kLongest = 64;  // longer than any name; keeps the cost of garbage low
   if (word.size() > kLongest) return "";
   std::string_view best;
-  size_t least = std::max<size_t>((word.size() + 1) / 4, 1) + 1;  // what is further off is a guess that helps nobody
+  size_t least = std::max<size_t>((word.size() + 1) / 4, 1) + 1;  // a guess that is further off helps nobody
   for (std::string_view candidate : known) {
     if (candidate.size() > kLongest) continue;
     size_t d = distance(word, candidate);

@@ -8,10 +8,10 @@
 
 namespace rlx {
 
-// " (did you mean 'softmax'?)", or "" where nothing known is near: a quarter of the letters may differ.
+// " (did you mean 'softmax'?)", or "" if no known word is near. A quarter of the letters may differ.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known);
 
-// "a, b, c"; ends in "..." after twelve; "none".
+// "a, b, c"; "..." after twelve words; "none" for no words.
 std::string listed(std::span<const std::string_view> known);
 
 }  // namespace rlx

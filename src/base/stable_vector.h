@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list that grows and shrinks at its end, and whose items stay where they are meanwhile. Its parts double in size, so
-// a short list takes little and a long one few allocations.
+// A list that grows and shrinks at its end without moving its items. Its parts double in size, so a short list takes
+// little memory and a long one few allocations.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of at most N items without allocation: dims, strides, indices (a rank is at most 8). Pushing past N is our
-// bug.
+// A list of at most N items without allocation, for dims, strides and indices (a rank is at most 8). Pushing past N is
+// our bug.
 #pragma once
 
 #include <algorithm>

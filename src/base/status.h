@@ -76,7 +76,7 @@ class [[nodiscard]] Status {
   std::string_view message() const { return failure_ ? std::string_view(failure_->message) : std::string_view(); }
   const std::string* detail(std::string_view key) const;  // null: no such detail
 
-  // The same failure with one more detail (the first value of a key stays; an empty one says nothing), or with words
+  // The same failure with one more detail (the first value of a key stays; an empty value is ignored), or with words
   // before or after its message.
   Status with(std::string_view key, std::string_view value) &&;
   Status prefixed(std::string_view words) &&;
@@ -95,7 +95,7 @@ class [[nodiscard]] Status {
   const Failure* failure_ = nullptr;
 };
 
-// A value or the failure that kept it from being made.
+// A value, or the failure that prevented it.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -117,8 +117,8 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-// What RLX_TRY makes of a Status or Result. It moves out of a temporary, and copies no more than the failure of one
-// that has a name. The value of a named Result stays where it is: RLX_TRY(result); use(*result);
+// How RLX_TRY takes a Status or Result apart. It moves out of a temporary. Of a named one it copies only the failure;
+// the value of a named Result stays in place: RLX_TRY(result); use(*result);
 namespace detail {
 inline Status failure_of(Status&& status) {
   return std::move(status);

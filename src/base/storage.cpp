@@ -33,7 +33,7 @@ Storage::Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bo
 
 bool Storage::overlaps(const Storage& other) const {
   if (!bytes_ || !other.bytes_) return false;
-  if (host_ && other.host_) {  // two buffers may be of the same bytes of the caller
+  if (host_ && other.host_) {  // two buffers may wrap the same bytes of the caller
     std::less<const std::byte*> before;
     return before(host_, other.host_ + other.bytes_) && before(other.host_, host_ + bytes_);
   }

@@ -20,11 +20,11 @@ class Buffer {
   virtual Device* device() const { return nullptr; }  // null: the host's memory
 };
 
-// Where bytes lie: so far into a buffer.
+// Where bytes lie: a buffer and an offset into it.
 struct Place {
   Buffer* buffer = nullptr;  // null: nowhere
   size_t offset = 0;
-  std::byte* host = nullptr;  // the address of the same place, where the host has one
+  std::byte* host = nullptr;  // the host's address of the same place; null if it has none
 
   Place() = default;
   Place(Buffer& in, size_t at) : buffer(&in), offset(at), host(in.host() ? in.host() + at : nullptr) {}
@@ -34,16 +34,16 @@ struct Place {
     if (host) place.host += bytes;
     return place;
   }
-  bool operator==(const Place& other) const {  // two buffers may be of the same bytes of the caller
+  bool operator==(const Place& other) const {  // two buffers may wrap the same bytes of the caller
     return host || other.host ? host == other.host : buffer == other.buffer && offset == other.offset;
   }
 };
 
-// Bytes of the host that `data` keeps: an allocator's, a mapped file, the caller's.
+// A buffer over host bytes that `data` keeps alive: an allocator's, a mapped file, or the caller's.
 std::shared_ptr<Buffer> host_buffer(std::shared_ptr<std::byte> data, size_t bytes);
 
-// A shared piece of a buffer. Whether it may be written is asked of it, not of whoever holds it. Invariant: it has
-// writers or freezers, never both. Thread-safe.
+// A shared piece of a buffer. Whether it may be written is a property of the storage, not of its holder. Invariant: it
+// has writers or freezers, never both. Thread-safe.
 class Storage {
  public:
   Storage(std::shared_ptr<Buffer> buffer, size_t offset, size_t bytes, bool writable = true);
@@ -59,8 +59,8 @@ class Storage {
   bool is_writable() const { return writable_ && !is_frozen(); }
   bool overlaps(const Storage& other) const;
 
-  // As a user of one kind, until the last copy of the result is gone. Null where there are users of the other kind, or
-  // where a writer comes to what is read-only.
+  // Makes the caller a freezer or a writer, until the last copy of the result is gone. Returns null if there are users
+  // of the other kind, or if a writer asks for read-only storage.
   static std::shared_ptr<Storage> frozen(const std::shared_ptr<Storage>& storage);
   static std::shared_ptr<Storage> written(const std::shared_ptr<Storage>& storage);
 

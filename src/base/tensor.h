@@ -14,7 +14,7 @@
 
 namespace rlx {
 
-// Product of the dims; nullopt where that overflows 63 bits.
+// Product of the dims; nullopt if it overflows 63 bits.
 std::optional<int64_t> element_count(std::span<const int64_t> dims);
 
 class Tensor {
@@ -46,7 +46,8 @@ class Tensor {
   // The same bytes as Storage::frozen; RLX_E_STATE where they are being written.
   Result<Tensor> frozen() const;
   bool same_bytes(const Tensor& other) const;  // dtype, dims and contents
-  // Importers leave weights where a file holds them, aligned for their elements or not. All other tensors are.
+  // Whether the data is aligned for its elements. It always is, except for weights that importers leave in a mapped
+  // file.
   bool is_aligned() const;
   Result<Tensor> aligned() const;  // the same, or a copy
 
@@ -61,7 +62,7 @@ Status rank_above_limit(size_t rank);  // RLX_E_SHAPE, for more axes than kMaxRa
 // "f32[2,3]", for messages.
 std::string type_text(DType dtype, std::span<const int64_t> dims);
 
-// Reads element i of a tensor of a real or bool dtype as a double (i64 and u64 beyond 2^53 round), for constants.
+// Element i of a constant of a real or bool dtype, as a double; i64 and u64 beyond 2^53 are rounded.
 double element_as_f64(const Tensor& tensor, int64_t i);
 int64_t element_as_i64(const Tensor& tensor, int64_t i);  // of an integer or bool tensor
 // A rank-0 constant of any real or bool dtype; complex gets an imaginary part of 0.

@@ -6,7 +6,7 @@
 namespace rlx {
 
 size_t utf8_length(std::string_view text) {
-  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smaller ones have a shorter spelling
+  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smaller ones have a shorter encoding
   auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return 1;
   size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether bytes are UTF-8 (Unicode 15, table 3-7): names out of files go into messages, reports and C strings.
+// Whether bytes are UTF-8 (Unicode 15, table 3-7). Names from files must be, because they go into messages, reports and
+// C strings.
 #pragma once
 
 #include <cstddef>

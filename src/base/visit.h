@@ -49,7 +49,8 @@ inline constexpr bool is_small_float =
 template <class T>
 inline constexpr bool is_complex_type = std::is_same_v<T, c64> || std::is_same_v<T, c128>;
 
-// What arithmetic on a storage type is done in: halves in float (semantics.md N6), all others in themselves.
+// The type in which arithmetic on a storage type is done: float for halves (semantics.md N6), the type itself for all
+// others.
 template <class T>
 using Compute = std::conditional_t<is_small_float<T>, float, std::conditional_t<std::is_same_v<T, bool8>, bool, T>>;
 

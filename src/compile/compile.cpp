@@ -16,29 +16,29 @@
 
 namespace rlx {
 
-// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of it works on symbolic
-// sizes. Two more follow, which make no graph: `lower`, the steps and who computes what when, and `prologue`, the
-// pieces of it that depend on params and constants alone.
+// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
+// sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
+// `prologue` cuts out the pieces that depend on params and constants alone.
 struct Pass {
   std::string_view name;
   PassFn run;
   bool inside_out = false;  // on bodies before the graph around them
 };
 static constexpr Pass kPasses[] = {
-    {"canonicalize", canonicalize},        // one spelling per meaning, one node per value
+    {"canonicalize", canonicalize},        // equal meanings get one form, equal values one node
     {"fold", fold_constants},              // typed eval of constants
-    {"precision", assign_precision},       // the float dtype to compute in, where the option says one
-    {"branches", inline_branches},         // an `if` whose condition a constant or the ranges of sizes decide
-    {"sink", sink_residents},              // what bodies are given that depends on params and constants alone
-    {"hoist", hoist_invariants, true},     // what does not vary moves out of loops
+    {"precision", assign_precision},       // the float dtype to compute in, if the option names one
+    {"branches", inline_branches},         // an `if` whose condition is known is replaced by its branch
+    {"sink", sink_residents},              // operands of bodies that depend on params and constants alone
+    {"hoist", hoist_invariants, true},     // values that do not vary move out of loops
     {"fuse", fuse_composites},             // composites that this device has a kernel for
     {"layout", choose_layouts},            // transposes and splits around composites become their layout
     {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
-    {"expand", expand_composites},         // composites that it has no kernel for
-    {"widen", widen_halves},               // halves that it has kernels for in f32 only
-    {"simplify", simplify},                // canonicalize and fold once more, over what expand made; chains of scalars
-    {"regions", group_elementwise},        // what is left of elementwise work, in one kernel per region
-    {"dce", drop_dead_nodes},              // what no output depends on
+    {"expand", expand_composites},         // composites without a kernel on this device
+    {"widen", widen_halves},               // halves for which it has kernels in f32 only
+    {"simplify", simplify},                // canonicalize and fold again, after expand; chains of scalars
+    {"regions", group_elementwise},        // the remaining elementwise nodes, in one kernel per region
+    {"dce", drop_dead_nodes},              // nodes that no output depends on
     {"check-supported", check_supported},  // names every node left without a kernel, and why
 };
 
@@ -98,14 +98,14 @@ static Status check_expected(const CompileOptions& options, const RewriteReport&
   return {};
 }
 
-// "03-fuse.rlx" in the folder: what the passes so far have made of the graph.
+// Writes "03-fuse.rlx" into the folder: the graph after the passes so far.
 static Status dump(const Graph& graph, const CompileOptions& options, size_t number, std::string_view pass) {
   if (options.dump.empty()) return {};
   std::string path = format("{}/{:02}-{}.rlx", options.dump, number, pass);
   return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
 }
 
-// Params that only sub-graphs read become params of the program too: that is where they are set.
+// Params that only sub-graphs read become params of the program too, so that users can set them.
 static Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
   std::unordered_set<std::string> known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler: a graph becomes a compiled graph (all passes, on symbolic sizes, once), that and upper sizes become a
-// plan. Invariant: a compiled graph is immutable, and no symbol's value entered it.
+// The compiler: all passes run once, on symbolic sizes, and make a compiled graph. A compiled graph and upper sizes
+// make a plan. Invariant: a compiled graph is immutable, and does not depend on the value of any symbol.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace rlx {
 
 struct CompiledGraph {
   Device* device = nullptr;    // of the env
-  Device* fallback = nullptr;  // runs what the device has no kernel for; null: nothing does
+  Device* fallback = nullptr;  // runs nodes for which the device has no kernel; null: none
   CompileOptions options;
   std::shared_ptr<const Lowered> lowered;
   std::vector<SlotAlias> aliases;
@@ -28,27 +28,28 @@ struct CompiledGraph {
   const Graph& graph() const { return lowered->graph; }
 };
 
-// `host`, may be null: is told of progress, passes and kernels. `fallback`, may be null: as in CompiledGraph.
+// `host` (may be null) receives progress and logs. `fallback` (may be null): as in CompiledGraph.
 Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device& device, CompileOptions options,
                                                      const Host* host = nullptr, Device* fallback = nullptr);
-Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT where there is none
+Status check_outputs(const Graph& graph);  // RLX_E_INVALID_ARGUMENT if there is none
 Result<std::shared_ptr<const Plan>> plan_for(const CompiledGraph& source, const UpperSizes& upper,
                                              const Host* host = nullptr);
 
 std::vector<std::string_view> pass_names();  // in order
 
-// What the device says of one node under these options; composites have no kernel where dispatch is not native.
+// The device's kernel for one node under these options, or why there is none. Composites have a kernel only if dispatch
+// is native.
 Found find_kernel(const Device& device, const CompileOptions& options, const Facts& facts, uint32_t node);
-// Where it has none for a primitive op, what the fallback says, if there is one. What a device lacks of a composite is
-// its formula, which is the device's own again.
+// The same, but a primitive op for which the device has no kernel gets that of the fallback, if there is one. A
+// composite does not: it is expanded, and the device is asked about the nodes of its formula.
 Found find_kernel(const Device& device, const Device* fallback, const CompileOptions& options, const Facts& facts,
                   uint32_t node);
 
-// Which kernels were chosen and refused (DEBUG), and what has none but the reference's, for a word to the user (WARN).
+// Logs which kernels were chosen and refused (DEBUG), and warns about nodes that run on the reference path (WARN).
 void log_kernels(const CompiledGraph& source, const Host& host);
 
 // Reports, as JSON.
-std::string dispatch_report(const CompiledGraph& source);  // for every node the path taken, and why kernels refused
+std::string dispatch_report(const CompiledGraph& source);  // for every node its path, and why kernels refused it
 std::string passes_report(const CompiledGraph& source, const Plan& plan);
 // The dispatch report of a graph that is not compiled: what would happen on this device.
 std::string dispatch_report(const Graph& graph, const Device& device, const CompileOptions& options,

@@ -13,7 +13,7 @@ namespace rlx {
 namespace {
 
 struct OptionRow {
-  AttrDef def;  // a name that ends in '.': a family, completed by a symbol or an op
+  AttrDef def;  // a name that ends in '.' is a family: a symbol or an op completes it
   std::string_view summary;
   void (*set)(CompileOptions&, std::string_view rest, const AttrValue&);
 };
@@ -103,7 +103,7 @@ Status unknown_option(const std::string& key, const AttrValue& value) {
   return Status(Code::kOption, "unknown compile option '" + key + "'" + hint).with("value", key);
 }
 
-// Of passes and rules. What no pass knows is a slip of the pen: left alone, it would skip nothing.
+// Checks names of passes and rules. An unknown name must be a typing error; ignored, it would skip nothing.
 Status check_pass_names(std::string_view option, const std::vector<std::string>& names) {
   static const RuleSet kRules = [] {
     RuleSet rules;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compile options: one table gives names, kinds, defaults and the schema; an option that it does not list is refused.
+// Compile options. One table in options.cpp gives their names, kinds, defaults and the schema; other options are
+// refused.
 #pragma once
 
 #include <climits>
@@ -16,11 +17,11 @@ struct CompileOptions {
   KernelOptions kernels;
   std::vector<std::pair<std::string, Dispatch>> dispatch_of;  // by op name
   std::vector<std::string> skip, expect;
-  DType precision = DType::kNone;  // to compute floats in; none: as the graph declares them
+  DType precision = DType::kNone;  // the dtype to compute floats in; kNone: as the graph declares
   bool plain_layout = false;       // layouts stay as the graph has them
   bool verify_each = false;        // after every pass, not only after the last
   bool io_convert = false;
-  bool falls_back = false;         // what the device has no kernel for runs on the host
+  bool falls_back = false;         // nodes without a kernel on the device run on the host
   std::vector<std::string> alias;  // "output=input": one memory for both
   bool drop_weights = false;
   int threads = INT_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a compiled graph tells of itself: which kernel each node got and why others refused, which rules fired.
+// Reports on a compiled graph: which kernel each node got and why others refused, which rules fired.
 #include <algorithm>
 
 #include "base/json.h"
@@ -15,7 +15,7 @@ static bool is_view(const Layouts& layouts, uint32_t node) {
 
 static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
   if (lowered.phases[node] == Phase::kResident) return "prologue";
-  if (layouts.copy_of[node]) return "native";  // a view that is needed dense
+  if (layouts.copy_of[node]) return "native";  // a view that a reader needs dense
   if (is_view(layouts, node)) return "view";
   if (lowered.on_host[node]) return "host";
   if (!lowered.kernels[node]) return "unsupported";
@@ -39,12 +39,12 @@ static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std:
   json.end_object();
 }
 
-// "while 'decode' (%7)/body": which body of which node, from the outermost in.
+// "while 'decode' (%7)/body": the body of which node, the outermost first.
 static std::string body_path(const Graph& graph, uint32_t node, std::string_view around, std::string_view attr) {
   return format("{}{}{}/{}", around, around.empty() ? "" : "/", graph.describe(node), attr);
 }
 
-// What a device would do with each node.
+// Writes what a device would do with each node.
 static void write_nodes(JsonWriter& json, const Graph& graph, const Device& device, const Device* fallback,
                         const CompileOptions& options, const std::string& body) {
   Facts facts(graph);
@@ -61,7 +61,7 @@ static void write_nodes(JsonWriter& json, const Graph& graph, const Device& devi
   }
 }
 
-// What became of each node.
+// Writes what was done with each node.
 static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Lowered& lowered,
                         const std::string& body) {
   const Graph& graph = lowered.graph;
@@ -89,7 +89,7 @@ static void write_nodes(JsonWriter& json, const CompiledGraph& source, const Low
 
 namespace {
 
-// What runs on the reference path, by op and reason: a line for each, not for each node.
+// The nodes that run on the reference path, by op and reason: one line for each pair, not for each node.
 struct Slow {
   std::string op, why, first;
   size_t count = 0;
@@ -128,7 +128,7 @@ void log_kernels(const CompiledGraph& source, const Host& host) {
   std::vector<Slow> slow;
   collect(source, *source.lowered, host, slow);
   const DeviceInfo& device = source.device->info();
-  // Who asks for it wants it.
+  // A user who asks for the reference path needs no warning.
   if (device.kind == "reference" || source.options.kernels.dispatch == Dispatch::kReference) return;
   for (const Slow& it : slow)
     host.log(LogLevel::kWarn, "kernel", [&] {

@@ -102,7 +102,7 @@ static size_t hash_of(const AttrValue& value) {
         else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>)
           return x->nodes().size();
         else if constexpr (std::is_same_v<T, Tensor>) {
-          // A prefix is enough: large constants that agree in it are told apart by ==.
+          // A prefix is enough for a hash: == tells large constants apart that agree in it.
           std::string_view bytes(reinterpret_cast<const char*>(x.data()), std::min<size_t>(x.bytes(), 1024));
           return mix(x.bytes(), std::hash<std::string_view>()(bytes));
         } else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) {
@@ -137,7 +137,7 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
-// Every conversion that text or C setters need, to one element type; nullopt where the value is of another kind.
+// The conversions to one element type that text and C setters need. nullopt if the value is of another kind.
 std::optional<int64_t> to_i64(const AttrValue& value) {
   if (auto* number = std::get_if<int64_t>(&value)) return *number;
   if (auto* dim = std::get_if<Dim>(&value); dim && dim->is_literal()) return dim->literal();
@@ -171,7 +171,7 @@ std::optional<std::string> to_str(const AttrValue& value) {
   return std::nullopt;
 }
 
-// A list of T from a list of anything that converts, or from one such value.
+// A list of T from a list of values that convert to T, or from one such value.
 template <class T, class Convert>
 std::optional<std::vector<T>> to_list(const AttrValue& value, Convert convert) {
   std::vector<T> list;
@@ -240,7 +240,7 @@ bool is_of_kind(AttrKind kind, const AttrValue& value) {
     case AttrKind::kI64s: return std::holds_alternative<std::vector<int64_t>>(value);
     case AttrKind::kF64: return std::holds_alternative<double>(value);
     case AttrKind::kF64s: return std::holds_alternative<std::vector<double>>(value);
-    case AttrKind::kBool: return false;  // not every integer is one
+    case AttrKind::kBool: return false;  // an integer has to be 0 or 1
     case AttrKind::kEnum:
     case AttrKind::kStr: return std::holds_alternative<std::string>(value);
     case AttrKind::kStrs: return std::holds_alternative<std::vector<std::string>>(value);
@@ -275,7 +275,7 @@ bool is_choice(std::string_view choices, std::string_view word) {
   return false;
 }
 
-// The kind that prints what the variant holds.
+// The kind by which to print what the variant holds.
 AttrKind kind_of(const AttrValue& value) {
   if (std::holds_alternative<int64_t>(value)) return AttrKind::kI64;
   if (std::holds_alternative<double>(value)) return AttrKind::kF64;
@@ -287,7 +287,7 @@ AttrKind kind_of(const AttrValue& value) {
   return AttrKind::kStrs;
 }
 
-// What came, for messages.
+// The given value, for messages.
 std::string shown(const AttrValue& value) {
   constexpr size_t kMost = 60;
   if (std::holds_alternative<std::monostate>(value)) return "nothing";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of a node. A row of the op table defines them (name, kind, default, legal values); `bind_attrs` turns what
+// Attributes of a node. A row of the op table defines them (name, kind, default, legal values). `bind_attrs` turns what
 // a user gave into a complete list in the row's order, or into an error that names the attribute.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace rlx {
 class Graph;
 struct OpInfo;
 
-// A bool is an int64_t of 0 or 1, an enum is its string. monostate: an optional attribute that is not there.
+// A bool is an int64_t of 0 or 1, an enum is its string. monostate: an optional attribute that is absent.
 using AttrValue =
     std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                  std::vector<std::string>, DType, Dim, std::vector<Dim>, std::shared_ptr<const Graph>, Tensor>;
@@ -45,25 +45,25 @@ enum class AttrKind : uint8_t {
 };
 std::string_view name(AttrKind kind);  // "i64s"
 
-// What the numbers of an attribute say about the inputs of its node; ir/normal.h brings each to one form. "The input"
-// is input `of` of the node, its rank r; an axis below 0 counts from the end.
+// What the numbers of an attribute mean for the inputs of its node. ir/normal.h brings each to its normal form. Below,
+// "the input" is input `of` of the node, and r its rank. An axis below 0 counts from the end.
 enum class AttrRole : uint8_t {
   kPlain,
   kAxis,            // an axis of the input
-  kChannelAxis,     // an axis of the input that says where the next input lies; nothing where that is a scalar
-  kShapeAxis,       // an axis of what the attribute `with` gives the sizes of
-  kInsertedAxis,    // where one more axis comes to stand: 0..r
-  kCut,             // a place in front of an axis or after the last: 0..r
+  kChannelAxis,     // the axis of the input along which the next input lies; no meaning if that is a scalar
+  kShapeAxis,       // an axis of the shape that the attribute `with` gives
+  kInsertedAxis,    // the place of a new axis: 0..r
+  kCut,             // a place before an axis or after the last one: 0..r
   kAxes,            // a set of axes; absent: all
   kUnitAxes,        // a set of axes; absent: those of literal size 1
-  kInsertedAxes,    // a set of places in the result, which has as many axes more
-  kListedAxes,      // axes with an entry each in the lists that are `kBesides` it; absent: the first ones
+  kInsertedAxes,    // a set of axes of the result, which the op adds
+  kListedAxes,      // axes with one entry each in the `kBesides` lists; absent: the first ones
   kBesides,         // an entry for each axis that `with` names; absent: `fill`
-  kPairedAxes,      // axes in an order that says something
+  kPairedAxes,      // axes whose order matters
   kPerm,            // every axis once
   kPerAxis,         // an entry for each axis; absent: `fill`
-  kPerSpatialAxis,  // the same without the first two axes
-  kSizes,           // new sizes of the same elements; -1: what is left
+  kPerSpatialAxis,  // kPerAxis without the first two axes
+  kSizes,           // new sizes of the same elements; -1: computed from the others
   kSameAs,          // absent: as the attribute `with`
   kDtypeOf,         // absent: the dtype of the input
   kCountOf          // absent: the number of elements of the input
@@ -72,14 +72,14 @@ enum class AttrRole : uint8_t {
 struct AttrDef {
   std::string_view name;
   AttrKind kind;
-  bool required = true;                                  // if not, `fallback` stands in for it
+  bool required = true;                                  // if false, `fallback` is the default
   AttrValue fallback = {};                               // monostate: absent
   std::string_view choices = {};                         // of an enum: "none|tanh"; of a dtype: a signature set, "FI"
-  double lo = -std::numeric_limits<double>::infinity();  // legal range of numbers, also of those in lists
+  double lo = -std::numeric_limits<double>::infinity();  // legal range of numbers, alone or in lists
   double hi = std::numeric_limits<double>::infinity();
   AttrRole role = AttrRole::kPlain;
   uint8_t of = 0;              // the input that the role is about
-  int64_t fill = 0;            // an entry of a list that is absent
+  int64_t fill = 0;            // each entry of the default list
   std::string_view with = {};  // the attribute that the role is about
 };
 
@@ -89,7 +89,7 @@ class Attrs {
   Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info), values_(std::move(values)) {}
 
   bool has(std::string_view name) const { return !std::holds_alternative<std::monostate>(get(name)); }
-  const AttrValue& get(std::string_view name) const;  // of the row; another name is our bug
+  const AttrValue& get(std::string_view name) const;  // a name that is not in the row is our bug
   int64_t i64(std::string_view name) const { return std::get<int64_t>(get(name)); }
   bool flag(std::string_view name) const { return i64(name) != 0; }
   double f64(std::string_view name) const { return std::get<double>(get(name)); }
@@ -112,8 +112,8 @@ class Attrs {
 
   const OpInfo* info() const { return info_; }
   const std::vector<AttrValue>& values() const { return values_; }  // in the row's order
-  NamedAttrs named() const;  // those that differ from the row's default, for building again
-  Attrs with(std::string_view name, AttrValue value) const;  // the same but for one
+  NamedAttrs named() const;  // those that differ from the row's defaults, to build the node again
+  Attrs with(std::string_view name, AttrValue value) const;  // a copy with one changed
   void set(size_t index, AttrValue value) { values_[index] = std::move(value); }
   bool operator==(const Attrs& other) const;
   size_t hash() const;
@@ -126,15 +126,15 @@ class Attrs {
 bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, graphs by structure
 
 // Coerces (an integer to a number or dim, a string to an enum, dtype, dim or bool, a scalar to a list of one), checks
-// legal ranges, fills in defaults that are the same whatever the inputs. RLX_E_OPTION for an unknown, doubled, missing
-// or illegal one.
+// legal ranges, and fills in the defaults that do not depend on the inputs. RLX_E_OPTION for an unknown, repeated,
+// missing or illegal attribute.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
-// The options given, each checked against its definition, in the order of these; absent ones have their default.
-// RLX_E_OPTION for any other.
+// The given options, checked against their definitions and in the order of `defs`; absent ones have their default.
+// RLX_E_OPTION for an unknown option.
 Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const NamedAttrs& given);
-// Whether the value is what `coerce` would make of it.
+// Checks that `coerce` would return the value unchanged.
 Status check_coerced(const AttrDef& def, const AttrValue& value);
-// One value to one definition, by the same rules; compile options and policies are checked by it too.
+// Coerces one value by the rules of bind_attrs. Compile options and policies use it too.
 Result<AttrValue> coerce(const AttrDef& def, AttrValue value);
 
 }  // namespace rlx

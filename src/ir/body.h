@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sizes in the graph of a body are its own. All others are those of the graph around it.
+// Which symbols of a body's graph are its own. All others are those of the graph around it.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace rlx {
 
-// The sizes that the contents of this graph's values decide: its nodes give them a value in a run, so they mean
-// nothing outside, whatever a graph around it calls the same.
+// The symbols whose sizes are decided in a run by the contents of values of this graph. They have no meaning outside,
+// even if the graph around it has a symbol of the same name.
 std::vector<std::string> own_symbols(const Graph& graph);
 
-// The sizes that carries bring into the bodies of a node: every trip sets them anew. They mean nothing outside, too.
+// The symbols of the carries of a node's bodies: every trip sets them again. They have no meaning outside either.
 const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 
 // Both.

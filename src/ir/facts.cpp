@@ -49,7 +49,7 @@ Interval bounds_of(const Graph& graph, const Affine& form, std::span<const Dim> 
   return {graph.range(lowest).lo, graph.range(highest).hi};
 }
 
-// What the dtype holds, as far as an Interval can say it: its ends are numbers that saturated.
+// The range of the dtype, as far as an Interval can hold it: the ends of an Interval saturate.
 static Interval limits_of(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   return visit<dtypes::I>(dtype, []<class T>() {
@@ -66,7 +66,7 @@ static bool within(Interval range, Interval limits) {
   return range.lo >= limits.lo && range.hi <= limits.hi;
 }
 
-// Whether the arithmetic of dims may have changed a number on the way.
+// Whether the arithmetic of dims has saturated, so that the number may be wrong.
 static bool is_saturated(const Dim& dim) {
   auto is_end = [](int64_t number) { return number >= Interval::kUnbounded || number <= -Interval::kUnbounded; };
   const Polynomial* polynomial = dim.polynomial();
@@ -119,7 +119,7 @@ static bool is_literal(const AttrValue& value) {
   return true;
 }
 
-// Literal attributes and outputs: the node computes the same at all sizes. What reads sizes may read those of the run.
+// Whether the node computes the same at all sizes: its attributes and outputs are literal, and it reads no sizes.
 static bool is_size_free(const Node& node) {
   if (node.attrs.info()->is(kOfSizes)) return false;
   return std::all_of(node.out.begin(), node.out.end(), [](const ValueType& type) { return all_literal(type.dims); }) &&
@@ -188,7 +188,7 @@ bool Facts::find_again(uint32_t index) {
   return phases_[index] < before || (may_change && knows_more({index, 0}));
 }
 
-// Inputs first, without recursion; what is known already is not looked at again.
+// Visits inputs first, without recursion. A value that is known already is not visited again.
 const ValueFacts& Facts::of(Value value) {
   static const ValueFacts kNothing;
   if (!present(value) || value.output != 0) return kNothing;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of values: when they are computed, whether all elements are one number, integers as a function of their
-// position. Each fact is found once per value and stays true, as a rewrite keeps meanings. What an op contributes is a
-// function of its row (`facts`). Invariant: a fact about integers is given only where nothing wraps on the way.
+// position. Each fact is found once per value and stays true, because a rewrite keeps the meaning of a value. What an
+// op contributes is a function of its row (`facts`). Invariant: a fact about integers is given only where no
+// intermediate result wraps.
 #pragma once
 
 #include <memory>
@@ -23,14 +24,14 @@ enum class Phase : uint8_t {
   kRun,       // on inputs
 };
 
-// Integers, and truths as 0 or 1, that sizes make: offset + the sum over axes of steps[axis] * position along the axis.
+// Integers (and bools as 0 or 1) that depend on sizes alone: offset + the sum over axes of steps[axis] * index[axis].
 struct Affine {
   Dim offset;
-  std::vector<Dim> steps;  // one for each axis of the value; 0: equal along it
+  std::vector<Dim> steps;  // one per axis of the value; 0: constant along the axis
 
   bool is_uniform() const;  // the same number everywhere
 };
-// Both on the axes of the longer one, aligned right; a step of a missing axis is 0.
+// The sum over the axes of the longer form, aligned right; the step of a missing axis is 0.
 Affine operator+(const Affine& a, const Affine& b);
 Affine operator-(const Affine& a, const Affine& b);
 Affine operator*(const Affine& a, const Dim& factor);
@@ -44,7 +45,7 @@ struct ValueFacts {
   std::optional<Interval> range;         // of integers
 };
 
-// What a row's `facts` is given: the facts of each input (null where absent), and those of output 0 to fill in.
+// The arguments of a row's `facts`: the facts of each input (null where absent), and those of output 0 to fill in.
 struct FactArgs {
   const Graph& graph;
   const Node& node;
@@ -53,20 +54,20 @@ struct FactArgs {
 
   const std::vector<Dim>& dims(size_t input) const { return graph.type(node.in[input]).dims; }
   const ValueType& type() const { return node.out[0]; }
-  // Records the form if every element fits the dtype: so that what is derived from it may reckon without wrapping.
+  // Records the form if every element fits the dtype, so that facts derived from it need not consider wrapping.
   void set(Affine form);
   void set(Interval range);
 };
 
 class Facts {
  public:
-  enum class Asked : uint8_t { kAll, kValues };  // kValues: no phases, so that little is done for a few values
+  enum class Asked : uint8_t { kAll, kValues };  // kValues: without phases, which is cheaper for a few values
   explicit Facts(const Graph& graph, Asked asked = Asked::kAll);
   const Graph& graph() const { return graph_; }
 
   void extend();               // to the nodes that have been added to the graph
-  void shorten(size_t nodes);  // to these, as the graph was rolled back
-  // An input has become a value of which more is known: whether more is known of the node's values now.
+  void shorten(size_t nodes);  // after a roll-back of the graph
+  // After an input was replaced by a value with better facts: whether the facts of the node have improved too.
   bool find_again(uint32_t index);
   bool knows_more(Value value);  // than nothing, besides its phase
 
@@ -90,8 +91,8 @@ class Facts {
   std::vector<Phase> phases_;                       // by node
   std::vector<bool> reads_params_;                  // by node
   std::vector<std::unique_ptr<ValueFacts>> known_;  // by node, of output 0; null: not asked for yet
-  std::unordered_map<uint32_t, std::unique_ptr<ValueFacts>> asked_for_;  // instead, where a few values are asked for
-  std::unordered_set<std::string> decided_;                              // sizes that contents decide in the run
+  std::unordered_map<uint32_t, std::unique_ptr<ValueFacts>> asked_for_;  // used instead of known_ for Asked::kValues
+  std::unordered_set<std::string> decided_;                              // symbols that contents decide in the run
 };
 
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.

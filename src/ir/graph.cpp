@@ -89,7 +89,7 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
 
 // ---- guards ----
 
-// The same for a = b and b = a, which differ in the sign of their difference.
+// Equal for a = b and b = a, whose differences have opposite signs.
 static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
   if (relation == Guard::kLessEqual) return difference.hash();
   return difference.hash() ^ (Dim(-1) * difference).hash();
@@ -106,7 +106,7 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
   return around_ && around_->has_guard(relation, difference);
 }
 
-// The larger or smaller of two, which alone is the dim; else null.
+// The atom, if the dim is a single max or min; else null.
 static const Atom* lone_extreme(const Dim& dim) {
   if (dim.is_literal() || dim.polynomial()->terms.size() != 1) return nullptr;
   const Term& term = dim.polynomial()->terms[0];
@@ -126,7 +126,7 @@ bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
   return false;
 }
 
-// By the dims as they stand.
+// By the dims as given, without resolving them.
 bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (a == b) return true;
   Dim difference = b - a;
@@ -135,16 +135,16 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
 }
 
 bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  constexpr int kDepth = 4;  // of extremes in extremes that are looked into
+  constexpr int kDepth = 4;  // of nested min and max
   if (has_relation(relation, a, b)) return true;
   if (relation == Guard::kLessEqual && is_at_most(a, b, kDepth)) return true;
-  Dim x = resolved(a), y = resolved(b);  // fewer terms, or the same
+  Dim x = resolved(a), y = resolved(b);  // may have fewer terms
   if (has_relation(relation, x, y)) return true;
   if (relation == Guard::kLessEqual) return is_at_most(x, y, kDepth);
   return has_relation(Guard::kLessEqual, x, y) && has_relation(Guard::kLessEqual, y, x);
 }
 
-// Ranges decide before guards, so that what they prove alone comes out the same whatever guards there are.
+// Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
 Dim Graph::resolved(const Dim& dim) const {
   if (dim.is_literal()) return dim;
   return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
@@ -152,14 +152,14 @@ Dim Graph::resolved(const Dim& dim) const {
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
     Interval difference = range(b - a);
     if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
-    // What is in them is resolved already: resolving it again at each level would take exponential time.
+    // Their operands are resolved already: resolving them again at each level would take exponential time.
     if (has_relation(Guard::kLessEqual, a, b)) return decided(true);
     if (has_relation(Guard::kLessEqual, b, a)) return decided(false);
     return std::nullopt;
   });
 }
 
-// With the symbols that a guard fixes in their place.
+// The dim with each symbol that a guard fixes replaced by its number.
 static Dim with_fixed_symbols(const Dim& dim, std::span<const Guard> guards) {
   return substitute(dim, [&](std::string_view symbol) -> std::optional<Dim> {
     for (const Guard& guard : guards)
@@ -174,7 +174,7 @@ static Dim with_fixed_symbols(const Dim& dim, std::span<const Guard> guards) {
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   if (a == b) return true;
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  // As they are, too: a guard says what it says of dims that are not resolved.
+  // Unresolved dims count too, because guards are recorded about unresolved dims.
   auto is_same = [&](const Dim& x, const Dim& y) {
     return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y)) ||
            resolved(with_fixed_symbols(x, guards_)) == resolved(with_fixed_symbols(y, guards_));
@@ -244,7 +244,7 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
 
 static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const> in) {
   const auto& ports = info.signature.in;
-  std::vector<std::pair<std::string_view, size_t>> letters;  // and the input that bound it
+  std::vector<std::pair<std::string_view, size_t>> letters;  // and the input that bound the letter
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) continue;
     const Port& port = ports[std::min(i, ports.size() - 1)];
@@ -302,7 +302,7 @@ Status Graph::told_of(const OpInfo& info, std::string_view name, Status status) 
   return std::move(status).prefixed(subject + ": ").with("op", info.name).with("value", name);
 }
 
-// "; a is input 'x' f32[2,3], b is exp f32[5,4]": what a person needs to find the call.
+// "; a is input 'x' f32[2,3], b is exp f32[5,4]": helps a person to find the call.
 std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) const {
   constexpr size_t kMost = 6;
   std::string text;
@@ -312,7 +312,7 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
     const Port& port = ports[std::min(i, ports.size() - 1)];
     const Node& from = node(in[i]);
     const std::string& name = this->info(from).is(kInterface) ? leaf_name(in[i].node) : from.name;
-    bool is_known = i < ports.size() && !port.variadic;  // else one of many, or one too many
+    bool is_known = i < ports.size() && !port.variadic;  // else a variadic input, or one too many
     text += format("{}{} is {}", text.empty() ? "; " : ", ", is_known ? port.name : format("input {}", i),
                    this->info(from).name);
     text += (name.empty() ? " " : " '" + name + "' ") + text_of(type(in[i]));
@@ -358,7 +358,7 @@ static Status check_leaf(const Graph& graph, std::string_view name, std::span<co
   return {};
 }
 
-// In the order of the rows.
+// In the order of the attributes of the rows.
 static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, std::vector<Dim> dims) {
   std::vector<AttrValue> values;
   values.reserve(info.attrs.size());
@@ -540,17 +540,17 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
   for (auto& [name, node] : leaf_index_) node = map[node];
   for (GraphOutput& output : outputs_) output.value.node = map[output.value.node];
   if (gone.empty()) return std::move(*this);
-  // A size that no node decides any more is nobody's: a plan would ask the caller for it.
+  // A symbol that no node decides any more must go: a plan would ask the caller for its size.
   for (const std::string& symbol : decided_symbols(*this)) gone.erase(symbol);
   if (std::erase_if(symbols_, [&](const auto& entry) { return gone.contains(entry.first); }) > 0) {
     symbol_index_.clear();
     for (uint32_t i = 0; i < symbols_.size(); i++) symbol_index_.emplace(symbols_[i].first, i);
-    narrowed_.clear();  // no mark outlives the old order
+    narrowed_.clear();  // marks of the old order are no longer valid
   }
   return std::move(*this);
 }
 
-// Where a node and its decomposition both decide a size, the later counts.
+// If a node and its decomposition both decide a size, the later one counts.
 std::vector<bool> needed_nodes(const Graph& graph) {
   std::vector<bool> needed(graph.nodes().size(), false);
   ByName<uint32_t> deciders;

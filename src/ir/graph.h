@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph: nodes in topological order, each with typed outputs that inference gave it. Whatever has a name is found by
-// hash. A graph only grows, but in the hands of the rewriter, which may roll back what it has just added. The
-// invariant: every node was accepted by its row (arity, dtypes, attributes, shapes).
+// Graph: nodes in topological order, each with outputs whose types were inferred. Names are found by hash. A graph only
+// grows; only the rewriter may roll back what it has just added. Invariant: every node was accepted by its row (arity,
+// dtypes, attributes, shapes).
 #pragma once
 
 #include <functional>
@@ -74,11 +74,12 @@ using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
 class Graph {
  public:
-  // `around`: a graph whose symbols and guards hold here too, without being copied; it outlives this one.
+  // `around`: a graph whose symbols and guards hold here too, without a copy. It must outlive this one.
   explicit Graph(std::string name = "", const OpTable* table = &op_table(), const Graph* around = nullptr)
       : name_(std::move(name)), table_(table), around_(around) {}
 
-  // From now on a failure does not name the node: this is a definition, and its user wrote the op that it defines.
+  // From now on a failure does not name the node: this graph defines an op, and the user wrote that op, not these
+  // nodes.
   void set_definition() { is_definition_ = true; }
   // A graph of the prologue itself: whatever it computes belongs to its run, constants are all that is resident.
   void set_prologue() { is_prologue_ = true; }
@@ -95,18 +96,18 @@ class Graph {
   // Symbols, in the order of their declaration. Declaring again intersects the ranges; an empty range is RLX_E_RANGE.
   Status declare_symbol(std::string_view name, Interval range);
   const std::vector<std::pair<std::string, Interval>>& symbols() const { return symbols_; }
-  Interval symbol_range(std::string_view name) const;  // [0, unbounded] for one that nobody declared
+  Interval symbol_range(std::string_view name) const;  // [0, unbounded] for an undeclared symbol
   bool has_symbol(std::string_view name) const;
-  bool is_found_in_run(std::string_view name) const;  // a node decides the size by its contents (semantics.md S6)
+  bool is_found_in_run(std::string_view name) const;  // the contents of a value decide the size (semantics.md S6)
   Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
   Interval declared_range(const Dim& dim) const;      // an open end stays open
   Status add_guard(Guard guard);      // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
-  Status declare_guard(Guard guard);  // the same, but kept where others prove it
+  Status declare_guard(Guard guard);  // the same, but kept even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
-  // What a dim is where all ranges and guards hold: min and max of sizes of which the order is known are one of them.
+  // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
   Dim resolved(const Dim& dim) const;
-  bool is_same_type(const ValueType& a, const ValueType& b) const;  // where all ranges and guards hold
+  bool is_same_type(const ValueType& a, const ValueType& b) const;  // if all ranges and guards hold
 
   // Appends a node: checks it against its row and infers its outputs. On failure the graph is as before; the status
   // names the op, the input or attribute, what was expected and what came.
@@ -131,24 +132,26 @@ class Graph {
   const Tensor* constant(Value value) const;  // its tensor, or null
   std::string describe(uint32_t node) const;  // "layer_norm 'encoder.0.norm' (%17)", for messages
 
-  // ---- for what rewrites graphs ----
-  // A node whose types are known, as those of a copy are. The verifier infers them again.
+  // ---- for code that rewrites graphs ---- Appends a node whose types are known, such as a copy. The verifier infers
+  // them again.
   Value append(Node node);
-  // The same for a leaf of another graph, a constant or a plain node, on inputs of this one.
+  // Appends a copy of a node of another graph (a leaf or any other), on inputs of this graph.
   Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
   void set_input(uint32_t node, size_t input, Value value) { nodes_[node].in[input] = value; }  // of the same type
-  // The same type, as `is_same_type` says.
+  // The type must be the same, by `is_same_type`.
   void set_type(Value value, ValueType type) { nodes_[value.node].out[value.output] = std::move(type); }
-  void set_attr(uint32_t node, std::string_view name, AttrValue value);            // under which the types stay
+  void set_attr(uint32_t node, std::string_view name, AttrValue value);            // must not change the types
   void set_output(size_t output, Value value) { outputs_[output].value = value; }  // of the same type
-  void note_decided(const Node& node) { count_decided(node, 1); }  // of another graph, which this one knows sizes of
-  // What roll_back undoes: nodes (no leaves), guards and symbols that came, ranges that narrowed.
+  void note_decided(const Node& node) { count_decided(node, 1); }  // of another graph with the same symbols
+  // A point to which roll_back returns: it removes later nodes (no leaves), guards and symbols, and restores ranges
+  // that were narrowed.
   struct Mark {
     size_t nodes, symbols, guards, narrowed;
   };
   Mark mark() const { return {nodes_.size(), symbols_.size(), guards_.size(), narrowed_.size()}; }
   void roll_back(const Mark& mark);
-  // These nodes in this order, which must be topological and hold all leaves and whatever they read.
+  // The graph of these nodes in this order. It must be topological, and contain all leaves and all nodes that the
+  // others read.
   Graph reordered(std::span<const uint32_t> order) &&;
 
  private:
@@ -172,32 +175,33 @@ class Graph {
   ByName<uint32_t> output_index_;
   std::vector<std::pair<std::string, Interval>> symbols_;
   ByName<uint32_t> symbol_index_;
-  ByName<int> found_in_run_;                             // how many nodes decide a size in the run, where any does
-  std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its range before: for roll_back
+  ByName<int> found_in_run_;                             // how many nodes decide the size of a symbol in the run
+  std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
-  std::unordered_multimap<size_t, uint32_t> guard_index_;  // by what the difference b - a hashes to
+  std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
 };
 
 // How often each value is used, by nodes and as a graph output.
 std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][output]
 
-// Every symbol in the sizes and attributes of a node, and of those in its sub-graphs what they share with this graph.
+// Visits every symbol in the sizes and attributes of a node, and those of its sub-graphs that they share with this
+// graph.
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
 
-// A size that a node of the graph decides, and the node (semantics.md S6). Nodes that name it depend on that node,
-// whether they read it or not.
+// A symbol whose size a node of the graph decides, and the node (semantics.md S6). Nodes that use the symbol depend on
+// that node, even if they do not read its outputs.
 struct DecidedSize {
   std::string symbol;
   uint32_t node;
-  bool in_run;  // contents decide it; else it follows from other sizes
+  bool in_run;  // the contents of a value decide it; else it follows from other sizes
 };
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
 using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
 void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one node
 
-// By node: needed by an output, an effect or a guard; or a leaf of the interface.
+// By node: whether an output, an effect or a guard needs it, or it is a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);
-Graph drop_dead(Graph graph);  // the others go
+Graph drop_dead(Graph graph);  // removes nodes that are not needed
 
 // The same nodes, names of leaves and outputs; what other nodes are called does not count.
 bool same_structure(const Graph& a, const Graph& b);
@@ -208,7 +212,7 @@ struct InferArgs {
   Graph& graph;
   const OpInfo& info;
   std::span<const ValueType* const> in;  // one per port, null where absent; variadic inputs follow
-  std::span<const Value> values;         // what the node reads
+  std::span<const Value> values;         // the inputs of the node
   Attrs& attrs;                          // in normal form; may be completed (a fresh symbol's name), never changed
   OutputTypes& out;
   std::string_view name;  // of the node; may be empty

@@ -77,7 +77,7 @@ class Normaliser {
   Status visit(size_t i, const AttrDef& def) {
     switch (def.role) {
       case AttrRole::kPlain:
-      case AttrRole::kBesides: return {};  // with the axes that it goes with
+      case AttrRole::kBesides: return {};  // handled with its axes
       case AttrRole::kSameAs: return fill(i, attrs_.get(def.with));
       case AttrRole::kShapeAxis:
         if (attrs_.dims(def.with).empty()) return {};
@@ -123,7 +123,7 @@ class Normaliser {
   }
 
   Status cut(size_t i, int64_t rank) {
-    if (axis(i) == rank) return {};  // behind the last axis
+    if (axis(i) == rank) return {};  // after the last axis
     if (auto normal = checked_axis(axis(i), static_cast<size_t>(rank)); normal.ok()) return set(i, *normal);
     return Status(Code::kRange, format("axis {} is outside 0..{}", axis(i), rank))
         .with("expected", format("{}..{}", -rank, rank))
@@ -164,7 +164,7 @@ class Normaliser {
         .with("got", std::to_string(got));
   }
 
-  // Axes and the lists beside them, sorted together. The first of these lists says how many there are.
+  // Axes and the lists beside them, sorted together. The first list that is given says how many axes there are.
   Status listed_axes(size_t i, const AttrDef& def, size_t rank) {
     std::vector<size_t> lists;
     for (size_t k = 0; k < info_.attrs.size(); k++)
@@ -186,8 +186,8 @@ class Normaliser {
     return set(i, in_order(normal, order));
   }
 
-  // The one -1 as the quotient of what the others leave. Where that cannot be proved to be exact, the op itself asks
-  // for as many elements as there are.
+  // Replaces the one -1 by the quotient of the number of elements and the other sizes. Where the division cannot be
+  // proved exact, the op itself requires the same number of elements.
   Status resolve_sizes(size_t i, std::span<const Dim> from) {
     std::vector<Dim> sizes = std::get<std::vector<Dim>>(attrs_.values()[i]);
     Dim total = element_count(from), known = 1;
@@ -231,7 +231,7 @@ NamedAttrs telling_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs) 
   for (size_t i = 0; i < defaults.size(); i++)
     if (!info.attrs[i].required) defaults[i] = info.attrs[i].fallback;
   auto plain = normal_attrs(info, in, Attrs(&info, std::move(defaults)));
-  if (!plain.ok()) return attrs.named();  // a default that these inputs have no room for
+  if (!plain.ok()) return attrs.named();  // a default that does not fit these inputs
   NamedAttrs telling;
   for (size_t i = 0; i < info.attrs.size(); i++) {
     const AttrValue& value = attrs.values()[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one form of a node's attributes, from what its row says they are about: defaults that hang on the inputs are
-// filled in, axes count from the front, and are sorted where their order says nothing. `Graph::add` stores nothing
-// else, so equal nodes are equal, and whoever reads a node has only this form to know.
+// The normal form of a node's attributes, by the roles that its row gives them: defaults that depend on the inputs are
+// filled in, axes count from the front, and they are sorted where their order does not matter. `Graph::add` stores only
+// this form, so equal nodes compare equal, and a reader of nodes need handle no other form.
 #pragma once
 
 #include <span>
@@ -15,11 +15,11 @@ namespace rlx {
 using InputTypes = std::span<const ValueType* const>;
 std::vector<const ValueType*> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in);
 
-// RLX_E_RANGE for an axis that is not there, RLX_E_OPTION for a list of another length. The form of a normal form is
-// itself. An attribute about an input that is missing stays as it is: that is an error of its own.
+// RLX_E_RANGE for an axis that does not exist, RLX_E_OPTION for a list of another length. Idempotent. An attribute
+// about a missing input stays as it is: the missing input is an error elsewhere.
 Result<Attrs> normal_attrs(const OpInfo& info, InputTypes in, Attrs attrs);
 
-// Those that say something: which differ from the normal form of the row's defaults.
+// The attributes that differ from the normal form of the row's defaults.
 NamedAttrs telling_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs);
 
 }  // namespace rlx

@@ -90,7 +90,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
   }
 }
 
-// Letters and digits alone, in lower case: "LayerNorm", "layer_norm" and "layer.norm" are one word.
+// Only the letters and digits, in lower case: "LayerNorm", "layer_norm" and "layer.norm" become one word.
 static std::string folded(std::string_view word) {
   std::string text;
   for (char c : word) {

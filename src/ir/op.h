@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the IR knows of an op: a row of a table. The IR, the builder, the verifier, printer and parser work from rows
-// alone and name no op; the rows stand in ops/ops.def, their functions beside them in src/ops.
+// What the IR knows about an op: a row of a table. The IR, the builder, the verifier, the printer and the parser read
+// only rows and name no op. The rows are in ops/ops.def, their functions in src/ops.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace rlx {
 
-// Ids are ABI. An op of a table other than the library's own has an id that is no enumerator.
+// Ids are ABI. Tables other than the library's own may have ids without an enumerator.
 enum class Op : uint16_t {
   kNone = 0,
 #define RLX_PRIMITIVE(id, Enum, name, infer, ...) k##Enum = id,
@@ -34,15 +34,15 @@ enum Trait : uint32_t {
   kElementwise = 4,  // output i depends on broadcast inputs i only
   kWide = 8,         // a composite whose half inputs arrive as f32 (semantics.md N7)
   kView = 16,        // moves no value: every output element is an input element at the same or another index
-  kInternal = 32,    // made by passes; no call of a builder makes one, but text reads it back
+  kInternal = 32,    // made by passes; a builder cannot make one, but text reads it back
   kLeaf = 64,        // input, param, constant
-  kSpelling = 128,   // a composite that says no more than its decomposition: canonicalize writes that instead
-  kInterface = 256,  // a leaf with a name, which the user gives: input, param
-  kVaries = 512,     // not known before a run, whatever its inputs are
+  kSpelling = 128,   // a composite that is only a name for its decomposition: canonicalize expands it
+  kInterface = 256,  // a leaf that the user named: input, param
+  kVaries = 512,     // not known before a run, even if its inputs are
   kOfSizes = 1024,   // reads the sizes of its inputs, not their contents
-  kTotal = 2048,     // has a result whatever its inputs hold: a run never fails in it
+  kTotal = 2048,     // has a result for all values of its inputs: a run never fails in it
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
-  kStandIn = 8192,   // an internal op that is its first input again at the end of a stage of fuse
+  kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
@@ -61,7 +61,7 @@ using FactFn = void (*)(FactArgs&);
 using ViewFn = std::optional<Strided> (*)(const ViewArgs&);  // ir/view.h
 using DecomposeFn = std::vector<Expr> (*)(const Inputs& in, const Attrs& attrs);
 
-// The letter of ports that any dense dtype may come through, each of its own.
+// The letter of ports that take any dense dtype, independently of each other.
 inline constexpr std::string_view kAnyDtype = "any";
 
 // One input or output of a signature. Inputs whose `letter` is the same text have the same dtype; "any" and the block
@@ -76,35 +76,35 @@ struct Port {
 
 struct Signature {
   std::vector<Port> in, out;
-  bool variadic_out = false;  // "y...": as many outputs as the attributes or sub-graphs say
+  bool variadic_out = false;  // "y...": the attributes or sub-graphs say how many outputs
 };
 
 struct OpInfo {
   uint16_t id = 0;
   std::string_view name;
   std::string_view summary;
-  std::string_view aliases;  // what other libraries call it, "swish|SiLU": suggested in messages, never accepted
+  std::string_view aliases;  // its names in other libraries, "swish|SiLU": suggested in messages, never accepted
   std::string_view sig;
   std::vector<AttrDef> attrs = {};
   uint32_t traits = kPure;
   Tol tol = Tol::kE0;
-  ViewFn view = nullptr;   // of a primitive that is kView: how its result lies in the bytes of its input
-  FactFn facts = nullptr;  // what is known of output 0, given what is known of the inputs; null: nothing
+  ViewFn view = nullptr;   // for a primitive that is kView: where its result lies in the bytes of its input
+  FactFn facts = nullptr;  // the facts of output 0, given those of the inputs; null: none
   InferFn infer = nullptr;
-  EvalFn eval = nullptr;            // set for a primitive, but for leaves and control flow
+  EvalFn eval = nullptr;            // set for primitives other than leaves and control flow
   DecomposeFn decompose = nullptr;  // set for a composite
   Signature signature = {};         // parsed from `sig` by the table
-  bool names_sizes = false;         // has an attribute for sizes that it decides: set by the table
+  bool names_sizes = false;         // has an attribute that names sizes it decides: set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }
   bool primitive() const { return decompose == nullptr; }
-  bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a call of a builder makes one
+  bool is_for_users() const { return !is(kInternal) && !is(kLeaf); }  // a builder can make one
 };
 
-// An attribute that names sizes which the node decides (semantics.md S6): by its contents, or, "chosen", by other
-// sizes.
+// Whether the attribute names symbols whose sizes the node decides (semantics.md S6): by the contents of a value or,
+// for "chosen", by other sizes.
 bool names_sizes(const AttrDef& def);
 
 // "x:F, gamma?:F, xs...:A -> y:F, inv_std". A letter group is a union of the sets of dtype.h, or the name of one dtype;
@@ -114,12 +114,12 @@ std::optional<DTypeSet> parse_dtypes(std::string_view letters);
 
 class OpTable {
  public:
-  explicit OpTable(std::vector<OpInfo> rows);  // a malformed row or a doubled id or name is our bug
+  explicit OpTable(std::vector<OpInfo> rows);  // a malformed row or a repeated id or name is our bug
   const OpInfo& info(Op op) const { return rows_[index_[static_cast<size_t>(op)]]; }
   bool has(Op op) const { return static_cast<size_t>(op) < index_.size() && index_[static_cast<size_t>(op)] != kNoRow; }
   const OpInfo* find(std::string_view name) const;  // null: no such op
-  // Help with an unknown name, " (did you mean 'silu'?)": the op of that name in other letters or in another library,
-  // else one that is spelt nearly so; "" where there is none. Ops for users only.
+  // Help with an unknown name, " (did you mean 'silu'?)": the op whose name differs in case, or that has this name in
+  // another library, else one with a similar name; "" if there is none. Only ops for users.
   std::string suggestion(std::string_view word) const;
   std::span<const OpInfo> rows() const { return rows_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs as text, like a small program, and back. parse(print(g)) builds what g is: nodes, types, attributes to the
-// bit, symbols and guards; names too, where they are unique and legal.
+// Graphs as text, like a small program, and back. parse(print(g)) equals g: nodes, types, attributes to the bit,
+// symbols and guards; names too, where they are unique and legal.
 //
 //     graph "mlp" (batch in [1, 512]) {
 //       guard batch <= 64
@@ -12,9 +12,10 @@
 //       output logits = n
 //     }
 //
-// One statement is one line; `;` starts a comment. What follows `->` is checked, not believed, and may be left out; so
-// may outputs that nobody names. A value without a name of its own is `%` and a number; of several outputs the first
-// carries the node's name. A leaf or output whose name is no word has it in quotes: %0 = input "a b" f32[2].
+// One statement is one line; `;` starts a comment. The type after `->` is checked against the inferred one and may be
+// left out; so may outputs that nobody names. A value without a name of its own is `%` and a number; the first of
+// several outputs has the node's name. A leaf or output whose name is not a word has it in quotes: %0 = input "a b"
+// f32[2].
 #pragma once
 
 #include <string>
@@ -26,13 +27,13 @@ namespace rlx {
 
 std::string print(const Graph& graph);
 
-// RLX_E_DATA for a syntax error, else what building gives. Every message starts "line:column: "; details "line" and
-// "column".
+// RLX_E_DATA for a syntax error, else the error of the builder. Every message starts "line:column: "; details "line"
+// and "column".
 Result<Graph> parse(std::string_view text, const OpTable& table = op_table());
 
 // `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu name="a b" shape=[batch,past+seq,64]`: the syntax of attributes, of op
-// strings and of options. A number is an integer or an f64, every other word is a string, and a list that does not hold
-// only numbers is a list of strings; binding to a row makes of it what the row asks for. RLX_E_OPTION with detail
+// strings and of options. A number is an integer or an f64, every other word is a string, and a list with anything but
+// numbers is a list of strings; binding converts each to the kind that the row asks for. RLX_E_OPTION with detail
 // "column".
 Result<NamedAttrs> parse_attrs(std::string_view text);
 

@@ -10,14 +10,15 @@ namespace rlx {
 
 namespace {
 
-// Infers every node once more, from the types that are stored of what it reads.
+// Infers every node again, from the stored types of its inputs.
 class Verifier {
  public:
   explicit Verifier(const Graph& graph) : graph_(graph), scope_(graph.name(), &graph.table()) {
     if (graph.is_prologue()) scope_.set_prologue();
   }
 
-  // Inference knows all guards from the start: a type may have been found with fewer, and is the same where they hold.
+  // Inference knows all guards from the start. A stored type may have been inferred with fewer; it must be equal where
+  // the guards hold.
   Status run() {
     for (const auto& [symbol, range] : graph_.symbols()) RLX_TRY(scope_.declare_symbol(symbol, range));
     for (const Guard& guard : graph_.guards()) RLX_TRY(scope_.add_guard(guard));
@@ -93,7 +94,7 @@ class Verifier {
     return {};
   }
 
-  // Whatever inference asks for was known.
+  // Every guard that inference asks for must be known.
   Status check_guards() const {
     for (size_t i = known_guards_; i < scope_.guards().size(); i++) {
       const Guard& guard = scope_.guards()[i];
@@ -104,8 +105,9 @@ class Verifier {
     return {};
   }
 
-  // A guard may have been found before another one that decides a min or max in it, and that says how much it differs
-  // from what it would be now: so by one guard, with min and max resolved or not, or by one and an equality.
+  // A guard may have been recorded before another one that decides a min or max in it, so its form may differ from the
+  // one that inference finds now. We accept it if one guard implies it, with min and max resolved or not, or one guard
+  // and an equality.
   bool is_known_otherwise(const Guard& guard) const {
     std::vector<Dim> equalities{0}, known;
     for (const Guard& it : graph_.guards()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: whether a graph is what its builder promises, checked again from its rows. It is the builder's own
-// code: attributes are bound and types inferred once more, and both must come out as they are stored.
+// The verifier checks a graph again from its rows. It uses the code of the builder: attributes are bound and types
+// inferred once more, and both must equal the stored ones.
 #pragma once
 
 #include "ir/graph.h"

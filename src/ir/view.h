@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views: values that are another way to look at the bytes of a buffer. Which op gives one is a function of its row
-// (`OpInfo::view`), so that planner, kernels and rules need not know the ops.
+// Views: values that are the bytes of another value, read with other strides. A function of an op's row
+// (`OpInfo::view`) says how, so planner, kernels and rules name no op.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct Strided {
 std::vector<Dim> dense_strides(std::span<const Dim> dims);  // row-major, without gaps
 bool is_dense(std::span<const Dim> dims, const Strided& strided);
 
-// What a row's function is given: how the first input lies, to say how the first output does.
+// The arguments of a row's function: the layout of the first input, from which it computes that of the first output.
 struct ViewArgs {
   std::span<const Dim> from, to;  // dims of the input, of the output
   const Attrs& attrs;

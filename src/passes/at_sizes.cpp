@@ -33,7 +33,7 @@ static Result<Attrs> at(const Attrs& attrs, const NamedSizes& sizes) {
     if (auto* dim = std::get_if<Dim>(&value)) numbers.set(i, at(*dim, sizes));
     if (auto* dims = std::get_if<std::vector<Dim>>(&value)) numbers.set(i, at(*dims, sizes));
     if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
-      NamedSizes seen = sizes;  // without those that the body calls the same and gives another meaning
+      NamedSizes seen = sizes;  // without the body's own symbols of the same names
       for (const std::string& own : own_symbols(attrs, **body)) seen.erase(own);
       numbers.set(i, std::make_shared<const Graph>(RLX_TRY(made_at(**body, seen))));
     }
@@ -63,7 +63,7 @@ static Status declare(const Graph& graph, const NamedSizes& sizes, Graph& made) 
   for (const auto& [name, range] : graph.symbols())
     if (!sizes.contains(name)) RLX_TRY(made.declare_symbol(name, range));
   for (const Guard& guard : graph.guards())
-    if (guard.where.empty())  // not a node's, which would come again
+    if (guard.where.empty())  // inference adds the guards of nodes again
       RLX_TRY(made.declare_guard({guard.relation, at(guard.a, sizes), at(guard.b, sizes), {}}));
   return {};
 }

@@ -36,7 +36,7 @@ Result<Graph> inline_branches(Graph graph, PassContext&) {
     const Graph* branch = known_branch(graph, node);
     if (!branch) return std::vector<Value>();
     GraphCopy inlined(*branch, copy.to());
-    RLX_TRY(inlined.declare_used());  // what a body declares and never uses is no size of the graph
+    RLX_TRY(inlined.declare_used());  // symbols that a body declares and never uses stay out
     for (size_t i = 0; i < branch->inputs().size(); i++)
       inlined.set({branch->inputs()[i], 0}, copy.mapped(node.in[i + 1]));
     RLX_TRY(inlined.copy_rest());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One spelling per meaning, one node per value: decomposes composites that are only a way of writing, and brings the
-// rest into normal form. So `fuse` meets each composite in few forms.
+// Gives equal meanings one form, and equal values one node: expands composites that are only a name for their
+// decomposition, and brings the rest into normal form. So `fuse` meets each composite in few forms.
 #include "passes/pass.h"
 #include "rules/rules.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts that a pass puts into a graph, each once.
+// The casts that a pass inserts into a graph; each is inserted once.
 #pragma once
 
 #include <array>

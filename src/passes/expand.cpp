@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decomposes composites that the device has no kernel for, until none is left. Values that depend on params alone stay:
+// Decomposes composites without a kernel on the device, until none is left. Values that depend on params alone stay:
 // the prologue computes them by their definition.
 #include "ir/facts.h"
 #include "passes/pass.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates what depends on constants alone, by the typed `eval`, which gives the same bits as the run. What depends on
-// params waits for the prologue. A result that is much larger than its inputs, as of a broadcast, stays a node.
+// Evaluates nodes that depend on constants alone, by the typed `eval`, which gives the same bits as the run. Values
+// that depend on params wait for the prologue. A result that is much larger than its inputs, such as that of a
+// broadcast, stays a node.
 #include "ops/interpret.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -49,7 +50,7 @@ Result<Graph> fold_constants(Graph graph, PassContext&) {
     std::vector<Value> constants;
     if (!worth_folding(copy.to(), node)) return constants;
     auto results = evaluate_node(copy.to(), node);
-    if (!results.ok()) return constants;  // such as an index out of range, which the run reports
+    if (!results.ok()) return constants;  // for example an index out of range: the run reports it
     for (Tensor& tensor : *results) constants.push_back(RLX_TRY(copy.to().add_constant(std::move(tensor))));
     return constants;
   });

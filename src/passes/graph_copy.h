@@ -16,7 +16,7 @@ class GraphCopy {
   GraphCopy(const Graph& from, Graph& to) : from_(from), to_(to) {}
   Graph& to() { return to_; }
 
-  // Says what stands for a value; a later call replaces an earlier one. A value that has a copy is not copied again.
+  // Sets the copy of a value; a later call replaces an earlier one. A value that has a copy is not copied again.
   void set(Value value, Value copy) { map_[key(value)] = copy; }
   void set_outputs(uint32_t node, std::span<const Value> copies);
   bool has(Value value) const { return map_.contains(key(value)); }
@@ -28,7 +28,7 @@ class GraphCopy {
   Status add_input(size_t input, std::string_view name);
   Status add_outputs();
   // Copies one node; its inputs have copies. `infer_again` takes a param that has the same name in the other graph.
-  void copy(uint32_t node);            // it keeps its types, so its inputs must have kept theirs
+  void copy(uint32_t node);            // keeps the types: those of the inputs must be unchanged
   Status infer_again(uint32_t index);  // its types follow from its new inputs
   // The same for all nodes that have no copy, or for those of them that `value` depends on.
   Status copy_rest();

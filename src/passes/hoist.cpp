@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves out of a loop what is the same at every trip and cannot fail: it is computed once, before the loop. If the loop
-// makes no trip, it is computed in vain.
+// Moves values out of a loop that are the same at every trip and cannot fail. They are computed once, before the loop;
+// if the loop makes no trip, in vain.
 #include <algorithm>
 #include <set>
 
@@ -31,7 +31,7 @@ bool is_total(const Graph& graph, const Node& node) {
                      [&](const Node& inner) { return aside.info(inner).is(kLeaf) || is_total(aside, inner); });
 }
 
-// The values of a body that move out: they are computed, are the same at every trip, and what stays reads them.
+// The values of a body that move out: computed values that are the same at every trip and that remaining nodes read.
 class Invariants {
  public:
   Invariants(const Graph& around, const Attrs& attrs, const Graph& body, size_t first_invariant)

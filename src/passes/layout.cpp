@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses where axes lie in memory: transposes and splits around attention and rope become their attribute `layout`. So
-// these read what the products wrote. With `layout=plain` nothing changes, and heads stay in front.
+// Chooses the order of axes in memory: transposes and splits around attention and rope become their attribute `layout`,
+// so these ops read the results of the products in place. With `layout=plain` nothing changes, and heads come before
+// positions.
 #include "passes/pass.h"
 #include "rules/rules.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass takes a graph and returns an equal graph. It holds no state: its context has the options, and answers for the
-// device. compile/compile.cpp orders and verifies passes.
+// A pass takes a graph and returns a graph with the same meaning. It holds no state: its context has the options and
+// answers questions about the device. compile/compile.cpp orders the passes and verifies their results.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,14 @@ struct PassContext {
   std::string device;  // for messages; may be empty
   Grade math = Grade::kClose;
   std::vector<std::string> skip;  // passes and rules to leave out
-  // Why the device has no kernel for a node as it stands, or an empty text. Null: the device has no kernels for
-  // composites.
+  // Why the device has no kernel for a node, or an empty text. Null: the device has no kernels for composites.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
-  // Whether the device has a kernel for a node that is not its reference path. Null: all that it has are.
+  // Whether the device has a kernel for a node other than its reference path. Null: all its kernels are.
   std::function<bool(const Facts&, Value)> is_native = nullptr;
-  // Whether its kernel for a node could be part of a region. Null: that of every native node.
+  // Whether its kernel for a node can be part of a region. Null: every native one can.
   std::function<bool(const Facts&, Value)> joins_regions = nullptr;
-  bool checks_indices = true;      // of RewriteOptions
-  DType precision = DType::kNone;  // computes floats; kNone: each as declared
+  bool checks_indices = true;      // as in RewriteOptions
+  DType precision = DType::kNone;  // the dtype to compute floats in; kNone: as declared
   bool plain_layout = false;       // layouts stay as the graph has them
   RewriteReport* report = nullptr;
 

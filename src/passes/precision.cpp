@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. Casts stand at
+// Computes floats in the dtype of the option `precision`: f16, bf16 and f32 all become that dtype. It inserts casts at
 // inputs and outputs, and around ops that cannot change their dtype.
 #include <algorithm>
 

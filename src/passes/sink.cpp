@@ -17,7 +17,7 @@ class Sinking {
  public:
   explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMostCopies * graph.nodes().size()) {}
 
-  // For each operand, whether it sinks.
+  // Whether each operand sinks.
   std::vector<bool> chosen(const Node& node) {
     std::vector<bool> sinks(node.in.size(), false);
     for (size_t i = first_invariant(node); i < node.in.size(); i++)

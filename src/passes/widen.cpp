@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes in f32, between casts, what the device has a kernel for in f32 and not in halves. A primitive on halves
-// computes in f32 and rounds once (semantics.md N6), a wide composite too (N7): the meaning stays.
+// Computes ops on halves in f32, between casts, if the device has a kernel for f32 and none for halves. A primitive on
+// halves computes in f32 and rounds once (semantics.md N6), and so does a wide composite (N7), so the meaning stays.
 #include <algorithm>
 
 #include "passes/casts.h"
@@ -24,7 +24,7 @@ Attrs widened(const Attrs& attrs) {
   return wide;
 }
 
-// Whether the node is one whose meaning is that of the same op in f32, rounded.
+// Whether the node means the same op in f32, rounded once.
 bool may_be_widened(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (info.is(kLeaf) || info.is(kView) || !body_attrs(node.op).empty()) return false;
@@ -34,7 +34,7 @@ bool may_be_widened(const Graph& graph, const Node& node) {
   return std::any_of(node.out.begin(), node.out.end(), has_half);
 }
 
-// The node on leaves, in f32: what the device is asked about.
+// The node on leaves in f32, to ask the device about it.
 Result<Value> wide_node(const Facts& facts, const Node& node, Graph& probe) {
   const Graph& graph = facts.graph();
   std::vector<Value> in;

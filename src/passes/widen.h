@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Halves that are computed in f32.
+// Ops on halves that are computed in f32.
 #pragma once
 
 #include "base/function_ref.h"
@@ -7,7 +7,8 @@
 
 namespace rlx {
 
-// Whether a node on halves could be computed in f32 by a kernel that a device has, `is_native` says of which nodes.
+// Whether a device could compute a node on halves by a kernel for f32. `is_native` says whether it has a kernel for a
+// node.
 bool can_be_widened(const Facts& facts, uint32_t node, FunctionRef<bool(const Facts&, Value)> is_native);
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations as files spell them.
+// Activations as exporters write them.
 #include "rules/rules.h"
 
 namespace rlx {

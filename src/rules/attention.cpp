@@ -37,15 +37,15 @@ Expr with_heads(Expr x, const std::vector<Dim>& heads) {
 
 // ---- masks in normal form ----
 
-// A conjunction of masks: what they say of the positions of query i and key j, and the masks that say something else.
+// A conjunction of masks: the bounds that they set on the positions of query i and key j, and the masks of other kinds.
 struct Masks {
   std::optional<Dim> right, left;  // a key is allowed only if j <= i + right and j >= i - left
   std::vector<Expr> of_positions;  // the masks that say so
   std::vector<Expr> others;
 };
 
-// For a constant lower triangle: the number d of which it is true where j <= i + d. What is true everywhere is dropped
-// before.
+// For a constant lower triangle: the d for which it is true exactly where j <= i + d. Constants that are true
+// everywhere were dropped before.
 std::optional<int64_t> diagonal(const Tensor& tensor) {
   if (tensor.rank() < 2 || tensor.dtype() != DType::kBool || tensor.count() == 0) return std::nullopt;
   const int64_t columns = tensor.dims().back(), rows = tensor.dims()[tensor.rank() - 2];
@@ -156,7 +156,7 @@ struct Probabilities {
   bool is_guarded = false;  // rows of NaN are zeroed
 };
 
-// p before it was rounded to a half; p itself if it was not.
+// p before it was rounded to a half; p itself if it was not rounded.
 Expr before_rounding(const Match& m, Expr p) {
   bool rounds = m.is(p, Op::kCast) && is_half(p.dtype()) && m.input(p, 0).dtype() == DType::kF32 && m.take(p);
   return rounds ? m.input(p, 0) : p;
@@ -171,7 +171,7 @@ Expr before_guard(const Match& m, Expr p) {
   return tests_nan && m.splat(m.input(p, 2)) == 0 && m.take(test) ? inner : Expr();
 }
 
-// A column that holds one number for each head, [1, H, 1, 1] broadcast -> [H]
+// A column with one number per head, [1, H, 1, 1] broadcast -> [H]
 Expr numbers_of_heads(const Match& m, Expr column) {
   if (m.is(column, Op::kBroadcastTo)) column = m.input(column, 0);
   if (column.rank() < 3 || column.rank() > 4 || !column.dim(-1).is(1) || !column.dim(-2).is(1)) return Expr();
@@ -245,7 +245,7 @@ Expr heads_of(Expr split) {
 
 void add_attention_rules(RuleSet& rules) {
   rules.add(close, "attention", std::vector{Op::kMatmul}, form_attention, 8);
-  // attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads that there are
+  // attention(q, k, v) where k and v are repeated for each head of a group -> attention of the heads before the repeat
   Pattern q = any(), k = any(), v = any();
   auto repeated = [](const Pattern& x) {
     return op(Op::kReshape, {op(Op::kBroadcastTo, {x})}).where("one head repeated", repeats_heads);

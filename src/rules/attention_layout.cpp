@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts of attention and rope: the transposes and splits around them become the attribute `layout`. So they read what
-// the products wrote. All rules are exact: no element changes.
+// Layouts of attention and rope: the transposes and splits around them become the attribute `layout`. So attention
+// reads the results of the products in place. All rules are exact: no element changes.
 #include "rules/rules.h"
 
 namespace rlx {

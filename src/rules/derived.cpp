@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites that are found by their own formula. For a row with the trait kFormula there are two patterns: its
-// decomposition in normal form, with the composites in it as they are, and with them written out too.
+// Rules derived from the formulas of composites. A row with the trait kFormula gives two patterns: its decomposition in
+// normal form, once with the composites in it and once with these expanded too.
 #include <algorithm>
 
 #include "rules/rules.h"

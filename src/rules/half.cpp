@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision. Exporters cast to f32 before an op that needs precision, and back after it. The op on halves means
-// just that, so it takes the halves itself.
+// Half precision. Exporters cast to f32 before an op that needs precision, and back after it. By definition the op on
+// halves does the same, so it takes the halves itself.
 #include <algorithm>
 
 #include "rules/numbers.h"
@@ -15,7 +15,7 @@ static const Port& port_of(const OpInfo& info, size_t i) {
   return info.signature.in[std::min(i, info.signature.in.size() - 1)];
 }
 
-// x without a cast between these dtypes, which may stand under views; absent if there is none.
+// x before a cast between these dtypes; views may follow the cast. Absent if there is no such cast.
 static Expr before_cast(const Match& m, Expr x, DType from, DType to) {
   if (x.dtype() != to) return Expr();
   Expr under = m.under_views(x);
@@ -61,8 +61,8 @@ static Expr narrow(const Match& m) {
   return m.offer_all(wide, m.builder().add(info, in, node.attrs));
 }
 
-// Operands beside a half x may be f32, as the tables of rope. Of an f32 t, cast(t, half) -> t, which is more precise.
-// Of a half t, cast(t, f32) -> t, which is the same.
+// Operands beside a half x may be f32, for example the tables of rope. For an f32 t: cast(t, half) -> t, which is more
+// precise. For a half t: cast(t, f32) -> t, which is equal.
 static Expr beside_halves(const Match& m, bool rounded) {
   const Node& node = m.node(m.anchor());
   const OpInfo& info = m.graph().info(node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantised numbers: what ONNX's MatMulInteger and its like become, with what follows them.
+// Products of quantised numbers, as ONNX's MatMulInteger and similar nodes are imported, and the ops that follow them.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -14,7 +14,7 @@ static bool is_eight_bit(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
 }
 
-// 8-bit numbers as i32, less their zero point. Other products may read them, too.
+// 8-bit numbers as i32, minus their zero point. Other products may read them too.
 struct Centred {
   Expr q, zero;
 };
@@ -29,7 +29,7 @@ static std::optional<Centred> centred(const Match& m, Expr x) {
   if (Expr q = widened_from(m, x)) return Centred{q, Expr()};
   if (m.is(x, Op::kSub))
     if (Expr q = widened_from(m, m.input(x, 0))) return Centred{q, m.input(x, 1)};
-  if (m.is(x, Op::kAdd))  // as constants are subtracted
+  if (m.is(x, Op::kAdd))  // x - constant in normal form
     for (size_t i = 0; i < 2; i++)
       if (Expr q = widened_from(m, m.input(x, i)); q && m.is_resident(m.input(x, 1 - i)))
         return Centred{q, -m.input(x, 1 - i)};
@@ -40,7 +40,7 @@ static bool is_one_number(Expr x) {
   return element_count(x.dims()).is(1);
 }
 
-// A scalar, or one number for each of `columns`; absent where it is neither.
+// A scalar, or a vector with one number per column; absent if x is neither.
 static Expr by_column(Expr x, const Dim& columns) {
   if (is_one_number(x)) return reshape(x, {});
   for (size_t i = 0; i + 1 < x.rank(); i++)
@@ -63,7 +63,7 @@ static Expr product_of_integers(const Match& m) {
 
 // ---- convolutions ----
 
-// Zero points as numbers of the dtype that they are taken from; absent where they might be none of them.
+// Zero points in the dtype of the numbers from which they are subtracted; absent if that dtype may not hold them.
 static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector<Dim>& dims) {
   if (Expr q = widened_from(m, m.under_views(zero));
       q && q.dtype() == dtype && element_count(q.dims()) == element_count(dims))
@@ -74,7 +74,7 @@ static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector
   return cast(reshape(zero, dims), dtype);
 }
 
-// A scalar, or one number for each channel of y[N, C, spatial...]; absent where it is neither.
+// A scalar, or a vector with one number per channel of y[N, C, spatial...]; absent if x is neither.
 static Expr by_channel(Expr x, const Dim& channels, size_t rank) {
   if (is_one_number(x)) return reshape(x, {});
   std::vector<Dim> dims = x.dims(), wanted(rank - 1, Dim(1));
@@ -104,7 +104,7 @@ static Expr conv_of_integers(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;
 }
 
-// The least and the largest of numbers that are known now; absent where one is not a normal one above 0.
+// The least and the largest of the numbers of a constant; absent if one of them is not normal and above 0.
 struct Extremes {
   double lo, hi;
 };
@@ -118,7 +118,7 @@ static std::optional<Extremes> extremes(const Match& m, Expr scale) {
   return Extremes{*lo, *hi};
 }
 
-// Whether scales of 8-bit numbers may move out of a sum: no term and no sum of 2^33 at most leaves the normal numbers
+// Whether scales of 8-bit numbers may move out of a sum: no term, and no sum of at most 2^33, leaves the normal numbers
 // in either form, so only rounding differs.
 static bool may_move_out(const Match& m, Expr x_scale, Expr w_scale) {
   constexpr double kLargest = 0x1p90, kLeast = 0x1p-120;
@@ -126,7 +126,7 @@ static bool may_move_out(const Match& m, Expr x_scale, Expr w_scale) {
   return x && w && std::max({x->hi, w->hi, x->hi * w->hi}) <= kLargest && x->lo * w->lo >= kLeast;
 }
 
-// 8-bit numbers and what they stand for.
+// 8-bit numbers, with the scale and zero point that give their real values.
 struct Scaled {
   Expr q, scale, zero;
 };
@@ -144,7 +144,7 @@ static std::optional<Scaled> scaled(const Match& m, Expr x) {
 
 // conv((x - zx) * sx, (w - zw) * sw) -> integer_conv(x, w, zx, zw; sx * sw): sums are exact, and scaled at the end
 static Expr conv_of_scaled(const Match& m) {
-  constexpr int64_t kMostTerms = 32768;  // that no sum of them wraps
+  constexpr int64_t kMostTerms = 32768;  // so that no sum wraps
   auto x = scaled(m, m.in(0)), w = scaled(m, m.in(1));
   if (!x || !w || m.anchor().dtype() != DType::kF32) return Expr();
   if (x->scale.rank() != 0) return m.miss("the scales of x differ");
@@ -160,7 +160,7 @@ static Expr conv_of_scaled(const Match& m) {
 
 // ---- what follows products ----
 
-// Where the operands of a product stand that follow it.
+// The input numbers of a product's scale, bias and so on.
 struct Slots {
   size_t scale, bias;
 };
@@ -172,7 +172,7 @@ static bool is_product(const Match& m, Expr x) {
   return m.is(x, Op::kIntegerMatmul) || (m.is(x, Op::kIntegerConv) && !m.node(x).attrs.flag("relu"));
 }
 
-// The product with one more operand; absent where it has one.
+// The product with one more operand; absent if it has this operand already.
 static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, DType dtype) {
   const Node& node = m.node(product);
   if (operand.dtype() != dtype || (node.in.size() > at && present(node.in[at]))) return Expr();

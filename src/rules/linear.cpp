@@ -48,7 +48,7 @@ static Expr activation_of_linear(const Match& m) {
 
 // ---- convolutions whose windows lie side by side ----
 
-// Whether windows of these sizes lie side by side in x, without padding, holes or groups.
+// Whether windows of these sizes lie side by side in x, without padding, dilation or groups.
 static bool is_tiling(const Attrs& attrs, std::span<const Dim> window) {
   for (std::string_view spread : {"lhs_dilation", "rhs_dilation"})
     if (attrs.i64s(spread) != Axes(window.size(), 1)) return false;
@@ -92,7 +92,7 @@ static Expr conv_of_patches(const Match& m) {
 // The bias as a vector with one number for each channel of y; absent if it has another shape.
 static Expr channel_bias(const Match& m, Expr y, Expr bias) {
   if (!m.has_shape(y) || y.rank() < 2) return Expr();
-  if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // it is added before rounding
+  if (is_half(y.dtype()) && !m.allows(close)) return Expr();  // the bias would be added before rounding
   std::vector<Dim> per_channel(y.rank() - 1, Dim(1)), dims = bias.dims();
   per_channel[0] = y.dim(1);
   if (dims.size() == y.rank() && dims[0].is(1)) dims.erase(dims.begin());
@@ -106,9 +106,9 @@ static Expr conv_with_bias(const Match& m, Expr y, Expr b) {
   return m.builder().ops(Op::kConvBiasAct, {m.input(y, 0), m.input(y, 1), bias}, m.node(y).attrs.named())[0];
 }
 
-// Whether y is a convolution that can take up what follows it.
+// Whether y is a convolution that can absorb the op that follows it.
 static bool is_open_conv(const Match& m, Expr y) {
-  if (is_half(y.dtype()) && !m.allows(close)) return false;  // more would be done before rounding
+  if (is_half(y.dtype()) && !m.allows(close)) return false;  // more would be computed before rounding
   return m.is(y, Op::kConv) || (m.is(y, Op::kConvBiasAct) && m.node(y).attrs.is("act", "none"));
 }
 

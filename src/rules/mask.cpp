@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions. A comparison may follow from sizes: exporters write "no mask" as iota >= 0. A gather whose indices count
-// up along axes is a slice. A position out of range would fail the run, so a guard fails it instead; if a size of 0
-// leaves nothing to index, the guard holds.
+// Rules about positions. The result of a comparison may follow from sizes: exporters write "no mask" as iota >= 0. A
+// gather whose indices count up along axes is a slice. A position out of range would fail the run, so a guard may fail
+// it instead; if a size is 0 and nothing is indexed, the guard holds.
 #include <algorithm>
 
 #include "rules/rules.h"
@@ -28,7 +28,7 @@ static Expr decided_comparison(const Match& m) {
 
 // ---- gathers ----
 
-// The positions that are read of one axis: from `start` on, as many as axis `to` of the indices has, or one.
+// The positions that are read along one axis: from `start` on, as many as axis `to` of the indices has, or one.
 struct Pick {
   static constexpr size_t kOne = SIZE_MAX;
   Dim start;
@@ -36,8 +36,8 @@ struct Pick {
 };
 
 // 1 if the run reads something, else 0: the product of min(1, size) over the sizes that may be 0. If nothing is read,
-// no position is checked. The axis that is read does not count; nor do positions from 0 on, which are out of range only
-// if there are some. nullopt if such a size is not a plain symbol.
+// no position is checked. The axis that is read does not count. Nor do the axes of positions that start at 0: these are
+// out of range only if there are some. nullopt if such a size is not a plain symbol.
 static std::optional<Dim> presence(const Match& m, const Pick& pick, size_t axis, Expr x, std::span<const Dim> index) {
   Dim is_read = 1;
   bool is_known = true;
@@ -110,12 +110,12 @@ static std::optional<Digits> digits_of(const Graph& graph, const Affine& form, s
   for (size_t axis = 0; axis < form.steps.size(); axis++)
     if (!form.steps[axis].is(0)) moving.push_back(axis);
   Digits digits;
-  bool reaches_end = true;  // of all slower digits
+  bool reaches_end = true;  // whether all slower digits reach their end
   Dim whole = size;
   for (size_t axis : moving)
     if (graph.range(form.steps[axis]).lo < 0) return std::nullopt;
   while (!moving.empty()) {
-    // The slowest of those left: the one whose step all the others divide.
+    // The slowest digit left: all the others divide its step.
     auto slowest = std::find_if(moving.begin(), moving.end(), [&](size_t axis) {
       return std::all_of(moving.begin(), moving.end(),
                          [&](size_t other) { return exact_div(form.steps[axis], form.steps[other]).has_value(); });
@@ -166,7 +166,7 @@ static std::vector<Expr> components(const Match& m, Expr index) {
   return parts;
 }
 
-// gather_nd(x, tuples of positions) -> the same, each component along an axis of its own
+// gather_nd(x, tuples of positions) -> the same for several axes, one component per axis
 static Expr gather_nd_of_positions(const Match& m) {
   Expr x = m.in(0), index = m.in(1);
   if (!m.checks_indices() || m.attrs().i64("batch_dims") != 0 || index.rank() == 0) return Expr();

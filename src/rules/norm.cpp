@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms as files spell them. First the bare norm is formed; then it absorbs gamma, beta, and a residual sum.
+// Norms as exporters write them. First the bare norm is formed; then it absorbs gamma, beta, and a residual sum.
 #include <algorithm>
 
 #include "ops/act.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about constants that rules compute in double: a dtype holds fewer numbers.
+// Questions about constants that rules compute in double. They matter because the dtype of a value holds fewer numbers.
 #pragma once
 
 #include <cmath>

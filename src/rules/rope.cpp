@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding as files spell it. Either x * C + turned(x) * S, with tables that hold every angle twice; or the two
-// parts of x are rotated on their own, and joined. The parts are halves or neighbours, of all columns or the first
-// ones.
+// Rotary embedding as exporters write it. Either x * C + turned(x) * S, with tables that hold every angle twice; or the
+// two parts of x are rotated separately and joined. The parts are the two halves, or even and odd columns, of all
+// columns or of the first ones.
 #include "rules/columns.h"
 #include "rules/rules.h"
 
@@ -21,7 +21,7 @@ bool is_last(Expr x, int64_t axis) {
 
 Expr half_table(const Match& m, Expr table, Style style);
 
-// For an op that works row by row: `table` with one half of its operand `i`.
+// For a table made by an op that works row by row: the same op on one half of its operand `i`.
 Expr over_half(const Match& m, Expr table, size_t i, Style style) {
   Expr half = half_table(m, m.input(table, i), style);
   return half ? m.rebuilt(table, {{i, half}})[0] : Expr();
@@ -58,7 +58,7 @@ Expr half_of_pairs(const Match& m, Expr table) {
   return reshape(column, dims);
 }
 
-// The table with one of each pair of equal numbers in its rows; absent if it cannot be seen that they are equal.
+// The table with one of each pair of equal numbers in its rows; absent if we cannot prove that they are equal.
 Expr half_table(const Match& m, Expr table, Style style) {
   const Node& node = m.node(table);
   Expr x = m.input(table, 0);
@@ -88,7 +88,7 @@ Expr half_table(const Match& m, Expr table, Style style) {
   return Expr();
 }
 
-// The table as rope wants it, [S, R/2] or [B, S, R/2], without its axis of heads, which must be of size 1.
+// The table in the shape that rope takes, [S, R/2] or [B, S, R/2]: without its axis of heads, which must have size 1.
 Expr rope_table(Expr half, size_t head_axis) {
   std::vector<Dim> dims = half.dims();
   if (dims.size() == 4) {

@@ -6,15 +6,15 @@
 
 namespace rlx {
 
-// Run by `canonicalize`: one spelling per meaning.
+// Run by `canonicalize`: equal meanings get one form.
 void add_view_rules(RuleSet& rules);        // reshape, transpose, slice, broadcast, concat
-void add_arithmetic_rules(RuleSet& rules);  // constants out of the way, powers, roots, comparisons, softmax
+void add_arithmetic_rules(RuleSet& rules);  // constants, powers, roots, comparisons, softmax
 void add_mask_rules(RuleSet& rules);        // comparisons of positions, index tricks that are slices
 
 // Run by `fuse`, in the order of its stages (passes/fuse.cpp): composites.
 void add_activation_rules(RuleSet& rules);
-void add_derived_rules(RuleSet& rules);        // by the formulas of their rows
-void add_small_derived_rules(RuleSet& rules);  // by formulas of one op, after larger ones that contain it
+void add_derived_rules(RuleSet& rules);        // derived from the formulas of their rows
+void add_small_derived_rules(RuleSet& rules);  // formulas of one op, after larger ones that contain it
 void add_norm_rules(RuleSet& rules);
 void add_half_rules(RuleSet& rules);  // wide composites between casts; with the rules that form them
 void add_rope_rules(RuleSet& rules);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule for each kind of link from the product q k' to the softmax. A rule declines a link that would change the
-// order of two others; what was absorbed before it stays.
+// One rule for each kind of link from the product q k' to the softmax. A rule declines a link that it could absorb only
+// by changing the order of two links; what was absorbed before it stays.
 #include "rules/scores.h"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ Expr softcapped(const Match& m) {
     if (!s) continue;
     if (s->softcap != 0) return m.miss("one softcap inside another");
     if (s->mask || s->bias) return m.miss("a mask inside the softcap");
-    s->scale *= *cap;  // before the division by cap, which the attribute means
+    s->scale *= *cap;  // the attribute means the scale before the division by cap
     if (!is_usable_scale(s->scale)) return m.miss("a scale that f32 may not hold");
     s->softcap = *cap;
     return absorbed(m, *s);

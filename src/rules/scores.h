@@ -16,15 +16,15 @@ struct Scores {
   Expr value;
   Expr q, k;      // [..., queries, d] and [..., keys, d]
   Expr mask;      // true: attend to this key; absent: attend to all
-  Expr bias;      // absent: none
-  Expr additive;  // the whole mask as the floats that were added; absent where a part of it was a boolean
+  Expr bias;      // absent: no bias
+  Expr additive;  // the whole mask as the floats that were added; absent if a part of it was a boolean
   double scale = 1;
   double softcap = 0;           // 0: none
   double fill = 0;              // what the mask puts in place of a score: -inf or a huge negative number; 0: no mask
   bool stays_additive = false;  // further masks stay floats that are added: they are biases
 };
 
-// What `scores` says of a value; nullopt if the value is something else, or has another use.
+// The scores that a value stands for; nullopt if the value is not a `scores` op, or has another use.
 std::optional<Scores> scores_of(const Match& match, Expr value);
 
 // A mask or bias over axes `from` as one over axes `to`. The last two axes, queries and keys, are the same in both.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges products of one left operand: one product with the weights side by side, and slices of it. This is exact, as
-// no sum changes its order.
+// Merges products of one left operand into one product with their weights side by side, and slices of it. This is
+// exact: no sum changes its order.
 #include <algorithm>
 
 #include "rules/columns.h"

@@ -12,8 +12,8 @@
 
 namespace rlx {
 
-// The bytes of a file, shared between copies. What another process writes into the file later may show through;
-// a file that another process shortens makes reads past its new end fault (SIGBUS), as for every mapping.
+// The bytes of a file, shared between copies. Later writes of other processes to the file may become visible. If
+// another process shortens the file, reads past its new end fault (SIGBUS), as for every mapping.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -30,7 +30,7 @@ class MappedFile {
   size_t size_;
 };
 
-// The whole file, also one of /proc; a file of more than `limit` bytes is kRange.
+// The whole file; works for files of /proc too. A file of more than `limit` bytes is kRange.
 Result<std::string> read_file(const std::string& path, size_t limit = size_t{1} << 30);
 
 // Writes a temporary file beside `path` and renames it: readers see the old file or the new one, never a part.

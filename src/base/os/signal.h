@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting between threads of one pool: spin a while, then sleep in the kernel. A hand-off while spinning costs about
-// 0.1 us, a sleep and wake-up 20-70 us.
+// How threads of one pool wait for each other: they spin for a while, then sleep in the kernel. A hand-off to a
+// spinning thread takes about 0.1 us, to a sleeping one 20-70 us.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,13 @@
 
 namespace rlx {
 
-// How long a waiter spins before it sleeps. Short where threads outnumber cores: the one waited for needs the core.
+// How long a waiter spins before it sleeps. The time is short where threads outnumber cores, because the thread that it
+// waits for may need its core.
 constexpr int kSpinMicroseconds = 100, kShortSpinMicroseconds = 1;
 
 using SpinClock = std::chrono::steady_clock;
 
-// Looks for a microsecond, without a look at the clock: most waits end here.
+// Spins for about a microsecond without reading the clock: most waits end here.
 template <class Done>
 bool spin_briefly(Done done) {
   for (int i = 0; i < 32; i++) {
@@ -24,7 +25,7 @@ bool spin_briefly(Done done) {
   return false;
 }
 
-// Spins until `done` is true or the time is over, and returns `done`.
+// Spins until `done` is true or the time is over. Returns whether `done` is true.
 template <class Done>
 bool spin_until(SpinClock::time_point end, Done done) {
   while (SpinClock::now() < end) {
@@ -33,7 +34,7 @@ bool spin_until(SpinClock::time_point end, Done done) {
   return false;
 }
 
-// Counts how often it was raised. A waiter passes the last count that it saw, so it misses no raise.
+// A counter of raises. A waiter passes the last count that it saw, so it misses no raise.
 class Signal {
  public:
   uint32_t now() const { return count_.load(std::memory_order_seq_cst); }

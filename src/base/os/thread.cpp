@@ -17,7 +17,7 @@ struct Start {
 
 void* main_of(void* argument) {
   std::unique_ptr<Start> start(static_cast<Start*>(argument));
-  fesetenv(FE_DFL_ENV);  // not the mode of whoever happened to start this thread
+  fesetenv(FE_DFL_ENV);  // not the floating-point mode of the thread that started this one
   pthread_setname_np(pthread_self(), start->name.c_str());
   start->body();
   return nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of the library: it has a name, none of the host's signal handlers runs on it, and it begins with the default
+// A thread of the library. It has a name, no signal handler of the host runs on it, and it starts with the default
 // floating-point mode.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace rlx {
 class Thread {
  public:
   Thread() = default;
-  // False: the system has no thread for it. `body` does not throw. `name`: at most 15 characters.
+  // Returns false if the system refuses the thread. `body` must not throw. `name` has at most 15 characters.
   bool start(const std::string& name, std::function<void()> body);
   bool is_current() const { return is_started_ && pthread_equal(pthread_self(), thread_); }
   void join();    // after start, once

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool. Each active run has a board on which its caller posts steps. One word says which runs are active, and every
-// thread computes from that word alone which of them it serves: nothing is assigned, so nothing must be taken back. A
-// thread that has not seen the latest word serves another run a little longer, and costs no more than that.
+// The pool. Each active run has a board on which its caller posts steps. One atomic word says which runs are active,
+// and every thread computes from this word alone which of them it serves. Nothing is assigned, so nothing must be taken
+// back. A thread that has not seen the latest word only serves another run a little longer.
 //
 // A thread claims a chunk by a compare-and-swap on the share that the chunk belongs to. The step stays alive until
-// every claimed chunk is counted as finished, and a thread reads what the caller owns only while it has a claim. So a
-// thread may come late to a step, or sleep through many, and the caller never waits for it to leave.
+// every claimed chunk is counted as finished, and a thread reads data of the caller only while it has a claim. So a
+// thread may come late to a step, or miss many, and the caller never waits for it to leave.
 #include "base/os/thread_pool.h"
 
 #include <pthread.h>
@@ -29,14 +29,14 @@ namespace rlx {
 
 namespace {
 
-// The first exception of a step that several threads share; who sees one begins no more work.
+// The first exception in a step that several threads share. A thread that sees one begins no more work.
 class FirstException {
  public:
   bool is_set() const { return is_set_.load(std::memory_order_relaxed); }
   void keep_current() noexcept {
     if (!is_set_.exchange(true, std::memory_order_relaxed)) exception_ = std::current_exception();
   }
-  // On one thread, when all work has ended.
+  // Called on one thread, when all work has ended.
   void rethrow() {
     if (!is_set()) return;
     is_set_.store(false, std::memory_order_relaxed);
@@ -72,14 +72,14 @@ struct alignas(64) SharedWord {
   std::atomic<uint64_t> word{0};  // a Share
 };
 
-// What a caller posts, for those that help it. Later runs use the same board.
+// Where a caller posts steps for its helpers. Later runs use the same board.
 struct Board {
   explicit Board(size_t workers) : shares(workers) {}
 
   std::vector<SharedWord> shares;
   std::atomic<int> most{1};  // workers that the run can use
 
-  // How many workers take part in the step, in the low bits, and a number of the step.
+  // The low bits hold how many workers take part in the step, the others a number of the step.
   static constexpr uint32_t kStep = 1 << 11, kWorkers = kStep - 1;
   static_assert(kMostThreads < kStep);
   alignas(64) std::atomic<uint32_t> step{0};
@@ -101,7 +101,7 @@ struct Worker {
   Signal wake;
 };
 
-// Which run a worker serves, as which of its workers.
+// Which run a worker serves, and its index among the workers of that run.
 struct Seat {
   int place = kNone, index = 0;
   static constexpr int kNone = -1;
@@ -114,7 +114,7 @@ class Crew {
 
   int size() const { return static_cast<int>(workers_.size()); }
 
-  // Makes `team` a run of up to `most` workers. False: its caller is alone, and there is nothing to dismiss.
+  // Makes `team` a run of up to `most` workers. Returns false if the caller is alone; there is nothing to dismiss then.
   bool hire(int most, Team& team);
   void dismiss(const Team& team);
 
@@ -122,8 +122,8 @@ class Crew {
   void chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn);
 
  private:
-  // The active runs: a bit for the place of each, and above them a count of changes, so that two equal words mean that
-  // nothing has changed between.
+  // The active runs: one bit per place, and above the bits a count of changes. If two reads give equal words, nothing
+  // has changed between them.
   static constexpr int kMostRuns = 48;
   static constexpr uint64_t kChange = uint64_t{1} << kMostRuns, kRuns = kChange - 1;
   static uint64_t bit(int place) { return uint64_t{1} << place; }
@@ -141,7 +141,7 @@ class Crew {
   bool help(Board& board, int index, int workers, uint64_t active);
 
   std::vector<int> cores_;  // where worker i belongs, with pin
-  cpu_set_t mask_;          // of the thread that made the crew; its threads inherit it whoever starts them
+  cpu_set_t mask_;          // of the thread that made the crew; all its threads get this mask
   bool has_mask_;
   int spin_;
   pid_t process_ = getpid();
@@ -205,9 +205,9 @@ void* Crew::main(void* argument) {
 }
 
 void Crew::serve(Worker& worker) {
-  uint64_t active = ~active_.load();  // any word but that of now
+  uint64_t active = ~active_.load();  // any word but the current one
   SpinClock::time_point awake_until;
-  bool has_helped = true;  // since then; the clock is read where there is time for it
+  bool has_helped = true;  // since awake_until was set; the clock is read only by a thread without work
   for (Seat seat; !leaving_.load();) {
     if (uint64_t now = active_.load(); now != active) {
       active = now;
@@ -227,7 +227,7 @@ void Crew::serve(Worker& worker) {
   }
 }
 
-// True: slept, and was woken. A waker makes the news before it looks who sleeps.
+// Returns true if the thread slept and was woken. A waker makes the news before it looks which threads sleep.
 template <class HasNews>
 bool Crew::sleep(Worker& worker, HasNews has_news) {
   uint32_t seen = worker.wake.now();
@@ -240,7 +240,7 @@ bool Crew::sleep(Worker& worker, HasNews has_news) {
   return sleeps;
 }
 
-// Makes the threads that are missing; where the system refuses one, runs have fewer workers.
+// Starts the threads that are missing. If the system refuses one, runs have fewer workers.
 void Crew::start(int workers) {
   std::lock_guard lock(starting_);
   sigset_t all, before;
@@ -256,8 +256,8 @@ void Crew::start(int workers) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// With pin: moves a caller that runs on another worker's core to its own. Its mask belongs to the host and is restored
-// at once, so the caller may move away again.
+// With pin: moves a caller that runs on the core of another worker to its own core. The host owns the affinity mask of
+// this thread; we restore it at once, so the caller may move away again.
 void Crew::bring_caller_home() const {
   if (cores_.empty() || sched_getcpu() == cores_[0]) return;
   cpu_set_t before, home;
@@ -289,8 +289,8 @@ void Crew::dismiss(const Team& team) {
   taken_.fetch_and(~bit(team.place_), std::memory_order_release);
 }
 
-// Deals the threads out, one to each run in turn, until none is left or no run can use more: fn(worker, seat). Each
-// caller has a core, so as many threads rest.
+// Deals the threads out, one to each run in turn, until none is left or no run can use more, and calls fn(worker, seat)
+// for each. Every caller occupies a core, so as many threads stay idle.
 template <class Fn>
 void Crew::deal(uint64_t active, Fn fn) const {
   uint64_t runs = active & kRuns;
@@ -316,7 +316,7 @@ int Crew::count_workers(Team& team) const {
   return team.workers_;
 }
 
-// Those of the first `workers` of a team that sleep.
+// Wakes those of the first `workers` of a team that sleep.
 void Crew::wake(const Team& team, int workers) {
   deal(team.seen_, [&](int worker, Seat seat) {
     Worker& it = workers_[static_cast<size_t>(worker)];
@@ -335,7 +335,7 @@ bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) 
 }
 
 // Takes chunks until there are none: first those of its own share, then those of others. A thread leaves when runs come
-// or go; the caller (0) stays. False: there was nothing to do.
+// or go; the caller (index 0) stays. Returns false if there was nothing to do.
 bool Crew::help(Board& board, int index, int workers, uint64_t active) {
   bool did_help = false;
   __builtin_prefetch(&board.fn);  // while the claim is under way
@@ -445,14 +445,15 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
 }
 
-// Work that one of the host's threads runs asks it for no more: a pool that waits for itself might wait for ever.
+// Work that runs on a thread of the host's pool must not call that pool again: a pool that waits for itself might wait
+// for ever.
 bool ThreadPool::is_on_host_thread() const {
   const HostServices& services = host_->services();
   return services.thread_index && services.thread_index(services.user) != UINT32_MAX;
 }
 
-// The host calls `work` any way it likes; each call takes chunks until none is left, so none waits for another. An
-// exception does not pass through the host's code.
+// The host may call `work` in any order and number; each call takes chunks until none is left, so no call waits for
+// another. Exceptions do not pass through the host's code.
 void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   struct Work {
     int64_t n, grain;
@@ -469,7 +470,7 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
   services.parallel_for(services.user, static_cast<size_t>(std::min(most, workers())), take, &work);
-  work.take();  // what is left where the host skipped calls
+  work.take();  // the rest, if the host left out calls
   work.exception.rethrow();
 }
 

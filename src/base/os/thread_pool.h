@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of one env. A caller shares out chunks of work, one step after another, and the pool's threads take them.
 // Several callers may do so at once: the threads that no caller needs are dealt out evenly, and dealt again whenever a
-// caller comes or goes. Nobody waits for a thread that has taken nothing: one that lost its core only helps less.
+// caller comes or goes. Nobody waits for a thread that has taken no chunk: a thread that lost its core only helps less.
 // Invariant: how work is cut into chunks depends on its size alone. So results do not depend on the number of threads.
 #pragma once
 
@@ -19,16 +19,16 @@ class Crew;  // the threads and what they share; outlives the pool while a run g
 
 using ChunkFn = FunctionRef<void(int64_t begin, int64_t end)>;
 
-// What the caller of run_team has: its share of the threads, for the length of one run.
+// The share of the threads that the caller of run_team has, for the length of one run.
 class Team {
  public:
-  // How many work now, the caller among them; 1: alone. It changes as other runs begin and end.
+  // How many workers the team has now, the caller included. It changes as other runs begin and end.
   int workers();
 
   // Calls fn for [0, grain), [grain, 2 grain) ... up to n, each once, on at most `most` workers, and waits for all of
   // them. A worker takes its own share in order, the same at every step, so that it finds in its cache what it wrote
-  // before; then it helps others. One chunk runs on the caller. Of more than kMostChunks, each is some grains long.
-  // Where fn throws, chunks that have not begun are left out, and the first exception is thrown here.
+  // before; then it helps others. One chunk runs on the caller. If there were more than kMostChunks, each chunk is
+  // several grains long. If fn throws, chunks that have not begun are left out, and the first exception is thrown here.
   void chunks(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
   static constexpr int64_t kMostChunks = (int64_t{1} << 20) - 1;
 
@@ -49,9 +49,9 @@ struct PoolOptions {
   int spin = kDefaultSpin;  // microseconds that a thread waits awake; 0: never
 };
 
-// Threads are made when first needed, by the thread that needs them, and joined by the destructor; where that runs
-// inside a job of this pool, the thread that waits for the job joins them. With R runs and W workers each run has about
-// W / R of them, its caller among them. A job that calls its own pool runs alone.
+// Threads are made when first needed, by the thread that needs them, and joined by the destructor. If the destructor
+// runs inside a job of this pool, the thread that waits for the job joins them. With R runs and W workers each run has
+// about W / R of them, its caller among them. A job that calls its own pool runs alone.
 class ThreadPool {
  public:
   ThreadPool(std::shared_ptr<Host> host, PoolOptions options);
@@ -65,11 +65,11 @@ class ThreadPool {
   // False: the threads are the host's. It may run jobs one after another, so no job may wait for another.
   bool has_teams() const { return host_->has_own_threads(); }
 
-  // Calls job with up to `most` workers for its steps, the caller among them. Without teams, the caller is alone. What
-  // the job throws is thrown here.
+  // Calls job with up to `most` workers for its steps, the caller included. Without teams, the caller is alone. An
+  // exception of the job is thrown here.
   void run_team(int most, FunctionRef<void(Team&)> job);
 
-  // As Team::chunks, as a run of its own; works on the host's threads too.
+  // Team::chunks as a run of its own. Works on the host's threads too.
   void parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
 
  private:

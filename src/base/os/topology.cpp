@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cores by hwloc, quotas by the files of cgroup v1 and v2 (kernel: Documentation/admin-guide/cgroup-v2.rst, cpu.max;
-// scheduler/sched-bwc.rst, cpu.cfs_quota_us). A limit anywhere on the way up from our group counts.
+// scheduler/sched-bwc.rst, cpu.cfs_quota_us). The limits of our group and of all groups above it count.
 #include "base/os/topology.h"
 
 #include <hwloc.h>
@@ -63,7 +63,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-// A positive number, or 0 for "max", "-1" and what is no number: no limit.
+// A positive number, or 0 (no limit) for "max", "-1" and anything that is not a number.
 double positive(std::string_view text) {
   int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -87,8 +87,8 @@ double quota_v1(const std::string& folder) {
   return period > 0 ? positive(contents(folder + "/cpu.cfs_quota_us")) / period : 0;
 }
 
-// The least limit of a group and of all above it. Inside a container a path may name groups that cannot be seen: they
-// have no files, and the walk goes on to those that can.
+// The least limit of a group and of all above it. Inside a container a path may name groups that are not visible: they
+// have no files, and the search goes on with their parents.
 double least_quota(const std::string& mount, std::string group, double (*quota)(const std::string&)) {
   double least = 0;
   for (;;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to graph. Every statement goes through the builder, so what is accepted is what a user may build; memory and
+// Text to graph. Every statement goes through the builder, so text can only express what a user may build. Memory and
 // recursion are bounded by the length of the text and a nesting limit.
 #include <unordered_map>
 
@@ -58,7 +58,7 @@ class Parser {
     return number->literal();
   }
 
-  // What a body says of a size holds in it, whatever the graph around it says of one with this name.
+  // What a body declares about a symbol holds in it, even if the graph around it has a symbol of this name.
   Status parse_symbols() {
     while (!in_.take(')')) {
       in_.skip_lines();
@@ -247,7 +247,7 @@ class Parser {
     return text::scan_value(in_);
   }
 
-  // A type stays as it is written where it is the same one: when it was found, not all guards may have been known.
+  // A type that equals the inferred one stays as written: it may have been inferred when not all guards were known.
   Status parse_types(const std::vector<Word>& labels, Value first) {
     if (!in_.take("->")) return {};
     for (uint32_t i = 0; i < labels.size(); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph to text. What is printed is canonical: equal graphs with equal names print equally.
+// Graph to text. The text is canonical: equal graphs with equal names print equally.
 #include <algorithm>
 #include <span>
 #include <unordered_set>
@@ -15,7 +15,7 @@ namespace {
 
 class Printer {
  public:
-  // `carried`: sizes that are a body's own, whatever is called the same around it.
+  // `carried`: symbols that are a body's own, even if the graph around it has symbols of these names.
   Printer(const Graph& graph, const Printer* around, std::string indent, std::span<const std::string> carried = {})
       : graph_(graph), around_(around), carried_(carried), indent_(std::move(indent)), uses_(use_counts(graph)) {
     if (around) declare_symbols(around->scope_);
@@ -65,7 +65,7 @@ class Printer {
       (void)scope_.declare_symbol(symbol, graph_.has_symbol(symbol) ? graph_.symbol_range(symbol) : range);
   }
 
-  // What the scope around does not say.
+  // Prints what the scope around it does not know.
   void print_symbols() {
     std::string list;
     for (const auto& [symbol, range] : scope_.symbols()) {
@@ -103,7 +103,7 @@ class Printer {
     text_ += "\n";
   }
 
-  // The first, for the node's name, and all up to the last that is used.
+  // The first output, which has the node's name, and all up to the last one that is used.
   size_t shown_outputs(uint32_t index) const {
     const auto& uses = uses_[index];
     size_t count = uses.size();
@@ -151,7 +151,7 @@ class Printer {
   const Graph& graph_;
   const Printer* around_;  // null at the top
   std::span<const std::string> carried_;
-  Graph scope_;  // symbols alone, as the parser knows them here: those around, then those of this graph
+  Graph scope_;  // only symbols, as the parser knows them here: those around it, then those of this graph
   std::string indent_;
   std::vector<std::vector<uint32_t>> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]

@@ -112,7 +112,7 @@ Result<std::string> Scanner::quoted() {
     } else {
       int high = c == 'x' ? hex_value(peek()) : -1;
       int low = high >= 0 && at_ + 1 < text_.size() ? hex_value(text_[at_ + 1]) : -1;
-      // Beyond 7f a byte is no character of UTF-8 by itself.
+      // A byte above 7f is not a UTF-8 character by itself.
       if (low < 0 || high > 7) return error_at(escape, "expected \\\", \\\\, \\n or \\x and 00 to 7f");
       result += static_cast<char>(high * 16 + low);
       at_ += 2;

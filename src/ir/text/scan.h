@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A place in a text and the words that can be read from it. It never stands past the end, and every error
-// says where it stands.
+// A position in a text, and the words that can be read from there. It is never past the end, and every error gives it.
 #pragma once
 
 #include <string>
@@ -19,7 +18,7 @@ class Scanner {
   bool at_end() const { return at_ == text_.size(); }
   char peek() const { return at_end() ? '\0' : text_[at_]; }
   void advance(size_t count) { at_ += count; }
-  void rewind(size_t at) { at_ = at; }  // to where it stood before
+  void rewind(size_t at) { at_ = at; }  // to an earlier position
 
   void skip_blanks();  // spaces and a comment, up to the line break
   void skip_lines();   // line breaks too
@@ -29,7 +28,7 @@ class Scanner {
   bool at_line_end();                // or at a '}', or at the end
   std::string_view word();           // letters, digits, "_" and "."; empty where none begins
   std::string_view label();          // a value's name: as a word, with "/" and ":", maybe after a "%"
-  Result<std::string> quoted();      // stands at '"'
+  Result<std::string> quoted();      // the position must be at '"'
 
   // Text up to one of `stops` outside of parentheses and quotes, without blanks around it; a size, a number, a word.
   std::string_view expression(std::string_view stops);
@@ -51,8 +50,8 @@ class Scanner {
   size_t at_ = 0;
 };
 
-bool is_word(std::string_view text);   // what word() reads whole
-bool is_label(std::string_view text);  // what label() reads whole and is no keyword
+bool is_word(std::string_view text);   // whether word() reads all of it
+bool is_label(std::string_view text);  // whether label() reads all of it and it is no keyword
 std::string quote(std::string_view text);
 
 }  // namespace rlx::text

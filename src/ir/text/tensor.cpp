@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors as text. Few elements stand as numbers, if those read back to the same bits; all others as base64.
+// Tensors as text. A few elements are written as numbers, if these read back to the same bits; all others as base64.
 #include <charconv>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 
 namespace rlx::text {
 
-static constexpr int64_t kMostNumbers = 64;  // of a tensor that is written as numbers
+static constexpr int64_t kMostNumbers = 64;  // elements of a tensor that is written as numbers
 
 // ---- one element ----
 
@@ -132,7 +132,7 @@ std::string tensor_text(const Tensor& tensor) {
   if (!is_block(tensor.dtype()) && tensor.count() <= kMostNumbers) {
     std::string text = type + " " + numbers_text(tensor);
     Scanner in(text, Scanner::kLine);
-    // The payload of a NaN, or a bool that is neither 0 nor 1, has no number.
+    // A number cannot express the payload of a NaN, or a bool byte that is neither 0 nor 1.
     if (auto again = scan_tensor(in); again.ok() && again->same_bytes(tensor)) return text;
   }
   return type + " base64 \"" + to_base64({tensor.data(), tensor.bytes()}) + "\"";

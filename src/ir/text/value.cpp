@@ -77,7 +77,7 @@ static std::optional<double> number_of(const Item& item) {
   return integer ? static_cast<double>(*integer) : std::get<double>(*number);
 }
 
-// The narrowest kind that all items fit: integers, numbers, strings.
+// The narrowest kind that fits all items: integers, numbers, strings.
 static AttrValue list_of(const std::vector<Item>& items) {
   std::vector<int64_t> integers;
   std::vector<double> numbers;
@@ -165,7 +165,7 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
     case AttrKind::kF64s: return joined(std::get<std::vector<double>>(value), number_text);
     case AttrKind::kStrs:
       return joined(std::get<std::vector<std::string>>(value), [](const std::string& item) { return quote(item); });
-    case AttrKind::kGraph: break;  // the printer's own
+    case AttrKind::kGraph: break;  // the printer writes these itself
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands to the right of `=` in text: types, tensors and attribute values, read and written.
+// Reads and writes what follows `=` in text: types, tensors and attribute values.
 #pragma once
 
 #include "ir/graph.h"
