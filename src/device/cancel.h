@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-// What one caller submits in turn.
+// Counts the runs that one caller submits, and which of them are cancelled.
 class Cancellation {
  public:
   uint64_t next() { return submitted_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -17,10 +17,10 @@ class Cancellation {
  private:
   friend class CancelToken;
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
-  std::atomic<uint64_t> submitted_{0}, cancelled_{0};  // numbers of the last ones
+  std::atomic<uint64_t> submitted_{0}, cancelled_{0};  // the numbers of the last run of each kind
 };
 
-// Whether one run is to stop. The default token never says so.
+// Tells whether one run is cancelled. The default token never is.
 class CancelToken {
  public:
   CancelToken() = default;

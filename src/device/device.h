@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that a backend must be. Names, params, casts, caching, sizes, control flow and profiling live above this line,
-// once: a backend sees bytes and a plan. Invariant: an Executable is immutable, so many execs may run it at once.
+// The interface of a backend. Names, params, casts, caching, sizes, control flow and profiling are done once, in the
+// layers above: a backend sees bytes and a plan. Invariant: an Executable is immutable, so many execs may run it at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +20,23 @@
 
 namespace rlx {
 
-// What a backend keeps of one segment for one run: encoded steps, recorded commands.
+// What a backend keeps for one segment in one run: encoded steps, recorded commands.
 class ExecState {
  public:
   virtual ~ExecState() = default;
 };
 
-// A table of a run, with the number of the last change of each entry. What was made from it at one number stays right
-// until an entry has a higher one. So nobody tells anybody what has changed, and a failure loses nothing.
+// A table of a run, with the version of the last change of each entry. Whatever was computed from an entry at one
+// version stays valid until the entry has a higher version. So no lists of changes are passed on, and a failed run
+// loses none.
 template <class T>
 struct Versioned {
   std::span<const T> values;
   std::span<const uint64_t> changed;  // by entry
-  const uint64_t* newest = nullptr;   // the highest of them
+  const uint64_t* newest = nullptr;   // the highest version
 };
 
-// Tells the run a size that a step has computed; the tables of RunArgs show at once what follows from it.
+// Tells the run a size that a step has computed. The tables of RunArgs are up to date when it returns.
 using SetSize = FunctionRef<Status(uint32_t symbol, int64_t size)>;
 
 struct RunArgs {
@@ -51,9 +53,9 @@ class Executable {
  public:
   virtual ~Executable() = default;
   virtual Result<std::unique_ptr<ExecState>> make_state() const = 0;
-  // `args` and `state` stay until the fence is done.
+  // `args` and `state` must live until the fence is done.
   virtual Result<Fence> submit(const RunArgs& args, ExecState& state) const = 0;
-  // As submit and wait. A backend that works on the caller's thread needs no fence.
+  // The same as submit and wait. A backend that works on the caller's thread needs no fence.
   virtual Status run(const RunArgs& args, ExecState& state) const;
 };
 
@@ -61,12 +63,12 @@ struct DeviceInfo {
   std::string name;                     // "cpu", "vulkan:0"
   std::string kind;                     // "cpu"
   std::string description;              // "AMD EPYC ..., avx512"
-  bool prologue = true;                 // false: wants the whole graph, params included
+  bool prologue = true;                 // false: takes the whole graph, params included
   size_t alignment = kMemoryAlignment;  // of its buffers
   std::vector<std::pair<std::string, std::string>> capabilities;
 };
 
-// What an env gives its devices; it outlives them.
+// What an env gives its devices. It outlives them.
 struct DeviceContext {
   std::shared_ptr<Host> host;
   std::shared_ptr<KeptMemory> memory;
@@ -78,28 +80,30 @@ struct Copy {
   size_t bytes = 0;
 };
 
-// The functions for memory are for devices that have their own. A device that works in the host's inherits them.
+// Devices with memory of their own override the functions for memory. A device that uses host memory inherits them.
 class Device {
  public:
   explicit Device(DeviceContext context) : context_(std::move(context)) {}
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual Found find(const KernelQuery&) const = 0;  // also the answer to "is this supported?"
-  // The names of its kernels for an op, the best first; what runs by `eval` or by its decomposition has none.
+  // The names of its kernels for an op, the best first. Ops that run by `eval` or by their decomposition have none.
   virtual std::vector<std::string_view> kernels(Op) const { return {}; }
   virtual Result<std::unique_ptr<Executable>> compile(std::shared_ptr<const Plan> plan, size_t segment) = 0;
 
   // Not cleared. RLX_E_NO_MEMORY.
   virtual Result<std::shared_ptr<Buffer>> allocate(size_t bytes, MemoryKind kind);
-  virtual bool can_use(const Buffer& buffer) const { return buffer.host() != nullptr; }  // by its kernels, as it lies
-  // Between its buffers, and between them and the host's. Small reads and writes are one Copy.
+  virtual bool can_use(const Buffer& buffer) const {
+    return buffer.host() != nullptr;
+  }  // whether its kernels can use the buffer directly
+  // Copies between its buffers, and between these and the host's. A small read or write is one Copy.
   virtual Result<Fence> transfer(std::span<const Copy> copies, std::span<const Fence> wait);
 
  protected:
   DeviceContext context_;
 };
 
-// Wherever the two are, and waits. The two may overlap within one buffer of the host.
+// Copies bytes between any two places, and waits. The two may overlap within one buffer of the host.
 Status copy_bytes(const Place& to, const Place& from, size_t bytes);
 
 Status clear_bytes(const Place& place, size_t bytes);

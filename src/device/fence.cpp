@@ -34,7 +34,7 @@ struct Fence::State {
   std::mutex mutex;
   bool done = false;
   Status result;
-  std::shared_ptr<Helper> helper;  // null: nobody but who signals it can do anything for it
+  std::shared_ptr<Helper> helper;  // null: a waiter cannot help
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
   std::vector<std::function<void()>> next;
   std::vector<int> descriptors;
@@ -55,7 +55,7 @@ Fence Fence::finished(Status result) {
 }
 
 bool Fence::signal(Status result) const {
-  std::shared_ptr<State> state = state_;  // what comes next may give this fence up
+  std::shared_ptr<State> state = state_;  // `next` may destroy this fence
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
   std::vector<std::function<void()>> next;
   {
@@ -95,7 +95,7 @@ void Fence::then(std::function<void()> next) const {
 
 namespace {
 
-// The index of one that is done, where the wait is over: else fences.size() + 1.
+// The index of a fence that is done, if the wait is over; else fences.size() + 1.
 size_t over_at(std::span<const Fence> fences, bool all) {
   size_t done = 0, first = fences.size();
   for (size_t i = fences.size(); i-- > 0;)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fence: whether work is done, and with what status. Copies share one state; what is done stays done. Thread-safe.
+// Fence: whether work is done, and with what status. Copies share one state. A fence that is done stays done.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,14 @@ namespace rlx {
 
 class FenceWaiter;
 
-// Work that threads which wait may do.
+// Work that waiting threads can help with.
 class Helper {
  public:
   virtual ~Helper() = default;
-  // Does a piece of it. False: there is none now. `has_time`: the caller may be away for as long as a piece takes.
+  // Does one piece of the work. Returns false if there is none now. `has_time`: the caller may spend as long as a piece
+  // takes.
   virtual bool help(bool has_time) = 0;
-  // From here on, and until `leave`, the waiter is told of new pieces.
+  // Until `leave`, the waiter is told of new pieces of work.
   virtual void join(const std::shared_ptr<FenceWaiter>& waiter) = 0;
   virtual void leave(const std::shared_ptr<FenceWaiter>& waiter) = 0;
 };
@@ -29,15 +31,16 @@ class Fence {
   explicit Fence(std::shared_ptr<Helper> helper = nullptr);  // not done yet
   static Fence finished(Status result);
 
-  bool signal(Status result) const;  // the first call counts: false for later ones
+  bool signal(Status result) const;  // only the first call counts; returns false for later ones
   bool is_done() const;
   Status result() const;  // of the work; success until it is done
-  // Calls `next` once it is done, at once if it is, on the thread that signals. `next` does not throw.
+  // Calls `next` once the fence is done: on the thread that signals it, or at once if it is done already. `next` must
+  // not throw.
   void then(std::function<void()> next) const;
-  // Its own failure only: RLX_E_TIMEOUT.
+  // Fails only with RLX_E_TIMEOUT; the results of the fences are not returned.
   static Status wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which);
   static constexpr uint64_t kForever = UINT64_MAX;
-  // Readable once it is done; the caller closes it.
+  // A file descriptor that is readable once the fence is done. The caller closes it.
   Result<int> export_fd() const;
   bool operator==(const Fence& other) const { return state_ == other.state_; }
 
@@ -46,7 +49,7 @@ class Fence {
   std::shared_ptr<State> state_;
 };
 
-// A thread that waits: whoever has news for it calls `tell`.
+// A thread that waits. `tell` wakes it to look again.
 class FenceWaiter {
  public:
   FenceWaiter();

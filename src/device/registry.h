@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backends that are in this build. Each has one entry: a function that opens the devices it finds.
+// The backends of this build. Each has one entry: a function that opens the devices it finds.
 #pragma once
 
 #include <functional>

@@ -13,19 +13,19 @@ class Buffers {
   Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes);
 
   Status add_all();
-  uint32_t add_copy(size_t output);  // of the value of an output, in the arena
-  // An output that a step does not write itself after all; another slot of its value may take that over.
+  uint32_t add_copy(size_t output);  // a copy of the output's value, in the arena
+  // The output is not written in place after all. Another output slot of the same value may be instead.
   void release_output(size_t output);
   const Layout& layout(Value value) const { return layouts_.of[value.node][value.output]; }
   const std::optional<Layout>& copy_of(uint32_t node) const { return layouts_.copy_of[node]; }
-  bool is_whole(Value value) const;                                    // it is all of its root
-  int64_t input_behind(size_t output) const;                           // whose bytes an output shows; -1: none
-  bool is_left_out(Value value) const;                                 // nobody reads it, and its kernel can do without
+  bool is_whole(Value value) const;           // the value covers all of its root
+  int64_t input_behind(size_t output) const;  // the input whose bytes an output shows; -1: none
+  bool is_left_out(Value value) const;        // nobody reads it, and its kernel may omit it
   bool is_in_place(size_t output) const { return in_place_[output]; }  // a step writes the output slot itself
 
   Access access(Value value) { return access(lowered_.graph.type(value), layout(value)); }
   Access access(const ValueType& type, const Layout& layout);
-  Access input_access(uint32_t reader, size_t input);  // in the form that the reader's kernel wants
+  Access input_access(uint32_t reader, size_t input);  // in the form that the reader's kernel takes
 
  private:
   void claim_outputs();

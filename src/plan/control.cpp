@@ -24,7 +24,7 @@ std::span<const std::string_view> body_attrs(Op op) {
 
 namespace {
 
-// The sizes of a body are those of the plan around it, but for what its own values decide and what its carries bring.
+// The symbols of a body are those of the plan around it, except those that its own values or its carries decide.
 struct BodySizes {
   std::vector<uint32_t> symbols;  // by symbol of the body, in the plan around it, or kNoSymbol
   UpperSizes upper;
@@ -70,7 +70,7 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
   return planned;
 }
 
-// By carry: whether a trip may write the next value where the last one lies.
+// By carry: whether a trip may write the next value over the last one.
 std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
   std::vector<bool> stay;
   SlotReads reads(body);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow in plans: a body is a graph with a plan of its own, whose memory lies in that of the plan around it.
-// Invariant: bodies that never run together share their bytes; a body's operands are its slots, at places that the step
-// chooses anew at every trip.
+// Invariant: bodies that never run together share their bytes; a body's operands are its slots, and the step sets their
+// addresses at every trip.
 #pragma once
 
 #include <string_view>
@@ -16,29 +16,31 @@ inline bool is_control(const Node& node) {
   return !body_attrs(node.op).empty();
 }
 
-// The kernel of such a step: whoever submits the plan walks its bodies.
+// The kernel of such a step. The runtime executes the bodies itself (runtime/loop.h).
 extern const Kernel kControlKernel;
 
-// The first value that passes from trip to trip, and how many do.
+// The first carry among the operands, and the number of carries.
 inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
 }
 
-// The first operand that is the same at every trip: behind the condition of an `if`, the carries and xs of a loop.
+// The first operand that is the same at every trip: after the condition of an `if`, and after the carries and xs of a
+// loop.
 inline size_t first_invariant(const Node& node) {
   if (node.op == Op::kIf) return 1;
   return carry_count(node) + (node.op == Op::kScan ? static_cast<size_t>(node.attrs.i64("n_xs")) : 0);
 }
 
-// A size of an `if` whose branches differ in it, and what it is in each.
+// A size in which the branches of an `if` differ, and its value in each branch.
 struct JoinedSize {
   std::string symbol;
   Dim then, otherwise;
-  bool is_chosen;  // by sizes, not in the run
+  bool is_chosen;  // sizes choose the branch, not a value of the run
 };
 std::vector<JoinedSize> joined_sizes(const Node& node);
 
-// Plans the bodies of a step and adds it to the plan's list; its scratch is theirs. The operands are set.
+// Plans the bodies of a step and adds the control to the plan. The memory of the bodies becomes the scratch of the
+// step. The operands of the step must be set.
 Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const UpperSizes& upper, Step& step);
 
 }  // namespace rlx

@@ -13,7 +13,7 @@ static Dim count_of(const Plan& plan, std::span<const SizeId> ids) {
   return element_count(std::span<const Dim>(dims));
 }
 
-// Where the plan is complete an access knows its base; before, its buffer does.
+// In a complete plan an access knows its base; before that, its buffer does.
 static uint32_t base_of(const Plan& plan, const Access& access) {
   return access.buffer == UINT32_MAX ? access.base : plan.buffers[access.buffer].base;
 }
@@ -22,7 +22,7 @@ static bool is_dense(const Plan& plan, const Access& access) {
   return access.dtype != DType::kNone && access.dense && plan.sizes[access.shift].is(0);
 }
 
-// A loop's step writes over the first value of a carry if its trips do.
+// The step of a loop writes over the first value of a carry if its trips do.
 static bool allows(const Plan& plan, const Step& step, size_t output, size_t input) {
   if (step.control == Step::kNoControl) return step.kernel && step.kernel->writes_over(output, input);
   const std::vector<int64_t>& spares = plan.controls[step.control].spares;
@@ -69,7 +69,8 @@ bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t i
 
 namespace {
 
-// From the last step to the first, so that a buffer's place is settled when an operand of its step asks to lie there.
+// Goes from the last step to the first, so that the place of an output is final when an operand of its step asks for
+// the same place.
 class Sharing {
  public:
   Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), reads_(plan), is_taken_(plan.buffers.size()) {
@@ -116,7 +117,8 @@ class Sharing {
     return may_lie_at(plan_.buffers[own].base, other);
   }
 
-  // In the arena; or in an output slot, unless it would be written over an input that is still read.
+  // Whether the buffer may lie at this base: in the arena always, in an output slot unless that overwrites an input
+  // that is still read.
   bool may_lie_at(uint32_t base, uint32_t buffer) const {
     if (base == kArenaBase) return true;
     uint32_t output = base - plan_.output_base(0);
@@ -148,7 +150,7 @@ void share_buffers(Plan& plan, std::span<const SlotAlias> aliases) {
 
 std::vector<uint32_t> first_in_place(const Plan& plan) {
   std::vector<uint32_t> first(plan.buffers.size());
-  for (uint32_t i = 0; i < first.size(); i++) {  // each stands behind the one that it takes the place of
+  for (uint32_t i = 0; i < first.size(); i++) {  // each comes after the buffer whose place it takes
     uint32_t over = plan.buffers[i].over;
     first[i] = over == PlanBuffer::kNone ? i : first[over];
   }

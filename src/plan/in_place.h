@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a step writes over an operand that it reads for the last time, and which slots may share their memory.
-// Invariant: no step reads a place after another value was written there.
+// Decides where a step writes over an operand that is read for the last time, and which slots may share memory.
+// Invariant: no step reads a value after another one was written over it.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace rlx {
 
-// Whether a step may write an output where one of its operands lies, if nothing else of it lies there: both are dense
-// and of one type, and the kernel reads each element before it writes it.
+// Whether a step may write an output over one of its operands, if no other operand lies there: both are dense and of
+// one type, and the kernel reads each element before it writes it.
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input);
 
-// Who reads each input slot last, as far as the plan has steps.
+// The last step that reads each input slot, among the steps that the plan has so far.
 class SlotReads {
  public:
   explicit SlotReads(const Plan& plan);
-  // The step that still reads an input when an output of a step has been written over it; kNone: no step does.
+  // A step that still reads the input after the output was written over it; kNone if there is none.
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t late_reader(size_t input, uint32_t step, size_t output) const;
 
@@ -24,11 +24,11 @@ class SlotReads {
   std::vector<uint32_t> last_;  // by input; kNone: nobody reads it
 };
 
-// Whether an output can always lie where an input lies. Of a plan that is complete.
+// Whether an output slot can always share the memory of an input slot. The plan must be complete.
 bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t input);
 
-// Gives buffers the places of those that die where they are made, also within the memory of an output slot, as long as
-// the slots of `aliases` can share theirs.
+// Puts buffers in the place of operands that die at the step that makes them, also inside the memory of output slots,
+// as long as the slots of `aliases` can still share theirs.
 void share_buffers(Plan& plan, std::span<const SlotAlias> aliases);
 
 std::vector<uint32_t> first_in_place(const Plan& plan);  // by buffer: the first one at its place

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel row: what the compiler and the planner ask of a kernel. Rows stand in an ordered table per device, the
-// best first; how a row is encoded and launched is its backend's own business, in a struct derived from this one.
-// Invariant: everything here is pure, so reports and tests ask it without a device.
+// best first; each backend derives a struct from this one that says how its kernels are encoded and launched.
+// Invariant: all functions here are pure, so reports and tests call them without a device.
 #pragma once
 
 #include <span>
@@ -23,11 +23,11 @@ inline constexpr std::string_view kChoices<Dispatch> = "native|common|reference"
 struct KernelOptions {
   Grade math = Grade::kClose;
   Bounds bounds = Bounds::kError;
-  Dispatch dispatch = Dispatch::kNative;  // of the op in question
+  Dispatch dispatch = Dispatch::kNative;  // for the op of the query
 };
 
-// One node that wants a kernel. Rows may look at op, dtypes, ranks, attributes, literal dims and which inputs are
-// resident (depend on params and constants only); never at the values of symbols.
+// One node that needs a kernel. Rows may read the op, dtypes, ranks, attributes, literal dims, and which inputs are
+// resident (depend on params and constants only), but never the values of symbols.
 struct KernelQuery {
   const Graph& graph;
   const Node& node;
@@ -53,7 +53,7 @@ struct Packing {
 
 enum class Path : uint8_t { kNative, kRegion, kReference };  // for the dispatch report
 
-// Where one operand of a step lies and how, in a run. Strides count elements.
+// Where and how one operand of a step lies in a run. Strides count elements.
 struct View {
   DType dtype = DType::kNone;  // kNone: absent
   Dims dims, strides;
@@ -70,7 +70,7 @@ struct Kernel {
   Op op;
   std::string_view name;
   Path path = Path::kNative;
-  bool is_alone = false;  // elementwise, but of no region: what regions compute with has no place for it
+  bool is_alone = false;                                     // elementwise, but regions cannot compute it
   std::string_view (*refuse)(const KernelQuery&) = nullptr;  // empty: accepted; null: accepts all
   uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
   uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1
@@ -85,7 +85,7 @@ struct Kernel {
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
   bool takes_unaligned(size_t input) const { return input < 32 && (unaligned >> input & 1); }
   bool wants_unit_last(size_t input) const { return input < 32 && (unit_last >> input & 1); }
-  // Of a dense input of the output's dtype and dims, whichever other inputs there are elsewhere.
+  // For a dense input with the dtype and dims of the output; the other inputs must lie elsewhere.
   bool writes_over(size_t output, size_t input) const {
     return output < 2 && input < 32 && (in_place[output] >> input & 1);
   }
@@ -93,8 +93,8 @@ struct Kernel {
 
 struct Found {
   const Kernel* kernel = nullptr;
-  std::string why_not;   // of every row that refused
-  bool on_host = false;  // the kernel is the host's: the device has none
+  std::string why_not;   // the reasons of all rows that refused
+  bool on_host = false;  // the kernel is the host's: the device has none for it
 };
 
 }  // namespace rlx

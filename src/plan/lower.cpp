@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a graph with kernels to what all plans share: phases, and the list of resident values in the forms that are
+// Computes what all plans of a graph share: phases, and the list of resident values in the forms in which they are
 // read. Invariant: a value is listed once for each form.
 #include <algorithm>
 
@@ -21,7 +21,7 @@ NamedAttrs Packing::attrs() const {
 
 namespace {
 
-// Fills the list of residents; knows by hash what is listed.
+// Fills the list of residents, without duplicates.
 class Listing {
  public:
   explicit Listing(Lowered& lowered) : lowered_(lowered) {}
@@ -48,7 +48,7 @@ class Listing {
   }
 
  private:
-  // What can be a view is no step, whoever has a kernel for it.
+  // A node that can be a view is no step, even if there is a kernel for it.
   uint32_t read_by(uint32_t reader, uint32_t input) {
     Value value = lowered_.graph.node(reader).in[input];
     if (reads_form(reader, input)) return form(reader, value);
@@ -56,7 +56,7 @@ class Listing {
     return lowered_.on_host[reader] && !is_view ? dense_on_host(value) : dense(value);
   }
 
-  // In the host's memory, as it is, beside the one that the device may have.
+  // A dense copy in host memory, in addition to the one that the device may have.
   uint32_t dense_on_host(Value value) {
     auto [found, is_new] = of_value_on_host_.emplace(Lowered::key(value), next());
     if (is_new) lowered_.residents.push_back({.value = value, .scope = &lowered_, .on_host = true});

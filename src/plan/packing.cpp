@@ -11,8 +11,8 @@ namespace rlx {
 
 namespace {
 
-// The buffers that are placed, by when they are alive: a segment tree over steps. A buffer stands in the few nodes
-// that make up its lifetime (`here`), and is known to all nodes above these (`below`).
+// The buffers placed so far, by lifetime: a segment tree over steps. A buffer is stored in the few tree nodes that
+// cover its lifetime (`here`), and in all nodes above these (`below`).
 class Alive {
  public:
   Alive(std::span<const Lifetime> buffers, uint32_t steps)
@@ -32,7 +32,7 @@ class Alive {
     });
   }
 
-  // All that are alive with this one, each once. Gives up after `budget`: false.
+  // Finds all buffers that are alive together with this one, each once. Returns false if there are more than `budget`.
   bool find(uint32_t index, size_t budget, std::vector<uint32_t>& found) {
     found.clear();
     auto take = [&](const std::vector<uint32_t>& list) {
@@ -49,7 +49,7 @@ class Alive {
     return complete && found.size() <= budget;
   }
 
-  // Above all that are alive with this one.
+  // The lowest offset above all buffers that are alive together with this one.
   int64_t top(uint32_t index) const {
     int64_t top = 0;
     each_part(buffers_[index], [&](size_t part) {
@@ -76,10 +76,10 @@ class Alive {
   std::span<const Lifetime> buffers_;
   size_t leaves_;
   std::vector<Node> nodes_;
-  std::vector<uint32_t> seen_;  // by buffer: for whom it was found last
+  std::vector<uint32_t> seen_;  // by buffer: the query that found it last
 };
 
-// The lowest place for a buffer between others.
+// The lowest gap between `others` that holds a buffer.
 int64_t lowest_gap(std::span<const Lifetime> buffers, std::vector<uint32_t>& others, int64_t bytes) {
   std::sort(others.begin(), others.end(),
             [&](uint32_t a, uint32_t b) { return buffers[a].offset < buffers[b].offset; });

@@ -68,7 +68,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   const Lowered& lowered = *plan->lowered;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
-  sizes.id(0);  // the shift of whatever has none
+  sizes.id(0);  // id 0 is the size 0: the shift of accesses without one
   RLX_TRY(set_slots(*plan, sizes));
   for (const SlotAlias& alias : plan->aliases)
     if (plan->outputs[alias.output].is_open || plan->inputs[alias.input].is_open)
@@ -95,7 +95,7 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
   return make(std::move(plan), upper, wished);
 }
 
-// The names of all sizes, those of bodies too.
+// The names of all symbols, those of bodies included.
 static void collect_symbols(const Lowered& lowered, std::unordered_set<std::string_view>& names) {
   for (const auto& [name, range] : lowered.graph.symbols()) names.insert(name);
   for (const auto& [node, bodies] : lowered.bodies)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: the final graph as an ordered list of steps whose operands have fixed places, for all sizes up to upper ones.
-// Immutable and pure data: it can be printed, compared and executed by any backend. Invariant: two buffers of one
+// Plan: the final graph as an ordered list of steps whose operands have fixed offsets, for all sizes up to the upper
+// ones. It is immutable data: it can be printed, compared and executed by any backend. Invariant: two buffers of one
 // region that are alive at the same step never overlap, at any sizes up to the upper ones.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace rlx {
 
 struct Lowered;
 
-// A value that is computed when params are set, in the form that its readers want.
+// A value that is computed when params are set, in the form that its readers take.
 struct Resident {
   Value value;                          // of the graph of `scope`
   const Lowered* scope = nullptr;       // the program, or the body that reads it
@@ -32,13 +32,13 @@ struct Resident {
   int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
 };
 
-// A body of a node. Its residents stand in the list around it from `first_resident` on.
+// A body of a node. Its residents begin at `first_resident` in the list of the graph around it.
 struct LoweredBody {
   std::shared_ptr<const Lowered> lowered;
   uint32_t first_resident = 0;
 };
 
-// A graph with a kernel chosen for every node that runs: what plans of all sizes have in common.
+// A graph with a kernel for every node that runs: what the plans of all sizes have in common.
 struct Lowered {
   Graph graph;
   KernelOptions options;
@@ -46,7 +46,7 @@ struct Lowered {
   std::vector<Phase> phases;                            // by node
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
   std::vector<bool> on_host;                            // by node: its kernel is the host's
-  std::vector<Resident> residents;                      // its own, then those of its bodies
+  std::vector<Resident> residents;                      // of the graph, then of its bodies
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of control_bodies
 
   uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
@@ -54,15 +54,15 @@ struct Lowered {
   KernelQuery query(uint32_t node) const { return {graph, graph.node(node), options, phases}; }
 
   static uint64_t key(Value value) { return uint64_t{value.node} << 32 | value.output; }
-  std::unordered_map<uint64_t, uint32_t> of_value;  // a dense value to its index in `residents`
-  std::unordered_map<uint64_t, uint32_t> of_input;  // an input of a reader to the index of what it reads
+  std::unordered_map<uint64_t, uint32_t> of_value;  // dense value -> index in `residents`
+  std::unordered_map<uint64_t, uint32_t> of_input;  // (reader, input) -> index in `residents`
 };
 
 using KernelOf = FunctionRef<Found(const Facts&, uint32_t node)>;
 struct LowerOptions {
   KernelOptions kernels;
-  int64_t alignment = 64;  // that the devices ask for, at least 64
-  bool whole = false;      // the device wants the graph as it is, with nothing prepared and no plans for its bodies
+  int64_t alignment = 64;  // the largest that a device asks for, at least 64
+  bool whole = false;      // the device takes the graph itself: nothing is prepared, bodies have no plans
 };
 std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
 
@@ -72,11 +72,12 @@ using SizeId = uint32_t;  // into Plan::sizes
 // output slot, resident value and room.
 enum BaseIndex : uint32_t { kArenaBase = 0, kSizedBase = 1, kFirstSlotBase = 2 };
 
-// One operand of a step. Dims are of now: SizeIds. A dense one is row-major; else `strides` count elements.
+// One operand of a step. Its dims are those of the run, as SizeIds. A dense operand is row-major; otherwise `strides`
+// count elements.
 struct Access {
   DType dtype = DType::kNone;  // kNone: absent
   uint32_t base = 0;
-  int64_t offset = 0;  // of the buffer in its base, in bytes: fixed
+  int64_t offset = 0;  // of the buffer in its base, in bytes; fixed for all sizes
   SizeId shift = 0;    // of the view in the buffer, in elements
   StaticVector<SizeId, kMaxRank> dims;
   StaticVector<SizeId, kMaxRank> strides;
@@ -89,16 +90,16 @@ struct Plan;
 struct Step {
   uint32_t node = 0;
   const Kernel* kernel = nullptr;  // null: copies in[0], a view, to out[0], which is dense
-  std::vector<Access> in, out;     // in: one per port of the op, then further variadic ones
+  std::vector<Access> in, out;     // in: one per port of the op, then the other variadic inputs
   int64_t scratch_offset = 0;      // in the arena
   size_t scratch_bytes = 0;
-  std::vector<SizeId> depends;    // all sizes that its operands and attributes use
+  std::vector<SizeId> depends;    // all sizes that the operands and attributes use
   uint32_t control = kNoControl;  // into Plan::controls
-  bool on_host = false;           // else of the device
+  bool on_host = false;           // runs on the host, not on the device
   static constexpr uint32_t kNoControl = UINT32_MAX;
 };
 
-// Memory outside the arena, of a buffer or output whose largest size is not known before a run: it grows.
+// A room: memory outside the arena, for a buffer or output whose largest size is not known before a run. It grows.
 struct PlanRoom {
   uint32_t base = 0;
   DType dtype = DType::kNone;
@@ -113,7 +114,7 @@ struct PlanBuffer {
   int64_t bytes = 0;             // at the upper sizes
   uint32_t first = 0, last = 0;  // steps
   static constexpr uint32_t kNone = UINT32_MAX;
-  uint32_t over = kNone;  // the buffer whose place this one takes: its first step reads that for the last time
+  uint32_t over = kNone;  // the buffer that this one is written over; its first step reads that one for the last time
 };
 
 struct PlanSymbol {
@@ -121,8 +122,8 @@ struct PlanSymbol {
   std::string name;
   Interval range;             // declared
   int64_t upper;              // planned
-  bool is_open = false;       // nothing bounds it: what it sizes lies in rooms
-  uint32_t made_by = kGiven;  // the step before which the run learns it; kGiven: known before the run
+  bool is_open = false;       // no bound: buffers of this size lie in rooms
+  uint32_t made_by = kGiven;  // the run knows the size before this step; kGiven: before the run
   bool is_fresh() const { return made_by != kGiven; }
 };
 
@@ -134,16 +135,16 @@ struct PlanSlot {
   bool may_be_unaligned = true;  // of an input: all its readers take it at any byte
 };
 
-// Interval::kUnbounded says of a size that it is open.
+// Symbols with their upper sizes. Interval::kUnbounded: the symbol is open.
 using UpperSizes = std::vector<std::pair<std::string, int64_t>>;
 
-// A size that follows from others: that of one of two values, as a condition on sizes says.
+// A size that is one of two other sizes, chosen by a condition on sizes.
 struct ChosenSize {
   uint32_t symbol;
   Dim when, then, otherwise;
 };
 
-// A size that an input or output of a step of control flow carries: the dim of an axis is a symbol.
+// A symbol that is the dim of an axis of an input or output of a control step, and so gets its size from that value.
 struct CarriedSize {
   uint32_t slot, axis, symbol;
 };
@@ -151,37 +152,37 @@ struct CarriedSize {
 // The plan of a body, beside the plan around it.
 struct PlanBody {
   std::shared_ptr<const Plan> plan;
-  int64_t sized_offset = 0;          // of its values that depend on sizes alone, among those of the plan around it
+  int64_t sized_offset = 0;          // its sized values, within the sized region of the plan around it
   uint32_t first_resident = 0;       // of its residents, in the list of the plan around it
-  std::vector<uint32_t> symbols;     // by symbol of the body, that around it; kNoSymbol: its own
-  std::vector<CarriedSize> carried;  // symbols of its own that its inputs set at every trip
+  std::vector<uint32_t> symbols;     // by symbol of the body: the symbol of the plan around it; kNoSymbol: its own
+  std::vector<CarriedSize> carried;  // its own symbols that its inputs set at every trip
 };
 
-// What a step of control flow has beside its operands. Offsets are in its scratch, which begins with the arena that its
-// bodies share.
+// What a step of control flow has besides its operands. Offsets are relative to its scratch, which begins with the
+// arena that its bodies share.
 struct Control {
   static constexpr int64_t kStays = -1, kOpen = -1;
   static constexpr SizeId kByData = UINT32_MAX;
   uint32_t step = 0;
   std::vector<PlanBody> bodies;      // in the order of body_attrs
-  std::vector<int64_t> spares;       // by carry: where every other trip writes it; kStays: always where the result lies
+  std::vector<int64_t> spares;       // by carry: the place for every other trip; kStays: all trips write to the result
   std::vector<int64_t> out_bytes;    // by output, at the upper sizes; kOpen: it lies in a room
-  std::vector<CarriedSize> decides;  // sizes of the plan that its outputs may set
-  int64_t flag_offset = 0;           // of the condition's value
-  SizeId length = 0;                 // of a scan without xs
-  SizeId when = kByData;             // of an `if` that sizes decide: 0 where `else` runs
+  std::vector<CarriedSize> decides;  // symbols of the plan that its outputs may set
+  int64_t flag_offset = 0;           // where the value of the condition lies
+  SizeId length = 0;                 // the trips of a scan without xs
+  SizeId when = kByData;             // for an `if` that sizes decide: 0 if `else` runs
 };
 
 // An output and an input slot of one type that share their memory.
 struct SlotAlias {
   size_t output, input;
-  std::string why_copied = {};  // not empty: the output is made elsewhere and copied at the end
+  std::string why_copied = {};  // not empty: the output is computed elsewhere and copied at the end
 };
 
-// Consecutive steps that run as one: by an executable of the device, by one of the host for what the device has no
-// kernel for, or, for a step of control flow, by the run itself, which walks the bodies.
+// Consecutive steps that are executed together: by an executable of the device, by one of the host (for steps without a
+// kernel on the device) or, for a single step of control flow, by the runtime itself.
 struct Segment {
-  uint32_t first, last;  // steps, the last not included
+  uint32_t first, last;  // steps [first, last)
   bool is_sized;         // runs when sizes have changed
   uint32_t control = Step::kNoControl;
   bool on_host = false;
@@ -196,19 +197,19 @@ struct Plan {
   std::vector<Dim> sizes;   // the size table: every distinct dim of the plan
   std::vector<Step> steps;  // those before `first_run_step` run when sizes have changed
   uint32_t first_run_step = 0;
-  std::vector<Segment> segments;  // in the order of their steps, all steps once; at least one that is run
+  std::vector<Segment> segments;  // in the order of their steps, each step once; at least one runs in every run
   std::vector<PlanBuffer> buffers;
   std::vector<PlanRoom> rooms;
-  std::vector<ChosenSize> chosen;  // each after those that it names
+  std::vector<ChosenSize> chosen;  // each after those on which it depends
   std::vector<PlanSlot> inputs, outputs;
-  std::vector<SlotAlias> aliases;     // at most one of a slot
+  std::vector<SlotAlias> aliases;     // at most one per slot
   std::vector<Control> controls;      // in the order of their steps
   bool is_body = false;               // its slots move from trip to trip
-  std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its sizes
+  std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its dims
   int64_t arena_bytes = 0, sized_bytes = 0;
 
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol
-  // The last step before which a symbol of this dim becomes known in the run; kGiven where all are known before it.
+  // The step before which the last symbol of this dim becomes known; kGiven if all are known before the run.
   uint32_t known_at(const Dim& dim) const;
   uint32_t known_at(std::span<const SizeId> dims) const;
   const Graph& graph() const { return lowered->graph; }
@@ -223,8 +224,8 @@ struct Plan {
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
                                               std::span<const SlotAlias> aliases = {});
 
-// Of a body: `upper` may name sizes that the body does not have. The first `carries` inputs and outputs should be able
-// to share their memory.
+// The plan of a body. `upper` may name symbols that the body does not have. The first `carries` inputs and outputs
+// should share their memory where they can.
 Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered> lowered, const UpperSizes& upper,
                                                    size_t carries = 0);
 

@@ -66,9 +66,9 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-// The most bytes of the arena that are alive at one step: what no packing can go below.
+// The most bytes of the arena that are alive at one step: a lower bound for every packing.
 static int64_t peak_bytes(const Plan& plan) {
-  std::vector<int64_t> change(plan.steps.size() + 1, 0);  // from the step before to this one
+  std::vector<int64_t> change(plan.steps.size() + 1, 0);  // from the previous step to this one
   for (const PlanBuffer& buffer : plan.buffers) {
     if (buffer.base != kArenaBase || buffer.first > buffer.last) continue;
     change[buffer.first] += buffer.bytes;

@@ -10,7 +10,7 @@ namespace rlx {
 
 using NodeBySymbol = std::unordered_map<std::string_view, uint32_t>;
 
-// A size that the run finds comes from one node, and from no input: kernels read an input at the size it has.
+// A size that the run finds must come from one node, and from no input: kernels read an input at its own size.
 static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& fresh, NodeBySymbol& made_by) {
   auto refuse = [&](const std::string& symbol, const std::string& other) {
     return Status(Code::kShape, "the size '" + symbol + "', which " + graph.describe(made_by.at(symbol)) +
@@ -78,13 +78,13 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   return {};
 }
 
-// What a symbol that a node decides is planned at: as much as the sizes that decide it allow at their upper ones, where
-// that says more than its range.
+// The upper size of a symbol that a node decides: the most that the deciding sizes allow at their upper ones, if that
+// is less than the maximum of its range.
 int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t declared) const {
   if (node.op == Op::kDynamicIota && node.attrs.has("max")) {
     const Dim& max = node.attrs.dim("max");
     int64_t most = open_range(max).hi;
-    // A declared range that follows from sizes without a bound is none.
+    // A declared range counts as none if it only follows from sizes without a bound.
     bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(max).hi, kLargestSymbol);
     return is_open ? Interval::kUnbounded : std::min(declared, most);
   }
@@ -95,7 +95,7 @@ int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t 
   return declared;
 }
 
-// Where an open size has no bound. One that `branch` decides itself goes by its declared range.
+// The range, in which open symbols have no bound. Symbols that `branch` decides itself keep their declared range.
 Interval SizeTable::open_range(const Dim& dim, const Graph* branch) const {
   std::set<std::string, std::less<>> own;
   if (branch)
@@ -109,7 +109,7 @@ Interval SizeTable::open_range(const Dim& dim, const Graph* branch) const {
   });
 }
 
-// A bound above every size, such as the 2^31 - 1 that files write for the end of an axis, is none.
+// A bound above every size counts as none, for example the 2^31 - 1 that files write for the end of an axis.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
   return std::any_of(dims.begin(), dims.end(), [this](const Dim& dim) {
     int64_t most = dim.is_literal() ? 0 : open_range(dim).hi;
@@ -154,7 +154,7 @@ Dims SizeTable::upper(std::span<const Dim> dims) const {
   return upper;
 }
 
-// The bound of the product is often tighter than the product of the bounds, and the other way round.
+// Takes the smaller of two bounds: the bound of the product, and the product of the bounds. Either may be tighter.
 Result<int64_t> SizeTable::upper_bytes(const ValueType& type, std::string_view name) const {
   auto product = element_count(std::span<const int64_t>(upper(type.dims)));
   int64_t whole = range(element_count(std::span<const Dim>(type.dims))).hi;

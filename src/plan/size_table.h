@@ -13,15 +13,15 @@ class SizeTable {
  public:
   explicit SizeTable(Plan& plan) : plan_(plan) {}
 
-  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. One that the run finds may
-  // be open.
+  // Gives every symbol of the graph an upper size; RLX_E_SHAPE names all that have none. A symbol that the run finds
+  // may stay open.
   Status set_symbols(const UpperSizes& upper);
 
   SizeId id(const Dim& dim);
   StaticVector<SizeId, kMaxRank> ids(std::span<const Dim> dims);
   Interval range(const Dim& dim) const;  // up to the upper sizes
   Dims upper(std::span<const Dim> dims) const;
-  bool is_open(std::span<const Dim> dims) const;  // one of them has no upper size
+  bool is_open(std::span<const Dim> dims) const;  // whether one of them has no upper size
   Result<int64_t> upper_bytes(const ValueType& type, std::string_view name) const;
   void add_room(uint32_t base, const ValueType& type);
 

@@ -97,7 +97,7 @@ Status Steps::add(uint32_t index) {
 
 // ---- outputs ----
 
-// Why an output cannot be written where its input lies, or "".
+// Why an output cannot be written over its input, or "".
 std::string Steps::why_copied(const SlotAlias& alias, const SlotReads& reads) const {
   if (is_unchanged(alias.output)) return {};
   Value value = graph_.outputs()[alias.output].value;
@@ -122,7 +122,7 @@ void Steps::settle_aliases() {
   }
 }
 
-// The output is the very input whose memory it has.
+// Whether the output is the input itself, whose memory it shares.
 bool Steps::is_unchanged(size_t output) const {
   return buffers_.is_whole(graph_.outputs()[output].value) &&
          std::any_of(plan_.aliases.begin(), plan_.aliases.end(), [&](const SlotAlias& alias) {
@@ -133,7 +133,7 @@ bool Steps::is_unchanged(size_t output) const {
 void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {
   Step step;
   step.node = graph_.outputs()[output].value.node;
-  Access out = from;  // dense: outputs demand it
+  Access out = from;  // dense: outputs must be
   out.base = base;
   out.shift = sizes_.id(0);
   out.buffer = buffer;
@@ -142,8 +142,8 @@ void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t 
   finish(std::move(step));
 }
 
-// Whatever shows an input that an output is written over comes first, and on its way to such an output it stays in the
-// arena until all have read.
+// Outputs that show an input come before the output that is written over this input. If such an output is itself
+// written over an input, its value waits in the arena until all have been read.
 void Steps::add_output_copies() {
   auto aliased = [this](auto&& is_it) { return std::any_of(plan_.aliases.begin(), plan_.aliases.end(), is_it); };
   std::vector<std::pair<size_t, Access>> later;
@@ -164,8 +164,8 @@ void Steps::add_output_copies() {
   for (auto& [output, from] : later) add_copy(output, from, plan_.output_base(output), UINT32_MAX);
 }
 
-// Whether the step after this one may run in its segment. What the host runs is copied by sizes that are known when its
-// segment begins.
+// Whether the next step may run in the segment of this one. A segment of the host copies by sizes that must be known
+// when it begins.
 bool Steps::goes_on(uint32_t step) const {
   const Step &here = plan_.steps[step], &next = plan_.steps[step + 1];
   if (here.control != Step::kNoControl || next.control != Step::kNoControl || here.on_host != next.on_host)
@@ -208,7 +208,7 @@ void Steps::place() {
     PlanBuffer& buffer = plan_.buffers[i];
     if (buffer.base == kArenaBase) buffer.offset = arena[place[i]].offset;
     if (buffer.base != kSizedBase) continue;
-    buffer.offset = plan_.sized_bytes;  // kept from run to run: never shared
+    buffer.offset = plan_.sized_bytes;  // sized values live from run to run, so they share no memory
     plan_.sized_bytes += aligned(buffer.bytes, lowered_.alignment);
   }
   for (Control& control : plan_.controls)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan that is being made. Invariant: a step comes after all that make what it reads, and the lifetime
-// of every buffer spans the steps that touch it.
+// The steps of a plan that is being made. Invariant: a step comes after the steps that make its inputs, and the
+// lifetime of every buffer spans the steps that touch it.
 #pragma once
 
 #include "plan/buffers.h"
@@ -19,9 +19,9 @@ class Steps {
         upper_(upper),
         step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
 
-  Status add_all();  // those that depend on sizes alone first; then who makes each fresh symbol is known
+  Status add_all();  // sized steps first; afterwards the maker of each fresh symbol is known
   void cut();        // into segments
-  void place();      // offsets of buffers and scratch in the arena, and of values that depend on sizes alone
+  void place();      // sets the offsets of buffers and scratch in the arena, and of sized values
 
  private:
   Status add(uint32_t index);

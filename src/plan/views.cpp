@@ -22,8 +22,8 @@ std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout
 
 namespace {
 
-// Every node that can be a view is one, as far as demands for dense values are known; a new demand makes its value a
-// root, and only what follows from that is looked at again.
+// Makes a view of every node that can be one, as far as demands for dense values are known. A new demand makes its
+// value a root; only nodes that depend on it are then visited again.
 class Chooser {
  public:
   explicit Chooser(const Lowered& lowered) : lowered_(lowered), graph_(lowered.graph) {
@@ -35,7 +35,8 @@ class Chooser {
     for (uint32_t index = 0; index < count; index++) {
       needs_dense_.emplace_back(graph_.node(index).out.size(), false);
       for (Value value : graph_.node(index).in)
-        if (present(value) && lowered_.phases[value.node] != Phase::kResident &&  // whose layout never changes
+        if (present(value) &&
+            lowered_.phases[value.node] != Phase::kResident &&  // the layout of a resident value never changes
             (users_[value.node].empty() || users_[value.node].back() != index))
           users_[value.node].push_back(index);
     }
@@ -45,7 +46,7 @@ class Chooser {
 
   Layouts run() {
     while (!stale_.empty()) {
-      std::vector<uint32_t> seen;  // in order, so each after what it reads
+      std::vector<uint32_t> seen;  // in order, so each comes after its inputs
       while (!stale_.empty()) {
         uint32_t index = stale_.top();
         stale_.pop();
@@ -66,7 +67,7 @@ class Chooser {
     stale_.push(index);
   }
 
-  // True where a layout is not what it was.
+  // Returns true if the layout has changed.
   bool propose(uint32_t index) {
     const Node& node = graph_.node(index);
     std::vector<Layout> own;
@@ -89,7 +90,7 @@ class Chooser {
     return !kernel->wants_unit_last(input) || layout.strides.empty() || layout.strides.back().is(1);
   }
 
-  // A computed node demands dense inputs unless its kernel takes them as they are.
+  // A computed node demands dense inputs unless its kernel accepts their layout.
   void demand(uint32_t index) {
     if (lowered_.phases[index] == Phase::kResident) return;
     const Node& node = graph_.node(index);
@@ -107,7 +108,7 @@ class Chooser {
   const Graph& graph_;
   std::vector<std::vector<uint32_t>> users_;  // by node
   std::vector<std::vector<bool>> needs_dense_;
-  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> stale_;  // nodes to look at, the first first
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> stale_;  // nodes to visit, in order
   std::vector<bool> is_stale_;
   Layouts layouts_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which values are only another way to look at the bytes of a buffer: reshapes, transposes, slices and broadcasts that
-// nobody needs as a dense value of their own. Invariant: a layout that is not dense reaches only kernels that take it.
+// Finds the values that are views: reshapes, transposes, slices and broadcasts that read the bytes of another value,
+// because nobody needs them as dense values. Invariant: a layout that is not dense reaches only kernels that accept it.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,12 @@ struct Layout : Strided {
   bool operator==(const Layout&) const = default;
 };
 
-// The layout of a view node's result, given that of its input; nullopt where it has to be computed.
+// The layout of a view node's result, given that of its input; nullopt if the result must be computed.
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input);
 
 struct Layouts {
   std::vector<std::vector<Layout>> of;         // [node][output]; a resident value is its own root
-  std::vector<std::optional<Layout>> copy_of;  // by node: a view that is needed dense, made by copying this one
+  std::vector<std::optional<Layout>> copy_of;  // by node: the view to copy, if its value is needed dense
 };
 Layouts choose_layouts(const Lowered& lowered);
 
