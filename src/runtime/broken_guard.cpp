@@ -15,7 +15,7 @@ static bool holds(const Guard& guard, const std::string& symbol, int64_t size) {
   return a.ok() && b.ok() && (guard.relation == Guard::kEqual ? *a == *b : *a <= *b);
 }
 
-// The largest size below `broken` at which the guard holds, if it does at all smaller ones too; else -1.
+// The largest size below `broken` at which the guard holds, if it also holds at all smaller sizes; else -1.
 static int64_t largest_legal(const Guard& guard, const std::string& symbol, int64_t broken) {
   int64_t legal = 1, illegal = broken;
   if (broken <= 1 || !holds(guard, symbol, legal)) return -1;
@@ -26,7 +26,7 @@ static int64_t largest_legal(const Guard& guard, const std::string& symbol, int6
   return legal;
 }
 
-// "; the param 'positions' is f32[512,384]": those with an axis of this size.
+// "; the param 'positions' is f32[512,384]": names the params with an axis of this size.
 static std::string params_of_size(const Graph& graph, int64_t size) {
   std::string text;
   for (uint32_t node : graph.params())

@@ -22,7 +22,7 @@ static void convert_each(const std::byte* source, std::byte* target, int64_t cou
   for (int64_t i = 0; i < count; i++) {
     From value;
     std::memcpy(&value, source + static_cast<size_t>(i) * sizeof(From), sizeof(From));
-    reinterpret_cast<To*>(target)[i] = To(static_cast<Compute<From>>(value));  // NOLINT: i8 is a number, no character
+    reinterpret_cast<To*>(target)[i] = To(static_cast<Compute<From>>(value));  // NOLINT: i8 is a number, not a letter
   }
 }
 
@@ -48,7 +48,7 @@ Status convert_elements(DType from, const Place& source, DType to, const Place& 
     convert_elements(from, source.host, to, target.host, count);
     return {};
   }
-  // What the host cannot address goes through memory that it can.
+  // Bytes that the host cannot address go through host memory.
   std::unique_ptr<std::byte[]> memory(new std::byte[read + written]);
   auto buffer = host_buffer({std::shared_ptr<void>(), memory.get()}, read + written);
   Place made(*buffer, 0), here(*buffer, written);

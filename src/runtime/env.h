@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Env: the devices, threads and memory of one user of the library. Everything made from it holds it; two environments
-// never meet. Invariant: a made Env has the device "cpu".
+// share nothing. Invariant: an Env has the device "cpu".
 #pragma once
 
 #include <memory>
@@ -21,12 +21,12 @@ class Program;
 class RunQueue;
 
 struct EnvOptions {
-  int threads = PoolOptions::kAllCores;  // that take part in a run, the caller included
+  int threads = PoolOptions::kAllCores;  // the most threads of a run, the caller included
   bool pin = false;
-  int spin = PoolOptions::kDefaultSpin;    // microseconds that own threads wait awake
+  int spin = PoolOptions::kDefaultSpin;    // microseconds that a thread waits awake
   std::string default_device = "cpu";      // what an empty device spec means
   size_t kept_memory = size_t{256} << 20;  // bytes of freed buffers, at most; 0: none
-  std::vector<BackendEntry> backends;      // besides those of the library
+  std::vector<BackendEntry> backends;      // in addition to those of the library
 };
 
 class Env {
@@ -39,15 +39,15 @@ class Env {
   RunQueue& queue() const { return *queue_; }
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 
-  // "cpu", "cpu:0", "" (the default device). RLX_E_UNAVAILABLE where there is none of that name.
+  // "cpu", "cpu:0" or "" (the default device). RLX_E_UNAVAILABLE if there is no device of that name.
   Result<Device*> find_device(std::string_view spec) const;
-  // What a compiled graph falls back to where it may: null for the host's own device.
+  // The device for `fallback=host`; null if `device` is that one itself.
   Device* fallback_of(const Device& device) const;
-  Status no_device(std::string_view spec) const;  // RLX_E_UNAVAILABLE, with a list of those that there are
+  Status no_device(std::string_view spec) const;  // RLX_E_UNAVAILABLE, with a list of the devices
 
-  // Zero-filled, in memory of the device or, without one, of the host's allocator.
+  // A tensor of zeros, in memory of the device; without a device, of the host's allocator.
   Result<Tensor> make_tensor(DType dtype, std::span<const int64_t> dims, Device* device = nullptr) const;
-  // Host memory as it comes.
+  // A tensor in host memory that is not cleared.
   Result<Tensor> make_unfilled(DType dtype, std::span<const int64_t> dims, MemoryKind kind = MemoryKind::kTensor) const;
   // The same tensor, or a copy in host memory that is aligned for its elements.
   Result<Tensor> aligned(const Tensor& tensor) const;

@@ -58,15 +58,15 @@ Result<Run*> Exec::next_run() {
   return last_.get();
 }
 
-// A few are kept: each has steps that it need not encode again.
+// Keeps a few ended runs for later: their steps need not be encoded again.
 void Exec::land(Flight& flight) {
   constexpr size_t kSpare = 2;
   flight.run->is_in_flight = false;
   if (flight.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(flight.run));
 }
 
-// One whose sizes are those of now: the last, as long as nothing has changed, else the next. `waits`: not one that may
-// still find some of them.
+// A run that has the present sizes: the last one if nothing has changed, else the next. `waits`: first wait for a run
+// that may still find sizes.
 Result<Run*> Exec::sized_run(bool waits) {
   if (waits) RLX_TRY(catch_up(true));
   if (last_ && last_->sizes_at == sizes_version_) return last_.get();
@@ -75,7 +75,7 @@ Result<Run*> Exec::sized_run(bool waits) {
   return run;
 }
 
-// What has landed is taken note of. Behind one that has failed the others have been aborted.
+// Takes in the results of runs that have ended. If one has failed, the runs after it were aborted.
 Status Exec::catch_up(bool waits) {
   while (!flights_.empty()) {
     Flight& first = flights_.front();
@@ -100,7 +100,7 @@ void Exec::note_made(const Run& run) {
   for (Link& link : links_) link.made = run.dims(planned(SlotKind::kOutput, link.output));
 }
 
-// As the failed run found them.
+// Restores the links as the failed run found them.
 void Exec::restore_links(const Flight& failed) {
   for (size_t i = 0; i < failed.ports.size(); i++) {
     links_[i].made.reset();
@@ -118,7 +118,7 @@ Status Exec::adopt_params(Run& run) {
   return {};
 }
 
-// The output that a run has made becomes the input, whatever is asked or bound meanwhile.
+// The output of the last run becomes the input, even if slots were bound or asked for since then.
 Status Exec::exchange(Link& link) {
   if (!link.made) return {};
   Port &from = outputs_[link.output], &to = inputs_[link.input];
@@ -127,7 +127,7 @@ Status Exec::exchange(Link& link) {
         .with("value", slot_of(SlotKind::kInput, link.input).name);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
     RLX_TRY(show_room(*RLX_TRY(sized_run(true)), link.output));
-    rooms_[link.output] = std::make_shared<Room>();  // the input has the old one now
+    rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
   }
   std::swap(from.bound, to.bound);
   std::swap(from.lent, to.lent);
@@ -151,20 +151,20 @@ Status Exec::resolve_sizes(Run& run) {
   }
   RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, wished_));
   run.sizes_at = sizes_version_;
-  run.places_at = 0;  // bytes are to be checked against the new sizes
+  run.places_at = 0;  // the bytes have to be checked against the new sizes
   return {};
 }
 
 Status Exec::make_memory(std::shared_ptr<Storage>& storage, size_t capacity) {
   if (storage && storage->bytes() >= capacity) return {};
-  if (storage) return grow(storage, capacity);  // it came by a link
+  if (storage) return grow(storage, capacity);  // it came through a link
   auto buffer = RLX_TRY(program_->device().allocate(capacity, MemoryKind::kTensor));
   RLX_TRY(clear_bytes({*buffer, 0}, capacity));
   storage = std::make_shared<Storage>(std::move(buffer), 0, capacity);
   return {};
 }
 
-// The same bytes in other memory, of this capacity.
+// Moves the bytes to other memory, of this capacity.
 Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
   std::shared_ptr<Storage> larger;
   RLX_TRY(make_memory(larger, capacity));
@@ -173,7 +173,7 @@ Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
   return {};
 }
 
-// Memory that a run is to write and that was handed out and frozen belongs to whoever froze it.
+// Replaces memory that the run will write if it was handed out and then frozen: it belongs to whoever froze it.
 Status Exec::renew_frozen_memory() {
   for (size_t i = 0; i < outputs_.size(); i++) {
     Port& port = outputs_[i];
@@ -196,7 +196,7 @@ bool Exec::has_fresh_dims(const Slot& slot) const {
                      [&](const Dim& dim) { return !dim.is_literal() && plan.known_at(dim) != PlanSymbol::kGiven; });
 }
 
-// Where the run decides the size of an output its memory must hold the largest.
+// If the run decides the size of an output, the output's memory must hold the largest size.
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
@@ -209,7 +209,8 @@ Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
 Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
-  if (!port.given() || (kind == SlotKind::kInput && port.bound)) return {};  // its own, or what the sizes are from
+  bool gives_sizes = kind == SlotKind::kInput && port.bound;
+  if (!port.given() || gives_sizes) return {};
   if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
   Dims dims = run.dims(planned(kind, slot));
   if (port.bound) {
@@ -252,7 +253,7 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   return {};
 }
 
-// Whatever was bound, made, linked or handed out in whichever order: what a run writes lies apart from all else.
+// Checks that memory which the run writes overlaps no other slot, however the slots were bound, linked or handed out.
 Status Exec::check_spots() {
   auto begin = [](const Spot& spot) {
     const Storage& it = *spot.storage;
@@ -265,7 +266,7 @@ Status Exec::check_spots() {
     return at;
   };
   std::sort(spots_.begin(), spots_.end(), [&](const Spot& a, const Spot& b) { return begin(a) < begin(b); });
-  const Spot *last = nullptr, *last_written = nullptr;  // that end furthest so far
+  const Spot *last = nullptr, *last_written = nullptr;  // those with the highest end so far
   for (const Spot& spot : spots_) {
     if (spot.storage->bytes() == 0) continue;
     const Spot* before = spot.is_written ? last : last_written;
@@ -302,13 +303,13 @@ Result<Run*> Exec::prepare() {
   return run;
 }
 
-// ---- outputs that may come to any size ----
+// ---- outputs without an upper size ----
 
 bool Exec::has_room(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kOutput && planned(kind, slot).is_open;
 }
 
-// The room as the slot's own memory.
+// Makes the room the slot's own memory.
 Status Exec::show_room(const Run& run, size_t output) {
   Room& room = *rooms_[output];
   int64_t bytes = run.bytes(slot_of(SlotKind::kOutput, output).type.dtype, planned(SlotKind::kOutput, output));
@@ -341,7 +342,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   if (!flights_.empty()) before.push_back(flights_.back().fence);
   run->program = program_;
   flights_.push_back(std::move(flight));
-  struct Taken {  // back, where nothing was submitted
+  struct Taken {  // gives the run back if nothing was submitted
     std::deque<Flight>& flights;
     bool stays = false;
     ~Taken() {
@@ -369,7 +370,7 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i], false));
     Tensor tensor = in[i];
-    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run consumes it, the call does not
+    if (is_aliased(SlotKind::kInput, in_slots[i]))  // the run consumes its input, but the call must not
       tensor = RLX_TRY(converted_copy(in_slots[i], in[i]));
     RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(tensor), nullptr));
   }
@@ -382,12 +383,12 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
       continue;
     }
     if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
-      results.push_back(Tensor());  // the run decides its size
+      results.push_back(Tensor());  // the run will decide its size
       continue;
     }
     results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
                                                              run.dims(planned(SlotKind::kOutput, slot)))));
-    put(SlotKind::kOutput, slot, results.back(), nullptr, results.back().storage());  // nobody else has it yet
+    put(SlotKind::kOutput, slot, results.back(), nullptr, results.back().storage());  // nobody else holds it yet
   }
   RLX_TRY(this->run());
   for (size_t i = 0; i < results.size(); i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec: one execution context of a program: an arena, what its slots are bound to, and the sizes that are wished. One
-// thread at a time. Invariant: while bindings, sizes and params stay, a run allocates nothing, takes no lock and looks
-// nothing up. run.h tells the life of a run.
+// Exec: one execution context of a program: an arena, the bindings of its slots, and the sizes set by set_dim. Used by
+// one thread at a time. Invariant: while bindings, sizes and params stay the same, a run allocates nothing, takes no
+// lock and looks nothing up. run.h describes the life of a run.
 #pragma once
 
 #include <deque>
@@ -23,12 +23,13 @@ class Exec {
  public:
   static Result<std::unique_ptr<Exec>> create(std::shared_ptr<Program> program, const NamedAttrs& options = {});
 
-  // Keeps the tensor; its dims determine symbols. A tensor that tests false unbinds: the slot has memory of its own.
+  // Keeps the tensor; its dims determine symbols. A tensor that tests false unbinds: the slot then uses memory of its
+  // own.
   Status bind(SlotKind kind, size_t slot, Tensor tensor);
   // The caller's memory, until rebound; null unbinds. Its dims come from the other inputs and set_dim.
   Status bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes);
-  // The slot's memory, own or bound, in the shape that it has now. It outlives the exec. Waits where a run in flight
-  // decides the shape.
+  // The slot's memory, own or bound, in its present shape. It outlives the exec. Waits if a run in flight decides the
+  // shape.
   Result<Tensor> tensor(SlotKind kind, size_t slot);
   Status set_dim(std::string_view symbol, int64_t size);
   Status link(size_t output, size_t input);
@@ -36,31 +37,31 @@ class Exec {
   Status set(const NamedAttrs& options);
 
   Status run();
-  // Begins when the fences are done and the runs before it have ended. What can be wrong with the arguments is said
-  // here, and the fence says what becomes of the run.
+  // Begins when the fences are done and the earlier runs have ended. Errors of the arguments are returned here; the
+  // fence has the result of the run.
   Result<Fence> submit(std::span<const Fence> wait);
-  // The runs that were submitted or begun before. From any thread, async-signal-safe; acts between steps.
+  // Cancels the runs that were submitted or begun before, between two steps. Any thread may call it; async-signal-safe.
   void cancel() { cancellation_->cancel(); }
 
   Result<std::string> report(std::string_view what);  // "sizes"
   const std::shared_ptr<Program>& program() const { return program_; }
 
-  // A whole run with bindings for this call only; results are new host tensors.
+  // A run with bindings for this call only. Its results are new host tensors.
   Result<std::vector<Tensor>> run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
                                        std::span<const size_t> out_slots);
 
  private:
   friend class Program;
-  // Where the bytes of one input or output slot are: what the caller has bound, else memory of the slot's own, which
-  // has one capacity as long as the exec lives, but for a link.
+  // The memory of one input or output slot: what the caller has bound, else memory of its own. That has one capacity as
+  // long as the exec lives, unless the slot is linked.
   struct Port {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
-    std::shared_ptr<Storage> use;    // of either, as a writer where runs write it
+    std::shared_ptr<Storage> use;    // of `bound` or `lent`; as a writer if runs write it
     std::shared_ptr<Storage> own;    // made when first needed
-    std::shared_ptr<Storage> stage;  // of the device, the slot's dtype and alignment, where what is bound is not
+    std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`
-    std::optional<Dims> gives;       // of an input, to the sizes: of what is bound, or of the output that it was
+    std::optional<Dims> gives;  // of an input: the dims that determine sizes, from its binding or the linked output
     bool is_staged = false;
     bool is_linked = false;
 
@@ -70,16 +71,16 @@ class Exec {
 
   struct Link {
     size_t output, input;
-    std::optional<Dims> made;  // of the output that a run has made and no later run has taken over yet
+    std::optional<Dims> made;  // dims of the output, if no later run has exchanged it yet
   };
-  // A run that was submitted and may not have ended, and how its links stood.
+  // A submitted run that may not have ended, and the state of the links at its start.
   struct Flight {
     std::shared_ptr<Run> run;
     Fence fence;
-    std::vector<std::pair<Port, Port>> ports;  // by link: of its output, of its input
-    bool decides_links;                        // what its linked outputs have come to is known when it has ended
+    std::vector<std::pair<Port, Port>> ports;  // by link: the ports of its output and its input
+    bool decides_links;                        // the dims of its linked outputs are known only when it has ended
   };
-  // Where one slot lies in a run, to find what overlaps.
+  // The memory of one slot in a run, to find overlaps.
   struct Spot {
     const Storage* storage;
     SlotKind kind;
@@ -110,7 +111,7 @@ class Exec {
   Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
 
-  // Which run is next; what earlier ones have left.
+  // Chooses the next run, and takes in the results of earlier ones.
   Status catch_up(bool waits);
   void note_made(const Run& run);
   void restore_links(const Flight& failed);
@@ -136,20 +137,21 @@ class Exec {
   std::shared_ptr<Program> program_;
   std::vector<Port> inputs_, outputs_;
   static constexpr size_t kNoInput = SIZE_MAX;
-  std::vector<size_t> input_of_;  // by output: the input whose alias it is
+  std::vector<size_t> input_of_;  // by output: the input that it aliases
   std::vector<bool> has_alias_;   // by input
   std::vector<Link> links_;
   std::vector<bool> wanted_;                  // by output
-  std::vector<int64_t> wished_;               // by symbol: by set_dim
-  std::vector<std::shared_ptr<Room>> rooms_;  // by output: where one without an upper size is made
+  std::vector<int64_t> wished_;               // by symbol: set by set_dim
+  std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size
   std::shared_ptr<Buffer> arena_;
-  std::shared_ptr<Run> last_;                // the latest that was begun or sized
-  std::vector<std::shared_ptr<Run>> spare_;  // others that have landed
+  std::shared_ptr<Run> last_;                // the run that was begun or sized last
+  std::vector<std::shared_ptr<Run>> spare_;  // other runs that have ended
   std::deque<Flight> flights_;               // in the order of their submission
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
-  std::vector<GivenDims> given_;  // of resolve_sizes; capacity for all inputs
-  std::vector<Spot> spots_;       // of check_spots; capacity for all slots
-  // Move with every change of what decides sizes, and of what lies where. A run has those that it was prepared at.
+  std::vector<GivenDims> given_;  // scratch of resolve_sizes, with capacity for all inputs
+  std::vector<Spot> spots_;       // scratch of check_spots, with capacity for all slots
+  // Versions: they grow with every change of what decides sizes, and of the places of slots. A run keeps those for
+  // which it was prepared.
   uint64_t sizes_version_ = 1, places_version_ = 1;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the slots of an exec are bound to, and by which memory of their own they stand in for it.
+// The slots of an exec: their bindings, links, and memory of their own.
 #include "runtime/exec.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-// ---- what is asked of slots ----
+// ---- questions about slots ----
 
 Status Exec::check_slot(SlotKind kind, size_t slot) const {
   if (kind != SlotKind::kInput && kind != SlotKind::kOutput)
@@ -28,7 +28,7 @@ uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
   return kind == SlotKind::kInput ? plan.input_base(slot) : plan.output_base(slot);
 }
 
-// The two slots of an alias are one.
+// The two slots of an alias share one port.
 Exec::Port& Exec::port(SlotKind kind, size_t slot) {
   if (kind == SlotKind::kInput) return inputs_[slot];
   return input_of_[slot] == kNoInput ? outputs_[slot] : inputs_[input_of_[slot]];
@@ -69,7 +69,7 @@ Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_
       .with("value", slot_of(kind, slot).name);
 }
 
-// What runs write shares no byte with anything else that is bound: kernels read inputs while they write.
+// Memory that runs write must share no byte with other bound memory: kernels read inputs while they write.
 Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) const {
   for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
     const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
@@ -92,8 +92,8 @@ bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& giv
   return reinterpret_cast<uintptr_t>(given.host()) % unit != 0;
 }
 
-// What is bound to a slot becomes this, or on failure stays. It is not searched for what overlaps: a run checks all
-// places together, in less time than one by one.
+// Replaces the binding of a slot; on failure the old one stays. It does not look for overlaps: a run checks all places
+// together, which is faster than one by one.
 Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
   const Slot& it = slot_of(kind, slot);
   const std::shared_ptr<Storage>& given = bound ? bound.storage() : lent;
@@ -122,7 +122,8 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   it.lent = std::move(lent);
 }
 
-// A linked input that is bound anew starts anew. A linked output that is bound anew hands over first what it holds.
+// Called before a linked slot is bound again. An input starts with the new value. An output first hands its value to
+// the input.
 Status Exec::settle_link(SlotKind kind, size_t slot) {
   for (Link& link : links_) {
     if (kind == SlotKind::kInput && link.input == slot) link.made.reset();
@@ -166,7 +167,7 @@ void Exec::forget_bindings() {
     for (Port& port : *list) {
       port.bound = {};
       port.lent = port.use = nullptr;
-      port.is_staged = false;  // what inputs give to the sizes stays: the next may give the same
+      port.is_staged = false;  // `gives` stays: the next binding may have the same dims
     }
   last_->forget();
   places_version_++;
@@ -206,8 +207,9 @@ Status Exec::link(size_t output, size_t input) {
   made.is_linked = read.is_linked = true;
   Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound, true) : Status();
   if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
-  if (status.ok()) status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write it
-  size_t capacity = std::max(made.capacity, read.capacity);  // so that the two can change places
+  if (status.ok())
+    status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write the input too
+  size_t capacity = std::max(made.capacity, read.capacity);            // so that the two can exchange their memory
   for (Port* port : {&made, &read})
     if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);
   if (!status.ok()) {

@@ -50,7 +50,7 @@ Frame::~Frame() = default;
 
 Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
   std::unique_ptr<Frame> frame(new Frame(compiled));
-  for (size_t i = 0; i < frame->rooms_.size(); i++)  // so that every base lies somewhere
+  for (size_t i = 0; i < frame->rooms_.size(); i++)  // every base needs a place
     if (Room* room = frame->rooms_[i]) {
       RLX_TRY(room->reserve(*compiled.device, kMemoryAlignment));
       frame->place(compiled.plan->rooms[i].base, room->place());
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Frame>> Frame::make(const CompiledPlan& compiled) {
 
 void Frame::place(uint32_t base, const Place& place) {
   if (bases_[base] == place)
-    bases_[base] = place;  // the same bytes, perhaps in another buffer
+    bases_[base] = place;  // equal bytes, though perhaps of another buffer
   else
     renew(base, place);
 }
@@ -148,7 +148,7 @@ Status Frame::run(const RunScope& scope) {
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
   uint64_t sizes_now = sizes_.version(), regions_now = regions_version_;
   bool has_sized = sized_at_ == sizes_now && sized_in_ == regions_now;
-  if (!has_sized) sized_in_ = UINT64_MAX;  // until all are computed, in this run or a later one
+  if (!has_sized) sized_in_ = UINT64_MAX;  // until all sized values are computed, in this run or a later one
   for (size_t i = 0; i < plan_.segments.size(); i++) {
     if (plan_.segments[i].is_sized) {
       if (!has_sized) RLX_TRY(run_segment(i, args, scope));
@@ -157,11 +157,11 @@ Status Frame::run(const RunScope& scope) {
     if (!has_sized) sized_at_ = sizes_now, sized_in_ = regions_now, has_sized = true;
     RLX_TRY(run_segment(i, args, scope));
   }
-  sized_at_ = sizes_.version();  // what the run itself has found decides none of them
+  sized_at_ = sizes_.version();  // sizes found during the run do not affect sized values
   return {};
 }
 
-// ---- of a body ----
+// ---- frames of bodies ----
 
 Status Frame::enter(const Frame& around, const Step& step, const PlanBody& body) {
   if (regions_seen_ != around.regions_version_) {

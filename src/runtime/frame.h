@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame: what a run has of one plan: where its bases lie, its sizes, what its executables keep, and a frame for each
-// body of its steps of control flow. Invariant: once made, a run allocates nothing, however many trips its loops make,
-// but for rooms that grow.
+// Frame: the state of one plan in a run: the places of its bases, its sizes, the states of its executables, and a frame
+// for each body of its control steps. Invariant: once it is made, a run allocates nothing, however many trips its loops
+// make, except for rooms that grow.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,9 @@ struct CompiledPlan {
                                                           const std::shared_ptr<const Plan>& plan);
 
   Device* device;
-  Device* fallback;  // of the segments on the host; null where there are none
+  Device* fallback;  // runs the segments on the host; null if there are none
   std::shared_ptr<const Plan> plan;
-  std::vector<std::unique_ptr<Executable>> executables;                  // by segment; null: control flow
+  std::vector<std::unique_ptr<Executable>> executables;                  // by segment; null for control flow
   std::vector<std::vector<std::unique_ptr<const CompiledPlan>>> bodies;  // as Plan::controls
 };
 
@@ -46,31 +46,32 @@ class Frame {
   SizeState& sizes() { return sizes_; }
   const SizeState& sizes() const { return sizes_; }
   void place(uint32_t base, const Place& place);
-  void renew(uint32_t base, const Place& place);  // other bytes, also where they lie at the same place
+  void renew(uint32_t base, const Place& place);  // new bytes, even if they lie at the same place
   const Place& region(uint32_t base) const { return bases_[base]; }
-  Place address(const Access& access) const;  // now
-  // By resident, why it is not there; outlives what reads it. A body that needs one does not run.
+  Place address(const Access& access) const;  // at the present sizes
+  // By resident: why it could not be computed. The span must outlive the frame. A body that needs such a resident
+  // fails.
   void set_failures(std::span<const Status> failures);
   Status run(const RunScope& scope);
 
   // ---- rooms ----
 
-  Room* room_of(uint32_t base);  // null: the base has none, or has other memory now
-  // Where an output lies that has a room; null: in memory of fixed size, which is placed as any other.
+  Room* room_of(uint32_t base);  // null: the base has no room, or other memory at present
+  // The room of an output; null if the output lies in memory of fixed size, placed as any other.
   void set_room(size_t output, Room* room);
-  // What becomes known before this step: outputs in memory of fixed size are checked, rooms are made.
+  // Handles the sizes that are known from this step on: checks outputs in memory of fixed size, and makes rooms.
   Status learn(uint32_t step);
 
   // ---- of a body ----
 
-  // Takes over regions, residents and sizes from the frame around it, as far as they have changed.
+  // Takes the regions, residents and sizes from the frame around it that have changed.
   Status enter(const Frame& around, const Step& step, const PlanBody& body);
-  // The sizes that inputs carry. `dims`: of the inputs, in order; those that carry none are not asked.
+  // Sets the sizes that inputs carry. `dims`: of the inputs, in order; inputs that carry no size are not read.
   Status carry(const PlanBody& body, std::span<const Dims> dims);
   Status check_residents() const { return failure_ ? *failure_ : Status(); }
   Status settle();  // evaluates what `enter` and `carry` have changed
-  // Where the memory behind an output is smaller than the plan's: its bytes are checked before they are written; -1: it
-  // is as large as need be.
+  // The bytes of the memory behind each output, where it may be smaller than the plan's; checked before it is written.
+  // -1: large enough for all sizes.
   void limit_outputs(std::span<const int64_t> bytes) { limits_ = bytes; }
   Dims output_dims(size_t output) const;
 
@@ -85,21 +86,21 @@ class Frame {
   std::vector<Place> bases_;
   std::vector<uint64_t> changed_;  // by base: the version of its last change
   uint64_t bases_version_ = 0;
-  uint64_t regions_version_ = 0;  // of the last change of a base that is no slot
+  uint64_t regions_version_ = 0;  // of the last change of a base other than slots
   SizeState sizes_;
   std::vector<std::unique_ptr<ExecState>> states_;  // by segment
   std::unique_ptr<HostSide> host_side_;             // null: no segment runs on the host
   std::vector<std::unique_ptr<Loop>> loops_;        // as Plan::controls
-  // The versions at which values that depend on sizes alone were computed.
+  // The versions for which the sized values were computed.
   uint64_t sized_at_ = 0, sized_in_ = UINT64_MAX;
 
-  std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan, where it is no output's
+  std::vector<std::unique_ptr<Room>> own_rooms_;  // by room of the plan; empty for rooms of outputs
   std::vector<Room*> rooms_;                      // by room of the plan
 
-  std::vector<int64_t> wanted_;       // sizes of a body's symbols that come from outside
+  std::vector<int64_t> wanted_;       // sizes of the symbols that a body shares with the graph around it
   std::vector<uint32_t> known_;       // by output: the step before which its dims are known
   std::span<const Status> failures_;  // by resident, or empty
-  const Status* failure_ = nullptr;   // the first of its own residents
+  const Status* failure_ = nullptr;   // the first failure among its own residents
   uint64_t regions_seen_ = 0, sizes_seen_ = 0;
   bool is_unsettled_ = true;
   std::span<const int64_t> limits_;

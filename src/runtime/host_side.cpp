@@ -18,7 +18,7 @@ Status HostSide::run(size_t segment, const Executable& executable, const RunArgs
   const Segment& own = plan_.segments[segment];
   RLX_TRY(place(own, args));
   RLX_TRY(copy(in_, args, false));
-  // A size that a step has found moves rooms and makes outputs larger.
+  // A size that a step has found may move rooms and enlarge outputs.
   auto tell = [&](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY((*args.set_size)(symbol, size));
     return place(own, args);
@@ -31,7 +31,7 @@ Status HostSide::run(size_t segment, const Executable& executable, const RunArgs
   return copy(out_, args, true);
 }
 
-// From its first byte to its last, whatever lies between them where it is a view.
+// The bytes from the first to the last one of the operand, gaps of a view included.
 HostSide::Extent HostSide::extent_of(const Access& access, const RunArgs& args) {
   auto size = [&](SizeId id) { return args.sizes.values[id]; };
   int64_t unit = element_bytes(access.dtype), first = 0, last = 0, count = 1;
@@ -51,7 +51,7 @@ void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
   in_.clear();
   out_.clear();
   auto is_far = [&](const Access& it) { return it.dtype != DType::kNone && !args.bases.values[it.base].host; };
-  auto is_within = [&](const Access& it, bool is_read) {  // made by this segment, or dead after it
+  auto is_within = [&](const Access& it, bool is_read) {  // whether the buffer is made by this segment, or dies in it
     if (it.base != kArenaBase || it.buffer == UINT32_MAX) return false;
     const PlanBuffer& buffer = plan_.buffers[it.buffer];
     return is_read ? buffer.first >= segment.first : buffer.last < segment.last;
@@ -63,7 +63,7 @@ void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
     for (const Access& it : step.out) {
       if (!is_far(it)) continue;
       if (!is_within(it, false)) out_.push_back(extent_of(it, args));
-      if (!it.dense) in_.push_back(extent_of(it, args));  // bytes of others lie in it
+      if (!it.dense) in_.push_back(extent_of(it, args));  // its extent contains bytes of others
     }
   }
   for (auto* list : {&in_, &out_}) {

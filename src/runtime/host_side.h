@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostSide: what the host has of a frame whose device lacks some kernels. Each base of the plan that the host cannot
-// address has a copy in host memory, of the same layout. A segment of the host begins with copies of what it reads and
-// ends with copies of what it has made, and in between is one like any other. Invariant: outside of a segment nothing
-// counts that lies on the host's side, so the device's memory is always right.
+// HostSide: the host memory for the segments that run on the host because the device lacks kernels. Each base of the
+// plan that the host cannot address has a copy in host memory, with the same layout. A segment on the host first copies
+// what it reads from the device, then runs like any other segment, then copies its results back. Invariant: outside
+// such a segment the device's memory is up to date, and the host's copies are not used.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class HostSide {
   Status run(size_t segment, const Executable& executable, const RunArgs& args, ExecState& state);
 
  private:
-  // Bytes of a base, at the sizes of now.
+  // A range of bytes of a base, at the present sizes.
   struct Extent {
     uint32_t base;
     int64_t first, last;
@@ -29,7 +29,8 @@ class HostSide {
   };
   static Extent extent_of(const Access& access, const RunArgs& args);
   void find_extents(const Segment& segment, const RunArgs& args);
-  Status place(const Segment& segment, const RunArgs& args);  // all that the segment touches, at the sizes of now
+  Status place(const Segment& segment,
+               const RunArgs& args);  // all memory that the segment touches, at the present sizes
   Status hold(uint32_t base, int64_t bytes);
   void move(uint32_t base, const Place& place);
   Status copy(std::span<const Extent> extents, const RunArgs& args, bool to_device);
@@ -38,10 +39,10 @@ class HostSide {
   Device& host_;
   const Plan& plan_;
   std::vector<Room> rooms_;               // by base
-  std::vector<Place> bases_;              // where the host finds them: in its rooms, or where they lie
+  std::vector<Place> bases_;              // the host's addresses: in `rooms_`, or of the base itself
   std::vector<uint64_t> changed_, seen_;  // by base: the version of its last change, here and in the frame
   uint64_t version_ = 0;
-  std::vector<Extent> in_, out_;  // of the segment of now
+  std::vector<Extent> in_, out_;  // of the present segment
   std::vector<Copy> copies_;
 };
 

@@ -24,7 +24,7 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
       rooms_(node_.out.size()),
       spares_(carries_),
       asides_(node_.out.size()) {
-  // The condition of a `while` gives a flag; the outputs of other bodies are results, or rows of them.
+  // The condition of a `while` gives a flag; the outputs of other bodies are results, or rows of results.
   size_t results = node_.op == Op::kIf ? out_.size() : carries_;
   for (size_t i = node_.op == Op::kWhile ? 1 : 0; i < bodies_.size(); i++)
     bodies_[i]->limit_outputs(std::span(control_.out_bytes).first(results));
@@ -53,7 +53,7 @@ Status Loop::begin() {
     rooms_[i] = nullptr;
     if (!is_open(i)) continue;
     rooms_[i] = around_.room_of(step_.out[i].base);
-    if (!rooms_[i]) rooms_[i] = &asides_[i];  // what is around it has bounds, so it is checked before it goes there
+    if (!rooms_[i]) rooms_[i] = &asides_[i];  // the memory around it is bounded: check the size before copying it there
   }
   for (size_t i = 0; i < bodies_.size(); i++) RLX_TRY(bodies_[i]->enter(around_, step_, control_.bodies[i]));
   return {};
@@ -68,10 +68,11 @@ Status Loop::prepare(size_t index) {
   return body.settle();
 }
 
-// Where the body's output goes: to a room, which grows, or to memory of fixed size.
+// Sets the place of a body's output: a room, which grows, or memory of fixed size.
 Status Loop::place(Frame& body, size_t output, Room* room, const Place& fixed) {
   body.set_room(output, room);
-  if (room && body.plan().outputs[output].is_open) return {};  // it places the output itself, when it knows the size
+  if (room && body.plan().outputs[output].is_open)
+    return {};  // the body's frame places the output once it knows the size
   if (room) RLX_TRY(room->reserve(around_.device(), body.plan().outputs[output].bytes));
   body.place(body.plan().output_base(output), room ? room->place() : fixed);
   return {};
@@ -99,7 +100,7 @@ Status Loop::run_if(const RunScope& scope) {
 
 // ---- loops ----
 
-// A carry goes to the result and to a spare place in turn.
+// A carry is written to the result and to a spare place in turn.
 Status Loop::place_carry(size_t carry) {
   if (is_open(carry)) return place(*bodies_.back(), carry, odd_ ? &spares_[carry] : rooms_[carry], {});
   bool is_spare = odd_ && control_.spares[carry] != Control::kStays;
@@ -107,7 +108,7 @@ Status Loop::place_carry(size_t carry) {
                is_spare ? around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
 }
 
-// Row `at` of what is stacked; the number of trips may only come to be known.
+// Row `at` of a stacked output. The number of trips may not be known yet.
 Status Loop::place_row(size_t output, int64_t at) {
   int64_t row = row_bytes_[in_.size() + output];
   if (is_open(output)) {
@@ -159,7 +160,7 @@ Status Loop::run_trips(const RunScope& scope) {
     int64_t row = row_bytes_[in_.size() + i] = bytes_of_row(step_.out[i].dtype, dims_[i]);
     if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), is_while ? row : most * row));
   }
-  odd_ = !is_while && most % 2 == 0;  // so that the last trip writes where the result lies
+  odd_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
   int64_t trips = 0;
   for (; most < 0 || trips < most; trips++) {
     if (is_while && !RLX_TRY(goes_on(scope))) break;
@@ -180,7 +181,7 @@ Status Loop::finish_carries() {
   return {};
 }
 
-// ---- afterwards ----
+// ---- after the last trip ----
 
 Status Loop::tell_sizes() {
   SizeState& sizes = around_.sizes();

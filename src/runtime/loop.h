@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop: runs one step of control flow: a branch once, or a body trip after trip. A trip moves the bases of its body and
-// calls its executable; nothing is copied but a last value that does not lie where it should. Invariant: every trip
-// reads what the trip before it wrote, and no trip writes what it still reads.
+// Loop: runs one step of control flow: a branch once, or a body trip after trip. A trip sets the bases of its body and
+// calls its executable. Nothing is copied, except a last value that is not where the result must be. Invariant: every
+// trip reads what the previous one wrote, and no trip overwrites what it still reads.
 #pragma once
 
 #include "plan/control.h"
@@ -16,8 +16,8 @@ class Loop {
   Status run(const RunScope& scope);
 
  private:
-  Status begin();                // operands and results as they lie now; the bodies take over what is around them
-  Status prepare(size_t index);  // before a body runs: the places and sizes of its inputs
+  Status begin();                // finds operands and results; bodies take bases and sizes from the frame around them
+  Status prepare(size_t index);  // before a body runs: sets the places and sizes of its inputs
   Status place(Frame& body, size_t output, Room* room, const Place& fixed);
   Result<bool> flag(const Place& place) const;
   Status run_if(const RunScope& scope);
@@ -27,7 +27,7 @@ class Loop {
   Status trip(int64_t at, const RunScope& scope);
   Status place_carry(size_t carry);
   Status place_row(size_t output, int64_t at);
-  Status finish_carries();  // copies what does not lie where the result does
+  Status finish_carries();  // copies carries that are not where the results must be
 
   Status tell_sizes();
   Status copy_out();
@@ -39,15 +39,15 @@ class Loop {
   const Node& node_;
   size_t first_in_, carries_, xs_;  // the step's inputs: a predicate (`if`), carries, xs, the rest
   std::vector<std::unique_ptr<Frame>> bodies_;
-  std::vector<Place> in_, out_;       // by input and output of the step: where it lies; a carry: in this trip
+  std::vector<Place> in_, out_;       // by input and output of the step: its place; for a carry, in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
-  std::vector<int64_t> row_bytes_;    // by input and output: of one row of what is sliced and stacked
-  bool odd_ = false;                  // whether this trip writes carries to the spare places
+  std::vector<int64_t> row_bytes_;    // by input and output that is sliced or stacked: the bytes of one row
+  bool odd_ = false;                  // this trip writes carries to the spare places
 
-  // Of outputs without a bound.
-  std::vector<Room*> rooms_;  // by output: where it is made
+  // Memory of outputs without a bound.
+  std::vector<Room*> rooms_;  // by output: where it is written
   std::vector<Room> spares_;  // by carry
-  std::vector<Room> asides_;  // by output: where the graph around it has no room for it
+  std::vector<Room> asides_;  // by output: used if the plan around it has no room for it
 };
 
 }  // namespace rlx

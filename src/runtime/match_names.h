@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inputs or outputs a caller means: by name, or in the order of their declaration. One home, so that models and
-// programs say the same of a wrong name.
+// Finds the inputs or outputs that a caller means: by name, or in the order of their declaration. Models and programs
+// share it, so that their messages about a wrong name agree.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-// The things of one kind, "input", that have names.
+// Named things of one kind, such as "input".
 struct NamedThings {
   std::string_view kind;
   size_t count;
@@ -22,8 +22,8 @@ struct NamedThings {
 
 using Indices = InlinedVector<size_t, 8>;  // few in most calls
 
-// The index of each of `count` things, which `names` name; the first ones where it is empty. RLX_E_NOT_FOUND for a name
-// that none has; RLX_E_INVALID_ARGUMENT for one that comes twice, for too many and, where all are needed, too few.
+// The indices of the `count` things that `names` lists; the first ones if `names` is empty. RLX_E_NOT_FOUND for an
+// unknown name; RLX_E_INVALID_ARGUMENT for a repeated name, for too many and, if all are needed, for too few.
 Result<Indices> match_names(const NamedThings& things, std::span<const std::string_view> names, size_t count,
                             bool needs_all);
 

@@ -50,7 +50,7 @@ static bool lists(const std::vector<std::string>& specs, const Device& device) {
                      [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
 }
 
-// Devices and sizes that are not there: a slip of the pen that would otherwise change nothing.
+// Refuses unknown devices and symbols: a typing error would otherwise have no effect.
 static Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
   auto check_devices = [&](std::string_view key, const std::vector<std::string>& specs) -> Status {
     for (const std::string& spec : specs) {
@@ -106,7 +106,7 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
   return model;
 }
 
-// Options of the policy that name a size say nothing of a graph that has a number in its place.
+// Drops the options of a policy for symbols that this graph does not have, because numbers replace them.
 static Policy without_absent_sizes(Policy policy, const Graph& graph) {
   auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
   std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
@@ -145,14 +145,14 @@ Status Model::set_policy(const NamedAttrs* policy) {
   }
   if (policy) {
     std::swap(policy_, next);
-    gone.swap(devices_);  // other options make another compiled graph; prepared forms stay in the weights
+    gone.swap(devices_);  // other options need another compiled graph; prepared forms stay in the weights
   }
   lock.unlock();
   if (special_) special_->forget();
   return {};
 }
 
-// Prepared for every device without the lock, published for all of them at once.
+// Prepares the param for every device without the lock, then publishes it for all of them at once.
 Status Model::set_param(std::string_view name, const Tensor& tensor) {
   auto leaf = graph_.find_leaf(name);
   if (!leaf || graph_.node(*leaf).op != Op::kParam) return unknown_param(graph_, name);
@@ -209,12 +209,13 @@ static bool allows(const Policy& policy, const Device& device) {
   return !lists(policy.deny, device) && (policy.allow.empty() || lists(policy.allow, device));
 }
 
-// A device that computes slowly, or nothing: no policy takes it that does not name it.
+// A device that computes slowly, or nothing: a policy uses it only if it names it.
 static bool must_be_named(const Device& device) {
   return device.info().kind == "reference" || device.info().kind == "null";
 }
 
-// Where neither the call nor a chain names one: the default device, else the first that the policy allows.
+// The devices to try if neither the call nor a chain names one: the default device, else the first that the policy
+// allows.
 static std::vector<std::string> allowed(const Policy& policy, const Env& env) {
   auto usual = env.find_device("");
   if (usual.ok() && allows(policy, **usual)) return {(*usual)->info().name};
@@ -280,7 +281,7 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
 
 Result<Device*> Model::resolve(std::string_view device) {
   std::vector<Device*> list = RLX_TRY(candidates(device));
-  if (!not_general_.ok()) return list.front();  // what can run is known when there are inputs
+  if (!not_general_.ok()) return list.front();  // whether it can run is known only with inputs
   Status first;
   for (Device* it : list) {
     auto on = on_device(it);
@@ -386,15 +387,15 @@ static int64_t round_up(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
-// An arena that other uses should have as long as runs are far smaller.
+// A larger arena is given back while all runs are far smaller.
 static constexpr int64_t kLargeArena = int64_t{16} << 20;
 
 static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) {
   return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
-// The upper sizes of a plan: a bucket's end; else exact in the first plan, and later a power of two where every plan is
-// outgrown.
+// The upper sizes of a new plan: the end of a bucket; without buckets, the exact size in the first plan, and a power of
+// two once all plans are too small.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
   UpperSizes upper = RLX_TRY(parse_compile_options(policy.options)).dims;
   for (const auto& [name, size] : sizes) {
@@ -458,7 +459,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   UpperSizes upper = RLX_TRY(upper_sizes(*on, sizes, *policy));
   lock.unlock();
   auto planned = Program::plan(on->params, upper);
-  if (!planned.ok() && planned.status().code() == Code::kRange)  // it may not be, planned for these sizes alone
+  if (!planned.ok() && planned.status().code() == Code::kRange)  // a plan for exactly these sizes may be within range
     return std::move(planned).status().with(kDependsOnSizes, "1");
   std::shared_ptr<Program> made = RLX_TRY(std::move(planned));
   std::shared_ptr<const Served> served;
@@ -476,7 +477,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
 
 // ---- running ----
 
-// What another device may do better; a wrong argument is wrong everywhere.
+// Whether another device may succeed where this one failed. A wrong argument is wrong on every device.
 static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
@@ -517,7 +518,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
   auto served = std::make_shared<Served>(Served{std::string(spec), {}, {}, device, plan});
   served->in_names.assign(in_names.begin(), in_names.end());
   for (const Tensor& tensor : in) served->dims.emplace_back(tensor.dims());
-  std::shared_ptr<const Served> next = std::move(served);  // and then the one before, released without the lock
+  std::shared_ptr<const Served> next = std::move(served);  // later the previous one, released without the lock
   {
     std::lock_guard lock(mutex_);
     for (const auto& on : devices_)
@@ -537,7 +538,7 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
                                : run_special(device, in_names, in, out_names, n_out, false);
   if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status())) return ran;
   auto again = run_special(device, in_names, in, out_names, n_out, true);
-  // The graph for all sizes tells by name what does not fit.
+  // The general graph's error names the sizes that do not fit.
   return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)
                                                                                      : std::move(ran);
 }
@@ -579,7 +580,8 @@ Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std:
     auto outputs =
         plan.ok() ? (*plan)->run(in_names, in, out_names, n_out) : Result<std::vector<Tensor>>(Status(plan.status()));
     if (outputs.ok()) {
-      if (it == list.front()) note_served(device, in_names, in, it, *plan);  // else the first is to be asked again
+      if (it == list.front())
+        note_served(device, in_names, in, it, *plan);  // else the next call has to ask the first device again
       return Ran{std::move(*outputs), it};
     }
     last = outputs.status();

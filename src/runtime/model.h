@@ -18,8 +18,8 @@ namespace rlx {
 struct Policy {
   NamedAttrs options;                                                 // of compilation
   std::vector<std::string> chain, allow, deny;                        // device specs; chain: in order
-  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list: powers of two
-  size_t capacity = 8;                                                // plans per device, first in first out
+  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list means powers of two
+  size_t capacity = 8;                                                // plans per device; the oldest goes first
 };
 Result<Policy> parse_policy(const NamedAttrs& given);
 
@@ -27,18 +27,18 @@ class SpecialModels;
 
 class Model {
  public:
-  // `special`: for sizes that break a condition of the graph; null: by the graph itself, with sizes as numbers.
+  // `special` makes graphs for sizes that break a guard; null: they are made from `graph`, with numbers for symbols.
   static Result<std::shared_ptr<Model>> create(std::shared_ptr<Env> env, const Graph& graph,
                                                std::shared_ptr<Weights> weights, const NamedAttrs& policy,
                                                std::shared_ptr<SpecialModels> special = nullptr);
 
-  // Of a file that has no general graph, and why: `interface` holds inputs and params, each run goes by a special
-  // model.
+  // A model of a file without a general graph, and the reason. `interface` has the inputs and params; each run uses a
+  // special model.
   static Result<std::shared_ptr<Model>> create_special(std::shared_ptr<Env> env, const Graph& interface,
                                                        std::shared_ptr<Weights> weights, const NamedAttrs& policy,
                                                        std::shared_ptr<SpecialModels> special, Status why);
 
-  // A special model of this one: of its env, weights and policy.
+  // A special model for `general`, with its env, weights and policy.
   static Result<std::shared_ptr<Model>> create_for(const Model& general, const Graph& graph);
 
   const Graph& graph() const { return graph_; }
@@ -55,13 +55,13 @@ class Model {
   GivenParams params_given(uint64_t after, uint64_t until = UINT64_MAX) const;
   uint64_t params_version() const { return set_version_.load(std::memory_order_acquire); }
 
-  // `device`: a spec, or a comma list tried in order; empty: the policy's choice.
+  // `device`: a spec, or a comma-separated list to try in order; empty: the choice of the policy.
   Result<Device*> resolve(std::string_view device);
-  // A plan for at least these sizes. Its params are set through the model only.
+  // A program planned for at least these sizes. Its params can only be set through the model.
   Result<std::shared_ptr<Program>> get(std::string_view device,
                                        std::span<const std::pair<std::string_view, int64_t>> sizes);
   using Sizes = std::vector<std::pair<std::string, int64_t>>;
-  // What the dims of these inputs say of the symbols.
+  // The sizes of the symbols that the dims of these inputs determine.
   Result<Sizes> sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const;
   struct Ran {
     std::vector<Tensor> outputs;
@@ -69,7 +69,7 @@ class Model {
   };
   Result<Ran> run(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                   std::span<const std::string_view> out_names, size_t n_out);
-  // Times every viable device: JSON with the median of `runs` after a warm-up.
+  // Measures every device that can run the model: JSON with the median of `runs` runs, after one warm-up.
   Result<std::string> benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs);
   Result<std::string> report(std::string_view what) const;  // "devices" "policy" "cache" "bindings" "special" "text"
 
@@ -80,17 +80,17 @@ class Model {
     std::vector<std::shared_ptr<Program>> plans;  // oldest first; guarded by the model's mutex, as is what follows
     bool is_ready = false;                        // has all params; until then it takes part in changes alone
   };
-  // The call that ran last: one of the same kind needs no search for its plan.
+  // The last call: a call with the same arguments needs no search for its plan.
   struct Served {
     std::string spec;
     std::vector<std::string> in_names;
-    std::vector<Dims> dims;  // of its inputs
+    std::vector<Dims> dims;  // of the inputs
     Device* device;
     std::shared_ptr<Program> plan;
     bool fits(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in) const;
   };
 
-  struct Given {  // a param that was set, when the version became this
+  struct Given {  // a param that was set, and the version after that
     std::string name;
     Tensor tensor;
     uint64_t version;
@@ -102,7 +102,7 @@ class Model {
   Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
   std::string special_json() const;
-  void note_given(std::string_view name, Tensor tensor);  // under the lock
+  void note_given(std::string_view name, Tensor tensor);  // needs the lock
   Result<Ran> run_general(std::string_view device, std::span<const std::string_view> in_names,
                           std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out);
   Result<Ran> run_special(std::string_view device, std::span<const std::string_view> in_names,
@@ -113,7 +113,7 @@ class Model {
   void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                    Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
-  std::vector<Device*> viable() const;  // that the policy allows or names
+  std::vector<Device*> viable() const;  // the devices that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Status catch_up(OnDevice& on, uint64_t version);
   static void leave(const Served* served);
@@ -124,15 +124,15 @@ class Model {
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
-  std::shared_ptr<SpecialModels> special_;  // null: this is one, or no size is open
-  Status not_general_;                      // why no graph stands for all sizes and values; ok: one does
-  mutable std::mutex mutex_;      // guards what follows; not held while something is compiled, prepared or run
-  Turns<Device*> turns_{mutex_};  // a device's compiled graph, or a plan
+  std::shared_ptr<SpecialModels> special_;  // null: this is a special model itself, or no size is open
+  Status not_general_;                      // why there is no graph for all sizes and values; ok if there is one
+  mutable std::mutex mutex_;                // guards what follows; never held while compiling, preparing or running
+  Turns<Device*> turns_{mutex_};            // to make a device's compiled graph, or a plan
   std::shared_ptr<const Policy> policy_;
   std::vector<std::shared_ptr<OnDevice>> devices_;
-  std::vector<Given> set_;  // params given through the model, for devices and special models that come later
+  std::vector<Given> set_;  // params set through the model, for devices and special models made later
   std::atomic<uint64_t> set_version_{0};
-  std::shared_ptr<const Served> served_;  // null after every change of plans
+  std::shared_ptr<const Served> served_;  // null after a change of plans
 };
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model says of itself: its devices, plans and bindings, and how fast its devices are.
+// Reports of a model: its devices, plans and bindings, and the benchmark of its devices.
 #include <algorithm>
 #include <chrono>
 #include <functional>

@@ -18,7 +18,7 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
   Device* fallback = options.falls_back ? env->fallback_of(*device) : nullptr;
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get(), fallback));
-  // The plan comes first: it is cheap, and where sizes are open no weight needs to be prepared.
+  // The plan comes first: it is cheap, and if a size is missing no weight needs to be prepared.
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, upper, env->host().get()));
   return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), std::move(weights))), plan);
 }
@@ -143,7 +143,7 @@ Result<std::unique_ptr<Exec>> Program::take_exec() {
 
 void Program::give_exec(std::unique_ptr<Exec> exec) {
   exec->forget_bindings();
-  std::shared_ptr<Program> self = std::move(exec->program_);  // released last, and without the lock
+  std::shared_ptr<Program> self = std::move(exec->program_);  // released last, without the lock
   for (std::atomic<Exec*>& place : idle_) {
     Exec* nobody = nullptr;
     if (!place.compare_exchange_strong(nobody, exec.get(), std::memory_order_release, std::memory_order_relaxed))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: what a user compiled, for one device, planned at upper sizes, and the param set that its runs read. Any
-// number of execs run it at once. Invariant: a published param set never changes; setting a param publishes another.
+// Program: a graph that a user compiled for one device and planned for upper sizes, with the param set that its runs
+// read. Any number of execs may run it at once. Invariant: a published param set never changes; setting a param
+// publishes another.
 #pragma once
 
 #include <array>
@@ -37,7 +38,7 @@ class Exec;
 
 class Program : public std::enable_shared_from_this<Program> {
  public:
-  // Device null: the env's default. Weights null: a private, empty one.
+  // Device null: the default device of the env. Weights null: private, empty weights.
   static Result<std::shared_ptr<Program>> compile(std::shared_ptr<Env> env, const Graph& graph,
                                                   std::shared_ptr<Weights> weights, Device* device,
                                                   const NamedAttrs& given);
@@ -56,9 +57,9 @@ class Program : public std::enable_shared_from_this<Program> {
   int64_t find(SlotKind kind, std::string_view name) const;  // -1: no such slot
 
   Status set_param(std::string_view name, Tensor tensor);
-  Status set_params(const std::shared_ptr<Weights>& weights);  // all of its names that are params of this program
+  Status set_params(const std::shared_ptr<Weights>& weights);  // all its tensors whose names are params of this program
 
-  // Inputs and outputs by name, or in order of declaration where the names are empty. Results are new host tensors.
+  // Inputs and outputs by name, or in the order of declaration if the names are empty. Results are new host tensors.
   Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                   std::span<const std::string_view> out_names, size_t n_out);
 
@@ -84,14 +85,14 @@ class Program : public std::enable_shared_from_this<Program> {
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;
   std::shared_ptr<ParamStore> params_;
-  bool shares_params_ = false;  // they are the model's to set
+  bool shares_params_ = false;  // only the model may set them
   std::shared_ptr<const Plan> plan_;
   std::unique_ptr<const CompiledPlan> compiled_;
   using SlotIndices = std::unordered_map<std::string, size_t, TextHash, std::equal_to<>>;
   std::vector<Slot> slots_[3];
   SlotIndices slot_of_[3];  // by name
 
-  // For run(). Each holds no reference to this program while it is here. The few that a caller tries first need no
+  // Idle execs for run(). While idle, an exec holds no reference to this program. The first few are reached without a
   // lock.
   std::array<std::atomic<Exec*>, 4> idle_ = {};
   std::mutex more_mutex_;

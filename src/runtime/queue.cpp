@@ -23,9 +23,9 @@ struct Submission {
   RunScope scope;
   std::vector<Fence> before;
   Fence done;
-  std::atomic<size_t> open;              // fences that are not done, and one for `submit`
+  std::atomic<size_t> open;              // fences that are not done, plus one while `submit` runs
   std::atomic<bool> is_given_up{false};  // `submit` has failed
-  std::shared_ptr<Submission> next;      // in the queue: to queue one cannot fail
+  std::shared_ptr<Submission> next;      // link of the queue, so that queueing cannot fail
 
   Status result() const {
     if (is_given_up) return {};
@@ -43,7 +43,7 @@ struct Submission {
     } catch (...) {
       status = from_exception("a run");
     }
-    run = nullptr;  // so that who sees the fence done may close everything
+    run = nullptr;  // before the fence is signalled: then the caller may release everything
     before.clear();
     done.signal(std::move(status));
   }
@@ -75,7 +75,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     std::erase(waiters_, waiter);
   }
 
-  // On the thread that has signalled the last fence.
+  // Called on the thread that signals the last fence.
   void add(std::shared_ptr<Submission> ready) noexcept {
     std::lock_guard lock(mutex_);
     std::shared_ptr<Submission>& place = first_ ? last_->next : first_;
@@ -118,7 +118,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     for (Thread& thread : threads) thread.is_current() ? thread.detach() : thread.join();
   }
   bool has_threads() const { return pool_ != nullptr; }
-  // Reads the topology of the machine once, so not before a run is submitted.
+  // Reads the topology of the machine once, when the first run is submitted.
   void prepare() {
     std::call_once(counted_, [this] {
       size_t most = pool_ ? static_cast<size_t>(pool_->workers()) : 0;
@@ -136,7 +136,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     return taken;
   }
 
-  // What it held is gone before it counts as ended.
+  // Releases what the run held before it counts as ended.
   void execute(std::shared_ptr<Submission> taken) noexcept {
     taken->execute();
     taken = nullptr;
@@ -145,7 +145,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     finishing_.notify_all();
   }
 
-  // Where there is no memory or no thread left, those that wait do the work.
+  // If there is no memory or no thread left, the waiting threads do the work.
   void start() noexcept try {
     Thread thread;
     std::string name = format("rlx-run-{}", threads_.size());
@@ -167,7 +167,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     }
   }
 
-  const ThreadPool* const pool_;  // used by `prepare` alone, so not after the env
+  const ThreadPool* const pool_;  // used only by `prepare`, so not after the env is gone
   std::once_flag counted_;
   const pid_t process_ = getpid();
   std::mutex mutex_;  // guards what follows
@@ -177,7 +177,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   size_t most_ = 0;
   std::vector<Thread> threads_;
   size_t queued_ = 0, idle_ = 0;
-  size_t unfinished_ = 0;  // all that was submitted and has not ended
+  size_t unfinished_ = 0;  // runs that were submitted and have not ended
   bool leaving_ = false;
   std::vector<std::shared_ptr<FenceWaiter>> waiters_;
 };
@@ -211,7 +211,7 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   size_t told = 0;
   try {
     for (const Fence& fence : before) fence.then(arrive), told++;
-  } catch (...) {  // it ends when those are done that know of it
+  } catch (...) {  // the run ends when the fences that refer to it are done
     submission->is_given_up = true;
     while (told++ < before.size()) arrive();
     arrive();

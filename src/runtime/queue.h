@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunQueue: runs that were submitted. One begins when the fences that it waits for are done; threads of the queue take
-// it, or a caller that waits for any fence of this queue. Invariant: its fence is signalled once, whatever happens, and
-// by then the queue holds nothing of the run.
+// RunQueue: submitted runs. A run begins when the fences that it waits for are done, on a thread of the queue or on a
+// thread that waits for any fence of this queue. Invariant: the fence of a run is signalled exactly once, and by then
+// the queue holds nothing of the run.
 #pragma once
 
 #include <memory>
@@ -13,23 +13,23 @@ namespace rlx {
 
 class RunQueue {
  public:
-  // At most as many threads as the pool has workers, callers not counted, made when needed. No pool: runs begin at once
-  // on the caller's thread, or, where a fence is open, on that of whoever waits.
+  // Makes at most as many threads as the pool has workers, callers not counted, when they are needed. Without a pool, a
+  // run begins at once on the caller's thread or, if a fence is open, on the thread that waits for it.
   explicit RunQueue(const ThreadPool* pool);
   ~RunQueue();  // after the last run
   RunQueue(const RunQueue&) = delete;
   RunQueue& operator=(const RunQueue&) = delete;
 
-  // RLX_E_ABORTED is its result where one of `before` has failed.
+  // The result is RLX_E_ABORTED if one of `before` has failed.
   Fence submit(std::shared_ptr<Run> run, const RunScope& scope, std::span<const Fence> before);
-  // Returns when all that was submitted has ended, and helps. A thread of the queue does not wait.
+  // Helps, and returns when all submitted runs have ended. On a thread of the queue it returns at once.
   void finish();
   std::shared_ptr<Helper> helper() const;
   bool has_threads() const;
 
  private:
   class Shared;
-  std::shared_ptr<Shared> shared_;  // of the threads too
+  std::shared_ptr<Shared> shared_;  // with the threads
 };
 
 }  // namespace rlx

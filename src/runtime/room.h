@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room: memory of a device that is made when its size is known, and kept. Invariant: who holds a share of it keeps the
-// bytes when it grows.
+// Room: device memory that is allocated when its size is known, and kept. Invariant: a holder of a share keeps the old
+// bytes when the room grows.
 #pragma once
 
 #include "device/device.h"
@@ -9,11 +9,11 @@ namespace rlx {
 
 class Room {
  public:
-  // At least so large; the first `kept` bytes stay. It grows by half of itself or more, so n steps cost O(n). Where a
-  // quarter would have been enough kPatience times in a row, what is large is given back.
+  // Makes it at least `bytes` large and keeps the first `kept` bytes. It grows by at least half its size, so n steps
+  // cost O(n). A large one shrinks when a quarter of it was enough kPatience times in a row.
   Status reserve(Device& device, int64_t bytes, int64_t kept = 0);
   Place place() const { return buffer_ ? Place(*buffer_, 0) : Place(); }
-  const std::shared_ptr<Buffer>& share() const { return buffer_; }  // null: nothing was reserved yet
+  const std::shared_ptr<Buffer>& share() const { return buffer_; }  // null before the first reserve
   int64_t capacity() const { return buffer_ ? static_cast<int64_t>(buffer_->size()) : 0; }
 
   static constexpr int64_t kLarge = int64_t{1} << 20;  // bytes

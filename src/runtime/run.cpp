@@ -75,7 +75,7 @@ Status Run::stage_outputs() {
   return {};
 }
 
-// They are not made in the caller's memory, as it may turn out to be too small.
+// Copies outputs from their rooms to bound memory. They are not computed there because that memory may be too small.
 Status Run::empty_rooms() {
   for (const Staging& it : emptied) {
     auto bytes = static_cast<size_t>(this->bytes(it.dtype, plan_->outputs[it.slot]));

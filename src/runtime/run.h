@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run: one run of a program, from its start to its end, and all that it reads and writes. The life of a run:
+// Run: one run of a program, from its start to its end, and all memory that it reads and writes. The life of a run:
 //
 //   Exec::run or Exec::submit, on the caller's thread
-//     Exec::catch_up     what earlier runs have made known; where one has failed, links stand as it found them
-//     Exec::prepare      links exchange, sizes are found and checked, every base is placed: nothing of the caller's
-//                        arguments can fail from here on
+//     Exec::catch_up     takes in the results of earlier runs; if one has failed, links are restored as it found them
+//     Exec::prepare      links exchange, sizes are found and checked, every base gets its place: after this no argument
+//                        of the caller can cause a failure
 //   RunQueue             submit only: waits until the fences and the run before are done
 //   Run::execute, on any thread
 //     inputs are staged  where the device cannot use what is bound as it lies
@@ -12,8 +12,8 @@
 //     outputs are staged
 //   Fence::signal        submit only
 //
-// A run holds its memory, params and program, so the exec may change or go meanwhile. An exec has a few of them and
-// uses one again when it is done: then its encoded steps stay right as long as nothing has moved.
+// A run holds its memory, params and program, so the exec may be changed or released meanwhile. An exec has a few runs
+// and uses one again when it has ended: its encoded steps stay valid as long as nothing has moved.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ namespace rlx {
 
 class Program;
 
-// Bytes that are copied and converted between what is bound to a slot and what the device can use.
+// A copy or conversion between the memory bound to a slot and memory that the device can use.
 struct Staging {
   size_t slot;
   std::shared_ptr<Storage> bound, staged;
@@ -35,31 +35,31 @@ struct Staging {
 
 class Run {
  public:
-  // Memory for values that depend on sizes alone is its own; the arena is shared by all runs of an exec.
+  // A run owns the memory of its sized values; all runs of an exec share the arena.
   static Result<std::shared_ptr<Run>> make(const CompiledPlan& compiled, std::shared_ptr<Buffer> arena,
                                            std::shared_ptr<Cancellation> cancellation);
 
-  // The params that it reads, where all are set.
+  // Makes the run read this set of params.
   void adopt(std::shared_ptr<const ParamSet> next);
   Frame& frame() { return *frame_; }
-  Dims dims(const PlanSlot& slot) const;  // at the sizes of now
+  Dims dims(const PlanSlot& slot) const;  // at the present sizes
   int64_t bytes(DType dtype, const PlanSlot& slot) const;
 
-  void forget();  // what it holds of the caller's
+  void forget();  // drops references to the caller's objects
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
 
-  // What it holds, set by the exec. By slot: inputs, then outputs.
-  std::shared_ptr<const Program> program;  // of a run that may outlive its exec
+  // What the run holds; the exec sets it. By slot: inputs, then outputs.
+  std::shared_ptr<const Program> program;  // held only if the run may outlive its exec
   std::shared_ptr<const ParamSet> params;
   std::vector<std::shared_ptr<Storage>> held;
-  std::vector<std::shared_ptr<Room>> rooms;  // by output: where one without an upper size is made
+  std::vector<std::shared_ptr<Room>> rooms;  // by output: the memory of one without an upper size
   std::vector<Staging> staged_inputs, staged_outputs;
-  std::vector<Staging> emptied;  // outputs that go from their rooms to what is bound
+  std::vector<Staging> emptied;  // outputs that are copied from their rooms to bound memory
 
-  // The versions of the exec that it was prepared at.
+  // The versions of the exec for which the run was prepared.
   uint64_t params_at = 0, sizes_at = 0, places_at = 0;
-  bool is_in_flight = false;  // as far as the exec has looked
+  bool is_in_flight = false;  // when the exec looked last
 
  private:
   Status stage_inputs();
@@ -67,7 +67,7 @@ class Run {
   Status empty_rooms();
 
   const Plan* plan_ = nullptr;
-  std::shared_ptr<Cancellation> cancellation_;  // what its tokens ask
+  std::shared_ptr<Cancellation> cancellation_;  // read by its cancel token
   std::shared_ptr<Buffer> arena_, sized_;
   std::unique_ptr<Frame> frame_;
 };

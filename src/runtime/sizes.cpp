@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kUnknown = SizeState::kUnknown;
 
-using IndexOf = FunctionRef<uint32_t(std::string_view name)>;  // of a symbol, or Plan::kNoSymbol
+using IndexOf = FunctionRef<uint32_t(std::string_view name)>;  // the index of a symbol, or Plan::kNoSymbol
 
-// Sizes of symbols, as far as they are known; what `evaluate` asks.
+// The known sizes of symbols, as a lookup for `evaluate`.
 struct Known {
   const IndexOf& index_of;
   std::span<const int64_t> sizes;
@@ -28,7 +28,7 @@ struct Known {
   }
 };
 
-// The symbol that alone is unknown in a dim, or -1.
+// The only unknown symbol of a dim, or -1.
 int64_t lone_unknown(const Dim& dim, const Known& known) {
   int64_t lone = -1;
   bool several = false;
@@ -44,7 +44,7 @@ int64_t lone_unknown(const Dim& dim, const Known& known) {
 
 enum class Solve : uint8_t { kLinear, kMonotone };
 
-using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // what a dim is at a size of its symbol
+using At = FunctionRef<Result<int64_t>(int64_t symbol)>;  // the value of a dim for one size of its symbol
 
 // s = (given - f(0)) / (f(1) - f(0))
 int64_t solve_linear(At at, int64_t given) {
@@ -53,7 +53,8 @@ int64_t solve_linear(At at, int64_t given) {
   return (given - *zero) / (*one - *zero);
 }
 
-// The least size at which a dim that grows with it is not below the given one: "n / 2" says no more.
+// The least size at which a dim that grows with its symbol reaches `given`. For a dim such as n / 2 several sizes
+// agree.
 int64_t solve_monotone(At at, int64_t given) {
   int64_t lo = 0, hi = kLargestSymbol;
   while (lo < hi) {
@@ -68,7 +69,7 @@ int64_t solve_monotone(At at, int64_t given) {
   return lo;
 }
 
-// A dim with one unknown symbol gives the symbol.
+// Solves a dim with one unknown symbol for that symbol.
 bool solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
   Known known{index_of, sizes};
   int64_t lone = lone_unknown(dim, known);
@@ -92,7 +93,7 @@ bool solve_some(Solve how, std::span<const GivenDims> given, const IndexOf& inde
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++)
       if (!input.type->dims[i].is_literal() && solve(how, input.type->dims[i], input.dims[i], index_of, sizes)) {
-        if (how == Solve::kMonotone) return true;  // what it says may let others be solved in full
+        if (how == Solve::kMonotone) return true;  // others may now be solved exactly
         progress = true;
       }
   return progress;
@@ -127,7 +128,7 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
       .with("got", std::to_string(size));
 }
 
-// Of a size that the run has yet to find: nothing is read or written at it.
+// A stand-in for a size that the run has yet to find: nothing is read or written with it.
 int64_t expected(const PlanSymbol& symbol) {
   return symbol.is_open ? symbol.range.lo : symbol.upper;
 }
@@ -138,7 +139,7 @@ Status check_guard(const Graph& graph, const Guard& guard, const SymbolLookup& l
   return broken_guard(graph, guard, lookup);
 }
 
-// Those whose sizes are all known before this step, and not earlier.
+// Checks the guards whose last size becomes known before this step.
 Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup) {
   const std::vector<Guard>& guards = plan.graph().guards();
   for (size_t i = 0; i < guards.size(); i++)
@@ -186,7 +187,8 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
-    if (it.is_fresh()) next[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];  // until the run knows
+    if (it.is_fresh())
+      next[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];  // a stand-in until the run finds it
     if (next[i] == kUnknown) next[i] = it.upper;
   }
   Known known{index_of, next};
@@ -228,7 +230,7 @@ Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   return evaluate_table(plan);
 }
 
-// Those that follow from others by a choice.
+// Sets the symbols that a condition chooses from two other sizes.
 Status SizeState::choose(const Plan& plan, const SymbolLookup& lookup) {
   for (const ChosenSize& size : plan.chosen) {
     next_symbols_[size.symbol] = 0;
@@ -244,7 +246,7 @@ Status SizeState::evaluate_table(const Plan& plan) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  // What has no value yet, as it divides by a size that the run will find, is 0 until then.
+  // A dim that divides by a size which the run has yet to find has no value yet: it is 0 until then.
   auto waits = [&](const Dim& dim) {
     bool any = false;
     auto note = [&](const std::string& name) {
@@ -263,7 +265,7 @@ Status SizeState::evaluate_table(const Plan& plan) {
 }
 
 void SizeState::commit() {
-  if (version_ > 0 && next_symbols_ == symbols_) return;  // so no entry of the table has moved
+  if (version_ > 0 && next_symbols_ == symbols_) return;  // then no entry of the table has changed
   version_++;
   for (SizeId i = 0; i < next_.size(); i++) {
     if (next_[i] == values_[i]) continue;
@@ -273,7 +275,7 @@ void SizeState::commit() {
   std::copy(next_symbols_.begin(), next_symbols_.end(), symbols_.begin());
 }
 
-// A dim with one unknown symbol left has no solution.
+// Reports a dim whose last unknown symbol has no solution.
 static Status check_solved(std::span<const GivenDims> given, const Known& known) {
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++) {

@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-static constexpr int64_t kMostElements = 64;  // of an input whose value a model is made for
+static constexpr int64_t kMostElements = 64;  // of an input that becomes a constant of a special model
 
 static Status put_weights(ImportedFile& file, Weights& weights) {
   for (auto& [name, tensor] : file.weights)
@@ -17,7 +17,8 @@ static Status put_weights(ImportedFile& file, Weights& weights) {
   return {};
 }
 
-// What may turn out otherwise at known sizes: a rule of sizes, or an input that is not known.
+// Whether the failure may vanish with known sizes or values: it is about sizes, or about an input that decides
+// structure.
 static bool may_be_special(const Status& failure, const Graph& inputs) {
   if (failure.detail(kStaticInputs)) return true;
   bool is_of_sizes = failure.detail(kDependsOnSizes) || failure.code() == Code::kShape ||
@@ -97,13 +98,13 @@ static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given
   return copy;
 }
 
-// The key is what the choices say, as text.
+// The key of a special model is the text of its choices.
 Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std::span<const std::string_view> names,
                                                       std::span<const Tensor> in, bool at_sizes) const {
   Attempt attempt;
   const Graph& graph = general.graph();
   std::vector<std::string> wanted = static_inputs();
-  Model::Sizes sizes = RLX_TRY(general.sizes_of(names, in));  // and so the names are right
+  Model::Sizes sizes = RLX_TRY(general.sizes_of(names, in));  // this checks the names too
   for (size_t i = 0; i < in.size() && !wanted.empty(); i++) {
     std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
     if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
@@ -142,7 +143,7 @@ void SpecialModels::keep(Made made, size_t capacity) {
   models_.push_back(std::move(made));
 }
 
-// Of failures that another call, or a later one, does not share.
+// Whether another or a later call may succeed.
 static bool may_pass(Code code) {
   return code == Code::kCancelled || code == Code::kNoMemory || code == Code::kIo || code == Code::kUnavailable;
 }
@@ -164,7 +165,7 @@ Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const A
     auto model = make(general, attempt.choices);
     if (model.ok()) it.model = *model;
     if (!model.ok() && (may_pass(model.status().code()) || model.status().detail(kStaticInputs)))
-      return std::move(model).status();  // may be tried with more
+      return std::move(model).status();  // the caller may retry with more static inputs
     if (!model.ok()) {
       keep({it.key, nullptr, model.status()}, capacity);
       return std::move(model).status();

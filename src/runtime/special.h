@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Special models: where a graph cannot stand for all sizes and values, because an input decides its structure or a size
-// breaks one of its conditions, it is made again with those as constants, once for each of them. They share the weights
-// of the model that they belong to, and what was set in it. Thread-safe.
+// Special models. A graph cannot serve all sizes and values if an input decides its structure or a size breaks one of
+// its guards. It is then built again with these sizes and values as constants, once for each set of them. Special
+// models share the weights of the general model and the params that were set in it. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -19,27 +19,27 @@ namespace rlx {
 
 class SpecialModels {
  public:
-  // Makes the graph again; new weights go into those given. May call the host.
+  // Builds the graph again; new weights go into those given. May call the host.
   using Remake = std::function<Result<Graph>(const ImportChoices&, Weights&)>;
 
   explicit SpecialModels(Remake remake) : remake_(std::move(remake)) {}
 
-  // The model for the values and sizes of these inputs of `general`. With `at_sizes` each set of sizes has its own;
-  // else those whose graph cannot be made for all sizes.
+  // The model for the values and sizes of these inputs of `general`. With `at_sizes` each set of sizes gets a model of
+  // its own; else only if no graph can be built for all sizes.
   Result<std::shared_ptr<Model>> find(const Model& general, std::span<const std::string_view> names,
                                       std::span<const Tensor> in, bool at_sizes);
   // Notes the inputs that a failed import names: their values are constants from now on.
   void note_static(const Status& failure);
-  void forget();  // all models, as for another policy
+  void forget();  // drops all models, for example for another policy
   std::vector<std::string> static_inputs() const;
-  size_t count() const;  // models that there are
+  size_t count() const;  // the number of models
 
  private:
   struct Made {
     std::string key;
-    std::shared_ptr<Model> model;  // null: it failed
+    std::shared_ptr<Model> model;  // null: making it failed
     Status why;
-    uint64_t params_version = 0;  // of what was set in the general model
+    uint64_t params_version = 0;  // the version of the general model's params
   };
   struct Attempt {
     std::string key;
@@ -59,7 +59,7 @@ class SpecialModels {
   std::vector<Made> models_;  // oldest first
 };
 
-// A model of a file, general where that can be.
+// A model of a file: a general one if possible.
 Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const Source& source,
                                           const ImportOptions& options, const NamedAttrs& policy);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns: what threads of one object make without its lock, because it takes long or calls the host. One thread at a
-// time makes the thing of a key; others that need it wait. A thread that comes again from further up its own stack (a
-// callback of the host called the object) makes it by itself.
+// Turns: for things of one object that are made without its lock, because making them takes long or calls the host. One
+// thread at a time makes the thing of a key; others that need it wait. A thread that re-enters (a callback of the host
+// called the object) makes it by itself, because waiting for itself would never end.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rlx {
 template <class Key>
 class Turns {
  public:
-  explicit Turns(std::mutex& mutex) : mutex_(mutex) {}  // the object's, which guards this as well
+  explicit Turns(std::mutex& mutex) : mutex_(mutex) {}  // the object's mutex, which guards this object too
 
   // Use: Turn turn(turns, key); std::unique_lock lock(mutex); do { return it if it is there } while
   // (!turn.begin(lock));
@@ -33,7 +33,7 @@ class Turns {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    // False: another thread was at it, and what it made may be there now.
+    // Returns false if another thread was making it: what it made may be there now.
     bool begin(std::unique_lock<std::mutex>& lock) {
       auto other =
           std::find_if(turns_.making_.begin(), turns_.making_.end(), [&](const Making& it) { return it.key == key_; });
