@@ -48,7 +48,7 @@ static const AttrValue* find(const rlx_attrs_t* attrs, std::string_view key) {
   return nullptr;
 }
 
-// All setters: `make` gives the value. Without attrs there is nowhere to keep a failure.
+// The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure.
 template <class Make>
 static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argument> arguments, Make&& make,
                 const char* function = __builtin_FUNCTION()) {
@@ -67,7 +67,7 @@ static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argum
   keep(attrs->failure, {{key, "key"}}, body, function);
 }
 
-// All list getters: the value as a list of T, its length, and as much of it as fits.
+// The body of all list getters: the value as a list of T, its length, and as much of it as fits.
 template <class T>
 static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKind kind, T* values, size_t capacity,
                               size_t* n, const char* function = __builtin_FUNCTION()) {

@@ -10,7 +10,7 @@
 
 struct rlx_attrs {
   rlx::NamedAttrs values;
-  rlx::Status failure;  // the first one of a setter; returned where the attrs are used
+  rlx::Status failure;  // the first failure of a setter; the call that uses the attrs returns it
 };
 
 namespace rlx::capi {
@@ -18,8 +18,8 @@ namespace rlx::capi {
 // The values, or the failure that they hold. NULL attrs: none.
 Result<NamedAttrs> values_of(const rlx_attrs_t* attrs);
 
-// For an op: where an attribute is a dim or a list of dims, tokens become the dims that they stand for. Any other
-// integer is an integer, of whatever size.
+// The values for an op: in attributes that are dims, tokens become the dims that they stand for. In all others an
+// integer stays an integer, whatever its size.
 Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const OpInfo& op, const DimTokens& tokens);
 
 }  // namespace rlx::capi

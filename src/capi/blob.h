@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that reports, schemas and prints are returned in.
+// The bytes of a report, a schema or a print.
 #pragma once
 
 #include <string>

@@ -16,19 +16,19 @@ struct rlx_compiled : rlx::capi::Counted {
 
   const rlx::capi::Ref<rlx_env> env;
   const std::shared_ptr<rlx::Program> compiled;
-  const bool is_of_model;  // its params are set through the model
+  const bool is_of_model;  // only the model may set its params
 };
 
 namespace rlx::capi {
 
-// What the two functions that run with tensors take: names and inputs, checked and unwrapped.
+// The names and inputs of rlx_compiled_run and rlx_model_run, checked and unwrapped.
 struct RunInputs {
   InlinedVector<std::string_view, 4> in_names, out_names;  // empty: in order
   InlinedVector<Tensor, 4> in;
 };
 Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
                    const char* const* out_names, size_t n_out, RunInputs& inputs);
-// Gives every output a handle, or none at all.
+// Gives every output a handle; on failure none.
 void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out);
 
 }  // namespace rlx::capi

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sizes cross the C API in an int64_t: a number as itself, any other expression as a token below -2^48. One table
-// belongs to one environment; the same expression is the same token in all of its graphs, and lasts as long as it.
+// Sizes cross the C API as int64_t: a number as itself, any other expression as a token below -2^48. There is one table
+// of tokens per environment. The same expression is the same token in all graphs of the environment, as long as it
+// lives.
 #pragma once
 
 #include <cstdint>

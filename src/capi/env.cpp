@@ -53,12 +53,12 @@ std::span<const AttrDef> env_options() {
   return kOptions;
 }
 
-// The struct of version 0.1 ended here: what is shorter was never one.
+// The struct of version 0.1 ended here: no valid struct is shorter.
 static constexpr size_t kFirstHostSize = offsetof(rlx_host_t, progress);
 static constexpr size_t kLongestHost = 4096;
 static_assert(RLX_CB_OK == kCallbackOk && RLX_CB_STOP == kCallbackStop);
 
-// Any struct from that of version 0.1 on. Of a longer one than ours, what this library does not know must be zero.
+// Accepts any struct from that of version 0.1 on. Members beyond those that this library knows must be zero.
 static Result<HostServices> services_of(const rlx_host_t* host) {
   if (!host) return HostServices();
   size_t size = host->struct_size;
@@ -177,13 +177,14 @@ Status same_env(const rlx_env* expected, const rlx_env* got, const char* argumen
 
 rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(made)), environment(std::move(read)) {
   for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark.alive()});
-  auto chosen = env->find_device("");  // the default device is the first, whichever RLX_DEVICE says
+  auto chosen = env->find_device("");  // the default device, which RLX_DEVICE may name, comes first
   auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
   auto first = std::find_if(devices.begin(), devices.end(), is_default);
   if (first != devices.end()) std::rotate(devices.begin(), first, first + 1);
 }
 
-// A run in flight holds the environment. It must not be its thread that ends it, as nobody could join that.
+// A run in flight holds the environment. The thread of the run must not be the one to delete it, because nobody could
+// then join that thread.
 rlx_env::~rlx_env() {
   env->queue().finish();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_env_t: what one user of the library has to itself. Every other handle that can outlive a call holds it.
+// rlx_env_t: what belongs to one user of the library. Every handle that can outlive a call holds its environment.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace rlx::capi {
 
-// A page that the kernel wipes in a forked child: handles made before the fork are recognised there.
+// A page that the kernel zeroes in a forked child, so that the child recognises handles made before the fork.
 class ForkMark {
  public:
   ForkMark();
   ~ForkMark();
   ForkMark(const ForkMark&) = delete;
   ForkMark& operator=(const ForkMark&) = delete;
-  const uint32_t* alive() const { return page_; }  // points to 0 in a child; null where the system cannot tell
+  const uint32_t* alive() const { return page_; }  // points to 0 in a child; null if the system lacks MADV_WIPEONFORK
 
  private:
   uint32_t* page_;
@@ -57,13 +57,14 @@ struct rlx_env : rlx::capi::Counted {
 
 namespace rlx::capi {
 
-// RLX_E_INVALID_ARGUMENT where a handle comes from another environment than the one that it is used with.
+// RLX_E_INVALID_ARGUMENT if a handle is used with another environment than its own.
 Status same_env(const rlx_env* expected, const rlx_env* got, const char* argument);
 
-// A spec as the runtime takes it, where "" is the default: that is NULL in C, and "" names no device.
+// Translates a spec to the runtime's form. In C the default device is NULL, and "" is an error; for the runtime it is
+// "".
 Result<std::string_view> device_spec(const rlx_env& env, const char* spec);
 
-// The device, NULL: the environment's default; checked.
+// The device, checked; NULL means the default device of the environment.
 Result<Device*> device_of(const rlx_env& env, const rlx_device_t* device);
 
 }  // namespace rlx::capi

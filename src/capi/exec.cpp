@@ -90,7 +90,7 @@ rlx_status_t* rlx_exec_submit(rlx_exec_t* exec, rlx_fence_t* const* wait, size_t
   });
 }
 
-// In a signal handler: no guard, which may have to make a status.
+// May run in a signal handler, so it has no guard, which could allocate a status.
 void rlx_exec_cancel(rlx_exec_t* exec) {
   if (exec && !is_of_parent(*exec)) exec->exec->cancel();
 }

@@ -24,7 +24,7 @@ Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fen
 
 }  // namespace rlx::capi
 
-// What nobody can signal any more would keep the runs behind it for ever.
+// A fence that nobody can signal any more would block the runs that wait for it for ever.
 rlx_fence::~rlx_fence() {
   if (!is_host || fence.is_done()) return;
   Status status;

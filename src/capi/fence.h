@@ -19,7 +19,7 @@ struct rlx_fence : rlx::capi::Counted {
 
 namespace rlx::capi {
 
-// Of one environment; a null one is RLX_E_INVALID_ARGUMENT.
+// The fences, checked: a null one, or one of another environment, is RLX_E_INVALID_ARGUMENT.
 Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fences, size_t n, const char* argument);
 
 }  // namespace rlx::capi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_graph_*: building. Every builder call is a `built` around one call of Graph; its first failure stays in the
-// graph.
+// rlx_graph_*: building. Every builder function calls `built` around one call of Graph. The graph keeps its first
+// failure.
 #include "capi/graph.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
-// A value is a tag of its graph, a node and an output, from the highest bits down.
+// From the highest bits down, a value consists of the tag of its graph, a node and an output.
 static constexpr int kOutputBits = 16, kNodeBits = 26, kTagBits = 64 - kNodeBits - kOutputBits;
 static constexpr rlx_value_t kFirstValue = 2;   // 0 is an error, 1 is RLX_ABSENT
 static constexpr size_t kMostInputs = 1 << 16;  // of one node
@@ -56,7 +56,7 @@ static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* 
   return rank_above_limit(rank);
 }
 
-// An input or param, `role`, of any dims that the environment knows.
+// The checked type of an input or param (`role`). Its dims may be numbers or tokens of the environment.
 static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, const char* name, rlx_dtype_t dtype,
                                    const int64_t* dims, size_t rank) {
   auto type = [&]() -> Result<ValueType> {
@@ -66,7 +66,7 @@ static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, c
   return std::move(type).status().prefixed(format("{} '{}': ", role, name)).with("value", name);
 }
 
-// Body: () -> Result<Value>. Returns 0 where that fails.
+// Body: () -> Result<Value>. Returns 0 if it fails.
 template <class Body>
 static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arguments, Body&& body,
                          const char* function = __builtin_FUNCTION()) {
@@ -95,7 +95,7 @@ static std::string in_scopes(const rlx_graph_t& graph, std::string_view name) {
   return path + std::string(name);
 }
 
-// "layer.3/matmul", then "layer.3/matmul_2": so that each product of a hundred layers has a name of its own.
+// "layer.3/matmul", then "layer.3/matmul_2": each op in a scope gets a name of its own.
 static std::string name_in_scopes(rlx_graph_t& graph, std::string_view op) {
   if (graph.scopes.empty()) return "";
   std::string name = in_scopes(graph, op);
@@ -137,7 +137,8 @@ static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::ini
   return add_op(graph, op, std::span(in.begin(), in.size()), &given);
 }
 
-// A typed call takes ops of that many inputs only, so that a wrong name cannot be another op's.
+// rlx_graph_unary and rlx_graph_binary take only ops with that many inputs, so that a wrong name cannot select another
+// op.
 static Result<Value> add_elementwise(rlx_graph_t& graph, const char* op, std::initializer_list<rlx_value_t> in) {
   std::string_view name = op;
   const OpInfo* info = graph.graph.table().find(name.substr(0, name.find(' ')));
@@ -168,7 +169,7 @@ static constexpr Reduction kReductions[] = {{"sum", "sum"}, {"prod", "prod"}, {"
 static Status unknown_reduction(const OpTable& table, std::string_view name) {
   std::vector<std::string_view> known;
   for (const Reduction& it : kReductions) known.push_back(it.name);
-  std::string hint = table.suggestion(name);  // as the names of ops have aliases too: 'avg' is 'mean'
+  std::string hint = table.suggestion(name);  // aliases of ops work here too: 'avg' is 'mean'
   auto names_one = [&](std::string_view it) { return hint.find(format("'{}'", it)) != hint.npos; };
   if (std::none_of(known.begin(), known.end(), names_one)) hint = did_you_mean(name, known);
   return Status(Code::kNotFound, format("no reduction '{}'{}: there are {}", name, hint, listed(known)))

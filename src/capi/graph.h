@@ -13,14 +13,15 @@ struct rlx_graph : rlx::capi::Counted {
   const rlx::capi::Ref<rlx_env> env;
   rlx::Graph graph;
   rlx::Status status;
-  const uint32_t tag;               // its values carry it; millions of graphs later it comes again
-  std::vector<std::string> scopes;  // of rlx_graph_push_name, from the outermost in
-  rlx::ByName<size_t> named;        // how many ops have a name of these scopes, by the name that the first of them got
+  const uint32_t tag;               // part of its values; repeats after millions of graphs
+  std::vector<std::string> scopes;  // of rlx_graph_push_name, the outermost first
+  rlx::ByName<size_t> named;        // how many ops got each name in these scopes, by the name of the first
 };
 
 namespace rlx::capi {
 
-rlx_value_t to_c(const rlx_graph_t& graph, Value value);            // 0 for one that has no number
-Result<Value> from_c(const rlx_graph_t& graph, rlx_value_t value);  // RLX_ABSENT is kAbsent; 0 and strangers are errors
+rlx_value_t to_c(const rlx_graph_t& graph, Value value);  // 0 if it does not fit the bits of rlx_value_t
+Result<Value> from_c(const rlx_graph_t& graph,
+                     rlx_value_t value);  // RLX_ABSENT is kAbsent; 0 and values of other graphs are errors
 
 }  // namespace rlx::capi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_graph_*: what is in a graph.
+// rlx_graph_*: reading a graph.
 #include <string>
 
 #include "capi/blob.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// guard: how every function of rlx.h is written. It clears the outputs, refuses NULL and lengths that no memory has,
-// calls the body, and turns whatever the body returns or throws into a status: nothing is ever thrown across C.
+// guard: the frame of every function of rlx.h. It clears the outputs, refuses NULL and lengths that exceed memory,
+// calls the body, and turns its result or exception into a status. No exception crosses the C boundary.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 namespace rlx::capi {
 
-// A pointer that must not be NULL, with its name in rlx.h; an array of none may be.
+// A pointer that must not be NULL, and its name in rlx.h. An empty array may be NULL.
 struct Argument {
   const void* pointer;
   const char* name;
   size_t count = 1;
   size_t element_bytes = 1;
-  const uint32_t* alive = nullptr;  // of a handle that a forked child may not use
+  const uint32_t* alive = nullptr;  // of a handle; 0 in a forked child, which may not use it
 };
 
 // A handle that belongs to an environment.
@@ -46,7 +46,7 @@ Argument array(T* pointer, size_t count, const char* name) {
   return {pointer, name, count, kBytesOf<T>};
 }
 
-// An output: NULL or 0 from here on, so that a failure leaves no stale value behind.
+// An output. It is set to NULL or 0 here, so that a failure leaves no stale value.
 template <class T>
 Argument cleared(T* pointer, const char* name) {
   if (pointer) *pointer = T{};
@@ -78,7 +78,7 @@ Status contained(const char* function, std::initializer_list<Argument> arguments
   }
 }
 
-// A status crosses the boundary as the pointer that it is.
+// The C handle of a status is its failure pointer.
 inline rlx_status_t* to_c(Status status) {
   return reinterpret_cast<rlx_status_t*>(const_cast<Failure*>(std::move(status).take()));
 }
@@ -93,7 +93,7 @@ template <class Body>
   return to_c(contained(function, arguments, body));
 }
 
-// For functions that return a value and cannot say why there is none. Body: () -> T.
+// For functions that return a value, and a fallback instead of a status. Body: () -> T.
 template <class Body, class T = std::invoke_result_t<Body>>
 T value_or(std::type_identity_t<T> none, std::initializer_list<Argument> arguments, Body&& body,
            const char* function = __builtin_FUNCTION()) noexcept {

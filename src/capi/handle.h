@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference counts of shared handles, and of the environment that a handle belongs to. A handle is deleted by its last
-// release, on whatever thread that is, and gives its parents' references back then. In a forked child the handles of
-// the parent are left as they are: a thread that is not there may hold a lock of theirs. Whoever makes one does all
-// that can fail before its `new`: an RLX_TRY inside the new-expression would leak the memory.
+// Reference counts of shared handles, and of the environment that a handle belongs to. The last release deletes a
+// handle, on whatever thread it happens, and releases its parents. In a forked child the parent's handles are left as
+// they are: a thread that the child does not have may hold their locks. Code that makes a handle does everything that
+// can fail before its `new`: an RLX_TRY inside the new-expression would leak the memory.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ Handle* retain(Handle* handle) {
   return handle;
 }
 
-// Was it made before this process was forked?
+// Whether the handle was made before this process was forked.
 template <class Handle>
 bool is_of_parent(const Handle& handle) {
   if constexpr (requires { handle.alive(); }) {
@@ -37,7 +37,7 @@ void release(Handle* handle) {
   if (handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;
 }
 
-// A reference that is held as long as this lives.
+// Holds a reference as long as it lives.
 template <class Handle>
 class Ref {
  public:

@@ -4,7 +4,7 @@
 
 #include "rlx.h"
 
-// No version of the struct will be larger. A larger size is a mistake of the caller; nothing is written for it.
+// No version of the struct will be larger. A larger size is a mistake of the caller, and nothing is written.
 static constexpr size_t kLargestHost = 4096;
 
 void rlx_host_init(rlx_host_t* host, size_t struct_size) {

@@ -29,7 +29,7 @@ static Status import(rlx_env_t* env, const Source& source, const char* format, c
   return {};
 }
 
-// Outputs that the caller may leave out.
+// Clears outputs, which the caller may leave out.
 static void clear(rlx_graph_t** graph, rlx_weights_t** weights) {
   if (graph) *graph = nullptr;
   if (weights) *weights = nullptr;
@@ -48,7 +48,7 @@ rlx_status_t* rlx_import_memory(rlx_env_t* env, const char* format, const void* 
                                 void* user, const rlx_attrs_t* options, rlx_graph_t** graph, rlx_weights_t** weights) {
   clear(graph, weights);
   return guard({handle(env, "env"), array(data, bytes, "data")}, [&]() -> Status {
-    // `done` is armed last: after a failure the bytes are still the caller's.
+    // `done` is armed last: after a failure the bytes still belong to the caller.
     auto armed = std::make_shared<bool>(false);
     auto release = [done, user, armed](void* memory) {
       if (done && *armed) done(user, memory);

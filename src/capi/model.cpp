@@ -21,7 +21,7 @@ struct rlx_model : Counted {
 
   const Ref<rlx_env> env;
   const std::shared_ptr<Model> model;
-  rlx_graph graph;  // what rlx_model_graph lends
+  rlx_graph graph;  // rlx_model_graph returns its address
 };
 
 static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::shared_ptr<Weights> weights,
@@ -30,7 +30,8 @@ static Result<rlx_model*> new_model(rlx_env* env, const Graph& graph, std::share
   return new rlx_model(env, std::move(model));
 }
 
-// "rank.x" is named by "rank.<input>". Of a model, dims.<symbol> is that of rlx_compile.
+// Whether the key is an import option: "rank.x" matches "rank.<input>". For a model, dims.<symbol> is the option of
+// rlx_compile.
 static bool is_import_option(std::string_view key) {
   for (const AttrDef& def : import_options()) {
     size_t open = def.name.find('<');
@@ -40,7 +41,7 @@ static bool is_import_option(std::string_view key) {
   return false;
 }
 
-// Takes the options of the import out of a policy.
+// Removes the import options from a policy and returns them.
 static Result<ImportOptions> import_options_in(NamedAttrs& policy) {
   NamedAttrs given, rest;
   for (auto& pair : policy) (is_import_option(pair.first) ? given : rest).push_back(std::move(pair));

@@ -13,7 +13,7 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
-// Defaults as JSON has them; what it has no form for as text.
+// A default value as JSON; as text, if JSON has no form for it.
 static void write_value(JsonWriter& json, const AttrValue& value) {
   if (auto* number = std::get_if<int64_t>(&value))
     json.value(*number);

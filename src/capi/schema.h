@@ -11,9 +11,9 @@
 
 namespace rlx::capi {
 
-const OpInfo* find_public_op(std::string_view name);  // null: no such op, or none that rlx_graph_op takes
+const OpInfo* find_public_op(std::string_view name);  // null: unknown, or not an op for rlx_graph_op
 
-using Devices = std::span<const std::unique_ptr<Device>>;  // whose kernels an op may have
+using Devices = std::span<const std::unique_ptr<Device>>;  // the devices whose kernels are listed
 
 std::string schema_of_ops(const OpTable& table, Devices devices = {});
 std::string schema_of_op(const OpInfo& info, Devices devices = {});  // inputs, outputs, attributes, kernels by device

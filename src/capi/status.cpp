@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_status_*: the handle is the failure itself, so that passing one on costs nothing and out of memory needs none.
+// rlx_status_*: the handle is a pointer to the failure, so passing it on costs nothing, and out of memory can be
+// reported without an allocation.
 #include <algorithm>
 #include <string_view>
 
@@ -41,7 +42,7 @@ static constexpr CodePair kCodes[] = {
 static_assert(std::ranges::all_of(kCodes,
                                   [](CodePair pair) { return static_cast<rlx_code_t>(pair.ours) == pair.theirs; }));
 
-// Writes the parts one after the other: joining them would need memory, which may be what has just run out.
+// Writes the parts one after the other: joining them would need memory, which may just have run out.
 static void copy_failure(const Failure& failure, char* text, size_t capacity) {
   std::string_view parts[] = {code_name(failure.code), ": ", failure.message};
   copy_text("", text, capacity);

@@ -14,7 +14,7 @@ using namespace rlx::capi;
 
 namespace rlx::capi {
 
-// As Tensor::adopt says it, before there are bytes to adopt.
+// The check of Tensor::adopt, before the bytes exist.
 static Status check_bytes(DType dtype, std::span<const int64_t> dims, size_t bytes) {
   return Tensor::adopt(dtype, dims, nullptr, bytes).status();
 }
@@ -25,7 +25,7 @@ static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t
   return rank_above_limit(rank);
 }
 
-// By the op itself, so that there is one table of conversions.
+// Evaluates the op `cast`, so that there is only one table of conversions.
 Result<Tensor> cast(const Tensor& tensor, DType to, const MakeTensor* make) {
   Graph graph("cast");
   Value x = RLX_TRY(graph.add_input("x", tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}));
@@ -77,7 +77,7 @@ static Status check_writable(const rlx_tensor& tensor) {
                 "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
 }
 
-// Bytes of the caller as a place. Nobody writes through the const_cast where they are read.
+// The bytes of the caller as a place. Where the caller gave const bytes, nobody writes through the const_cast.
 class Callers {
  public:
   Callers(const void* data, size_t bytes)
@@ -141,7 +141,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(dims, rank));
     RLX_TRY(check_bytes(type, shape, bytes));
-    // `done` is armed last: after a failure the bytes are still the caller's.
+    // `done` is armed last: after a failure the bytes still belong to the caller.
     auto armed = std::make_shared<bool>(false);
     std::shared_ptr<std::byte> borrowed(static_cast<std::byte*>(data), [done, user, armed](std::byte* bytes_of_user) {
       if (done && *armed) done(user, bytes_of_user);

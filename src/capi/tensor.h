@@ -21,7 +21,7 @@ struct rlx_tensor : rlx::capi::Counted {
 
 namespace rlx::capi {
 
-// A tensor with a copy of the caller's data, all of it checked.
+// A tensor with a copy of the caller's data; checks all arguments.
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
                              size_t bytes);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_version, rlx_feature: what this build is and has. Features are looked up in the tables that the library itself
-// uses.
+// rlx_version, rlx_feature. Features are looked up in the tables that the library itself uses.
 #include <algorithm>
 #include <string_view>
 

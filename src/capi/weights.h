@@ -14,7 +14,7 @@ struct rlx_weights : rlx::capi::Counted {
 
 namespace rlx::capi {
 
-// The weights, or none for NULL; checked to belong to the environment.
+// The weights, checked to belong to the environment; null for NULL.
 Result<std::shared_ptr<Weights>> weights_of(const rlx_env* env, const rlx_weights_t* weights);
 
 }  // namespace rlx::capi
