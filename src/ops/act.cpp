@@ -10,7 +10,7 @@ namespace {
 struct Activation {
   std::string_view name;
   Op op;
-  std::string_view attr = {};  // the one that is not at its default
+  std::string_view attr = {};  // the attribute that differs from its default
   AttrValue value = {};
   bool is_squared = false;
 
@@ -35,7 +35,7 @@ const Activation kActivations[] = {
     {"mish", Op::kMish},
 };
 
-// Files have roundings of 1.702, to the dtype of the node; kernels hold no more than f32.
+// Files hold 1.702 rounded to the dtype of the node; kernels hold it in f32.
 bool is_same(const AttrValue& a, const AttrValue& b, DType dtype) {
   const double *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
   if (!x || !y) return equal(a, b);

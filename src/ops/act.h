@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The activations that fused ops apply, each the name of an op with its attributes. All that is to know of them stands
-// in one table: the choices of the attribute `act`, what they mean, and how a node is recognised as one.
+// The activations that fused ops apply. Each is the name of an op with attributes. One table in act.cpp gives the
+// choices of the attribute `act`, their meaning, and how a node is recognised as one.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@
 namespace rlx {
 
 std::string_view activation_choices();  // "none|relu|.."
-std::vector<Op> activation_ops();       // that a node may be to be one, each once
+std::vector<Op> activation_ops();       // the ops of the table, each once
 
-Expr apply_act(Expr x, std::string_view act);  // a name that is none of them is our bug: attributes were checked
-std::string_view act_of(const Node& node);     // the name of what the node applies to its input; empty: none of them
+Expr apply_act(Expr x, std::string_view act);  // an unknown name is our bug: attributes were checked
+std::string_view act_of(const Node& node);     // the activation that the node applies to its input; empty: none
 
 }  // namespace rlx

@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-// ---- pieces of lines ----
+// ---- piecewise linear ----
 
 Outputs decompose_clamp(const Inputs& in, const Attrs&) {
   Expr y = in[0];
@@ -34,7 +34,7 @@ Outputs decompose_thresholded_relu(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_shrink(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   double low = -attrs.f64("lambd"), high = attrs.f64("lambd"), bias = attrs.f64("bias");
-  if (is_integer(x.dtype())) {  // the nearest bounds that say the same about integers
+  if (is_integer(x.dtype())) {  // the nearest integer bounds, which have the same effect
     low = std::ceil(low), high = std::floor(high);
     if (dtypes::U.has(x.dtype())) low = std::max(low, 0.0);
   }

@@ -41,9 +41,9 @@ static Expr per_head(Expr x) {
   return reshape(x, {1, x.dim(0), 1, 1});
 }
 
-// ---- which keys a query sees ----
+// ---- keys that a query attends to ----
 
-// Step 3: j < n, the causal and window bounds, the mask; an absent Expr where every key is allowed.
+// semantics.md A3: j < n, the causal and window bounds, the mask. Absent if every key is allowed.
 static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n, Expr mask, bool bounded) {
   Expr allowed;
   auto also = [&](Expr condition) { allowed = allowed ? logical_and(allowed, condition) : condition; };
@@ -56,8 +56,8 @@ static Expr allowed_keys(Builder& b, const Attrs& attrs, Expr i, Expr j, Expr n,
   return allowed;
 }
 
-// What rows without an allowed key give (semantics.md A4); y is 0 there, and where there are no keys at all. v is 0
-// beyond the n keys.
+// Fills the rows without an allowed key (semantics.md A4). y is 0 in these rows, and if there are no keys at all; v is
+// 0 beyond the n keys.
 static Expr fill_empty_rows(Expr y, Expr total, Expr v, Expr n, const Attrs& attrs) {
   if (attrs.is("empty_row", "zero")) return y;
   Expr empty = equal(total, 0);
@@ -77,7 +77,7 @@ static Expr repeat_heads(Expr x, const Dim& kv_heads, const Dim& group) {
   return reshape(wide, {x.dim(0), kv_heads * group, x.dim(2), x.dim(3)});
 }
 
-// Products and sums broadcast; attention does not, but for mask and bias.
+// Products and sums broadcast, but q, k and v of attention must not; only mask and bias may.
 static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
   Dim batch = q.dim(0), heads = q.dim(1);
   std::array scores{batch, heads, q.dim(2), k.dim(2)};
@@ -94,9 +94,9 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
 // Attention up to its scores.
 struct Scored {
   Heads heads;
-  Expr q, k, v;  // [B, H, S, D]; each kv head stands once for each query head that reads it
+  Expr q, k, v;  // [B, H, S, D]; each kv head is repeated for each query head that reads it
   Dim kv_heads, group;
-  Expr j, n;    // positions of keys, how many keys there are
+  Expr j, n;    // positions of keys, number of keys
   Expr capped;  // scores before alibi, bias and mask
   Expr s;       // scores; -inf where a key is not allowed
 };
@@ -137,7 +137,7 @@ static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   return Scored{heads, q, k, v, kv_heads, *group, j, n, capped, s};
 }
 
-// What lies beyond kv_len is not read at all: it may be NaN.
+// Keys beyond kv_len must not be read: they may be NaN.
 static Expr read_keys(const Scored& all, Expr x, Expr kv_len) {
   if (!kv_len) return x;
   return where(reshape(less(all.j, all.n), {kv_len.dim(0), 1, x.dim(2), 1}), x, scalar_like(x, 0));
@@ -161,7 +161,7 @@ Outputs decompose_attention(const Inputs& in, const Attrs& attrs) {
 
 // ---- its gradient ----
 
-// Summed over what broadcasting to x has stretched.
+// Sums over the axes that broadcasting stretched.
 static Expr summed_to(Expr x, std::span<const Dim> dims) {
   Axes stretched;
   size_t extra = x.rank() - dims.size();
@@ -171,13 +171,13 @@ static Expr summed_to(Expr x, std::span<const Dim> dims) {
   return reshape(sum(x, stretched), {dims.begin(), dims.end()});
 }
 
-// Of the heads that read a kv head, the sum.
+// The sum over the query heads that read each kv head.
 static Expr fold_heads(Expr x, const Scored& all) {
   if (all.group.is(1)) return x;
   return reduce(reshape(x, {x.dim(0), all.kv_heads, all.group, x.dim(2), x.dim(3)}), "sum", {2}, false);
 }
 
-// From what the forward op has returned, y and lse: p are its weights, ds the gradient of the scores.
+// From y and lse, which the forward op has returned. p are the weights, ds is the gradient of the scores.
 Outputs decompose_attention_grad(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr bias = in[4], kv_len = in[5], sinks = in[7];
@@ -213,14 +213,14 @@ Outputs decompose_attention_grad(const Inputs& in, const Attrs& attrs) {
           dbias, dsinks};
 }
 
-// Scores are a note on a value, for the rules that make attention: they are that value.
+// `scores` annotates a value for the rules that form attention; its value is its first input.
 Outputs decompose_scores(const Inputs& in, const Attrs&) {
   return {in[0]};
 }
 
 // ---- rope ----
 
-// A table [S, R/2] or [B, S, R/2] so that it broadcasts against x with or without its head axis in front of S.
+// A table [S, R/2] or [B, S, R/2] in a shape that broadcasts against x, whose head axis may stand before or after S.
 static Expr align_table(Expr table, Expr positions, bool heads_first, const Dim& batch, const Dim& rows, DType type) {
   if (positions) table = gather(table, positions, 0);
   bool batched = table.rank() == 3 && !table.dim(0).is(1);
@@ -288,7 +288,8 @@ Outputs decompose_rope_table(const Inputs& in, const Attrs& attrs) {
   return {scaled(Op::kCos), scaled(Op::kSin)};
 }
 
-// Rows of an image of end_x columns: the first half of each head turns by the column, the second by the row.
+// Positions of an image with end_x columns, row by row: the first half of each head is rotated by the column, the
+// second by the row.
 Outputs decompose_axial_rope_2d(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];

@@ -71,7 +71,7 @@ inline AttrDef dtype(std::string_view name, std::string_view set, DType fallback
   return make(name, AttrKind::kDtype, false, fallback, set);
 }
 
-// Absent by default: inference or the decomposition of the op says what that means.
+// Absent by default: inference or the decomposition of the op defines what that means.
 inline AttrDef opt_i64(std::string_view name) {
   return make(name, AttrKind::kI64, false);
 }
@@ -106,13 +106,13 @@ inline AttrDef within(AttrDef def, double lo, double hi = kInf) {
   return def;
 }
 
-// ---- what the numbers are about: AttrRole in ir/attr.h ----
+// ---- roles of the numbers: AttrRole in ir/attr.h ----
 
 inline AttrDef as(AttrRole role, AttrDef def, std::string_view with = {}, int64_t fill = 0) {
   def.role = role, def.with = with, def.fill = fill;
   return def;
 }
-// About another input than the first.
+// The role is about this input instead of the first.
 inline AttrDef of(uint8_t input, AttrDef def) {
   def.of = input;
   return def;

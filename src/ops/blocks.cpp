@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block-quantised types (semantics.md Q1): each is its formula for element i of a block, in the page's own letters.
-// Every formula is exact in f64, so a result is rounded once, to f32. The bit layouts are those of GGUF files.
+// Block-quantised types (semantics.md Q1): a formula for element i of a block each, in the letters of that page. Every
+// formula is exact in f64, so a result is rounded only once, to f32. The bit layouts are those of GGUF files.
 #include "ops/blocks.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace rlx {
 
 namespace {
 
-// The bytes of one block. Offsets are those of the page's table.
+// The bytes of one block. Offsets are those of the table in semantics.md.
 struct Block {
   const std::byte* bytes;
 
@@ -31,7 +31,7 @@ struct Block {
 constexpr double kKV[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 constexpr double kFP4[16] = {0, .5, 1, 1.5, 2, 3, 4, 6, -0.0, -.5, -1, -1.5, -2, -3, -4, -6};
 
-// Bit i of a word of 32, as the fifth bit of a quant.
+// Bit i of a 32-bit word, as the fifth bit of a quantised number.
 int fifth(Block b, int offset, int i) {
   return static_cast<int>(b.field<uint32_t>(offset) >> i & 1) * 16;
 }
@@ -65,7 +65,7 @@ double q3_k(Block b, int i) {
   return b.half(108) * (c - 32) * (q - 4);
 }
 
-// The 6-bit scale and min of group s, out of 12 bytes at offset 4: sm(s).
+// The 6-bit scale and min of group s, from the 12 bytes at offset 4: sm(s) of semantics.md.
 struct ScaleMin {
   int scale, min;
   ScaleMin(Block b, int s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reinterpretation of bytes (bitcast) and the parts of complex numbers, which are made of it.
+// bitcast, which reinterprets bytes, and the parts of complex numbers, which are made with it.
 #include <cstring>
 #include <memory>
 
@@ -39,7 +39,7 @@ static void convert_elements(DType from, const std::byte* in, DType to, std::byt
   });
 }
 
-// The bytes of the declared dtypes; an operand that is stored wider passes through them.
+// Reinterprets bytes of the declared dtypes; an operand that the oracle stores wider is converted to them and back.
 Status eval_bitcast(EvalArgs& args) {
   const Operand &in = args.in[0], &out = args.out[0];
   DType from = args.declared_in[0], to = args.declared_out[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sums of products share (semantics.md N1, N10): floats accumulate in f64, complex in c128, and integers in u64,
-// where wrapping modulo 2^64 contains every narrower modulus. A result is rounded once.
+// The accumulators of sums of products (semantics.md N1, N10): f64 for floats, c128 for complex numbers, u64 for
+// integers, because wrapping modulo 2^64 includes wrapping at every narrower width. A result is rounded once.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow. A sub-graph sees its inputs only (semantics.md B1); its sizes are those of the graph around it, but for
-// those that its own contents decide, and those that carries bring. Outside both are fresh symbols.
+// Control flow. A sub-graph reads only its inputs (semantics.md B1). Its symbols are those of the graph around it,
+// except those that the contents of its own values decide, and those of its carries. Outside, both become fresh
+// symbols.
 #include "ops/control.h"
 
 #include <algorithm>
@@ -25,9 +26,9 @@ static bool mentions(const Dim& dim, const std::vector<std::string>& symbols) {
   return found;
 }
 
-// ---- inference: a sub-graph against what it is given ----
+// ---- inference: a sub-graph against its operands ----
 
-// Those that a carry may bring: they stand alone in one of its dims.
+// The symbols of carries: those that alone form a dim of a carry.
 static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries) {
   std::set<std::string> sizes;
   for (size_t i = 0; i < std::min(carries, body.inputs().size()); i++)
@@ -37,8 +38,8 @@ static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries)
   return sizes;
 }
 
-// What carries bring is what no graph around knows, and stays so: the node keeps the names, so that a size that comes
-// to be called the same later is another one.
+// The symbols of carries that no graph around declares. The node stores their names, so that a symbol of the same name
+// that is declared later is another one.
 static Result<std::vector<std::string>> settle_carried(InferArgs& args, size_t carries,
                                                        std::initializer_list<const char*> bodies) {
   std::set<std::string> possible, carried;
@@ -59,7 +60,7 @@ static bool is_carried(const Dim& dim, const std::vector<std::string>& carried) 
   return dim.symbol_name() && among(carried, *dim.symbol_name());
 }
 
-// Those that it declares and does not use are nobody's business; what is `carried` comes with an input of this graph.
+// Checks the symbols that the sub-graph uses. Those in `carried` come with an input of this graph.
 static Status check_symbols(InferArgs& args, const std::string& name, const Graph& graph,
                             const std::vector<std::string>& carried) {
   std::vector<std::string> own = own_symbols(graph);
@@ -73,14 +74,14 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
     if (among(own, symbol) || !used.contains(symbol)) continue;
     if (!args.graph.has_symbol(symbol) || among(carried, symbol))
       return args.fail(Code::kShape, name + ": the size '" + symbol + "' is not known in the graph around it");
-    // What was proved inside holds within the ranges there.
+    // Proofs inside the sub-graph rely on the ranges there, so the ranges around it must lie within them.
     RLX_TRY(args.require_le(range.lo, Dim::symbol(symbol), name));
     if (range.hi < Interval::kUnbounded) RLX_TRY(args.require_le(Dim::symbol(symbol), range.hi, name));
   }
   return {};
 }
 
-// Dims of `formal` that carries bring are not compared; they say nothing around the loop.
+// Dims of `formal` that are symbols of carries are not compared: they have no meaning outside the loop.
 static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
                          const ValueType& formal = {}, const std::vector<std::string>& carried = {}) {
   if (expected.dtype != got.dtype || expected.rank() != got.rank())
@@ -99,7 +100,7 @@ static Status check_type(InferArgs& args, const std::string& what, const ValueTy
   return {};
 }
 
-// The sub-graph takes exactly these values.
+// Checks that the sub-graph takes exactly these values.
 static Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given,
                            const std::vector<std::string>& carried = {}) {
   const Graph& graph = *args.attrs.graph(attr);
@@ -122,7 +123,7 @@ static Status check_output_count(InferArgs& args, const char* attr, size_t expec
   return args.fail(Code::kInvalidArgument, format("'{}' has {} outputs, not {}", attr, got, expected));
 }
 
-// All values, or an error for one that is left out.
+// The types of all values from `first` on, or an error for an absent one.
 static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   std::vector<ValueType> given;
   for (size_t i = first; i < args.in.size(); i++) {
@@ -132,8 +133,8 @@ static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   return given;
 }
 
-// Symbols that a node names. They stay in an attribute of it, so that the same node in another graph means the same
-// sizes.
+// The names of the symbols that a node decides. An attribute of the node keeps them, so that a copy of the node in
+// another graph means the same sizes.
 class Named {
  public:
   Named(InferArgs& args, const char* attr) : args_(args), attr_(attr) {
@@ -160,8 +161,8 @@ class Named {
 
 // ---- if ----
 
-// The sizes of an `if` whose branches differ: a symbol for each pair of sizes. It is fresh where contents decide one of
-// the two, or the condition; else it is known with the sizes around it.
+// The sizes in which the branches of an `if` differ: a symbol for each pair of sizes. The symbol is fresh if contents
+// decide one of the two sizes or the condition; else it is known as soon as the sizes around it are.
 class JoinedSizes {
  public:
   JoinedSizes(InferArgs& args, const Graph& then, const Graph& otherwise, std::optional<Dim> when)
@@ -207,7 +208,7 @@ class JoinedSizes {
   Named in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };
 
-// The condition as a size, where it follows from sizes.
+// The condition as a size, if it follows from sizes.
 static std::optional<Dim> condition_of(InferArgs& args) {
   if (args.attrs.has("when")) return args.attrs.dim("when");
   if (args.values[0].node >= args.graph.nodes().size()) return std::nullopt;  // verified apart from its graph
@@ -233,7 +234,7 @@ Status infer_if(InferArgs& args) {
   if (outputs == 0) return args.fail(Code::kInvalidArgument, "'then' has no output");
   RLX_TRY(check_output_count(args, "else", outputs));
   std::optional<Dim> when = condition_of(args);
-  // A branch that is never taken says nothing of the results.
+  // A branch that is never taken does not affect the types of the results.
   bool is_known = when && when->is_literal();
   std::shared_ptr<const Graph> then = args.attrs.graph(is_known && when->is(0) ? "else" : "then"),
                                otherwise = is_known ? then : args.attrs.graph("else");
@@ -259,8 +260,8 @@ Status infer_if(InferArgs& args) {
 
 // ---- while, scan ----
 
-// What the outputs of a loop's body become around it: carries keep their sizes, but for those that they bring, which
-// may come to anything; what is stacked gains an axis of `trips`.
+// The types of a loop's results, from the outputs of its body. Carries keep their sizes, except their own symbols,
+// which become fresh ones. Stacked outputs gain a first axis of size `trips`.
 class LoopTypes {
  public:
   LoopTypes(InferArgs& args, const std::vector<std::string>& carried)
@@ -305,7 +306,7 @@ class LoopTypes {
   InferArgs& args_;
   const Graph& body_;
   const std::vector<std::string>& carried_;
-  std::vector<std::string> varying_;  // sizes that may differ from trip to trip
+  std::vector<std::string> varying_;  // symbols that may differ from trip to trip
   Named names_{args_, "symbols"};
 };
 
@@ -337,7 +338,7 @@ Status infer_while(InferArgs& args) {
   return {};
 }
 
-// The number of steps: the size that all xs share, or `length` where there are none.
+// The number of trips: the size that all xs share, or `length` if there are none.
 static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
   if (xs.empty() != args.attrs.has("length"))
     return args.fail(Code::kOption, xs.empty() ? "'length' is needed where there are no xs"

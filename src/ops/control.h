@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sub-graph shares with the graph around it, and how the reference runs one.
+// The symbols that a sub-graph shares with the graph around it, and how the reference runs it.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,13 @@
 
 namespace rlx {
 
-// Which branch of an `if` runs: by `when`, which sizes decide, or by the predicate.
+// Whether an `if` runs its `then`: by `when`, if sizes decide, else by the predicate.
 Result<bool> takes_then(const Attrs& attrs, const Operand& pred, const SymbolLookup& sizes);
 
-// The sizes around a loop as its bodies see them.
+// The sizes around a loop without those that its carries redefine.
 SymbolLookup without_carried(const Attrs& attrs, const SymbolLookup& around);
 
-// What the trips of a loop came to: the last carries, at whatever sizes, and by trip what each adds to the stacks.
+// The results of a loop: the last carries, and for each trip what it adds to the stacked outputs.
 struct LoopRun {
   std::vector<Tensor> carries;
   std::vector<std::vector<Tensor>> rows;
@@ -27,7 +27,7 @@ struct LoopRun {
   void stack(const Attrs& attrs, size_t i, std::byte* to) const;
 };
 using RunBody = std::function<Result<std::vector<Tensor>>(const Graph&, std::span<const Tensor>)>;
-// `most` trips, or with -1 as many as the condition allows.
+// Runs `most` trips, or with -1 as many as the condition allows.
 Result<LoopRun> run_loop(const Attrs& attrs, std::vector<Tensor> values, int64_t most, const RunBody& run);
 Result<int64_t> scan_steps(const Attrs& attrs, std::span<const Tensor> values, const SymbolLookup& sizes);
 

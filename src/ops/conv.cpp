@@ -52,7 +52,7 @@ Status infer_conv(InferArgs& args) {
 
 // ---- eval ----
 
-// Where a window reads: from the position of an output and of a weight to that of an element of x.
+// Maps the position of an output and of a weight to that of an element of x.
 struct Window {
   ConvAttrs conv;
   Dims lo, sizes, x_strides;
@@ -95,7 +95,7 @@ static void convolve(const EvalArgs& args, const Window& window) {
         Odometer<0> tap(Dims(w_dims.subspan(2)), {});
         for (int64_t k = 0; k < taps; k++, tap.next()) {
           int64_t at = window.offset(place.index(), tap.index());
-          for (int64_t c = 0; c < channels; c++) {  // a zero is a term as any other: an infinite weight makes it NaN
+          for (int64_t c = 0; c < channels; c++) {  // zeros are not skipped: 0 times an infinite weight is NaN
             Sum read = at < 0 ? Sum(0) : term<Sum>(first[c * x_plane + at]);
             sum += read * term<Sum>(w.as<W>()[(filter * channels + c) * taps + k]);
           }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions that are other convolutions: transposed, of gradients, and along a sequence.
+// Convolutions that are expressed by other convolutions: transposed ones, gradients, and those along a sequence.
 #include "ops/act.h"
 #include "ops/expr.h"
 
 namespace rlx {
 
-// Weights with input and output channels exchanged in each group, and the kernel turned round.
+// Weights with input and output channels exchanged in each group, and the kernel reversed.
 static Expr exchanged(Expr w, int64_t groups) {
   auto per_group = divided(w, w.dim(0), groups);
   if (!per_group) return {};

@@ -37,10 +37,12 @@ static Expr overlaps(Expr a, Expr b, double iou) {
   return less(scalar_like(both, iou), where(is_real, both / where(is_real, all, 1), 0));
 }
 
-// One trip: (kept[B,C,N], count[B,C], i, boxes[B,C,N,4], good[B,C,N], most) -> kept and count with box i decided.
+// One trip: (kept[B,C,N], count[B,C], i, boxes[B,C,N,4], good[B,C,N], most) -> kept and count after the decision on box
+// i.
 static Result<std::shared_ptr<const Graph>> body_of(Graph& parent, const Expr& boxes, const Expr& good, double iou) {
   auto body = std::make_shared<Graph>("", &parent.table());
-  for (const Graph* graph = &parent; graph; graph = graph->around())  // it may outlive them
+  // The body may outlive the graphs around it, so it declares their symbols.
+  for (const Graph* graph = &parent; graph; graph = graph->around())
     for (const auto& [symbol, range] : graph->symbols()) RLX_TRY(body->declare_symbol(symbol, range));
   Builder b(*body);
   std::vector<Dim> lines{boxes.dim(0), boxes.dim(1)};
@@ -62,7 +64,7 @@ static Result<std::shared_ptr<const Graph>> body_of(Graph& parent, const Expr& b
   return std::shared_ptr<const Graph>(std::move(body));
 }
 
-// The batch and class of each line, and the place of a box in its line, as indices of the boxes themselves.
+// The indices (batch, class, box) of the kept boxes: batch and class from the row, the box from its place in the order.
 static Expr named_boxes(Expr rows, Expr order) {
   Builder& b = rows.builder();
   Expr index = maximum(rows, 0);

@@ -17,7 +17,7 @@ static Drawn bits(Expr key, Expr counter, const std::vector<Dim>& shape, DType d
   return {drawn[0], drawn.size() > 1 ? drawn[1] : drawn[0]};
 }
 
-// Numbers of [0, 1): as many high bits as the dtype holds, so that every one is exact.
+// Numbers in [0, 1), from as many high bits as the dtype holds, so that each is exact.
 static Drawn uniform(Expr key, Expr counter, const std::vector<Dim>& shape, DType dtype) {
   DType word = dtype == DType::kF64 ? DType::kU64 : DType::kU32;
   int held = dtype == DType::kF64 ? 53 : dtype == DType::kF32 ? 24 : dtype == DType::kF16 ? 11 : 8;
@@ -39,7 +39,7 @@ Outputs decompose_rng_uniform(const Inputs& in, const Attrs& attrs) {
   return {cast(low + cast(u, wide(dtype)) * (high - low), dtype), next};
 }
 
-// Box and Muller (1958): two numbers of each pair of uniform ones.
+// Box and Muller (1958): two normal numbers from each pair of uniform ones.
 Outputs decompose_rng_normal(const Inputs& in, const Attrs& attrs) {
   DType dtype = attrs.dtype("dtype");
   const std::vector<Dim>& shape = attrs.dims("shape");
@@ -80,7 +80,7 @@ Outputs decompose_dropout(const Inputs& in, const Attrs& attrs) {
   return {where(keep, p < 1 ? x / (1 - p) : x, 0), keep, next};
 }
 
-// How many running sums do not exceed u of the last: where u falls among them. c: [R,V], u: [R,n].
+// The index that u selects: how many running sums are at most u times the last one. c: [R,V], u: [R,n].
 static Expr drawn_index(Expr c, Expr u) {
   Builder& b = c.builder();
   const Dim &rows = c.dim(0), &count = c.dim(1);
@@ -103,7 +103,7 @@ Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
   return {cast(drawn_index(c, cast(u, c.dtype())), attrs.dtype("index_dtype")), next};
 }
 
-// A setting of each row, or of all: [R,1] or [].
+// A parameter per row, or one for all rows: [R,1] or [].
 static Expr per_row(Expr given, const Dim& rows, const char* what) {
   if (given.rank() == 0) return given;
   if (!require_shape(given, what, std::array{rows})) return given;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composites at positions that are values: windows that move, caches that grow, and results whose size their contents
-// decide (semantics.md S6). The last have an exact form, with a fresh symbol, and a bounded one, padded.
+// Composites at positions that are values: moving windows, growing caches, and results whose size the contents decide
+// (semantics.md S6). The latter have an exact form, with a fresh symbol, and a bounded one, which is padded.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -37,7 +37,7 @@ Outputs decompose_dynamic_update_slice(const Inputs& in, const Attrs& attrs) {
   return {in.builder().op(Op::kScatter, {x, indices, rows}, {{"axis", axis}})};
 }
 
-// Axis `from` moved to `to`, the others in order.
+// The permutation that moves axis `from` to `to` and keeps the order of the others.
 static Axes moved_axis(size_t rank, int64_t from, int64_t to) {
   Axes perm;
   for (int64_t i = 0; i < static_cast<int64_t>(rank); i++)
@@ -67,7 +67,8 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
 
 // ---- sizes that contents decide ----
 
-// 0..count-1, as long as `count` says; the symbol of that length is the node's own once it has one.
+// 0..count-1 for a count that the run decides. The symbol of this length is the attribute `symbol` of the node, once it
+// is set.
 static Expr positions(Expr count, const Dim& max, const Attrs& attrs) {
   NamedAttrs named{{"max", max}};
   if (attrs.has("symbol")) named.emplace_back("symbol", attrs.str("symbol"));
@@ -106,7 +107,7 @@ Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Expr x = flat(in[0]), found = not_equal(x, 0);
   const Dim &n = x.dim(0), &most = attrs.dim("max_count");
   Expr ones = cast(found, DType::kI64), at = running_sum(ones, true), limit = b.size(most, DType::kI64);
-  // What is not found, or is one too many, lands in a last place that is cut off.
+  // An element that was not found, or is one too many, goes to an extra last place, which is cut off.
   Expr place = where(logical_and(found, less(at, limit)), at, limit);
   Expr places = scattered(filled(b, most + 1, -1), place, iota(b, {n}, 0, DType::kI64));
   Expr index = unravelled(slice(places, 0, 0, most), in[0].dims());
@@ -135,7 +136,7 @@ Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {
   return {y, count};
 }
 
-// Groups of equal values, in ascending order: for each position of the sorted x its group.
+// Groups of equal values, in ascending order. First the group of each position of the sorted x.
 Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spectral factors: eigh and svd by Jacobi rotations, which are short, and accurate to the last bits.
-// The signs that the factors leave free are fixed: of each column the first component near its largest is positive.
+// Spectral factors: eigh and svd by Jacobi rotations, which take little code and are accurate to the last bits. The
+// factors leave signs free; we choose them so that the first component near the largest one of each column is positive.
 #include <algorithm>
 #include <numeric>
 
@@ -8,14 +8,14 @@
 
 namespace rlx {
 
-// A sweep turns every pair of columns once; convergence is quadratic, and random matrices take fewer than ten.
+// A sweep rotates every pair of columns once. Convergence is quadratic, and random matrices need fewer than ten sweeps.
 static constexpr int kMostSweeps = 60;
 static constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 // The rotation that makes two columns orthogonal, or two axes of a quadratic form uncoupled.
 struct Rotation {
   double c, s;
-  // Of the form [[a, off], [off, b]] (Golub and Van Loan, 8.5.2).
+  // The rotation for the form [[a, off], [off, b]] (Golub and Van Loan, 8.5.2).
   static Rotation of(double a, double b, double off) {
     double tau = (b - a) / (2 * off);
     double t = (tau < 0 ? -1 : 1) / (std::fabs(tau) + std::hypot(1, tau));
@@ -36,7 +36,7 @@ static void turn_rows(Matrix& a, int64_t p, int64_t q, Rotation rotation) {
   for (int64_t j = 0; j < a.columns(); j++) rotation.turn(a(p, j), a(q, j));
 }
 
-// -1 where the first component of magnitude >= 0.72 of the largest is negative, else 1.
+// -1 if the first component whose magnitude is at least 0.72 of the largest is negative, else 1.
 static double column_sign(const Matrix& a, int64_t column) {
   double largest = 0;
   for (int64_t i = 0; i < a.rows(); i++) largest = std::max(largest, std::fabs(a(i, column)));
@@ -61,7 +61,7 @@ Status infer_eigh(InferArgs& args) {
   return {};
 }
 
-// a becomes diagonal; the columns of the result are its eigenvectors.
+// Makes `a` diagonal. The columns of the result are its eigenvectors.
 static Matrix diagonalise(Matrix& a) {
   int64_t n = a.rows();
   Matrix v = Matrix::identity(n);
@@ -138,7 +138,8 @@ static double dot(const Matrix& a, int64_t p, const Matrix& b, int64_t q) {
   return sum;
 }
 
-// Column k from k on: unit vectors orthogonal to all columns before, each the best of what the axes leave.
+// Replaces the columns from k on by unit vectors orthogonal to all earlier ones, each made from the axis that leaves
+// the longest remainder.
 static void complete_basis(Matrix& q, int64_t k) {
   for (; k < q.columns(); k++) {
     Matrix candidate(q.rows(), 1), best(q.rows(), 1);
@@ -146,7 +147,7 @@ static void complete_basis(Matrix& q, int64_t k) {
     for (int64_t axis = 0; axis < q.rows(); axis++) {
       candidate.fill(0);
       candidate(axis, 0) = 1;
-      for (int pass = 0; pass < 2; pass++)  // once more, for what rounding left
+      for (int pass = 0; pass < 2; pass++)  // twice: the second pass removes what rounding left
         for (int64_t j = 0; j < k; j++) {
           double along = dot(q, j, candidate, 0);
           for (int64_t i = 0; i < q.rows(); i++) candidate(i, 0) -= along * q(i, j);
@@ -197,7 +198,7 @@ static Factors factor_tall(Matrix a) {
     int64_t from = order[static_cast<size_t>(k)];
     double length = length_of(from);
     result.s.push_back(length);
-    // A length that is rounding only has no direction.
+    // A column whose length is only rounding error has no direction.
     if (length > kEps * static_cast<double>(m) * result.s[0]) rank = k + 1;
     for (int64_t i = 0; i < m && length > 0; i++) result.u(i, k) = a(i, from) / length;
     for (int64_t i = 0; i < n; i++) result.v(i, k) = v(i, from);
@@ -206,7 +207,7 @@ static Factors factor_tall(Matrix a) {
   return result;
 }
 
-// The first columns of a square matrix, the others orthogonal to them.
+// Completes the columns to a square matrix with orthogonal ones.
 static Matrix squared(const Matrix& q) {
   Matrix result(q.rows(), q.rows());
   for (int64_t i = 0; i < q.rows(); i++)

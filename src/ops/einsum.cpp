@@ -9,7 +9,7 @@ namespace rlx {
 
 // ---- dot_general ----
 
-// The axes of one operand by what becomes of them.
+// The axes of one operand: batch, contracted, and free ones.
 struct Sorted {
   Axes batch, contract, free;
 };
@@ -110,7 +110,7 @@ class Einsum {
     return false;
   }
 
-  // Letters as they stand, "..." as digits for `rest` axes.
+  // Copies letters, and expands "..." to digits for `rest` axes.
   bool expand(std::string text, size_t rest, std::string& labels) {
     if (size_t dots = text.find("..."); dots != std::string::npos) {
       std::string digits;
@@ -145,7 +145,7 @@ class Einsum {
     return true;
   }
 
-  // Without "->": what is under "...", then the letters that occur once, sorted.
+  // Without "->": the axes of "...", then the letters that occur once, sorted.
   bool read_output() {
     std::string all;
     for (const Labelled& term : terms_) all += term.labels;
@@ -164,7 +164,7 @@ class Einsum {
     return true;
   }
 
-  // A literal 1 where another term has the label with another size: as if it did not have the label.
+  // Drops the label from an axis of literal size 1 if another term has this label with another size.
   void drop_stretched(Labelled& term) {
     std::vector<Dim> dims;
     std::string labels;
@@ -181,7 +181,7 @@ class Einsum {
     if (labels != term.labels) term = {reshape(term.x, dims), labels};
   }
 
-  // x[.., i, .., i, ..] for a label that a term has twice: gather_nd by (i, i) with these axes in front.
+  // x[.., i, .., i, ..] for a label that a term has twice: gather_nd by (i, i) after moving these axes to the front.
   void take_diagonals(Labelled& term) {
     for (size_t i = 0; i < term.labels.size(); i++) {
       size_t again = term.labels.find(term.labels[i], i + 1);
@@ -194,11 +194,11 @@ class Einsum {
       if (!require(term.x, Guard::kEqual, n, term.x.dim(static_cast<int64_t>(again)))) return;
       Expr pairs = iota(b_, {n, 2}, 0, DType::kI64);
       term = {b_.op(Op::kGatherNd, {transpose(term.x, perm), pairs}), labels};
-      i = static_cast<size_t>(-1);  // the labels have moved: from the start
+      i = static_cast<size_t>(-1);  // the labels have moved: start again
     }
   }
 
-  // Whether a label is asked for by the output or by a term from `from` on, `except` aside.
+  // Whether the output, or a term from `from` on other than `except`, has the label.
   bool wanted(char label, size_t from, size_t except) const {
     if (output_.find(label) != std::string::npos) return true;
     for (size_t i = from; i < terms_.size(); i++)

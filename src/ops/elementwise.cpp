@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise primitives: one line of meaning each, over every dtype of the row. Integers wrap and never fault, floats
-// are IEEE, and NaN wins in max and min (semantics.md N1-N3).
+// Elementwise primitives: one line of code defines each, for every dtype of its row. Integers wrap and never fault,
+// floats are IEEE, and NaN wins in max and min (semantics.md N1-N3).
 #include <cmath>
 
 #include "ops/eval.h"
@@ -310,7 +310,7 @@ static To cast_element(From x, [[maybe_unused]] bool saturate) {
 
 Status eval_cast(EvalArgs& args) {
   bool saturate = args.attrs.flag("saturate");
-  if (args.in[0].dtype == args.out[0].dtype) return eval_stop_gradient(args);  // the identity: not even inf saturates
+  if (args.in[0].dtype == args.out[0].dtype) return eval_stop_gradient(args);  // the identity: even inf stays
   visit<A>(args.in[0].dtype, [&]<class From>() {
     visit<A>(args.out[0].dtype, [&]<class To>() {
       map1<To, From>(args.out[0], args.in[0], [=](auto x) { return cast_element<To>(x, saturate); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference meaning of a primitive, its `eval`, works on. The storage dtype of an operand is its declared one
-// in typed mode; in oracle mode every value of a dtype in F is stored as f64 (and of Z as c128), so one function serves
-// both. Outputs are allocated at their actual sizes; an eval writes every element of them.
+// The operands of `eval`, which defines the meaning of a primitive. In typed mode an operand is stored in its declared
+// dtype. In oracle mode every value of a dtype in F is stored as f64 (in Z as c128), so one function serves both.
+// Outputs are allocated at their actual sizes; an eval writes every element of them.
 #pragma once
 
 #include <array>
@@ -37,11 +37,11 @@ struct Operand {
 struct EvalArgs {
   const OpInfo& info;
   const Attrs& attrs;
-  std::span<const Operand> in;  // one per port, then further variadic ones
+  std::span<const Operand> in;  // one per port, then the other variadic inputs
   std::span<const Operand> out;
-  std::span<const DType> declared_in;  // dtypes in the graph, where the storage is wider (oracle mode)
+  std::span<const DType> declared_in;  // dtypes in the graph; the storage may be wider (oracle mode)
   std::span<const DType> declared_out;
-  const SymbolLookup& sizes;  // of the symbols in attributes
+  const SymbolLookup& sizes;  // of symbols in attributes
   Bounds bounds = Bounds::kError;
   std::string_view where = {};  // the node, for messages
 
@@ -52,10 +52,10 @@ struct EvalArgs {
 
 // Row-major strides in elements.
 Dims dense_strides(std::span<const int64_t> dims);
-// Strides of `dims` seen as `target` by broadcasting (0 along what is stretched), aligned right.
+// Strides that read `dims` broadcast to `target`: 0 along stretched axes, aligned right.
 Dims broadcast_strides(std::span<const int64_t> dims, std::span<const int64_t> target);
 
-// An index that runs over `dims` in row-major order and keeps offsets by several stride lists up to date.
+// An index that runs over `dims` in row-major order, with an offset for each of several stride lists.
 template <size_t kLists>
 class Odometer {
  public:

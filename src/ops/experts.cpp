@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of experts: which experts each token goes to, and what they make of it.
+// Mixtures of experts: the choice of experts for each token, and their results.
 #include "ops/act.h"
 
 namespace rlx {
@@ -28,7 +28,7 @@ Outputs decompose_moe_gate(const Inputs& in, const Attrs& attrs) {
   return {weight * attrs.f64("scale"), index};
 }
 
-// Each token stands in k rows, one for each of its experts.
+// Each token is copied to k rows, one for each of its experts.
 Outputs decompose_moe_ffn(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0], index = in[3], weights = in[4];

@@ -11,7 +11,7 @@
 namespace rlx {
 
 const ValueType& Expr::type() const {
-  static const ValueType kNothing;  // of an invalid Expr: whoever asks builds something that is invalid too
+  static const ValueType kNothing;  // the type of an invalid Expr: what is built on it is invalid too
   return valid() ? builder_->graph().type(value_) : kNothing;
 }
 
@@ -43,7 +43,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
     }
     values.push_back(input.value());
   }
-  if (add_ && !info.attrs.empty()) {  // what looks nodes up by their attributes knows normal forms alone
+  if (add_ && !info.attrs.empty()) {  // a hook looks nodes up by the normal form of their attributes
     auto normal = normal_attrs(info, input_types(*graph_, info, values), std::move(attrs));
     if (!normal.ok()) {
       fail(graph_->told_of(info, "", std::move(normal).status()));
@@ -102,14 +102,14 @@ Expr Builder::size(const Dim& dim, DType dtype) {
     *tensor->as<int64_t>() = dim.literal();
     return cast(constant(*tensor), dtype);
   }
-  // Any expression is the length of some tensor; nothing is stored for this one.
+  // Every size expression is the length of a tensor. This tensor stores nothing.
   Expr carrier = broadcast_to(scalar(DType::kBool, 0), {dim});
   return cast(op(Op::kDimSize, {carrier}, {{"axis", int64_t{0}}}), dtype);
 }
 
 // ---- decomposition ----
 
-// Of halves: the same composite over f32, rounded once (semantics.md N7).
+// For halves: the same composite over f32, rounded once (semantics.md N7).
 static Outputs widened(Builder& builder, const OpInfo& info, std::vector<Expr> in, DType half, const Attrs& attrs) {
   for (Expr& input : in)
     if (input && input.valid() && is_half(input.dtype())) input = cast(input, DType::kF32);
@@ -150,7 +150,7 @@ Result<Outputs> decompose_aside(Builder& builder, const OpInfo& info, std::span<
   return outputs;
 }
 
-// The name of a size that this node does not decide, as its results are padded, says nothing.
+// Drops the attribute `symbol` if the node decides no size because its results are padded.
 static void drop_idle_symbol(InferArgs& args, const Graph& definition) {
   if (!args.info.names_sizes || !args.attrs.has("symbol")) return;
   std::vector<DecidedSize> decided = decided_sizes(definition);
@@ -169,7 +169,7 @@ Status infer_composite(InferArgs& args) {
   for (const Expr& output : outputs) args.out.push_back(output.type());
   drop_idle_symbol(args, aside);
   for (const auto& [symbol, range] : aside.symbols()) {
-    // A composite with a size that its contents decide keeps the symbol's name, as `dynamic_iota` does.
+    // A composite with a size that contents decide keeps the symbol's name, as `dynamic_iota` does.
     if (!args.graph.has_symbol(symbol) && args.info.names_sizes && !args.attrs.has("symbol"))
       args.attrs = args.attrs.with("symbol", symbol);
     RLX_TRY(args.graph.declare_symbol(symbol, range));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expr: a value under construction, with operators; what decompositions, importers and rewrite rules are written in.
+// Expr: a value under construction, with operators. Decompositions, importers and rewrite rules are written with it.
 // Errors are sticky: a failed op gives an invalid Expr, everything built on it is invalid too, and the Builder keeps
 // the first cause.
 #pragma once
@@ -22,7 +22,7 @@ class Expr {
  public:
   Expr() = default;  // absent
   Expr(Builder* builder, Value value) : builder_(builder), value_(value) {}
-  explicit operator bool() const { return value_ != kAbsent; }  // false: an optional input that is not there
+  explicit operator bool() const { return value_ != kAbsent; }  // false: an optional input that is absent
   bool valid() const { return present(value_); }
 
   Builder& builder() const { return *builder_; }
@@ -38,7 +38,7 @@ class Expr {
   Value value_ = kAbsent;
 };
 
-// What a decomposition is given: one Expr per port (absent ones test false), then further variadic ones.
+// The inputs of a decomposition: one Expr per port (absent ones test false), then the other variadic inputs.
 class Inputs {
  public:
   Inputs(Builder& builder, std::span<const Expr> items) : builder_(&builder), items_(items) {}
@@ -56,8 +56,8 @@ class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(&graph) {}
 
-  // How a node gets into the graph, and what its outputs are: Graph::add, unless a rewriter puts a hash-consing,
-  // normalising constructor here.
+  // Adds a node to the graph and returns its outputs. The default is Graph::add; the rewriter passes a function that
+  // hash-conses and normalises.
   using AddFn = Result<std::vector<Value>> (*)(void* user, const OpInfo& info, std::span<const Value> in, Attrs attrs,
                                                std::string name);
   void set_add(AddFn add, void* user) { add_ = add, user_ = user; }
@@ -69,13 +69,13 @@ class Builder {
   }
   Outputs add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, std::string name = {});
   Expr constant(Tensor value);
-  Expr scalar(DType dtype, double value);  // rank 0; of an integer dtype only what it holds exactly
-  Expr size(const Dim& dim, DType dtype);  // a size as a value of rank 0: a constant, or what it is in a run
+  Expr scalar(DType dtype, double value);  // rank 0; an integer dtype must hold the value exactly
+  Expr size(const Dim& dim, DType dtype);  // a size as a value of rank 0: a constant, or computed in the run
   Expr wrap(Value value) { return Expr(this, value); }
 
   Expr fail(Status status);  // keeps the first; returns an invalid Expr
   const Status& status() const { return status_; }
-  Status take_status() { return std::exchange(status_, Status()); }  // and starts anew
+  Status take_status() { return std::exchange(status_, Status()); }  // and forgets it
   Graph& graph() { return *graph_; }
 
  private:
@@ -97,7 +97,8 @@ inline Outputs refuse(const Inputs& in, Code code, std::string message) {
   return refuse(in.builder(), code, std::move(message));
 }
 
-// The composite's decomposition in `builder`'s graph, the wide rule (semantics.md N7) applied around it.
+// Builds the composite's decomposition in `builder`'s graph, with the casts of the wide rule (semantics.md N7) around
+// it.
 Outputs decompose(Builder& builder, const OpInfo& info, std::span<const Expr> in, const Attrs& attrs);
 
 // The same in a graph of its own, on new inputs of these types; null: absent.
@@ -232,7 +233,8 @@ Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1
 // ---- sizes, checked (semantics.md S2); nullopt or false: the builder has failed, so return {} ----
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
-// x has these sizes, or (`broadcast`) stretches to them: aligned right, a literal 1 fits any. `what` names it.
+// Requires that x has these sizes or, with `broadcast`, stretches to them (aligned right, a literal 1 fits any). `what`
+// names x.
 bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast = false);
 
 }  // namespace rlx

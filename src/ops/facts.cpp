@@ -11,7 +11,7 @@
 namespace rlx {
 
 static constexpr int64_t kLargestConstant = int64_t{1} << 40;  // beyond any size: sums of these do not overflow
-static constexpr int64_t kMostElements = int64_t{1} << 16;     // of a constant that is looked at
+static constexpr int64_t kMostElements = int64_t{1} << 16;     // of a constant that is examined
 static constexpr int64_t kExactInDouble = int64_t{1} << 53;
 
 // ---- leaves ----
@@ -28,7 +28,7 @@ static std::optional<double> splat_of(const Tensor& tensor) {
   return element_as_f64(tensor, 0);
 }
 
-// Of a constant whose elements progress evenly along every axis.
+// The affine form of a constant whose elements have equal steps along every axis.
 static std::optional<Affine> affine_of(const Tensor& tensor) {
   if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
   for (int64_t i = 0; i < tensor.count(); i++)
@@ -105,7 +105,7 @@ void facts_sub(FactArgs& args) {
   if (args.in[0]->affine && args.in[1]->affine) args.set(*args.in[0]->affine - *args.in[1]->affine);
 }
 
-// By a number that is the same everywhere.
+// Only for a product with a number that is the same everywhere.
 void facts_mul(FactArgs& args) {
   for (size_t i = 0; i < 2; i++) {
     const Affine *varying = args.in[i]->affine.get(), *factor = args.in[1 - i]->affine.get();
@@ -117,7 +117,7 @@ void facts_mul(FactArgs& args) {
 
 // ---- comparisons: 1 where they hold ----
 
-// Of two numbers that are each the same everywhere.
+// Only for two numbers that are each the same everywhere.
 static void compares(FactArgs& args, Dim (*truth)(const Dim& a, const Dim& b)) {
   if (args.type().dtype != DType::kBool || !args.in[0]->affine || !args.in[1]->affine) return;
   const Affine &a = *args.in[0]->affine, &b = *args.in[1]->affine;
@@ -159,13 +159,13 @@ void facts_not(FactArgs& args) {
 
 // ---- views ----
 
-// Each element is one of the input's.
+// Every element of the result is an element of the input.
 static void selects(FactArgs& args) {
   args.out.splat = args.in[0]->splat;
   if (args.in[0]->range) args.set(*args.in[0]->range);
 }
 
-// One that only adds and drops 1-dims moves the steps with their axes.
+// A reshape that only adds and drops axes of size 1 keeps the steps of the other axes.
 static std::optional<Affine> reshaped(const Affine& form, std::span<const Dim> from, std::span<const Dim> to) {
   Affine result{form.offset, std::vector<Dim>(to.size(), Dim(0))};
   if (form.is_uniform()) return result;
@@ -208,7 +208,7 @@ void facts_slice(FactArgs& args) {
   for (size_t i = 0; i < starts.size(); i++) {
     int64_t step = attrs.i64s("steps")[i];
     auto at = static_cast<size_t>(attrs.i64s("axes")[i]);
-    // A start beyond the end leaves nothing, and then nothing is claimed of an element.
+    // If the start is beyond the end, the slice is empty, and a fact about its elements claims nothing.
     if (step <= 0 || args.graph.range(starts[i]).lo < 0) return;
     form.offset += form.steps[at] * starts[i];
     form.steps[at] *= step;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rows contribute to ir/facts.h: one function per op, or per group of ops that do the same.
+// The functions of rows for ir/facts.h: one per op, or per group of similar ops.
 #pragma once
 
 #include "ir/facts.h"

@@ -35,7 +35,7 @@ Outputs decompose_range(const Inputs& in, const Attrs& attrs) {
   return {cast(attrs.f64("start") + attrs.f64("step") * i, dtype)};
 }
 
-// Integers count in i64, where no difference of theirs wraps.
+// Integers are counted in i64, where their differences do not wrap.
 Outputs decompose_dynamic_range(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   for (size_t i = 0; i < 3; i++)

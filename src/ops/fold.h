@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds: what reductions, running folds, windows and scatters accumulate with. One rule of width: floats in f64 and
-// complex in c128, whatever is stored, so a result is rounded once; integers in themselves, wrapping.
+// Folds: how reductions, running folds, windows and scatters accumulate. Floats accumulate in f64 and complex numbers
+// in c128, whatever their storage, so a result is rounded once; integers accumulate in their own type and wrap.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-// What a fold of T is kept in: floats in f64, complex in c128, integers and bools in themselves.
+// The accumulator type of T: f64 for floats, c128 for complex numbers, T for integers and bools.
 template <class T>
 using Wide =
     std::conditional_t<is_complex_type<T>, c128,
@@ -31,14 +31,14 @@ T narrowed(Wide<T> x) {
 struct Fold {
   enum Kind { kSum, kProd, kMax, kMin } kind;
 
-  // By the names of reductions and of scatters: sum is add, prod is mul.
+  // The fold of a name in a reduction or a scatter; there sum is add, and prod is mul.
   static Fold named(std::string_view fn) {
     return {fn == "sum" || fn == "add" ? kSum : fn == "prod" || fn == "mul" ? kProd : fn == "max" ? kMax : kMin};
   }
-  // Sums and products of numbers, extremes of what has an order.
+  // Sums and products need numbers, extremes need an order.
   bool accepts(DType dtype) const { return kind == kSum || kind == kProd ? dtype != DType::kBool : !is_complex(dtype); }
 
-  // What the fold of nothing is (semantics.md N8).
+  // The fold of no elements (semantics.md N8).
   template <class W>
   W identity() const {
     if constexpr (is_complex_type<W>) {

@@ -49,7 +49,7 @@ Status eval_iota(EvalArgs& args) {
 
 static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
 
-// The dot keeps it apart from what users call their sizes. Names go by number, so that the next one is found by halves.
+// The dot distinguishes it from the names of users. Names are numbered, so that binary search finds the next free one.
 std::string fresh_symbol(const Graph& graph, std::string_view op) {
   auto name = [&](size_t number) { return std::string(op) + "." + std::to_string(number); };
   if (!graph.has_symbol(name(0))) return name(0);
@@ -68,7 +68,7 @@ Status infer_dynamic_iota(InferArgs& args) {
     if (max.hi < 0) return args.fail(Code::kOption, "'max' is negative: " + args.attrs.dim("max").text());
     range.hi = std::min(kMostPositions, max.hi);
   }
-  // The name stays with the node, so that the same node in another graph means the same size.
+  // The node keeps the name, so that a copy of it in another graph means the same size.
   if (!args.attrs.has("symbol")) args.attrs = args.attrs.with("symbol", fresh_symbol(args.graph, args.info.name));
   RLX_TRY(args.graph.declare_symbol(args.attrs.str("symbol"), range));
   Dim size = Dim::symbol(args.attrs.str("symbol"));
@@ -153,7 +153,7 @@ Status infer_gather_nd(InferArgs& args) {
   return {};
 }
 
-// What a walk calls to copy elements out of x; an ignored index gives zeros.
+// The body of a walk that copies elements out of x. An ignored index gives zeros.
 static auto copy_out(const EvalArgs& args) {
   const Operand &x = args.in[0], &out = args.out[0];
   return [&x, &out, unit = element_bytes(x.dtype)](int64_t at, int64_t i, int64_t run) {

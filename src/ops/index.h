@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How indices address a tensor: one rule for what an index means, and one walk for each of the three
-// layouts, which gathers and scatters share. A walk calls body(at, i, run): `run` elements of the indexed tensor from
-// offset `at` (-1: an index to be ignored) belong to those of the other tensor from offset i. Every index is checked,
-// also where there are no elements that it could pick.
+// How indices address a tensor: one function interprets an index, and one walk for each of three layouts is shared by
+// gathers and scatters. A walk calls body(at, i, run): `run` elements of the indexed tensor from offset `at` (-1:
+// ignore this index) correspond to `run` elements of the other tensor from offset i. Every index is checked, even if it
+// picks no elements.
 #pragma once
 
 #include "ops/eval.h"
 
 namespace rlx {
 
-// The position that an index means in a dim of size n, or -1 where it is to be ignored (semantics.md X2). `position` is
-// that of the index in its tensor, for the message.
+// The position that an index means in a dim of size n, or -1 if the index is to be ignored (semantics.md X2).
+// `position` is the place of the index in its tensor, for messages.
 Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position);
 
 inline int64_t index_at(const Operand& indices, int64_t i) {
   return indices.dtype == DType::kI32 ? indices.as<int32_t>()[i] : indices.as<int64_t>()[i];
 }
 
-// A symbol that the graph does not know yet, for a size that the contents of one of its nodes decide (semantics.md S6).
+// A symbol that is new to the graph, for a size that the contents of a value decide (semantics.md S6).
 std::string fresh_symbol(const Graph& graph, std::string_view op);
 
 // The result size of a `dynamic_iota` whose count is this value (semantics.md S6).
 Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes);
 
-// Shapes of what the three layouts take from x: the result of a gather, the updates of a scatter.
+// The shape of the elements that each layout picks from x: the result of a gather, the updates of a scatter.
 Result<std::vector<Dim>> picked_along_axis(InferArgs& args);
 Result<std::vector<Dim>> picked_elements(InferArgs& args);
 Result<std::vector<Dim>> picked_nd(InferArgs& args);

@@ -48,7 +48,7 @@ class Walk {
     values_[node] = {convert(tensor, storage_of(tensor.dtype(), options_.mode))};
   }
 
-  // What could not be proved at build (semantics.md G1), as far as its sizes are known by now.
+  // Checks the guards (semantics.md G1) whose sizes are known by now.
   Status check_guards() const {
     for (const Guard& guard : graph_.guards()) {
       auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());
@@ -92,7 +92,7 @@ class Walk {
                        [&](const GraphOutput& output) { return of_index(output.value); });
   }
 
-  // The branch decides the sizes of what it gives, so its results are taken as they come.
+  // The branch decides the sizes of its results, so they are not compared with the node's types.
   Status run_if(uint32_t index, const Node& node) {
     bool takes = RLX_TRY(takes_then(node.attrs, Operand::of(value(node.in[0])), lookup()));
     const Graph& branch = *node.attrs.graph(takes ? "then" : "else");
@@ -102,7 +102,8 @@ class Walk {
     return bind_results(index, node);
   }
 
-  // Carries may come to other sizes than they began with, and only the trips themselves say how many there are.
+  // The sizes of carries may change, and the number of trips is known only afterwards, so the results are not compared
+  // with the node's types.
   Status run_loop(uint32_t index, const Node& node) {
     std::vector<Tensor> given;
     for (Value in : node.in) given.push_back(value(in));
@@ -165,7 +166,7 @@ class Walk {
         continue;
       }
       const ValueType& type = graph_.type(node.in[i]);
-      if (is_block(type.dtype)) {  // no input may be of such a type
+      if (is_block(type.dtype)) {  // no input may have such a type
         in.push_back(builder.constant(value(node.in[i])));
         continue;
       }
@@ -197,7 +198,7 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
   for (const auto& [symbol, range] : graph.symbols())
     if (std::find(own.begin(), own.end(), symbol) == own.end())
       if (auto size = around(symbol)) sizes.emplace(symbol, *size);
-  // What is not known around it comes with a carry.
+  // Symbols that are not known around the sub-graph come from its carries.
   for (size_t i = 0; i < inputs.size(); i++)
     for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
       const std::string* name = graph.node(graph.inputs()[i]).out[0].dims[axis].symbol_name();

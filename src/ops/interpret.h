@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference interpreter: runs a graph by the `eval` of its primitives, composites by their decomposition. It is the
-// oracle of every test and the CPU's last resort; it allocates every value and makes no attempt at speed.
+// The reference interpreter: runs primitives by their `eval` and composites by their decomposition. It is the oracle of
+// every test and the CPU's last resort. It allocates every value and does not try to be fast.
 #pragma once
 
 #include <functional>
@@ -30,23 +30,24 @@ using ParamTensors = std::map<std::string, Tensor>;  // by name: global to a gra
 
 using SymbolSizes = std::map<std::string, int64_t, std::less<>>;
 
-// Inputs in the order of declaration; params by name. Results as stored: f64 for F in oracle mode. `sizes`: what each
-// symbol was, those that contents decide included.
+// Inputs are in the order of declaration, params by name. Results are as stored: f64 for F in oracle mode. `sizes`
+// receives the size of each symbol, those that contents decide included.
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs,
                                       const ParamTensors& params = {}, EvalOptions options = {},
                                       SymbolSizes* sizes = nullptr);
 
-// One node on operands whose outputs are allocated (a kernel's last row calls it for primitives that have an `eval`).
+// Evaluates one node into allocated outputs. The last row of a primitive in the CPU's table calls it.
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options);
 
-// A sub-graph with the sizes of the graph around it.
+// Runs a sub-graph with the sizes of the graph around it.
 Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Tensor> inputs,
                                           const SymbolLookup& around, const ParamTensors& params, EvalOptions options);
 
 // The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
-Tensor convert(const Tensor& tensor, DType to);  // between F dtypes (and Z), by rounding: f64 for the oracle and back
+Tensor convert(const Tensor& tensor,
+               DType to);  // between dtypes of F (or of Z), with rounding: to the oracle's storage and back
 
 }  // namespace rlx

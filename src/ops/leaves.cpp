@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaves. They have no eval: whoever runs a graph supplies their values.
+// Leaves. They have no eval: the caller of a run supplies their values.
 #include "ops/eval.h"
 
 namespace rlx {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triangular factors: lu, cholesky, qr, and solving with them. Textbook algorithms in f64, item by item;
-// an item with inf or NaN gives NaN, and no input is an error.
+// Triangular factors: lu, cholesky, qr, and solving with them. Textbook algorithms in f64, matrix by matrix. A matrix
+// with inf or NaN gives NaN, and no input is an error.
 #include "ops/linalg.h"
 
 #include <algorithm>
@@ -84,7 +84,8 @@ Status infer_lu(InferArgs& args) {
   return {};
 }
 
-// Gaussian elimination in place; returns the sign of `order`. The first of the largest pivots is taken.
+// Gaussian elimination in place. Returns the sign of the permutation `order`. Of several largest pivots it takes the
+// first.
 static double eliminate(Matrix& a, std::vector<int64_t>& order) {
   double sign = 1;
   for (int64_t k = 0; k < a.rows(); k++) {
@@ -133,7 +134,7 @@ Status infer_cholesky(InferArgs& args) {
   return {};
 }
 
-// By rows; false where a diagonal element of L has no positive square (NaN and inf included).
+// Goes row by row. Returns false if the square of a diagonal element of L is not positive and finite.
 static bool factor_positive(const Matrix& a, Matrix& l) {
   for (int64_t i = 0; i < a.rows(); i++)
     for (int64_t j = 0; j <= i; j++) {
@@ -168,7 +169,7 @@ Status infer_triangular_solve(InferArgs& args) {
   return {};
 }
 
-// The triangle that is read, as a lower or upper matrix of its own; a unit diagonal is written out.
+// The triangle that is read, as a matrix with zeros elsewhere and a unit diagonal filled in.
 static Matrix triangle(const Matrix& a, bool lower, bool unit_diagonal) {
   Matrix result(a.rows(), a.rows());
   for (int64_t i = 0; i < a.rows(); i++) {
@@ -178,7 +179,7 @@ static Matrix triangle(const Matrix& a, bool lower, bool unit_diagonal) {
   return result;
 }
 
-// x becomes the solution of a x = x.
+// Solves a y = x; y replaces x.
 static void substitute(const Matrix& a, bool lower, Matrix& x) {
   int64_t n = a.rows();
   for (int64_t step = 0; step < n; step++) {
@@ -213,7 +214,7 @@ Status eval_triangular_solve(EvalArgs& args) {
 
 // ---- qr ----
 
-// min(a, b), without a trace where the ranges decide.
+// min(a, b), or the one of the two that the ranges prove to be smaller.
 static Dim smaller_of(const Graph& graph, const Dim& a, const Dim& b) {
   return graph.range(b - a).lo >= 0 ? a : graph.range(a - b).lo >= 0 ? b : min(a, b);
 }

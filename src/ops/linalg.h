@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrices in f64, what the reference factorisations work on whatever is stored.
+// Dense matrices in f64. The reference factorisations compute on them, whatever the storage dtype.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,8 @@ class Matrix {
  public:
   Matrix(int64_t rows, int64_t columns) : rows_(rows), columns_(columns), data_(static_cast<size_t>(rows * columns)) {}
   static Matrix identity(int64_t n);
-  // Item `index` of a batch; and back. The last axes of the operand are the matrix, or its only axis is a vector's.
+  // Reads matrix `index` of a batch, or writes it back. The matrix is the last two axes of the operand; an operand of
+  // rank 1 is a vector.
   static Matrix read(const Operand& operand, int64_t index);
   void write(const Operand& operand, int64_t index) const;
 
@@ -35,10 +36,10 @@ class Matrix {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Items of a batch of matrices.
+// The number of matrices in a batch.
 int64_t matrix_count(const Operand& operand);
 
-// Shapes: f32 or f64, rank 2 or more; and square.
+// Checks for f32 or f64 and rank 2 or more; the second function also for square matrices.
 Status check_matrix(InferArgs& args, size_t input);
 Result<Dim> square_size(InferArgs& args, size_t input);
 // The batch dims of an input, followed by others.

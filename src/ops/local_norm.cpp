@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation by neighbours, by lengths, by statistics of the batch, and with parameters of the input.
+// Normalisation over neighbouring channels, by vector lengths, by batch statistics, and with parameters that depend on
+// the input.
 #include "ops/expr.h"
 
 namespace rlx {

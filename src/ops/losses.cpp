@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses over an axis of classes. A label that is to be ignored counts for nothing.
+// Losses over an axis of classes. An ignored label contributes nothing.
 #include "ops/expr.h"
 
 namespace rlx {
 
-// What the labels choose, in the shape of the labels.
+// The choices of the labels, in the shape of the labels.
 struct Chosen {
-  Expr index;    // from 0: a label that is ignored reads class 0
+  Expr index;    // the class to read; an ignored label reads class 0
   Expr counted;  // which labels are not ignored; absent: all of them
-  Expr weight;   // of each label's class, 0 of an ignored one; absent: each is 1
+  Expr weight;   // of each label's class; 0 for an ignored label; absent: all are 1
 };
 
 // `x` has the classes along `axis`.
@@ -35,7 +35,7 @@ static Expr picked(Expr x, const Chosen& chosen, int64_t axis) {
   return reshape(elements, chosen.index.dims());
 }
 
-// The mean is over the weights of the labels that count: NaN where there are none.
+// The mean is weighted by the labels that count; it is NaN if there are none.
 static Expr reduced(Expr loss, const Chosen& chosen, const Attrs& attrs) {
   if (chosen.counted) loss = where(chosen.counted, loss, 0);
   if (attrs.is("reduction", "none")) return loss;
@@ -57,7 +57,7 @@ Outputs decompose_nll_loss(const Inputs& in, const Attrs& attrs) {
   return {reduced(chosen->weight ? loss * chosen->weight : loss, *chosen, attrs)};
 }
 
-// What smoothing takes from the label, it gives to all classes alike.
+// Smoothing moves a share of the weight of the label evenly to all classes.
 Outputs decompose_softmax_cross_entropy(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   double smoothing = attrs.f64("smoothing");

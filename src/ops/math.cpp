@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise mathematics: each composite is its formula, in the form that stays exact near the places
-// where the obvious one cancels or overflows.
+// Elementwise mathematics: each composite is its formula, in a form that stays accurate where the obvious one cancels
+// or overflows.
 #include <cmath>
 #include <numbers>
 
@@ -66,7 +66,7 @@ Outputs decompose_atan(const Inputs& in, const Attrs&) {
 
 Outputs decompose_sinh(const Inputs& in, const Attrs&) {
   Expr a = abs(in[0]), e = expm1(a);
-  Expr root = exp(0.5 * a);  // exp(a) overflows before the half of it does
+  Expr root = exp(0.5 * a);  // exp(a) would overflow before exp(a) / 2 does
   Expr small = 0.5 * (e + e / (e + 1.0)), large = (0.5 * root) * root - 0.5 * exp(-a);
   return {unary(Op::kSign, in[0]) * where(less(a, 1), small, large)};
 }
@@ -75,7 +75,7 @@ Outputs decompose_cosh(const Inputs& in, const Attrs&) {
   return {(0.5 * root) * root + 0.5 * exp(-a)};
 }
 
-// Beyond this x*x + 1 is x*x in f64 too, and the square would overflow long before the logarithm does.
+// Beyond this, x*x + 1 equals x*x even in f64, and x*x may overflow although the logarithm does not.
 static constexpr double kLarge = 0x1p28;
 
 Outputs decompose_asinh(const Inputs& in, const Attrs&) {
@@ -85,17 +85,17 @@ Outputs decompose_asinh(const Inputs& in, const Attrs&) {
 }
 Outputs decompose_acosh(const Inputs& in, const Attrs&) {
   Expr x = in[0], t = x - 1.0;
-  Expr root = sqrt(t) * sqrt(x + 1.0);  // two roots, so that far below 1 it is NaN and not what cancels t
+  Expr root = sqrt(t) * sqrt(x + 1.0);  // two roots, so that x far below 1 gives NaN instead of cancelling t
   return {where(greater(x, kLarge), log(x) + std::numbers::ln2, log1p(t + root))};
 }
 Outputs decompose_atanh(const Inputs& in, const Attrs&) {
-  Expr a = abs(in[0]);  // near -1 the quotient of x itself would be near -1, where log1p magnifies its rounding
+  Expr a = abs(in[0]);  // with x itself, the quotient for x near -1 would be near -1, where log1p magnifies rounding
   return {unary(Op::kSign, in[0]) * (0.5 * log1p(2.0 * a / (1.0 - a)))};
 }
 
 // ---- division that rounds down ----
 
-// Where truncation and rounding down differ, given the remainder r of the truncated division by b.
+// Whether truncated and floor division differ, given the remainder r of the truncated division by b.
 static Expr rounds_up(Expr r, Expr b) {
   Expr inexact = logical_and(not_equal(b, 0), not_equal(r, 0));
   return logical_and(inexact, exclusive_or(less(r, 0), less(b, 0)));

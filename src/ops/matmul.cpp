@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// The result dtypes of the table under `matmul`: the default first, then what out_dtype may name.
+// The legal dtypes of the result: the default first, then those that out_dtype may name.
 static Result<std::vector<DType>> product_dtypes(InferArgs& args) {
   DType a = args.in[0]->dtype, b = args.in[1]->dtype;
   if (is_block(b)) {
@@ -32,7 +32,7 @@ Status infer_matmul(InferArgs& args) {
   DType dtype = args.attrs.has("out_dtype") ? args.attrs.dtype("out_dtype") : legal[0];
   if (std::find(legal.begin(), legal.end(), dtype) == legal.end())
     return args.fail(Code::kDtype, "out_dtype may not be " + std::string(name(dtype)));
-  if (dtype == legal[0]) args.attrs = args.attrs.with("out_dtype", {});  // says nothing: absent in normal form
+  if (dtype == legal[0]) args.attrs = args.attrs.with("out_dtype", {});  // the default: absent in normal form
   if (args.rank(0) < 2) return wrong_rank("a", "2 or more", args.rank(0));
   if (args.rank(1) < 2) return wrong_rank("b", "2 or more", args.rank(1));
   bool flip_a = args.attrs.flag("transpose_a"), flip_b = args.attrs.flag("transpose_b");

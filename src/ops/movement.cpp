@@ -47,8 +47,8 @@ Outputs decompose_flatten(const Inputs& in, const Attrs& attrs) {
 
 // ---- repetition ----
 
-// x with the axis repeated as a whole (`before` the axis) or element by element (after it). Through rank 3, so that an
-// x of the highest rank has room.
+// x with the axis repeated as a whole or, with `elements`, element by element. It goes through rank 3, so that it works
+// for an x of the highest rank.
 static Expr repeated(Expr x, size_t axis, const Dim& times, bool elements) {
   if (times.is(1)) return x;
   size_t cut = axis + elements;
@@ -192,7 +192,7 @@ Outputs decompose_center_crop_pad(const Inputs& in, const Attrs& attrs) {
   std::vector<Dim> lo(x.rank(), 0), hi(x.rank(), 0), dims = x.dims();
   for (size_t i = 0; i < axes.size(); i++) {
     auto axis = static_cast<size_t>(axes[i]);
-    // One of the two is 0; which one, a symbolic size decides only in a run.
+    // One of the two is 0. For a symbolic size only the run knows which.
     Dim crop = max(dims[axis] - shape[i], Dim(0)), grow = max(shape[i] - dims[axis], Dim(0));
     lo[axis] = floor_div(grow, 2) - floor_div(crop, 2);
     hi[axis] = grow - crop - lo[axis];

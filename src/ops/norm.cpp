@@ -17,8 +17,8 @@ Outputs decompose_log_softmax(const Inputs& in, const Attrs& attrs) {
   return {z - log(sum(exp(z), axis))};
 }
 
-// gamma, beta or a statistic, of these sizes. A half one is widened by W already, so what is left beside a half x may
-// be f32 (T2 d); any other dtype is not x's.
+// Checks gamma, beta or a statistic: it must have these sizes, and the dtype of x. Beside a half x it may be f32
+// (semantics.md T2), but the wide rule (N7) has made both f32 here.
 static Expr parameter(Expr x, Expr given, const char* what, std::span<const Dim> dims) {
   if (!require_shape(given, what, dims)) return given;
   if (given.dtype() == x.dtype()) return given;
@@ -27,7 +27,7 @@ static Expr parameter(Expr x, Expr given, const char* what, std::span<const Dim>
           .with("input", what));
 }
 
-// y * gamma + beta, as far as they are there.
+// y * gamma + beta; either may be absent.
 static Expr scaled(Expr y, Expr gamma, Expr beta, int64_t axis) {
   if (!y.valid()) return y;
   std::vector<Dim> dims(y.dims().begin() + axis, y.dims().end());
@@ -60,7 +60,7 @@ static bool has_channels(Expr x) {
   return false;
 }
 
-// A parameter of the channels, so that it broadcasts against x.
+// A parameter per channel, in a shape that broadcasts against x.
 static Expr of_channels(Expr x, Expr given, const char* what) {
   if (!x.valid()) return x;
   std::vector<Dim> dims(x.rank() - 1, 1);
@@ -75,7 +75,7 @@ static Expr scaled_by_channel(Expr y, Expr gamma, Expr beta) {
   return y;
 }
 
-// Each group of channels has its own statistics, over its channels and all of space.
+// Each group of channels has its own statistics, over its channels and all spatial axes.
 static Outputs normalise_groups(const Inputs& in, const Dim& groups, double eps) {
   Expr x = in[0];
   auto channels = divided(x, x.dim(1), groups);

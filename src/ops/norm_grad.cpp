@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of softmax and of the norms, by their own formulas from what the forward op has returned.
+// Gradients of softmax and of the norms, from the results of the forward op.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -16,19 +16,19 @@ Outputs decompose_log_softmax_grad(const Inputs& in, const Attrs& attrs) {
   return {dy - exp(y) * sum(dy, {attrs.i64("axis")})};
 }
 
-// Over the axes in front of `axis`; the others stay.
+// The sum over the axes before `axis`.
 static Expr over_leading(Expr x, int64_t axis) {
   return reduce(x, "sum", trailing_axes(0, static_cast<size_t>(axis)), false);
 }
 
-// Statistics may be f32 beside a half x, which is f32 by now; any other dtype is not x's.
+// All inputs must have the dtype of x. Beside a half x statistics may be f32, but the wide rule has made x f32 here.
 static bool agree(const Inputs& in) {
   for (Expr e : in.all())
     if (e && e.dtype() != in[0].dtype()) return refuse(e, Code::kDtype, "all inputs must have the dtype of x"), false;
   return true;
 }
 
-// x and the sizes of its statistics, gamma's included.
+// Checks the shapes of dy, the statistics and gamma against x.
 static bool suit(const Inputs& in, size_t dy, int64_t axis) {
   Expr x = in[0];
   std::vector<Dim> statistics = x.dims(), parameters(x.dims().begin() + axis, x.dims().end());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding: every output position of an axis reads one position of x or none, whatever the mode; a table
-// per axis says which.
+// Padding: in every mode each output position of an axis reads one position of x or none. A table per axis says which.
 #include "ops/eval.h"
 
 namespace rlx {
@@ -34,14 +33,14 @@ static int64_t modulo(int64_t a, int64_t n) {
   return rest < 0 ? rest + n : rest;
 }
 
-// Where position i, which may lie outside, of an axis with n > 0 elements reads.
+// The position that reflection reads for position i, which may lie outside an axis with n > 0 elements.
 static int64_t reflected(int64_t i, int64_t n) {
   if (n == 1) return 0;
   int64_t period = 2 * (n - 1), at = modulo(i, period);
   return at < n ? at : period - at;
 }
 
-// What each of `length` output positions reads; -1: the value.
+// The position that each of `length` output positions reads; -1: the pad value.
 static Result<std::vector<int64_t>> sources(const EvalArgs& args, size_t axis, int64_t lo) {
   int64_t n = args.in[0].dims[axis], length = args.out[0].dims[axis];
   int64_t step = args.attrs.i64s("interior")[axis] + 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over space as tensors of their own: gathered, scattered back, and searched for their extremes.
+// Windows over spatial axes as tensors: gathered (im2col), scattered back (col2im), and searched for extremes.
 #include "ops/expr.h"
 
 namespace rlx {
 
-// How windows lie along one axis of n elements.
+// The windows along one axis of n elements.
 struct Windowed {
   int64_t kernel, stride, dilation;
   Dim n, lo, hi;
@@ -49,7 +49,7 @@ Outputs decompose_im2col(const Inputs& in, const Attrs& attrs) {
     lo.push_back(window.lo), hi.push_back(window.hi), places *= max(Dim(0), window.count());
   Expr y = b.op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}});
   for (size_t i = axes; i-- > 0;) y = gather(y, padded_positions(b, windows[i]), static_cast<int64_t>(i + 2));
-  Axes perm{0, 1};  // kernels, then places
+  Axes perm{0, 1};  // kernel positions, then window positions
   for (int64_t first : {2, 3})
     for (size_t i = 0; i < axes; i++) perm.push_back(first + 2 * static_cast<int64_t>(i));
   return {reshape(transpose(y, perm), {x.dim(0), x.dim(1) * product(kernel), places})};
@@ -79,7 +79,7 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
     split.emplace_back(window.kernel), counts.push_back(window.count()), lo.push_back(Dim(0) - window.lo),
         hi.push_back(Dim(0) - window.hi);
   split.insert(split.end(), counts.begin(), counts.end());
-  Axes perm{0, 1};  // each kernel beside its places
+  Axes perm{0, 1};  // each kernel axis beside its window axis
   for (size_t i = 0; i < axes; i++)
     perm.insert(perm.end(), {static_cast<int64_t>(2 + i), static_cast<int64_t>(2 + axes + i)});
   Expr y = transpose(reshape(p, split), perm);
@@ -100,16 +100,17 @@ static Expr fold_identity(Expr x, const char* fn) {
   return reduce(broadcast_to(scalar_like(x, 0), {0}), fn, {0}, false);
 }
 
-// Tensors over [count of each axis ..., taps]: what the windows hold, where that stands, and whether it is in x.
+// Tensors of shape [count of each axis ..., taps]: the values in the windows, their positions, and whether they lie in
+// x.
 struct Cells {
   Expr value, index, inside;
 };
 
-// Windows of axes that are searched have a dim for their kernel; an axis that is left as it is has none.
+// A searched axis has a dim for its kernel; other axes have none.
 struct CellDims {
   std::vector<Dim> counts, kernels;
-  std::vector<size_t> slot;  // by axis: which of `kernels`
-  Axes perm;                 // from count and kernel beside each other to all counts, then all kernels
+  std::vector<size_t> slot;  // by axis: its index in `kernels`
+  Axes perm;                 // from (count, kernel) pairs to all counts, then all kernels
 
   explicit CellDims(const std::vector<Windowed>& windows) {
     Axes last;
@@ -123,7 +124,7 @@ struct CellDims {
     perm.insert(perm.end(), last.begin(), last.end());
   }
 
-  // Of one axis: a [kernel, count] matrix as it broadcasts against [counts..., kernels...].
+  // A [kernel, count] matrix of one axis in a shape that broadcasts against [counts..., kernels...].
   Expr spread(Expr matrix, size_t axis, bool is_plain) const {
     std::vector<Dim> dims(counts.size() + kernels.size(), 1);
     dims[axis] = matrix.dim(1);
@@ -172,7 +173,8 @@ Outputs decompose_arg_reduce_window(const Inputs& in, const Attrs& attrs) {
   Expr hit = equal(cells.value, extreme);
   if (is_float(x.dtype())) hit = logical_or(hit, not_equal(cells.value, cells.value));  // a NaN is the extreme
   hit = logical_and(hit, cells.inside);
-  Expr none = b.size(element_count(x.dims()), DType::kI64);  // indices rise along a window: the least hit is the first
+  // Indices rise along a window, so the least hit is the first.
+  Expr none = b.size(element_count(x.dims()), DType::kI64);
   Expr first = reduce(where(hit, cells.index, none), "min", {last}, false);
   return {where(less(first, none), first, -1)};
 }

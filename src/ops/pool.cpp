@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling: folds over windows of space. `ceil_mode` adds a window where one begins inside x or its padding
-// in front, by padding more at the end.
+// Pooling: folds over spatial windows. `ceil_mode` adds padding at the end for one more window, if that window begins
+// inside x or its leading padding.
 #include "ops/expr.h"
 
 namespace rlx {
@@ -9,7 +9,7 @@ namespace rlx {
 struct Pool {
   Axes window{1, 1}, strides{1, 1}, dilation{1, 1};
   std::vector<Dim> lo{0, 0}, hi{0, 0};
-  std::vector<Dim> asked_hi{0, 0};  // without what ceil_mode adds
+  std::vector<Dim> asked_hi{0, 0};  // the requested padding, without that of ceil_mode
 
   Expr fold(Expr x, const char* fn) const { return fold(x, fn, lo, hi); }
   Expr fold(Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
@@ -30,8 +30,9 @@ static Dim ceil_div(const Dim& a, int64_t b) {
   return floor_div(a + (b - 1), b);
 }
 
-// What ceil_mode pads at the end: enough for one more window if it does not begin past x and its padding in front. It
-// never does where a window is no shorter than a stride and the padding at the end: a short form, as pools are nested.
+// The padding of ceil_mode at the end: enough for one more window, if that begins inside x or its leading padding. It
+// always does if a window is at least as long as a stride and as the padding at the end; then the form is short, which
+// matters because pools are nested.
 static Dim ceil_padding(const Graph& graph, const Dim& n, const Dim& lo, const Dim& hi, int64_t extent,
                         int64_t stride) {
   Dim all = ceil_div(n + lo + hi - extent, stride) + 1;
@@ -85,7 +86,7 @@ Outputs decompose_max_pool_with_indices(const Inputs& in, const Attrs& attrs) {
           pool->apply(Op::kArgReduceWindow, in[0], "max", pool->lo, pool->hi)};
 }
 
-// Sums over counts. Asked-for padding counts with count_include_pad; what ceil_mode adds never does.
+// Sums divided by counts. With count_include_pad requested padding is counted; padding of ceil_mode never is.
 Outputs decompose_avg_pool(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   auto pool = pool_of(x, attrs);

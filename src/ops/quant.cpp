@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Affine quantisation: q stands for (q - zp) * scale, with one scale for all, per index of an axis, or per
-// block along it. Arithmetic is in f32.
+// Affine quantisation: q represents (q - zp) * scale. There is one scale for all elements, for each index of an axis,
+// or for each block along it. Arithmetic is in f32.
 #include <cmath>
 
 #include "ops/expr.h"
@@ -12,7 +12,7 @@ struct Affine {
   bool ok = false;
 };
 
-// Each element along `axis` `block` times, cut to n.
+// Repeats each element along `axis` `block` times, and cuts the axis to n.
 static Expr spread_blocks(Expr p, size_t axis, int64_t block, const Dim& n) {
   auto at = static_cast<ptrdiff_t>(axis);
   std::vector<Dim> dims = p.dims();
@@ -23,7 +23,7 @@ static Expr spread_blocks(Expr p, size_t axis, int64_t block, const Dim& n) {
   return slice(reshape(p, dims), at, 0, n);
 }
 
-// A scale or zero point in any of its three shapes, against x.
+// A scale or zero point of any of the three kinds, in a shape that broadcasts against x.
 static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
   if (p.rank() == 0) return p;
   auto at = static_cast<size_t>(attrs.i64("axis"));
@@ -106,7 +106,7 @@ Outputs decompose_unpack_bits(const Inputs& in, const Attrs& attrs) {
   dims.back() *= count;
   Expr shift = iota(b, {count}, 0, DType::kU8) * scalar_like(x, static_cast<double>(bits));
   Expr up = scalar_like(x, static_cast<double>(8 - bits));
-  // To the top of the byte, which drops what stands above, and back, which extends the sign where there is one.
+  // Shifting to the top of the byte drops the bits above; shifting back extends the sign of signed numbers.
   Expr top = binary(Op::kShl, binary(Op::kShr, unsqueeze(x, -1), shift), up);
   if (attrs.flag("signed")) {
     top = b.op(Op::kBitcast, {top}, {{"to", DType::kI8}});

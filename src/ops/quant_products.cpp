@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of quantised numbers, and rounding as training sees it.
+// Products and convolutions of quantised numbers, and the rounding of quantisation-aware training.
 #include <cmath>
 
 #include "ops/expr.h"
@@ -12,7 +12,7 @@ static bool is_eight_bit(DType dtype) {
 
 // ---- integers ----
 
-// A number for all, or one per channel: as it broadcasts against `rank` axes with the channels at `axis`.
+// One number, or one per channel, in a shape that broadcasts against `rank` axes with the channels at `axis`.
 static Expr along_channels(Expr given, const char* what, const Dim& channels, size_t rank, size_t axis) {
   if (given.rank() == 0) return given;
   if (!require_shape(given, what, std::array{channels})) return given;
@@ -39,7 +39,7 @@ static bool are_quantised(const Inputs& in, const Attrs& attrs) {
   return true;
 }
 
-// The sum, scaled and rounded to the output's dtype; its channels lie at `axis`.
+// The sum, scaled and rounded to the output's dtype. Its channels are at `axis`.
 static Outputs requantised(Expr sum, const Inputs& in, const Attrs& attrs, size_t axis) {
   if (!sum.valid()) return {};
   const Dim& channels = sum.dim(static_cast<int64_t>(axis));
@@ -72,7 +72,7 @@ Outputs decompose_q_conv(const Inputs& in, const Attrs& attrs) {
   return requantised(y, in, attrs, 1);
 }
 
-// b_zero, scale and bias: a scalar, or one number for each column.
+// b_zero, scale and bias are scalars or have one number per column.
 Outputs decompose_integer_matmul(const Inputs& in, const Attrs&) {
   Expr a = in[0], b = in[1];
   if (!is_eight_bit(a.dtype()) || !is_eight_bit(b.dtype())) return refuse(a, Code::kDtype, "a and b must be i8 or u8");
@@ -84,7 +84,7 @@ Outputs decompose_integer_matmul(const Inputs& in, const Attrs&) {
   return {in[5] ? y + in[5] : y};
 }
 
-// w_zero and scale: a scalar, or one number for each channel of y, as add and bias are.
+// w_zero, scale, add and bias are scalars or have one number per channel of y.
 Outputs decompose_integer_conv(const Inputs& in, const Attrs& attrs) {
   enum { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
   Expr x = in[kX], w = in[kW];
@@ -139,7 +139,7 @@ Outputs decompose_matmul_nbits(const Inputs& in, const Attrs& attrs) {
   return {b.op(Op::kLinear, {x, w, bias}, {{"transpose_w", int64_t{1}}})};
 }
 
-// A scale of all, of each row, or of each block of a row, against [..., rows, K].
+// A scale for all, for each row, or for each block of a row, in a shape that broadcasts against [..., rows, K].
 static Expr scale_of_rows(Expr x, Expr scale, int64_t block, DType dtype) {
   scale = cast(scale, dtype);
   if (scale.rank() < 2 || block <= 0) return scale;
@@ -182,7 +182,7 @@ Outputs decompose_grouped_matmul(const Inputs& in, const Attrs& attrs) {
 
 // ---- rounding in training ----
 
-// A number for all of x, or one per index of an axis.
+// One number for all of x, or one per index of an axis.
 static Expr along_axis(Expr x, Expr given, const char* what, const Attrs& attrs) {
   if (!attrs.has("axis")) return require_shape(given, what, {}) ? given : Expr(&x.builder(), kInvalid);
   auto axis = static_cast<size_t>(attrs.i64("axis"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random bits: Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A
-// block of four words is a pure function of key and counter, so any part of a stream can be made alone.
+// Random bits: Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). A block of four
+// words is a pure function of key and counter, so any part of a stream can be computed separately.
 #include "ops/eval.h"
 
 namespace rlx {

@@ -49,14 +49,14 @@ Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<
 
 // ---- cells ----
 
-// What a step of one direction works with, in the body of its scan.
+// The values of one step of one direction, in the body of its scan.
 struct Step {
   const Recurrence& all;
   std::span<const Activate> acts;
   std::span<const Expr> state;  // h, and c of an LSTM
-  Expr given;                   // [B, gates * H]: of the input, with its bias
+  Expr given;                   // [B, gates * H]: the product with the input, plus its bias
   Expr recurrent;               // [gates * H, H]
-  Expr bias;                    // [gates * H]: of the state
+  Expr bias;                    // [gates * H]: the bias of the state
   Expr peephole;                // may be absent
 
   Expr part(Expr x, int64_t i) const {
@@ -108,7 +108,7 @@ static constexpr CellRow kCells[] = {{1, 1, 1, step_rnn}, {3, 1, 2, step_gru}, {
 
 // ---- directions ----
 
-// Of a value of all directions: that of one of them.
+// The part of one direction of a value for all directions.
 static Expr of_direction(Expr x, int64_t i) {
   if (!x || !x.valid()) return x;
   return reshape(slice(x, 0, i, i + 1), {x.dims().begin() + 1, x.dims().end()});
@@ -173,7 +173,7 @@ static bool shapes_agree(const Recurrence& all, const CellRow& cell) {
 Outputs run_recurrence(const Recurrence& all) {
   const CellRow& cell = kCells[static_cast<size_t>(all.cell)];
   if (!all.x.valid() || !all.w.valid() || !all.r.valid() || !shapes_agree(all, cell)) return {};
-  std::vector<std::vector<Expr>> parts(1 + cell.states);  // y and states, a direction each
+  std::vector<std::vector<Expr>> parts(1 + cell.states);  // y and the states; in each, one part per direction
   for (size_t i = 0; i * cell.acts < all.acts.size(); i++) {
     Outputs results = run_direction(all, static_cast<int64_t>(i));
     if (results.size() != parts.size()) return {};
@@ -187,7 +187,7 @@ Outputs run_recurrence(const Recurrence& all) {
 
 // ---- ops ----
 
-// What all three have in common; `acts` names the activations of one direction.
+// The common part of the three ops. `acts` names the default activations of one direction.
 static Outputs recurrent_op(Recurrence all, const Inputs& in, const Attrs& attrs,
                             std::initializer_list<const char*> acts) {
   all.x = in[0], all.w = in[1], all.r = in[2], all.bias = in[3], all.lengths = in[4], all.h0 = in[5];
@@ -256,7 +256,7 @@ Outputs decompose_selective_scan(const Inputs& in, const Attrs&) {
   return {d ? y + x * d : y, results[0]};
 }
 
-// state = e^g state; then what v says beyond what k finds there is added at k; y = scale q state.
+// kept = e^g state, state = kept + k' (v - k kept) beta, y = scale q state.
 Outputs decompose_gated_delta_net(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr q = in[0], k = in[1], v = in[2], g = in[3], beta = in[4], state = in[5];

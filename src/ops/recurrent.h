@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent networks: a scan a direction. What the input gives to the gates is one product for all steps; a step adds
-// what the state gives.
+// Recurrent networks: one scan per direction. The products of the gates with the input are one product for all steps;
+// each step adds the product with the state.
 #pragma once
 
 #include <functional>
@@ -19,22 +19,22 @@ struct Recurrence {
   Expr x = {};                   // [S, B, I]
   Expr w = {}, r = {};           // [directions, gates * H, I], [directions, gates * H, H]
   Expr bias = {};                // [directions, 2 * gates * H], of the input and then of the state; may be absent
-  Expr lengths = {};             // [B]: a sequence that has ended keeps its state and gives 0; may be absent
+  Expr lengths = {};             // [B]: after its end a sequence keeps its state and outputs 0; may be absent
   Expr h0 = {}, c0 = {};         // [directions, B, H]; absent: 0
   Expr peephole = {};            // [directions, 3 * H] of an LSTM; may be absent
   bool reverse = false;          // the first direction starts at the end, as the second of two always does
   std::vector<Activate> acts{};  // of each direction: LSTM gates, cell, output; GRU gates, hidden; RNN
-  double clip = 0;               // of what goes into an activation of a gate; 0: none
+  double clip = 0;               // bounds the inputs of the gates' activations; 0: no bound
   bool input_forget = false;     // LSTM: f = 1 - i
   bool reset_after = false;      // GRU: the reset gate is applied to the product
-  Activate state_to_product{};   // LSTM: what the state becomes before it is multiplied; absent: nothing
+  Activate state_to_product{};   // LSTM: applied to the state before its product; absent: nothing
 };
 
 // y [S, directions, B, H], the last h [directions, B, H], and of an LSTM the last c.
 Outputs run_recurrence(const Recurrence& all);
 
-// A scan whose body `step` builds on values of the types of carries, slices of xs, and invariants; it gives the next
-// carries, then what is stacked.
+// Builds a scan. `step` builds its body from carries, slices of xs and invariants, and returns the next carries, then
+// the outputs to stack.
 using StepBody = std::function<std::vector<Expr>(std::span<const Expr> carries, std::span<const Expr> xs,
                                                  std::span<const Expr> invariants)>;
 Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<const Expr> invariants, bool reverse,

@@ -31,7 +31,7 @@ Status infer_reduce(InferArgs& args) {
   return {};
 }
 
-// Input dims split into the kept ones (with the strides of both sides) and the reduced ones.
+// The input axes, divided into kept ones (with the strides of input and output) and reduced ones.
 struct ReducedAxes {
   Dims kept, kept_strides, reduced, reduced_strides;
   ReducedAxes(const EvalArgs& args, const Operand& in) {
@@ -98,12 +98,12 @@ Status eval_cumulative(EvalArgs& args) {
 
 // ---- composites ----
 
-// A reduction of x, or of something made from it, along the attributes' axes.
+// A reduction of x along the axes of the attributes.
 static Expr reduced(Expr x, const char* fn, const Attrs& attrs) {
   return reduce(x, fn, attrs.i64s("axes"), attrs.flag("keep_dims"));
 }
 
-// How many elements each result is made of.
+// The number of elements that each result reduces.
 static Expr terms(Expr x, const Attrs& attrs) {
   Dim count = 1;
   for (int64_t axis : attrs.i64s("axes")) count *= x.dim(axis);

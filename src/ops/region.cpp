@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise regions: the body in place of the region is what it means (semantics.md B4).
+// Elementwise regions: a region means its body, inlined (semantics.md B4).
 #include <algorithm>
 
 #include "ops/expr.h"
@@ -43,7 +43,7 @@ Outputs decompose_elementwise_region(const Inputs& in, const Attrs& attrs) {
   return outputs;
 }
 
-// Whether what inference found of the body holds for these inputs: then nothing has to be built again.
+// Whether the body's inferred types hold for these inputs. Then nothing has to be inferred again.
 static bool is_as_declared(const InferArgs& args, const Graph& body) {
   bool fits = body.inputs().size() == args.in.size() && body.guards().empty();
   for (size_t i = 0; fits && i < args.in.size(); i++) fits = *args.in[i] == body.node(body.inputs()[i]).out[0];

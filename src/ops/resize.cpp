@@ -8,12 +8,12 @@
 
 namespace rlx {
 
-// One axis that is resampled: from `in` elements to `out`. n, o and scale are these numbers as f64 scalars.
+// One resampled axis: from `in` elements to `out`. n, o and scale are these numbers as f64 scalars.
 struct Resampled {
   int64_t axis = 0;
   Dim in, out;
   Expr n, o, scale;
-  double factor = 0;          // where scales are given
+  double factor = 0;          // the given scale; 0: none is given
   double start = 0, end = 1;  // of the region of interest
 
   bool keeps_size() const { return in == out && (factor == 0 || factor == 1); }
@@ -24,7 +24,7 @@ static std::nullopt_t no_axes(Expr x, Code code, std::string message) {
   return std::nullopt;
 }
 
-// floor(n * scale); of an open n only for a scale that is a simple fraction.
+// floor(n * scale); for an open n only if the scale is a simple fraction.
 static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
   if (!(scale > 0) || std::isinf(scale)) return no_axes(x, Code::kOption, "'scales' must be positive");
   if (auto fraction = fraction_of(scale)) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
@@ -67,7 +67,7 @@ static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs&
 
 // ---- coordinates ----
 
-// Where in x each output position lies.
+// The coordinate in x of each output position.
 static Expr source_coordinates(Builder& b, const Resampled& axis, const std::string& coord) {
   Expr j = iota(b, {axis.out}, 0, DType::kF64), n = axis.n, o = axis.o;
   auto unless_single = [&](Expr many, Expr single) { return where(greater(o, 1), many, single); };
@@ -109,7 +109,7 @@ static Expr kernel(Expr t, const Attrs& attrs) {
   return where(less_equal(t, scalar_like(t, 1)), near, where(less(t, 2), far, 0));
 }
 
-// How far the kernel reaches on either side; where it is stretched to keep out what the output cannot show, further.
+// The radius of the kernel; it is larger where antialiasing stretches the kernel.
 static Dim reach_of(const Resampled& axis, const Attrs& attrs) {
   int64_t support = attrs.is("mode", "cubic") ? 2 : 1;
   if (!attrs.flag("antialias")) return support;
@@ -136,7 +136,7 @@ static Expr interpolated(Expr x, const Resampled& axis, Expr c, const Attrs& att
   return reduce(terms, "sum", {axis.axis + 1}, false);
 }
 
-// What lies outside x is `value`, whatever the axis that leaves it.
+// Replaces elements whose coordinate lies outside x, along any axis, by `value`.
 static Expr extrapolated(Expr y, const std::vector<Resampled>& axes, const std::vector<Expr>& coordinates,
                          double value) {
   for (size_t i = 0; i < axes.size(); i++) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading images between their pixels, at positions that are values: x lies channels last, [batch..., space..., C], and
-// every corner around a position is one gather. Positions are f64 whatever they come from, so that the step from one
-// element to the next is at the same place in every dtype.
+// Interpolates images at positions that are values. x has channels last, [batch..., space..., C], and every corner
+// around a position is one gather. Positions are f64 in all cases, so that every dtype picks the same elements.
 #include <array>
 #include <numbers>
 
@@ -15,7 +14,7 @@ static Expr size_of(Expr x, int64_t axis) {
   return x.builder().size(x.dim(axis), kPosition);
 }
 
-// Axis 1 behind all others, and back.
+// Moves axis 1 to the end, and back.
 static Expr channels_last(Expr x) {
   Axes perm{0};
   for (int64_t axis : trailing_axes(2, x.rank())) perm.push_back(axis);
@@ -28,7 +27,7 @@ static Expr channels_first(Expr y) {
   return transpose(y, perm);
 }
 
-// Whether a position, a whole number, is one of n.
+// Whether a position, which is a whole number, is in [0, n).
 static Expr is_inside(Expr position, Expr n) {
   return logical_and(less_equal(scalar_like(position, 0), position), less_equal(position, n - 1.0));
 }
@@ -36,13 +35,13 @@ static Expr as_index(Expr position, Expr n) {
   return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
 }
 
-// One element on an axis that counts for a position: where it is, as a whole number, and how much; the weight may be
-// absent for 1, and `inside` where every place is good.
+// One element of an axis that contributes to a position: its place, a whole number, and its weight. An absent weight is
+// 1; `inside` is absent if every place is valid.
 struct Tap {
   Expr position, weight, inside;
 };
 
-// The sum over every choice of one tap for each axis, of x there times the weights. Positions are [batch..., place...].
+// The weighted sum of x over all combinations of one tap per axis. Positions have shape [batch..., place...].
 static Expr weighted_sum(Expr x, int64_t batch_dims, const std::vector<std::vector<Tap>>& axes,
                          const std::vector<Expr>& sizes) {
   Expr total;
@@ -79,7 +78,7 @@ struct Sampling {
   std::string mode, padding;
   bool align;
 
-  // Positions beyond the ends, mirrored at them as often as it takes.
+  // Positions beyond the ends, mirrored there as often as needed.
   Expr reflected(Expr c, Expr n) const {
     Expr low = scalar_like(c, align ? 0 : -0.5), span = align ? n - 1.0 : n;
     Expr is_point = equal(span, 0), length = where(is_point, 1, span), far = abs(c - low);
@@ -106,7 +105,7 @@ struct Sampling {
     std::vector<Tap> taps;
     Expr low = floor(c), part = c - low;
     for (int k = -1; k <= 2; k++) {
-      // Keys' polynomials in factors: t is how far the nearer of two taps on a side is, s the rest to the next.
+      // Keys' polynomials in factored form: t is the distance of the nearer of the two taps on a side, s is 1 - t.
       Expr t = k <= 0 ? part : 1.0 - part, s = k <= 0 ? 1.0 - part : part;
       Expr weight = k == 0 || k == 1 ? s * (1.0 + t - (kA + 2) * t * t) : kA * t * s * s;
       Expr position = padded(low + static_cast<double>(k), n);
@@ -174,7 +173,7 @@ Outputs decompose_affine_grid(const Inputs& in, const Attrs& attrs) {
 
 // ---- roi_align ----
 
-// Where the samples of the bins of each box lie along one axis: [R, bins * sampling].
+// The coordinates of the samples in the bins of each box along one axis: [R, bins * sampling].
 static Expr bin_samples(Expr start, Expr end, int64_t bins, int64_t sampling, bool half_pixel) {
   Builder& b = start.builder();
   Expr extent = end - start;
@@ -183,7 +182,7 @@ static Expr bin_samples(Expr start, Expr end, int64_t bins, int64_t sampling, bo
   return start + (sample + 0.5) * (extent / static_cast<double>(bins * sampling));
 }
 
-// Samples up to one pixel outside take the edge; beyond that they are 0.
+// Samples up to one pixel outside read the edge; beyond that they are 0.
 static std::vector<Tap> edge_taps(Expr c, Expr n, const std::vector<Dim>& place, const std::vector<Dim>& along) {
   Expr inside = logical_and(less_equal(scalar_like(c, -1), c), less_equal(c, n));
   std::vector<Tap> taps = linear_taps(maximum(minimum(c, n - 1.0), 0), n, false);
@@ -232,7 +231,7 @@ struct Deformed {
   Dim items, channels, kernel_h, kernel_w, out_h, out_w;
   int64_t groups, offset_groups;
 
-  // y or x of where each tap reads: [N, og, taps, oh, ow].
+  // The y or x coordinate that each tap reads: [N, og, taps, oh, ow].
   Expr coordinate(int64_t axis, const Attrs& attrs) const {
     Builder& b = x.builder();
     auto at = static_cast<size_t>(axis);

@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-// What all three check: u has the shape that indexing x would give, and its dtype has the reduction.
+// The common checks: u has the shape that the gather would give, and its dtype has the reduction.
 static Status infer_updates(InferArgs& args, std::vector<Dim> picked) {
   const std::vector<Dim>& updates = args.dims(2);
   if (updates.size() != picked.size())

@@ -120,7 +120,7 @@ static SliceRange<int64_t> slice_range(int64_t n, int64_t start, int64_t end, in
   return {start, start <= end ? 0 : (start - end - 1) / -step + 1};
 }
 
-// The same over expressions: a clamp that the ranges decide leaves no trace.
+// The same over expressions. Where ranges decide a clamp, no min or max remains.
 static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim start, Dim end, int64_t step) {
   if (n.is_literal() && start.is_literal() && end.is_literal()) {
     auto range = slice_range(n.literal(), start.literal(), end.literal(), step);
@@ -134,7 +134,7 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
                                                             : min(low, hi);
   };
   if (step > 0) {
-    // The exporters' "to the end"; a start past the end makes the length negative, hence 0.
+    // How exporters write "to the end". A start past the end makes the length negative, hence 0.
     bool to_end = end.is_literal() && end.literal() >= kAboveEverySize;
     start = args.not_negative(from_end(start)), end = to_end ? n : clamp(from_end(end), 0, n);
   } else {
@@ -152,7 +152,7 @@ struct SliceAttrs {
   std::vector<int64_t> steps;
   SliceAttrs(const Attrs& attrs)
       : starts(attrs.dims("starts")), ends(attrs.dims("ends")), axes(attrs.i64s("axes")), steps(attrs.i64s("steps")) {
-    // Any step beyond every size takes the first position alone.
+    // A step larger than every size takes only the first position.
     for (int64_t& step : steps) step = std::clamp(step, -kAboveEverySize, kAboveEverySize);
   }
 };

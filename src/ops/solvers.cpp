@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// 1 on the diagonal, as booleans of [N,N].
+// True on the diagonal, bool [N,N].
 static Expr on_diagonal(Builder& b, const Dim& n) {
   return equal(iota(b, {n, 1}, 0, DType::kI64), iota(b, {1, n}, 1, DType::kI64));
 }

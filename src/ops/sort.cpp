@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting, and what is chosen by order. One order everywhere: NaN is greater than every number, -0 equals +0, equal
+// Sorting, and ops that choose by order. One order everywhere: NaN is greater than every number, -0 equals +0, equal
 // keys keep their places (semantics.md N4, N9).
 #include <algorithm>
 #include <cmath>
@@ -90,7 +90,8 @@ Outputs decompose_arg_max(const Inputs& in, const Attrs& attrs) {
 
 Outputs decompose_arg_min(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  Expr mirrored = is_float(x.dtype()) ? -x : unary(Op::kBitNot, x);  // no integer overflows, as -x of the least would
+  // bit_not never overflows; negating the least integer would.
+  Expr mirrored = is_float(x.dtype()) ? -x : unary(Op::kBitNot, x);
   return {in.builder().op(Op::kArgMax, {mirrored}, attrs.named())};
 }
 
@@ -100,7 +101,7 @@ Outputs decompose_hardmax(const Inputs& in, const Attrs& attrs) {
   std::vector<Dim> along_axis(x.rank(), 1);
   along_axis[static_cast<size_t>(axis)] = x.dim(axis);
   Expr searched = x;
-  if (in.builder().graph().range(x.dim(axis)).lo < 1) {  // one more, that is never the first: arg_max needs an element
+  if (in.builder().graph().range(x.dim(axis)).lo < 1) {  // an extra element that is never the first: arg_max needs one
     std::vector<Dim> lo(x.rank(), 0), hi(x.rank(), 0);
     hi[static_cast<size_t>(axis)] = 1;
     searched = in.builder().op(Op::kPad, {x, scalar_like(x, -INFINITY)}, {{"lo", lo}, {"hi", hi}});

@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-// Cut or padded with zeros to n elements of an axis.
+// x cut, or padded with zeros, to n elements along an axis.
 static Expr fitted(Expr x, int64_t axis, const Dim& n) {
   if (x.dim(axis) == n) return x;
   std::vector<Dim> none(x.rank(), 0), more = none;
@@ -39,7 +39,7 @@ Outputs decompose_irfft(const Inputs& in, const Attrs& attrs) {
   if (!require(x, Guard::kLessEqual, 1, n)) return {};
   Dim half = floor_div(n, Dim(2)) + Dim(1), mirrored = floor_div(n + Dim(1), Dim(2));
   x = fitted(x, axis, half);
-  // Entry 0, and the middle one of an even n, are their own mirror images: real, whatever stands there.
+  // Entry 0, and the middle entry of an even n, are their own mirror images, so their imaginary parts are ignored.
   std::vector<Dim> along(x.rank(), 1);
   along[static_cast<size_t>(axis)] = half;
   Expr k = iota(b, along, axis, DType::kI64), doubled = k * 2.0;
@@ -80,7 +80,7 @@ Outputs decompose_window(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   const Dim& size = attrs.dim("size");
   Expr n = b.size(attrs.flag("periodic") ? size : size - Dim(1), DType::kF64);
-  n = where(equal(n, 0), 1, n);  // of a single element
+  n = where(equal(n, 0), 1, n);  // for a single element
   Expr t = iota(b, {size}, 0, DType::kF64) * (2 * std::numbers::pi) / n;
   auto cosine = [](Expr x) { return unary(Op::kCos, x); };
   Expr y;

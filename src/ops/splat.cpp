@@ -32,7 +32,7 @@ static Expr clamp(Expr x, Expr bound) {
   return minimum(maximum(x, -bound), bound);
 }
 
-// The rotation of a quaternion (x, y, z, w), which need not have length 1.
+// The rotation matrix of a quaternion (x, y, z, w), which need not have length 1.
 static Square rotation(Expr quats) {
   Expr unit = quats / sqrt(sum(quats * quats, {1}));
   auto [x, y, z] = columns(unit);
@@ -80,7 +80,7 @@ static bool have_shapes(const Inputs& in, Expr sh) {
          fits(7, "intrinsics", {4}) && (!sh || fits(5, "sh", {count, sh.dim(1), 3}));
 }
 
-// The colours of Gaussians as seen from the camera.
+// The colours of the Gaussians as seen from the camera.
 static Expr seen_colors(const Inputs& in, const Square& turn, const Vector& shift) {
   Expr colors = in[4], sh = in[5];
   if (!sh) return colors;

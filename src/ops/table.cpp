@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The op table: every row of ops.def with its functions, which stand in the family files.
+// The op table: every row of ops.def with its functions from the family files.
 #include "ir/op.h"
 #include "ops/act.h"
 #include "ops/attr_defs.h"

@@ -7,7 +7,7 @@ std::optional<Strided> view_same(const ViewArgs& args) {
   return args.input;
 }
 
-// New dims are matched with old ones from the left: equal ones pass, one old dim may split into several new ones.
+// Matches new dims with old ones from the left: equal ones pass, one old dim may split into several new ones.
 std::optional<Strided> view_reshape(const ViewArgs& args) {
   const auto& [from, to, attrs, input] = args;
   if (is_dense(from, input)) return Strided{dense_strides(to), input.shift};
@@ -55,7 +55,7 @@ std::optional<Strided> view_broadcast_to(const ViewArgs& args) {
   return result;
 }
 
-// Backwards is computed: no kernel takes a stride below 0.
+// A reversed slice is computed, because no kernel takes a stride below 0.
 std::optional<Strided> view_slice(const ViewArgs& args) {
   const auto& starts = args.attrs.dims("starts");
   const auto &axes = args.attrs.i64s("axes"), &steps = args.attrs.i64s("steps");

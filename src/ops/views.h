@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What views do to axes: how their results lie in the buffer of their input (nullopt where they have to be computed),
-// and which axes a reshape splits and merges.
+// The layouts of views in the buffer of their input (nullopt if they must be computed), and the axes that a reshape
+// splits and merges.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ std::optional<Strided> view_transpose(const ViewArgs& args);
 std::optional<Strided> view_broadcast_to(const ViewArgs& args);
 std::optional<Strided> view_slice(const ViewArgs& args);
 
-// A reshape as the shortest runs of axes with equal products, in order: axes [from, from_end) become [to, to_end).
+// A reshape as a list of the shortest runs of axes with equal products: axes [from, from_end) become [to, to_end).
 struct AxisRun {
   size_t from, from_end, to, to_end;
 };

@@ -88,7 +88,7 @@ Status infer_select_and_scatter(InferArgs& args) {
   return {};
 }
 
-// Whether a candidate takes the place of the extreme so far. The first NaN wins and keeps its place.
+// Whether a candidate replaces the extreme so far. The first NaN wins and stays.
 template <class C>
 static bool replaces(C candidate, C extreme, bool largest) {
   if (std::isnan(extreme)) return false;
