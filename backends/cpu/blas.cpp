@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls into the hidden OpenBLAS. Invariant: arguments are checked before the call, so that BLAS has nothing to print.
+// Calls into the hidden OpenBLAS. Invariant: arguments are checked before the call, so BLAS prints nothing.
 #include "backends/cpu/blas.h"
 
 #include <cblas.h>
@@ -10,7 +10,7 @@
 namespace rlx::cpu {
 namespace {
 
-// The position of the argument that BLAS refused in the call in progress on this thread; 0: none.
+// The position of the argument that BLAS refused in the present call on this thread; 0: none.
 thread_local int refused_argument = 0;
 
 constexpr CBLAS_TRANSPOSE kSpelled[] = {CblasNoTrans, CblasTrans, CblasConjTrans};  // in the order of Transpose
@@ -75,7 +75,7 @@ std::string_view blas_core() {
 
 }  // namespace rlx::cpu
 
-// What BLAS calls with the position of an argument that it does not accept. Its own version prints.
+// BLAS calls this with the position of an argument that it does not accept. Its own version prints.
 extern "C" void xerbla_(const char*, const int* position, int);
 void xerbla_(const char*, const int* position, int) {
   rlx::cpu::refused_argument = *position;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by OpenBLAS, for what our own kernels do not do: f64, complex, and products of two variable sides.
-// A call uses one thread and may come from any; a caller that wants more threads cuts the result into tiles. The BLAS
-// is linked in and hidden: no other BLAS of the process is ever called, and nobody else calls this one.
+// Matrix products by OpenBLAS, for cases without a kernel of our own: f64, complex, and products of two variable sides.
+// A call uses one thread, and any thread may call; a caller that wants more threads cuts the result into tiles. The
+// BLAS is linked in and hidden: no other BLAS of the process is ever called, and nobody else calls this one.
 #pragma once
 
 #include <complex>
@@ -15,8 +15,8 @@ namespace rlx::cpu {
 
 enum class Transpose { kNone, kTranspose, kConjugate };  // kConjugate: transposed and conjugated
 
-// Row-major C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C, a row `ld*` elements after the one before. With beta 0
-// C is not read; with k 0 the result is beta * C.
+// Row-major C[m,n] = alpha * op(A)[m,k] * op(B)[k,n] + beta * C; rows are `ld*` elements apart. If beta is 0, C is not
+// read; if k is 0, the result is beta * C.
 struct Gemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
@@ -32,9 +32,9 @@ Status gemm_c64(const Gemm& shape, std::complex<float> alpha, const std::complex
 Status gemm_c128(const Gemm& shape, std::complex<double> alpha, const std::complex<double>* a,
                  const std::complex<double>* b, std::complex<double> beta, std::complex<double>* c);
 
-std::string_view blas_core();  // the kernels that OpenBLAS has chosen: "SkylakeX", "Haswell" ...
+std::string_view blas_core();  // the kernels that OpenBLAS chose: "SkylakeX", "Haswell" ...
 
-// The core that OpenBLAS should be told to use, or null where it finds one as good by itself.
+// The core that OpenBLAS should be told to use, or null if its own choice is as good.
 const char* better_blas_core(const CpuInfo& cpu);
 
 }  // namespace rlx::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What encoding is told of this machine: its instruction set, asked once, and the loops compiled for it.
+// What `encode` may know about this machine: its instruction set, detected once, and the loops compiled for it.
 #pragma once
 
 #include "backends/cpu/gemm/integer_conv.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Includes RLX_KERNELS (a .inl file) once per instruction set, after simd.inl, in a namespace and under a target of its
-// own. Everything that those files use from outside must be included before this, so that no header is compiled twice.
-// One source, compiled under pragmas and never under per-file flags: there the linker could keep an AVX copy of an
-// inline function for every machine.
+// own. Everything that those files use from outside must be included before this file, so that no header is compiled
+// twice. We use target pragmas, never per-file flags: with flags the linker could keep an AVX copy of an inline
+// function for every machine.
 #include <immintrin.h>
 
 #include <bit>
@@ -11,14 +11,14 @@
 #include <limits>
 #include <utility>
 
-// Loops over registers must vanish, or the registers go to memory.
+// Loops over registers must be unrolled; otherwise the registers are spilled to memory.
 #if defined(__clang__)
 #define RLX_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define RLX_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-#if !defined(__clang__)  // GCC 12 takes the undefined operand inside its own _mm512_max_ps for a mistake of ours
+#if !defined(__clang__)  // GCC 12 warns about the undefined operand inside its own _mm512_max_ps
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif

@@ -12,34 +12,34 @@ namespace rlx::cpu {
 
 static constexpr size_t kArgsAlignment = 64;
 
-// A pointer in an argument block: so far into a base.
+// A pointer in an argument block: a base and an offset.
 struct Pointer {
   uint32_t base;
   uint32_t at;  // in the block, in words
   std::ptrdiff_t offset;
 };
 
-// What one run keeps of a segment.
+// What one run keeps for a segment.
 class CpuState : public ExecState {
  public:
   HostMemory args;
   std::vector<EncodedStep> steps;
   std::vector<StepGroup> groups;  // capacity for all
   enum Stale : uint8_t { kFresh, kStale, kStaleByMove };
-  std::vector<Stale> stale;  // by step: whether it is to be encoded before it runs
+  std::vector<Stale> stale;  // by step: whether it must be encoded before it runs
   bool has_stale = true;
-  uint64_t sizes_seen = 0, bases_seen = 0;  // the versions that `stale` knows of
+  uint64_t sizes_seen = 0, bases_seen = 0;  // the versions that `stale` includes
 
-  // Of steps with operands in slots: what becomes of a block when a slot moves, and its pointers into slots, with
+  // For steps with operands in slots: how a block is updated when a slot moves, and its pointers into slots, with
   // capacity for all words.
   enum Moved : uint8_t {
-    kEncode,  // it is encoded again, with more in it than pointers, or never looked at
-    kLook,    // it is encoded again, and looked at: its slots move from run to run
-    kSet,     // its pointers are set
+    kEncode,  // encode again: it holds more than pointers, or was never examined
+    kLook,    // encode again and examine: its slots move from run to run
+    kSet,     // set its pointers
   };
   std::vector<Moved> on_move;
   std::vector<std::vector<Pointer>> pointers;
-  HostMemory probe;  // a block that is encoded with the slots elsewhere
+  HostMemory probe;  // a block encoded with the slots at other addresses
   std::vector<Place> probe_bases;
 };
 
@@ -119,7 +119,7 @@ static View resolve(const Access& access, const RunArgs& args) {
   return view;
 }
 
-// The operands of a step at their current places and sizes.
+// The operands of a step at their present places and sizes.
 class CpuExecutable::Operands {
  public:
   Operands(const Step& step, const RunArgs& args) : inputs_(step.in.size()), count_(inputs_ + step.out.size()) {
@@ -156,17 +156,18 @@ void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state)
   row.encode(view_of(index, operands, args), caps_, state.args.data() + args_at_[index], encoded.launch);
 }
 
-// An address far away, of which nothing is read.
+// A distant address, from which nothing is read.
 static std::byte* moved(const std::byte* place, uintptr_t distance) {
   uintptr_t there = reinterpret_cast<uintptr_t>(place) + distance;
   return reinterpret_cast<std::byte*>(there);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Which words of a block are pointers into slots is found by encoding it once more with the slots elsewhere: a word
-// that moves as far as a slot does is one. A block where anything else differs is encoded again whenever a slot moves.
-// Slots of a body move at every trip; others are looked at when they move for the first time.
+// Finds the words of a block that are pointers into slots: it encodes the block once more with the slots at other
+// addresses, and a word that changes by the distance of a slot is a pointer into it. If anything else differs, the
+// block is encoded again whenever a slot moves. Blocks of bodies are examined at once, because their slots move at
+// every trip; others when a slot moves for the first time.
 void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState& state) const {
-  // Far apart, so that no difference of two is that of a third; aligned as memory is.
+  // The distances lie far apart, so that no sum of two is a third one, and have the alignment of memory.
   auto distance = [](uint32_t base) { return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16; };
   const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];
@@ -252,7 +253,7 @@ void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
   if (deciding_.empty()) group_steps(state.steps, state.groups);
 }
 
-// The step tells the sizes that it decides. What depends on them is encoded before the walk goes on.
+// The step sets the sizes that it decides. Steps that depend on them are encoded before the next step runs.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
   Operands operands(step(index), args);
   auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment of a plan on the CPU: its steps are encoded into argument blocks, which hold current pointers and sizes,
-// and walked by a team of threads. Invariant: a step is encoded again exactly when a size or a base that it uses has
-// changed; where only slots have moved, the pointers in its block are set anew.
+// A segment of a plan on the CPU. Its steps are encoded into argument blocks, which hold the present pointers and
+// sizes, and a team of threads executes them. Invariant: a step is encoded again exactly when a size or a base that it
+// uses has changed; if only slots have moved, just the pointers in its block are replaced.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace rlx::cpu {
 
 class CpuState;
 
-// Steps are counted from the first of the segment.
+// Step numbers count from the first step of the segment.
 class CpuExecutable : public Executable {
  public:
   CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, const Caps& caps, const DeviceContext& context);
@@ -54,12 +54,12 @@ class CpuExecutable : public Executable {
   Segment segment_;
   const Caps& caps_;
   DeviceContext context_;
-  std::vector<std::shared_ptr<const void>> compiled_;  // by step, where its row wants something made once
+  std::vector<std::shared_ptr<const void>> compiled_;  // by step: what the row's `compile` made, or null
   std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
   std::vector<Users> by_size_, by_base_;
-  std::vector<uint32_t> deciding_;  // steps that decide sizes, which they tell before they run
-  std::vector<uint8_t> moves_;      // by step: it has an operand in a slot
+  std::vector<uint32_t> deciding_;  // steps that decide sizes, and set them before they run
+  std::vector<uint8_t> moves_;      // by step: whether it has an operand in a slot
 };
 
 }  // namespace rlx::cpu

@@ -13,7 +13,8 @@ namespace rlx::cpu {
 
 namespace {
 
-// The choice of path is data, filled from runs of bench/limits: no clock at run time may choose the bits of a result.
+// The chosen instruction set per processor, from runs of bench/limits. It is a table because measuring at run time
+// could change the bits of results.
 struct Choice {
   std::string_view vendor;
   int family;

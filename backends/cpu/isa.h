@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction sets that the CPU kernels are compiled for, and what this machine offers. An Isa is a promise: code
-// of that namespace runs only after cpuid and the operating system (XCR0) have both said yes.
+// The instruction sets that the CPU kernels are compiled for, and those that this machine has. Code of an Isa's
+// namespace runs only if both cpuid and the operating system (XCR0) allow it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline constexpr int kIsaCount = 3;
 
 std::string_view isa_name(Isa isa);  // "baseline", "avx2", "avx512"
 
-// Bytes per core for level 1 (data) and 2, per package for level 3; 0 where cpuid does not say.
+// Bytes per core for level 1 (data) and 2, per package for level 3; 0 if cpuid does not report it.
 struct Caches {
   size_t l1d = 0, l2 = 0, l3 = 0;
 };
@@ -22,13 +22,13 @@ struct Caches {
 struct CpuInfo {
   char vendor[13] = {};  // "GenuineIntel", "AuthenticAMD"
   int family = 0, model = 0;
-  Isa highest = Isa::kBaseline;  // what may run
-  Isa chosen = Isa::kBaseline;   // what does, by the table of choices
-  bool has_vnni = false;         // products of 8-bit numbers in 512 bits; with AVX-512 only
+  Isa highest = Isa::kBaseline;  // the highest that may run
+  Isa chosen = Isa::kBaseline;   // the one that is used, by the table of choices
+  bool has_vnni = false;         // AVX512_VNNI: products of 8-bit numbers
   Caches caches;
 };
 
-// Asks cpuid anew at each call (tens of microseconds on some virtual machines): a device asks once and keeps the
+// Executes cpuid at each call (tens of microseconds on some virtual machines): a device calls it once and keeps the
 // answer.
 CpuInfo detect_cpu();
 

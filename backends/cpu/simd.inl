@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of f32 for one instruction set: RLX_ISA is 0 (SSE2), 1 (AVX2 + FMA) or 2 (AVX-512). Included by each_isa.inl.
-// Invariant: a load or store of n lanes touches exactly n elements, whatever lies behind them.
+// Invariant: a load or store of n lanes touches exactly n elements and no memory after them.
 // Vec and Int are compiler vectors: + - * / compare and ?: work on them lane by lane.
 
 inline constexpr int kLanes = RLX_ISA == 2 ? 16 : RLX_ISA == 1 ? 8 : 4;
@@ -69,14 +69,14 @@ inline Vec round(Vec v) {
 inline Vec floor(Vec v) {
   return _mm512_roundscale_ps(v, 9);
 }
-// As the instruction has it: b where either is NaN.
+// The maximum of the instruction: b if either is NaN.
 inline Vec raw_max(Vec a, Vec b) {
   return _mm512_max_ps(a, b);
 }
 inline Vec raw_min(Vec a, Vec b) {
   return _mm512_min_ps(a, b);
 }
-// v * 2^n for integral n, with overflow and denormals as one rounding gives them.
+// v * 2^n for integral n; overflow and denormals are rounded once.
 inline Vec scale_by_power(Vec v, Vec n) {
   return _mm512_scalef_ps(v, n);
 }
@@ -129,13 +129,13 @@ inline Vec load(const float* p, int64_t n) {
 inline void store(float* p, Vec v, int64_t n) {
   for (int64_t i = 0; i < n; ++i) p[i] = v[i];
 }
-inline Vec fma(Vec a, Vec b, Vec c) {  // two roundings: what uses it must not count on one
+inline Vec fma(Vec a, Vec b, Vec c) {  // two roundings: callers must not rely on a single one
   return a * b + c;
 }
 inline Vec sqrt(Vec v) {
   return _mm_sqrt_ps(v);
 }
-inline Vec round(Vec v) {  // adding 2^23 leaves no place for a fraction
+inline Vec round(Vec v) {  // adding 2^23 leaves no bits for a fraction
   Int sign = bits(v) & splat(INT32_MIN);
   Vec size = from_bits(bits(v) ^ sign), big = splat(8388608.0f);
   Vec rounded = from_bits(bits((size + big) - big) | sign);
@@ -162,7 +162,7 @@ inline Vec fma(Vec a, Vec b, float c) {
   return fma(a, b, splat(c));
 }
 
-// Loads and stores of a row's piece: full vectors, or its last n lanes.
+// Loads and stores of a piece of a row: a full vector, or its last n lanes.
 inline Vec load_some(const float* p, int64_t n) {
   return n >= kLanes ? load(p) : load(p, n);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions and activations on a Vec, within 4 ulp of every f32 (semantics.md C2); those called near, for
-// the ends of products, in class ACT (C4). NaN stays NaN everywhere. Polynomials are minimax fits (Remez, weighted by
-// the error that counts) on the interval that stands beside each; the accuracy test walks all exponents.
+// Elementary functions and activations on a Vec, within 4 ulp for every f32 (semantics.md C2). Those whose names end in
+// `near` are for epilogues of products and of class ACT (C4). NaN stays NaN everywhere. Polynomials are minimax fits
+// (Remez, weighted by the relevant error) on the interval given beside each; the accuracy test covers all exponents.
 
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -27,12 +27,12 @@ inline ExpParts split_exp(Vec x) {
 }
 
 inline Vec exp(Vec x) {
-  auto [n, r] = split_exp(clamp(x, -110.0f, 89.0f));  // beyond: 0 and inf all the same
+  auto [n, r] = split_exp(clamp(x, -110.0f, 89.0f));  // beyond these bounds the result is 0 or inf anyway
   Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
   return scale_by_power(fma(r * r, q, r) + 1.0f, n);
 }
 
-// 2^t for |t| < 200, to 2^-23 of itself: where a class ACT or ATT is all that is asked.
+// 2^t for |t| < 200, with a relative error of 2^-23: for results of class ACT or ATT.
 inline Vec exp2_near(Vec t) {
   Vec n = round(t), r = t - n;
   return scale_by_power(polynomial(r, 0.00134072627f, 0.00967187528f, 0.0555030853f, 0.24022235f, 0.693147242f, 1.0f),
@@ -40,10 +40,10 @@ inline Vec exp2_near(Vec t) {
 }
 
 inline Vec expm1(Vec x) {
-  auto [n, r] = split_exp(clamp(x, -30.0f, 89.0f));  // below: -1 all the same
+  auto [n, r] = split_exp(clamp(x, -30.0f, 89.0f));  // below -30 the result is -1 anyway
   Vec q = polynomial(r, 0.00019845886f, 0.00139407197f, 0.00833338965f, 0.0416663587f, 0.166666657f, 0.5f);
   Vec p = fma(r * r, q, r);
-  // 2^n p + (2^n - 1), doubled last: 2^128 is no f32. At n = 0 this is p itself, with all its bits.
+  // 2^n p + (2^n - 1), doubled last, because 2^128 is not an f32. For n = 0 this is exactly p.
   Vec half = scale_by_power(splat(0.5f), n);
   Vec y = fma(p, half, half - 0.5f);
   return select(n == splat(0.0f), select(r == splat(0.0f), x, p), y + y);
@@ -78,7 +78,7 @@ inline Vec log(Vec x) {
   return log_specials(x, y);
 }
 
-// With u = 1 + x rounded: log(u) plus what the rounding lost, over u.
+// With u = 1 + x rounded: log(u) + (rounding error of u) / u.
 inline Vec log1p(Vec x) {
   Vec u = x + 1.0f;
   Vec lost = select(x > splat(1.0f), 1.0f - (u - x), x - (u - 1.0f)) / u;
@@ -88,13 +88,13 @@ inline Vec log1p(Vec x) {
   return select(abs(x) < splat(1e-7f), x, select(u == splat(kInf), x, y));
 }
 
-// t / (t + 2) for t = e^2|x| - 1; at 10 it has long been 1.
+// t / (t + 2) for t = e^2|x| - 1; for |x| >= 10 the result is 1.
 inline Vec tanh(Vec x) {
   Vec t = expm1(2.0f * clamp(abs(x), 0.0f, 10.0f));
   return copysign(t / (t + 2.0f), x);
 }
 
-// Near 0 x (1 + P(x^2)); beyond, 1 - e^-t(1 + P(t)), fitted to log erfc on [0.92, 4]; at 4 it has become 1.
+// Near 0: x (1 + P(x^2)). Beyond: 1 - e^-t(1 + P(t)), fitted to log erfc on [0.92, 4]; from 4 on the result is 1.
 inline Vec erf(Vec x) {
   Vec t = abs(x), s = x * x;
   Vec near = polynomial(s, 8.26362302e-05f, -0.000811713806f, 0.00519874459f, -0.026858462f, 0.112836786f,
@@ -161,7 +161,7 @@ inline Vec relu(Vec x) {
 inline Vec sigmoid(Vec x) {
   return 1.0f / (exp(-x) + 1.0f);
 }
-// Below 0 as x e^x / (1 + e^x), scaled last: e^x alone is no normal f32 where x e^x still is.
+// Below 0 as x e^x / (1 + e^x), scaled last, because e^x may be subnormal where x e^x is still normal.
 inline Vec silu(Vec x) {
   auto [n, r] = split_exp(clamp(-abs(x), -110.0f, 0.0f));
   Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
@@ -169,9 +169,9 @@ inline Vec silu(Vec x) {
   Vec below = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
   return select(x < splat(0.0f), below, x) / (power + 1.0f);
 }
-// x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN as the definition
-// does. log2 erfc(a / sqrt 2) is fitted on [0, 6], weighted by a^2 erfc, and goes on falling to 14, where 2^ of it has
-// vanished.
+// x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN, as by the
+// definition. log2 erfc(a / sqrt 2) is fitted on [0, 6], weighted by a^2 erfc. The fit keeps falling up to 14, where 2
+// to its power is 0.
 inline Vec gelu_near(Vec x) {
   Vec h = x * 0.5f, a = raw_min(splat(14.0f), abs(x));
   Vec p = polynomial(a, 2.99240874e-05f, -0.000739873154f, 0.00797745865f, -0.0532381795f, -0.458915681f, -1.15114713f);
@@ -184,7 +184,7 @@ inline Vec gelu_tanh_near(Vec x) {
   return x / (exp(minus_2u) + 1.0f);
 }
 
-// In f64, as the exponent of a tail has more digits than an f32.
+// In f64, because the exponent of a tail needs more digits than f32 has.
 using HalfLong [[gnu::vector_size(8 * kHalf)]] = int64_t;
 template <HalfDouble (*f)(HalfDouble)>
 inline Vec in_doubles(Vec x) {
@@ -201,7 +201,7 @@ inline HalfDouble polynomial(HalfDouble x, double highest, Rest... rest) {
   return y;
 }
 
-// To 5e-9 of itself, for |x| < 700. The sum with 1.5 2^52 ends in the whole number n, and so do its bits.
+// Relative error 5e-9, for |x| < 700. The sum with 1.5 2^52 has the whole number n in its lowest bits.
 inline HalfDouble exp(HalfDouble x) {
   HalfDouble shifted = x * 1.4426950408889634 + 6755399441055744.0, n = shifted - 6755399441055744.0;
   HalfDouble r = x - n * 0.693147180559945;

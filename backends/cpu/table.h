@@ -12,9 +12,9 @@
 
 namespace rlx::cpu {
 
-struct Caps;  // what rows are told of this machine: caps.h
+struct Caps;  // what rows may know about this machine: caps.h
 
-// One step at its current sizes and places. Absent operands test false.
+// One step at its present sizes and places. Absent operands test false.
 struct StepView {
   const Plan& plan;
   const Step& step;
@@ -25,7 +25,7 @@ struct StepView {
   const void* compiled = nullptr;    // what the row's `compile` made
 };
 
-// How a step is launched: its work falls into parts that depend on sizes only and may run in any order, anywhere.
+// How a step is launched: its work is divided into parts by sizes alone, which may run in any order on any thread.
 struct Launch {
   int64_t parts = 1;
   double nanoseconds = 0;  // of all parts on one thread, about
@@ -33,13 +33,13 @@ struct Launch {
 
 struct CpuKernel : Kernel {
   size_t (*args_bytes)(const Step&) = nullptr;
-  // Fills the argument block, which is trivially destructible and aligned to 16. Allocates nothing.
+  // Fills the argument block, which is trivially destructible and aligned to 16 bytes. Allocates nothing.
   void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
   Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
-  // Makes what a step needs at all sizes, once per program.
+  // Makes data of a step that do not depend on sizes, once per program.
   std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;
-  // For a step that decides sizes: tells them, by symbol of the plan, before it is encoded and run.
+  // For a step that decides sizes: sets them, by symbol of the plan, before the step is encoded and run.
   Status (*measure)(const StepView&, FunctionRef<Status(uint32_t symbol, int64_t size)>) = nullptr;
 };
 
@@ -54,7 +54,7 @@ class Table {
   std::vector<std::vector<CpuKernel>> by_op_;
 };
 
-// The current sizes of a plan; both outlive it.
+// A lookup of the present sizes of a plan. Both arguments must outlive it.
 SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols);
 
 extern const CpuKernel kCopyKernel;         // of steps without a kernel

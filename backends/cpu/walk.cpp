@@ -15,15 +15,17 @@ namespace rlx::cpu {
 
 namespace {
 
-// In nanoseconds on one thread. Less than kWorthSharing stays on one worker; a run that could share less than
-// kWorthWaking stays on the caller, as waking a thread that sleeps takes as long: 23 to 72 us were measured.
+// In nanoseconds on one thread. A step with less work than kWorthSharing runs on one worker. A run whose shareable work
+// is less than kWorthWaking runs on the caller, because waking a sleeping thread takes about as long: 23 to 72 us were
+// measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
-// What one more worker costs a step, and what it costs the caller to wake it: spread too thin, a step ends later than
-// on fewer workers. On 16 cores that spin, steps of 5 us end soonest on 6 to 12 workers, longer ones on 16.
+// What one more worker costs a step, and what it costs the caller to wake it, in nanoseconds. On too many workers a
+// step ends later than on fewer. On 16 cores with spinning threads, steps of 5 us end soonest on 6 to 12 workers,
+// longer ones on 16.
 constexpr double kCostOfWorker = 25, kCostOfWaking = 3000;
 
-// FTZ and DAZ belong to a step: set while a step that allows them runs, and as found afterwards.
+// FTZ and DAZ are set while a step runs that allows them, and restored afterwards.
 class DenormalMode {
  public:
 #if defined(__x86_64__)
@@ -78,7 +80,7 @@ void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure&
 
 }  // namespace
 
-// The least of t / n + n * c is at n = sqrt(t / c).
+// t / n + n * c has its minimum at n = sqrt(t / c).
 int workers_fed(double nanoseconds, double of_each) {
   constexpr double kMost = 1024;
   return static_cast<int>(std::clamp(std::sqrt(nanoseconds / of_each), 1.0, kMost));
@@ -125,7 +127,7 @@ Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel) try {
   return from_exception("a kernel");
 }
 
-// Serial groups run on the caller. The others are cut into chunks, which any thread of the team takes.
+// Serial groups run on the caller. The others are cut into chunks, which any thread of the team may take.
 static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
                            FirstFailure& failure, CancelToken cancel) {
   for (const StepGroup& group : groups) {

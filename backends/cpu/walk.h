@@ -19,18 +19,20 @@ struct EncodedStep {
   bool keeps_denormals = true;
 };
 
-// Neighbours that run together: short steps one after another on one worker, or one step in chunks over the team.
+// Consecutive steps that are executed together: short steps one after another on one worker, or one step in chunks over
+// the team.
 struct StepGroup {
   uint32_t first, count;
-  int64_t grain;           // parts in a chunk; 0: a serial group
+  int64_t grain;           // parts in a chunk; 0 for a serial group
   double nanoseconds = 0;  // of shared work on one thread
-  int workers = 1;         // that the work feeds
+  int workers = 1;         // for which there is enough work
 };
 
-// How many workers end work of so many nanoseconds soonest, where each costs some: `of_each` to hand it its part.
+// The number of workers that finishes work of `nanoseconds` soonest, if each additional worker costs `of_each`
+// nanoseconds.
 int workers_fed(double nanoseconds, double of_each);
 
-// A run of several groups: how many workers it can use.
+// The number of workers that a run of several groups can use.
 int workers_fed(std::span<const StepGroup> groups);
 
 void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups);

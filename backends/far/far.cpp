@@ -48,7 +48,7 @@ class FarBuffer : public Buffer {
   size_t bytes_;
 };
 
-// Where the device's own thread finds a place.
+// The address of a place for the device's own thread.
 std::byte* address(const Place& place) {
   if (place.host || !place.buffer) return place.host;
   return static_cast<const FarBuffer&>(*place.buffer).data() + place.offset;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "far", for tests: the CPU's kernels over memory that the host cannot address, on a thread of its own. It
-// proves that nothing above a device needs more than the interface of one, and it fails where a test asks it to. It is
-// no part of the library.
+// proves that the layers above need only the device interface, and it fails where a test asks it to. It is not part of
+// the library.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace rlx::far {
 
-// What a device does that may fail. kLoss: the device is lost in the midst of a submit.
+// The acts of a device that may fail. kLoss: the device is lost during a submit.
 enum class Act { kOpen, kAllocate, kCompile, kTransfer, kSubmit, kLoss };
 inline constexpr std::array<std::string_view, 6> kActs = {"open", "allocate", "compile", "transfer", "submit", "loss"};
 
-// The n-th act of a kind fails, counted from 0 since it was asked for. Thread-safe.
+// Makes the n-th act of a kind fail, counted from 0 since the request. Thread-safe.
 class Faults {
  public:
   void plan(Act act, int64_t nth);
@@ -31,11 +31,11 @@ class Faults {
   std::atomic<bool> is_lost_{false};
 };
 
-// To be opened beside the library's own backends. `faults` may be null, and so may `lacks`: which ops it has no kernel
-// for.
+// The backend, to be opened in addition to the library's own. `faults` may be null, and so may `lacks`, which says for
+// which ops it has no kernel.
 BackendEntry backend(std::shared_ptr<Faults> faults = nullptr, std::function<bool(Op)> lacks = nullptr);
 
-// The devices "poor:0", "poor:1" and so on, each without half of the ops, drawn.
+// The devices "poor:0", "poor:1" and so on; each lacks a random half of the ops.
 inline constexpr int kPoorDevices = 8;
 BackendEntry poor_backend();
 

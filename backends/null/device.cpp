@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "null": accepts every op, compiles every plan and runs nothing; outputs keep the bytes that they had. It
-// tests the compiler, and it is the least that a backend can be.
+// serves to test the compiler, and is the smallest possible backend.
 #include "device/registry.h"
 
 namespace rlx {

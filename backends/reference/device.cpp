@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device "reference": the oracle. It keeps the whole graph, interprets it with F in f64 and rounds at the outputs;
-// offsets of the plan mean nothing to it, and no speed is attempted.
+// The device "reference": the oracle. It keeps the whole graph, interprets it with F in f64 and rounds at the outputs.
+// It ignores the offsets of the plan, and does not try to be fast.
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +24,7 @@ class ReferenceExecutable : public Executable {
   Result<Fence> submit(const RunArgs& args, ExecState&) const override { return Fence::finished(evaluate(args)); }
 
  private:
-  // Bytes of a base as a tensor that does not own them.
+  // The bytes of a base as a tensor that does not own them.
   Result<Tensor> borrow(const ValueType& type, std::span<const SizeId> dims, uint32_t base, const RunArgs& args) const {
     Dims now;
     for (SizeId id : dims) now.push_back(args.sizes.values[id]);
@@ -34,7 +34,7 @@ class ReferenceExecutable : public Executable {
                          static_cast<size_t>(bytes.value_or(0)));
   }
 
-  // An input that is an output as well: a copy, as outputs may be written over it.
+  // A copy of a result that is also an input, because outputs may be written over that input.
   static Result<Tensor> apart(const Tensor& result, std::span<const Tensor> inputs) {
     bool is_input =
         std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& it) { return it.data() == result.data(); });

@@ -12,7 +12,7 @@ namespace rlx::cpu {
 
 namespace {
 
-// Large enough that packing a tile's sides, which BLAS does in every call, is small beside multiplying them.
+// Large enough that the time for packing the sides of a tile, which BLAS does in every call, is small.
 constexpr int64_t kTileRows = 256, kTileColumns = 512, kTileTerms = 512;
 
 Status gemm(const Gemm& g, const float* a, const float* b, float beta, float* c) {
@@ -28,7 +28,7 @@ Status gemm(const Gemm& g, const c128* a, const c128* b, c128 beta, c128* c) {
   return gemm_c128(g, 1, a, b, beta, c);
 }
 
-// A matrix as BLAS names it: rows one after another, or columns.
+// A matrix in the terms of BLAS: row-major, or transposed.
 struct Side {
   Transpose how;
   int64_t stride;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of two sides of a run by OpenBLAS, cut into tiles that any thread may take. T: float, double and their
+// Products of two variable sides by OpenBLAS, cut into tiles that any thread may compute. T: float, double and their
 // complex numbers. Sums are of class SUM: at most 512 terms run in one accumulator.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace rlx::cpu {
 
-// Whether BLAS can read the sides as they lie: one stride of each is 1 and the other steps over whole rows.
+// Whether BLAS can read the sides in place: one stride of each is 1, and the other is at least a row.
 template <class T>
 bool blas_takes(const MatmulSides<T>& p);
 
-// As a Loop, for sides that blas_takes.
+// The product as a Loop, for sides that blas_takes.
 template <class T>
 int64_t blas_parts(const MatmulSides<T>& p);
 template <class T>

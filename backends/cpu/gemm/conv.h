@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of f32, channels first, as products: the filters of a group against the windows of its channels, which
-// are gathered into panels on the stack. Sums are of class SUM: at most 512 terms run in one accumulator.
+// Convolutions of f32, channels first, as matrix products: the filters of a group times the windows of its channels,
+// which are gathered into panels on the stack. Sums are of class SUM: at most 512 terms run in one accumulator.
 #pragma once
 
 #include "backends/cpu/gemm/gemm.h"
 
 namespace rlx::cpu {
 
-// Along one spatial axis a window reads position (out * stride + tap * dilation - lo) / spread, where that is whole and
-// inside; elsewhere x counts as 0.
+// Along one spatial axis a window reads position (out * stride + tap * dilation - lo) / spread if that is a whole
+// number inside x; otherwise it reads 0.
 struct ConvAxis {
   int64_t size = 1, out = 1, taps = 1;
   int64_t stride = 1, dilation = 1, spread = 1, lo = 0;
@@ -18,7 +18,7 @@ inline constexpr int kConvAxes = 3;
 
 struct ConvShape {
   int64_t items = 1, groups = 1, channels = 1, filters = 1;  // of one group
-  ConvAxis axes[kConvAxes];                                  // the missing ones, of size 1, come first
+  ConvAxis axes[kConvAxes];                                  // missing axes have size 1 and come first
 
   int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
   int64_t terms() const { return channels * taps(); }
@@ -34,8 +34,8 @@ struct ConvArgs : ConvShape {
   Epilogue epilogue;  // its residual is dense
 };
 
-// The packed form of [groups * filters, terms]: the filters of a group by panels, in each term by term, zeros where the
-// last one ends early.
+// The packed form of [groups * filters, terms]: the filters of a group in panels of kFilterPanel, each panel term by
+// term, with zeros for missing filters in the last panel.
 inline constexpr int64_t kFilterPanel = 32;
 constexpr int64_t filter_panels(int64_t filters) {
   return (filters + kFilterPanel - 1) / kFilterPanel;
@@ -50,16 +50,17 @@ struct FilterPackArgs {
 };
 extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the same for every Isa
 
-// What the direct loop takes, which keeps the rows that it reads on the stack: for groups too small for a product.
+// Limits of the direct loop, which is for groups too small for a product and keeps the rows that it reads on the stack.
 inline constexpr int64_t kMostPhases = 16, kMostReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
   return last.spread == 1 && last.stride <= kMostPhases && (last.taps - 1) * last.dilation / last.stride < kMostReach;
 }
 
-// What the loop with filters along the lanes takes, packed; it keeps what it reads of x on the stack.
+// Whether the loop with filters along the lanes takes these arguments. It needs packed filters and keeps its part of x
+// on the stack.
 bool fits_lanes(const ConvArgs& args);
 
-// What the loop over planes takes: groups of few filters, packed or not.
+// Whether the loop over planes takes these arguments: groups of few filters, packed or not.
 bool fits_planes(const ConvArgs& args);
 
 struct ConvFns {

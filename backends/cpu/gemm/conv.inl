@@ -11,10 +11,10 @@
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
-inline constexpr int64_t kConvFilters = 256;  // most in a block
+inline constexpr int64_t kConvFilters = 256;  // of a block, at most
 inline constexpr int64_t kListedTaps = 64;
 
-// ---- where windows read
+// ---- the positions that windows read
 
 struct Place3 {
   int64_t at[kConvAxes];
@@ -27,7 +27,8 @@ inline Place3 split_place(const ConvArgs& p, int64_t place) {
   }
   return it;
 }
-// How a tap reads the columns of a panel in a channel: runs of columns whose elements lie a step apart, zeros between.
+// How a tap reads the columns of a panel in one channel: runs of columns whose elements lie a step apart, with zeros
+// between runs.
 struct TapRun {
   int32_t offset;
   int16_t column, length;
@@ -37,7 +38,7 @@ struct TapRuns {
   int32_t count;
 };
 
-// Of the taps [first, last) of one row of the window: `outer` is that row's place on the other axes.
+// The runs of the taps [first, last) of one row of the window. `outer` is the position of that row on the other axes.
 inline void find_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int64_t columns, int64_t outer,
                       int64_t first, int64_t last, TapRuns* taps) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
@@ -49,7 +50,7 @@ inline void find_runs(const ConvArgs& p, const Place3 (&places)[kConvWidth], int
   for (int64_t tap = first; tap < last; ++tap) {
     TapRuns& found = *taps++;
     found.count = 0;
-    int64_t next = -1;  // the offset that would go on with the last run
+    int64_t next = -1;  // the offset that would continue the last run
     for (int64_t c = 0; c < columns; ++c) {
       int64_t at = rows[c] < 0 ? -1 : read_at(x, places[c].at[2], tap);
       if (at < 0) {
@@ -88,7 +89,7 @@ inline void gather_term(const float* plane, const TapRuns& tap, int64_t step, fl
   }
 }
 
-// The filters of a group are taken in blocks of nearly equal height, whole panels but for the last.
+// The filters of a group are processed in blocks of nearly equal height; all but the last are whole panels.
 struct FilterBlocks {
   int64_t count, size;
 };
@@ -130,18 +131,19 @@ inline void conv_block(const ConvArgs& p, const ConvPart& part) {
   Place3 places[kConvWidth];
   int64_t taps = p.taps(), terms = p.terms(), plane = p.plane(), row_taps = p.axes[2].taps;
   for (int64_t c = 0; c < part.columns; ++c) places[c] = split_place(p, part.place + c);
-  bool lists = taps <= kListedTaps;  // else some of one row of the window after the other
+  bool lists = taps <= kListedTaps;  // else some taps of one row of the window at a time
   for (int64_t row = 0; lists && row * row_taps < taps; ++row)
     find_runs(p, places, part.columns, row, 0, row_taps, listed + row * row_taps);
   int64_t step = p.axes[2].spread > 1 ? 1 : p.axes[2].stride;
 
   int64_t filter = part.group * p.filters + part.first;
   const float* x = p.x + (part.item * p.groups + part.group) * p.channels * plane;
-  // Of the terms from k on: where the weights of a filter of this part lie, and how far apart.
+  // Where the weights of a filter of this part lie for the terms from k on, and their strides.
   int64_t w_row = p.is_packed ? 1 : terms, w_col = p.is_packed ? kFilterPanel : 1;
   const float* w = p.w + (p.is_packed ? (part.group * filter_panels(p.filters) * kFilterPanel + part.first) * terms
                                       : filter * terms);
-  int64_t height = p.is_packed && part.filters > kFilterPanel ? kFilterPanel : part.filters;  // that lie together
+  // Filters that lie together.
+  int64_t height = p.is_packed && part.filters > kFilterPanel ? kFilterPanel : part.filters;
   int64_t channel = 0, tap = 0, k = 0;
   do {
     int64_t count = terms - k < kConvTerms ? terms - k : kConvTerms;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with the filters along the lanes: a tile multiplies a vector of weights by single elements of x, which
-// it reads where they lie, or from a copy of the rows with zeros around them. Sums are turned into rows of places as
-// they leave. A part is a block of filters against places of one item that lie side by side in y, or a spread apart.
+// it reads in place, or from a copy of the rows with zeros around them. Sums are transposed into rows of places when
+// they are stored. A part is a block of filters times places of one item that lie side by side in y, or `spread` apart.
 
 inline constexpr int64_t kLaneFilters = 2 * kFilterPanel;  // of a part
 inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
@@ -9,14 +9,14 @@ inline constexpr int64_t kLaneTerms = 512;                 // that run in one ac
 inline constexpr int64_t kLaneCopy = 10240;                // elements of x, on the stack
 inline constexpr int64_t kLaneTaps = 128;                  // along an axis, at most
 
-// ---- how the outputs are cut
+// ---- how the outputs are divided
 
-// Along an axis outputs of one residue modulo `spread` make up a row of their own.
+// Along an axis, the outputs of one residue modulo `spread` form a row of their own.
 struct LaneCut {
   int64_t filter_blocks, rows, columns;         // of a part, at most
   int64_t row_blocks, column_blocks, residues;  // of one residue; of y and x together
 };
-// The most elements of a channel that a part of so many outputs reads through a copy.
+// The most elements of a channel that a part of this many outputs copies.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t lines = y.taps == 1 ? rows : (rows - 1) * y.stride + (y.taps - 1) * y.dilation / y.spread + 1;
@@ -42,13 +42,13 @@ inline int64_t lane_parts(const ConvArgs& p) {
   return p.places() ? p.items * p.groups * cut.filter_blocks * cut.residues * cut.row_blocks * cut.column_blocks : 0;
 }
 
-// The outputs of a part along an axis, first + i * spread, and the taps that reach x for them, where that is wanted:
-// tap k reads base[k] + i * stride.
+// The outputs of a part along an axis, first + i * spread, and (if asked for) the taps that reach x for them: tap k
+// reads base[k] + i * stride.
 struct LaneAxis {
   int64_t first, count, taps;
   int16_t tap[kLaneTaps];
   int32_t base[kLaneTaps];
-  int64_t lowest, highest;  // of base
+  int64_t lowest, highest;  // of `base`
 };
 inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin, int64_t most, LaneAxis& it) {
   it.first = residue + begin * axis.spread;
@@ -88,15 +88,15 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
   find_lane_axis(p.axes[2], residue % p.axes[2].spread, columns * cut.columns, cut.columns, it.x);
 }
 
-// ---- what the tiles read
+// ---- the source of the tiles
 
 // Elements of a channel: the tap (j, k) of the output (r, c) lies at tap_y[j] + tap_x[k] + r * row + c.
 struct LaneSource {
   bool copies;
   int64_t channel, row, line;  // line: between neighbouring rows of the copy
-  int64_t rows, from_step;     // of the copy: so many, of every from_step-th row of x from y.lowest on
+  int64_t rows, from_step;     // of the copy: this many rows, every from_step-th row of x from y.lowest on
   int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
-  int64_t phases, phase_from[kMostPhases], width;  // of a line: where in x each phase begins, and its length
+  int64_t phases, phase_from[kMostPhases], width;  // of a line: the start of each phase in x, and the length
 };
 inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -125,7 +125,7 @@ inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it)
   it.channel = it.rows * it.line;
 }
 
-// The rows of a channel as the taps read them, zeros where x ends.
+// Copies the rows of a channel in the order of the taps, with zeros outside x.
 inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, float* to) {
   const ConvAxis &rows = p.axes[1], &last = p.axes[2];
   for (int64_t r = 0; r < source.rows; ++r) {
@@ -139,10 +139,10 @@ inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSour
   }
 }
 
-// ---- tiles: some places of a row against some vectors of filters
+// ---- tiles: some places of a row times some vectors of filters
 
 struct LaneTerm {
-  int32_t x, w;  // where a term lies
+  int32_t x, w;  // the offsets of a term
 };
 struct LaneTile {
   const float *x, *w;
@@ -204,7 +204,7 @@ constexpr LaneTable make_lanes() {
 }
 inline constexpr LaneTable kLaneTiles = make_lanes();
 
-// So many vectors at once that a row of so many places fills the registers.
+// The number of vectors at once with which a row of `columns` places fills the registers.
 inline int lane_vecs(int64_t left, int64_t columns) {
   if (left == 1) return 1;
 #if RLX_ISA == 2
@@ -214,7 +214,7 @@ inline int lane_vecs(int64_t left, int64_t columns) {
   return columns < 0 ? 1 : 2;
 }
 
-// The terms of a block against all places of a part.
+// Adds the terms of a block for all places of a part.
 inline void sum_lanes(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, const float* w,
                       const LaneTerm* terms, int64_t count, float* sums, bool add) {
   int64_t vecs = ceil_div(part.filters, kLanes), panel = p.terms() * kFilterPanel, in_panel = kFilterPanel / kLanes;
@@ -234,9 +234,9 @@ inline void sum_lanes(const ConvArgs& p, const LanePart& part, const LaneSource&
   }
 }
 
-// ---- sums to y
+// ---- from sums to y
 
-// Sums of kLanes places of some filters, as rows of places.
+// Transposes the sums of kLanes places of some filters into rows of places.
 inline void turn_sums(const float* sums, int64_t filters, int64_t places, float* tile) {
   for (int64_t f = 0; f < filters; f += kLanes) {
     for (int64_t c = 0; c < places; c += kLanes) {
@@ -257,7 +257,7 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
   Epilogue e = p.epilogue;
   e.residual_row = all;
   bool is_spread = x.spread > 1;
-  // Rows that lie one behind the other in y leave together.
+  // Rows that are adjacent in y are stored together.
   bool joined = !is_spread && y.spread == 1 && part.x.count == x.out;
   int64_t lines = joined ? 1 : part.y.count, length = joined ? part.y.count * part.x.count : part.x.count;
   for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with places along the lanes: for groups of few filters, depthwise ones first of all. A part is a block
-// of a plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time.
+// Convolutions with places along the lanes, for groups of few filters, above all depthwise ones. A part is a block of a
+// plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time.
 
 #include "backends/cpu/gemm/plane_sums.inl"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a tile of sums to memory.
+// Stores a tile of sums through the epilogue.
 
 #include "backends/cpu/gemm/tile.inl"
 
-inline constexpr int64_t kTileStride = 48;  // of a tile on its way to the epilogue: the widest panel
+inline constexpr int64_t kTileStride = 48;  // of a tile that the epilogue reads: the width of the widest panel
 
 inline Vec identity(Vec v) {
   return v;
@@ -16,7 +16,7 @@ inline Vec identity(Vec v) {
   RLX_ACT(gelu_near)    \
   RLX_ACT(gelu_tanh_near) RLX_ACT(silu) RLX_ACT(sigmoid) RLX_ACT(tanh) RLX_ACT(hard_sigmoid) RLX_ACT(hard_swish)
 
-// A block's corner in what the epilogue reads and writes; null where it reads nothing.
+// The corner of a block in the arrays of the epilogue; null for an array that it does not read.
 struct Corner {
   const float *bias, *row_bias, *residual;
   float* y;

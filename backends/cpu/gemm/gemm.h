@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 matrices: with a constant right side packed into panels, and of two operands computed at run time.
+// Products of f32 matrices: with a resident right side that is packed into panels, and of two variable operands.
 // Strides count elements. Sums are of class SUM: at most 512 terms run in one accumulator.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Epilogue {
   Activation act = Activation::kNone;
   const float* bias = nullptr;      // [n], or null
   const float* row_bias = nullptr;  // [m], or null
-  const float* residual = nullptr;  // [m, n], or null; may be y itself, but overlap it in no other way
+  const float* residual = nullptr;  // [m, n], or null; may be y itself, but must not overlap it otherwise
   int64_t residual_row = 0;
 };
 
@@ -33,10 +33,10 @@ constexpr int64_t packed_size(int64_t k, int64_t n) {  // in elements; alignment
   return panel_count(n) * panel_width(n) * k;
 }
 
-// A float that need not be aligned: weights are packed from where a file holds them.
+// A float that need not be aligned: weights are packed directly from a mapped file.
 using LooseFloat [[gnu::aligned(1)]] = float;
 
-// Packs matrices that share k, side by side: merged siblings are one packed matrix. One part is one panel.
+// Packs matrices with the same k side by side: merged siblings form one packed matrix. One part is one panel.
 inline constexpr int kMaxPieces = 8;
 struct PackPiece {
   const LooseFloat* data = nullptr;
@@ -61,8 +61,8 @@ struct ProductArgs {
   Epilogue epilogue;
 };
 
-// Two sides a[..., m, k] and b[..., k, n] of a product y[..., m, n]: any strides, 0 where an operand is broadcast. A
-// transposed operand is one whose strides are swapped.
+// The two sides a[..., m, k] and b[..., k, n] of a product y[..., m, n], with any strides; 0 where an operand is
+// broadcast. For a transposed operand the last two strides are swapped.
 inline constexpr int kMaxBatchRank = 6;
 template <class T>
 struct MatmulSides {
@@ -82,7 +82,7 @@ struct MatmulSides {
   }
 };
 
-// Where the matrices of one batch begin.
+// The offsets of the matrices of one batch index.
 struct BatchOffsets {
   int64_t a = 0, b = 0, y = 0;
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing and the products above the register tile. A part is one panel of columns against one block of rows: its tile
-// is summed on the stack and leaves through the epilogue.
+// Packing, and the products built on the register tile. A part is one panel of columns times one block of rows: its
+// tile is summed on the stack and stored through the epilogue.
 
 #include "backends/cpu/gemm/finish.inl"
 
 inline constexpr int64_t kRowBlock = 128;
 inline constexpr int kGemvRows = 3;
 
-// Vectors per register tile for a panel, which is a whole number of such tiles wide.
+// Vectors per register tile. The width of a panel is a multiple of the tile's.
 constexpr int vecs_for(int64_t width) {
   return RLX_ISA == 2 && width % 48 == 0 ? 3 : 2;
 }
@@ -15,8 +15,8 @@ constexpr int vecs_for(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
-// Blocks of at most kRowBlock rows and nearly equal size, whole tiles high but for the last. In the smallest products
-// every division shows.
+// Blocks of at most kRowBlock rows and nearly equal size; all but the last are whole tiles high. A single block needs
+// no division, which would take a measurable time in the smallest products.
 inline Blocks row_blocks(int64_t m) {
   if (m <= kRowBlock) return {m > 0, (m + 7) / 8 * 8};
   int64_t count = (m + kRowBlock - 1) / kRowBlock;
@@ -29,7 +29,7 @@ inline int64_t pack_parts(const PackArgs& p) {
   return panel_count(p.n);
 }
 
-// Columns [begin, end) of a piece to column `to` of a panel.
+// Copies columns [begin, end) of a piece to column `to` of a panel.
 inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
   for (int64_t t = 0; t < k; ++t) {
     const LooseFloat* row = piece.data + t * piece.k_stride;
@@ -68,7 +68,7 @@ constexpr TileFn gemv_fn(int64_t rows) {
   return kFns[rows - 1];
 }
 
-// One panel against rows [row, row + rows) of A. `next` is the panel to come, or null.
+// One panel times rows [row, row + rows) of A. `next` is the next panel, to prefetch, or null.
 inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64_t column, const float* panel,
                           const float* next) {
   alignas(64) float out[kMaxRows * kTileStride];
@@ -111,7 +111,7 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
   return row_blocks(p.m).count * ((p.n + kMatmulWidth - 1) / kMatmulWidth) * p.batches();
 }
 
-// Terms [0, terms) of a panel into rows of kMatmulWidth, zeros behind its columns.
+// Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1 && columns == kMatmulWidth) {

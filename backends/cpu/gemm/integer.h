@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit numbers, summed in i32, which wraps: exact, so every instruction set gives the same bits. Strides
-// count elements.
+// Products of 8-bit numbers, summed in wrapping i32. This is exact, so every instruction set gives the same bits.
+// Strides count elements.
 #pragma once
 
 #include "backends/cpu/gemm/gemm.h"
@@ -8,8 +8,8 @@
 namespace rlx::cpu {
 
 // The packed form of a [k, n] matrix: panels of kIntegerWidth columns, one after another. A panel is the sum of each
-// column in i32, then for every four terms the four numbers of each column; what lies beyond k and n is zero. Numbers
-// are signed: of unsigned ones 128 is taken off. It is the same for every instruction set.
+// column in i32, then for every four terms the four numbers of each column; numbers beyond k and n are zero. Packed
+// numbers are signed: 128 is subtracted from unsigned ones. It is the same for every instruction set.
 inline constexpr int64_t kIntegerWidth = 64;
 constexpr int64_t integer_panel_bytes(int64_t k) {
   return kIntegerWidth * (4 + (k + 3) / 4 * 4);
@@ -30,19 +30,19 @@ struct IntegerPackArgs {
 };
 extern const Loop<IntegerPackArgs> kPackIntegers;  // one part is one panel
 
-// total = (a - a_zero) * (b - b_zero); y = total, or float(total) * scale + bias where there is a scale.
-struct IntegerProductArgs : MatmulSides<uint8_t> {  // y: as bytes, its strides in elements of 4 bytes
+// total = (a - a_zero) * (b - b_zero); y = total, or with a scale y = float(total) * scale + bias.
+struct IntegerProductArgs : MatmulSides<uint8_t> {  // y is stored as bytes; its strides count elements of 4 bytes
   bool a_signed = false, b_signed = false;
-  const std::byte* packed = nullptr;  // b in its packed form, of one matrix; null: b as it lies
+  const std::byte* packed = nullptr;  // b in its packed form, a single matrix; null: read b in place
   const int32_t* a_zero = nullptr;    // one; null: 0
   const int32_t* b_zero = nullptr;    // one, or one for each column
   bool b_zero_by_column = false;
   const float* scale = nullptr;  // one, or one for each column
   bool scale_by_column = false;
-  const float* bias = nullptr;  // [n]; with a scale only
+  const float* bias = nullptr;  // [n]; only with a scale
 };
 
-// `vnni`: the machine has the instructions of AVX512_VNNI.
+// `vnni`: the machine has AVX512_VNNI.
 Loop<IntegerProductArgs> integer_product(Isa isa, bool vnni);
 
 }  // namespace rlx::cpu

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit numbers. A part is one panel of columns against one block of rows: chunks of terms of both sides go
-// through the stack where they do not lie as the tiles want them, and the sums leave with their zero points taken off.
+// Products of 8-bit numbers. A part is one panel of columns times one block of rows. Chunks of terms of either side are
+// copied to the stack unless the tiles can read them in place. Zero points are subtracted from the sums when these are
+// stored.
 
 #include "backends/cpu/gemm/pairs.inl"
 
-using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many as those
+using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many lanes as Half
 using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
 inline constexpr int64_t kIntegerRows = 48;    // of a block
@@ -12,17 +13,17 @@ inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
 inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
 
-// Both sides of a chunk, and where its sums stand.
+// Both sides of a chunk, and the place of its sums.
 struct IntegerChunk {
   const uint8_t* a;
   int64_t a_row;
-  const int8_t* b;  // by four terms: four numbers of each column
+  const int8_t* b;  // for every four terms: four numbers of each column
   int64_t fours;
   int32_t* sums;  // rows of kIntegerWidth
 };
 using IntegerTileFn = void (*)(const IntegerChunk&);
 
-// Four numbers of a, again and again.
+// Four numbers of a, repeated over the vector.
 inline Half repeated(const uint8_t* four) {
   uint64_t wide = uint64_t{four[0]} | uint64_t{four[1]} << 16 | uint64_t{four[2]} << 32 | uint64_t{four[3]} << 48;
   using Words [[gnu::vector_size(4 * kLanes)]] = uint64_t;
@@ -35,7 +36,7 @@ inline Half widened(const int8_t* p) {
   return __builtin_convertvector(narrow, Half);
 }
 
-// Each number widened to 16 bits: two sums of a column stand side by side.
+// Each number is widened to 16 bits, so that two sums of a column stand side by side.
 template <int Rows>
 void add_by_pairs(const IntegerChunk& chunk) {
   constexpr int64_t kColumns = kMaddVecs * kLanes / 2;
@@ -114,12 +115,12 @@ struct FourTiles {
 
 struct IntegerBlock {
   const uint8_t *a, *b;
-  const std::byte* panel;  // null: b as it lies
+  const std::byte* panel;  // null: read b in place
   int64_t rows, row, columns, column;
   std::byte* y;  // its corner
 };
 
-// Terms [from, from + terms) of the rows, without a sign, zeros behind them to a multiple of four.
+// Copies terms [from, from + terms) of the rows as unsigned numbers, with zeros up to a multiple of four.
 inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms,
                       uint8_t* to) {
   const uint8_t flip = p.a_signed ? 0x80 : 0;
@@ -167,8 +168,8 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
   }
 }
 
-// What finishing takes of each column of a block. Sums are of a without and b with a sign; their zero points are moved
-// along, all modulo 2^32.
+// What each column of a block needs to finish its sums. The sums are of unsigned a and signed b; the zero points are
+// adjusted to that, all modulo 2^32.
 struct IntegerColumns {
   alignas(64) int32_t sums[kIntegerWidth] = {};
   alignas(64) uint32_t b_zero[kIntegerWidth], take[kIntegerWidth];
@@ -204,7 +205,7 @@ inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& blo
     for (int64_t c = 0; c < kIntegerWidth; c += kLanes) {
       Word total = words(sums + c) - words(columns.take + c) - words(columns.b_zero + c) * row_sum;
       Vec real = to_float((Int)total) * load(columns.scale + c);
-      if (p.bias) real = real + load(columns.bias + c);  // no -0 becomes +0 by a bias that is not there
+      if (p.bias) real = real + load(columns.bias + c);  // adding a zero for a missing bias would turn -0 into +0
       store(y + c, p.scale ? real : from_bits((Int)total));
     }
     __builtin_memcpy(block.y + r * p.y_row * 4, y, static_cast<size_t>(block.columns) * 4);

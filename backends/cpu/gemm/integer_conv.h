@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 8-bit numbers, channels first, summed in i32, which wraps, with what follows them. Exact, so every
-// instruction set gives the same bits.
+// Convolutions of 8-bit numbers, channels first, summed in wrapping i32, and the ops fused behind them. This is exact,
+// so every instruction set gives the same bits.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
@@ -9,8 +9,8 @@
 namespace rlx::cpu {
 
 // The packed form of [groups * filters, channels * taps]: for each filter the sum of its numbers in i32, then, for
-// every four channels and every tap, four numbers; zeros where channels end. Numbers are signed: of unsigned ones 128
-// is taken off. It is the same for every instruction set.
+// every four channels and every tap, four numbers, with zeros for missing channels. Packed numbers are signed: 128 is
+// subtracted from unsigned ones. It is the same for every instruction set.
 constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
   return 4 + (channels + 3) / 4 * 4 * taps;
 }
@@ -21,25 +21,25 @@ struct IntegerFilterPackArgs {
 };
 extern const Loop<IntegerFilterPackArgs> kPackIntegerFilters;  // one part is one filter
 
-// total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32, or, with a scale, total * scale + bias in f32,
-// from which `relu` takes what is negative; or that divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
+// total = conv(x - x_zero, w - w_zero) + add. Then y = total in i32; or, with a scale, y = total * scale + bias in f32,
+// optionally through relu; or this divided by y_scale, rounded, plus y_zero, clamped to 8 bits.
 struct IntegerConvArgs : ConvShape {
   const uint8_t* x = nullptr;  // [items, groups * channels, spatial]
   const std::byte* packed = nullptr;
   void* y = nullptr;  // [items, groups * filters, places]
   bool x_signed = false, w_signed = false, y_signed = false;
   const uint8_t *x_zero = nullptr, *w_zero = nullptr;  // null: 0
-  const int32_t* add = nullptr;                        // one for each filter, as w_zero and scale may be
+  const int32_t* add = nullptr;                        // one per filter; so may be w_zero and scale
   const float *scale = nullptr, *bias = nullptr;
   bool w_zero_by_filter = false, scale_by_filter = false, relu = false;
   const float* y_scale = nullptr;
   const uint8_t* y_zero = nullptr;
 };
 
-// Whether some kernel takes windows of these sizes; places may count more.
+// Whether the kernel takes windows of these sizes, for any number of places.
 bool fits_integer_conv(const ConvShape& shape);
 
-// `vnni`: the machine has the instructions of AVX512_VNNI.
+// `vnni`: the machine has AVX512_VNNI.
 Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni);
 
 }  // namespace rlx::cpu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 8-bit numbers with places along the lanes. A part is a block of a plane for some filters of a group.
-// Four channels of a place lie in one lane, as products of four numbers want them; the sums of a chunk of channels stay
-// in registers. Groups of few channels would leave most of each four empty: they are summed in f32, which is exact for
-// few terms.
+// Four channels of a place lie in one lane, as the instructions for products of four numbers need them. The sums of a
+// chunk of channels stay in registers. Groups of few channels would leave most of each four empty, so they are summed
+// in f32, which is exact for few terms.
 
 #include "backends/cpu/gemm/phases.inl"
 
@@ -12,13 +12,13 @@
 #include "backends/cpu/gemm/plane_sums.inl"
 
 inline constexpr int64_t kFourFilters = 64;  // of a part
-inline constexpr int64_t kFourPlaces = 256;  // of a part, with what lies between rows
+inline constexpr int64_t kFourPlaces = 256;  // of a part, the gaps between rows included
 inline constexpr int64_t kFourCopy = 10240;  // lanes of x, on the stack
-inline constexpr int64_t kFourChunk = 4;     // fours of channels that a chunk holds, at least
+inline constexpr int64_t kFourChunk = 4;     // fours of channels in a chunk, at least
 inline constexpr int64_t kFewChannels = 3;   // of groups that are summed in f32
 inline constexpr int64_t kMostFewFilters = 8;
-inline constexpr int64_t kExactTerms = 256;  // of |x| <= 255 and |w| <= 255 whose sum f32 holds
-inline constexpr int64_t kWidest = 16;       // lanes of any instruction set: all take the same sizes
+inline constexpr int64_t kExactTerms = 256;  // products with |x| <= 255 and |w| <= 255 whose sum f32 holds exactly
+inline constexpr int64_t kWidest = 16;       // lanes of the widest instruction set: all use the same sizes
 
 inline bool is_summed_in_f32(const ConvShape& p) {
   return p.channels <= kFewChannels && p.filters <= kMostFewFilters && p.terms() <= kExactTerms;
@@ -35,7 +35,7 @@ inline bool integer_conv_fits(const ConvShape& p) {
   return p.taps() <= kPlaneTaps && (p.places() == 0 || p.filters == 0 || integer_plane_shape(p).rows > 0);
 }
 
-// ---- where a part stands ----
+// ---- the place of a part ----
 
 struct ConvPart {
   int64_t item, group, filter, filters, z;  // `filter` of the group
@@ -62,7 +62,7 @@ inline ConvPart conv_part(const IntegerConvArgs& p, const PlaneShape& shape, int
 inline uint32_t zero_of(const uint8_t* zero, bool is_signed) {
   return !zero ? 0 : static_cast<uint32_t>(is_signed ? static_cast<int8_t>(*zero) : *zero);
 }
-// Of a filter as it is packed.
+// The zero point of a filter, adjusted to its packed numbers.
 inline uint32_t packed_zero(const IntegerConvArgs& p, int64_t filter) {
   const uint8_t* zero = p.w_zero && p.w_zero_by_filter ? p.w_zero + filter : p.w_zero;
   return zero_of(zero, p.w_signed) - (p.w_signed ? 0 : 128);
@@ -76,7 +76,7 @@ inline uint32_t packed_sum(const std::byte* filter) {
   return sum;
 }
 
-// ---- what follows the sums ----
+// ---- finishing the sums ----
 
 // total = sum - less - zero * (sum of x there)
 struct FilterEnd {
@@ -91,7 +91,7 @@ inline FilterEnd filter_end(const IntegerConvArgs& p, int64_t filter) {
   return end;
 }
 
-// The places of a block of one filter. `sums` are numbers, or the bits of i32; x_sums: null: not needed.
+// Stores the places of a block for one filter. `sums` are numbers, or the bits of i32. x_sums is null if not needed.
 template <bool kReal>
 inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t filter,
                           const FilterEnd& end, const float* sums, const int32_t* x_sums) {
@@ -113,7 +113,7 @@ inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, con
       Word total = (kReal ? (Word)to_int(sum) : (Word)bits(sum)) - less;
       if (x_sums) total -= zero * (Word)bits(load(reinterpret_cast<const float*>(x_sums + r * width + c)));
       Vec real = to_float((Int)total) * scale;
-      if (is_biased) real = real + bias;  // no -0 becomes +0 by a bias that is not there
+      if (is_biased) real = real + bias;  // adding a zero for a missing bias would turn -0 into +0
       if (relu) real = max(real, Vec{});
       if (divides) real = real / y_scale;
       if (rounds)
@@ -126,7 +126,7 @@ inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, con
 
 // ---- copies of x ----
 
-// Four channels in a lane, without a sign.
+// Four channels in a lane, as unsigned numbers.
 struct FourRows {
   const uint8_t* x[4];
   uint32_t flip;
@@ -145,7 +145,8 @@ inline void fill(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, splat(value), count - i);
 }
 
-// The planes along z that windows read at one place, `row_at(z, row)` in each: [taps of z][copy of a plane].
+// Copies the planes along z that windows read at one place; row_at(z, row) gives their rows. Layout: [taps of z][copy
+// of a plane].
 template <class RowAt>
 inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, RowAt&& row_at,
                         float outside, float* to) {
@@ -177,11 +178,11 @@ struct FourSpan {
   const float* x;
   const int8_t* w;  // of the first filter
   const int32_t* taps;
-  int64_t count, fours, x_four, w_filter;  // taps, fours of channels, and how far things lie apart
+  int64_t count, fours, x_four, w_filter;  // numbers of taps and of fours of channels; strides
   float* sums;                             // rows of kFourPlaces, as bits
 };
 
-// Numbers of x without a sign in the even and odd bytes, those of w with one.
+// Unsigned numbers of x and signed numbers of w, in even and odd bytes.
 struct PairSums {
   static constexpr int kFilters = RLX_ISA == 2 ? 4 : 2, kVecs = 2;
   template <int Filters, int Vecs>
@@ -269,14 +270,14 @@ void add_filters(FourSpan s, int64_t filters, int64_t length) {
   for (; filters >= 1; filters -= skip(1)) add_length<Sums, 1>(s, length);
 }
 
-// Whether packed numbers of a filter of this part have a zero point, so that the sums of x count.
+// Whether packed numbers of a filter of this part have a zero point, so that the sums of x are needed.
 inline bool needs_x_sums(const IntegerConvArgs& p, const ConvPart& part) {
   for (int64_t f = 0; f < part.filters; ++f)
     if (packed_zero(p, part.group * p.filters + part.filter + f) != 0) return true;
   return false;
 }
 
-// Adds what the windows hold of these fours of channels.
+// Adds the numbers of x in the windows, for these fours of channels.
 inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* x_sums) {
   for (int64_t four = 0; four < s.fours; ++four, channels -= 4) {
     uint32_t mask = channels >= 4 ? 0xffffffff : (1u << (8 * channels)) - 1;
@@ -314,7 +315,7 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
       FourRows at;
       at.flip = flip;
       auto row_at = [&](int64_t z, int64_t row) {
-        for (int64_t i = 0; i < 4; ++i) {  // past the last channel weights are 0
+        for (int64_t i = 0; i < 4; ++i) {  // weights beyond the last channel are 0
           int64_t c = channel + i < p.channels ? channel + i : channel;
           at.x[i] = channel_at(p, part, c) + (z * y.size + row) * x.size;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of x as windows read them, for loops that go over outputs vector by vector.
+// Rows of x in the order in which windows read them, for loops that go over outputs vector by vector.
 
-// Along one axis: the position in x, or -1.
+// The position in x that a tap reads along one axis, or -1.
 inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
   int64_t at = out * axis.stride + tap * axis.dilation - axis.lo;
   if (axis.spread > 1) {
@@ -15,7 +15,7 @@ inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
 
 inline constexpr int64_t kDirectWidth = 192;  // outputs of a row at a time
 
-// A row of x as the taps read it: phase r holds every stride-th element from r on, `outside` beyond the row.
+// A row of x divided into phases: phase r holds every stride-th element from r on, and `outside` beyond the row.
 struct Phases {
   float at[kMostPhases][kDirectWidth + kMostReach];
 };
@@ -25,7 +25,7 @@ inline Vec even_lanes(Vec a, Vec b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (2 * I)...);
 }
 
-// A row of x: `load` gives up to n elements from one on as f32 lanes, `one` a single one.
+// A row of x: `load` reads up to n elements from an index on as f32 lanes, `one` reads a single one.
 struct FloatRow {
   const float* x;
   Vec load(int64_t at, int64_t n) const { return load_some(x + at, n); }
@@ -44,7 +44,7 @@ inline void copy_stepped(const Row& row, int64_t from, int64_t stride, int64_t c
   int64_t i = 0;
   if (stride == 1) {
     for (; i < count; i += kLanes) store_some(to + i, row.load(from + i, count - i), count - i);
-  } else if (stride == 2) {  // the last element of the second vector is not needed, so it may not be there
+  } else if (stride == 2) {  // the last element of the second vector is not needed, and may lie outside
     for (; i < count; i += kLanes) {
       int64_t at = from + 2 * i, there = 2 * (count - i) - 1;
       Vec low = row.load(at, there), high = there > kLanes ? row.load(at + kLanes, there - kLanes) : low;
@@ -54,12 +54,12 @@ inline void copy_stepped(const Row& row, int64_t from, int64_t stride, int64_t c
   for (; i < count; ++i) to[i] = row.one(from + i * stride);
 }
 
-// n / stride for n >= 0; divisions are slow, and most strides small.
+// n / stride for n >= 0, without a division for small strides, because divisions are slow.
 inline int64_t steps_in(int64_t n, int64_t stride) {
   return stride == 1 ? n : stride == 2 ? n >> 1 : n / stride;
 }
 
-// The elements from + i * stride of a row for i in [0, length), `outside` where there are none and up to `end`.
+// Writes the elements from + i * stride of a row for i in [0, length), and `outside` for missing ones and up to `end`.
 template <class Row>
 inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, int64_t end, float outside,
                        float* to) {
@@ -72,7 +72,7 @@ inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64
   for (int64_t i = inside; i < end; ++i) to[i] = outside;
 }
 
-// For outputs from `first` on.
+// Fills the phases for outputs from `first` on.
 template <class Row>
 inline void read_phases(const ConvAxis& axis, const Row& row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {

@@ -11,12 +11,12 @@ inline int64_t filters_at_once(int64_t left) {
 struct PlaneSpan {
   const float *x, *w;
   const int32_t* taps;
-  int64_t count, w_filter, w_tap;  // taps, and how far weights lie apart
+  int64_t count, w_filter, w_tap;  // the number of taps; strides of weights
   float* sums;
   int64_t sums_filter;
 };
 
-// Vecs vectors of sums of Filters filters, from `at` on.
+// Adds to Vecs vectors of sums of Filters filters, from `at` on.
 template <int Filters, int Vecs>
 inline void sum_span(const PlaneSpan& s, int64_t at, bool add) {
   Vec acc[Filters][Vecs] = {};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows over planes, for loops with places along the lanes. The rows of x that a block of outputs reads are copied
-// once, by residues modulo the strides, with what counts outside around them. Then an output lies a fixed distance from
-// each of its taps, and a block of rows is one long row, with some elements between its rows that mean nothing.
+// once, sorted by residues modulo the strides, with the value for positions outside x around them. Then an output lies
+// at a fixed distance from each of its taps, and a block of rows is one long row, with some unused elements between its
+// rows.
 
 inline constexpr int64_t kPlaneCopy = 16384;  // elements of x, on the stack
 inline constexpr int64_t kPlaneTaps = 512;
-inline constexpr int64_t kPlaneSlack = 8;  // vectors that may be read, or written, behind a long row
+inline constexpr int64_t kPlaneSlack = 8;  // vectors that may be read or written after a long row
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -13,14 +14,14 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
 
 // The copy is [residue of y][residue of x][row][column], so that an output row is `width` from the next.
 struct PlaneShape {
-  int64_t phases_y, phases_x;         // residues that taps read
+  int64_t phases_y, phases_x;         // the residues that taps read
   int64_t width;                      // of a row of one residue
-  int64_t reach;                      // rows of a residue beyond those of outputs
+  int64_t reach;                      // rows of a residue in addition to those of outputs
   int64_t rows, columns;              // of outputs in a block, at most; 0: nothing fits
   int64_t row_blocks, column_blocks;  // of a plane
   int64_t blocks() const { return row_blocks * column_blocks; }
 };
-// So that the outputs of a block are at most `most`, with what lies between them, and its copy at most `copy`.
+// Chooses a shape such that a block has at most `most` outputs, gaps included, and its copy at most `copy` elements.
 inline PlaneShape plane_shape(const ConvAxis& y, const ConvAxis& x, int64_t most, int64_t copy = kPlaneCopy) {
   PlaneShape shape{.phases_y = y.taps == 1 ? 1 : y.stride, .phases_x = x.taps == 1 ? 1 : x.stride};
   int64_t reach_x = (x.taps - 1) * x.dilation / x.stride;
@@ -46,7 +47,7 @@ inline PlaneBlock plane_block(const ConvAxis& y, const ConvAxis& x, const PlaneS
   return {row, y.out - row < shape.rows ? y.out - row : shape.rows, column,
           x.out - column < shape.columns ? x.out - column : shape.columns};
 }
-// Of the long row.
+// The length of the long row.
 inline int64_t block_length(const PlaneShape& shape, const PlaneBlock& block) {
   return (block.rows - 1) * shape.width + block.columns;
 }
@@ -54,7 +55,7 @@ inline int64_t copy_length(const PlaneShape& shape, const PlaneBlock& block) {
   return shape.phases_y * shape.phases_x * (block.rows + shape.reach) * shape.width;
 }
 
-// row_at(i): row i of the plane.
+// Copies the rows of a block; row_at(i) is row i of the plane.
 template <class RowAt>
 inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, const PlaneBlock& block,
                        RowAt&& row_at, float outside, float* to) {
@@ -70,8 +71,8 @@ inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& s
   }
 }
 
-// Where the taps read the copy for the first output; kept from block to block while these are alike, as listing takes
-// many divisions.
+// The offsets in the copy that the taps read for the first output. The list is kept while blocks have the same shape,
+// because making it takes many divisions.
 struct TapList {
   int32_t at[kPlaneTaps];
   int64_t rows = -1;  // of the block that this is for

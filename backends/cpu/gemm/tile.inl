@@ -12,15 +12,15 @@ struct Tile {
   int64_t k;
   float* out;  // rows of Vecs vectors, out_row apart
   int64_t out_row;
-  const float* next;  // memory brought near while this runs: 16 bytes for every term
+  const float* next;  // memory to prefetch meanwhile: 16 bytes for every term
 };
 
-// Terms [0, k) into sums. Chains accumulators take turns where there are too few rows to hide the latency of an
-// addition.
+// Adds terms [0, k) to sums. If there are too few rows to hide the latency of an addition, several chains of
+// accumulators take turns.
 template <int Rows, int Vecs, int Chains>
 [[gnu::always_inline]] inline void sum_terms(const Tile& t, const float* a, const float* b, int64_t k, const char* next,
                                              Vec (&sums)[Rows][Vecs]) {
-  // One row streams B from memory, many rows read it again from the second level.
+  // With few rows B streams from memory; with many rows it comes from the second-level cache.
   constexpr int64_t kAhead = Rows <= 3 ? 4096 / 4 : 16 * Vecs * kLanes;
   Vec acc[Chains][Rows][Vecs] = {};
   int64_t term = 0;
@@ -106,7 +106,8 @@ constexpr TileTable make_tiles() {
 }
 inline constexpr TileTable kTiles = make_tiles();
 
-// Rows [0, rows) of a block, in tiles of nearly equal height: calls each(first row, its rows, tile function).
+// Divides rows [0, rows) of a block into tiles of nearly equal height: calls each(first row, number of rows, tile
+// function).
 template <class Each>
 inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
   int64_t count = (rows + tile_rows(vecs) - 1) / tile_rows(vecs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over f32, as semantics.md A1-A5 define it. Scores live in a tile on the stack only. Strides count
-// elements. The row of v of a key that is not allowed is not read into the sum, even where it holds NaN. One whose
-// score is -inf otherwise has the weight 0, and 0 * NaN is NaN. A row of such keys only is an empty row.
+// Attention over f32, as semantics.md A1-A5 define it. Scores exist only in a tile on the stack. Strides count
+// elements. The row of v of a key that is not allowed is left out of the sum, even if it holds NaN. A key whose score
+// is -inf for another reason has the weight 0, and 0 * NaN is NaN. A row with only such keys is an empty row.
 #pragma once
 
 #include "backends/cpu/isa.h"
@@ -11,11 +11,11 @@ namespace rlx::cpu {
 
 enum class EmptyRow : int32_t { kZero, kMean, kNan };
 
-// Of a [batch, sequence, head, element] view; the element has stride 1.
+// The strides of a [batch, sequence, head, element] view; the element has stride 1.
 struct HeadStrides {
   int64_t batch = 0, seq = 0, head = 0;
 };
-// Of something broadcastable to [batch, head, query, key]: 0 where it is broadcast.
+// The strides of an operand that broadcasts to [batch, head, query, key]: 0 where it is broadcast.
 struct ScoreStrides {
   int64_t batch = 0, head = 0, query = 0, key = 0;
 };
@@ -37,7 +37,7 @@ struct AttentionArgs {
   bool kv_len_is_i64 = false;
 
   bool causal = false;
-  bool upper_left = false;  // query i stands at key position i; else at i + (valid keys) - q_len
+  bool upper_left = false;  // query i has key position i; else i + (valid keys) - q_len
   int64_t window_left = -1, window_right = -1;
   EmptyRow empty_row = EmptyRow::kZero;
   float* lse = nullptr;  // dense [batch, q_heads, q_len], or null

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One block of queries of one head against its keys, kKeyBlock at a time, with a running maximum and sum (Milakov and
-// Gimelshein, "Online normalizer calculation for softmax", 2018). Everything is held transposed, a query to a lane:
-// scores = K Q^T and y^T = V^T P^T are then register tiles that read K and V in place, and a softmax runs down the rows
-// with no work across lanes.
+// Gimelshein, "Online normalizer calculation for softmax", 2018). Everything is transposed, with one query per lane:
+// then scores = K Q^T and y^T = V^T P^T are register tiles that read K and V in place, and a softmax runs down the rows
+// without work across lanes.
 
 #include "backends/cpu/gemm/tile.inl"
 
@@ -14,8 +14,8 @@ struct QueryBlock {
   const float *q, *k, *v;  // of this batch and head, q at the block's first query
   int64_t batch, head;
   int64_t first, count;  // queries
-  int64_t keys;          // valid ones
-  int64_t offset;        // query i stands at key position i + offset
+  int64_t keys;          // the number of valid keys
+  int64_t offset;        // query i has key position i + offset
   int vecs;              // per row of lanes
   int64_t width() const { return vecs * kLanes; }
 };
@@ -54,7 +54,7 @@ inline QueryBlock query_block(const AttentionArgs& p, int64_t part) {
           vecs};
 }
 
-// Elements [from, from + depth) of the block's queries, transposed; lanes without a query are zero.
+// Loads elements [from, from + depth) of the block's queries, transposed; lanes without a query become zero.
 inline void load_queries(const QueryBlock& block, int64_t from, int64_t depth, float* to) {
   for (int64_t c = 0; c < depth; c += kLanes) {
     for (int v = 0; v < block.vecs; ++v) {
@@ -85,7 +85,7 @@ inline void multiply_keys(const QueryBlock& block, int64_t begin, int64_t count,
   } while (from < d);
 }
 
-// Lanes [0, n) of something with a stride between queries; the others are zero.
+// Lanes [0, n) of an operand with a stride between queries; the other lanes are zero.
 template <class T>
 inline Vec gather_lanes(const T* p, int64_t stride, int64_t n) {
   float lanes[kLanes] = {};
@@ -93,9 +93,9 @@ inline Vec gather_lanes(const T* p, int64_t stride, int64_t n) {
   return load(lanes);
 }
 
-// Which of a vector's queries may see this key, by causality and windows.
+// Which keys the queries of a vector may attend to, by causality and windows.
 struct Reach {
-  Int lo, hi;  // the keys that each query sees: [lo, hi]
+  Int lo, hi;  // each query may attend to keys [lo, hi]
 };
 inline Reach reach(const QueryBlock& block, int v) {
   const AttentionArgs& p = block.p;
@@ -113,10 +113,10 @@ inline Reach reach(const QueryBlock& block, int v) {
 struct Limits {
   Reach reach[2];
   Vec position[2];
-  bool reaches;  // some query does not see some key
+  bool reaches;  // some query may not attend to some key
 };
 
-// Which of a vector's queries may see this key (semantics.md A3).
+// Which queries of a vector may attend to this key (semantics.md A3).
 inline Int allowed(const QueryBlock& block, const Limits& limits, int v, int64_t key) {
   const AttentionArgs& p = block.p;
   Int yes = ~Int{};
@@ -149,8 +149,8 @@ inline Vec adjust(const QueryBlock& block, const Limits& limits, int v, int64_t 
   return p.mask || limits.reaches ? select(allowed(block, limits, v, key), s, splat(-kInf)) : s;
 }
 
-// Where nothing depends on both query and key, a score is scale * (q k) + addend[key]. A masked key's NaN stays NaN
-// here, and sends the block to the careful form.
+// If no term depends on both query and key, a score is scale * (q k) + addend[key]. A masked key with NaN gives NaN
+// here, which makes the block run again in the careful form.
 inline bool has_addends(const AttentionArgs& p) {
   return p.softcap == 0 && !p.alibi && (!p.bias || p.bias_strides.query == 0) && (!p.mask || p.mask_strides.query == 0);
 }
@@ -164,7 +164,7 @@ inline void fill_addends(const QueryBlock& block, int64_t begin, int64_t count, 
   }
 }
 
-// The adjusted scores of keys [begin, begin + count), in place, and the running maximum.
+// Adjusts the scores of keys [begin, begin + count) in place, and updates the running maximum.
 inline void adjust_block(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count,
                          AttentionTiles& tiles) {
   int64_t width = block.width();
@@ -173,7 +173,7 @@ inline void adjust_block(const QueryBlock& block, const Limits& limits, int64_t 
     for (int64_t j = 0; j < count; ++j) {
       Vec s = adjust(block, limits, v, begin + j, load(column + j * width));
       store(column + j * width, s);
-      tiles.largest[v] = raw_max(tiles.largest[v], s);  // a NaN lost in the maximum comes back as its own weight
+      tiles.largest[v] = raw_max(tiles.largest[v], s);  // the maximum may lose a NaN, but its weight is NaN again
     }
   }
 }
@@ -194,8 +194,8 @@ void adjust_block_by_addends(const QueryBlock& block, int64_t begin, int64_t cou
   for (int v = 0; v < Vecs; ++v) tiles.largest[v] = largest[v];
 }
 
-// Scores to weights, and the running sum; sums made so far are to be scaled to the new maximum. Carefully: a weight of
-// -0 marks a key that the query may not see.
+// Turns scores into weights, and updates the running sum; earlier sums must be scaled to the new maximum. In the
+// careful form a weight of -0 marks a key that the query may not attend to.
 template <int Vecs, bool Careful>
 void weigh(const QueryBlock& block, const Limits& limits, int64_t begin, int64_t count, const Vec* before,
            AttentionTiles& tiles) {
@@ -238,7 +238,7 @@ inline void rescale(const QueryBlock& block, int64_t depth, AttentionTiles& tile
   }
 }
 
-// y += P V; carefully: without what the query may not see, as 0 * NaN must not count.
+// y += P V. The careful form leaves out keys that the query may not attend to, because 0 * NaN must not count.
 template <bool Careful>
 inline void multiply_values(const QueryBlock& block, int64_t begin, int64_t count, int64_t from, int64_t depth,
                             AttentionTiles& tiles) {
@@ -259,7 +259,7 @@ inline void multiply_values(const QueryBlock& block, int64_t begin, int64_t coun
   }
 }
 
-// What a query without any key gets.
+// The result of a query without any key.
 inline float empty_value(const QueryBlock& block, int64_t element) {
   const AttentionArgs& p = block.p;
   if (p.empty_row == EmptyRow::kZero || p.sinks || p.k_len == 0) return 0;
@@ -304,7 +304,7 @@ inline Limits limits_of(const QueryBlock& block) {
   return limits;
 }
 
-// The keys that any query of the block sees.
+// The keys that some query of the block may attend to.
 struct KeyRange {
   int64_t begin, end;
 };
@@ -315,7 +315,8 @@ inline KeyRange key_range(const QueryBlock& block, const Limits& limits) {
   return {begin, end < block.keys ? end : block.keys};
 }
 
-// Elements [from, from + depth) of y. False: it holds a NaN that a key may have brought which a query may not see.
+// Computes elements [from, from + depth) of y. Returns false if y has a NaN that may come from a key to which the query
+// may not attend.
 template <bool Careful>
 inline bool attend(const QueryBlock& block, const Limits& limits, int64_t from, int64_t depth, AttentionTiles& tiles) {
   const AttentionArgs& p = block.p;

@@ -3,7 +3,7 @@
 
 using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
-// Of the first n bytes, zeros behind them.
+// Loads the first n bytes, and zeros after them.
 inline Bytes load_bytes(const uint8_t* from, int64_t n) {
   Bytes bytes{};
 #if RLX_ISA == 2
@@ -48,7 +48,7 @@ inline void store_bytes(uint8_t* to, Int v, int64_t n) {
   __builtin_memcpy(to, &bytes, static_cast<size_t>(n < kLanes ? n : kLanes));
 }
 
-// The same of 16-bit numbers.
+// The same for 16-bit numbers.
 using Shorts [[gnu::vector_size(2 * kLanes)]] = uint16_t;
 inline Word load_shorts(const uint16_t* from, int64_t n) {
   Shorts numbers{};
@@ -66,12 +66,12 @@ inline void store_shorts(uint16_t* to, Int v, int64_t n) {
   __builtin_memcpy(to, &numbers, static_cast<size_t>(n < kLanes ? n : kLanes) * 2);
 }
 
-// round(x) + zero, clamped; 0 where it is NaN.
+// round(x) + zero, clamped; 0 for NaN.
 inline Int rounded(Vec x, Vec zero, float lo, float hi) {
   Vec y = clamp(round(x) + zero, lo, hi);
   return to_int(select(y == y, y, Vec{}));
 }
-// Divisions are divisions: a product with 1 / scale could round to another number.
+// Divides: a product with 1 / scale could round to another number.
 inline Int quantized(Vec x, Vec scale, Vec zero, float lo, float hi) {
   return rounded(x / scale, zero, lo, hi);
 }

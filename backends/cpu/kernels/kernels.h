@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All loops of one instruction set, in one place: a device asks once and keeps the pointers.
+// All loops of one instruction set: a device looks them up once and keeps the pointers.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"

@@ -10,7 +10,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr int64_t kCopyPart = 1 << 14;  // elements, about
-constexpr int64_t kLine = 64;           // bytes of a cache line: of rows that are turned over together
+constexpr int64_t kLine = 64;           // bytes of a cache line: of rows that are transposed together
 
 int64_t row_count(const CopyArgs& args) {
   int64_t rows = 1;
@@ -26,7 +26,7 @@ int64_t rows_in_part(const CopyArgs& args) {
   return std::max<int64_t>(1, kCopyPart / std::max<int64_t>(1, row_length(args)));
 }
 
-// The axis, not the last, along which `from` lies element by element; or -1. Such rows are turned over in strips.
+// An axis other than the last along which `from` is contiguous, or -1. Such rows are transposed in strips.
 int32_t turned_axis(const CopyArgs& args) {
   if (args.rank < 2 || args.strides[args.rank - 1] == args.element || args.strides[args.rank - 1] == 0) return -1;
   for (int32_t i = 0; i + 1 < args.rank; i++)
@@ -54,7 +54,7 @@ struct Element {
   std::byte bytes[kBytes];
 };
 
-// One element again and again, 16 bytes at a time.
+// Repeats one element, 16 bytes at a time.
 template <size_t kBytes>
 void fill_row(const std::byte* from, std::byte* to, int64_t length) {
   std::byte pattern[16];
@@ -86,14 +86,14 @@ RowFn row_fn(int64_t element) {
   }
 }
 
-// Loops over registers must vanish, or the registers go to memory.
+// Loops over registers must be unrolled; otherwise the registers are spilled to memory.
 #if defined(__clang__)
 #define RLX_TURNS _Pragma("clang loop unroll(full)")
 #else
 #define RLX_TURNS _Pragma("GCC unroll 16")
 #endif
 
-// ---- turned over: to[i, j] = from[j, i], in blocks that fill 16-byte vectors
+// ---- transpose: to[i, j] = from[j, i], in blocks that fill 16-byte vectors
 
 template <class T, int... I>
 void interleave(const T& a, const T& b, T& low, T& high, std::integer_sequence<int, I...>) {
@@ -102,7 +102,7 @@ void interleave(const T& a, const T& b, T& low, T& high, std::integer_sequence<i
   high = __builtin_shufflevector(a, b, (kWidth / 2 + I / 2 + I % 2 * kWidth)...);
 }
 
-// Each round interleaves row r with row r + half; after log2 of the width every row is a column.
+// Each round interleaves row r with row r + half; after log2(width) rounds every row is a column.
 template <class Number>
 void turn_block(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
   using Row [[gnu::vector_size(16)]] = Number;
@@ -205,7 +205,7 @@ int64_t index_at(const GatherArgs& args, int64_t i) {
   return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
 }
 
-// The place of an index, or -1 where the row is 0; false: it is an error.
+// Finds the place of an index, or -1 for a row of zeros. Returns false for an error.
 bool find_place(const GatherArgs& args, int64_t index, int64_t& at) {
   at = index < 0 ? index + args.n : index;
   if (at >= 0 && at < args.n) return true;
@@ -229,7 +229,7 @@ int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
     first += end - begin;
     for (int64_t i = begin; i < end; i++, to += kSize) {
       int64_t at = index[i];
-      bool is_inside = at >= 0 && at < args.n;  // as a rule: then nothing is called
+      bool is_inside = at >= 0 && at < args.n;  // the usual case: no call is needed
       if (!is_inside && !find_place(args, index[i], at)) return i;
       Element element{};
       if (at >= 0) std::memcpy(&element, from + at * kSize, kBytes);
@@ -264,7 +264,7 @@ void collapse_dims(CopyArgs& args) {
     }
   }
   args.rank = rank;
-  // A short run that lies together is one larger element.
+  // A short contiguous run becomes one larger element.
   if (rank < 2 || args.strides[rank - 1] != args.element) return;
   int64_t bytes = args.dims[rank - 1] * args.element;
   if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16) return;
@@ -383,7 +383,7 @@ int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
   return args.index_is_i64 ? sum : static_cast<int32_t>(sum);
 }
 
-// What row i is to go to, as the op says it: not yet checked.
+// The target of row i as the op defines it, not yet checked.
 int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   if (args.from == WriteRowsArgs::kIndex) return number_at(args, i);
   int64_t at = number_at(args, args.per_batch ? b : 0);
@@ -394,7 +394,7 @@ int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   return at % args.n < 0 ? at % args.n + args.n : at % args.n;
 }
 
-// The place of an index in n, or -1 where it is ignored; false: it is an error.
+// Finds the place of an index in n, or -1 if the index is ignored. Returns false for an error.
 bool place_of(const WriteRowsArgs& args, int64_t index, int64_t n, int64_t& at) {
   at = index < 0 ? index + n : index;
   if (at >= 0 && at < n) return true;
@@ -437,7 +437,7 @@ BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, in
 
 }  // namespace
 
-// A slice that is copied is cut, as long as its indices are few enough to be looked at again by each part.
+// A slice that is copied may be cut if it has so few indices that each part can check all of them again.
 void cut_rows(WriteRowsArgs& args) {
   int64_t whole = (args.x == args.y ? std::min(args.count, args.n) : args.n) * args.bytes;
   args.slices = std::max<int64_t>(1, kPartBytes / std::max<int64_t>(1, whole + args.count));

@@ -19,7 +19,7 @@ struct CopyArgs {
   int64_t strides[kMaxRank] = {};  // of from
 };
 Loop<CopyArgs> copy_loop();     // a part: one block of rows
-void collapse_dims(CopyArgs&);  // joins neighbours that lie in one run, drops axes of size 1
+void collapse_dims(CopyArgs&);  // merges contiguous neighbours, drops axes of size 1
 
 // Rows of `bytes` picked by index: to[o, i] = from[o, index[i]]. Indices are checked row by row, as rows are copied.
 struct GatherArgs {
@@ -50,27 +50,27 @@ struct GatherElementsArgs {
 int64_t gather_elements_parts(const GatherElementsArgs&);
 int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end);  // as gather_rows
 
-// Rows of an axis of x replaced by those of `rows`: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. Where y
-// is x, nothing else is written. `from` says what at(b, i) is: the start plus i, of an i32 wrapping as one; the
-// position plus i, modulo n where `wraps`; an index; an index tuple, over the axes of `tuple_dims`.
+// Replaces rows along an axis of x: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. If y is x, nothing else
+// is written. `from` says what at(b, i) is: the start plus i (an i32 start wraps as i32); the position plus i, modulo n
+// with `wraps`; an index; or an index tuple over the axes of `tuple_dims`.
 struct WriteRowsArgs {
   enum From : uint8_t { kStart, kPosition, kIndex, kTuple };
   const std::byte* x = nullptr;
   std::byte* y = nullptr;
   const std::byte* rows = nullptr;
   const void* index = nullptr;                                  // of i32, or of i64
-  bool index_is_i64 = false, wraps = false, per_batch = false;  // per_batch: a position, or indices, of each b
+  bool index_is_i64 = false, wraps = false, per_batch = false;  // per_batch: position or indices are those of each b
   From from = kIndex;
   Bounds bounds = Bounds::kError;
   int64_t batch = 1, mid = 1, n = 0, count = 0, bytes = 0;  // bytes: of a row
   int32_t depth = 0;
   int64_t tuple_dims[kMaxRank] = {};
-  int64_t slices = 1, blocks = 1;  // of a part: so many [b, m], or one of so many blocks of the positions of one
+  int64_t slices = 1, blocks = 1;  // of a part: this many [b, m], or one of this many blocks of one [b, m]
 };
 void cut_rows(WriteRowsArgs&);  // into parts
 int64_t write_rows_parts(const WriteRowsArgs&);
 struct BadIndex {
-  int64_t value, position, n;  // n < 0: none is bad
+  int64_t value, position, n;  // n < 0: no index is bad
 };
 BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
 

@@ -14,9 +14,9 @@ struct SoftmaxArgs {
   int64_t rows = 0, n = 0, x_row = 0, y_row = 0;
 };
 
-// sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. Whatever is null is absent, outputs included; y and sum
-// may be x or residual. With residual or bias, y or sum must be given: the sum is kept there. layer_norm: mean and inv
-// = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0.
+// sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. A null pointer means that an operand or output is
+// absent. y and sum may be x or residual. With residual or bias, y or sum must be given, because the sum is kept there.
+// layer_norm: mean and inv = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0.
 struct NormArgs {
   const float* x = nullptr;
   const float* residual = nullptr;

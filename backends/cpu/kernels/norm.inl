@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and norms: a part is a few rows, and a row is walked two or three times while it lies in the first level of
-// the cache. Sums run in kSums vectors over at most kSumBlock elements, then in f64.
+// Softmax and norms: a part is a few rows, and a row is read two or three times while it is in the first-level cache.
+// Sums run in kSums vectors over at most kSumBlock elements, then in f64.
 
 inline constexpr int kSums = 4;
 inline constexpr int64_t kSumBlock = 8192;
@@ -14,7 +14,7 @@ inline int64_t row_parts(int64_t rows, int64_t n) {
   return (rows + each - 1) / each;
 }
 
-// Adds value(i, lanes) up over [0, n): lanes elements from i on, zero in the other lanes.
+// Sums value(i, lanes) over [0, n); value gives `lanes` elements from i on, and zero in the other lanes.
 template <class Value>
 inline double sum_over(int64_t n, Value&& value) {
   double total = 0;
@@ -30,7 +30,7 @@ inline double sum_over(int64_t n, Value&& value) {
   return total;
 }
 
-// Zero in the lanes from n on.
+// Sets the lanes from n on to zero.
 inline Vec keep_lanes(Vec v, int64_t n) {
   if (n >= kLanes) return v;
   float ones[2 * kLanes] = {};
@@ -78,13 +78,13 @@ inline int64_t norm_parts(const NormArgs& p) {
   return row_parts(p.rows, p.n);
 }
 
-// A row on its way through a norm: where its terms come from, and where their sum is kept for the next walk.
+// A row of a norm: the sources of its terms, and where their sum is kept for the next pass over the row.
 struct NormRow {
   const float *x, *residual, *bias;
   float* kept;  // null: x itself is the sum
 };
 
-// What is normalised, elements [i, i + lanes): read in the first walk from its terms and kept, then read back.
+// Elements [i, i + lanes) of the sum to normalise. The first pass computes and keeps it; later passes read it back.
 inline Vec first_walk(const NormRow& row, int64_t i, int64_t lanes) {
   Vec v = load_some(row.x + i, lanes);
   if (row.residual) v += load_some(row.residual + i, lanes);
@@ -93,7 +93,7 @@ inline Vec first_walk(const NormRow& row, int64_t i, int64_t lanes) {
   return v;
 }
 
-// The mean as far as f32 holds it, the rest of it, and the variance of what is centred by both.
+// The mean rounded to f32, the rest of the mean, and the variance after subtracting both.
 struct Moments {
   float mean, rest;
   double variance;

@@ -26,7 +26,7 @@ int64_t pad_parts(const PadArgs& args) {
   return row_length(args) ? (row_count(args) + part - 1) / part : 0;
 }
 
-// Where position i of an axis of n reads, or -1.
+// The position that position i of a padded axis of n reads, or -1.
 int64_t source_of(PadMode mode, int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   if (mode == PadMode::kConstant) return -1;
@@ -36,7 +36,7 @@ int64_t source_of(PadMode mode, int64_t i, int64_t n) {
   return at < n ? at : period - at;
 }
 
-// Which row of `from` a row of `to` is, or -1.
+// The row of `from` that a row of `to` reads, or -1.
 int64_t source_row(const PadArgs& args, int64_t row) {
   int64_t source = 0, scale = 1;
   for (int32_t axis = args.rank - 2; axis >= 0; axis--) {

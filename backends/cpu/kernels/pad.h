@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of elements of any type with one value or its own elements around it, or without its ends.
+// Padding and cropping of elements of any type: around a block stands one value, or elements of the block itself.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace rlx::cpu {
 
-enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };  // what is around
+enum class PadMode : uint8_t { kConstant, kEdge, kReflect, kWrap };  // what stands around
 
-// to[i] = from[i - lo] where that is inside, else the value, or the element that the mode names: then `from` has one
-// wherever `to` has. Both are dense and row-major.
+// to[i] = from[i - lo] if that is inside; else the value, or the element that the mode selects (`from` must then have
+// elements if `to` has). Both are dense and row-major.
 struct PadArgs {
   const std::byte *from = nullptr, *value = nullptr;  // value: null is zeros
   std::byte* to = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 to numbers of 8 or 16 bits and back: q stands for (q - zero) * scale. Every instruction set gives the same bits.
-// x lies as rows of n: scale and zero are of a row, or of an element of it.
+// f32 to numbers of 8 or 16 bits and back: q represents (q - zero) * scale. Every instruction set gives the same bits.
+// x consists of rows of n; there is one scale and zero per row, or per element of a row.
 #pragma once
 
 #include "backends/cpu/isa.h"
@@ -11,10 +11,10 @@ namespace rlx::cpu {
 struct AffineRows {
   int64_t rows = 0, n = 0;
   const float* scale = nullptr;
-  const void* zero = nullptr;  // as the numbers are; null: 0
-  int64_t channels = 1;        // of the rows: row r has the scale r % channels
-  bool by_element = false;     // element i of each row has the scale i
-  int bits = 8;                // of a number, or 16
+  const void* zero = nullptr;  // of the type of the numbers; null: 0
+  int64_t channels = 1;        // row r has scale r % channels
+  bool by_element = false;     // element i of each row has scale i
+  int bits = 8;                // of a number: 8 or 16
   bool is_signed = false;
 };
 
@@ -29,7 +29,7 @@ struct DequantizeArgs : AffineRows {
   float* y = nullptr;
 };
 
-// To u8, by the range of x with 0 in it. One part.
+// To u8, by the range of x extended to include 0. A single part.
 struct DynamicQuantizeArgs {
   const float* x = nullptr;
   int64_t n = 0;

@@ -8,7 +8,7 @@ inline constexpr int64_t kAffinePart = 16384;  // elements
 inline int64_t affine_rows_per_part(const AffineRows& p) {
   return p.n >= kAffinePart || p.n == 0 ? 1 : kAffinePart / p.n;
 }
-// A row that is longer than a part falls into several; then a part is of one row.
+// A row that is longer than a part is divided into several parts; then each part belongs to one row.
 inline int64_t affine_pieces(const AffineRows& p) {
   return p.n > kAffinePart ? (p.n + kAffinePart - 1) / kAffinePart : 1;
 }
@@ -17,7 +17,7 @@ inline int64_t affine_parts(const AffineRows& p) {
   return p.n == 0 ? 0 : (p.rows + each - 1) / each * affine_pieces(p);
 }
 
-// Calls piece(first element, count, the scale's index) for what these parts hold.
+// Calls piece(first element, count, index of the scale) for the pieces of these parts.
 template <class Piece>
 inline void for_each_piece(const AffineRows& p, int64_t begin, int64_t end, Piece&& piece) {
   int64_t each = affine_rows_per_part(p), pieces = affine_pieces(p);
@@ -49,11 +49,11 @@ struct Numbers {
   }
 };
 
-// Scales and zero points of one piece: one, or as many as it has elements.
+// Scales and zero points of one piece: a single one, or one per element.
 template <class T>
 struct AffineAt {
   Vec scale, zero;
-  const float* scales;  // null: one
+  const float* scales;  // null: a single one
   const void* zeros;
   int64_t at;
   AffineAt(const AffineRows& p, int64_t from)
@@ -66,7 +66,7 @@ struct AffineAt {
   }
 };
 
-// Calls step(i, n) for the vectors of a piece, with what stands there.
+// Calls step(i, n, ...) for the vectors of a piece, with their scales and zero points.
 template <class T, class Step>
 inline void for_each_vector(AffineAt<T>& affine, int64_t count, Step&& step) {
   int64_t i = 0;
@@ -113,7 +113,7 @@ inline void dequantize_run(const DequantizeArgs& p, int64_t begin, int64_t end) 
   for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
 
-// The range of x and 0; NaN where an element is.
+// The range of x and 0; NaN if an element is NaN.
 struct Range {
   float lo, hi;
 };

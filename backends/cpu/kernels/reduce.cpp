@@ -26,7 +26,7 @@ void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes) {
     int64_t size, stride;
     bool is_folded;
   };
-  StaticVector<Group, kMaxRank> groups;  // from the last; neighbours of one kind are one
+  StaticVector<Group, kMaxRank> groups;  // from the last axis on; neighbours of one kind are merged
   int64_t stride = 1;
   for (size_t i = dims.size(); i-- > 0; stride *= dims[i]) {
     bool is_folded = axes >> i & 1;

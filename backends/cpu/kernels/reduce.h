@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions along any axes, and running folds along one, in the type of the elements. Class SUM: no accumulator runs
-// over more than 512 terms before it is added to another.
+// Reductions along any axes, and running folds along one, in the type of the elements. Class SUM: no accumulator adds
+// more than 512 terms before it is added to another.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace rlx::cpu {
 
 enum class ReduceFn : int32_t { kSum, kProd, kMax, kMin };  // NaN wins in kMax and kMin
 
-// Axes in one walk. Strides count elements.
+// Axes that are walked together. Strides count elements.
 struct ReduceAxes {
   int32_t rank = 0;
   int64_t dims[kMaxRank] = {}, strides[kMaxRank] = {};
@@ -25,7 +25,7 @@ struct ReduceAxes {
   }
 };
 
-// x is dense; its innermost axes are [n, inner], of which n is folded. y[kept, inner].
+// x is dense. Its innermost axes are [n, inner]; n is folded. The result is y[kept, inner].
 struct ReduceArgs {
   const void* x = nullptr;
   void* y = nullptr;
@@ -34,10 +34,10 @@ struct ReduceArgs {
   int64_t n = 1, inner = 1;
   ReduceAxes kept, folded;  // all other axes
 };
-// `axes`, bit by bit: which of the dims are folded.
+// `axes`: bit i says whether dim i is folded.
 void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes);
 
-// Running folds along the middle axis of x[outer, n, inner]; floats run in f64, as the op does. y may be x.
+// Running folds along the middle axis of x[outer, n, inner]. Floats accumulate in f64, as in the op's eval. y may be x.
 struct CumulativeArgs {
   const void* x = nullptr;
   void* y = nullptr;

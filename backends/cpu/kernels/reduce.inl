@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a tile of results that lie side by side, or some rows that become one result each.
+// A part is a tile of adjacent results, or some rows that become one result each.
 
 #if !defined(__clang__)
 #pragma GCC optimize("O3")
@@ -7,9 +7,9 @@
 
 inline constexpr int64_t kBlock = 512;       // terms of one accumulator
 inline constexpr int64_t kTile = 256;        // results side by side
-inline constexpr int64_t kPartTerms = 8192;  // of rows that are a part, about
+inline constexpr int64_t kPartTerms = 8192;  // of a part of rows, about
 
-// Lane by lane where T is a vector. Integers wrap.
+// Lane by lane if T is a vector. Integers wrap.
 struct Sum {
   template <class T>
   static constexpr T kIdentity = 0;
@@ -48,7 +48,7 @@ struct Min {
   }
 };
 
-// Of truth values, bytes of 0 or 1.
+// For bools as bytes of 0 or 1.
 struct Any {
   template <class T>
   static constexpr T kIdentity = 0;
@@ -66,7 +66,7 @@ struct All {
   }
 };
 
-// A row whose terms are adjacent.
+// Folds a row of adjacent terms.
 template <class Fn, class T>
 T reduce_row(const T* x, int64_t n) {
   using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
@@ -105,7 +105,7 @@ inline int64_t offset_of(const ReduceAxes& axes, int64_t index) {
   return offset;
 }
 
-// One result of a row for each of the folded axes.
+// Folds the rows of all folded axes to one result.
 template <class Fn, class T>
 T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded) {
   if (folded == 1) return reduce_row<Fn>(x, p.n);
@@ -119,7 +119,7 @@ T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded) {
   return total;
 }
 
-// sums[k] joined with x[i, k] of i in [0, n).
+// Folds x[i, k] for i in [0, n) into sums[k].
 template <class Fn, class T>
 void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
   using Lanes [[gnu::vector_size(4 * kLanes)]] = T;
@@ -140,7 +140,7 @@ void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
   }
 }
 
-// `width` results side by side.
+// `width` adjacent results.
 template <class Fn, class T>
 void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t width, T* y) {
   T sums[kTile], totals[kTile];
@@ -194,7 +194,7 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-// Sums and products of integers wrap, as those of unsigned ones do.
+// Sums and products of integers wrap, so they are computed unsigned.
 template <class T>
 using Unsigned =
     typename std::conditional_t<std::is_floating_point_v<T>, std::type_identity<T>, std::make_unsigned<T>>::type;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What prepares a region's program, once per compile or per change of sizes, and the interpreter of every Isa.
+// Prepares a region's program, once per compile or per change of sizes, and has the table of interpreters by Isa.
 #include "backends/cpu/kernels/region.h"
 
 #include <array>
@@ -33,7 +33,7 @@ std::span<const uint8_t> operands_of(const RegionOp& op, std::array<uint8_t, 3>&
   return std::span<const uint8_t>(storage).first(region_operands(op.code));
 }
 
-// The index of the last op that reads each name; kForever for what is filled once or read after the last op.
+// The index of the last op that reads each name; kForever for names that are filled once or read after the last op.
 std::array<int, kNames> last_readers(const RegionArgs& args, std::span<const RegionOp> ops) {
   std::array<int, kNames> last{};
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
@@ -60,9 +60,8 @@ bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
     std::array<uint8_t, 3> names, regs{};
     for (size_t o = 0; uint8_t name : operands_of(ops[i], names)) {
       regs[o++] = reg[name];
-      if (last[name] == i)
-        free.push_back(reg[name]);                 // the result may take its place: each element is read, then written
-      if (last[name] == i) last[name] = kForever;  // an op may name it twice
+      if (last[name] == i) free.push_back(reg[name]);  // the result may reuse it: each element is read, then written
+      if (last[name] == i) last[name] = kForever;      // an op may read a name twice; free it once
     }
     if (free.empty()) free.push_back(static_cast<uint8_t>(count++));
     if (count > kMaxRegionRegisters) return false;

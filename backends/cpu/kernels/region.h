@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise regions: a small program over registers that hold a tile of elements each. Registers carry f32, or masks
-// for truth values; halves and integers become f32 as they are loaded. Invariant: one element's result depends on no
-// other element.
+// Elementwise regions: a small program over registers, each of which holds a tile of elements. Registers hold f32, or
+// masks for bools; halves and integers are converted to f32 when they are loaded. Invariant: the result of an element
+// depends on no other element.
 #pragma once
 
 #include <span>
@@ -31,15 +31,15 @@ inline constexpr int kMaxRegionOutputs = 8;
 inline constexpr int kMaxRegionConstants = 32;
 inline constexpr int kMaxRegionRegisters = 64;
 
-// A bool becomes a mask, any other type f32. Strides count elements, 0 where the input is broadcast.
+// A bool becomes a mask, any other type f32. Strides count elements; 0 where the input is broadcast.
 struct RegionInput {
   const void* data = nullptr;
   RegionType type = RegionType::kF32;
   uint8_t reg = 0;
   int64_t strides[kMaxRegionRank] = {};
 };
-// Dense row-major in the dims of the region. kF32, kBool (from a mask), or a half, to which the register was rounded.
-// May be an input of the same dtype and layout.
+// Dense row-major in the dims of the region. The dtype is kF32, kBool (from a mask), or a half to which the register
+// was rounded. It may be an input of the same dtype and layout.
 struct RegionOutput {
   void* data = nullptr;
   RegionType type = RegionType::kF32;
@@ -62,14 +62,14 @@ struct RegionArgs {
 
 int region_operands(RegionCode code);  // 1 to 3
 
-// Takes a program in which every input, constant and op has a register of its own, numbered in that order (from 0), and
-// renumbers it so that registers are reused once their last reader has run; sets register_count. The outputs' registers
-// follow. False, with nothing changed, where more than kMaxRegionRegisters would be live at once, or 256 registers
-// named.
+// Takes a program in which every input, constant and op has a register of its own, numbered in this order from 0.
+// Renumbers it so that a register is reused once its last reader has run, also in the outputs, and sets register_count.
+// Returns false and changes nothing if more than kMaxRegionRegisters would be live at once, or the program names more
+// than 256 registers.
 bool assign_registers(RegionArgs& args, std::span<RegionOp> ops);
 
-// Joins neighbouring dims that all operands walk as one, and drops those of size 1: fewer, longer rows. The meaning
-// stays.
+// Merges neighbouring dims that are contiguous in all operands, and drops those of size 1: fewer, longer rows. The
+// meaning stays.
 void collapse_dims(RegionArgs& args);
 
 struct RegionFns {

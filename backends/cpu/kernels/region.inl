@@ -3,12 +3,14 @@
 // run over whole vectors of a register; only loads and stores know where the tile ends.
 
 inline constexpr int64_t kPartElements = 16384;
-inline constexpr int64_t kRegisterFloats = 16384;  // all registers together: they and the inputs stay near
+// All registers together: so they and the inputs stay in the cache.
+inline constexpr int64_t kRegisterFloats = 16384;
 
 inline Vec sign(Vec v) {
   return select(v > splat(0.0f), splat(1.0f), select(v < splat(0.0f), splat(-1.0f), v));
 }
-// Where arithmetic takes subnormal numbers as 0, as the walk sets it, functions that look at bits would mix up the two.
+// The walk may set arithmetic to treat subnormal numbers as 0. Functions that look at bits must then treat them as 0
+// too.
 inline Vec as_compared(Vec v) {
   return select(v == splat(0.0f), copysign(Vec{}, v), v);
 }
@@ -19,7 +21,7 @@ inline Vec by_lane(Vec a, Vec b) {
   return a;
 }
 
-// Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
+// Copies whole vectors by moves of a known size, and the last vector of a row byte by byte.
 template <class V>
 inline V load_part(const void* from, int64_t bytes) {
   V v{};
@@ -37,7 +39,7 @@ inline void store_part(void* to, V v, int64_t bytes) {
     __builtin_memcpy(to, &v, static_cast<size_t>(bytes));
 }
 
-// ---- halves: their bits, a lane each
+// ---- halves: their bits, one half per lane
 
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
 
@@ -63,7 +65,7 @@ inline Vec from_f16(Halves halves) {
   return v;
 #endif
 }
-// The upper half of the bits, rounded to nearest even; a NaN stays one.
+// The upper half of the bits, rounded to nearest even; a NaN stays NaN.
 inline Int to_bf16(Vec v) {
   Int upper = splat(static_cast<int32_t>(0xffff0000)), last = (bits(v) >> 16) & splat(1);
   Int nan = bits(v) | splat(0x400000);
@@ -121,7 +123,7 @@ inline float to_register(Truth value) {
   return std::bit_cast<float>(value.byte ? -1 : 0);
 }
 
-// Bytes to words and back, a lane each.
+// Bytes to words and back, one byte per lane.
 using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
 inline Int widen_bytes(Bytes bytes) {
@@ -141,7 +143,7 @@ inline Bytes narrow_to_bytes(Int v) {
 #endif
 }
 
-// Of adjacent elements.
+// Loads adjacent elements.
 template <class T>
 inline Vec load_vector(const T* from, int64_t count) {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) return load_halves(from, count);
@@ -156,7 +158,7 @@ inline Vec load_vector(const T* from, int64_t count) {
     return __builtin_convertvector(elements, Vec);
 }
 
-// `count` elements a stride apart.
+// Loads `count` elements that are `stride` apart.
 template <class T>
 inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
   if (stride == 0) {
@@ -197,7 +199,7 @@ inline void load_elements(const RegionArgs& p, const RegionInput& input, int64_t
   }
 }
 
-// Every element of a tile, or the one value for all of them.
+// Fills a tile with elements, or with the one value for all of them.
 template <class T>
 inline void load_typed(const RegionArgs& p, const RegionInput& input, bool once, int64_t begin, int64_t count,
                        float* to) {
@@ -262,7 +264,7 @@ inline int64_t region_parts(const RegionArgs& p) {
 
 struct Registers {
   alignas(64) float storage[kRegisterFloats];
-  const float* at[kMaxRegionRegisters];  // where each is read: its storage, or a dense input itself
+  const float* at[kMaxRegionRegisters];  // where each register is read: its storage, or a dense input itself
   Walk walks[kMaxRegionInputs];
   int64_t tile;
   float* own(int reg) { return storage + reg * tile; }

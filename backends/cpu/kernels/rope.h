@@ -15,7 +15,7 @@ struct RopeTable {
   int64_t batch_stride = 0, seq_stride = 0;
 };
 
-// Of each head, `pairs` pairs turn and what is behind them is copied.
+// The first `pairs` pairs of each head are rotated; the elements after them are copied.
 struct RopeArgs {
   const float* x = nullptr;
   float* y = nullptr;  // not x
@@ -23,7 +23,7 @@ struct RopeArgs {
   int64_t batch = 0, seq = 0, heads = 0, d = 0, pairs = 0;
   HeadStrides x_strides, y_strides;
   bool interleaved = false;  // pairs are neighbours, not halves
-  bool inverse = false;      // turn back
+  bool inverse = false;      // rotate backwards
 };
 
 struct RopeFns {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rope: a part is a few positions, each with all its heads, which share a row of the tables.
+// Rope: a part is a few positions, each with all its heads, because the heads share a row of the tables.
 
 inline constexpr int64_t kPartElements = 16384;
 

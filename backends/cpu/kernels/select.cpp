@@ -13,14 +13,14 @@ namespace {
 constexpr DTypeSet kSelected = {DType::kF32, DType::kF64, DType::kI8, DType::kU8, DType::kI32, DType::kI64};
 constexpr int64_t kPartElements = 16384;
 
-// Lines that lie side by side go together, as one reads them row by row.
+// Adjacent lines are processed together, row by row.
 constexpr int64_t kSideBySide = 64;
 
 int64_t groups(const SelectArgs& p) {
   return (p.inner + kSideBySide - 1) / kSideBySide;
 }
 
-// Lines of the last axis that are a part.
+// The number of lines of the last axis in a part.
 int64_t lines_per_part(const SelectArgs& p) {
   return p.inner > 1 || p.n == 0 ? 1 : std::max<int64_t>(1, kPartElements / p.n);
 }
@@ -30,7 +30,7 @@ int64_t select_parts(const SelectArgs& p) {
   return p.inner > 1 ? p.outer * groups(p) : p.inner * ((p.outer + each - 1) / each);
 }
 
-// Whether a comes before b, both at places in order.
+// Whether a strictly precedes b in the order.
 template <class T>
 struct Before {
   const SelectArgs& p;
@@ -71,7 +71,7 @@ void select_extremes(const SelectArgs& p, const T* x, int64_t lines, int64_t to)
   }
 }
 
-// The k first of one line, by insertion: most elements come after all that are kept.
+// The first k of one line, by insertion: most elements come after all that are kept.
 template <class T>
 void select_several(const SelectArgs& p, const T* x, int64_t to) {
   T best[kMostSelected];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is chosen by order along the middle axis of x[outer, n, inner]: the position of an extreme, or the k first in
-// order. One order everywhere: NaN is greater than every number, equal keys keep their places (semantics.md N4, N9).
+// Selects by order along the middle axis of x[outer, n, inner]: the position of an extreme, or the first k in order.
+// The order is that of semantics.md N4 and N9: NaN is greater than every number, and equal keys keep their places.
 #pragma once
 
 #include "backends/cpu/loop.h"
@@ -18,8 +18,8 @@ struct SelectArgs {
   bool wide_indices = true;  // i64
   int64_t outer = 1, n = 1, inner = 1, k = 1;
   bool largest = true;
-  bool last = false;      // of equal ones; with k = 1 only
-  bool nan_wins = false;  // also of the smallest
+  bool last = false;      // of equal elements take the last; only with k = 1
+  bool nan_wins = false;  // even for the smallest
 };
 
 bool can_select(DType dtype);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One elementwise op over elements of any type, computed in that type: what regions, which compute in f32, leave over.
+// One elementwise op over elements of any type, computed in that type. Regions compute in f32 and cannot do these.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rlx::cpu {
 
-// y[i] = op(a[i], b[i], c[i]) for adjacent elements. y may be an operand whose elements are of y's size.
+// y[i] = op(a[i], b[i], c[i]) for adjacent elements. y may be an operand whose elements have the size of y's.
 using TypedFn = void (*)(const void* a, const void* b, const void* c, void* y, int64_t n);
 
 inline constexpr int kMaxTypedInputs = 3;
@@ -31,10 +31,10 @@ struct TypedArgs {
   std::byte* y = nullptr;
   int64_t element = 1;
 };
-void collapse_dims(TypedArgs&);  // joins neighbours that all inputs walk as one, drops axes of size 1
+void collapse_dims(TypedArgs&);  // merges dims that are contiguous in all inputs, drops those of size 1
 
 struct TypedFns {
-  // From the dtype of the last input to that of the result; null where there is none.
+  // The loop from the dtype of the last input to that of the result; null if there is none.
   TypedFn (*find)(Op op, DType from, DType to);
   Loop<TypedArgs> loop;
 };

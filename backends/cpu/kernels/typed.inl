@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain loops that the compiler turns into vectors, and the walk that brings strided operands to them tile by tile.
+// Plain loops that the compiler vectorises, and the walk that copies strided operands for them tile by tile.
 
 #if defined(__clang__)
 #define RLX_EACH _Pragma("clang loop vectorize(assume_safety)")
@@ -31,7 +31,7 @@ void each_where(const void* condition, const void* a, const void* b, void* y, in
   }
 }
 
-// ---- meanings, as the ops' own (semantics.md N1-N3): integers wrap, NaN wins
+// ---- the same meaning as the ops' eval (semantics.md N1-N3): integers wrap, NaN wins
 
 template <class T>
 using Wrapping = std::conditional_t<std::is_floating_point_v<T>, T, std::common_type_t<T, unsigned>>;
@@ -199,8 +199,8 @@ struct OfTruth {
     return static_cast<To>(a != 0);
   }
 };
-// Between numbers. A float beyond an integer becomes the nearest there is, NaN 0 (semantics.md T8); no lane converts
-// what its type cannot hold, so lanes need no branch.
+// Conversion between numbers. A float outside the range of an integer becomes the nearest integer, NaN becomes 0
+// (semantics.md T8). No lane converts a value that its type cannot hold, so lanes need no branch.
 struct Conversion {
   template <class To, class From>
   static To of(From x) {
@@ -248,7 +248,7 @@ TypedFn find_float(Op op) {
     default: return nullptr;
   }
 }
-// What does not ask for the sign.
+// Ops that are the same for signed and unsigned numbers.
 template <class T>
 TypedFn find_bits(Op op) {
   switch (op) {
@@ -274,7 +274,7 @@ TypedFn find_integer(Op op) {
     default: return find_bits<std::make_unsigned_t<T>>(op);
   }
 }
-// A truth value is a byte that is 0 or 1.
+// A bool is a byte that is 0 or 1.
 inline TypedFn find_truth(Op op) {
   switch (op) {
     case Op::kBitAnd:
@@ -332,7 +332,7 @@ inline TypedFn find_typed(Op op, DType from, DType to) {
 
 inline constexpr int64_t kTypedPart = 16384;  // elements
 inline constexpr int64_t kTypedTile = 1024;
-inline constexpr int64_t kLongRow = 256;  // a tile ends with a row of so many
+inline constexpr int64_t kLongRow = 256;  // a tile ends with a row that is at least this long
 
 inline int64_t typed_count(const TypedArgs& p) {
   int64_t count = 1;
@@ -343,7 +343,7 @@ inline int64_t typed_parts(const TypedArgs& p) {
   return (typed_count(p) + kTypedPart - 1) / kTypedPart;
 }
 
-// `count` elements a stride apart.
+// Copies `count` elements that are `stride` apart.
 template <class T>
 void gather_run(const T* from, int64_t stride, int64_t count, T* to) {
   if (stride == 0) {
@@ -396,7 +396,7 @@ inline const void* bring(const TypedArgs& p, const TypedInput& input, int64_t be
 inline void typed_run(const TypedArgs& p, int64_t begin, int64_t end) {
   alignas(64) std::byte tiles[kMaxTypedInputs][kTypedTile * sizeof(uint64_t)];
   const void* from[kMaxTypedInputs] = {};
-  bool is_one[kMaxTypedInputs] = {};  // a single value: brought once
+  bool is_one[kMaxTypedInputs] = {};  // a single value: copied once
   int64_t row = p.dims[p.rank - 1], last = end * kTypedPart < typed_count(p) ? end * kTypedPart : typed_count(p);
   for (int32_t i = 0; i < p.input_count; ++i) {
     is_one[i] = true;

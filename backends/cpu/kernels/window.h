@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds of f32, or of 8-bit numbers, over windows along up to three axes, as pooling reads them.
+// Folds of f32 or of 8-bit numbers over windows along up to three axes, for pooling.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
@@ -7,7 +7,7 @@
 
 namespace rlx::cpu {
 
-// Positions outside of x count as the fold's neutral element. A window of kSum has at most kMostSummed elements.
+// Positions outside x count as the identity of the fold. A window of kSum has at most kMostSummed elements.
 struct WindowArgs {
   const void* x = nullptr;  // [planes, sizes]
   void* y = nullptr;        // [planes, outs]

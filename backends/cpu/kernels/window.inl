@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a plane. Where it is flat and not too wide, whole blocks of it are folded at a time in registers; else each
-// row of outputs tap by tap.
+// A part is a plane. If it has two axes and is not too wide, whole blocks of it are folded in registers; otherwise each
+// row of outputs is folded tap by tap.
 
 #include "backends/cpu/gemm/phases.inl"
 
@@ -22,7 +22,7 @@ inline int64_t window_parts(const WindowArgs& p) {
   return p.planes;
 }
 
-// Rows of x and y of a type. All that 8 bits say is said by f32, so folds run in it.
+// Rows of x and y of one type. f32 holds every 8-bit number, so folds run in f32.
 struct FloatPlanes {
   using Row = FloatRow;
   static Row row(const WindowArgs& p, int64_t at) { return {static_cast<const float*>(p.x) + at}; }
@@ -39,7 +39,7 @@ struct BytePlanes {
   }
 };
 
-// x and y: where the plane and the row begin.
+// x and y point to the beginning of the plane and of the row.
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_row(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t first, int64_t columns,
               float neutral, int64_t y) {
@@ -114,7 +114,7 @@ void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral)
                : fold_plane<Planes, fold>(p, plane, neutral);
 }
 
-// What lies outside is below, or above, all that a type holds.
+// The value outside x: below, or above, all values of the type.
 template <class Planes>
 void fold_all(const WindowArgs& p, int64_t begin, int64_t end, float lowest, float highest) {
   switch (p.fn) {

@@ -18,7 +18,7 @@ std::string_view refuse_attention(const KernelQuery& query) {
   return {};
 }
 
-// A [batch, sequence, head, element] reading of any layout.
+// Any layout, read as [batch, sequence, head, element].
 struct Heads {
   int64_t batch, seq, heads, d;
   HeadStrides strides;
@@ -104,7 +104,7 @@ std::string_view refuse_rope(const KernelQuery& query) {
   return all_f32(query) ? "" : "takes f32 only";
 }
 
-// [S, R/2] or [B, S, R/2]; one row, or one batch, may serve all.
+// A table [S, R/2] or [B, S, R/2]; a size of 1 broadcasts.
 RopeTable rope_table(const View& view) {
   size_t seq = view.dims.size() - 2;
   auto stride = [&](size_t axis) { return view.dims[axis] == 1 ? 0 : view.strides[axis]; };

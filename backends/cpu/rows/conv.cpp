@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for conv and conv_bias_act over f32: as a product of packed filters and gathered windows, or, where a group has
-// few channels, filter by filter.
+// Rows for conv and conv_bias_act over f32: as a product of packed filters and gathered windows or, if a group has few
+// channels, filter by filter.
 #include "backends/cpu/gemm/conv.h"
 
 #include "backends/cpu/rows/windows.h"
@@ -43,7 +43,7 @@ std::string_view refuse_packed(const KernelQuery& query) {
   return query.resident(1) ? refuse_any(query) : "the filters are no param or constant";
 }
 
-// Groups that would leave most of a register tile empty.
+// Takes groups that would leave most of a register tile empty.
 std::string_view refuse_direct(const KernelQuery& query) {
   constexpr int64_t kFew = 4;
   if (std::string_view why = refuse_any(query); !why.empty()) return why;
@@ -78,8 +78,8 @@ ConvArgs conv_args(const StepView& view) {
   return args;
 }
 
-// Few filters leave most lanes empty, unless x is spread, where the product would gather hardly anything. Planes are
-// copied for each channel, which wants some taps.
+// With few filters most lanes would be empty; if x is spread, the lanes are used even so, because a product would
+// gather mostly zeros. Planes are copied for each channel, which only repays with several taps.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
   constexpr int64_t kFewFilters = 8, kSomeTaps = 4;
   bool is_spread = args.axes[1].spread > 1 || args.axes[2].spread > 1;

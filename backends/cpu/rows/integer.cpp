@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for products of 8-bit numbers: with a resident right side, packed once, and of two sides of a run.
+// Rows for products of 8-bit numbers: with a resident right side, which is packed once, and of two variable sides.
 #include "backends/cpu/gemm/integer.h"
 
 #include "backends/cpu/rows/sides.h"
@@ -74,7 +74,7 @@ double nanoseconds(const IntegerProductArgs& args) {
                              static_cast<double>(args.k) / 2);
 }
 
-// All rows of a against one matrix.
+// All rows of a times one matrix.
 void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const View &a = view.in[0], &y = view.out[0];
   IntegerProductArgs args;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for convolutions of 8-bit numbers with resident filters, and what follows them.
+// The row for convolutions of 8-bit numbers with resident filters, and the ops fused behind them.
 #include "backends/cpu/gemm/integer_conv.h"
 
 #include "backends/cpu/rows/windows.h"

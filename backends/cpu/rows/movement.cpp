@@ -16,7 +16,7 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
   CopyArgs args;
   args.from = from.data;
   args.to = to.data;
-  if (is_block(from.dtype)) {  // never a view, so its bytes lie together
+  if (is_block(from.dtype)) {  // never a view, so its bytes are contiguous
     args.rank = 1;
     args.dims[0] = byte_size(from.dtype, from.count()).value_or(0);
     args.strides[0] = 1;
@@ -138,7 +138,7 @@ Status run_gather_elements(const void* block, int64_t begin, int64_t end) {
   return bad < 0 ? Status() : outside("gather_elements", *it.node, it.args, bad);
 }
 
-// ---- rows written into an axis: in place where x dies ----
+// ---- rows written into an axis: in place if x dies here ----
 
 struct WriteRowsBlock {
   WriteRowsArgs args;
@@ -146,7 +146,7 @@ struct WriteRowsBlock {
   const OpInfo* op;
 };
 
-// A slice [b, m] of x is n rows; b counts what has indices of its own.
+// A slice [b, m] of x is n rows; b counts the batches that have indices of their own.
 void set_slices(WriteRowsArgs& args, const View& x, size_t batch_dims, size_t axis, size_t depth) {
   args.bytes = element_bytes(x.dtype);
   args.n = 1;
@@ -234,7 +234,7 @@ void encode_scatter_nd(const StepView& view, const Caps&, void* block, Launch& l
 
 struct ConcatPiece {
   const std::byte* from;
-  int64_t bytes, at;  // of one outer index, and where they go in a row of the result
+  int64_t bytes, at;  // bytes of one outer index, and their place in a row of the result
 };
 struct ConcatBlock {
   std::byte* to;

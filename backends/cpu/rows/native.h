@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rows over the kernels' loops share. An argument block is a loop and its arguments, both plain data.
+// The common part of rows over the kernels' loops. An argument block is a loop and its arguments, both plain data.
 #pragma once
 
 #include <new>
@@ -42,12 +42,12 @@ T* data_or_null(const View& view) {
   return view ? view.as<T>() : nullptr;
 }
 
-// Of a dim in the attributes of a node that infer has accepted.
+// The size of a dim in the attributes of a node.
 inline int64_t size_of(const StepView& view, const Dim& dim) {
   return evaluate(dim, lookup_of(view.plan, view.symbols)).value();
 }
 
-// ---- a row of the table, one line: what every row says, then by name what differs ----
+// ---- a row of the table in one line: the common part, then by name what differs ----
 
 using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
@@ -67,7 +67,7 @@ class Row {
     kernel_.args_bytes = bytes;
   }
 
-  // Of each mask bit i is input i, or output i.
+  // In each mask, bit i stands for input i or output i.
   constexpr Row& strided(uint32_t inputs) { return kernel_.strided = inputs, *this; }
   constexpr Row& unit_last(uint32_t inputs) { return kernel_.unit_last = inputs, *this; }
   constexpr Row& optional_outputs(uint32_t outputs) { return kernel_.optional_outputs = outputs, *this; }
@@ -91,13 +91,13 @@ class Row {
   CpuKernel kernel_;
 };
 
-// Over a loop in f32.
+// A row over a loop in f32.
 template <class Args>
 constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   return Row(op, name, refuse, encode, run_loaded<Args>, loaded_bytes<Args>).flushes_denormals();
 }
 
-// Over an argument block of its own.
+// A row with an argument block of its own.
 template <class Block>
 constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run) {
   return Row(op, name, refuse, encode, run, [](const Step&) { return sizeof(Block); });
@@ -129,7 +129,7 @@ inline constexpr std::pair<std::string_view, Activation> kFusedActivations[] = {
     {"tanh", Activation::kTanh},           {"hard_sigmoid", Activation::kHardSigmoid},
     {"hard_swish", Activation::kHardSwish}};
 
-// Of the attribute `act`, where an epilogue has it; else null.
+// The epilogue's activation for the attribute `act`; null if epilogues do not have it.
 inline const Activation* fused_activation(const Node& node) {
   for (const auto& [name, activation] : kFusedActivations)
     if (node.attrs.is("act", name)) return &activation;

@@ -31,7 +31,7 @@ bool is_residual(Op op) {
   return op == Op::kResidualLayerNorm || op == Op::kResidualRmsNorm;
 }
 
-// gamma, beta and bias lie along the normalised axes, whole.
+// gamma, beta and bias must cover the normalised axes completely.
 std::string_view refuse_norm(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
   const std::vector<Dim>& dims = query.type(0).dims;
@@ -56,7 +56,7 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
   NormArgs args;
   args.x = x.as<float>();
   args.y = view.out[0].as<float>();
-  args.n = args.rows = 1;  // rows of no elements have a mean, too: NaN
+  args.n = args.rows = 1;  // rows without elements have a mean too: NaN
   size_t axis = first_axis(view.node, x.dims.size());
   for (size_t i = 0; i < x.dims.size(); i++) (i < axis ? args.rows : args.n) *= x.dims[i];
   args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;

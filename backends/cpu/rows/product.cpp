@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for matmul and linear: over f32, a resident right side is packed into panels once, and two sides of a run are
-// multiplied by strides; f64, complex and large f32 products are OpenBLAS's.
+// Rows for matmul and linear. In f32 a resident right side is packed into panels once, and two variable sides are read
+// by strides. OpenBLAS computes f64, complex and large f32 products.
 #include <array>
 #include <cassert>
 
@@ -96,7 +96,7 @@ constexpr int64_t kBlasSide = 256;
 constexpr Loop<MatmulArgs> kBlasLoop = {[](const MatmulArgs& args) { return blas_parts<float>(args); },
                                         [](const MatmulArgs& args, int64_t begin, int64_t end) {
                                           [[maybe_unused]] Status status = blas_run<float>(args, begin, end);
-                                          assert(status.ok());  // blas_takes has said so
+                                          assert(status.ok());  // blas_takes has checked the sizes
                                         }};
 
 void encode_strided(const StepView& view, const Caps& caps, void* block, Launch& launch) {

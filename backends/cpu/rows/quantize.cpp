@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for quantisation between f32 and numbers of 8 or 16 bits. Halves and blocks of scales go by the definition.
+// Rows for quantisation between f32 and numbers of 8 or 16 bits. Halves, and scales per block, run by the definition.
 #include "backends/cpu/kernels/quantize.h"
 
 #include "backends/cpu/rows/native.h"
@@ -8,7 +8,7 @@ namespace rlx::cpu {
 
 namespace {
 
-// Bits of the integers that kernels take; 0: they do not.
+// Bits of the integers that kernels take; 0 for other dtypes.
 int bits_of(DType dtype) {
   if (dtype == DType::kI8 || dtype == DType::kU8) return 8;
   return dtype == DType::kI16 || dtype == DType::kU16 ? 16 : 0;
@@ -28,7 +28,7 @@ std::string_view refuse_dequantize(const KernelQuery& query) {
   return refuse_affine(query, query.node.out[0].dtype, query.type(0).dtype);
 }
 
-// Rows that have one scale each, or one for each of their elements.
+// Divides x into rows with one scale each, or one for each of their elements.
 void set_rows(const StepView& view, DType integer, AffineRows& args) {
   const View &x = view.in[0], &scale = view.in[1];
   args.bits = bits_of(integer);

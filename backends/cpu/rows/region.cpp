@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for elementwise ops over f32, halves and truth values: each is a region of one op, run by the region
-// interpreter. What a step needs at all sizes, its program, is made once; encoding fills in dims, strides and pointers.
+// Rows for elementwise ops over f32, halves and bools: each op is a region of one op, run by the region interpreter.
+// The program of a step does not depend on sizes and is made once; encoding fills in dims, strides and pointers.
 #include <algorithm>
 
 #include "backends/cpu/rows/native.h"

@@ -10,7 +10,7 @@ namespace rlx::cpu {
 
 namespace {
 
-enum Kind : uint8_t { kFloats, kMasks };  // what operands and result are
+enum Kind : uint8_t { kFloats, kMasks };  // of operands and results
 constexpr uint8_t kSwapped = 1;           // operands in reverse: a > b is b < a
 constexpr size_t kMostBodyNodes = 128;    // registers are numbered by a byte
 
@@ -87,7 +87,7 @@ std::optional<RegionType> region_type(DType dtype) {
   }
 }
 
-// Of a scalar of floats.
+// The value of a scalar of floats.
 float number_of(const Tensor& scalar) {
   if (scalar.dtype() == DType::kF16) return static_cast<float>(*scalar.as<f16>());
   if (scalar.dtype() == DType::kBF16) return static_cast<float>(*scalar.as<bf16>());
@@ -178,7 +178,7 @@ class Emitter {
   uint8_t last() const { return static_cast<uint8_t>(registers_ - 1); }
 
  private:
-  // Integers were converted when they were loaded; exact up to 2^24, as a cast rounds to nearest too.
+  // Integers were converted when they were loaded: exact up to 2^24, and beyond rounded to nearest, as by a cast.
   std::string_view emit_cast(const Node& node, uint8_t in) {
     DType from = graph_.type(node.in[0]).dtype, to = node.out[0].dtype;
     if (!region_type(from)) return "casts from common dtypes only";
@@ -228,8 +228,7 @@ static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& 
   return why.empty() ? emitter.round_to(dtype) : why;
 }
 
-// A body: its inputs, then its constants, then its ops. Its one output is what was emitted last, or is named by
-// `result`.
+// Emits a body: its inputs, then its constants, then its ops. `result` receives the register of its one output.
 static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& result) {
   std::vector<uint8_t> registers(body.nodes().size());
   if (body.nodes().size() > kMostBodyNodes) return "too many ops";

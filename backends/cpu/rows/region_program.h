@@ -24,7 +24,7 @@ struct RegionProgram {
   std::vector<RegionSource> sources;  // by region input
 };
 
-// The program of one node, an elementwise op, a gate or a region of them; empty, or why there is none.
+// Builds the program of one node (an elementwise op, a gate or a region). Returns an empty text, or why there is none.
 std::string_view build_region(const Graph& graph, const Node& node, RegionProgram& program);
 
 std::vector<Op> region_ops();  // those that build_region may accept

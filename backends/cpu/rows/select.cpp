@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for the position of an extreme, and for the k first in order.
+// Rows for the position of an extreme, and for the first k in order.
 #include "backends/cpu/kernels/select.h"
 
 #include "backends/cpu/rows/native.h"
@@ -46,7 +46,7 @@ void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch
   load(block, select_loop(), args, 50 + 2 * static_cast<double>(view.in[0].count()), launch);
 }
 
-// Comparisons see denormals as they are.
+// Denormals are kept, because comparisons must distinguish them.
 Row select_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   return Row(op, name, refuse, encode, run_loaded<SelectArgs>, loaded_bytes<SelectArgs>);
 }

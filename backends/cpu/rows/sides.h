@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two sides of a product as its operands lie.
+// The two sides of a product, from the views of its operands.
 #pragma once
 
 #include "backends/cpu/gemm/gemm.h"

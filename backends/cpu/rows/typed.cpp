@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for single elementwise ops in the type of their operands: integers, f64, truth values, and casts among them.
+// Rows for single elementwise ops in the type of their operands: integers, f64, bools, and casts among them.
 #include "backends/cpu/kernels/typed.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string_view refuse_typed(const KernelQuery& query) {
   return typed_fns(Isa::kBaseline).find(query.node.op, from, to) ? "" : "no loop over these dtypes";
 }
 
-// A region computes it too, but has a word for each truth value where this has a byte.
+// Regions compute these too, but with four bytes for each bool where this has one.
 std::string_view refuse_bytes(const KernelQuery& query) {
   if (query.node.out[0].dtype != DType::kBool && query.node.op != Op::kWhere) return "makes or reads no truth values";
   RegionProgram program;
@@ -48,7 +48,7 @@ void encode_typed(const StepView& view, const Caps& caps, void* block, Launch& l
   load(block, caps.fns.typed.loop, args, 50 + 0.3 * static_cast<double>(y.count()), launch);
 }
 
-// Nothing here is to take subnormal numbers for 0.
+// No op here may treat subnormal numbers as 0.
 Row typed_row(Op op, RefuseFn refuse) {
   return Row(op, "typed", refuse, encode_typed, run_loaded<TypedArgs>, loaded_bytes<TypedArgs>)
       .strided(~0U)

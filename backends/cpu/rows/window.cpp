@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for reduce_window over f32, and for the largest and least of 8-bit numbers, where windows move along the last
-// axes, up to three, as in pooling.
+// The row for reduce_window as in pooling: windows along the last axes, at most three, over f32, or over 8-bit numbers
+// for max and min.
 #include "backends/cpu/kernels/window.h"
 
 #include "backends/cpu/rows/native.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rows over convolutions share: sizes of x, of windows and of places.
+// The common part of rows for convolutions: sizes of x, of windows and of places.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
@@ -13,7 +13,7 @@ inline int64_t literal_count(std::span<const Dim> dims) {
   return count;
 }
 
-// Of a node whose inputs are x and w first.
+// For a node whose first inputs are x and w.
 inline void set_shape(const StepView& view, ConvShape& shape) {
   const View &x = view.in[0], &w = view.in[1], &y = view.out[0];
   const Attrs& attrs = view.node.attrs;
@@ -37,7 +37,7 @@ inline double terms_of(const ConvShape& shape) {
          static_cast<double>(shape.terms());
 }
 
-// Of windows of one place everywhere, all places are one row.
+// If all windows have one element, all places form one row.
 inline void join_places(ConvShape& shape) {
   for (const ConvAxis& axis : shape.axes)
     if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return;
