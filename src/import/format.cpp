@@ -56,7 +56,7 @@ bool has_format(std::string_view name) {
 
 static constexpr const char* kFormatNames = "onnx, safetensors, gguf, rlx";
 
-// Files that people take for models: by bytes at a place.
+// Files that people take for models, recognised by bytes at a position.
 struct Lookalike {
   size_t at;
   std::string_view bytes;

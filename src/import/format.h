@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of file formats; what each reads becomes a graph, weights, or both.
+// The table of file formats. A file of each becomes a graph, weights, or both.
 #pragma once
 
 #include <string_view>
@@ -18,10 +18,10 @@ struct ImportedFile {
 
 bool has_format(std::string_view name);
 
-std::span<const AttrDef> import_options();  // what a user may set: "params.min"
+std::span<const AttrDef> import_options();  // the options of a user: "params.min"
 Result<ImportOptions> parse_import_options(const NamedAttrs& given);
 
-// A format by name, "" to go by the first bytes.
+// Reads a source in the format of this name; "": the first bytes decide.
 Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph,
                                    const ImportOptions& options);
 

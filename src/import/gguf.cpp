@@ -17,8 +17,8 @@ static Status damaged(const std::string& what) {
 
 // ---- types of tensors ----
 
-// Five digits of base 3 to a byte, as a fraction of 256: digit n is what 3^n times it carries at the next
-// multiplication.
+// A byte holds five digits of base 3 as a fraction of 256: multiplied by 3^n modulo 256, it carries digit n at the next
+// multiplication by 3.
 static float ternary(std::byte digits, int n) {
   static constexpr unsigned kPowers[] = {1, 3, 9, 27, 81};
   unsigned rest = std::to_integer<unsigned>(digits) * kPowers[n] & 0xff;
@@ -28,7 +28,8 @@ static float ternary(std::byte digits, int n) {
 static void decode_tq1_0(const std::byte* block, float* out) {  // qs[48]@0, qh[4]@48, d f16@52
   f16 d;
   std::memcpy(&d, block + 52, sizeof d);
-  // Bytes [first, first + width) hold `digits` digits each; the first digits of all of them come first.
+  // Bytes [first, first + width) hold `digits` digits each. The elements are the first digits of all bytes, then the
+  // second digits, and so on.
   static constexpr struct { int first, width, digits; } kRuns[] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
   for (auto [first, width, digits] : kRuns)
     for (int n = 0; n < digits; n++)
@@ -46,7 +47,7 @@ static void decode_tq2_0(const std::byte* block, float* out) {  // qs[64]@0, d f
 
 namespace {
 
-// A type of the file: a dtype of ours, or a name and, where it can be decoded, how.
+// A tensor type of the file: a dtype, or a name and, if we can decode it, the function for that.
 struct TensorType {
   uint32_t id;
   std::string_view name;
@@ -91,7 +92,7 @@ constexpr TensorType kTypes[] = {
     {40, "nvfp4", DType::kNVFP4},
 };
 
-// ---- the bytes in their order ----
+// ---- reading bytes in order ----
 
 class Cursor {
  public:
@@ -118,7 +119,7 @@ class Cursor {
     return text;
   }
 
-  // How many of something follow, each at least so many bytes long.
+  // Reads how many items follow. Each has at least `least` bytes, which bounds the number.
   Result<uint64_t> count(size_t least, std::string_view what) {
     auto count = RLX_TRY(number<uint64_t>());
     if (count > left() / least)
@@ -246,7 +247,7 @@ class Reader {
   struct Entry {
     std::string_view name;
     const TensorType* type;
-    std::vector<int64_t> dims;  // the last runs fastest
+    std::vector<int64_t> dims;  // the last varies fastest
     uint64_t offset = 0, bytes = 0;
   };
 
@@ -324,7 +325,7 @@ class Reader {
     return {};
   }
 
-  // No larger than some twenty times what the file holds of it.
+  // The result is at most some twenty times larger than its bytes in the file.
   static Result<Tensor> decoded(const Entry& entry, std::span<const std::byte> bytes) {
     const TensorType& type = *entry.type;
     Tensor tensor = RLX_TRY(Tensor::create(DType::kF32, entry.dims));

@@ -10,11 +10,12 @@ namespace rlx {
 
 struct Gguf {
   NamedTensors tensors;  // in the order of the file
-  // Strings as they are, numbers and truths as text, arrays as JSON.
+  // Strings unchanged, numbers and bools as text, arrays as JSON.
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// `decodes`: a tensor of a type that is no dtype becomes one of f32, which takes memory; else it is RLX_E_UNSUPPORTED.
+// `decodes`: a tensor whose type is not a dtype is converted to f32, which takes memory; otherwise it is
+// RLX_E_UNSUPPORTED.
 Result<Gguf> read_gguf(const Source& source, bool decodes);
 
 // Whether the bytes look like such a file: for finding a format by the first bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads protobuf messages (protobuf.dev/programming-guides/encoding) from untrusted bytes: strings and blobs stay views
-// of them. Nothing is read out of bounds, nesting is limited, and what is allocated is proportional to the input.
+// of them. Nothing is read out of bounds, nesting is limited, and allocated memory is proportional to the input.
 // A message type is a plain struct and a table of its fields; unknown fields are skipped.
 #pragma once
 
@@ -125,7 +125,7 @@ Status numbers(M& message, const Field& field, std::string_view name, int) {
   return {};
 }
 
-// A repeated number whose decoding waits until somebody needs it: the fields as they stand.
+// A repeated number that is decoded later, on demand: stores the fields.
 template <auto kMember, class M>
 Status later(M& message, const Field& field, std::string_view, int) {
   (message.*kMember).push_back(field);

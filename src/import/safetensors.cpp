@@ -9,7 +9,7 @@ namespace rlx {
 
 using Json = nlohmann::ordered_json;
 
-static constexpr size_t kLengthBytes = 8;          // the header's length stands before it, little-endian
+static constexpr size_t kLengthBytes = 8;          // the length of the header, little-endian, precedes it
 static constexpr size_t kMaxHeader = 100'000'000;  // as in the reference reader
 static constexpr int kMaxDepth = 3;                // {tensor: {key: [numbers]}}
 
@@ -40,7 +40,7 @@ bool is_safetensors(std::span<const std::byte> bytes) {
   return header.ok() && !header->empty() && header->front() == '{';
 }
 
-// The header as JSON, nested no deeper than a header is, and no name twice.
+// The header as JSON; refuses deeper nesting than a header has, and repeated names.
 static Result<Json> parse_header(std::string_view text) {
   size_t names = 0;
   bool too_deep = false;

@@ -24,21 +24,21 @@ struct Source {
   static Result<Source> open(const std::string& path);
 };
 
-// A tensor over part of a source, where it lies: files need not align their elements (Tensor::aligned). RLX_E_DATA if
-// the sizes disagree or a dim is negative.
+// A tensor over a part of a source, without a copy: files need not align their elements (Tensor::aligned). RLX_E_DATA
+// if the sizes disagree or a dim is negative.
 Result<Tensor> tensor_over(const Source& source, std::span<const std::byte> bytes, DType dtype,
                            std::span<const int64_t> dims);
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// What an import takes as known that its file leaves open: it makes a special graph of a general file.
+// Choices for what the file leaves open. With them a general file becomes a special graph.
 struct ImportChoices {
-  std::vector<std::pair<std::string, int64_t>> dims;   // sizes by symbol
-  NamedTensors values;                                 // inputs that are constants: they stay inputs, and are not read
-  std::vector<std::pair<std::string, int64_t>> ranks;  // of inputs whose file does not say it
-  std::vector<std::pair<std::string, int64_t>> sequences;  // how many elements an input has that is a sequence
-  std::vector<std::string> absent;                         // inputs that may be left out, and are
-  bool interface_only = false;                             // the graph holds inputs and params and nothing else
+  std::vector<std::pair<std::string, int64_t>> dims;  // sizes by symbol
+  NamedTensors values;  // inputs that become constants: they stay inputs, but are not read
+  std::vector<std::pair<std::string, int64_t>> ranks;      // of inputs whose rank the file does not say
+  std::vector<std::pair<std::string, int64_t>> sequences;  // the number of elements of an input that is a sequence
+  std::vector<std::string> absent;                         // optional inputs that are absent
+  bool interface_only = false;                             // the graph holds only inputs and params
 
   bool empty() const { return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty(); }
 
@@ -62,18 +62,18 @@ struct ImportChoices {
   }
 };
 
-// Of a failed import: the inputs, separated by line breaks, whose values would have let it go on.
+// Detail of a failed import: the inputs, separated by line breaks, whose values it would need.
 inline constexpr std::string_view kStaticInputs = "static";
 
-// Of a failed import or run: other sizes, or known ones, may pass.
+// Detail of a failed import or run: it may succeed with other sizes, or with known ones.
 inline constexpr std::string_view kDependsOnSizes = "sizes";
 
 // How a file is read.
 struct ImportOptions {
-  bool with_weights = true;    // large initialisers become params; else everything is a constant
-  int64_t params_min = 65;     // how many elements an initialiser has at least that becomes a param
-  bool decode = false;         // tensors of a type that is no dtype become f32; else they are refused
-  const Host* host = nullptr;  // is told of progress
+  bool with_weights = true;    // large initialisers become params; else all become constants
+  int64_t params_min = 65;     // an initialiser with at least so many elements becomes a param
+  bool decode = false;         // tensors whose type is not a dtype become f32; else they are refused
+  const Host* host = nullptr;  // receives progress; may be null
   ImportChoices choices = {};
 };
 

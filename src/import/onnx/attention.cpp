@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's Attention (opsets 23 to 25) and RotaryEmbedding. Attention is spelled out: scores, softcap, bias, softmax,
-// product; the compiler forms the op of it where nothing asks for what is inside.
+// ONNX's Attention (opsets 23 to 25) and RotaryEmbedding. Attention is built step by step: scores, softcap, bias,
+// softmax, product. The compiler forms the op from it if nothing reads an inner value.
 #include <cmath>
 #include <limits>
 
@@ -19,7 +19,7 @@ Expr split_heads(Call& call, Expr x, const char* count) {
   return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
 }
 
-// Heads of k and v, each as often as queries share it.
+// Repeats each head of k or v for the query heads that share it.
 Expr shared(Call& call, Expr x, const Dim& heads) {
   if (!x.valid() || x.dim(1) == heads) return x;
   auto times = divided(x, heads, x.dim(1));
@@ -30,7 +30,7 @@ struct Frame {
   Expr query, key;  // positions of queries in the keys, [S, 1] or [B, 1, S, 1], and of keys, [T]
 };
 
-// What is added to the scores: 0 or -inf where a key must not be seen; an absent Expr where all are.
+// The bias of the scores: -inf where a key is masked, else 0. Absent if no key is masked.
 Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& keys, DType dtype) {
   double lowest = -std::numeric_limits<double>::infinity();
   Builder& b = call.builder();
@@ -39,7 +39,7 @@ Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& ke
   if (mask && mask.valid()) {
     bool is_bool = mask.dtype() == DType::kBool;
     const Dim& width = mask.dim(-1);
-    if (!(width == keys) && !width.is(1)) {  // one that is shorter allows nothing beyond it
+    if (!(width == keys) && !width.is(1)) {  // a shorter mask hides all keys beyond its end
       std::vector<Dim> lo(mask.rank(), Dim(0)), hi(mask.rank(), Dim(0));
       hi.back() = keys - width;
       Expr fill = is_bool ? b.scalar(DType::kBool, 0) : scalar_like(mask, lowest);
@@ -61,7 +61,7 @@ Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& ke
   return bias ? bias + hidden : hidden;
 }
 
-// The root of the scale: both operands take it, so that no half overflows.
+// The root of the scale. Both operands are multiplied by it, so that no half overflows.
 Expr root_of_scale(Call& call, Expr q) {
   const Dim& size = q.dim(3);
   if (call.has_attr("scale")) return scalar_like(q, std::sqrt(call.f64("scale", 1)));
@@ -119,7 +119,7 @@ void build_attention(Call& call) {
   Expr weights = weights_of(call, scores, bias, q.dtype());
   if (!weights) return;
   int64_t mode = call.i64("qk_matmul_output_mode", 0);
-  // ONNX's reference caps what mode 0 gives as well.
+  // ONNX's reference applies the softcap to the output of mode 0 too.
   call.out(3, mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? scores : weights);
   Expr y = matmul(weights, every_v);
   if (is_flat) {
@@ -135,7 +135,7 @@ void build_rotary(Call& call) {
   bool is_flat = x.rank() == 3;
   int64_t heads = call.i64("num_heads", 0);
   NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"}};
-  call.ignore("rotary_embedding_dim");  // the tables say it
+  call.ignore("rotary_embedding_dim");  // it follows from the tables
   attrs.emplace_back("layout", is_flat ? "bsx" : "bhsd");
   if (is_flat) {
     if (heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");

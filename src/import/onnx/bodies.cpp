@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sub-graphs that become bodies. ONNX lets them read any value around them; ours are closed, so each such value becomes
-// an input, at every level between the body and the graph that has it.
+// Sub-graphs that become bodies. In ONNX they may read any value around them. Our bodies are closed, so each such value
+// becomes an input, at every level between the body and the graph that has it.
 #include "import/onnx/importer.h"
 
 namespace rlx::onnx {

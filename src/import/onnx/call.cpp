@@ -6,7 +6,7 @@
 
 namespace rlx::onnx {
 
-static constexpr int64_t kMaxReals = 4096;  // of what decides an op
+static constexpr int64_t kMaxReals = 4096;  // of a list that decides an op
 
 void Call::fail(Code code, std::string message) {
   if (status_.ok()) status_ = Status(code, std::move(message));
@@ -46,7 +46,7 @@ const ValueType& Call::type(size_t i) {
   return kNothing;
 }
 
-// Integers and bools of a literal tensor, where there are few.
+// The elements of a small literal tensor of integers or bools.
 static std::optional<Sizes> sizes_of(const Tensor& tensor) {
   bool counts = is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool;
   if (!counts || tensor.count() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
@@ -210,7 +210,7 @@ Axes Call::axes(const std::vector<int64_t>& axes, size_t rank) {
 void Call::out(size_t i, Expr expr) {
   if (!wants(i) || !expr.valid()) return;
   out_[i].value = expr.value();
-  for (const OnnxValue* in : in_)  // what moves elements keeps their width
+  for (const OnnxValue* in : in_)  // nodes that move elements keep their width
     if (in && in->value == out_[i].value) out_[i].bits = in->bits;
   out_[i].type = expr.type();
 }

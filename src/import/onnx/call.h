@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the builder of one ONNX node kind works with: its inputs as expressions or as sizes, its attributes, its
-// outputs. A getter does not return its failure: the call keeps the first one, and the importer asks for it at the end.
+// A Call is one ONNX node for the builder of its kind: inputs as expressions or as sizes, attributes, outputs. A getter
+// does not return a failure: the call keeps the first one, and the importer reads it at the end.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class Call;
 class Importer;
 
 // A small integer or bool tensor whose elements are known as numbers or as expressions over the model's sizes
-// (semantics.md S7). Shape arithmetic is done on these; no op is made for it.
+// (semantics.md S7). Shape arithmetic computes on these and makes no ops.
 struct Sizes {
   DType dtype = DType::kI64;
   std::vector<int64_t> dims;
@@ -26,21 +26,21 @@ struct Sizes {
 };
 inline constexpr size_t kMaxSizes = 64;
 
-// What is known of an ONNX value. It becomes a value of the graph when an op asks for it.
+// What is known about an ONNX value. It becomes a value of the graph only when an op needs it.
 struct OnnxValue {
   std::string_view name;
   ValueType type;
   Value value = kInvalid;                    // in the graph, if it is there already
-  Tensor tensor;                             // its elements, where they are literal
-  std::optional<Sizes> sizes;                // its elements, where they are sizes
+  Tensor tensor;                             // its elements, if they are literal
+  std::optional<Sizes> sizes;                // its elements, if they are sizes
   const TensorProto* initializer = nullptr;  // not read yet
   bool is_weight = false;                    // an initializer: large ones become params
-  int bits = 0;                              // of numbers narrower than their dtype: 2 or 4; 0: all of it
+  int bits = 0;                              // of numbers narrower than their dtype: 2 or 4; 0: full width
   bool refused = false;                      // made by a node that cannot be imported
   bool absent = false;                       // an optional input of a function that its caller leaves out
-  bool is_sequence = false;                  // of `items`, whose number is known; also what is absent
+  bool is_sequence = false;                  // a sequence of `items`, of known length; an absent optional is one too
   std::vector<OnnxValue> items = {};
-  size_t level = 0;  // of sub-graphs that run as bodies: that of the graph of `value`
+  size_t level = 0;  // the nesting level of bodies at which `value` lives
 };
 
 // An ONNX attribute that is a number and the attribute of ours that it becomes.
@@ -50,17 +50,17 @@ struct AttrRow {
   double fallback = 0;  // ONNX's default
 };
 
-// One row per node kind; the tables stand in onnx_<group>.cpp.
+// One row per node kind. The tables are in the files of this folder, a group of kinds each.
 struct NodeKind {
   std::string_view op_type;
   void (*build)(Call& call);
-  std::string_view op = {};                            // of ours, for builders that serve several kinds
-  std::optional<Sizes> (*fold)(Call& call) = nullptr;  // the result as sizes, where it can be told
+  std::string_view op = {};                            // our op, for builders that serve several kinds
+  std::optional<Sizes> (*fold)(Call& call) = nullptr;  // the result as sizes, if it is known
   AttrRow attrs[2] = {};
   std::string_view domain = {};  // "": ai.onnx
-  bool control = false;          // changes the importer itself, so it may not be tried aside
-  unsigned moves = 0;            // the results are elements of these inputs (bits), as the others say
-  unsigned per_channel = 0;      // inputs (bits) that are a number for each channel: constants, however many
+  bool control = false;          // changes the importer itself, so it must not be tried on a scratch graph
+  unsigned moves = 0;            // bits: the results are elements of these inputs; the others say which
+  unsigned per_channel = 0;      // bits: these inputs have one number per channel; they stay constants of any size
 };
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();
@@ -110,11 +110,12 @@ class Call {
   const ValueType& type(size_t i);
   const OnnxValue* value(size_t i) const { return has(i) ? in_[i] : nullptr; }
   int bits(size_t i) const { return has(i) ? in_[i]->bits : 0; }
-  const Sizes* sizes(size_t i);                              // null: its elements are not known before a run
-  std::vector<Dim> dims(size_t i, const char* what);         // its elements, which must be sizes
-  std::vector<int64_t> numbers(size_t i, const char* what);  // its elements, which must be numbers
-  std::vector<double> reals(size_t i, const char* what);     // the same of any dtype
-  // Its elements as sizes; what only a run knows becomes a symbol that the run binds, negative numbers 0.
+  const Sizes* sizes(size_t i);                              // null: the elements are not known before a run
+  std::vector<Dim> dims(size_t i, const char* what);         // the elements, which must be sizes
+  std::vector<int64_t> numbers(size_t i, const char* what);  // the elements, which must be integers
+  std::vector<double> reals(size_t i, const char* what);     // the elements, of any dtype
+  // The elements as sizes. An element that only the run knows becomes a symbol that the run binds; a negative one
+  // becomes 0.
   std::vector<Dim> run_dims(size_t i, const char* what);
   Dim run_dim(Expr count);  // the same of a scalar
   Interval range(const Dim& dim) const { return builder_.graph().range(dim); }
@@ -133,7 +134,7 @@ class Call {
   void ignore(std::string_view name);  // an attribute that has no meaning for us
 
   // ---- results ----
-  // An op of ours by name; a row that is not there makes the node unsupported.
+  // One of our ops by name. If there is no such op, the node is unsupported.
   Outputs ops(std::string_view name, std::span<const Expr> in, const NamedAttrs& attrs = {});
   Expr op(std::string_view op, std::initializer_list<Expr> in, const NamedAttrs& attrs = {}) {
     return ops(op, std::span<const Expr>(in.begin(), in.size()), attrs)[0];
@@ -143,8 +144,8 @@ class Call {
   void out(size_t i, Expr expr);
   void out(size_t i, Tensor tensor);
   void out(size_t i, const OnnxValue& value);
-  void out_value(size_t i, size_t input);  // what the input is: a tensor, a sequence, or nothing
-  OnnxValue local(size_t input);       // a copy of it, in the graph that is being built; nothing where it is left out
+  void out_value(size_t i, size_t input);  // output i is the input: a tensor, a sequence, or absent
+  OnnxValue local(size_t input);       // a copy of the input in the graph under construction; absent if the input is
   void set_bits(size_t i, int bits) {  // of an output
     if (wants(i)) out_[i].bits = bits;
   }
@@ -154,10 +155,10 @@ class Call {
 
   void fail(Code code, std::string message);  // keeps the first
   void fail(const Status& failure);
-  // A failure of what would not be there if the elements of the input were known, where inputs of the model decide
-  // them.
+  // Fails unless the elements of input i are known. If inputs of the model decide them, the status names these inputs,
+  // so that a special model can be made.
   void fail_unless_known(size_t i, Status failure);
-  Status status() const;  // also an attribute that nobody read
+  Status status() const;  // an error too if an attribute was not read
 
  private:
   const AttributeProto* attribute(std::string_view name, int32_t type, const char* expected);

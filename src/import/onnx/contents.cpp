@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds whose result has a size that its contents decide.
+// ONNX node kinds whose result has a size that contents decide.
 #include "import/onnx/call.h"
 #include "ops/recurrent.h"
 
@@ -13,7 +13,7 @@ void build_nonzero(Call& call) {
   if (found[0].valid()) call.out(0, transpose(found[0], {1, 0}));
 }
 
-// A condition may be shorter than the axis: what is after it is left out.
+// A condition may be shorter than the axis: elements after its end are dropped.
 void build_compress(Call& call) {
   Expr x = call.in(0), condition = call.in(1);
   NamedAttrs attrs;
@@ -26,7 +26,7 @@ void build_compress(Call& call) {
   call.out(0, call.ops("compress", in, {{"axis", axis}})[0]);
 }
 
-// For each row a number: equal for equal rows, and in their lexicographic order.
+// A number for each row: equal for equal rows, and in the lexicographic order of the rows.
 Result<Expr> row_numbers(Call& call, Expr rows) {
   Builder& b = call.builder();
   const Dim& n = rows.dim(0);

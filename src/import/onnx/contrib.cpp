@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds of the domain com.microsoft: what optimisers of ONNX files write for norms, activations and products.
+// Node kinds of the domain com.microsoft, which optimisers of ONNX files write for norms, activations and products.
 #include <algorithm>
 #include <array>
 
@@ -11,14 +11,14 @@ namespace {
 
 // ---- norms ----
 
-// The statistics that other runtimes keep are asked for by training alone.
+// The statistics that other runtimes return are read only in training.
 void build_simplified_layer_norm(Call& call) {
   call.ignore("stash_type");
   int64_t axis = call.i64("axis", -1);
   call.out(0, call.op("rms_norm", {call.in(0), call.in(1)}, {{"axis", axis}, {"eps", call.f64("epsilon", 1e-5)}}));
 }
 
-// The norm of x + skip + bias, and that sum. A skip of fewer axes is that of every row.
+// The norm of x + skip + bias, and the sum. A skip with fewer axes broadcasts.
 void build_skip_norm(Call& call) {
   bool is_simple = call.kind().op == "residual_rms_norm";
   size_t bias = is_simple ? 3 : 4;
@@ -48,7 +48,7 @@ void build_embed_layer_norm(Call& call) {
   call.out(2, total);
 }
 
-// The channels stand last, or second.
+// The channel axis is the last or the second.
 void build_group_norm(Call& call) {
   bool is_last = call.i64("channels_last", 1) != 0, is_skip = call.kind().op_type == "SkipGroupNorm";
   Expr x = call.in(0);
@@ -93,7 +93,7 @@ void build_bias_add(Call& call) {
   call.out(0, biased(call) + call.in(2));
 }
 
-// The bias is of the inner axes, or its axes before `axis` are stretched.
+// The bias has the inner axes, or broadcasts along the axes before `axis`.
 void build_bias_softmax(Call& call) {
   Expr x = call.in(0), bias = call.in(1);
   int64_t axis = call.axis(call.i64("axis", 1), x.rank());
@@ -161,7 +161,7 @@ void build_fused_gemm(Call& call) {
   call.out(0, activated(call, y));
 }
 
-// Weights of a few bits, in blocks along K; g_idx would move the blocks.
+// Weights of a few bits, in blocks along K. g_idx, which reorders the blocks, is not supported.
 void build_matmul_nbits(Call& call) {
   for (const char* unused : {"accuracy_level", "K", "N", "weight_prepacked"}) call.ignore(unused);
   if (call.has(4)) return call.fail(Code::kUnsupported, "'g_idx', an order of its own");
@@ -170,7 +170,7 @@ void build_matmul_nbits(Call& call) {
                       {{"bits", bits}, {"block", block}}));
 }
 
-// What 4 bits mean: numbers whose exponent is 3 of them, or places in a normal distribution.
+// The meaning of 4 bits: numbers with 3 bits of exponent (FP4), or quantiles of a normal distribution (NF4).
 constexpr float kBnb4[][16] = {
     {0, 5.208333333e-03F, 0.66666667F, 1, 0.33333333F, 0.5F, 0.16666667F, 0.25F, -0.0F, -5.208333333e-03F, -0.66666667F,
      -1, -0.33333333F, -0.5F, -0.16666667F, -0.25F},
@@ -178,7 +178,7 @@ constexpr float kBnb4[][16] = {
      -0.18477343022823334F, -0.09105003625154495F, 0, 0.07958029955625534F, 0.16093020141124725F, 0.24611230194568634F,
      0.33791524171829224F, 0.44070982933044434F, 0.5626170039176941F, 0.7229568362236023F, 1}};
 
-// Weights [N, K] in blocks over all of them, the first of two numbers in the high bits.
+// Weights [N, K] in blocks over the flattened matrix, the first of two numbers in the high bits.
 void build_matmul_bnb4(Call& call) {
   call.ignore("training_mode");
   int64_t rows = call.i64("N", 0), columns = call.i64("K", 0), block = call.i64("block_size", 0);
@@ -210,7 +210,7 @@ void build_expand_dims(Call& call) {
   call.out(0, unsqueeze(x, call.axis(axis[0], x.rank() + 1)));
 }
 
-// Distances of every row of a to every row of b.
+// The distances between every row of a and every row of b.
 void build_cdist(Call& call) {
   std::string_view metric = call.text("metric", "sqeuclidean");
   Expr a = call.in(0), b = call.in(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds that work on the import itself: literals, branches, loops.
+// ONNX node kinds that affect the import itself: literals, branches, loops.
 #include <algorithm>
 #include <iterator>
 
@@ -10,7 +10,7 @@ namespace rlx::onnx {
 
 namespace {
 
-constexpr int64_t kMostTrips = 4096;  // that are written out
+constexpr int64_t kMostTrips = 4096;  // of a loop that is unrolled
 
 template <class T>
 Tensor list_tensor(Call& call, DType dtype, const std::vector<T>& values, bool is_scalar) {
@@ -69,7 +69,8 @@ void build_if(Call& call) {
   const Sizes* condition = call.sizes(0);
   if (condition && condition->items.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
   if (condition && condition->items[0].is_literal()) return take_branch(call, condition->items[0].is(0) ? *no : *yes);
-  // A branch that these sizes never take may make no sense at them: which one is taken decides what is imported.
+  // A branch that these sizes never take may be invalid at them, so only the branch that is taken decides what is
+  // refused.
   Importer::Refusals before = call.importer().refusals();
   Status status = build_branches(call, *yes, *no);
   if (status.ok()) status = call.status();
@@ -83,9 +84,9 @@ void build_if(Call& call) {
 
 // ---- bodies of loops ----
 
-// The body of a loop whose inputs begin with `skipped` that are no carries, as its outputs begin with `skipped_out`.
-// A size of a carry that a trip may change becomes a symbol of the body: then what follows from it may change too, so
-// the body is built again.
+// The body of a loop. Its first `skipped` inputs and `skipped_out` outputs are not carries. A size of a carry that a
+// trip may change becomes a symbol of the body. Other sizes that follow from it may then change too, so the body is
+// built again.
 Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
                             size_t carries, size_t skipped_out) {
   size_t symbols = 0;
@@ -113,7 +114,7 @@ Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<Val
 
 // ---- Loop: the number of the trip and the condition are carries, the most trips an input that does not vary ----
 
-// Whether the condition after a trip is what it was before, or true.
+// Whether the condition after a trip is unchanged, or true.
 bool goes_on(const BodyGraph& body) {
   Value after = body.outputs[0];
   const Tensor* literal = body.graph.constant(after);
@@ -143,7 +144,7 @@ Result<bool> known_condition(const OnnxValue& value) {
   return Status(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows");
 }
 
-// The trips one after another, where their number follows from what the import knows.
+// Unrolls a loop whose number of trips is known at import.
 Status write_out(Call& call, const GraphProto& proto) {
   if (proto.input.size() < 2 || proto.output.size() + 1 < proto.input.size())
     return Status(Code::kData, "the body has too few inputs or outputs");
@@ -182,7 +183,7 @@ Status write_out(Call& call, const GraphProto& proto) {
 
 constexpr std::string_view kGrowingRows = "rows";  // detail of a status
 
-// Rows that are stacked are of one size.
+// Stacked rows must have one size.
 Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
   bool grows = false;
   for (size_t i = first; i < body.outputs.size(); i++)
@@ -227,7 +228,7 @@ Status build_trips(Call& call, const GraphProto& proto) {
   return {};
 }
 
-// Sequences, and rows whose size changes from trip to trip, are nothing that a body can have.
+// A body cannot have sequences, or stacked rows whose size changes from trip to trip: such a loop is unrolled.
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
   if (!body) return;
@@ -243,7 +244,7 @@ void build_loop(Call& call) {
 
 // ---- Scan ----
 
-// How the values of a scan lie: along which axis, and whether from the end.
+// The axes and directions of the scanned inputs and outputs.
 struct ScanWays {
   std::vector<int64_t> axes;
   std::vector<bool> backwards;
@@ -277,14 +278,14 @@ Expr flipped(Call& call, Expr x) {
   return call.op("flip", {x}, {{"axes", std::vector<int64_t>{0}}});
 }
 
-// How a node walks, but for its operands.
+// A Scan node without its operands.
 struct Walk {
   const GraphProto& body;
   size_t carries, xs;
   ScanWays reads, writes;
 };
 
-// Ours walks along the first axis, all values in one direction.
+// Our scan goes along the first axis, with one direction for all values.
 Result<Outputs> build_slices(Call& call, const Walk& walk, std::vector<Expr> in) {
   const auto& [proto, carries, xs, reads, writes] = walk;
   bool reverse = reads.all(true) && writes.all(true);
@@ -315,7 +316,7 @@ Result<Outputs> build_slices(Call& call, const Walk& walk, std::vector<Expr> in)
   return results;
 }
 
-// Before opset 9 all operands have a batch axis, in front: a walk for each of its elements.
+// Before opset 9 all operands have a leading batch axis: one scan for each of its elements.
 Result<Outputs> build_batch(Call& call, const Walk& walk, const std::vector<Expr>& in) {
   if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
   for (const Expr& x : in)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds with windows over space: convolutions and pools.
+// ONNX node kinds with spatial windows: convolutions and pools.
 #include <algorithm>
 
 #include "import/onnx/call.h"
@@ -13,7 +13,8 @@ struct Window {
   std::vector<Dim> lo, hi;
 };
 
-// SAME pads so that the output is the input over the stride, rounded up; the odd one goes to the end or the start.
+// SAME pads so that the output size is the input size divided by the stride, rounded up. An odd pad goes to the end
+// (SAME_UPPER) or the start.
 void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& window) {
   for (size_t i = 0; i < space.size(); i++) {
     Dim stride = window.strides[i], reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
@@ -83,7 +84,7 @@ Expr per_channel(Expr x, size_t spatial) {
   return reshape(x, dims);
 }
 
-// `weight`: which input holds the kernels.
+// `weight`: the input with the kernels.
 NamedAttrs conv_attrs(Call& call, size_t weight) {
   Window window = window_of(call, kernel_of(call, weight));
   int64_t groups = call.i64("group", 1);
@@ -103,7 +104,7 @@ void build_conv(Call& call) {
   call.out(0, call.has(2) ? y + per_channel(call.in(2), spatial_axes(x)) : y);
 }
 
-// With a sum and an activation behind.
+// A convolution followed by a sum and an activation.
 void build_fused_conv(Call& call) {
   std::string_view name = call.text("activation", "");
   std::vector<double> params = call.f64s("activation_params");
@@ -154,7 +155,7 @@ void build_q_conv(Call& call) {
   call.out(0, call.op("quantize_linear", {cast(total, DType::kF32) * scale, one, scalar(call.in(7))}));
 }
 
-// A convolution of each channel over its own past; what the next call needs of it is the second output.
+// A convolution of each channel over its own past. The second output is the state for the next call.
 void build_causal_conv(Call& call) {
   Expr x = call.in(0), w = call.in(1), past = call.in(3);
   std::string_view act = call.text("activation", "none");
@@ -183,7 +184,7 @@ void build_causal_conv(Call& call) {
   call.out(1, is_last ? channels_last(next) : next);
 }
 
-// Transposed, the pads cut the result; they may be told by its size.
+// In a transposed convolution pads crop the result. The size of the result may be given instead.
 void pad_to_size(Call& call, const std::vector<int64_t>& more, const std::vector<Dim>& asked, bool upper,
                  Window& window) {
   const std::vector<Dim>& dims = call.type(0).dims;
@@ -192,7 +193,7 @@ void pad_to_size(Call& call, const std::vector<int64_t>& more, const std::vector
     Dim pad = (dims[2 + i] - Dim(1)) * Dim(window.strides[i]) + Dim(more[i]) + reach - asked[i];
     Dim held = max(Dim(0), pad), small = floor_div(held, Dim(2));
     window.lo[i] = upper ? small : held - small;
-    window.hi[i] = pad - window.lo[i];  // what is too small grows at the end
+    window.hi[i] = pad - window.lo[i];  // a result that is too small is extended at the end
   }
 }
 
@@ -246,7 +247,7 @@ NamedAttrs pool_attrs(Call& call) {
           {"pad_hi", window.hi},     {"dilation", window.dilation}, {"ceil_mode", call.i64("ceil_mode", 0)}};
 }
 
-// Positions in x, counted with its last axis first (`storage_order`).
+// Positions in x, counted in column-major order (`storage_order`).
 Expr column_major(Call& call, Expr index, const std::vector<Dim>& dims) {
   Builder& b = call.builder();
   auto size = [&](const Dim& dim) { return b.size(dim, DType::kI64); };
@@ -271,7 +272,7 @@ void build_max_pool(Call& call) {
   call.out(1, by_columns ? column_major(call, y[1], call.type(0).dims) : y[1]);
 }
 
-// Without a size: the least that the windows cover. Positions are those of that size, whatever is asked for.
+// Without a given size: the smallest that the windows cover. Positions always count in that size.
 void build_max_unpool(Call& call) {
   const std::vector<Dim>& dims = call.type(0).dims;
   Window window = window_of(call, {});
@@ -328,7 +329,7 @@ void build_avg_pool(Call& call) {
   call.out(0, call.op("avg_pool", {call.in(0)}, attrs));
 }
 
-// Of quantised numbers; the channels stand last, or second.
+// An average pool of quantised numbers; the channel axis is the last or the second.
 void build_q_avg_pool(Call& call) {
   bool is_last = call.i64("channels_last", 0) != 0;
   auto scalar = [&](size_t i) { return call.has(i) ? reshape(call.in(i), {}) : call.in(i); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds that work element by element. Most are one op of ours; those that carry sizes also say what they make
-// of them.
+// ONNX node kinds that work element by element. Most are one op of ours. Those that may compute shapes also have a fold
+// on sizes.
 #include "import/onnx/call.h"
 #include "import/onnx/fold.h"
 #include "import/onnx/tensor.h"
@@ -19,7 +19,7 @@ void build_same(Call& call) {
   call.out(0, call.ops(call.kind().op, in, attrs)[0]);
 }
 
-// Before opset 7 the second operand was broadcast only where 'broadcast' says so, from 'axis' on.
+// Before opset 7 the second operand is broadcast only if 'broadcast' is set, from 'axis' on.
 void build_pair(Call& call) {
   Expr a = call.in(0), b = call.in(1);
   bool aligns = call.opset() < 7 && call.i64("broadcast", 0) != 0;
@@ -82,7 +82,7 @@ void build_bit_shift(Call& call) {
   call.out(0, binary(direction == "LEFT" ? Op::kShl : Op::kShr, call.in(0), call.in(1)));
 }
 
-// To numbers of a few bits: those of the integer, the upper ones as its sign says.
+// To numbers of a few bits: the low bits of the integer, with the sign extended.
 void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
   if (!x.valid()) return;
   call.set_bits(0, bits);
@@ -99,7 +99,7 @@ void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
 }
 
 void build_cast(Call& call) {
-  call.ignore("round_mode");  // of float8e8m0, which is refused
+  call.ignore("round_mode");  // only for float8e8m0, which is refused
   bool saturate = call.i64("saturate", 1) != 0;
   auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
   if (!to.ok()) return call.fail(to.status().code(), std::string(to.status().message()));
@@ -120,7 +120,7 @@ void build_is_inf(Call& call) {
   call.out(0, call.op("is_inf", {call.in(0)}, {{"pos", pos}, {"neg", neg}}));
 }
 
-// Bounds were attributes before opset 11 and may be left out since.
+// Before opset 11 bounds are attributes; since then they are optional inputs.
 void build_clip(Call& call) {
   Expr x = call.in(0), lo = call.in(1), hi = call.in(2);
   if (call.opset() < 11) {

@@ -40,7 +40,7 @@ Folded stretch(const Sizes& sizes, const std::vector<int64_t>& dims) {
   });
 }
 
-// One answer per element of the inputs' broadcast; all of them or none.
+// One answer per element of the broadcast inputs; nullopt if one is missing.
 template <class Answer>
 Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer answer) {
   auto dims = broadcast(first.dims, second.dims);
@@ -48,7 +48,7 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   Folded a = stretch(first, *dims), b = stretch(second, *dims);
   if (!a || !b) return std::nullopt;
   Sizes result{dtype, *dims, {}};
-  // Sizes stop at the largest that there are, where integers go on; a file's "end of the axis" is beyond that.
+  // Sizes saturate, but integers do not; the "end of the axis" in a file is beyond that limit.
   auto is_far = [](const Dim& dim) { return dim.is_literal() && std::abs(dim.literal() / 2) > kFarthest; };
   for (size_t i = 0; i < a->items.size(); i++) {
     if (is_far(a->items[i]) || is_far(b->items[i])) return std::nullopt;
@@ -59,7 +59,7 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   return result;
 }
 
-// An operand, beside sizes that an exporter has made floats of: whole numbers of a literal tensor.
+// An operand beside sizes that an exporter has cast to floats: a literal tensor of whole numbers.
 Folded whole_numbers(Call& call, size_t i) {
   static constexpr double kMost = 1 << 24;
   const OnnxValue* value = call.value(i);
@@ -105,9 +105,9 @@ Folded fold_one(Call& call, Answer answer) {
   return fold_pair(*x, *x, x->dtype, [&](const Dim& a, const Dim&) { return answer(a); });
 }
 
-// ---- truths: 0 or 1, at every size or by the sizes of the run ----
+// ---- conditions: 0 or 1, for all sizes or depending on the sizes of the run ----
 
-// Literal where the ranges decide it.
+// A literal if the ranges decide it.
 Dim settled(Call& call, const Dim& truth) {
   Interval range = call.range(truth);
   return range.lo == range.hi ? Dim(range.lo) : truth;
@@ -123,15 +123,15 @@ Dim less(Call& call, const Dim& a, const Dim& b) {
   return settled(call, is_less(a, b));
 }
 
-// What divides, as something that is never 0; nothing if it may be negative. By 0 a node may answer what it likes, but
-// an empty axis must not stop a run that never looks at the answer.
+// The divisor in a form that is never 0; nullopt if it may be negative. A division by 0 may have any result, but an
+// empty axis must not fail a run that never reads this result.
 Item divisor(Call& call, const Dim& b) {
   Interval range = call.range(b);
   if (range.lo < 0 || b.is(0)) return std::nullopt;
   return range.lo > 0 ? b : max(Dim(1), b);
 }
 
-// Integers divide toward zero: what is above 0 and what is below it are rounded down, each by itself.
+// Integers divide toward zero: the positive part and the negated negative part are divided separately, rounding down.
 Item divide(Call& call, const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   if (b.is(-1)) return Dim(0) - a;
@@ -172,7 +172,7 @@ Folded fold_div(Call& call) {
   return fold_chain(call, [&](const Dim& a, const Dim& b) { return divide(call, a, b); });
 }
 
-// What is left of a division that rounds down, or, with fmod, toward zero.
+// The remainder of a division that rounds down or, with fmod, toward zero.
 Folded fold_mod(Call& call) {
   bool toward_zero = call.i64("fmod", 0) != 0;
   return fold_chain(call, [&](const Dim& a, const Dim& b) -> Item {
@@ -222,8 +222,8 @@ Folded fold_where(Call& call) {
   return yes;
 }
 
-// Among integers and bool; of sizes also to floats, as exporters write them, which keep what is below 2^24 or 2^53. A
-// narrower integer keeps a size that fits; no size of a tensor exceeds 2^31 by accident.
+// Casts among integers and bool. Exporters also cast sizes to floats, which hold them up to 2^24 or 2^53. A narrower
+// integer is assumed to hold the size: sizes of tensors rarely exceed 2^31.
 Folded fold_cast(Call& call) {
   const Sizes* x = call.sizes(0);
   auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));

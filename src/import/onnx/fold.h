@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape arithmetic of ONNX graphs on symbolic sizes (semantics.md S7). A fold answers the node's result if it can be
-// told for every size of the model's symbols, else nullopt: then the node computes at run time.
+// Shape arithmetic of ONNX graphs on symbolic sizes (semantics.md S7). A fold returns the result of a node if it is
+// known for all sizes of the model's symbols, else nullopt: then the node computes at run time.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace rlx::onnx {
 using Folded = std::optional<Sizes>;
 
 // Element by element, broadcasting.
-Folded fold_identity(Call& call);  // also what rounds: sizes are whole
+Folded fold_identity(Call& call);  // for rounding too, because sizes are whole
 Folded fold_neg(Call& call);
 Folded fold_add(Call& call);
 Folded fold_sub(Call& call);

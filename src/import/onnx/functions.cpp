@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of a model: their nodes take the place of the node that calls them, in a scope of its own.
+// Functions of a model: their nodes replace the node that calls them, in a scope of their own.
 #include "import/onnx/importer.h"
 
 namespace rlx::onnx {
 
-static constexpr size_t kMostNested = 32;        // functions that call one another
+static constexpr size_t kMostNested = 32;        // depth of functions that call one another
 static constexpr size_t kMostNodes = 1'000'000;  // of calls and trips: a small file must not grow without end
 
-// The attribute of the call, or its default, under the name that the node inside has for it; none: it is left out.
+// The attribute of the call, or its default, under the name that the inner node gives it; nullopt if there is neither.
 static std::optional<AttributeProto> given(const AttributeProto& inner, const FunctionProto& function,
                                            const NodeProto& call) {
   for (const auto* list : {&call.attribute, &function.attribute_proto})

@@ -12,7 +12,7 @@ namespace {
 
 // ---- Resize ----
 
-// A scale in a file is a f32; it is taken for the fraction that it was written for.
+// A scale in a file is an f32; we use the simple fraction from which it was rounded.
 std::vector<double> scales_of(Call& call, std::vector<double> scales) {
   for (double& scale : scales) {
     if (!(scale > 0) || !std::isfinite(scale)) call.fail(Code::kData, format("a scale of {}", scale));
@@ -26,7 +26,7 @@ bool is_given(Call& call, size_t i) {
   return call.has(i) && !(call.type(i).rank() == 1 && call.type(i).dims[0].is(0));
 }
 
-// One scale for all axes, the smallest or the largest that the sizes ask for.
+// One scale for all axes: the smallest or the largest of those that give the sizes.
 std::vector<Dim> with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::vector<int64_t>& axes,
                                 bool smallest) {
   const std::vector<Dim>& dims = call.type(0).dims;
@@ -48,7 +48,7 @@ std::vector<Dim> with_one_scale(Call& call, const std::vector<Dim>& sizes, const
   return result;
 }
 
-// The sizes or the scales, from where the opset has them.
+// The sizes or the scales, from the inputs of this opset.
 void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
   std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
   size_t scales = call.opset() < 11 ? 1 : 2;
@@ -129,7 +129,7 @@ void build_roi_align(Call& call) {
                        {"mode", mode}}));
 }
 
-// A number that may be left out.
+// A number that may be absent.
 double number_or(Call& call, size_t i, const char* what, double fallback) {
   if (!call.has(i)) return fallback;
   std::vector<double> numbers = call.reals(i, what);

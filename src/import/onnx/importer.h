@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over an ONNX graph: values by name, nodes one after another, what cannot be imported collected.
+// The importer walks over an ONNX graph: it keeps values by name, builds node after node, and collects the nodes that
+// it cannot import.
 #pragma once
 
 #include <deque>
@@ -17,15 +18,16 @@ namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
 
-const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: nothing is known of it
-// Initializers that nodes read as a number for each channel. Rules look at such numbers, so they are no params.
+const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: unknown
+// Initializers that nodes read as one number per channel. They become constants, not params, because rules examine
+// them.
 std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph);
 
 // A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
 struct BodyGraph {
   Graph graph;
   std::vector<Value> outputs;                     // not added yet
-  std::vector<OnnxValue*> captures;               // what the last inputs stand for, in order
+  std::vector<OnnxValue*> captures;               // the values that the last inputs stand for, in order
   Result<std::shared_ptr<const Graph>> finish();  // with these outputs
 };
 
@@ -39,10 +41,10 @@ class Importer {
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);                         // of an attribute
-  std::vector<std::string> static_inputs(const OnnxValue& value) const;  // that would make it known; none: nothing does
-  // What has been refused; a node that could do without what it contains puts it back.
+  std::vector<std::string> static_inputs(const OnnxValue& value) const;  // inputs of the model that decide it, if any
+  // The refused nodes so far. A node that does not need the nodes it contains restores the earlier state.
   struct Refusals {
-    std::vector<std::pair<std::string, size_t>> kinds;  // why, and how many nodes
+    std::vector<std::pair<std::string, size_t>> kinds;  // the reason, and the number of nodes
     std::string first, first_name, first_op;            // the first node that cannot be imported
     std::set<std::string> wanted;                       // inputs that a refused node would have to know
     bool only_unknown = true;                           // nothing is refused for another reason
@@ -50,10 +52,10 @@ class Importer {
   Refusals& refusals() { return refusals_; }
   // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs = {});
-  // A copy that is of the graph that is being built: what is of a graph around it is captured.
+  // A copy as a value of the graph under construction: a value of a graph around it is captured.
   Result<OnnxValue> local(OnnxValue& value);
-  // A sub-graph on inputs of these types; `captures` are inputs of it in any case. What it captures of graphs further
-  // out is captured by those between, when their node asks for it.
+  // A sub-graph on inputs of these types; `captures` become inputs in any case. Values of graphs further out are
+  // captured by the graphs between, when their nodes ask for them.
   Result<BodyGraph> body_graph(const GraphProto& graph, std::span<const ValueType> inputs,
                                std::span<OnnxValue* const> captures);
 
@@ -73,7 +75,7 @@ class Importer {
   bool fold_literals(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   bool fold_moves(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status store(const NodeProto& node, std::vector<OnnxValue> results);
-  bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // a param where the graph reads it
+  bool may_be_param(const OnnxValue& value, const Tensor& tensor) const;  // becomes a param if the graph reads it
   Result<Value> add_param(const OnnxValue& value);
   Status add_params();
   Result<Value> capture(OnnxValue& value);
@@ -83,7 +85,7 @@ class Importer {
   Result<OnnxValue*> find(std::string_view name);
   void refuse(const NodeProto& node, const Status& status);
   int64_t opset_of(std::string_view domain) const;
-  Status refused() const;  // what the whole import comes to
+  Status refused() const;  // the result of the whole import
   Status refused(std::string message) const;
 
   using Scope = std::unordered_map<std::string_view, OnnxValue>;
@@ -93,16 +95,16 @@ class Importer {
   const ImportOptions& options_;
   std::vector<Scope> scopes_;
   std::deque<GraphProto> bodies_;                // of functions, with the attributes of their calls
-  size_t expanded_ = 0;                          // nodes of them, and of trips that are written out
+  size_t expanded_ = 0;                          // nodes of functions and of unrolled trips
   std::vector<const FunctionProto*> functions_;  // that are being expanded
   struct Level {
     const Graph* around;                                 // the graph that its node is in
-    std::unordered_map<const OnnxValue*, Value> inputs;  // by what they stand for
+    std::unordered_map<const OnnxValue*, Value> inputs;  // by the value that they stand for
     std::vector<OnnxValue*> captures;
     std::map<const OnnxValue*, OnnxValue> sequences;  // of the graphs around, with their elements captured
   };
   std::vector<Level> levels_;                                  // of bodies that are being built
-  std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: whose bytes
+  std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: its bytes
   Refusals refusals_;
 };
 

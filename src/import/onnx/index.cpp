@@ -85,7 +85,7 @@ void build_reverse_sequence(Call& call) {
   call.out(0, call.op("reverse_sequence", {call.in(0), call.in(1)}, {{"time_axis", time}, {"batch_axis", batch}}));
 }
 
-// Rows written into a cache from one place per batch row, or from the start.
+// Rows written into a cache from a position per batch row, or from the start.
 void build_tensor_scatter(Call& call) {
   Expr cache = call.in(0), rows = call.in(1), at = call.in(2);
   std::string_view mode = call.text("mode", "linear");

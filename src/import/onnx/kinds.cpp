@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of all groups, and what they say of a graph before its nodes are built.
+// The node kinds of all groups, and what they tell about a graph before its nodes are built.
 #include "import/onnx/importer.h"
 
 namespace rlx::onnx {

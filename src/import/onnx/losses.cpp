@@ -6,7 +6,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// Their attributes are ours, the class axis apart.
+// Their attributes equal ours, except for the class axis.
 void put_loss(Call& call, std::string_view op) {
   std::string reduction(call.text("reduction", "mean"));
   if (reduction != "none" && reduction != "sum" && reduction != "mean")

@@ -26,7 +26,7 @@ struct TensorProto {
   std::vector<int64_t> dims;
   int32_t data_type = 0;  // an ElementType
   protobuf::Bytes raw_data;
-  std::vector<protobuf::Field> typed_data;  // float_data, int32_data, ... as they stand
+  std::vector<protobuf::Field> typed_data;  // float_data, int32_data, ...: not decoded
   bool has_strings = false;                 // string_data is there
   std::vector<StringEntry> external_data;   // "location", "offset", "length"
   int32_t data_location = 0;                // 1: external
@@ -50,12 +50,12 @@ struct AttributeProto {
 };
 
 struct NodeProto {
-  std::vector<std::string_view> input, output;  // "": an optional one that is not there
+  std::vector<std::string_view> input, output;  // "": an absent optional one
   std::string_view name, op_type, domain;
   std::vector<AttributeProto> attribute;
 };
 
-// One of the two: a number or a name. Neither: the size is open and has no name.
+// A number or a name. If both are absent, the size is open and has no name.
 struct DimensionProto {
   int64_t dim_value = -1;
   std::string_view dim_param;
@@ -123,8 +123,8 @@ struct ModelProto {
 // ...".
 Result<ModelProto> parse_model(std::span<const std::byte> bytes);
 
-// A file that holds one value of this type, as the data of ONNX's own tests does: its tensors; none: an optional that
-// is not there.
+// Reads a file with one value of this type, like the data of ONNX's own tests. Returns its tensors; nullopt for an
+// absent optional.
 Result<std::optional<std::vector<TensorProto>>> parse_value(std::span<const std::byte> bytes, const TypeProto& type);
 
 }  // namespace rlx::onnx

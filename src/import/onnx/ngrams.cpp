@@ -8,7 +8,7 @@ namespace rlx::onnx {
 
 namespace {
 
-constexpr int64_t kMostWindows = 4096;  // n-gram lengths and distances that are looked at
+constexpr int64_t kMostWindows = 4096;  // n-gram lengths and distances
 
 // The n-grams of one length, as rows, and their columns of the result.
 struct Grams {
@@ -25,7 +25,7 @@ Expr literal(Call& call, DType dtype, const std::vector<T>& values) {
   return call.builder().constant(*tensor);
 }
 
-// Where the n-grams of each length begin in the pool is an attribute; one that is not looked at has its columns too.
+// An attribute says where the n-grams of each length begin in the pool. Lengths that are not counted have columns too.
 std::vector<Grams> grams_of(Call& call, int64_t shortest, int64_t longest) {
   std::vector<int64_t> pool = call.i64s("pool_int64s"), starts = call.i64s("ngram_counts"),
                        columns = call.i64s("ngram_indexes");
@@ -65,7 +65,7 @@ Expr count_windows(Call& call, Expr x, const Grams& grams, int64_t distance) {
   return reduce(cast(found, DType::kF32), "sum", {1}, false);
 }
 
-// Skipping makes no other 1-grams.
+// Skips do not change 1-grams.
 Expr count_grams(Call& call, Expr x, const Grams& grams, int64_t most_skipped) {
   Expr sum;
   for (int64_t distance = 1; distance <= (grams.length == 1 ? 1 : most_skipped + 1); distance++) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds of networks: products, norms, softmax.
+// ONNX node kinds of neural networks: products, norms, softmax.
 #include "import/onnx/call.h"
 
 namespace rlx::onnx {
 
 namespace {
 
-// A vector on either side is a matrix of one row or column, which the result does not keep.
+// A vector on either side is a matrix of one row or column; the result drops that axis.
 void build_matmul(Call& call) {
   Expr a = call.in(0), b = call.in(1);
   bool row = a.rank() == 1, column = b.rank() == 1;
@@ -37,7 +37,7 @@ void build_einsum(Call& call) {
   call.out(0, call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0]);
 }
 
-// Before opset 13 all axes from `axis` on count as one.
+// Before opset 13 softmax normalises over all axes from `axis` on together.
 void build_softmax(Call& call) {
   Expr x = call.in(0);
   bool flattens = call.opset() < 13;
@@ -126,7 +126,7 @@ void build_of_matrix(Call& call) {
   call.out(0, call.op(call.kind().op, {call.in(0)}));
 }
 
-// ---- of all of space ----
+// ---- over all spatial axes ----
 
 void build_global_average(Call& call) {
   Expr x = call.in(0);

@@ -25,7 +25,7 @@ namespace onnx {
 
 static constexpr int64_t kMinOpset = 1, kMaxOpset = 28;
 static constexpr size_t kMaxRefused = 32;   // kinds that one message lists
-static constexpr int64_t kMaxLiteral = 64;  // elements that are computed with here
+static constexpr int64_t kMaxLiteral = 64;  // elements of literals that the importer computes with
 
 // "node 'n' (Reshape of ai.onnx, opset 11)"
 static std::string describe(const NodeProto& node, int64_t opset) {
@@ -35,7 +35,7 @@ static std::string describe(const NodeProto& node, int64_t opset) {
          ")";
 }
 
-// How many values have a name, at most.
+// An upper bound of the number of named values.
 static size_t value_count(const GraphProto& graph) {
   size_t count = graph.initializer.size() + graph.input.size();
   for (const NodeProto& node : graph.node) count += node.output.size();
@@ -56,8 +56,8 @@ Status Importer::run() {
   return add_outputs(model_.graph);
 }
 
-// Integers and bools that the value is computed from, and floats in a list: few enough to make a graph for each of
-// their values. An input of a body is what it stands for in the graph around.
+// The inputs of the model from which the value is computed: small ones of integers, bools, or floats in a list, so that
+// a graph can be made for each of their values. An input of a body stands for its value in the graph around it.
 std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
   std::set<std::string> names;
   std::set<std::pair<size_t, uint32_t>> seen;  // level and node
@@ -82,7 +82,7 @@ std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
     const auto& inputs = levels_[level - 1].inputs;
     auto outer =
         std::find_if(inputs.begin(), inputs.end(), [wanted = id](const auto& it) { return it.second.node == wanted; });
-    if (outer == inputs.end()) return {};  // what a trip changes
+    if (outer == inputs.end()) return {};  // a value that a trip changes
     visit(outer->first->level, outer->first->value);
   }
   return {names.begin(), names.end()};
@@ -125,7 +125,7 @@ static Status bad_input(const std::string& name, std::string_view why) {
   return Status(Code::kUnsupported, format("ONNX model: input '{}' {}", name, why)).with("value", name);
 }
 
-// An optional one is there unless an option says otherwise.
+// An optional input is present unless an option says otherwise.
 Status Importer::add_input(const ValueInfoProto& info) {
   std::string name(info.name);
   const TypeProto* type = &info.type;
@@ -138,7 +138,7 @@ Status Importer::add_input(const ValueInfoProto& info) {
   return define(info.name, RLX_TRY(tensor_input(name, type->tensor_type[0])));
 }
 
-// Each element is an input of its own, of sizes of its own.
+// Each element is an input of its own, with sizes of its own.
 Result<OnnxValue> Importer::sequence_input(const std::string& name, const ElementTypeProto& type) {
   const int64_t* length = options_.choices.find_length(name);
   const int64_t* rank = options_.choices.find_rank(name);
@@ -252,7 +252,7 @@ bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const 
          is_weight_type(tensor.dtype());
 }
 
-// All that the file holds, in its order; a graph that is imported has those that it reads.
+// Declares all weights of the file as params, in its order. (An imported graph declares only those that it reads.)
 Status Importer::add_params() {
   for (const TensorProto& proto : model_.graph.initializer) {
     OnnxValue& value = *RLX_TRY(find(proto.name));
@@ -272,13 +272,13 @@ Status Importer::resolve(OnnxValue& value) {
   return {};
 }
 
-// A tensor's dim cannot be negative, so a number that can be is the difference of two.
+// A dim cannot be negative, so a number that may be negative is built as the difference of two.
 static Expr expr_of(const Dim& item, DType dtype, Builder& builder) {
   if (item.is_literal() || builder.graph().range(item).lo >= 0) return builder.size(item, dtype);
   return builder.size(max(Dim(0), item), dtype) - builder.size(max(Dim(0), Dim(0) - item), dtype);
 }
 
-// Sizes as a tensor: literal, or one element after another.
+// Sizes as a tensor: a literal, or a concatenation of elements.
 static Expr expr_of(const Sizes& sizes, Builder& builder) {
   std::vector<Dim> shape(sizes.dims.begin(), sizes.dims.end());
   if (sizes.items.empty()) return broadcast_to(builder.scalar(sizes.dtype, 0), shape);
@@ -323,14 +323,14 @@ Expr Importer::expr(OnnxValue& value, Builder& builder) {
   } else {
     made = literal().value();
   }
-  if (is_here) value.value = made;  // another graph makes its own
+  if (is_here) value.value = made;  // another graph makes a value of its own
   return builder.wrap(made);
 }
 
 // ---- nodes ----
 
 Status Importer::add_nodes(const GraphProto& graph) {
-  size_t count = graph.node.size(), every = count / 100 + 1;  // told of progress some hundred times
+  size_t count = graph.node.size(), every = count / 100 + 1;  // reports progress some hundred times
   for (size_t i = 0; i < count; i++) {
     const NodeProto& node = graph.node[i];
     if (options_.host && &graph == &model_.graph && i % every == 0)
@@ -374,7 +374,7 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   }
 }
 
-// Names the inputs that the refused nodes want, if that is all that they want.
+// Adds the inputs whose values the refused nodes need, if nothing else is wrong.
 Status Importer::refused(std::string message) const {
   std::string wanted;
   for (const std::string& names : refusals_.wanted) wanted += (wanted.empty() ? "" : "\n") + names;
@@ -466,7 +466,7 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
   return {};
 }
 
-// Small, and the same bits wherever it is computed (semantics.md R5), as is also what only picks an element.
+// Whether the node is small and gives the same bits on every device (semantics.md R5), or only picks elements.
 static bool may_fold(const OpInfo& info, const Node& step) {
   bool picks = step.op == Op::kReduce && (step.attrs.is("fn", "max") || step.attrs.is("fn", "min"));
   bool exact = picks || info.tol == Tol::kE0 || info.tol == Tol::kU1;
@@ -478,7 +478,7 @@ static bool may_fold(const OpInfo& info, const Node& step) {
   return info.primitive() || info.is(kElementwise);  // others may hold large values inside
 }
 
-// The results of a node on small literals only, by the ops' own meaning.
+// The results of a node on small literals, computed by the reference interpreter.
 Importer::Computed Importer::compute(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   for (const OnnxValue* value : in) {
     if (!value) continue;
@@ -515,7 +515,8 @@ bool Importer::fold_literals(const NodeKind& kind, const NodeProto& node, const 
   return store(node, std::move(results)).ok();
 }
 
-// A node that moves sizes without looking at them moves their numbers instead, which say where each comes from.
+// Folds a node that moves sizes without reading them: it runs on the positions of the elements instead, and the result
+// says where each element comes from.
 bool Importer::fold_moves(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   std::deque<OnnxValue> numbered;
   std::vector<OnnxValue*> stand_ins = in;

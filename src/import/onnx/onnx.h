@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs. Sizes keep the model's names and
-// expressions; shape arithmetic is evaluated here and leaves no op behind.
+// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs. Sizes keep the names and expressions of the
+// model. Shape arithmetic is evaluated at import and leaves no op.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct Imported {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// Params are initializers of floats, 8-bit and block-quantised elements, as the options say.
-// RLX_E_DATA for a damaged file, RLX_E_UNSUPPORTED naming every node kind that has no counterpart, RLX_E_DENIED for
-// external data outside the model's folder.
-// Where it fails for nothing but inputs or sizes that must be known, the status says so (kStaticInputs).
+// Initializers with float, 8-bit or block-quantised elements become params, as the options say. RLX_E_DATA for a
+// damaged file, RLX_E_UNSUPPORTED naming every node kind without a counterpart, RLX_E_DENIED for external data outside
+// the model's folder. If the only failures are inputs whose values must be known, the status names them
+// (kStaticInputs).
 Result<Imported> import_onnx(const Source& source, const ImportOptions& options);
 
 // Whether the bytes look like an ONNX model: for finding a format by the first bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds on quantised numbers. Products of 8-bit numbers are products of integers whose zero points are taken
-// off first.
+// ONNX node kinds on quantised numbers. A product of 8-bit numbers is built as a product of integers after subtracting
+// the zero points.
 #include "import/onnx/call.h"
 #include "import/onnx/tensor.h"
 
@@ -40,7 +40,7 @@ void build_quantize(Call& call) {
   if (precision) x = cast(x, *precision), scale = cast(scale, *precision);
   int bits = zero ? call.bits(2) : to ? bits_of(static_cast<int32_t>(call.i64("output_dtype", 0))) : 0;
   Expr y = call.op("quantize_linear", {x, scale, zero}, attrs);
-  if (bits != 0 && y.valid()) {  // clamped to what they hold
+  if (bits != 0 && y.valid()) {  // clamped to the range of the bits
     bool has_sign = y.dtype() == DType::kI8;
     double most = (1 << (has_sign ? bits - 1 : bits)) - 1;
     y = minimum(maximum(y, has_sign ? -most - 1 : 0), most);

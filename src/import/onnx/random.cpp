@@ -15,7 +15,7 @@ static Expr words(Builder& builder, std::initializer_list<uint32_t> values) {
 }
 
 RandomState random_state(Call& call) {
-  bool is_integer = call.kind().op_type == "Dropout";  // of all others it is a f32
+  bool is_integer = call.kind().op_type == "Dropout";  // all others have an f32
   uint32_t seed = is_integer ? static_cast<uint32_t>(call.i64("seed", 0))
                              : std::bit_cast<uint32_t>(static_cast<float>(call.f64("seed", 0)));
   auto place = static_cast<uint32_t>(call.builder().graph().nodes().size());
@@ -24,7 +24,7 @@ RandomState random_state(Call& call) {
 
 namespace {
 
-// The sizes stand in an attribute, or are those of an input.
+// The sizes are given by an attribute, or are those of an input.
 void build_drawn(Call& call) {
   bool is_like = call.has(0);
   std::vector<Dim> shape;

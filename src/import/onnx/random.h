@@ -10,7 +10,7 @@ struct RandomState {
   Expr key, counter;
 };
 
-// By the attribute `seed`, which may be missing. Other run-times draw other numbers.
+// From the attribute `seed`, which may be absent. Other runtimes draw other numbers.
 RandomState random_state(Call& call);
 
 }  // namespace rlx::onnx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU, RNN: the recurrences of ops/recurrent.h with ONNX's activations, which have numbers of their own.
+// LSTM, GRU, RNN: the recurrences of ops/recurrent.h with ONNX's activations, which have parameters.
 #include "ops/recurrent.h"
 
 #include "import/onnx/call.h"
@@ -49,7 +49,7 @@ Expr apply(const Activation& act, Expr x) {
   return x.builder().op(op_table().find(row.ours)->op(), {x}, attrs);
 }
 
-// Each function takes what parameters it has from the two lists in turn.
+// Each function takes its parameters from the two lists in turn.
 std::vector<Activation> activations_of(Call& call, size_t directions, std::initializer_list<const char*> fallback) {
   std::vector<std::string_view> names = call.texts("activations");
   std::vector<double> alphas = call.f64s("activation_alpha"), betas = call.f64s("activation_beta");
@@ -71,7 +71,7 @@ std::vector<Activation> activations_of(Call& call, size_t directions, std::initi
   return acts;
 }
 
-// To what 8 bits say of it, by its own range.
+// x quantised to 8 bits by its own range, and back.
 Expr rounded(Expr x) {
   Outputs q = x.builder().ops(Op::kDynamicQuantizeLinear, {x});
   return q.size() < 3 ? x : x.builder().op(Op::kDequantizeLinear, {q[0], q[1], q[2]});
@@ -89,7 +89,8 @@ const Kind& kind_of(std::string_view op_type) {
   return op_type.ends_with("LSTM") ? kLstm : op_type == "GRU" ? kGru : kRnn;
 }
 
-// [directions, in, gates] of few bits, with a scale and a zero point a direction, or a gate of it: as LSTM has it.
+// Weights [directions, in, gates] of 8 bits, with a scale and a zero point per direction or per gate, as values in the
+// layout of LSTM.
 Expr dequantised(Call& call, size_t weight, size_t scale) {
   Expr w = call.in(weight);
   auto along = [&](Expr x) {

@@ -7,7 +7,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// Axes became an input in opset 18 (of ReduceSum in 13). None means all, unless noop_with_empty_axes says none.
+// Axes are an input since opset 18 (for ReduceSum since 13). No axes means all, or none with noop_with_empty_axes.
 struct ReduceArgs {
   std::vector<int64_t> axes;
   bool identity = false;
@@ -35,13 +35,13 @@ void build_fn(Call& call) {
   call.out(0, args.identity ? call.in(0) : reduce(call.in(0), fn.c_str(), args.axes, args.keep_dims));
 }
 
-// Ops of ours that reduce by themselves: mean, reduce_l1, ... An empty list of axes leaves their inner map.
+// Our ops that reduce: mean, reduce_l1, ... With an empty list of axes only their elementwise part remains.
 void build_op(Call& call) {
   ReduceArgs args = reduce_args(call, 18);
   call.out(0, call.op(call.kind().op, {call.in(0)}, {{"axes", args.axes}, {"keep_dims", int64_t{args.keep_dims}}}));
 }
 
-// Those that are real by nature: of integers they are cut off toward 0.
+// Reductions with real results; for integers the result is truncated.
 void build_real(Call& call) {
   Expr x = call.in(0);
   if (!x.valid() || !is_integer(x.dtype())) return build_op(call);
@@ -51,7 +51,7 @@ void build_real(Call& call) {
   call.out(0, cast(y, x.dtype()));
 }
 
-// Without a start there must be an item to begin with.
+// Without a start there must be at least one item.
 Folded fold_all(Call& call, int64_t input_since, std::optional<Dim> start, Dim (*step)(const Dim&, const Dim&)) {
   const Sizes* x = call.sizes(0);
   if (!x || x->dims.size() != 1 || (call.has(1) && !call.sizes(1))) return std::nullopt;
@@ -94,7 +94,7 @@ void build_cumulative(Call& call) {
 
 // k was an attribute before opset 10.
 void build_top_k(Call& call) {
-  call.ignore("sorted");  // ours are always sorted, which an unsorted answer may be
+  call.ignore("sorted");  // our results are always sorted, which is a legal unsorted result
   std::vector<Dim> k = call.opset() < 10 ? std::vector<Dim>{Dim(call.i64("k", 0))} : call.run_dims(1, "k");
   if (k.size() != 1) return call.fail(Code::kData, "'k' is not one number");
   Expr inputs[] = {call.in(0)};

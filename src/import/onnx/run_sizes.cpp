@@ -5,7 +5,7 @@ namespace rlx::onnx {
 
 namespace {
 
-// How many numbers a list holds, which must be known: it is a rank.
+// The length of a list, which must be known because it is a rank.
 std::optional<int64_t> length_of(Call& call, Expr list, const char* what) {
   if (!list.valid()) return std::nullopt;
   if (list.rank() == 1 && is_integer(list.dtype()) && list.dim(0).is_literal() &&
@@ -23,7 +23,7 @@ Expr size_of(Call& call, Expr x, int64_t axis) {
   return call.builder().size(x.dim(axis), DType::kI64);
 }
 
-// 0, 1, ... as many as the value says: an axis that only the run knows.
+// 0, 1, ..., count - 1: an axis whose size only the run knows.
 Expr places(Call& call, Expr count) {
   return call.op("dynamic_iota", {count});
 }
@@ -48,7 +48,7 @@ Expr reshape_in_run(Call& call, Expr x, Expr shape, bool zero_is_size) {
   return reshape(x, dims);
 }
 
-// An axis is stretched by reading it modulo its size: that of the result, or 1.
+// An axis is broadcast by reading it modulo its size, which is that of the result, or 1.
 Expr expand_in_run(Call& call, Expr x, Expr shape) {
   auto length = length_of(call, shape, "shape");
   if (!length) return x;
@@ -93,7 +93,7 @@ Expr slice_in_run(Call& call, Expr x, Expr starts, Expr ends, Expr steps, const 
   return x;
 }
 
-// Every place of the result says which element it shows, if one.
+// Computes for every position of the result which element it shows, if any.
 Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::string& mode, Expr value) {
   auto count = static_cast<int64_t>(axes.size());
   for (int64_t i = 0; i < count; i++) {
@@ -106,7 +106,7 @@ Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::stri
       Expr turn = call.op("floor_mod", {from, maximum(last * 2.0, 1)});
       nearest = where(less(turn, size), turn, last * 2.0 - turn);
     }
-    if (mode == "constant") {  // what lies outside shows one more element, at the end
+    if (mode == "constant") {  // positions outside show an extra element at the end
       std::vector<Dim> none(x.rank()), one(x.rank());
       one[static_cast<size_t>(axis)] = 1;
       x = call.op("pad", {x, value ? value : scalar_like(x, 0)}, {{"lo", none}, {"hi", one}});

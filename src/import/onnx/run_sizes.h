@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds whose numbers only a run knows: they become symbols that the run binds, and indices that are computed.
+// Node kinds whose sizes only a run knows: the sizes become symbols that the run binds, and indices are computed.
 #pragma once
 
 #include "import/onnx/call.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optionals: lists of values whose length is known, so that they are gone when the import ends.
+// Sequences and optionals: lists of values of known length. They exist only during the import.
 #include <algorithm>
 
 #include "import/onnx/call.h"
@@ -67,7 +67,7 @@ void build_insert(Call& call) {
   auto at = position(call, 2, items->size(), items->size() + 1, static_cast<int64_t>(items->size()));
   if (!at) return;
   std::vector<OnnxValue> longer;
-  longer.reserve(items->size() + 1);  // a copy of a value is no small thing
+  longer.reserve(items->size() + 1);  // avoids copies of values, which are expensive
   longer.assign(items->begin(), items->end());
   longer.insert(longer.begin() + static_cast<std::ptrdiff_t>(*at), call.local(1));
   put_sequence(call, std::move(longer));
@@ -165,9 +165,9 @@ void build_has(Call& call) {
   put_number(call, DType::kBool, call.has(0) ? 1 : 0);
 }
 
-// ---- a graph for every element ----
+// ---- SequenceMap: a graph for every element ----
 
-// Sequences are walked together, as long as the first; a tensor is the same every time.
+// Goes through all sequences together, up to the length of the first; a tensor is the same every time.
 Status map_items(Call& call, const GraphProto& body) {
   const auto* first = items_of(call, 0);
   RLX_TRY(call.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX node kinds that move elements, and those that speak of shapes.
+// ONNX node kinds that move elements, and those that read shapes.
 #include <algorithm>
 
 #include "import/onnx/call.h"
@@ -12,10 +12,10 @@ namespace rlx::onnx {
 
 namespace {
 
-// Files write a bound of a slice beyond this, such as 2^63 - 1, where they mean the end.
+// A bound of a slice beyond this, such as 2^63 - 1, means the end of the axis.
 constexpr int64_t kFarBound = int64_t{1} << 47;
 
-// ---- one order of elements, other dims ----
+// ---- same elements, other dims ----
 
 std::vector<Dim> unsqueezed(Call& call, const std::vector<Dim>& dims, std::vector<int64_t> axes) {
   axes = call.axes(axes, dims.size() + axes.size());
@@ -39,14 +39,14 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
     result.push_back(dims[i]);
     Interval range = call.range(dims[i]);
     if (!all || range.lo > 1 || range.hi < 1) continue;
-    // An open one is kept where it is not 1; at sizes where it is, the graph is made again.
+    // An open size is assumed not to be 1, and kept; for sizes of 1 the graph is built again.
     Guard is_not_one{Guard::kEqual, is_equal(dims[i], Dim(1)), Dim(0), "squeeze"};
     if (Status status = call.builder().graph().add_guard(is_not_one); !status.ok()) call.fail(status);
   }
   return result;
 }
 
-// An attribute before opset 13, an input since.
+// The axes: an attribute before opset 13, an input since.
 std::vector<int64_t> axes_of(Call& call, size_t input) {
   if (call.opset() < 13) return call.i64s("axes");
   return call.has(input) ? call.numbers(input, "axes") : std::vector<int64_t>();
@@ -108,7 +108,7 @@ Folded fold_view(Call& call) {
     result.dims.push_back(dim.literal());
     if (dim.literal() != -1) known.push_back(dim.literal());
   }
-  auto rest = element_count(std::span<const int64_t>(known));  // none: negative or far too large
+  auto rest = element_count(std::span<const int64_t>(known));  // nullopt: negative or far too large
   if (!rest || known.size() + 1 < result.dims.size()) return std::nullopt;
   auto count = static_cast<int64_t>(x->items.size());
   if (known.size() == result.dims.size()) return *rest == count ? Folded(result) : std::nullopt;
@@ -122,8 +122,8 @@ void build_identity(Call& call) {
   call.out(0, call.in(0));
 }
 
-// Elements that training drops, drawn anew at every node; otherwise the identity, and a mask that is all true. The
-// ratio became an input, and training_mode came, in opset 12.
+// In training it drops random elements; otherwise it is the identity, with a mask that is all true. Since opset 12 the
+// ratio is an input and training_mode exists.
 void build_dropout(Call& call) {
   bool trains = call.has(2) && call.numbers(2, "training_mode") != std::vector<int64_t>{0};
   for (const char* unused : {"ratio", "is_test"}) call.ignore(unused);
@@ -151,7 +151,7 @@ void build_transpose(Call& call) {
   call.out(0, transpose(call.in(0), perm));
 }
 
-// ---- larger, smaller, joined ----
+// ---- broadcast, split, concat ----
 
 // The two-way broadcast of x and the shape.
 void build_expand(Call& call) {
@@ -192,7 +192,8 @@ Folded fold_concat(Call& call) {
   return result;
 }
 
-// Those that may be negative are 0 where they are; then the sum is not the total, and no run gets here.
+// Sizes that may be negative become max(0, size). A run in which one is negative fails, because the sum is not the
+// total.
 std::vector<Dim> given_pieces(Call& call, const Dim& total) {
   std::vector<Dim> sizes = call.run_dims(1, "split");
   Dim sum = 0;
@@ -205,7 +206,7 @@ std::vector<Dim> given_pieces(Call& call, const Dim& total) {
   return sizes;
 }
 
-// Sizes of the pieces: given, or all of one size with a smaller last one (opset 18), or equal.
+// Sizes of the pieces: given; or equal except for a smaller last one (opset 18); or equal.
 std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
   bool by_attribute = call.opset() < 13;
   if (by_attribute && call.has_attr("split")) {
@@ -239,7 +240,7 @@ struct SliceArgs {
   std::vector<int64_t> steps;
 };
 
-// Attributes before opset 10, inputs since.
+// The arguments: attributes before opset 10, inputs since.
 SliceArgs slice_args(Call& call) {
   SliceArgs args;
   std::vector<int64_t> axes;
@@ -263,14 +264,14 @@ SliceArgs slice_args(Call& call) {
   return args;
 }
 
-// Bounds of sizes that may be negative count from the end where they are, and what lies before the front is the front;
-// so does a start that goes down (ONNX clamps it to 0, where ours is before the front). False: an end that goes down
-// past the front, which no size can say.
+// Bounds that may be negative count from the end if they are, and are clamped to the front; so is the start of a
+// reversed slice (ONNX clamps it to 0, where ours would be before the front). Returns false for the end of a reversed
+// slice before the front, which no size expresses.
 bool settle_bounds(Call& call, SliceArgs& args) {
   for (size_t i = 0; i < args.starts.size() && i < args.ends.size(); i++) {
     const Dim& n = call.type(0).dims[static_cast<size_t>(args.axes[i])];
     auto is_open = [&](const Dim& bound) { return !bound.is_literal() && call.range(bound).lo < 0; };
-    auto settled = [&](const Dim& bound) {  // n - 1 is below 0 on an empty axis only
+    auto settled = [&](const Dim& bound) {  // n - 1 is negative only for an empty axis
       return max(Dim(0), bound == n - Dim(1) ? bound : bound + n * is_less(bound, Dim(0)));
     };
     bool is_down = args.steps[i] < 0;
@@ -302,7 +303,7 @@ void build_slice(Call& call) {
                       {{"starts", args.starts}, {"ends", args.ends}, {"axes", args.axes}, {"steps", args.steps}}));
 }
 
-// Of a list of sizes.
+// Slices of a list of sizes.
 Folded fold_slice(Call& call) {
   const Sizes* x = call.sizes(0);
   if (!x || x->dims.size() != 1 || (call.opset() >= 10 && (!call.sizes(1) || !call.sizes(2)))) return std::nullopt;
@@ -321,7 +322,7 @@ Folded fold_slice(Call& call) {
   return result;
 }
 
-// Pads stand as all the lows, then all the highs; an attribute before opset 11, an input since.
+// Pads are all the lows, then all the highs: an attribute before opset 11, an input since.
 void build_pad(Call& call) {
   Expr x = call.in(0);
   std::string mode(call.text("mode", "constant"));
@@ -366,7 +367,7 @@ Folded fold_size(Call& call) {
   return Sizes{DType::kI64, {}, {element_count(call.type(0).dims)}};
 }
 
-// Shape and Size always fold; a value without a type has no shape.
+// Shape and Size always fold, unless the value has no type.
 void build_never(Call& call) {
   call.fail(Code::kData, "its input has no shape");
 }
@@ -399,7 +400,7 @@ Folded fold_constant_of_shape(Call& call) {
   return move_sizes(result, dims, [](int64_t) { return 0; });
 }
 
-// Where all three follow from sizes: start + step * iota, as many as these say.
+// If all three bounds are sizes: start + step * iota, with a length computed from them.
 void build_range(Call& call) {
   DType dtype = call.type(0).dtype;
   const Sizes* delta = call.sizes(2);

@@ -54,7 +54,7 @@ Expr pairs_of(Call& call, Expr y, DType dtype) {
   return cast(call.op("bitcast", {y}, {{"to", y.dtype() == DType::kC64 ? DType::kF32 : DType::kF64}}), dtype);
 }
 
-// Cut or padded with zeros to a length.
+// x cut, or padded with zeros, to a length.
 Expr fitted(Call& call, Expr x, int64_t axis, const Dim& length) {
   if (x.dim(axis) == length) return x;
   std::vector<Dim> lo(x.rank(), 0), hi = lo;
@@ -74,7 +74,7 @@ Expr transformed(Call& call, Expr x, int64_t axis, const Dim& length, bool inver
   return onesided ? slice(y, axis, 0, floor_div(length, Dim(2)) + Dim(1)) : y;
 }
 
-// The axis was an attribute before opset 20.
+// Before opset 20 the axis is an attribute.
 void build_dft(Call& call) {
   Expr x = call.in(0);
   size_t rank = x.rank();
@@ -128,7 +128,7 @@ struct MelScale {
   double low, high;
   int64_t bins() const { return length / 2 + 1; }
 
-  // The bins where the bands begin, peak and end.
+  // The bins at which the bands begin, peak and end.
   std::vector<int64_t> edges() const {
     auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
     double first = mel(low), step = (mel(high) - first) / static_cast<double>(bands + 2);

@@ -93,7 +93,7 @@ int bits_of(int32_t element_type) {
   return is_known ? kElementTypes[element_type].bits : 0;
 }
 
-// Several numbers in a byte as a byte each.
+// Unpacks several numbers per byte to one byte each.
 static Result<Tensor> unpacked(std::span<const std::byte> packed, const TensorProto& proto, DType dtype, int bits) {
   auto count = element_count(std::span<const int64_t>(proto.dims));
   auto per_byte = int64_t{8 / bits};
@@ -165,7 +165,7 @@ Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype
   return tensor_over(file, file.bytes.subspan(offset, length), dtype, proto.dims);
 }
 
-// The folder is compared after links are followed: a model must not read what its folder does not hold.
+// Compares folders after following links: a model must not read files outside its folder.
 Result<Source> TensorReader::open_external(std::string_view location) {
   namespace fs = std::filesystem;
   std::string name(location);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorProto to Tensor: the element types of ONNX, the three places where its elements may stand, and external files.
+// TensorProto to Tensor: the element types of ONNX, the three places where elements may be stored, and external files.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace rlx::onnx {
 
-// RLX_E_UNSUPPORTED names the ONNX type: strings, the fnuz floats and those of less than 8 bits have no dtype of ours.
+// RLX_E_UNSUPPORTED names the ONNX type: we have no dtype for strings, the fnuz floats, and floats of less than 8 bits.
 Result<DType> dtype_of(int32_t element_type);
 
-// Of types that are narrower than a byte, which become bytes: 2 or 4; else 0.
+// The bits of a type narrower than a byte, which is stored as bytes: 2 or 4; else 0.
 int bits_of(int32_t element_type);
 
 // Reads tensors of one model. External files are mapped once each and must lie in the model's folder.
