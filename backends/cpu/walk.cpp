@@ -48,10 +48,6 @@ class DenormalMode {
 #endif
 };
 
-Status cancelled() {
-  return Status(Code::kCancelled, "the run was cancelled");
-}
-
 // The first failure of a run that several threads share; a thread that sees one stops.
 class FirstFailure {
  public:

@@ -88,6 +88,9 @@ inline bool is_complex(DType dtype) {
 inline bool is_integer(DType dtype) {
   return dtypes::I.has(dtype);
 }
+inline bool is_eight_bit(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
 inline bool is_block(DType dtype) {
   return info(dtype).block > 1;
 }

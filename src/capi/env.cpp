@@ -55,18 +55,17 @@ std::span<const AttrDef> env_options() {
 
 // The struct of version 0.1 ended here: no valid struct is shorter.
 static constexpr size_t kFirstHostSize = offsetof(rlx_host_t, progress);
-static constexpr size_t kLongestHost = 4096;
 static_assert(RLX_CB_OK == kCallbackOk && RLX_CB_STOP == kCallbackStop);
 
 // Accepts any struct from that of version 0.1 on. Members beyond those that this library knows must be zero.
 static Result<HostServices> services_of(const rlx_host_t* host) {
   if (!host) return HostServices();
   size_t size = host->struct_size;
-  if (size < kFirstHostSize || size > kLongestHost)
+  if (size < kFirstHostSize || size > kLargestHost)
     return Status(Code::kVersion,
                   format("rlx_host_t: struct_size is {}, expected {} to {}: call rlx_host_init(&host, sizeof host)",
-                         size, kFirstHostSize, kLongestHost))
-        .with("expected", format("{} to {}", kFirstHostSize, kLongestHost))
+                         size, kFirstHostSize, kLargestHost))
+        .with("expected", format("{} to {}", kFirstHostSize, kLargestHost))
         .with("got", std::to_string(size));
   auto* bytes = reinterpret_cast<const unsigned char*>(host);
   if (size > sizeof *host && std::any_of(bytes + sizeof *host, bytes + size, [](unsigned char byte) { return byte; }))

@@ -17,6 +17,9 @@
 
 namespace rlx::capi {
 
+// No version of rlx_host_t will be larger. A larger size is a mistake of the caller.
+inline constexpr size_t kLargestHost = 4096;
+
 // A page that the kernel zeroes in a forked child, so that the child recognises handles made before the fork.
 class ForkMark {
  public:

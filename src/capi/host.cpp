@@ -2,10 +2,9 @@
 #include <cstddef>
 #include <cstring>
 
-#include "rlx.h"
+#include "capi/env.h"
 
-// No version of the struct will be larger. A larger size is a mistake of the caller, and nothing is written.
-static constexpr size_t kLargestHost = 4096;
+using rlx::capi::kLargestHost;
 
 void rlx_host_init(rlx_host_t* host, size_t struct_size) {
   if (!host || struct_size < offsetof(rlx_host_t, struct_size) + sizeof host->struct_size || struct_size > kLargestHost)

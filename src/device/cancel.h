@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cancelling: a run has a number, and all runs up to a number may be cancelled at once. Async-signal-safe.
+// Cancelling: a run has a number, and all runs up to a number may be cancelled at once. cancel() and is_set() are
+// async-signal-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+
+#include "base/status.h"
 
 namespace rlx {
 
@@ -31,5 +34,10 @@ class CancelToken {
   const Cancellation* all_ = nullptr;
   uint64_t run_ = 0;
 };
+
+// The result of a run that was cancelled.
+inline Status cancelled() {
+  return Status(Code::kCancelled, "the run was cancelled");
+}
 
 }  // namespace rlx

@@ -5,11 +5,6 @@
 
 namespace rlx {
 
-static Outputs fail(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // ---- windows and caches ----
 
 // start, start + 1, ... as `count` indices along an axis of x; a negative start counts from the end.
@@ -54,7 +49,7 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
     return {b.fail(wrong_rank("rows", format("{}, that of cache", cache.rank()), rows.rank()))};
   bool per_row = position.rank() == 1;
   if (position.rank() > 1) return {b.fail(wrong_rank("pos", "0, or 1 with a number per batch row", position.rank()))};
-  if (per_row && axis == 0) return fail(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
+  if (per_row && axis == 0) return refuse(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
   DType dtype = position.dtype();
   Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(axis)}, 0, dtype);
   if (attrs.flag("wrap")) indices = binary(Op::kFloorMod, indices, b.size(cache.dim(axis), dtype));

@@ -277,6 +277,10 @@ Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype) {
 Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims) {
   return x.builder().op(Op::kReduce, {x}, {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}});
 }
+Expr as_index(Expr position, Expr n) {
+  return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
+}
+
 Expr mean(Expr x, Axes axes) {
   return x.builder().op(Op::kMean, {x}, {{"axes", std::move(axes)}, {"keep_dims", int64_t{1}}});
 }

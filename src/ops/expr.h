@@ -225,7 +225,8 @@ Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims = true);
 inline Expr sum(Expr x, Axes axes) {
   return reduce(x, "sum", std::move(axes));
 }
-Expr mean(Expr x, Axes axes);  // keeps the axes as 1
+Expr mean(Expr x, Axes axes);          // keeps the axes as 1
+Expr as_index(Expr position, Expr n);  // held within [0, n), as i64
 Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
 Expr stop_gradient(Expr x);
 Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1

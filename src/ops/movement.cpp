@@ -8,11 +8,6 @@ static Dim product(const std::vector<Dim>& dims, size_t from, size_t to) {
   return element_count(std::span<const Dim>(dims).subspan(from, to - from));
 }
 
-static Outputs fail(const Inputs& in, Code code, std::string message) {
-  in.builder().fail(Status(code, std::move(message)));
-  return {};
-}
-
 // ---- axes of size 1 ----
 
 Outputs decompose_squeeze(const Inputs& in, const Attrs& attrs) {
@@ -85,7 +80,7 @@ static std::vector<Dim> piece_sizes(const Dim& n, const Attrs& attrs) {
 Outputs decompose_split(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   int64_t axis = attrs.i64("axis");
-  if (attrs.has("sizes") == attrs.has("parts")) return fail(in, Code::kOption, "give either 'sizes' or 'parts'");
+  if (attrs.has("sizes") == attrs.has("parts")) return refuse(in, Code::kOption, "give either 'sizes' or 'parts'");
   const Dim& n = x.dim(axis);
   std::vector<Dim> sizes = piece_sizes(n, attrs);
   Dim total = 0;
@@ -144,7 +139,7 @@ Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], lens = in[1];
   int64_t time = attrs.i64("time_axis"), batch = attrs.i64("batch_axis");
-  if (time == batch) return fail(in, Code::kOption, "time_axis and batch_axis must differ");
+  if (time == batch) return refuse(in, Code::kOption, "time_axis and batch_axis must differ");
   if (lens.rank() != 1) return {in.builder().fail(wrong_rank("lens", "1", lens.rank()))};
   std::vector<Dim> along_time(x.rank(), 1), along_batch(x.rank(), 1);
   along_time[static_cast<size_t>(time)] = x.dim(time);

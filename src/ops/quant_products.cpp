@@ -6,10 +6,6 @@
 
 namespace rlx {
 
-static bool is_eight_bit(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
-}
-
 // ---- integers ----
 
 // One number, or one per channel, in a shape that broadcasts against `rank` axes with the channels at `axis`.

@@ -83,10 +83,6 @@ static Expr source_coordinates(Builder& b, const Resampled& axis, const std::str
                        0.5 * (axis.start + axis.end) * (n - 1.0));
 }
 
-static Expr as_index(Expr position, Expr n) {
-  return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
-}
-
 static Expr ceiling(Expr x) {
   return unary(Op::kCeil, x);
 }

@@ -31,9 +31,6 @@ static Expr channels_first(Expr y) {
 static Expr is_inside(Expr position, Expr n) {
   return logical_and(less_equal(scalar_like(position, 0), position), less_equal(position, n - 1.0));
 }
-static Expr as_index(Expr position, Expr n) {
-  return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
-}
 
 // One element of an axis that contributes to a position: its place, a whole number, and its weight. An absent weight is
 // 1; `inside` is absent if every place is valid.

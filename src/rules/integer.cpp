@@ -10,10 +10,6 @@ namespace rlx {
 
 using namespace patterns;
 
-static bool is_eight_bit(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
-}
-
 // 8-bit numbers as i32, minus their zero point. Other products may read them too.
 struct Centred {
   Expr q, zero;

@@ -8,10 +8,6 @@
 
 namespace rlx {
 
-Status cancelled() {
-  return Status(Code::kCancelled, "the run was cancelled");
-}
-
 Result<std::unique_ptr<const CompiledPlan>> CompiledPlan::make(Device& device, Device* fallback,
                                                                const std::shared_ptr<const Plan>& plan) {
   auto made = std::make_unique<CompiledPlan>();

@@ -31,8 +31,6 @@ struct RunScope {
   int threads = INT32_MAX;
 };
 
-Status cancelled();
-
 class HostSide;
 class Loop;
 

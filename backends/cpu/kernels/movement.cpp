@@ -201,7 +201,8 @@ void copy_run(const CopyArgs& args, int64_t begin, int64_t end) {
   copy_rows(args, begin, end);
 }
 
-int64_t index_at(const GatherArgs& args, int64_t i) {
+template <class Args>
+int64_t index_at(const Args& args, int64_t i) {
   return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
 }
 
@@ -373,10 +374,6 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-int64_t number_at(const WriteRowsArgs& args, int64_t i) {
-  return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
-}
-
 // Integers wrap, an i32 as an i32.
 int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
   auto sum = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -385,8 +382,8 @@ int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
 
 // The target of row i as the op defines it, not yet checked.
 int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
-  if (args.from == WriteRowsArgs::kIndex) return number_at(args, i);
-  int64_t at = number_at(args, args.per_batch ? b : 0);
+  if (args.from == WriteRowsArgs::kIndex) return index_at(args, i);
+  int64_t at = index_at(args, args.per_batch ? b : 0);
   if (args.from == WriteRowsArgs::kStart) return add(args, at < 0 ? add(args, at, args.n) : at, i);
   at = add(args, at, i);
   if (!args.wraps) return at;
@@ -412,7 +409,7 @@ BadIndex find_row(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t& at) 
   }
   at = 0;
   for (int32_t k = 0; k < args.depth; k++) {
-    int64_t position = (b * args.count + i) * args.depth + k, one = 0, index = number_at(args, position);
+    int64_t position = (b * args.count + i) * args.depth + k, one = 0, index = index_at(args, position);
     if (!place_of(args, index, args.tuple_dims[k], one)) return {index, position, args.tuple_dims[k]};
     at = one < 0 || at < 0 ? -1 : at * args.tuple_dims[k] + one;
   }

@@ -8,10 +8,6 @@ namespace rlx::cpu {
 
 namespace {
 
-bool is_eight_bit(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
-}
-
 std::string_view refuse_integer(const KernelQuery& query) {
   if (!is_eight_bit(query.type(0).dtype) || !is_eight_bit(query.type(1).dtype)) return "takes 8-bit numbers only";
   if (query.node.out[0].rank() > kMaxBatchRank + 2) return "too many batch axes";

@@ -63,7 +63,7 @@ struct GatherBlock {
   const Node* node;
 };
 
-std::string_view refuse_gather(const KernelQuery& query) {
+std::string_view refuse_blocks(const KernelQuery& query) {
   return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
 }
 
@@ -180,10 +180,6 @@ Status run_write_rows(const void* block, int64_t begin, int64_t end) {
       .with("value", it.node->name);
 }
 
-std::string_view refuse_blocks(const KernelQuery& query) {
-  return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
-}
-
 std::string_view refuse_scatter(const KernelQuery& query) {
   if (!query.node.attrs.is("reduction", "none")) return "reduces";
   return refuse_blocks(query);
@@ -282,7 +278,7 @@ constinit const CpuKernel kCopyKernel =
     Row(Op::kReshape, "copy", nullptr, encode_copy, run_loaded<CopyArgs>, loaded_bytes<CopyArgs>).strided(1).kernel();
 
 void add_movement_rows(RowsByOp& by_op) {
-  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_gather, encode_gather, run_gather));
+  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_blocks, encode_gather, run_gather));
   add(by_op, with_block<GatherElementsBlock>(Op::kGatherElements, "gather_elements", refuse_gather_elements,
                                              encode_gather_elements, run_gather_elements));
   add(by_op, Row(Op::kPad, "pad", refuse_pad, encode_pad, run_loaded<PadArgs>, loaded_bytes<PadArgs>));

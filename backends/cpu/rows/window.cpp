@@ -18,10 +18,6 @@ ReduceFn fold_of(const Attrs& attrs) {
   return attrs.is("fn", "max") ? ReduceFn::kMax : attrs.is("fn", "min") ? ReduceFn::kMin : ReduceFn::kSum;
 }
 
-bool is_eight_bit(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
-}
-
 std::string_view refuse_window(const KernelQuery& query) {
   const Attrs& attrs = query.node.attrs;
   if (!all_f32(query) && (!is_eight_bit(query.type(0).dtype) || fold_of(attrs) == ReduceFn::kSum))
