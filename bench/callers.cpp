@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads run one program of all-MiniLM-L6-v2 at once, 1 x 16 tokens: runs per second of librlx, of librlx with
-// one thread for each caller, and of ONNX Runtime with one session. The three take turns.
+// Several threads run one program of all-MiniLM-L6-v2 at once, on 1 x 16 tokens. Prints runs per second of librlx, of
+// librlx with one thread per caller, and of ONNX Runtime with one session, measured in turns.
 //
 //   bench_callers MODEL.onnx libonnxruntime.so [THREADS [TURNS [SECONDS]]]
 #include "callers.h"

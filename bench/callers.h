@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads that run something at once, each its own.
+// Several threads that run at once, each with its own work.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child works on a thread whose stack is mapped here, above pages that fault: so an overflow is told from any other
-// fault, and how much of the stack was used can be read off a pattern. The parent watches the child's CPU time: while a
-// process has a timer of its own, Linux gives its CPU time in ticks only.
+// The child works on a thread whose stack is mapped here, above pages that fault. So an overflow differs from any other
+// fault, and a pattern shows how much of the stack was used. The parent watches the child's CPU time: while a process
+// has a timer of its own, Linux reports its CPU time only in ticks.
 #include "child.h"
 
 #include <malloc.h>
@@ -24,8 +24,8 @@ namespace bench {
 namespace {
 
 constexpr size_t kGuardBytes = 16 << 20;         // more than any one frame
-constexpr rlim_t kMostMemory = rlim_t{8} << 30;  // others need some, too
-constexpr double kMostWaiting = 15;              // wall time to CPU time: beyond it nothing works any more
+constexpr rlim_t kMostMemory = rlim_t{8} << 30;  // other processes need memory too
+constexpr double kMostWaiting = 15;              // ratio of wall time to CPU time beyond which the child is stuck
 constexpr unsigned char kUntouched = 0xa5;
 
 struct Note {
@@ -38,7 +38,7 @@ void send(int pipe, const Note& note) {
   if (write(pipe, &note, sizeof note) != sizeof note) _exit(1);
 }
 
-// What the handler of SIGSEGV needs; one child, one stack.
+// The stack of the child, for the handler of SIGSEGV.
 struct Stack {
   std::byte* guard = nullptr;
   std::byte* low = nullptr;
@@ -92,7 +92,7 @@ struct Task {
   dup2(errors, STDERR_FILENO);
   rlimit memory{kMostMemory, kMostMemory};
   setrlimit(RLIMIT_AS, &memory);
-  mallopt(M_ARENA_MAX, 1);  // the heap that a main thread would have
+  mallopt(M_ARENA_MAX, 1);  // use the heap that the main thread would use
   map_stack(stack_bytes, pipe);
   Task task{work, Teller(pipe)};
   pthread_attr_t attributes;
@@ -132,7 +132,7 @@ class Listener {
  public:
   Listener(int pipe, pid_t child, double limit_s) : pipe_(pipe), child_(child), limit_ms_(1e3 * limit_s) {}
 
-  // False: there will be no other note, as the child has ended, or has to.
+  // Returns false if no further note will come because the child has ended, or must be ended.
   bool next(Note& note) {
     constexpr int kGlanceMs = 100;
     double begin_ms = used_ms();
@@ -147,7 +147,7 @@ class Listener {
     }
     return read(pipe_, &note, sizeof note) == sizeof note;
   }
-  const std::string& verdict() const { return verdict_; }  // "": the child ended by itself
+  const std::string& verdict() const { return verdict_; }  // empty if the child ended by itself
 
  private:
   double used_ms() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that may take for ever, or all memory, or end its process: it runs in a child, which tells what it has done so
-// far. Times are of the CPU, all threads together, so that they mean the same on a machine that is shared.
+// Work that may take for ever, use all memory, or end its process runs in a child, which reports what it has done so
+// far. Times are CPU times of all threads together, so that they are comparable on a shared machine.
 #pragma once
 
 #include <cstddef>
@@ -45,15 +45,14 @@ class Teller {
 
 struct Told {
   std::vector<double> ms[kStages];
-  std::string failure;        // "": it came to its end
+  std::string failure;        // empty if the work ended normally
   Stage at = Stage::kImport;  // the last stage that began
-  size_t stack_bytes = 0;     // that were used
+  size_t stack_bytes = 0;     // used
   std::vector<double>& operator[](Stage stage) { return ms[static_cast<int>(stage)]; }
   const std::vector<double>& operator[](Stage stage) const { return ms[static_cast<int>(stage)]; }
 };
 
-// No stage, with what follows it, may take longer than limit_s. Whatever `work` prints to stderr before it fails is the
-// failure.
+// No stage may take longer than limit_s seconds. If `work` fails, its output to stderr is the failure.
 Told in_child(double limit_s, size_t stack_bytes, const std::function<void(Teller&)>& work);
 
 }  // namespace bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compiling costs, on graphs that are each hard in one way, beside the figures that the library must keep to, and
-// beside the time that ONNX Runtime takes for a session of the same bytes. Every graph has a process of its own, where
-// the two take turns: a graph that takes for ever, or ends its process, costs its row alone.
+// Measures compile time on graphs that are each hard in one way, beside the limits for the library, and beside the time
+// in which ONNX Runtime makes a session of the same bytes. Every graph has a process of its own, where the two take
+// turns: a graph that takes for ever, or ends its process, only loses its own row.
 //
 //   bench_compile MODEL.onnx libonnxruntime.so [RUNS [PART_OF_A_NAME]]
 #include <rlx.h>
@@ -18,7 +18,7 @@
 namespace bench {
 namespace {
 
-constexpr double kLimitSeconds = 20;  // of a stage; and no turn begins later
+constexpr double kLimitSeconds = 20;  // of a stage; no turn begins later
 constexpr size_t kUsualStack = 8 << 20;
 constexpr double kMostExponent = 1.1;
 
@@ -79,7 +79,7 @@ struct Measured {
   Told ours, peer;
 };
 
-// The peer is loaded in children only: it makes a thread, and a process forked from one with threads is half a process.
+// The peer is loaded only in children: it makes a thread, and a process with threads must not fork.
 struct Setup {
   std::string peer_library, minilm;
   int runs;
@@ -98,7 +98,7 @@ Told take_turns(const Model& model, Weights weights, int sides, const Setup& set
   });
 }
 
-// Whoever ends the process takes the other's turns with it, so the other is asked once more, alone.
+// If one of the two ends the process, the turns of the other are lost, so the other runs once more, alone.
 Measured measure(const Job& job, const Setup& setup) {
   Model model = job.make();
   Told both = take_turns(model, job.weights, kBoth, setup);
@@ -107,7 +107,7 @@ Measured measure(const Job& job, const Setup& setup) {
   return {both, take_turns(model, job.weights, kPeer, setup)};
 }
 
-// The first turn finds caches and heap cold: it counts only where there is no other.
+// The first turn finds caches and heap cold. It counts only if it is the only one.
 std::vector<double> counted(std::vector<double> samples) {
   if (samples.size() > 1) samples.erase(samples.begin());
   return samples;
@@ -136,7 +136,7 @@ std::string times(const Told& told, Stage stage) {
   return figure(spread(samples));
 }
 
-// The peer stands in a job's last row, beside all stages together.
+// The peer's time is in the last row of a job, beside all stages together.
 Measured run(const Job& job, const Setup& setup, Table& table) {
   Measured measured = measure(job, setup);
   const Told& ours = measured.ours;

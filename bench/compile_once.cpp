@@ -111,7 +111,7 @@ Env make_env() {
   return Env(env, rlx_env_release);
 }
 
-// Every turn imports anew: weights keep what was once packed.
+// Every turn imports again, because weights keep their packed forms.
 void compile_once(Teller& teller, rlx_env* env, const Model& model, Weights weights) {
   Attrs options = make_attrs(model.options);
   Imported imported;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compilation, one session: what a child does in its turns. Any failure ends the process with its message.
+// The work of a child in one turn: one compilation, or one session of the peer. Any failure ends the process with its
+// message.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@ struct rlx_env;
 
 namespace bench {
 
-enum class Weights { kAtCompile, kAfterwards };  // afterwards: passes and plan are one stage, packing another
+enum class Weights { kAtCompile, kAfterwards };  // kAfterwards: packing is a stage of its own, after passes and plan
 
 using Env = std::unique_ptr<rlx_env, void (*)(rlx_env*)>;
 Env make_env();  // one thread
@@ -19,7 +20,7 @@ Env make_env();  // one thread
 void compile_once(Teller& teller, rlx_env* env, const Model& model, Weights weights);
 void session_once(Teller& teller, const Model& model);  // of the peer
 
-// Runs both on the model's feeds, so that the two are known to have compiled the same meaning.
+// Runs both on the model's feeds, to check that the two compiled the same function.
 void assert_equal_outputs(Teller& teller, rlx_env* env, const Model& model);
 
 }  // namespace bench

@@ -8,7 +8,7 @@
 namespace bench {
 namespace {
 
-constexpr int64_t kWidth = 128;  // above 64 elements librlx takes an initialiser for a param
+constexpr int64_t kWidth = 128;  // librlx makes params of initialisers above 64 elements
 
 std::vector<float> noise(size_t count, float scale, uint32_t seed) {
   std::vector<float> values(count);
@@ -86,8 +86,8 @@ namespace {
 constexpr int64_t kHeads = 4, kKeyHeads = 2, kHead = kWidth / kHeads, kInner = 256, kVocabulary = 512;
 constexpr float kMasked = -3.4028235e38f;
 
-// Norms, rotary positions, shared key heads, attention and gates are spelled out, and shapes are computed from shapes,
-// as an exporter writes them. Widths are small: it is the number of nodes that a compiler works on.
+// Norms, rotary positions, shared key heads, attention and gates are written as primitive nodes, and shapes are
+// computed from shapes, as exporters do. Widths are small, because compile time depends on the number of nodes.
 class Decoder {
  public:
   using Names = OnnxWriter::Names;
@@ -204,7 +204,7 @@ class Decoder {
     return node("Add", {node("Mul", {x, cosine}), node("Mul", {turned, sine})});
   }
 
-  // Each key head for as many query heads as share it.
+  // Repeats each key head for the query heads that share it.
   std::string repeated(const std::string& x) {
     Sizes own = sizes(x, 2);
     std::string batch = unsqueeze(own.batch, {0}), sequence = unsqueeze(own.sequence, {0});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do at most, so that every other figure can be read as a share of it: multiply-adds that touch
-// registers only, and bytes moved from the caches and from memory, by one thread and by two.
+// Measures the most that this machine can do, so that other figures can be read as a share of it: multiply-adds on
+// registers, and bytes moved from the caches and from memory, by one thread and by two.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 constexpr int kTurns = 9;
 constexpr int64_t kRounds = 4'000'000;
 
-// Independent chains of multiply-adds: more of them than latency x ports, and no more than there are registers. What
-// they come to is returned, so that nothing is left out.
+// Independent chains of multiply-adds: more than latency x ports, and no more than there are registers. Their sum is
+// returned, so that the compiler removes none.
 [[gnu::target("avx512f")]] float fma_avx512() {
   constexpr int kChains = 24;
   __m512 sums[kChains], factor = _mm512_set1_ps(0.999f), addend = _mm512_set1_ps(1e-3f);
@@ -99,7 +99,7 @@ void print_row(const char* name, const char* unit, double one, double two) {
   std::printf("%-36s %10.1f %10.1f  %s\n", name, one, two, unit);
 }
 
-volatile float sink;  // what keeps a result alive
+volatile float sink;  // keeps results alive
 
 void print_peak(const char* name, float (*work)(), double flops_per_round) {
   auto rate = [&](int threads) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times for people who share a machine: medians with quartiles, and two rivals measured in turns (A B A B ...), so that
-// whatever else the machine does falls on both.
+// Timing on a shared machine: medians with quartiles, and two programs measured in turns (A B A B ...), so that other
+// load affects both alike.
 #pragma once
 
 #include <algorithm>
@@ -42,10 +42,10 @@ struct Duel {
 
 struct Turns {
   int count;
-  int pause_ms;  // before each turn, so that whatever the rival's threads still do after a run is over
+  int pause_ms;  // before each turn, so that the other's threads have come to rest
 };
 
-// Each turn begins with a run that is not counted: it brings the rival's weights back into the caches.
+// Each turn begins with a run that is not counted: it loads the weights into the caches again.
 template <class Ours, class Peer>
 Duel duel(const Turns& turns, int runs_per_turn, Ours&& ours, Peer&& peer) {
   std::vector<double> ours_ms, peer_ms;

@@ -37,7 +37,7 @@ void bench_runs(const char* path, int threads, const Turns& turns) {
   }
 }
 
-// From the file to a bound exec or session, weights prepared: the first run is part of it.
+// From the file to a bound exec or session with prepared weights, the first run included.
 void bench_compile(const char* path, const Turns& turns) {
   Env env = make_env(1);
   Batch batch = make_batch(1, 128);
@@ -55,7 +55,7 @@ void bench_compile(const char* path, const Turns& turns) {
   print_duel("open, compile, run", duel(turns, 1, ours, peer), "ms");
 }
 
-// What a run at a size not seen before costs beyond a second run at that size.
+// The extra time of the first run at a new size, compared with a second run at that size.
 void bench_new_size(const char* path, const Turns& turns) {
   Env env = make_env(1);
   Executable program(env.get(), path, 8, 128);

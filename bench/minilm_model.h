@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// all-MiniLM-L6-v2 on both sides, for the benches that run it.
+// all-MiniLM-L6-v2 in librlx and in ONNX Runtime, for the benchmarks that run it.
 #pragma once
 
 #include <rlx.h>
@@ -35,7 +35,7 @@ struct Batch {
   std::string name() const { return std::to_string(rows) + " x " + std::to_string(length); }
 };
 
-// Tokens at random; every row but the first is padded to half its length.
+// Random tokens; every row but the first is padded to half its length.
 inline Batch make_batch(int64_t rows, int64_t length) {
   Batch batch{rows, length, {}, {}, {}};
   uint32_t state = 12345;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes ONNX models into memory, so that librlx and its peer read the same bytes. Field numbers are those of
-// onnx.proto; every value is f32 but what i64() and inputs of kI64 make.
+// onnx.proto; every value is f32, except the results of i64() and inputs of kI64.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class OnnxWriter {
   using Names = std::vector<std::string>;
   using Attributes = std::vector<Message>;
 
-  // Dims as text: a number, or the name of a size that stays open.
+  // Dims as text: a number, or the name of an open size.
   void input(const std::string& name, Type type, const std::vector<std::string>& dims) {
     Message shape;
     for (const std::string& dim : dims) {
@@ -65,7 +65,7 @@ class OnnxWriter {
     initialiser(name, kI64, dims, Message().raw(9, values));
   }
 
-  // The name of its one output, which is new.
+  // Adds a node and returns the new name of its one output.
   std::string node(const char* op, const Names& in, const Attributes& attributes = {}) {
     std::string out = "v" + std::to_string(++nodes_);
     Message node;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few functions of ONNX Runtime's C API that a bench needs, called by their places in its table. The table only
+// The few functions of ONNX Runtime's C API that a benchmark needs, called by their index in its table. The table only
 // grows, and its first 102 places are frozen since API version 1, so the numbers below hold for every release.
 #include "ort.h"
 
@@ -58,14 +58,14 @@ struct Runtime {
 };
 Runtime runtime;
 
-// Nothing is torn down: threads of the peer may still be there.
+// Exits without cleaning up: threads of the peer may still run.
 [[noreturn]] void die(const std::string& message) {
   std::fflush(stdout);
   std::fprintf(stderr, "onnxruntime: %s\n", message.c_str());
   std::_Exit(1);
 }
 
-// The types of the arguments are taken as they stand: pass exactly what the C declaration wants.
+// The argument types are not converted: pass exactly the types of the C declaration.
 template <class... Args>
 void call(Place place, Args... args) {
   using Function = void* (*)(Args...);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX Runtime through its C API, found by dlopen: the peer that stands beside librlx in benches and networks.
-// Any failure ends the program with the peer's own message: a comparison without the peer has no result.
+// ONNX Runtime through its C API, loaded by dlopen: the peer of librlx in benchmarks and tests/networks. Any failure
+// ends the program with the peer's own message, because a comparison needs the peer.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ class Ort {
 
   Ort(const std::string& path, int threads, bool optimised = true);
   Ort(std::span<const uint8_t> model, int threads);
-  explicit Ort(const Ort& other);  // one more caller of the same session, which lives longer; binds for itself
+  // Another caller of the same session, with bindings of its own; `other` must outlive it.
+  explicit Ort(const Ort& other);
   ~Ort();
   Ort& operator=(const Ort&) = delete;
 

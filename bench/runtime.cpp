@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run costs beyond its kernels, beside the figures that the library must keep to, and beside ONNX Runtime where
-// it has the like: the same bytes of ONNX, in turns, with equal outputs asserted.
+// Measures the cost of a run beyond its kernels, beside the limits for the library, and beside ONNX Runtime where it
+// has the same: the same ONNX bytes, in turns, with outputs compared.
 //
 //   bench_runtime MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]
 #include <rlx.h>
@@ -26,7 +26,7 @@ struct Setup {
 
 constexpr int kRuns = 2000;  // of a small graph, in one sample
 
-// ---- a graph with one input x, ready to run in each of the ways that there are ----
+// ---- a graph with one input x, ready to run in each of the possible ways ----
 
 class Small {
  public:
@@ -160,7 +160,7 @@ void many_steps(const Setup& setup, Table& table) {
   table.print(line("1,000 steps of 4x4 matmul, ns a step", times, 1e3, {30, 10}));
 }
 
-// New outputs at every run, beyond what a run takes that has its output.
+// The extra cost of new outputs at every run, compared with a run into existing memory.
 void large_output(const Setup& setup, Table& table) {
   constexpr int64_t kElements = int64_t{4} << 20;
   Model model = one_add(kElements);
@@ -224,7 +224,7 @@ void callers(const Setup& setup, Table& table) {
   }
 }
 
-// A loop beside the same steps one after the other.
+// A loop, compared with the same steps in sequence.
 void loop(const Setup& setup, Table& table) {
   constexpr int kTrips = 1000;
   Model looped = matmul_loop(kTrips, 64), flat = matmuls(kTrips, 64);
@@ -243,7 +243,7 @@ void loop(const Setup& setup, Table& table) {
   table.print(it);
 }
 
-// A run at a size not seen before, within the plan, beyond a second run at that size.
+// The extra time of the first run at a new size within the plan, compared with a second run at that size.
 void new_size(const Setup& setup, Table& table) {
   Env env = make_env(1);
   Executable program(env.get(), setup.minilm.c_str(), 8, 128);
@@ -262,7 +262,7 @@ void new_size(const Setup& setup, Table& table) {
 }
 
 struct Row {
-  const char* name;  // what is asked for by a part of it
+  const char* name;  // selected by a part of it
   void (*print)(const Setup& setup, Table& table);
 };
 constexpr Row kRows[] = {{"one op", one_op},   {"steps", many_steps}, {"output", large_output}, {"submit", submitted},

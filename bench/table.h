@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of figures beside what they must be; lines may differ in what they measure, columns do not move.
+// A table of figures beside their limits. Rows may measure different things; columns have a fixed width.
 #pragma once
 
 #include <cmath>
@@ -13,11 +13,12 @@ namespace bench {
 
 constexpr double kUnknown = NAN;
 
-// A figure that must not be exceeded, and a lower one that would please. 0: there is none.
+// A limit that must not be exceeded, and a lower figure to aim for. 0: there is none.
 struct Target {
   double must = 0, stretch = 0;
-  bool is_least = false;  // a figure that must be reached, and a higher one
-  bool holds(double value, double bound) const { return is_least ? value >= bound : value <= bound; }  // not if unknown
+  bool is_least = false;  // the figure must be reached, and a higher one is the aim
+  // False for an unknown value.
+  bool holds(double value, double bound) const { return is_least ? value >= bound : value <= bound; }
 };
 
 inline std::string with_commas(int64_t number) {
@@ -26,7 +27,7 @@ inline std::string with_commas(int64_t number) {
   return digits;
 }
 
-// Three digits, or all of them before the point.
+// Three significant digits, or all digits before the point.
 inline std::string figure(double value) {
   if (value == 0 || std::isnan(value)) return "-";
   char text[32];
@@ -40,7 +41,7 @@ inline std::string figure(const Spread& spread) {
 
 struct Line {
   std::string name, now;
-  double value = kUnknown;  // what the target is compared with
+  double value = kUnknown;  // compared with the target
   Target target;
   std::string first, in_all, peer, ratio;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digits.c - reads digits: the smallest program around a model file.
+/* digits.c - reads digits: the smallest program that uses a model file.
  *     digits digits.onnx picture.txt ...
  * A picture is 16 lines of 16 characters, ten levels of ink " .:-=+*#%@". All pictures run as one batch. */
 #include <rlx.h>
@@ -20,7 +20,7 @@ static void check(rlx_status_t* status) {
   if (rlx_status_take(status, why, sizeof why) != RLX_OK) fail("", why);
 }
 
-/* Ink from 0 to 1. A short line ends in blank paper. */
+/* Ink from 0 to 1. The rest of a short line is blank. */
 static void read_picture(const char* path, float* ink) {
   static const char kLevels[] = " .:-=+*#%@";
   char line[256];

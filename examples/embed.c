@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embed.c - which sentences mean the same? Runs a sentence embedding model (all-MiniLM-L6-v2) and draws how alike they
- * are. embed model.onnx vocab.txt ["a sentence" ...] One rlx_model_t serves batches of every size and length: it is
- * opened once and plans for new sizes by itself. */
+/* embed.c - which sentences mean the same? Runs a sentence embedding model (all-MiniLM-L6-v2) and prints how similar
+ * they are. embed model.onnx vocab.txt ["a sentence" ...] One rlx_model_t serves batches of every size and length: it
+ * is opened once and plans for new sizes by itself. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include <math.h>
 #include <rlx.h>
@@ -52,7 +52,8 @@ static double milliseconds(void) {
   return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-/* Tokens of a few sentences as the rows of a matrix that is as wide as the longest needs; the mask says which are real.
+/* Tokens of a few sentences as the rows of a matrix, as wide as the longest sentence; the mask says which tokens are
+ * real.
  */
 typedef struct batch {
   int64_t dims[2]; /* rows, columns */
@@ -78,7 +79,7 @@ static void make_batch(batch_t* batch, const wordpiece_t* vocab, const char* con
   }
 }
 
-/* f32[rows, columns, width], to be released. */
+/* f32[rows, columns, width]; the caller releases it. */
 static rlx_tensor_t* run(rlx_env_t* env, rlx_model_t* model, batch_t* batch) {
   static const char* const kNames[] = {"input_ids", "attention_mask", "token_type_ids"};
   size_t bytes = (size_t)(batch->dims[0] * batch->dims[1]) * sizeof(int64_t), i;
@@ -104,7 +105,7 @@ static float* pool(const float* hidden, const int64_t* mask, size_t columns, siz
   return mean;
 }
 
-/* Runs batches of 1, 2, ... sentences; each twice, for the first run at new sizes also plans for them. */
+/* Runs batches of 1, 2, ... sentences. Each runs twice, because the first run at new sizes includes planning. */
 static void embed(rlx_env_t* env, rlx_model_t* model, const wordpiece_t* vocab, sentences_t* all) {
   size_t first, rows = 1, i;
   printf("sentences x tokens   first run   next run   per sentence\n");

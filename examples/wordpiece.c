@@ -27,8 +27,8 @@ struct wordpiece {
 
 enum { LETTER, DROP, SPACE, PUNCTUATION, IDEOGRAPH };
 /* clang-format off */
-/* What is not a letter above ASCII: Unicode's Zs, P*, C* and Mn as far as living text has them, and the blocks BERT
- * calls Chinese. */
+/* Characters above ASCII that are not letters: Unicode's Zs, P*, C* and Mn as far as modern text uses them, and the
+ * blocks that BERT calls Chinese. */
 static const struct {
   codepoint_t first, last;
   int kind;
@@ -86,7 +86,7 @@ static int kind_of(codepoint_t c) {
 }
 
 /* clang-format off */
-/* The small letter without its accents; '.' where that is not in ASCII. Columns are code points, 64 a row. */
+/* The small letter without its accents; '.' if that is not in ASCII. Columns are code points, 64 per row. */
 static const char kLatin[] =
     "aaaaaa.ceeeeiiii.nooooo..uuuuy..aaaaaa.ceeeeiiii.nooooo..uuuuy.y" /* U+00C0 */
     "aaaaaaccccccccdd..eeeeeeeeeegggggggghh..iiiiiiiii...jjkk.llllll." /* U+0100 */
@@ -101,7 +101,8 @@ static const char kLatinExtended[] =
     "wwwwwwwwwwxxxxyyzzzzzzhtwy......aaaaaaaaaaaaaaaaaaaaaaaaeeeeeeee"  /* U+1E80 */
     "eeeeeeeeiiiioooooooooooooooooooooooouuuuuuuuuuuuuuyyyyyyyy......"; /* U+1EC0 */
 
-/* Case, then accents, of what the rows above leave: every `step`-th code point of a range moves by `delta`. */
+/* Case, then accents, of the letters that the table above leaves: every `step`-th code point of a range moves by
+ * `delta`. */
 static const struct {
   codepoint_t first, last;
   int step, delta;
@@ -137,7 +138,8 @@ static codepoint_t fold(codepoint_t c) {
   return c;
 }
 
-/* Decodes one character and moves on; U+FFFD, and one byte on, where the bytes are not UTF-8. Stops at the final 0. */
+/* Decodes one character and advances. Bytes that are not UTF-8 give U+FFFD and advance by one byte. Stops at the final
+ * 0. */
 static codepoint_t next_codepoint(const char** text) {
   static const codepoint_t kLeast[] = {0, 0x80, 0x800, 0x10000}; /* anything smaller has a shorter spelling */
   const unsigned char* p = (const unsigned char*)*text;
@@ -278,7 +280,8 @@ static void put_id(output_t* out, int64_t id) {
   out->count++;
 }
 
-/* Ends the word: the longest piece that the vocabulary has, again and again; [UNK] if that does not reach its end. */
+/* Ends the word: repeatedly takes the longest piece that the vocabulary has; [UNK] if this does not reach the end of
+ * the word. */
 static void end_word(output_t* out) {
   word_t* word = &out->word;
   size_t begin = 0, end, first = out->count;

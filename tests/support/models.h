@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models of files, and the tensors that a second source stored for them (tests/peer/tensors.py describes the file).
+// Models in files, and the tensors that another library computed for them (tests/peer/tensors.py describes the file).
 #pragma once
 
 #include <filesystem>
@@ -21,11 +21,11 @@ Result<FileModel> open_onnx(const std::filesystem::path& path);
 using TensorsByName = std::map<std::string, Tensor, std::less<>>;
 Result<TensorsByName> read_tensors(const std::filesystem::path& path);
 
-// A file that `./dev demo` fetched; empty where it did not, or a failure of the test if RLX_REQUIRE_MODELS is set.
+// A file that `./dev demo` fetched. If it is absent, the path is empty; with RLX_REQUIRE_MODELS set, the test fails.
 std::filesystem::path fetched(std::string_view name);
 
-// The largest difference of f32 tensors of equal dims, as a share of the largest value that is wanted. Infinite where
-// dims, dtypes or what is finite differ.
+// The largest difference of f32 tensors of equal dims, relative to the largest expected value. Infinite if dims or
+// dtypes differ, or if one element is finite and the other is not.
 double relative_difference(const Tensor& got, const Tensor& want);
 
 }  // namespace rlx::test

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 // ---- tensors ----
 
-// What an expected value of this dtype is held in.
+// The dtype that holds an expected value of this dtype.
 static DType held_in(DType dtype) {
   if ((dtypes::F | dtypes::E).has(dtype)) return DType::kF64;
   return is_complex(dtype) ? DType::kC128 : dtype;
@@ -42,7 +42,7 @@ static bool read_words(std::span<const std::string> words, T* to) {
   }
 }
 
-// "f32 [2,3] : 1 2 3 4 5 6", stored as its dtype or as `held_in` says.
+// "f32 [2,3] : 1 2 3 4 5 6", stored in its dtype or in that of `held_in`.
 static Result<Tensor> read_tensor(std::istringstream& line, DType& dtype, bool expected) {
   std::string type, dims_text, colon;
   line >> type >> dims_text >> colon;
@@ -99,7 +99,7 @@ static Status read_line(const std::string& text, Sample& sample) {
   return {};
 }
 
-// Cases of *.golden, or those in the comments of *.rlx, which all run the one program.
+// The cases of a *.golden file, or those in the comments of a *.rlx file, which all run the program of that file.
 static void read_file(const fs::path& path, std::vector<Sample>& samples) {
   bool is_program = path.extension() == ".rlx";
   std::ifstream file(path);

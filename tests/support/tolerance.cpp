@@ -105,7 +105,7 @@ static std::string floats(const Tensor& got, const Tensor& oracle, const Bound& 
   return "";
 }
 
-// Normwise: |y - oracle| against |oracle|; what is not finite must not be finite in both.
+// Normwise: |y - oracle| against |oracle|. Elements that are not finite in one must not be finite in the other.
 static std::string complexes(const Tensor& got, const Tensor& oracle, const Bound& bound) {
   for (int64_t i = 0; i < got.count(); i++) {
     c128 y = got.dtype() == DType::kC64 ? c128(got.as<c64>()[i]) : got.as<c128>()[i], expected = oracle.as<c128>()[i];

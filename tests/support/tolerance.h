@@ -9,7 +9,7 @@
 
 namespace rlx::test {
 
-// |y - oracle| may be the sum of these; the figures are those for f32.
+// |y - oracle| may be at most the sum of these terms. The figures are for f32.
 struct ToleranceRow {
   Tol tol;
   double ulps;        // spacings of the oracle's value
@@ -23,15 +23,16 @@ struct ToleranceRow {
 };
 const ToleranceRow& tolerance_of(Tol tol);
 
-// What a bound may refer to, besides the oracle's value. Empty tensors: not known, their share of the bound is 0.
+// What a bound may depend on besides the oracle's value. An empty tensor is unknown, and its share of the bound is 0.
 struct Terms {
   Tensor sums;    // f64, the shape of the result: the sum of |terms| of each element
-  Tensor counts;  // f64: how many terms
+  Tensor counts;  // f64: the number of terms
   Tensor input;   // f64, the shape of the result: x
 };
 
-// "" where `got`, of any dtype, is within the class of `oracle` (f64, c128, or exact); else the first element that is
-// not. The precision is that of `dtype`: halves get one spacing of their own on top, f64 has the figures times 2^-29.
+// "" if `got`, of any dtype, is within the class of `oracle` (f64, c128, or exact); else a text about the first element
+// that is not. The precision is that of `dtype`: halves get one spacing of their own in addition, f64 has the figures
+// times 2^-29.
 std::string difference(const Tensor& got, const Tensor& oracle, DType dtype, Tol tol, const Terms& terms = {});
 
 double round_to(DType dtype, double value);  // to nearest even, once; overflow is inf

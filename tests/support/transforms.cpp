@@ -15,7 +15,7 @@ Result<Value> copy_leaf(const Graph& from, uint32_t index, Graph& to) {
                                : to.add_param(from.leaf_name(index), type.dtype, type.dims);
 }
 
-// Every composite replaced, once, by what its row says it means.
+// Replaces every composite, once, by its decomposition.
 Result<Graph> decompose_composites(Graph graph, PassContext&) {
   Graph result(graph.name(), &graph.table());
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(result.declare_symbol(symbol, range));
@@ -55,7 +55,7 @@ Result<Graph> widen_where_f32_has_kernels(Graph graph, PassContext& context) {
   return widen_halves(std::move(graph), context);
 }
 
-// As the compiler's list of passes has it: what forms composites reads the normal form.
+// As in the compiler's list of passes: fuse runs on the normal form.
 Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
   Graph normal = RLX_TRY(canonicalize(std::move(graph), context));
   Graph folded = RLX_TRY(fold_constants(normal, context));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transformations of graphs that tests know by name: goldens (`; pass: decompose`), and the property that none of
-// them changes what a graph computes.
+// The transformations of graphs that tests know by name: for goldens (`; pass: decompose`), and for the property that
+// none of them changes the meaning of a graph.
 #pragma once
 
 #include <span>
@@ -12,13 +12,13 @@
 namespace rlx::test {
 
 struct Transform {
-  std::string_view name;  // of the pass; with ".strict" where only rules that keep every bit may fire
+  std::string_view name;  // of the pass; with ".strict" if only exact rules may fire
   PassFn pass;
   Grade math;
-  bool has_kernels;  // of the device: it takes every composite, or none
+  bool has_kernels;  // whether the device takes every composite, or none
 
-  bool exact() const { return math == Grade::kExact; }  // results keep every bit; else they keep their meaning
-  // For runs with these bounds: where an index out of range fails the run, a guard may fail it instead.
+  bool exact() const { return math == Grade::kExact; }  // results keep every bit
+  // For runs with these bounds: if an index out of range fails the run, a guard may fail it instead.
   Result<Graph> run(const Graph& graph, Bounds bounds = Bounds::kError, RewriteReport* report = nullptr) const;
 };
 std::span<const Transform> transforms();
