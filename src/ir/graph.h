@@ -84,7 +84,8 @@ class Graph {
   // A graph of the prologue itself: whatever it computes belongs to its run, constants are all that is resident.
   void set_prologue() { is_prologue_ = true; }
   bool is_prologue() const { return is_prologue_; }
-  // "reduce 'sum_1': " before the message, and the op and the name as details, unless this is a definition.
+  // The status with "reduce 'sum_1': " before its message, and the op and the name as details, unless this is a
+  // definition.
   Status told_of(const OpInfo& info, std::string_view name, Status status) const;
 
   const std::string& name() const { return name_; }
@@ -207,7 +208,7 @@ Graph drop_dead(Graph graph);  // removes nodes that are not needed
 bool same_structure(const Graph& a, const Graph& b);
 size_t structure_hash(const Graph& graph);
 
-// What inference sees of a node. `out` arrives with the dtypes that the signature gives.
+// The arguments of an inference function. `out` arrives with the dtypes that the signature gives.
 struct InferArgs {
   Graph& graph;
   const OpInfo& info;

@@ -85,7 +85,7 @@ static Result<Graph> pack_of(const Resident& resident) {
   return graph;
 }
 
-// A param or constant that is read as it is: there is nothing to compute or to keep.
+// A param or constant that is read unchanged: there is nothing to compute or to keep.
 static Piece leaf_piece(const Resident& resident, const Indices& indices) {
   const Graph& graph = resident.scope->graph;
   Piece piece{.is_leaf = true};

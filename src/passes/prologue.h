@@ -15,7 +15,7 @@ struct Piece {
   std::shared_ptr<const Graph> body;
   std::shared_ptr<const Graph> pack;  // from that output to the form that is read; null: the value is read as it is
   std::vector<uint32_t> params;       // what the body reads: indices among the params of the program
-  bool is_leaf = false;               // a param or constant itself: nothing is computed
+  bool is_leaf = false;               // a param or constant itself: nothing to compute
 };
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered);

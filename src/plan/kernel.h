@@ -73,13 +73,13 @@ struct Kernel {
   bool is_alone = false;                                     // elementwise, but regions cannot compute it
   std::string_view (*refuse)(const KernelQuery&) = nullptr;  // empty: accepted; null: accepts all
   uint32_t strided = 0;                                      // bit i: input i may be a view with any strides
-  uint32_t unit_last = 0;                                    // bit i: if so, its last axis has stride 1
-  uint32_t optional_outputs = 0;                             // bit i: output i is left out where nobody reads it
-  uint32_t in_place[2] = {};                                 // of outputs 0, 1: bit i: may lie where input i lies
-  uint32_t unaligned = 0;                                    // bit i: input i may lie at any byte
-  int form_input = -1;                                       // the input that is read in a form, if any
-  Packing (*packing)(const KernelQuery&) = nullptr;          // that form
-  // Bytes of scratch, enough for every size up to these: the dims of the inputs, then of the outputs.
+  uint32_t unit_last = 0;                            // bit i: a view of input i must have stride 1 on its last axis
+  uint32_t optional_outputs = 0;                     // bit i: output i may be omitted if nobody reads it
+  uint32_t in_place[2] = {};                         // for outputs 0 and 1; bit i: may be written over input i
+  uint32_t unaligned = 0;                            // bit i: input i may lie at any byte
+  int form_input = -1;                               // the input that is read in a form; -1: none
+  Packing (*packing)(const KernelQuery&) = nullptr;  // that form
+  // Bytes of scratch, enough for all sizes up to `upper`: the dims of the inputs, then of the outputs.
   size_t (*scratch)(const Node&, std::span<const Dims> upper) = nullptr;
 
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }

@@ -62,7 +62,7 @@ static void find_alignments(Plan& plan) {
     }
 }
 
-// `wished`: outputs that should be able to lie where inputs lie. Those of `plan` must.
+// `wished`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
                                                 std::span<const SlotAlias> wished) {
   const Lowered& lowered = *plan->lowered;

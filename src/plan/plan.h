@@ -27,7 +27,7 @@ struct Resident {
   const Lowered* scope = nullptr;       // the program, or the body that reads it
   std::optional<Packing> packing = {};  // none: dense as it is
   uint32_t reader = 0;                  // the first node that reads a packed one
-  bool on_host = false;                 // steps of the host read it
+  bool on_host = false;                 // a step on the host reads it
 
   int64_t bytes() const { return packing ? packing->bytes : 0; }  // beyond what is set
 };

@@ -45,8 +45,7 @@ class Program : public std::enable_shared_from_this<Program> {
   // A graph of the prologue, of which nobody is told. What the device has no kernel for runs on the host.
   static Result<std::shared_ptr<Program>> compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
                                                            CompileOptions options);
-  // Another plan of the same compiled graph that shares its params: what models do. Its own setters refuse
-  // (RLX_E_STATE).
+  // Another plan of a compiled graph, for models: it shares the params, so its own setters return RLX_E_STATE.
   static Result<std::shared_ptr<Program>> plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper);
 
   ~Program();

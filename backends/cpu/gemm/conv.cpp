@@ -24,7 +24,7 @@ static void pack_filters_run(const FilterPackArgs& p, int64_t begin, int64_t end
 
 const Loop<FilterPackArgs> kPackFilters = {pack_filters_parts, pack_filters_run};
 
-// The same for every Isa.
+// The answer is the same for every Isa.
 bool fits_lanes(const ConvArgs& args) {
   return baseline::lanes_fit(args);
 }

@@ -35,7 +35,7 @@ static void pack_integer_filters_run(const IntegerFilterPackArgs& p, int64_t beg
 
 const Loop<IntegerFilterPackArgs> kPackIntegerFilters = {pack_integer_filters_parts, pack_integer_filters_run};
 
-// The same for every Isa.
+// The answer is the same for every Isa.
 bool fits_integer_conv(const ConvShape& shape) {
   return baseline::integer_conv_fits(shape);
 }

@@ -31,7 +31,7 @@ void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch)
   load(block, kPackFilters, args, static_cast<double>(w.count()) / 2, launch);
 }
 
-// ---- which convolutions ----
+// ---- refusals ----
 
 std::string_view refuse_any(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";

@@ -27,7 +27,7 @@ void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch)
   load(block, kPackIntegerFilters, args, static_cast<double>(w.count()), launch);
 }
 
-// Whatever the sizes of x: a part may be a piece of a row.
+// Does not depend on the sizes of x, because a part may be a piece of a row.
 std::string_view refuse_conv(const KernelQuery& query) {
   if (!query.resident(1)) return "the filters are no param or constant";
   std::span<const Dim> w(query.type(1).dims);
