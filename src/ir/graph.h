@@ -81,7 +81,7 @@ class Graph {
   // From now on a failure does not name the node: this graph defines an op, and the user wrote that op, not these
   // nodes.
   void set_definition() { is_definition_ = true; }
-  // A graph of the prologue itself: whatever it computes belongs to its run, constants are all that is resident.
+  // A graph of the prologue: all that it computes belongs to its run, and only constants are resident.
   void set_prologue() { is_prologue_ = true; }
   bool is_prologue() const { return is_prologue_; }
   // The status with "reduce 'sum_1': " before its message, and the op and the name as details, unless this is a

@@ -23,7 +23,7 @@ class GraphCopy {
   Value mapped(Value value) const { return present(value) ? map_.at(key(value)) : value; }
   std::vector<Value> mapped(std::span<const Value> values) const;
 
-  Status declare();       // copies symbols and guards, and whether it is a graph of the prologue
+  Status declare();       // copies symbols, guards, and whether it is a graph of the prologue
   Status declare_used();  // the same, without symbols that nothing names
   Status add_input(size_t input, std::string_view name);
   Status add_outputs();

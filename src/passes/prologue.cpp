@@ -39,7 +39,7 @@ class Indices {
   std::vector<uint32_t> index_;  // by node
 };
 
-// Equal graphs are kept once.
+// Keeps equal graphs once.
 class Shared {
  public:
   std::shared_ptr<const Graph> one_of(Graph made) {
@@ -62,7 +62,7 @@ static Graph prologue_graph(const OpTable& table) {
   return graph;
 }
 
-// A copy of what computes the value, in which params are inputs: a run of it is given them.
+// A copy of the graph that computes the value, with inputs in place of params.
 static Result<Graph> body_of(const Resident& resident, const Indices& indices, std::vector<uint32_t>& params) {
   const Graph& scope = resident.scope->graph;
   Graph body = prologue_graph(scope.table());

@@ -39,15 +39,15 @@ struct KernelQuery {
   bool resident(size_t input) const { return has(input) && phases[node.in[input].node] == Phase::kResident; }
 };
 
-// The form of a resident input that a kernel reads instead of the input itself: packed panels, repacked blocks. The
-// attributes of the op `prepack`, whose kernel makes it when params are set.
+// The form in which a kernel reads a resident input: packed panels, repacked blocks. These are the attributes of the op
+// `prepack`, whose kernel makes the form when params are set.
 struct Packing {
   std::string_view layout;
   int64_t bytes = 0;
   int64_t groups = 1;
   bool transposed = false;
 
-  std::string text() const;  // tells the forms of one tensor apart
+  std::string text() const;  // distinguishes the forms of one tensor
   NamedAttrs attrs() const;
 };
 
@@ -76,7 +76,7 @@ struct Kernel {
   uint32_t unit_last = 0;                            // bit i: a view of input i must have stride 1 on its last axis
   uint32_t optional_outputs = 0;                     // bit i: output i may be omitted if nobody reads it
   uint32_t in_place[2] = {};                         // for outputs 0 and 1; bit i: may be written over input i
-  uint32_t unaligned = 0;                            // bit i: input i may lie at any byte
+  uint32_t unaligned = 0;                            // bit i: input i may be unaligned
   int form_input = -1;                               // the input that is read in a form; -1: none
   Packing (*packing)(const KernelQuery&) = nullptr;  // that form
   // Bytes of scratch, enough for all sizes up to `upper`: the dims of the inputs, then of the outputs.

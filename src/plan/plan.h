@@ -132,7 +132,7 @@ struct PlanSlot {
   Dims upper;
   int64_t bytes = 0;             // at the upper sizes
   bool is_open = false;          // no upper size is known: it lies in a room
-  bool may_be_unaligned = true;  // of an input: all its readers take it at any byte
+  bool may_be_unaligned = true;  // of an input: all its readers take unaligned bytes
 };
 
 // Symbols with their upper sizes. Interval::kUnbounded: the symbol is open.

@@ -47,7 +47,7 @@ class Model {
   std::shared_ptr<const Policy> policy() const;
   Status set_policy(const NamedAttrs* policy);  // forgets plans; null: keeps the policy too
   Status set_param(std::string_view name, const Tensor& tensor);
-  // What was set last at one of these versions, the first not included; and the version of now.
+  // The params that were set after a version, and the present version.
   struct GivenParams {
     std::vector<std::pair<std::string, Tensor>> params;
     uint64_t version;

@@ -42,7 +42,7 @@ class Program : public std::enable_shared_from_this<Program> {
   static Result<std::shared_ptr<Program>> compile(std::shared_ptr<Env> env, const Graph& graph,
                                                   std::shared_ptr<Weights> weights, Device* device,
                                                   const NamedAttrs& given);
-  // A graph of the prologue, of which nobody is told. What the device has no kernel for runs on the host.
+  // Compiles a graph of the prologue, without logs or progress. Nodes without a kernel on the device run on the host.
   static Result<std::shared_ptr<Program>> compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
                                                            CompileOptions options);
   // Another plan of a compiled graph, for models: it shares the params, so its own setters return RLX_E_STATE.

@@ -5,7 +5,7 @@
 
 namespace rlx {
 
-// Compiled without the lock: who comes second drops what it has made.
+// Compiles without the lock. If two threads compile the same graph, the second drops its result.
 Result<std::shared_ptr<Program>> Prologue::program_of(const std::shared_ptr<const Graph>& graph, Device& device) {
   std::pair key(graph.get(), &device);
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prologue: runs the graphs that make what is resident, on the device that reads it. Each is compiled when it is first
-// needed, and kept: layers that repeat share one, and a param that is set again finds it. Thread-safe.
+// Prologue: runs the graphs that compute resident values, on the device that reads them. A graph is compiled when it is
+// first needed, and kept: repeated layers share one, and so do later changes of a param. Thread-safe.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class Prologue {
   Prologue(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source)
       : env_(std::move(env)), source_(std::move(source)) {}
 
-  // The one output of a graph of the prologue at these inputs, in memory of the device.
+  // Runs a graph of the prologue on these inputs. Returns its one output, in memory of the device.
   Result<Tensor> run(const std::shared_ptr<const Graph>& graph, Device& device, std::span<const Tensor> in);
 
  private:

@@ -103,7 +103,7 @@ constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn
   return Row(op, name, refuse, encode, run, [](const Step&) { return sizeof(Block); });
 }
 
-// Of the op `prepack`: makes one layout, from where a file holds x.
+// A row of the op `prepack`: makes one layout from x, which may be unaligned in a mapped file.
 template <class Args, const std::string_view& layout>
 constexpr Row packer(EncodeFn encode) {
   auto refuse = [](const KernelQuery& query) -> std::string_view {
