@@ -309,11 +309,10 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
   for (size_t i = 0; i < std::min(in.size(), kMost); i++) {
     if (!present(in[i])) continue;
     const auto& ports = info.signature.in;
-    const Port& port = ports[std::min(i, ports.size() - 1)];
     const Node& from = node(in[i]);
     const std::string& name = this->info(from).is(kInterface) ? leaf_name(in[i].node) : from.name;
-    bool is_known = i < ports.size() && !port.variadic;  // else a variadic input, or one too many
-    text += format("{}{} is {}", text.empty() ? "; " : ", ", is_known ? port.name : format("input {}", i),
+    bool is_known = i < ports.size() && !ports[i].variadic;  // else a variadic input, or one too many
+    text += format("{}{} is {}", text.empty() ? "; " : ", ", is_known ? ports[i].name : format("input {}", i),
                    this->info(from).name);
     text += (name.empty() ? " " : " '" + name + "' ") + text_of(type(in[i]));
   }

@@ -72,6 +72,10 @@ TEST(errors, inputs_of_ops) {
        [](User& u) {
          u.op("exp", {u.input("x", {2}), u.input("y", {2})});
        }},
+      {"gives an input to an op without any",
+       RLX_E_INVALID_ARGUMENT,
+       {"eye: ", "0 inputs", "not 1", "input 0 is input 'x' f32[2]"},
+       [](User& u) { u.op("eye n=2 dtype=f32", {u.input("x", {2})}); }},
       {"goes on with a value that failed",
        RLX_E_INVALID_ARGUMENT,
        {"exp: ", "0", "failed"},
