@@ -154,13 +154,16 @@ Dims SizeTable::upper(std::span<const Dim> dims) const {
   return upper;
 }
 
+// In bytes: no process can address more, and sums of many of them are still numbers.
+static constexpr int64_t kLargestValue = int64_t{1} << 47;
+
 // Takes the smaller of two bounds: the bound of the product, and the product of the bounds. Either may be tighter.
 Result<int64_t> SizeTable::upper_bytes(const ValueType& type, std::string_view name) const {
   auto product = element_count(std::span<const int64_t>(upper(type.dims)));
   int64_t whole = range(element_count(std::span<const Dim>(type.dims))).hi;
   int64_t count = std::min(product.value_or(Interval::kUnbounded), std::max<int64_t>(whole, 0));
-  auto bytes = is_block(type.dtype) ? byte_size(type.dtype, count) : std::optional(count * element_bytes(type.dtype));
-  if (count >= Interval::kUnbounded / 64 || !bytes)
+  auto bytes = byte_size(type.dtype, count);
+  if (!bytes || *bytes > kLargestValue)
     return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + text_of(type));
   return *bytes;
 }

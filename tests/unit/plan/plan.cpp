@@ -178,4 +178,14 @@ TEST(plan, a_value_may_be_too_large_for_any_memory) {
   EXPECT_NE(plan.status().message().find("too many elements: f32[n,m]"), std::string::npos) << plan.status().message();
 }
 
+// As many bytes as no int64_t can count.
+TEST(plan, an_input_may_be_too_large_for_any_memory) {
+  Graph graph;
+  Builder b(graph);
+  output(b, "y", input(b, "x", {int64_t{1} << 31, int64_t{1} << 31}));
+  auto plan = planned(graph);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.status().code(), Code::kRange);
+}
+
 }  // namespace rlx
