@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs libFuzzer targets and says for each how often it was executed, what it has covered, and what it found.
+
+usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J]
+
+BUILD is the folder of the preset `fuzz`. Corpora lie in BUILD/corpus and grow from run to run; what is found is kept in
+BUILD/found, to be run again by BUILD/bin/fuzz_TARGET FILE. Fails if anything was found.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import corpus
+
+# A run ends with the first finding. A small file must not take a second, nor a gigabyte: the limits leave room for a
+# busy machine, and for what sanitizers add. The entropic schedule takes four fifths of the time where code is as much as
+# here.
+LIMITS = ["-entropic=0", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=512",
+          "-max_len=4096"]
+ENVIRONMENT = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+
+
+def run(build, target, seconds):
+    """(whether it is clean, what to print)"""
+    seeds, words, found = build / "corpus" / target, build / "corpus" / f"{target}.dict", build / "found"
+    found.mkdir(exist_ok=True)
+    command = [build / "bin" / f"fuzz_{target}", *LIMITS, f"-max_total_time={seconds}", f"-artifact_prefix={found}/{target}-",
+               *([f"-dict={words}"] if words.exists() else []), seeds]
+    done = subprocess.run(command, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, errors="replace")
+    log = found / f"{target}.log"
+    log.write_text(done.stderr)
+    last = re.findall(r"^#(\d+)\s.*\bcov: (\d+)", done.stderr, re.MULTILINE)
+    executions, edges = map(int, last[-1]) if last else (0, 0)
+    files = re.findall(r"Test unit written to (\S+)", done.stderr)
+    lines = [f"{target}: {executions:,} executions, {edges:,} edges, {len(list(seeds.iterdir())):,} inputs kept, "
+             f"{len(files)} findings"]
+    if done.returncode:
+        lines += [f"  {file}" for file in files]
+        lines += re.findall(r"^(?:FAULT.*\n.*|.*(?:runtime error|ERROR): .*|SUMMARY.*)$", done.stderr, re.MULTILINE)[:6]
+        lines.append(f"  the whole of it: {log}")
+    return done.returncode == 0, "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build", type=lambda path: pathlib.Path(path).resolve())
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(corpus.SEEDS))
+    parser.add_argument("--seconds", type=int, default=60, help="of each target (60)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once (one per processor)")
+    options = parser.parse_args()
+    if unknown := set(options.targets) - set(corpus.SEEDS):
+        parser.error(f"no target {', '.join(sorted(unknown))}, only {', '.join(corpus.SEEDS)}")
+    corpus.write(options.build / "corpus")
+    clean = True
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for good, text in pool.map(lambda it: run(options.build, it, options.seconds), options.targets or corpus.SEEDS):
+            print(text, flush=True)
+            clean = clean and good
+    sys.exit(0 if clean else 1)
+
+
+if __name__ == "__main__":
+    main()
