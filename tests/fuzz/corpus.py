@@ -25,7 +25,7 @@ def texts():
 
 
 def onnx_files():
-    for path in [*sorted(ONNX_DATA.rglob("*.onnx")), *sorted((TESTS / "fuzz/seeds").glob("*.onnx"))]:
+    for path in sorted(ONNX_DATA.rglob("*.onnx")):
         yield path.read_bytes()
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX file is imported, once with params and once with constants alone, and what is imported is compiled and run.
+// An ONNX file is imported, and what is imported is compiled and run.
 #include "tests/fuzz/targets/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
