@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/allocator.h"
+#include "base/size_failure.h"
 #include "base/status.h"
 #include "base/tensor.h"
 
@@ -38,7 +39,8 @@ struct ImportChoices {
   std::vector<std::pair<std::string, int64_t>> ranks;      // of inputs whose rank the file does not say
   std::vector<std::pair<std::string, int64_t>> sequences;  // the number of elements of an input that is a sequence
   std::vector<std::string> absent;                         // optional inputs that are absent
-  bool interface_only = false;                             // the graph holds only inputs and params
+  bool stretches = false;       // sizes that a run finds broadcast where they are 1
+  bool interface_only = false;  // the graph holds only inputs and params
 
   bool empty() const { return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty(); }
 
@@ -64,9 +66,6 @@ struct ImportChoices {
 
 // Detail of a failed import: the inputs, separated by line breaks, whose values it would need.
 inline constexpr std::string_view kStaticInputs = "static";
-
-// Detail of a failed import or run: it may succeed with other sizes, or with known ones.
-inline constexpr std::string_view kDependsOnSizes = "sizes";
 
 // How a file is read.
 struct ImportOptions {

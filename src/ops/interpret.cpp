@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/interpret.h"
 
+#include "base/size_failure.h"
 #include "ops/control.h"
 #include "ops/expr.h"
 #include "ops/index.h"
@@ -56,7 +57,8 @@ class Walk {
       return Status(Code::kShape, format("{}: {} is {}, which is not {} {} = {}", guard.where, guard.a, *a,
                                          guard.relation == Guard::kEqual ? "equal to" : "at most", guard.b, *b))
           .with("expected", std::to_string(*b))
-          .with("got", std::to_string(*a));
+          .with("got", std::to_string(*a))
+          .with(kDependsOnSizes, "1");
     }
     return {};
   }
@@ -66,7 +68,8 @@ class Walk {
     if (known->second != size)
       return Status(Code::kShape, format("the size '{}' is {} and {}", symbol, known->second, size))
           .with("value", symbol);
-    return is_new ? check_guards() : Status();
+    Status fits = is_new ? check_guards() : Status();
+    return fits.ok() ? fits : std::move(fits).with(kFoundSizes, "1");
   }
 
   Status visit_node(uint32_t index) {

@@ -527,8 +527,11 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
   if (next && next->plan != plan) leave(next.get());
 }
 
-// A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2.
-static bool may_pass_at_sizes(const Status& failure) {
+// A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
+// that has begun is not begun again where it may have written its inputs.
+static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
+  auto shares_memory = [](const auto& option) { return option.first == "io.alias"; };
+  if (failure.detail(kFoundSizes) && std::ranges::any_of(policy.options, shares_memory)) return false;
   return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory;
 }
 
@@ -536,7 +539,7 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
   auto ran = not_general_.ok() ? run_general(device, in_names, in, out_names, n_out)
                                : run_special(device, in_names, in, out_names, n_out, false);
-  if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status())) return ran;
+  if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status(), *policy())) return ran;
   auto again = run_special(device, in_names, in, out_names, n_out, true);
   // The general graph's error names the sizes that do not fit.
   return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)

@@ -151,6 +151,10 @@ Status of_sizes(Status status) {
   return status.ok() ? status : std::move(status).with(kDependsOnSizes, "1");
 }
 
+Status of_found_sizes(Status status) {
+  return status.ok() ? status : of_sizes(std::move(status)).with(kFoundSizes, "1");
+}
+
 }  // namespace
 
 SizeState::SizeState(const Plan& plan)
@@ -213,7 +217,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   RLX_TRY(choose(plan, std::cref(known)));
-  RLX_TRY(check_guards(plan, PlanSymbol::kGiven, std::cref(known)));
+  RLX_TRY(of_found_sizes(check_guards(plan, PlanSymbol::kGiven, std::cref(known))));
   return evaluate_table(plan);
 }
 
@@ -226,7 +230,7 @@ Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  RLX_TRY(check_guards(plan, plan.symbols[fresh].made_by, lookup));
+  RLX_TRY(of_found_sizes(check_guards(plan, plan.symbols[fresh].made_by, lookup)));
   return evaluate_table(plan);
 }
 

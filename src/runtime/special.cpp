@@ -31,6 +31,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   auto special = std::make_shared<SpecialModels>([=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
     ImportOptions chosen = options;
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
+    chosen.choices.stretches |= choices.stretches;
     chosen.choices.values.insert(chosen.choices.values.end(), choices.values.begin(), choices.values.end());
     ImportedFile file = RLX_TRY(import_source(source, "", true, chosen));
     RLX_TRY(put_weights(file, weights));
@@ -113,7 +114,7 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
     attempt.key.append(reinterpret_cast<const char*>(copy.data()), static_cast<size_t>(copy.bytes()));
     attempt.choices.values.emplace_back(std::move(name), std::move(copy));
   }
-  if (at_sizes) attempt.choices.dims = std::move(sizes);
+  if (at_sizes) attempt.choices.dims = std::move(sizes), attempt.choices.stretches = true, attempt.key += ";at";
   for (const auto& [symbol, size] : attempt.choices.dims) attempt.key += ";" + symbol + "=" + std::to_string(size);
   return attempt;
 }

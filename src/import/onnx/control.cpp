@@ -86,13 +86,14 @@ void build_if(Call& call) {
 
 // The body of a loop. Its first `skipped` inputs and `skipped_out` outputs are not carries. A size of a carry that a
 // trip may change becomes a symbol of the body. Other sizes that follow from it may then change too, so the body is
-// built again.
+// built again. If carries are steady, the run checks that no trip changes their sizes.
 Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
-                            size_t carries, size_t skipped_out) {
+                            size_t carries, size_t skipped_out, bool is_steady = false) {
   size_t symbols = 0;
   while (true) {
     BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
     if (body.outputs.size() < skipped_out + carries) return Status(Code::kData, "the body has too few outputs");
+    if (is_steady) return body;
     bool is_settled = true;
     for (size_t i = 0; i < carries; i++) {
       ValueType& before = types[skipped + i];
@@ -301,7 +302,10 @@ Result<Outputs> build_slices(Call& call, const Walk& walk, std::vector<Expr> in)
     types[i] = in[i].type();
     types[i].dims.erase(types[i].dims.begin());
   }
+  std::vector<ValueType> steady = types;
   BodyGraph body = RLX_TRY(loop_body(call, proto, types, 0, carries, 0));
+  if (!check_rows(body, carries, call.builder().graph()).ok())
+    body = RLX_TRY(loop_body(call, proto, steady, 0, carries, 0, true));
   add_captures(call, body, in);
   Outputs results = call.ops("scan", in,
                              {{"n_carry", static_cast<int64_t>(carries)},

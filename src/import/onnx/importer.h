@@ -50,6 +50,7 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
+  bool stretches() const { return options_.choices.stretches; }
   // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs = {});
   // A copy as a value of the graph under construction: a value of a graph around it is captured.

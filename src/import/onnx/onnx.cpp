@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/stretch.h"
 #include "ops/interpret.h"
 
 namespace rlx {
@@ -432,6 +433,7 @@ static Status check_dims(std::span<const Dim> dims) {
 
 Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   Builder builder(out_.graph);
+  if (stretches()) stretch_operands(builder);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   if (kind.fold && node.output.size() == 1) {
     if (auto sizes = kind.fold(call); sizes && sizes->items.size() <= kMaxSizes) {

@@ -7,6 +7,7 @@
 #include "import/onnx/importer.h"
 #include "import/onnx/random.h"
 #include "import/onnx/run_sizes.h"
+#include "import/onnx/stretch.h"
 
 namespace rlx::onnx {
 
@@ -161,9 +162,13 @@ void build_expand(Call& call) {
   if (shape.size() < dims.size()) shape.insert(shape.begin(), dims.size() - shape.size(), Dim(1));
   for (size_t i = 0; i < dims.size(); i++) {
     Dim& target = shape[shape.size() - dims.size() + i];
-    if (target.is(1)) target = dims[i];
+    if (call.importer().stretches())
+      target = common_size(call.builder(), target, dims[i], "expand");
+    else if (target.is(1))
+      target = dims[i];
   }
-  call.out(0, broadcast_to(call.in(0), shape));
+  Expr x = call.in(0);
+  call.out(0, broadcast_to(call.importer().stretches() ? stretched(x, shape) : x, shape));
 }
 
 void build_tile(Call& call) {

@@ -194,4 +194,22 @@ TEST(onnx_control, a_loop_in_a_branch_reads_values_of_all_levels) {
   EXPECT_EQ(run(model, {row({1, 2}), count(2), truth(false)}), (Numbers{2, 4}));
 }
 
+TEST(onnx_control, carries_of_a_scan_that_stacks_them_keep_the_sizes_that_a_run_finds) {
+  Maker body, model(16);
+  body.input("before", 1, {"", "", ""}).input("row", 1, {"", "", ""}).node("Add", {"before", "row"}, {"sum"});
+  body.node("Identity", {"row"}, {"after"}).output("after").output("sum");
+  model.input("start", 1, {"1", "1", "2"})
+      .input("s", 7, {"4"})
+      .input("x", 1, {"4"})
+      .node("Reshape", {"x", "s"}, {"rows"});
+  model.node("Scan", {"start", "rows"}, {"last", "sums"},
+             {Maker::attr("body", body), Maker::attr("num_scan_inputs", 1)});
+  model.output("sums");
+  Tensor start = *Tensor::create(DType::kF32, std::array<int64_t, 3>{1, 1, 2});
+  std::fill_n(start.as<float>(), 2, 10.f);
+  Tensor shape = *Tensor::create(DType::kI64, std::array<int64_t, 1>{4});
+  std::ranges::copy(std::array<int64_t, 4>{2, 1, 1, 2}, shape.as<int64_t>());
+  EXPECT_EQ(run(model, {start, shape, row({1, 2, 3, 4})}), (Numbers{11, 12, 4, 6}));
+}
+
 }  // namespace rlx

@@ -129,4 +129,33 @@ TEST(onnx_run_sizes, a_size_that_only_an_expression_shows_is_one_that_agrees) {
   }
 }
 
+TEST(onnx_run_sizes, what_a_run_finds_to_be_1_broadcasts) {
+  for (const char* op : {"Add", "Max"}) {
+    Maker maker(14);
+    maker.input("x", 1, {"m"}).input("s", 7, {"1"}).input("y", 1, {"n"});
+    maker.node("Reshape", {"x", "s"}, {"z"}).node(op, {"z", "y"}, {"both"}).output("both");
+    Opened opened(maker);
+    EXPECT_EQ(opened.run({counting({3}), list({3}), counting({3})}),
+              std::string_view(op) == "Add" ? "f32[3] 0 2 4" : "f32[3] 0 1 2");
+    EXPECT_EQ(opened.run({counting({1}), list({1}), counting({3})}), "f32[3] 0 1 2");
+    EXPECT_EQ(opened.run({counting({3}), list({3}), counting({1})}), "f32[3] 0 1 2");
+    EXPECT_EQ(opened.run({counting({1}), list({1}), counting({0})}), "f32[0]");
+    EXPECT_NE(opened.run({counting({2}), list({2}), counting({3})}).find("does not hold"), std::string::npos);
+  }
+}
+
+TEST(onnx_run_sizes, what_a_run_finds_to_be_1_is_expanded_and_multiplied) {
+  Maker expand(14), matmul(14);
+  expand.input("x", 1, {"m"}).input("s", 7, {"1"}).i64("shape", {1}, {2});
+  expand.node("Reshape", {"x", "s"}, {"z"}).node("Expand", {"z", "shape"}, {"y"}).output("y");
+  Opened expanded(expand);
+  EXPECT_EQ(expanded.run({counting({2}), list({2})}), "f32[2] 0 1");
+  EXPECT_EQ(expanded.run({counting({1}), list({1})}), "f32[2] 0 0");
+  matmul.input("x", 1, {"m"}).input("s", 7, {"3"}).input("y", 1, {"2", "2", "1"});
+  matmul.node("Reshape", {"x", "s"}, {"z"}).node("MatMul", {"z", "y"}, {"xy"}).output("xy");
+  Opened multiplied(matmul);
+  EXPECT_EQ(multiplied.run({counting({4}), list({2, 1, 2}), counting({2, 2, 1})}), "f32[2,1,1] 1 13");
+  EXPECT_EQ(multiplied.run({counting({2}), list({1, 1, 2}), counting({2, 2, 1})}), "f32[2,1,1] 1 3");
+}
+
 }  // namespace rlx
