@@ -4,7 +4,8 @@ onnxruntime without optimisations and on librlx. A graph on which they differ is
 
 usage: onnx_random.py [--library librlx.so] [--seconds S] [--count N] [--seed FIRST] [--jobs J] [--keep FOLDER] [--no-shrink]
 
-Where onnxruntime refuses a graph at some size, librlx may too. Exit status 1: faults were found.
+Where onnxruntime refuses a graph at some size, librlx may too. Where the two differ and the reference evaluator of onnx agrees with
+librlx, that is no fault of librlx: such graphs are counted by their nodes. Exit status 1: faults were found.
 """
 import argparse
 import collections
@@ -43,16 +44,27 @@ def judged(runner, seed, options):
     why = known(graph, feeds, verdict)
     if why:
         return result | {"kind": "known", "message": why}
-    return result | {"text": report(runner, seed, graph, feeds, verdict, device), "graph": graph, "feeds": feeds,
+    judge = second_judge(runner, graph, feeds, verdict, device)
+    if judge in ("librlx", "both"):
+        ops = "+".join(sorted({node.op for node in graph.nodes}))
+        return result | {"kind": "settled", "message": f"onnx.reference agrees with {judge}: {ops}"}
+    return result | {"text": report(runner, seed, graph, feeds, verdict, device, judge), "graph": graph, "feeds": feeds,
                      "signature": signature(verdict) + (tuple(sorted({node.op for node in graph.nodes})),)}
 
 
-def report(runner, seed, graph, feeds, verdict, device):
+def second_judge(runner, graph, feeds, verdict, device):
+    """Whom the reference evaluator agrees with where results differ."""
+    if verdict.kind != "differs":
+        return ""
+    return runner.call("arbiter", graph, feeds[max(verdict.binding, 0)], verdict.output, device)
+
+
+def report(runner, seed, graph, feeds, verdict, device, judge):
     lines = [f"== seed {seed}{' on reference' if device else ''}: {verdict.kind}: {verdict.message}", graph.text().rstrip()]
     feed = feeds[max(verdict.binding, 0)]
     lines += [f"   {name} = {shown(array)}" for name, array in feed.items()]
-    if verdict.kind == "differs":
-        lines.append(f"   the reference evaluator agrees with: {runner.call('arbiter', graph, feed, verdict.output, device)}")
+    if judge:
+        lines.append(f"   the reference evaluator agrees with: {judge}")
     return "\n".join(lines)
 
 
@@ -104,6 +116,7 @@ class Tally:
     def __init__(self, options):
         self.options, self.kinds, self.faults = options, collections.Counter(), collections.Counter()
         self.ops, self.refusals, self.nodes, self.runs = collections.Counter(), collections.Counter(), 0, 0
+        self.settled = collections.Counter()
 
     def add(self, result):
         self.kinds[result["kind"]] += 1
@@ -112,6 +125,8 @@ class Tally:
         self.ops.update(result.get("ops", {}))
         if result["kind"] == "peer":
             self.refusals[re.sub(r"'[^']*'|\d+", "#", result["message"])[:200]] += 1
+        if result["kind"] in ("settled", "known"):
+            self.settled[result["message"]] += 1
         if result["kind"] == "broken":
             print(f"== seed {result['seed']}: the tool fails: {result['message']}", flush=True)
         if "text" in result:
@@ -122,12 +137,15 @@ class Tally:
                 keep(self.options.keep, result)
 
     def say(self, seconds):
-        judged_ = self.kinds["ok"] + self.kinds["known"] + sum(self.faults.values())
+        judged_ = self.kinds["ok"] + self.kinds["known"] + self.kinds["settled"] + sum(self.faults.values())
         print(f"{judged_} graphs of {self.nodes // max(1, sum(self.kinds.values()))} nodes on average, {self.runs} runs, {seconds:.0f} s: "
-              f"{sum(self.faults.values())} faults of {len(self.faults)} kinds, {self.kinds['known']} known differences; "
+              f"{sum(self.faults.values())} faults of {len(self.faults)} kinds, {self.kinds['known']} known differences, "
+              f"{self.kinds['settled']} that the reference evaluator settles; "
               f"{self.kinds['peer']} more graphs that onnxruntime refuses at all sizes")
         for (kind, words, ops), count in self.faults.most_common():
             print(f"  {count:5} {kind} {'+'.join(ops)} {words}")
+        for words, count in self.settled.most_common():
+            print(f"  {count:5} no fault: {words}")
         if self.options.tell:
             for words, count in self.refusals.most_common(20):
                 print(f"  {count:5} {words}")
