@@ -39,8 +39,8 @@ struct ImportChoices {
   std::vector<std::pair<std::string, int64_t>> ranks;      // of inputs whose rank the file does not say
   std::vector<std::pair<std::string, int64_t>> sequences;  // the number of elements of an input that is a sequence
   std::vector<std::string> absent;                         // optional inputs that are absent
-  bool stretches = false;       // sizes that a run finds broadcast where they are 1
-  bool interface_only = false;  // the graph holds only inputs and params
+  bool stretches = false;                                  // sizes that a run finds broadcast where they are 1
+  bool interface_only = false;                             // the graph holds only inputs and params
 
   bool empty() const { return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty(); }
 
