@@ -138,6 +138,14 @@ static double dot(const Matrix& a, int64_t p, const Matrix& b, int64_t q) {
   return sum;
 }
 
+// Subtracts from a vector its components along the first k columns of q, which are orthonormal.
+static void make_orthogonal(Matrix& vector, const Matrix& q, int64_t k) {
+  for (int64_t j = 0; j < k; j++) {
+    double along = dot(q, j, vector, 0);
+    for (int64_t i = 0; i < q.rows(); i++) vector(i, 0) -= along * q(i, j);
+  }
+}
+
 // Replaces the columns from k on by unit vectors orthogonal to all earlier ones, each made from the axis that leaves
 // the longest remainder.
 static void complete_basis(Matrix& q, int64_t k) {
@@ -147,11 +155,7 @@ static void complete_basis(Matrix& q, int64_t k) {
     for (int64_t axis = 0; axis < q.rows(); axis++) {
       candidate.fill(0);
       candidate(axis, 0) = 1;
-      for (int pass = 0; pass < 2; pass++)  // twice: the second pass removes what rounding left
-        for (int64_t j = 0; j < k; j++) {
-          double along = dot(q, j, candidate, 0);
-          for (int64_t i = 0; i < q.rows(); i++) candidate(i, 0) -= along * q(i, j);
-        }
+      for (int pass = 0; pass < 2; pass++) make_orthogonal(candidate, q, k);  // the second removes what rounding left
       double length = std::sqrt(dot(candidate, 0, candidate, 0));
       if (length > longest) longest = length, best = candidate;
     }

@@ -245,35 +245,41 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
   return args.info.eval(args);
 }
 
+// The dtype and the rank of an input; its dims are checked once all symbols have their sizes.
+static Status check_input(const ValueType& type, const std::string& name, const Tensor& given) {
+  if (given.dtype() != type.dtype)
+    return Status(Code::kDtype, format("input '{}' is {}, not {}", name, type.dtype, given.dtype()))
+        .with("value", name);
+  if (given.rank() != type.rank()) return wrong_rank(name, std::to_string(type.rank()), given.rank());
+  return {};
+}
+
+static Status check_dims(const ValueType& type, const std::string& name, const Tensor& given,
+                         const SymbolLookup& lookup) {
+  for (size_t axis = 0; axis < given.rank(); axis++)
+    if (int64_t expected = RLX_TRY(evaluate(type.dims[axis], lookup)); expected != given.dims()[axis])
+      return Status(Code::kShape, format("input '{}', axis {}: {} is {}, not {}", name, axis, type.dims[axis], expected,
+                                         given.dims()[axis]));
+  return {};
+}
+
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs) {
-  if (inputs.size() != graph.inputs().size())
-    return Status(Code::kInvalidArgument, format("{} inputs are needed, not {}", graph.inputs().size(), inputs.size()));
+  std::span<const uint32_t> nodes = graph.inputs();
+  if (inputs.size() != nodes.size())
+    return Status(Code::kInvalidArgument, format("{} inputs are needed, not {}", nodes.size(), inputs.size()));
   SymbolSizes sizes;
+  for (size_t i = 0; i < inputs.size(); i++) {
+    const ValueType& type = graph.node(nodes[i]).out[0];
+    RLX_TRY(check_input(type, graph.leaf_name(nodes[i]), inputs[i]));
+    for (size_t axis = 0; axis < inputs[i].rank(); axis++)
+      if (auto* symbol = type.dims[axis].symbol_name()) sizes.emplace(*symbol, inputs[i].dims()[axis]);
+  }
   auto lookup = [&](std::string_view name) -> std::optional<int64_t> {
     auto found = sizes.find(name);
     return found == sizes.end() ? std::nullopt : std::optional(found->second);
   };
-  for (bool check : {false, true}) {
-    for (size_t i = 0; i < inputs.size(); i++) {
-      const Node& node = graph.node(graph.inputs()[i]);
-      const std::string& name = graph.leaf_name(graph.inputs()[i]);
-      if (inputs[i].dtype() != node.out[0].dtype)
-        return Status(Code::kDtype, format("input '{}' is {}, not {}", name, node.out[0].dtype, inputs[i].dtype()))
-            .with("value", name);
-      if (inputs[i].rank() != node.out[0].rank())
-        return wrong_rank(name, std::to_string(node.out[0].rank()), inputs[i].rank());
-      for (size_t axis = 0; axis < inputs[i].rank(); axis++) {
-        const Dim& dim = node.out[0].dims[axis];
-        int64_t given = inputs[i].dims()[axis];
-        if (!check) {
-          if (auto* symbol = dim.symbol_name()) sizes.emplace(*symbol, given);
-        } else if (int64_t expected = RLX_TRY(evaluate(dim, lookup)); expected != given) {
-          return Status(Code::kShape,
-                        format("input '{}', axis {}: {} is {}, not {}", name, axis, dim, expected, given));
-        }
-      }
-    }
-  }
+  for (size_t i = 0; i < inputs.size(); i++)
+    RLX_TRY(check_dims(graph.node(nodes[i]).out[0], graph.leaf_name(nodes[i]), inputs[i], lookup));
   return sizes;
 }
 
