@@ -19,18 +19,14 @@ uint32_t Plan::known_at(const Dim& dim) const {
   uint32_t last = PlanSymbol::kGiven;
   visit_symbols(dim, [&](const std::string& name) {
     uint32_t index = symbol(name);
-    if (index == kNoSymbol || !symbols[index].is_fresh()) return;
-    if (last == PlanSymbol::kGiven || symbols[index].made_by > last) last = symbols[index].made_by;
+    if (index != kNoSymbol) last = PlanSymbol::later(last, symbols[index].made_by);
   });
   return last;
 }
 
 uint32_t Plan::known_at(std::span<const SizeId> dims) const {
   uint32_t last = PlanSymbol::kGiven;
-  for (SizeId id : dims) {
-    uint32_t at = known_at(sizes[id]);
-    if (at != PlanSymbol::kGiven) last = last == PlanSymbol::kGiven ? at : std::max(last, at);
-  }
+  for (SizeId id : dims) last = PlanSymbol::later(last, known_at(sizes[id]));
   return last;
 }
 

@@ -125,6 +125,8 @@ struct PlanSymbol {
   bool is_open = false;       // no bound: buffers of this size lie in rooms
   uint32_t made_by = kGiven;  // the run knows the size before this step; kGiven: before the run
   bool is_fresh() const { return made_by != kGiven; }
+  // Which of two such steps is the later one; kGiven comes before all.
+  static uint32_t later(uint32_t a, uint32_t b) { return a == kGiven || (b != kGiven && b > a) ? b : a; }
 };
 
 struct PlanSlot {

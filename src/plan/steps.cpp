@@ -20,11 +20,8 @@ Status Steps::add_all() {
     if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
       plan_.symbols[symbol].made_by = step_of_[size.node];
   for (PlanRoom& room : plan_.rooms) room.known = plan_.known_at(room.dims);
-  for (const Guard& guard : graph_.guards()) {
-    uint32_t a = plan_.known_at(guard.a), b = plan_.known_at(guard.b);
-    bool given = a == PlanSymbol::kGiven || b == PlanSymbol::kGiven;
-    plan_.guard_steps.push_back(given ? std::min(a, b) : std::max(a, b));
-  }
+  for (const Guard& guard : graph_.guards())
+    plan_.guard_steps.push_back(PlanSymbol::later(plan_.known_at(guard.a), plan_.known_at(guard.b)));
   return {};
 }
 
@@ -187,6 +184,19 @@ void Steps::cut() {
 }
 
 void Steps::place() {
+  place_arena();
+  place_sized();
+  for (Step& step : plan_.steps)
+    for (auto* list : {&step.in, &step.out})
+      for (Access& it : *list)
+        if (it.buffer != UINT32_MAX) {
+          it.base = plan_.buffers[it.buffer].base;
+          it.offset = plan_.buffers[it.buffer].offset;
+        }
+}
+
+// Buffers that are written over one another are one lifetime; the scratch of a step lives during this step.
+void Steps::place_arena() {
   std::vector<Lifetime> arena;
   std::vector<uint32_t> first = first_in_place(plan_);
   std::vector<size_t> place(plan_.buffers.size());  // in `arena`
@@ -204,27 +214,23 @@ void Steps::place() {
     if (plan_.steps[i].scratch_bytes)
       arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
   plan_.arena_bytes = pack(arena);
-  for (size_t i = 0; i < plan_.buffers.size(); i++) {
-    PlanBuffer& buffer = plan_.buffers[i];
-    if (buffer.base == kArenaBase) buffer.offset = arena[place[i]].offset;
-    if (buffer.base != kSizedBase) continue;
-    buffer.offset = plan_.sized_bytes;  // sized values live from run to run, so they share no memory
-    plan_.sized_bytes += aligned(buffer.bytes, lowered_.alignment);
-  }
-  for (Control& control : plan_.controls)
-    for (PlanBody& body : control.bodies) {
-      body.sized_offset = plan_.sized_bytes;
-      plan_.sized_bytes += aligned(body.plan->sized_bytes, lowered_.alignment);
-    }
-  for (Step& step : plan_.steps) {
+  for (size_t i = 0; i < plan_.buffers.size(); i++)
+    if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[place[i]].offset;
+  for (Step& step : plan_.steps)
     if (step.scratch_bytes) step.scratch_offset = arena[next++].offset;
-    for (auto* list : {&step.in, &step.out})
-      for (Access& it : *list)
-        if (it.buffer != UINT32_MAX) {
-          it.base = plan_.buffers[it.buffer].base;
-          it.offset = plan_.buffers[it.buffer].offset;
-        }
-  }
+}
+
+// Sized values live from run to run, so they share no memory.
+void Steps::place_sized() {
+  auto append = [&](int64_t bytes) {
+    int64_t offset = plan_.sized_bytes;
+    plan_.sized_bytes += aligned(bytes, lowered_.alignment);
+    return offset;
+  };
+  for (PlanBuffer& buffer : plan_.buffers)
+    if (buffer.base == kSizedBase) buffer.offset = append(buffer.bytes);
+  for (Control& control : plan_.controls)
+    for (PlanBody& body : control.bodies) body.sized_offset = append(body.plan->sized_bytes);
 }
 
 }  // namespace rlx

@@ -31,6 +31,8 @@ class Steps {
   bool is_unchanged(size_t output) const;
   void add_output_copies();
   void add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer);
+  void place_arena();
+  void place_sized();
   void note_sizes(const AttrValue& value, std::vector<SizeId>& depends);
   void finish(Step step);
 
