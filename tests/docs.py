@@ -129,14 +129,15 @@ def ops_page(ops):
     by_name = {op["name"]: op for op in ops}
     yield "<!-- SPDX-License-Identifier: Apache-2.0 -->"
     yield "# Ops"
-    yield "Made by `./dev bless` out of `rlx_schema(env, \"ops\")`: change `src/ops/ops.def`, not this page."
+    yield "`./dev bless` makes this page from `rlx_schema(env, \"ops\")`: change `src/ops/ops.def`, not this page."
     yield ""
-    yield "What holds for all of them stands in `docs/semantics.md`, and which dtypes a letter stands for (F: f16 bf16 f32 f64);"
-    yield "NZ is N or Z. An input with `?` may be left out, `...` stands for one or more."
-    yield "Inputs under one letter have one dtype; a prime (`F'`) makes one of its own. An output without a letter has a dtype that"
-    yield "follows from the attributes. Every device that computes runs every op: by a kernel of its own, named in the last column,"
-    yield "which takes the dtypes and forms that it is made for; else a primitive by plain loops, a composite as the primitives that"
-    yield "it stands for. `reference` runs all of them so, in f64."
+    yield "`docs/semantics.md` has the rules for all ops, and the dtypes of each letter (F: f16 bf16 f32 f64); NZ means N or Z."
+    yield "An input with `?` may be absent; `...` means one or more. Inputs with the same letter have one dtype; a prime (`F'`) makes"
+    yield "a letter independent. The dtype of an output without a letter follows from the attributes."
+    yield ""
+    yield "Every device that computes runs every op. The last column names the kernels of each device; a kernel takes only some dtypes"
+    yield "and forms. Without a kernel a primitive runs in plain loops, and a composite as the primitives of its decomposition."
+    yield "`reference` runs all ops in this way, in f64."
     for title, names in op_groups():
         known = [by_name[name] for name in names if name in by_name]
         if known:
