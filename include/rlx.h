@@ -585,7 +585,8 @@ RLX_API rlx_weights_t *rlx_weights_retain(rlx_weights_t *weights);
 RLX_API void rlx_weights_release(rlx_weights_t *weights);
 
 /* Adds a tensor, or replaces the one of that name. The tensor is retained and frozen. A program that is already
- * compiled uses it after rlx_compiled_set_params. */
+ * compiled uses it after rlx_compiled_set_params. Errors: RLX_E_INVALID_ARGUMENT (an empty name), RLX_E_STATE (the
+ * tensor is bound as an output of a context). */
 RLX_MUST rlx_status_t *rlx_weights_put(rlx_weights_t *weights, const char *name, rlx_tensor_t *tensor);
 
 /* The tensor of a name, as a new reference. Errors: RLX_E_NOT_FOUND, RLX_E_STATE (the compile option weights.drop has

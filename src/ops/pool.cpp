@@ -31,8 +31,8 @@ static Dim ceil_div(const Dim& a, int64_t b) {
 }
 
 // The padding of ceil_mode at the end: enough for one more window, if that begins inside x or its leading padding. It
-// always does if a window is at least as long as a stride and as the padding at the end; then the form is short, which
-// matters because pools are nested.
+// always does if a window is at least as long as a stride plus the requested padding at the end. Then the form is
+// short, which matters because pools are nested.
 static Dim ceil_padding(const Graph& graph, const Dim& n, const Dim& lo, const Dim& hi, int64_t extent,
                         int64_t stride) {
   Dim all = ceil_div(n + lo + hi - extent, stride) + 1;
