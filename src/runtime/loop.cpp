@@ -23,7 +23,7 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
       row_bytes_(node_.in.size() + node_.out.size()),
       rooms_(node_.out.size()),
       spares_(carries_),
-      asides_(node_.out.size()) {
+      staging_(node_.out.size()) {
   // The condition of a `while` gives a flag; the outputs of other bodies are results, or rows of results.
   size_t results = node_.op == Op::kIf ? out_.size() : carries_;
   for (size_t i = node_.op == Op::kWhile ? 1 : 0; i < bodies_.size(); i++)
@@ -33,7 +33,7 @@ Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Fr
 Status Loop::run(const RunScope& scope) {
   RLX_TRY(begin());
   RLX_TRY(node_.op == Op::kIf ? run_if(scope) : run_trips(scope));
-  if (!control_.decides.empty()) RLX_TRY(tell_sizes());
+  if (!control_.decides.empty()) RLX_TRY(set_decided_sizes());
   return copy_out();
 }
 
@@ -53,7 +53,7 @@ Status Loop::begin() {
     rooms_[i] = nullptr;
     if (!is_open(i)) continue;
     rooms_[i] = around_.room_of(step_.out[i].base);
-    if (!rooms_[i]) rooms_[i] = &asides_[i];  // the memory around it is bounded: check the size before copying it there
+    if (!rooms_[i]) rooms_[i] = &staging_[i];  // bounded memory: check the size before copying it there
   }
   for (size_t i = 0; i < bodies_.size(); i++) RLX_TRY(bodies_[i]->enter(around_, step_, control_.bodies[i]));
   return {};
@@ -102,8 +102,8 @@ Status Loop::run_if(const RunScope& scope) {
 
 // A carry is written to the result and to a spare place in turn.
 Status Loop::place_carry(size_t carry) {
-  if (is_open(carry)) return place(*bodies_.back(), carry, odd_ ? &spares_[carry] : rooms_[carry], {});
-  bool is_spare = odd_ && control_.spares[carry] != Control::kStays;
+  if (is_open(carry)) return place(*bodies_.back(), carry, writes_spares_ ? &spares_[carry] : rooms_[carry], {});
+  bool is_spare = writes_spares_ && control_.spares[carry] != Control::kStays;
   return place(*bodies_.back(), carry, nullptr,
                is_spare ? around_.region(kArenaBase) + step_.scratch_offset + control_.spares[carry] : out_[carry]);
 }
@@ -135,7 +135,7 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
     in_[i] = body.region(body.plan().output_base(i));
     if (carries_sizes) in_dims_[i] = body.output_dims(i);
   }
-  odd_ = !odd_;
+  writes_spares_ = !writes_spares_;
   return {};
 }
 
@@ -160,7 +160,7 @@ Status Loop::run_trips(const RunScope& scope) {
     int64_t row = row_bytes_[in_.size() + i] = bytes_of_row(step_.out[i].dtype, dims_[i]);
     if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), is_while ? row : most * row));
   }
-  odd_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
+  writes_spares_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
   int64_t trips = 0;
   for (; most < 0 || trips < most; trips++) {
     if (is_while && !RLX_TRY(goes_on(scope))) break;
@@ -183,7 +183,7 @@ Status Loop::finish_carries() {
 
 // ---- after the last trip ----
 
-Status Loop::tell_sizes() {
+Status Loop::set_decided_sizes() {
   SizeState& sizes = around_.sizes();
   for (const CarriedSize& size : control_.decides)
     RLX_TRY(sizes.set_fresh(around_.plan(), size.symbol, dims_[size.slot][size.axis]));
@@ -192,9 +192,9 @@ Status Loop::tell_sizes() {
 
 Status Loop::copy_out() {
   for (size_t i = 0; i < out_.size(); i++) {
-    if (rooms_[i] != &asides_[i]) continue;
+    if (rooms_[i] != &staging_[i]) continue;
     auto bytes = static_cast<size_t>(bytes_of(step_.out[i].dtype, dims_[i]));
-    RLX_TRY(copy_bytes(around_.address(step_.out[i]), asides_[i].place(), bytes));
+    RLX_TRY(copy_bytes(around_.address(step_.out[i]), staging_[i].place(), bytes));
   }
   return {};
 }

@@ -29,7 +29,7 @@ class Loop {
   Status place_row(size_t output, int64_t at);
   Status finish_carries();  // copies carries that are not where the results must be
 
-  Status tell_sizes();
+  Status set_decided_sizes();
   Status copy_out();
   bool is_open(size_t output) const { return control_.out_bytes[output] == Control::kOpen; }
 
@@ -42,12 +42,12 @@ class Loop {
   std::vector<Place> in_, out_;       // by input and output of the step: its place; for a carry, in this trip
   std::vector<Dims> in_dims_, dims_;  // of the inputs; of the results
   std::vector<int64_t> row_bytes_;    // by input and output that is sliced or stacked: the bytes of one row
-  bool odd_ = false;                  // this trip writes carries to the spare places
+  bool writes_spares_ = false;        // this trip writes carries to the spare places
 
   // Memory of outputs without a bound.
-  std::vector<Room*> rooms_;  // by output: where it is written
-  std::vector<Room> spares_;  // by carry
-  std::vector<Room> asides_;  // by output: used if the plan around it has no room for it
+  std::vector<Room*> rooms_;   // by output: where it is written
+  std::vector<Room> spares_;   // by carry
+  std::vector<Room> staging_;  // by output: used if the plan around it has no room for it
 };
 
 }  // namespace rlx
