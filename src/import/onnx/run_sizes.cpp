@@ -96,6 +96,7 @@ Expr slice_in_run(Call& call, Expr x, Expr starts, Expr ends, Expr steps, const 
 // Computes for every position of the result which element it shows, if any.
 Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::string& mode, Expr value) {
   auto count = static_cast<int64_t>(axes.size());
+  size_t rank = x.rank();  // after a failure x has none
   for (int64_t i = 0; i < count; i++) {
     int64_t axis = axes[static_cast<size_t>(i)];
     Expr size = size_of(call, x, axis), lo = item(pads, i), hi = item(pads, i + count);
@@ -107,7 +108,7 @@ Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::stri
       nearest = where(less(turn, size), turn, last * 2.0 - turn);
     }
     if (mode == "constant") {  // positions outside show an extra element at the end
-      std::vector<Dim> none(x.rank()), one(x.rank());
+      std::vector<Dim> none(rank), one(rank);
       one[static_cast<size_t>(axis)] = 1;
       x = call.op("pad", {x, value ? value : scalar_like(x, 0)}, {{"lo", none}, {"hi", one}});
       nearest = where(equal(from, nearest), nearest, size);

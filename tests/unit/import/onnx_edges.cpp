@@ -252,6 +252,14 @@ TEST(onnx_edges, an_empty_axis_is_padded_in_the_run) {
   EXPECT_EQ(Opened(maker).run({counting({0}), list({1, 2})}), "f32[3] 0 0 0");
 }
 
+// The first axis fails, and there are more of them.
+TEST(onnx_edges, a_pad_of_the_run_with_many_values_is_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "3"}).input("p", 7, {"4"}).input("v", 1, {"2"});
+  maker.node("Pad", {"x", "p", "v"}, {"y"}).output("y");
+  EXPECT_FALSE(maker.import().ok());
+}
+
 // (n - 1) * (2^31 - 1) as a number that is read, not as a size of memory.
 TEST(onnx_edges, a_far_number_of_sizes_takes_no_memory) {
   Maker maker;
