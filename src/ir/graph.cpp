@@ -134,13 +134,14 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
   return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
 }
 
+constexpr int kExtremes = 4;  // of nested min and max
+
 bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
-  constexpr int kDepth = 4;  // of nested min and max
   if (has_relation(relation, a, b)) return true;
-  if (relation == Guard::kLessEqual && is_at_most(a, b, kDepth)) return true;
+  if (relation == Guard::kLessEqual && is_at_most(a, b, kExtremes)) return true;
   Dim x = resolved(a), y = resolved(b);  // may have fewer terms
   if (has_relation(relation, x, y)) return true;
-  if (relation == Guard::kLessEqual) return is_at_most(x, y, kDepth);
+  if (relation == Guard::kLessEqual) return is_at_most(x, y, kExtremes);
   return has_relation(Guard::kLessEqual, x, y) && has_relation(Guard::kLessEqual, y, x);
 }
 
@@ -153,8 +154,11 @@ Dim Graph::resolved(const Dim& dim) const {
     Interval difference = range(b - a);
     if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
     // Their operands are resolved already: resolving them again at each level would take exponential time.
-    if (has_relation(Guard::kLessEqual, a, b)) return decided(true);
-    if (has_relation(Guard::kLessEqual, b, a)) return decided(false);
+    if (is_at_most(a, b, kExtremes)) return decided(true);
+    if (is_at_most(b, a, kExtremes)) return decided(false);
+    Dim extreme = kind == Atom::kMax ? max(a, b) : min(a, b);
+    for (const Dim& operand : {a, b})
+      if (has_guard(Guard::kEqual, operand - extreme)) return operand;
     return std::nullopt;
   });
 }

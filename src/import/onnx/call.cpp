@@ -75,7 +75,9 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
 std::vector<int64_t> Call::numbers(size_t i, const char* what) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : dims(i, what)) {
-    if (!dim.is_literal()) fail(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text());
+    if (!dim.is_literal())
+      fail(Status(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text())
+               .with(kDependsOnSizes, "1"));
     numbers.push_back(dim.is_literal() ? dim.literal() : 0);
   }
   return numbers;

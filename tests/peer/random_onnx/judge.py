@@ -27,7 +27,7 @@ EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat
     Transpose Trilu Unique Unsqueeze Where""".split())
 # What these add up may be larger than the sum.
 SUMS = set("""LSTM GRU RNN MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum LayerNormalization InstanceNormalization
-    GroupNormalization BatchNormalization Resize ReduceLogSumExp LogSoftmax""".split())
+    GroupNormalization BatchNormalization Resize ReduceLogSumExp LogSoftmax Gelu""".split())
 ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge
 
 

@@ -154,7 +154,7 @@ def conv_transpose(m):
     for i in range(n):
         sizes = tuple(strides[i] * (size - 1) + extra[i] + kernel[i] - pads[i] - pads[i + n] for size in x.dims[2 + i])
         m.at_least(sizes, 1)
-        m.at_least(x.dims[2 + i], 1)
+        m.avoid("transpose a convolution of nothing", x.dims[2 + i])
         spatial.append(tuple(max(0, size) for size in sizes))
     w = m.random_const("f32", (channels, out, *kernel))
     bias = m.random_const("f32", (out * group,)) if m.chance(0.5) else None

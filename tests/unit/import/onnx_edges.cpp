@@ -282,4 +282,18 @@ TEST(onnx_edges, an_open_axis_may_be_cropped_many_times) {
   EXPECT_EQ(opened.run({counting({5})}), "f32[0]");
 }
 
+// The guard of the pieces, 1 + max(0, n - 1) = n, says what the start of the slice is, inside a quotient too.
+TEST(onnx_edges, a_guard_of_pieces_says_where_a_slice_begins) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).i64("last", {1}, {-1}).i64("front", {1}, {INT32_MIN}).i64("zero", {1}, {0});
+  maker.i64("back", {1}, {-2}).i64("one", {1}, {1}).node("Slice", {"x", "last", "front", "zero", "back"}, {"even"});
+  maker.node("Shape", {"x"}, {"n"}).node("Sub", {"n", "one"}, {"rest"});
+  maker.node("Concat", {"one", "rest"}, {"pieces"}, {Maker::attr("axis", int64_t{0})});
+  maker.node("Split", {"x", "pieces"}, {"first", "others"})
+      .node("Concat", {"first", "even"}, {"y"}, {Maker::attr("axis", int64_t{0})});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({5})}), "f32[4] 0 4 2 0");
+  EXPECT_EQ(Opened(maker).run({counting({1})}), "f32[2] 0 0");
+}
+
 }  // namespace rlx
