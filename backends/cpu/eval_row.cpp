@@ -30,6 +30,15 @@ size_t eval_bytes(const Step& step) {
   return sizeof(EvalBlock) + (step.in.size() + step.out.size()) * sizeof(Operand);
 }
 
+Status run_eval(const void* args, int64_t, int64_t) {
+  const auto& block = *static_cast<const EvalBlock*>(args);
+  SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
+  std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
+  EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
+  return eval_node(block.plan->graph(), *block.node, all.first(block.inputs), all.subspan(block.inputs), sizes,
+                   options);
+}
+
 void encode_eval(const StepView& view, const Caps&, void* args, Launch& launch) {
   auto* block = new (args) EvalBlock{&view.plan, &view.node, view.symbols, static_cast<uint32_t>(view.in.size()),
                                      static_cast<uint32_t>(view.out.size())};
@@ -40,16 +49,7 @@ void encode_eval(const StepView& view, const Caps&, void* args, Launch& launch) 
       new (next++) Operand{it.dtype, it.dims, it.data};
       if (it) elements += static_cast<double>(it.count());
     }
-  launch = {1, 100 + 5 * elements};
-}
-
-Status run_eval(const void* args, int64_t, int64_t) {
-  const auto& block = *static_cast<const EvalBlock*>(args);
-  SymbolLookup sizes = lookup_of(*block.plan, block.symbols);
-  std::span<const Operand> all(block.operands(), block.inputs + block.outputs);
-  EvalOptions options{EvalMode::kTyped, block.plan->lowered->options.bounds};
-  return eval_node(block.plan->graph(), *block.node, all.first(block.inputs), all.subspan(block.inputs), sizes,
-                   options);
+  launch.then(run_eval, 1, 100 + 5 * elements);
 }
 
 // ---- steps that decide sizes ----
@@ -74,7 +74,7 @@ SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
 }
 
 CpuKernel eval_kernel(const OpInfo& info) {
-  CpuKernel row{{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval, run_eval};
+  CpuKernel row{{.op = info.op(), .name = "reference", .path = Path::kReference}, eval_bytes, encode_eval};
   if (info.op() == Op::kDynamicIota) row.measure = measure_dynamic_iota;
   if (info.is(kOfSizes)) row.strided = ~0U;  // it reads no contents, so no view is copied for it
   return row;

@@ -23,8 +23,10 @@ struct Pointer {
 class CpuState : public ExecState {
  public:
   HostMemory args;
-  std::vector<EncodedStep> steps;
-  std::vector<StepGroup> groups;  // capacity for all
+  std::vector<Launch> launches;       // by step
+  std::vector<EncodedPhase> phases;   // of all steps, without those that have no parts; capacity for all
+  std::vector<uint32_t> first_phase;  // by step, and behind the last
+  std::vector<PhaseGroup> groups;     // capacity for all
   enum Stale : uint8_t { kFresh, kStale, kStaleByMove };
   std::vector<Stale> stale;  // by step: whether it must be encoded before it runs
   bool has_stale = true;
@@ -74,6 +76,7 @@ void CpuExecutable::note_uses() {
         note(bases, by_base_, it.base, i);
         if (is_slot(it.base)) moves_[i] = 1;
       }
+    if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
   }
 }
 
@@ -85,8 +88,10 @@ bool CpuExecutable::decides_sizes(uint32_t index) const {
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   auto state = std::make_unique<CpuState>();
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
-  state->steps.resize(count());
-  state->groups.reserve(count());
+  state->launches.resize(count());
+  state->phases.reserve(count() * Launch::kMostPhases);
+  state->groups.reserve(count() * Launch::kMostPhases);
+  state->first_phase.resize(count() + 1);
   state->stale.assign(count(), CpuState::kStale);
   state->on_move.resize(count(), CpuState::kLook);
   state->pointers.resize(count());
@@ -148,12 +153,20 @@ StepView CpuExecutable::view_of(uint32_t index, const Operands& operands, const 
 
 void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
   Operands operands(step(index), args);
-  EncodedStep& encoded = state.steps[index];
-  const CpuKernel& row = kernel(index);
-  encoded.args = state.args.data() + args_at_[index];
-  encoded.run = row.run;
-  encoded.keeps_denormals = row.keeps_denormals;
-  row.encode(view_of(index, operands, args), caps_, state.args.data() + args_at_[index], encoded.launch);
+  state.launches[index] = {};
+  kernel(index).encode(view_of(index, operands, args), caps_, state.args.data() + args_at_[index],
+                       state.launches[index]);
+}
+
+// What the walk sees.
+void CpuExecutable::list_phases(CpuState& state) const {
+  state.phases.clear();
+  for (uint32_t i = 0; i < count(); i++) {
+    state.first_phase[i] = static_cast<uint32_t>(state.phases.size());
+    for (const Launch::Phase& phase : state.launches[i].phases)
+      if (phase.parts > 0) state.phases.push_back({state.args.data() + args_at_[i], phase, kernel(i).keeps_denormals});
+  }
+  state.first_phase[count()] = static_cast<uint32_t>(state.phases.size());
 }
 
 // A distant address, from which nothing is read.
@@ -188,7 +201,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   }
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
-  state.on_move[index] = launch.parts == state.steps[index].launch.parts ? CpuState::kSet : CpuState::kEncode;
+  state.on_move[index] = launch == state.launches[index] ? CpuState::kSet : CpuState::kEncode;
   for (uint32_t at = 0; at < bytes / sizeof(uintptr_t); at++) {
     uintptr_t moved = there[at] - here[at];
     if (!moved) continue;
@@ -250,7 +263,8 @@ void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
     state.stale[i] = CpuState::kFresh;
   }
   state.has_stale = false;
-  if (deciding_.empty()) group_steps(state.steps, state.groups);
+  list_phases(state);
+  if (deciding_.empty()) group_phases(state.phases, state.groups);
 }
 
 // The step sets the sizes that it decides. Steps that depend on them are encoded before the next step runs.
@@ -263,16 +277,17 @@ Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& sta
 }
 
 Status CpuExecutable::walk_range(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
-  std::span<const EncodedStep> steps = std::span<const EncodedStep>(state.steps).subspan(first, last - first);
-  group_steps(steps, state.groups);
-  return walk(steps, state.groups, *context_.pool, args.threads, args.cancel);
+  uint32_t begin = state.first_phase[first], end = state.first_phase[last];
+  std::span<const EncodedPhase> phases = std::span<const EncodedPhase>(state.phases).subspan(begin, end - begin);
+  group_phases(phases, state.groups);
+  return walk(phases, state.groups, *context_.pool, args.threads, args.cancel);
 }
 
 Status CpuExecutable::run(const RunArgs& args, ExecState& own) const {
   auto& state = static_cast<CpuState&>(own);
   follow_changes(args, state);
-  if (segment_.is_sized) return walk_alone(state.steps, args.cancel);
-  if (deciding_.empty()) return walk(state.steps, state.groups, *context_.pool, args.threads, args.cancel);
+  if (segment_.is_sized) return walk_alone(state.phases, args.cancel);
+  if (deciding_.empty()) return walk(state.phases, state.groups, *context_.pool, args.threads, args.cancel);
   uint32_t next = 0;
   for (uint32_t index : deciding_) {
     RLX_TRY(walk_range(next, index, args, state));

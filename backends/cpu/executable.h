@@ -43,6 +43,7 @@ class CpuExecutable : public Executable {
   bool decides_sizes(uint32_t index) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
+  void list_phases(CpuState&) const;
   void encode_stale(const RunArgs&, CpuState&) const;
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
   void move_slot(const Users& slot, const RunArgs&, CpuState&) const;

@@ -25,17 +25,28 @@ struct StepView {
   const void* compiled = nullptr;    // what the row's `compile` made
 };
 
-// How a step is launched: its work is divided into parts by sizes alone, which may run in any order on any thread.
+using RunFn = Status (*)(const void* args, int64_t begin, int64_t end);
+
+// How a step is launched: in phases that follow one another, most often in one. The parts of a phase depend on sizes
+// only and may run in any order, anywhere; a later phase finds what all parts of the earlier ones have written.
 struct Launch {
-  int64_t parts = 1;
-  double nanoseconds = 0;  // of all parts on one thread, about
+  struct Phase {
+    RunFn run;
+    int64_t parts;
+    double nanoseconds;  // of all parts on one thread, about
+    bool operator==(const Phase&) const = default;
+  };
+  static constexpr size_t kMostPhases = 3;
+  StaticVector<Phase, kMostPhases> phases;
+  void then(RunFn run, int64_t parts, double nanoseconds) { phases.push_back({run, parts, nanoseconds}); }
+  bool operator==(const Launch&) const = default;
 };
 
 struct CpuKernel : Kernel {
   size_t (*args_bytes)(const Step&) = nullptr;
-  // Fills the argument block, which is trivially destructible and aligned to 16 bytes. Allocates nothing.
+  // Fills the argument block, which is trivially destructible and aligned to 16, and says what runs over it. Allocates
+  // nothing.
   void (*encode)(const StepView&, const Caps&, void* args, Launch&) = nullptr;
-  Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
   bool keeps_denormals = true;  // false: FTZ and DAZ are set around it
   // Makes data of a step that do not depend on sizes, once per program.
   std::shared_ptr<const void> (*compile)(const Graph&, const Node&) = nullptr;

@@ -20,12 +20,11 @@ namespace {
 // measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
-// What one more worker costs a step, and what it costs the caller to wake it, in nanoseconds. On too many workers a
-// step ends later than on fewer. On 16 cores with spinning threads, steps of 5 us end soonest on 6 to 12 workers,
-// longer ones on 16.
+// What one more worker costs a phase, and what it costs the caller to wake it: spread too thin, a phase ends later than
+// on fewer workers. On 16 cores that spin, phases of 5 us end soonest on 6 to 12 workers, longer ones on 16.
 constexpr double kCostOfWorker = 25, kCostOfWaking = 3000;
 
-// FTZ and DAZ are set while a step runs that allows them, and restored afterwards.
+// FTZ and DAZ belong to a phase: set while a phase that allows them runs, and as found afterwards.
 class DenormalMode {
  public:
 #if defined(__x86_64__)
@@ -65,12 +64,12 @@ class FirstFailure {
   Status status_;
 };
 
-void run_part(const EncodedStep& step, int64_t begin, int64_t end, FirstFailure& failure, CancelToken cancel) {
-  if (failure.failed() || begin == end) return;
+void run_part(const EncodedPhase& phase, int64_t begin, int64_t end, FirstFailure& failure, CancelToken cancel) {
+  if (failure.failed()) return;
   if (cancel.is_set()) return failure.set(cancelled());
   DenormalMode mode;
-  mode.keep(step.keeps_denormals);
-  Status status = step.run(step.args, begin, end);
+  mode.keep(phase.keeps_denormals);
+  Status status = phase.launch.run(phase.args, begin, end);
   if (!status.ok()) failure.set(std::move(status));
 }
 
@@ -82,20 +81,20 @@ int workers_fed(double nanoseconds, double of_each) {
   return static_cast<int>(std::clamp(std::sqrt(nanoseconds / of_each), 1.0, kMost));
 }
 
-int workers_fed(std::span<const StepGroup> groups) {
+int workers_fed(std::span<const PhaseGroup> groups) {
   double shared = 0;
   int most = 1;
-  for (const StepGroup& group : groups) {
+  for (const PhaseGroup& group : groups) {
     shared += group.nanoseconds;
     most = std::max(most, group.workers);
   }
   return shared < kWorthWaking ? 1 : std::min(most, workers_fed(shared, kCostOfWaking));
 }
 
-void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups) {
+void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>& groups) {
   groups.clear();
-  for (uint32_t i = 0; i < steps.size(); i++) {
-    const Launch& launch = steps[i].launch;
+  for (uint32_t i = 0; i < phases.size(); i++) {
+    const Launch::Phase& launch = phases[i].launch;
     bool shared = launch.parts > 1 && launch.nanoseconds >= kWorthSharing;
     if (shared) {
       double part = launch.nanoseconds / static_cast<double>(launch.parts);
@@ -109,13 +108,12 @@ void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& gro
   }
 }
 
-Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel) try {
+Status walk_alone(std::span<const EncodedPhase> phases, CancelToken cancel) try {
   DenormalMode mode;
-  for (const EncodedStep& step : steps) {
+  for (const EncodedPhase& phase : phases) {
     if (cancel.is_set()) return cancelled();
-    mode.keep(step.keeps_denormals);
-    if (step.launch.parts == 0) continue;
-    Status status = step.run(step.args, 0, step.launch.parts);
+    mode.keep(phase.keeps_denormals);
+    Status status = phase.launch.run(phase.args, 0, phase.launch.parts);
     if (!status.ok()) return status;
   }
   return {};
@@ -123,52 +121,52 @@ Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel) try {
   return from_exception("a kernel");
 }
 
-// Serial groups run on the caller. The others are cut into chunks, which any thread of the team may take.
-static void walk_with_team(Team& team, std::span<const EncodedStep> steps, std::span<const StepGroup> groups,
+// Serial groups run on the caller. The others are cut into chunks, which any thread of the team takes.
+static void walk_with_team(Team& team, std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
                            FirstFailure& failure, CancelToken cancel) {
-  for (const StepGroup& group : groups) {
-    std::span<const EncodedStep> own = steps.subspan(group.first, group.count);
+  for (const PhaseGroup& group : groups) {
+    std::span<const EncodedPhase> own = phases.subspan(group.first, group.count);
     auto part = [&](int64_t begin, int64_t end) { run_part(own[0], begin, end, failure, cancel); };
     if (group.grain) {
       team.chunks(own[0].launch.parts, group.grain, part, group.workers);
     } else {
-      for (const EncodedStep& step : own) run_part(step, 0, step.launch.parts, failure, cancel);
+      for (const EncodedPhase& phase : own) run_part(phase, 0, phase.launch.parts, failure, cancel);
     }
     if (failure.failed()) return;
   }
 }
 
-static Status walk_with_host(ThreadPool& pool, int workers, std::span<const EncodedStep> steps,
-                             std::span<const StepGroup> groups, CancelToken cancel) {
+static Status walk_with_host(ThreadPool& pool, int workers, std::span<const EncodedPhase> phases,
+                             std::span<const PhaseGroup> groups, CancelToken cancel) {
   FirstFailure failure;
-  for (const StepGroup& group : groups) {
+  for (const PhaseGroup& group : groups) {
     if (!group.grain) {
-      RLX_TRY(walk_alone(steps.subspan(group.first, group.count), cancel));
+      RLX_TRY(walk_alone(phases.subspan(group.first, group.count), cancel));
       continue;
     }
-    const EncodedStep& step = steps[group.first];
-    auto part = [&](int64_t begin, int64_t end) { run_part(step, begin, end, failure, cancel); };
-    pool.parallel_for(step.launch.parts, group.grain, part, std::min(workers, group.workers));
+    const EncodedPhase& phase = phases[group.first];
+    auto part = [&](int64_t begin, int64_t end) { run_part(phase, begin, end, failure, cancel); };
+    pool.parallel_for(phase.launch.parts, group.grain, part, std::min(workers, group.workers));
     if (failure.failed()) break;
   }
   return failure.take();
 }
 
-static Status walk_in_company(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool,
-                              int workers, CancelToken cancel) {
-  if (!pool.has_teams()) return walk_with_host(pool, workers, steps, groups, cancel);
+static Status walk_in_company(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
+                              ThreadPool& pool, int workers, CancelToken cancel) {
+  if (!pool.has_teams()) return walk_with_host(pool, workers, phases, groups, cancel);
   FirstFailure failure;
-  pool.run_team(workers, [&](Team& team) { walk_with_team(team, steps, groups, failure, cancel); });
+  pool.run_team(workers, [&](Team& team) { walk_with_team(team, phases, groups, failure, cancel); });
   return failure.take();
 }
 
-Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
+Status walk(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups, ThreadPool& pool, int threads,
             CancelToken cancel) {
   int workers = threads <= 1 ? 1 : std::min(threads, workers_fed(groups));
   if (workers > 1) workers = std::min(workers, pool.workers());
-  if (workers <= 1) return walk_alone(steps, cancel);
+  if (workers <= 1) return walk_alone(phases, cancel);
   try {
-    return walk_in_company(steps, groups, pool, workers, cancel);
+    return walk_in_company(phases, groups, pool, workers, cancel);
   } catch (...) {
     return from_exception("a kernel");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running encoded steps in order: alone, with a team that shares the larger ones, or step by step on a host's threads.
-// Invariant: the results are the same in all three.
+// Running the phases of encoded steps in order: alone, with a team that shares the larger ones, or step by step on a
+// host's threads. Invariant: the results are the same in all three.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,15 @@
 
 namespace rlx::cpu {
 
-struct EncodedStep {
-  const void* args = nullptr;
-  Status (*run)(const void* args, int64_t begin, int64_t end) = nullptr;
-  Launch launch;
-  bool keeps_denormals = true;
+// One phase of a step, with at least one part.
+struct EncodedPhase {
+  const void* args;
+  Launch::Phase launch;
+  bool keeps_denormals;
 };
 
-// Consecutive steps that are executed together: short steps one after another on one worker, or one step in chunks over
-// the team.
-struct StepGroup {
+// Neighbours that run together: short phases one after another on one worker, or one phase in chunks over the team.
+struct PhaseGroup {
   uint32_t first, count;
   int64_t grain;           // parts in a chunk; 0 for a serial group
   double nanoseconds = 0;  // of shared work on one thread
@@ -32,13 +31,13 @@ struct StepGroup {
 // nanoseconds.
 int workers_fed(double nanoseconds, double of_each);
 
-// The number of workers that a run of several groups can use.
-int workers_fed(std::span<const StepGroup> groups);
+// A run of several groups: how many workers it can use.
+int workers_fed(std::span<const PhaseGroup> groups);
 
-void group_steps(std::span<const EncodedStep> steps, std::vector<StepGroup>& groups);
+void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>& groups);
 
-Status walk_alone(std::span<const EncodedStep> steps, CancelToken cancel);
-Status walk(std::span<const EncodedStep> steps, std::span<const StepGroup> groups, ThreadPool& pool, int threads,
+Status walk_alone(std::span<const EncodedPhase> phases, CancelToken cancel);
+Status walk(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups, ThreadPool& pool, int threads,
             CancelToken cancel);
 
 }  // namespace rlx::cpu

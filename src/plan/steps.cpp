@@ -79,9 +79,6 @@ Status Steps::add(uint32_t index) {
   }
   for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
   if (step.kernel && step.kernel->scratch) {
-    for (const ValueType& type : node.out)
-      if (sizes_.is_open(type.dims))
-        return Status(Code::kUnsupported, graph_.describe(index) + " needs memory of a size that only the run knows");
     std::vector<Dims> upper;
     for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
     upper.resize(step.in.size());

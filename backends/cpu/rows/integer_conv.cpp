@@ -82,8 +82,7 @@ void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& la
 void add_integer_conv_rows(RowsByOp& by_op) {
   using Args = IntegerConvArgs;
   add(by_op, packer<IntegerFilterPackArgs, kFilters>(encode_pack));
-  add(by_op, Row(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_conv, run_loaded<Args>, loaded_bytes<Args>)
-                 .form(1, packing_of));
+  add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_conv).form(1, packing_of));
 }
 
 }  // namespace rlx::cpu

@@ -67,6 +67,22 @@ std::string_view refuse_blocks(const KernelQuery& query) {
   return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
 }
 
+template <class Args>
+Status outside(std::string_view op, const Node& node, const Args& args, int64_t position) {
+  int64_t value = args.index_is_i64 ? static_cast<const int64_t*>(args.index)[position]
+                                    : static_cast<const int32_t*>(args.index)[position];
+  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside an axis of {}", op, node.name, value,
+                                     position, args.n))
+      .with("op", op)
+      .with("value", node.name);
+}
+
+Status run_gather(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const GatherBlock*>(block);
+  int64_t bad = gather_rows(it.args, begin, end);
+  return bad < 0 ? Status() : outside("gather", *it.node, it.args, bad);
+}
+
 void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &x = view.in[0], &index = view.in[1];
   auto at = static_cast<size_t>(view.node.attrs.i64("axis"));
@@ -84,23 +100,7 @@ void encode_gather(const StepView& view, const Caps&, void* block, Launch& launc
   if (args.outer == 0) args.outer = 1, args.bytes = 0;  // nothing to copy, but indices to check
   new (block) GatherBlock{args, &view.node};
   double rows = static_cast<double>(args.outer * args.count);
-  launch = {gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes))};
-}
-
-template <class Args>
-Status outside(std::string_view op, const Node& node, const Args& args, int64_t position) {
-  int64_t value = args.index_is_i64 ? static_cast<const int64_t*>(args.index)[position]
-                                    : static_cast<const int32_t*>(args.index)[position];
-  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside an axis of {}", op, node.name, value,
-                                     position, args.n))
-      .with("op", op)
-      .with("value", node.name);
-}
-
-Status run_gather(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const GatherBlock*>(block);
-  int64_t bad = gather_rows(it.args, begin, end);
-  return bad < 0 ? Status() : outside("gather", *it.node, it.args, bad);
+  launch.then(run_gather, gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes)));
 }
 
 struct GatherElementsBlock {
@@ -112,6 +112,12 @@ std::string_view refuse_gather_elements(const KernelQuery& query) {
   DType dtype = query.type(0).dtype;
   if (is_block(dtype) || element_bytes(dtype) > 8) return "elements are larger than 8 bytes";
   return query.type(0).rank() == 0 ? "x is a scalar" : "";
+}
+
+Status run_gather_elements(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const GatherElementsBlock*>(block);
+  int64_t bad = gather_elements(it.args, begin, end);
+  return bad < 0 ? Status() : outside("gather_elements", *it.node, it.args, bad);
 }
 
 void encode_gather_elements(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -129,13 +135,7 @@ void encode_gather_elements(const StepView& view, const Caps&, void* block, Laun
   std::copy(x.strides.begin(), x.strides.end(), args.strides);
   args.bounds = view.plan.lowered->options.bounds;
   new (block) GatherElementsBlock{args, &view.node};
-  launch = {gather_elements_parts(args), 30 + static_cast<double>(index.count())};
-}
-
-Status run_gather_elements(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const GatherElementsBlock*>(block);
-  int64_t bad = gather_elements(it.args, begin, end);
-  return bad < 0 ? Status() : outside("gather_elements", *it.node, it.args, bad);
+  launch.then(run_gather_elements, gather_elements_parts(args), 30 + static_cast<double>(index.count()));
 }
 
 // ---- rows written into an axis: in place if x dies here ----
@@ -145,6 +145,16 @@ struct WriteRowsBlock {
   const Node* node;
   const OpInfo* op;
 };
+
+Status run_write_rows(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const WriteRowsBlock*>(block);
+  BadIndex bad = write_rows(it.args, begin, end);
+  if (bad.n < 0) return {};
+  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
+                                     it.node->name, bad.value, bad.position, bad.n))
+      .with("op", it.op->name)
+      .with("value", it.node->name);
+}
 
 // A slice [b, m] of x is n rows; b counts the batches that have indices of their own.
 void set_slices(WriteRowsArgs& args, const View& x, size_t batch_dims, size_t axis, size_t depth) {
@@ -167,17 +177,8 @@ void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, con
   new (block) WriteRowsBlock{args, &view.node, &view.plan.graph().info(view.node)};
   auto written = static_cast<double>(args.batch * args.mid) * static_cast<double>(args.count);
   double copied = args.x == args.y ? 0 : static_cast<double>(args.batch * args.mid * args.n * args.bytes);
-  launch = {write_rows_parts(args), 30 + written * (4 + 0.05 * static_cast<double>(args.bytes)) + 0.05 * copied};
-}
-
-Status run_write_rows(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const WriteRowsBlock*>(block);
-  BadIndex bad = write_rows(it.args, begin, end);
-  if (bad.n < 0) return {};
-  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
-                                     it.node->name, bad.value, bad.position, bad.n))
-      .with("op", it.op->name)
-      .with("value", it.node->name);
+  double each = 4 + 0.05 * static_cast<double>(args.bytes);
+  launch.then(run_write_rows, write_rows_parts(args), 30 + written * each + 0.05 * copied);
 }
 
 std::string_view refuse_scatter(const KernelQuery& query) {
@@ -244,6 +245,18 @@ size_t concat_bytes(const Step& step) {
   return sizeof(ConcatBlock) + step.in.size() * sizeof(ConcatPiece);
 }
 
+Status run_concat(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const ConcatBlock*>(block);
+  for (int64_t row = begin; row < end; row++)
+    for (size_t i = 0; i < it.count; i++) {
+      const ConcatPiece& piece = it.pieces()[i];
+      if (piece.bytes)
+        std::memcpy(it.to + row * it.row_bytes + piece.at, piece.from + row * piece.bytes,
+                    static_cast<size_t>(piece.bytes));
+    }
+  return {};
+}
+
 void encode_concat(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View& out = view.out[0];
   auto at = static_cast<size_t>(view.node.attrs.i64("axis"));
@@ -257,34 +270,21 @@ void encode_concat(const StepView& view, const Caps&, void* block, Launch& launc
     it.pieces()[i] = {view.in[i].data, bytes, place};
     place += bytes;
   }
-  launch = {outer, 30 + 0.1 * static_cast<double>(outer * it.row_bytes)};
-}
-
-Status run_concat(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const ConcatBlock*>(block);
-  for (int64_t row = begin; row < end; row++)
-    for (size_t i = 0; i < it.count; i++) {
-      const ConcatPiece& piece = it.pieces()[i];
-      if (piece.bytes)
-        std::memcpy(it.to + row * it.row_bytes + piece.at, piece.from + row * piece.bytes,
-                    static_cast<size_t>(piece.bytes));
-    }
-  return {};
+  launch.then(run_concat, outer, 30 + 0.1 * static_cast<double>(outer * it.row_bytes));
 }
 
 }  // namespace
 
-constinit const CpuKernel kCopyKernel =
-    Row(Op::kReshape, "copy", nullptr, encode_copy, run_loaded<CopyArgs>, loaded_bytes<CopyArgs>).strided(1).kernel();
+constinit const CpuKernel kCopyKernel = loops<CopyArgs>(Op::kReshape, "copy", nullptr, encode_copy).strided(1).kernel();
 
 void add_movement_rows(RowsByOp& by_op) {
-  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_blocks, encode_gather, run_gather));
+  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_blocks, encode_gather));
   add(by_op, with_block<GatherElementsBlock>(Op::kGatherElements, "gather_elements", refuse_gather_elements,
-                                             encode_gather_elements, run_gather_elements));
-  add(by_op, Row(Op::kPad, "pad", refuse_pad, encode_pad, run_loaded<PadArgs>, loaded_bytes<PadArgs>));
-  add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, run_concat, concat_bytes));
+                                             encode_gather_elements));
+  add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
+  add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-    add(by_op, with_block<WriteRowsBlock>(op, name, refuse, encode, run_write_rows).in_place(1));
+    add(by_op, with_block<WriteRowsBlock>(op, name, refuse, encode).in_place(1));
   };
   add_writer(Op::kDynamicUpdateSlice, "update_rows", refuse_blocks, encode_dynamic_update_slice);
   add_writer(Op::kKvAppend, "append_rows", refuse_blocks, encode_kv_append);

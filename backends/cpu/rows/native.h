@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of rows over the kernels' loops. An argument block is a loop and its arguments, both plain data.
+// What rows over the kernels' loops share. An argument block is a loop and its arguments, both plain data, for each
+// phase.
 #pragma once
 
 #include <new>
@@ -19,22 +20,23 @@ struct Loaded {
   static_assert(std::is_trivially_destructible_v<Args>);
 };
 
-template <class Args>
+template <class Args, size_t phases = 1>
 size_t loaded_bytes(const Step&) {
-  return sizeof(Loaded<Args>);
+  return phases * sizeof(Loaded<Args>);
 }
 
-template <class Args>
+template <class Args, size_t phase>
 Status run_loaded(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const Loaded<Args>*>(block);
+  const auto& it = static_cast<const Loaded<Args>*>(block)[phase];
   it.loop.run(it.args, begin, end);
   return {};
 }
 
-template <class Args>
+// The phases of a block are loaded in order.
+template <size_t phase = 0, class Args>
 void load(void* block, const Loop<Args>& loop, const Args& args, double nanoseconds, Launch& launch) {
-  const auto& it = *new (block) Loaded<Args>{loop, args};
-  launch = {it.loop.parts(it.args), nanoseconds};
+  const auto& it = *new (static_cast<Loaded<Args>*>(block) + phase) Loaded<Args>{loop, args};
+  launch.then(run_loaded<Args, phase>, it.loop.parts(it.args), nanoseconds);
 }
 
 template <class T>
@@ -51,19 +53,19 @@ inline int64_t size_of(const StepView& view, const Dim& dim) {
 
 using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
-using RunFn = Status (*)(const void* block, int64_t begin, int64_t end);
 using BytesFn = size_t (*)(const Step&);
 using PackingFn = Packing (*)(const KernelQuery&);
+// Enough at every size up to these, and at most a constant: the largest size may be known to the run alone.
+using ScratchFn = size_t (*)(const Node&, std::span<const Dims> upper);
 using CompileFn = std::shared_ptr<const void> (*)(const Graph&, const Node&);
 
 class Row {
  public:
-  constexpr Row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run, BytesFn bytes) {
+  constexpr Row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, BytesFn bytes) {
     kernel_.op = op;
     kernel_.name = name;
     kernel_.refuse = refuse;
     kernel_.encode = encode;
-    kernel_.run = run;
     kernel_.args_bytes = bytes;
   }
 
@@ -81,6 +83,7 @@ class Row {
     return kernel_.form_input = input, kernel_.packing = packing, *this;
   }
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
+  constexpr Row& scratch(ScratchFn scratch) { return kernel_.scratch = scratch, *this; }
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }
   constexpr Row& alone() { return kernel_.is_alone = true, *this; }
   constexpr Row& flushes_denormals() { return kernel_.keeps_denormals = false, *this; }
@@ -91,16 +94,23 @@ class Row {
   CpuKernel kernel_;
 };
 
-// A row over a loop in f32.
-template <class Args>
+// Over loops in any type, of up to so many phases.
+template <class Args, size_t phases = 1>
+constexpr Row loops(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+  static_assert(phases <= Launch::kMostPhases);
+  return Row(op, name, refuse, encode, loaded_bytes<Args, phases>);
+}
+
+// In f32.
+template <class Args, size_t phases = 1>
 constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return Row(op, name, refuse, encode, run_loaded<Args>, loaded_bytes<Args>).flushes_denormals();
+  return loops<Args, phases>(op, name, refuse, encode).flushes_denormals();
 }
 
 // A row with an argument block of its own.
 template <class Block>
-constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode, RunFn run) {
-  return Row(op, name, refuse, encode, run, [](const Step&) { return sizeof(Block); });
+constexpr Row with_block(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+  return Row(op, name, refuse, encode, [](const Step&) { return sizeof(Block); });
 }
 
 // A row of the op `prepack`: makes one layout from x, which may be unaligned in a mapped file.
@@ -109,7 +119,7 @@ constexpr Row packer(EncodeFn encode) {
   auto refuse = [](const KernelQuery& query) -> std::string_view {
     return query.node.attrs.is("layout", layout) ? "" : "makes another layout";
   };
-  return Row(Op::kPrepack, layout, refuse, encode, run_loaded<Args>, loaded_bytes<Args>).unaligned(1);
+  return loops<Args>(Op::kPrepack, layout, refuse, encode).unaligned(1);
 }
 
 inline void add(RowsByOp& by_op, const Row& row) {

@@ -119,21 +119,21 @@ std::string_view refuse_blas(const KernelQuery& query) {
 }
 
 template <DType kType>
-void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
-  auto& sides = *new (block) SidesOf<kType>();
-  set_sides(view, sides, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
-  constexpr double kSlower = double{sizeof(typename Element<kType>::type)} / sizeof(float);
-  launch = {blas_parts(sides), kSlower * product_nanoseconds(sides)};
-}
-
-template <DType kType>
 Status run_blas(const void* block, int64_t begin, int64_t end) {
   return blas_run(*static_cast<const SidesOf<kType>*>(block), begin, end);
 }
 
 template <DType kType>
+void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
+  auto& sides = *new (block) SidesOf<kType>();
+  set_sides(view, sides, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
+  constexpr double kSlower = double{sizeof(typename Element<kType>::type)} / sizeof(float);
+  launch.then(run_blas<kType>, blas_parts(sides), kSlower * product_nanoseconds(sides));
+}
+
+template <DType kType>
 Row blas_row(std::string_view name) {
-  return with_block<SidesOf<kType>>(Op::kMatmul, name, refuse_blas<kType>, encode_blas<kType>, run_blas<kType>);
+  return with_block<SidesOf<kType>>(Op::kMatmul, name, refuse_blas<kType>, encode_blas<kType>);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ void encode_dynamic(const StepView& view, const Caps& caps, void* block, Launch&
 // Small scales may be denormal, so denormals are kept.
 template <class Args>
 Row affine_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return Row(op, name, refuse, encode, run_loaded<Args>, loaded_bytes<Args>);
+  return loops<Args>(op, name, refuse, encode);
 }
 
 }  // namespace

@@ -61,11 +61,8 @@ void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& 
 
 void add_reduce_rows(RowsByOp& by_op) {
   add(by_op, native<ReduceArgs>(Op::kReduce, "reduce_f32", refuse_all_but_f32, encode_reduce));
-  add(by_op,
-      Row(Op::kReduce, "reduce", refuse_reduce, encode_reduce, run_loaded<ReduceArgs>, loaded_bytes<ReduceArgs>));
-  add(by_op, Row(Op::kCumulative, "cumulative", refuse_single_lines, encode_cumulative, run_loaded<CumulativeArgs>,
-                 loaded_bytes<CumulativeArgs>)
-                 .in_place(1));
+  add(by_op, loops<ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce));
+  add(by_op, loops<CumulativeArgs>(Op::kCumulative, "cumulative", refuse_single_lines, encode_cumulative).in_place(1));
 }
 
 }  // namespace rlx::cpu

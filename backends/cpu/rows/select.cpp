@@ -48,7 +48,7 @@ void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch
 
 // Denormals are kept, because comparisons must distinguish them.
 Row select_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return Row(op, name, refuse, encode, run_loaded<SelectArgs>, loaded_bytes<SelectArgs>);
+  return loops<SelectArgs>(op, name, refuse, encode);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void encode_typed(const StepView& view, const Caps& caps, void* block, Launch& l
 
 // No op here may treat subnormal numbers as 0.
 Row typed_row(Op op, RefuseFn refuse) {
-  return Row(op, "typed", refuse, encode_typed, run_loaded<TypedArgs>, loaded_bytes<TypedArgs>)
+  return loops<TypedArgs>(op, "typed", refuse, encode_typed)
       .strided(~0U)
       .in_place(~0U);  // a tile of every input is read before that of the output is written
 }

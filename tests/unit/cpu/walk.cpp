@@ -30,10 +30,10 @@ Status run_faulty(const void* args, int64_t begin, int64_t end) {
 }
 
 Status walk_one(const Faulty& args, ThreadPool& pool) {
-  EncodedStep step{&args, run_faulty, {.parts = 100, .nanoseconds = 2e6}, true};
-  std::vector<StepGroup> groups;
-  group_steps({&step, 1}, groups);
-  return walk({&step, 1}, groups, pool, 8, {});
+  EncodedPhase phase{&args, {run_faulty, 100, 2e6}, true};
+  std::vector<PhaseGroup> groups;
+  group_phases({&phase, 1}, groups);
+  return walk({&phase, 1}, groups, pool, 8, {});
 }
 
 void expect_statuses(ThreadPool& pool) {
@@ -67,11 +67,11 @@ TEST(walk, exceptions_of_kernels_are_statuses_on_the_threads_of_a_host) {
   expect_statuses(pool);
 }
 
-std::vector<StepGroup> groups_of(std::vector<double> nanoseconds) {
-  std::vector<EncodedStep> steps;
-  for (double each : nanoseconds) steps.push_back({nullptr, nullptr, {.parts = 1000, .nanoseconds = each}, true});
-  std::vector<StepGroup> groups;
-  group_steps(steps, groups);
+std::vector<PhaseGroup> groups_of(std::vector<double> nanoseconds) {
+  std::vector<EncodedPhase> phases;
+  for (double each : nanoseconds) phases.push_back({nullptr, {nullptr, 1000, each}, true});
+  std::vector<PhaseGroup> groups;
+  group_phases(phases, groups);
   return groups;
 }
 
