@@ -15,4 +15,22 @@ struct Loop {
   void (*run)(const Args&, int64_t begin, int64_t end);
 };
 
+// Long work in few parts is cut into pieces, each a part of a first phase; a second one joins what they have found.
+// Every piece but the last is `size` long, and there are no empty ones.
+struct Pieces {
+  int64_t count, size;
+};
+
+// Parts that feed many workers, and what is cut no further.
+inline constexpr int64_t kManyParts = 32;
+
+// Of n terms in each of `parts` parts, at least `least` in a piece, in whole groups of `group`.
+constexpr Pieces cut(int64_t n, int64_t parts, int64_t least, int64_t group = 1) {
+  int64_t most = parts > 0 && parts < kManyParts / 2 ? kManyParts / parts : 1;
+  int64_t count = n / least < most ? n / least : most;
+  if (count < 2) return {1, n};
+  int64_t size = ((n + count - 1) / count + group - 1) / group * group;
+  return size < n ? Pieces{(n + size - 1) / size, size} : Pieces{1, n};
+}
+
 }  // namespace rlx::cpu

@@ -35,9 +35,9 @@ struct Element {
 struct Size {
   int64_t m, n, k;
 };
-const Size kSizes[] = {{0, 5, 3},     {3, 0, 3},    {2, 5, 0},     {1, 1, 1},      {1, 33, 7},   {2, 48, 65},
-                       {3, 96, 513},  {4, 31, 17},  {5, 144, 20},  {14, 64, 100},  {15, 65, 31}, {29, 47, 64},
-                       {128, 96, 40}, {131, 50, 9}, {7, 32, 1025}, {130, 33, 1030}};
+const Size kSizes[] = {{0, 5, 3},     {3, 0, 3},    {2, 5, 0},     {1, 1, 1},       {1, 33, 7},   {2, 48, 65},
+                       {3, 96, 513},  {4, 31, 17},  {5, 144, 20},  {14, 64, 100},   {15, 65, 31}, {29, 47, 64},
+                       {128, 96, 40}, {131, 50, 9}, {7, 32, 1025}, {130, 33, 1030}, {9, 1, 700},  {5, 1, 9000}};
 
 void check_product(Isa isa, const Size& s, Activation act, bool bias, bool residual, std::mt19937& rng) {
   const GemmFns& fns = gemm_fns(isa);
@@ -65,9 +65,9 @@ void check_product(Isa isa, const Size& s, Activation act, bool bias, bool resid
   args.n = s.n;
   args.k = s.k;
   args.epilogue = {0.5f, act, bias ? bias_values.data() : nullptr, nullptr, residual ? residuals.data() : nullptr, s.n};
-  run_whole(fns.product, args);
+  run_whole(fns.product.whole, args);
   args.y = again.data();
-  run_backwards(fns.product, args);
+  run_backwards(fns.product.whole, args);
   ASSERT_TRUE(y.same_bits(again));
   ASSERT_TRUE(y.guards_intact());
 
@@ -133,10 +133,10 @@ TEST(gemm, residual_may_be_the_output) {
     args.k = k;
     args.epilogue.residual = start.data();
     args.epilogue.residual_row = n;
-    run_whole(gemm_fns(isa).product, args);
+    run_whole(gemm_fns(isa).product.whole, args);
     args.y = in_place.data();
     args.epilogue.residual = in_place.data();
-    run_whole(gemm_fns(isa).product, args);
+    run_whole(gemm_fns(isa).product.whole, args);
     EXPECT_TRUE(in_place.same_bits(apart));
   }
 }
@@ -176,7 +176,7 @@ struct Layout {
 };
 
 void check_matmul(Isa isa, const Size& s, const Layout& layout, std::mt19937& rng) {
-  const Loop<MatmulArgs>& loop = gemm_fns(isa).matmul;
+  const Loop<MatmulArgs>& loop = gemm_fns(isa).matmul.whole;
   const int64_t outer = 2, inner = s.m * s.n * s.k > 100000 ? 1 : 3;
   Guarded a = Guarded::random((layout.broadcast_a ? inner : outer * inner) * s.m * s.k, rng);
   Guarded b = Guarded::random(outer * s.k * s.n, rng, -1, 1, 3);  // broadcast over `inner`
@@ -234,6 +234,49 @@ TEST(gemm, matmul_of_any_layout) {
   }
 }
 
+template <class Args>
+void check_cut(const ProductLoops<Args>& loops, Args args, const Size& s) {
+  Guarded whole(s.m * s.n, 2), joined(s.m * s.n, 2), again(s.m * s.n, 2);
+  args.m = s.m, args.n = s.n, args.k = s.k, args.y_row = s.n;
+  args.y = whole.data();
+  run_whole(loops.whole, args);
+  Pieces pieces{3, (s.k + 2) / 3};
+  pieces.count = (s.k + pieces.size - 1) / pieces.size;
+  Guarded partial(pieces.count * s.m * s.n, 2);
+  for (Guarded* y : {&joined, &again}) {
+    args.y = y->data();
+    CutProduct<Args> cut{args, pieces, partial.data()};
+    y == &joined ? run_whole(loops.pieces, cut) : run_backwards(loops.pieces, cut);
+    y == &joined ? run_whole(loops.join, cut) : run_backwards(loops.join, cut);
+    ASSERT_TRUE(y->guards_intact() && partial.guards_intact());
+  }
+  ASSERT_TRUE(joined.same_bits(again));
+  for (int64_t i = 0; i < s.m * s.n; ++i)
+    ASSERT_NEAR(joined[i], whole[i], 2 * tolerance(s.k, static_cast<double>(s.k), whole[i])) << i;
+}
+
+TEST(gemm, a_product_cut_over_k_is_the_same_sum) {
+  std::mt19937 rng(8);
+  for (Isa isa : available_isas()) {
+    for (const Size& s : kSizes) {
+      if (s.k < 3) continue;
+      SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << s.m << 'x' << s.n << 'x' << s.k);
+      Guarded a = Guarded::random(s.m * s.k, rng), b = Guarded::random(s.k * s.n, rng, -1, 1, 3);
+      Guarded bias = Guarded::random(s.n, rng), packed = Guarded::random(packed_size(s.k, s.n), rng);
+      ProductArgs product;
+      product.a = a.data(), product.a_row = s.k, product.packed = packed.data();
+      product.epilogue.bias = bias.data(), product.epilogue.act = Activation::kGelu;
+      ASSERT_NO_FATAL_FAILURE(check_cut(gemm_fns(isa).product, product, s));
+      MatmulArgs matmul;
+      matmul.a = a.data(), matmul.b = b.data();
+      matmul.a_row = s.k, matmul.b_row = s.n;
+      ASSERT_NO_FATAL_FAILURE(check_cut(gemm_fns(isa).matmul, matmul, s));
+      matmul.a_row = 1, matmul.a_col = s.m, matmul.b_row = 1, matmul.b_col = s.k;
+      ASSERT_NO_FATAL_FAILURE(check_cut(gemm_fns(isa).matmul, matmul, s));
+    }
+  }
+}
+
 TEST(gemm, nan_reaches_its_row_and_column_only) {
   std::mt19937 rng(6);
   const int64_t m = 5, n = 40, k = 30;
@@ -248,7 +291,7 @@ TEST(gemm, nan_reaches_its_row_and_column_only) {
     args.m = m, args.n = n, args.k = k;
     args.a_row = k, args.b_row = n, args.y_row = n;
     args.epilogue.act = Activation::kRelu;
-    run_whole(gemm_fns(isa).matmul, args);
+    run_whole(gemm_fns(isa).matmul.whole, args);
     for (int64_t i = 0; i < m * n; ++i) EXPECT_EQ(std::isnan(y[i]), i / n == 2 || i % n == 39) << i;
   }
 }

@@ -109,7 +109,12 @@ void check_dynamic(const Guarded& x, Isa isa) {
   uint8_t zero = 1, want_zero = quantized(0.0f - lo, want_scale, 0, false);
   std::vector<uint8_t> y(static_cast<size_t>(x.size()) + 1, 7);
   DynamicQuantizeArgs args{x.data(), x.size(), y.data(), &scale, &zero};
-  run_whole(quantize_fns(isa).dynamic, args);
+  std::vector<ValueRange> ranges(static_cast<size_t>(kManyParts));
+  if (range_pieces(x.size()).count > 1) {
+    args.ranges = ranges.data();
+    run_backwards(quantize_fns(isa).ranges, args);
+  }
+  run_backwards(quantize_fns(isa).dynamic, args);
   if (has_nan)
     ASSERT_TRUE(std::isnan(scale));
   else
@@ -123,7 +128,7 @@ void check_dynamic(const Guarded& x, Isa isa) {
 TEST(quantize, dynamic_ranges) {
   std::mt19937 rng(4);
   for (Isa isa : available_isas())
-    for (int64_t n : {0, 1, 3, 15, 16, 17, 100, 1000}) {
+    for (int64_t n : {0, 1, 3, 15, 16, 17, 100, 1000, 32768, 100001}) {
       for (auto [lo, hi] : {std::pair(-3.0f, 5.0f), {2.0f, 5.0f}, {-5.0f, -2.0f}, {0.0f, 0.0f}, {-1e-40f, 1e-40f}})
         ASSERT_NO_FATAL_FAILURE(check_dynamic(Guarded::random(n, rng, lo, hi), isa));
       for (float special : {NAN, INFINITY, -INFINITY, 3e38f}) {

@@ -39,6 +39,9 @@ void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
   args.x = x.data(), args.values = values.data(), args.indices = indices.data(), args.wide_indices = false;
   args.outer = it.outer, args.n = it.n, args.inner = it.inner, args.k = it.k;
   args.largest = largest, args.nan_wins = nan_wins;
+  std::vector<int64_t> partial(selected_bytes(static_cast<double>(it.n), it.k) / sizeof(int64_t));
+  if (SelectArgs pieces; cut_lines(args, pieces, reinterpret_cast<std::byte*>(partial.data())))
+    run_backwards(select_loop(), pieces);
   run_backwards(select_loop(), args);
   ASSERT_EQ(indices.back(), 7);
   for (int64_t o = 0; o < it.outer; o++)
@@ -57,7 +60,8 @@ void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
 TEST(select, the_first_in_order) {
   std::mt19937 rng(9);
   for (Case it : {Case{1, 1, 1, 1}, Case{3, 7, 1, 1}, Case{2, 9, 70, 1}, Case{2, 9, 130, 4}, Case{5, 300, 1, 128},
-                  Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6}})
+                  Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6}, Case{1, 50000, 1, 1},
+                  Case{3, 33001, 1, 9}})
     for (int bits = 0; bits < 4; bits++) ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, rng));
 }
 

@@ -3,6 +3,8 @@
 // Strides count elements. Sums are of class SUM: at most 512 terms run in one accumulator.
 #pragma once
 
+#include <cstddef>
+
 #include "backends/cpu/isa.h"
 #include "backends/cpu/loop.h"
 
@@ -104,10 +106,29 @@ struct MatmulArgs : MatmulSides<float> {
   Epilogue epilogue;
 };
 
+// A product of few results and many terms (and of one batch), cut over k: piece i of the terms gives partial[i, m, n];
+// then the pieces are added up and leave through the epilogue.
+template <class Args>
+struct CutProduct {
+  Args whole;
+  Pieces pieces;
+  float* partial;
+};
+inline constexpr int64_t kRowBlock = 128;    // of the largest part, rows
+inline constexpr int64_t kLeastTerms = 512;  // of a piece
+Pieces pieces_of_product(int64_t m, int64_t n, int64_t k, int64_t parts);
+// Bytes of `partial` for up to so many terms and results.
+size_t cut_product_bytes(double k, double results);
+
+template <class Args>
+struct ProductLoops {
+  Loop<Args> whole;
+  Loop<CutProduct<Args>> pieces, join;
+};
 struct GemmFns {
   Loop<PackArgs> pack;
-  Loop<ProductArgs> product;
-  Loop<MatmulArgs> matmul;
+  ProductLoops<ProductArgs> product;
+  ProductLoops<MatmulArgs> matmul;
 };
 const GemmFns& gemm_fns(Isa isa);
 

@@ -4,7 +4,6 @@
 
 #include "backends/cpu/gemm/finish.inl"
 
-inline constexpr int64_t kRowBlock = 128;
 inline constexpr int kGemvRows = 3;
 
 // Vectors per register tile. The width of a panel is a multiple of the tile's.
@@ -101,6 +100,55 @@ inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   }
 }
 
+inline int64_t product_pieces_parts(const CutProduct<ProductArgs>& p) {
+  return p.pieces.count * product_parts(p.whole);
+}
+
+inline void product_pieces_run(const CutProduct<ProductArgs>& p, int64_t begin, int64_t end) {
+  int64_t width = panel_width(p.whole.n), each = product_parts(p.whole);
+  Blocks blocks = row_blocks(p.whole.m);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t piece = part / each, panel = part % each / blocks.count, row = part % blocks.count * blocks.size;
+    int64_t from = piece * p.pieces.size;
+    ProductArgs here = p.whole;
+    here.a += from;
+    here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
+    here.y = p.partial + piece * here.m * here.n;
+    here.y_row = here.n;
+    here.epilogue = {};
+    int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
+    product_panel(here, row, rows, panel * width, p.whole.packed + (panel * p.whole.k + from) * width, nullptr);
+  }
+}
+
+// ---- the sum of the pieces: a part is some rows of some columns
+
+inline constexpr int64_t kJoinRows = 8;
+
+template <class Args>
+inline int64_t join_parts(const CutProduct<Args>& p) {
+  return (p.whole.m + kJoinRows - 1) / kJoinRows * ((p.whole.n + kTileStride - 1) / kTileStride);
+}
+
+template <class Args>
+inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
+  alignas(64) float sums[kJoinRows * kTileStride];
+  int64_t m = p.whole.m, n = p.whole.n, across = (n + kTileStride - 1) / kTileStride;
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
+    int64_t rows = m - row < kJoinRows ? m - row : kJoinRows, columns = n - column < kTileStride ? n - column : kTileStride;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* from = p.partial + (row + r) * n + column;
+      for (int64_t c = 0; c < columns; c += kLanes) {
+        Vec sum{};
+        for (int64_t piece = 0; piece < p.pieces.count; ++piece) sum += load_some(from + piece * m * n + c, columns - c);
+        store(sums + r * kTileStride + c, sum);
+      }
+    }
+    finish(p.whole.epilogue, sums, rows, columns, corner(p.whole.epilogue, row, column, p.whole.y, p.whole.y_row));
+  }
+}
+
 // ---- product of two run-time operands
 
 inline constexpr int64_t kMatmulWidth = 32;
@@ -129,7 +177,42 @@ struct MatmulBlock {
   int64_t rows, columns;
 };
 
+// Rows against one vector, both sides with adjacent terms.
+inline bool is_by_vector(const MatmulArgs& p) {
+  return p.n == 1 && p.a_col == 1 && p.b_row == 1;
+}
+
+template <int Rows>
+inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums) {
+  double totals[Rows] = {};
+  for (int64_t block = 0; block < k; block += kFold * kLanes) {
+    int64_t end = k - block < kFold * kLanes ? k : block + kFold * kLanes, t = block;
+    Vec acc[2][Rows] = {};
+    for (; t + 2 * kLanes <= end; t += 2 * kLanes) {
+      RLX_UNROLL for (int chain = 0; chain < 2; ++chain) {
+        Vec right = load(b + t + chain * kLanes);
+        RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[chain][r] = fma(load(a + r * a_row + t + chain * kLanes), right, acc[chain][r]);
+      }
+    }
+    for (; t < end; t += kLanes) {
+      Vec right = load_some(b + t, end - t);
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[0][r] = fma(load_some(a + r * a_row + t, end - t), right, acc[0][r]);
+    }
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) totals[r] += reduce_add(acc[0][r] + acc[1][r]);
+  }
+  for (int r = 0; r < Rows; ++r) sums[r * kTileStride] = static_cast<float>(totals[r]);
+}
+
+inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
+  alignas(64) float sums[kRowBlock * kTileStride];
+  int64_t r = 0;
+  for (; r + 4 <= block.rows; r += 4) dot_rows<4>(block.a + r * p.a_row, p.a_row, block.b, p.k, sums + r * kTileStride);
+  for (; r < block.rows; ++r) dot_rows<1>(block.a + r * p.a_row, p.a_row, block.b, p.k, sums + r * kTileStride);
+  finish(p.epilogue, sums, block.rows, 1, block.to);
+}
+
 inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
+  if (is_by_vector(p)) return dot_block(p, block);
   alignas(64) float panel[kMatmulTerms * kMatmulWidth];
   alignas(64) float sums[kRowBlock * kTileStride];
   bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
@@ -166,4 +249,27 @@ inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-inline constexpr GemmFns kGemm = {{pack_parts, pack_run}, {product_parts, product_run}, {matmul_parts, matmul_run}};
+inline int64_t matmul_pieces_parts(const CutProduct<MatmulArgs>& p) {
+  return p.pieces.count * matmul_parts(p.whole);
+}
+
+inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, int64_t end) {
+  int64_t each = matmul_parts(p.whole);
+  Blocks blocks = row_blocks(p.whole.m);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t piece = part / each, column = part % each / blocks.count * kMatmulWidth, row = part % blocks.count * blocks.size;
+    int64_t from = piece * p.pieces.size;
+    MatmulArgs here = p.whole;
+    here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
+    here.epilogue = {};
+    int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
+    int64_t columns = here.n - column < kMatmulWidth ? here.n - column : kMatmulWidth;
+    matmul_block(here, {here.a + row * here.a_row + from * here.a_col, here.b + column * here.b_col + from * here.b_row,
+                        corner(here.epilogue, row, column, p.partial + piece * here.m * here.n, here.n), rows, columns});
+  }
+}
+
+inline constexpr GemmFns kGemm = {
+    {pack_parts, pack_run},
+    {{product_parts, product_run}, {product_pieces_parts, product_pieces_run}, {join_parts<ProductArgs>, join_run<ProductArgs>}},
+    {{matmul_parts, matmul_run}, {matmul_pieces_parts, matmul_pieces_run}, {join_parts<MatmulArgs>, join_run<MatmulArgs>}}};

@@ -29,19 +29,27 @@ struct DequantizeArgs : AffineRows {
   float* y = nullptr;
 };
 
-// To u8, by the range of x extended to include 0. A single part.
+// To u8, by the range of x with 0 in it. With `ranges` that of each piece is found first, by a loop of its own.
+struct ValueRange {
+  float lo, hi;
+};
 struct DynamicQuantizeArgs {
   const float* x = nullptr;
   int64_t n = 0;
   uint8_t* y = nullptr;
   float* scale = nullptr;
   uint8_t* zero = nullptr;
+  ValueRange* ranges = nullptr;
 };
+inline constexpr int64_t kRangePiece = 16384;  // at least
+constexpr Pieces range_pieces(int64_t n) {
+  return cut(n, 1, kRangePiece, 64);
+}
 
 struct QuantizeFns {
   Loop<QuantizeArgs> quantize;
   Loop<DequantizeArgs> dequantize;
-  Loop<DynamicQuantizeArgs> dynamic;
+  Loop<DynamicQuantizeArgs> ranges, dynamic;
 };
 const QuantizeFns& quantize_fns(Isa isa);
 

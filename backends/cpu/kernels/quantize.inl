@@ -113,11 +113,8 @@ inline void dequantize_run(const DequantizeArgs& p, int64_t begin, int64_t end) 
   for_each_piece(p, begin, end, [&](int64_t first, int64_t count, int64_t at) { piece(p, first, count, at); });
 }
 
-// The range of x and 0; NaN if an element is NaN.
-struct Range {
-  float lo, hi;
-};
-inline Range range_of(const float* x, int64_t n) {
+// The range of x and 0; NaN where an element is.
+inline ValueRange range_of(const float* x, int64_t n) {
   Vec lo[2] = {}, hi[2] = {};
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
@@ -127,7 +124,7 @@ inline Range range_of(const float* x, int64_t n) {
       hi[v] = max(hi[v], x_v);
     }
   }
-  Range range{-reduce_max(max(-lo[0], -lo[1])), reduce_max(max(hi[0], hi[1]))};
+  ValueRange range{-reduce_max(max(-lo[0], -lo[1])), reduce_max(max(hi[0], hi[1]))};
   for (; i < n; ++i) {
     if (x[i] < range.lo || x[i] != x[i]) range.lo = x[i];
     if (x[i] > range.hi || x[i] != x[i]) range.hi = x[i];
@@ -135,25 +132,46 @@ inline Range range_of(const float* x, int64_t n) {
   return range;
 }
 
-inline int64_t dynamic_parts(const DynamicQuantizeArgs&) {
-  return 1;
+inline int64_t dynamic_parts(const DynamicQuantizeArgs& p) {
+  return p.ranges ? range_pieces(p.n).count : 1;
 }
 
+inline void ranges_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end) {
+  int64_t size = range_pieces(p.n).size;
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t from = part * size;
+    p.ranges[part] = range_of(p.x + from, p.n - from < size ? p.n - from : size);
+  }
+}
+
+inline ValueRange range_of_all(const DynamicQuantizeArgs& p) {
+  if (!p.ranges) return range_of(p.x, p.n);
+  ValueRange range = p.ranges[0];
+  for (int64_t i = 1; i < range_pieces(p.n).count; ++i) {
+    ValueRange next = p.ranges[i];
+    if (next.lo < range.lo || next.lo != next.lo) range.lo = next.lo;
+    if (next.hi > range.hi || next.hi != next.hi) range.hi = next.hi;
+  }
+  return range;
+}
+
+// Every part finds the same scale; the first says it.
 inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end) {
   if (begin == end) return;
-  Range range = range_of(p.x, p.n);
-  float width = range.hi == range.lo ? 1 : range.hi - range.lo;
-  *p.scale = width / 255;
-  Vec zero = splat(0.0f - range.lo) / splat(*p.scale);
-  *p.zero = static_cast<uint8_t>(quantized(zero, splat(1.0f), Vec{}, 0, 255)[0]);
+  ValueRange range = range_of_all(p);
+  float scale = (range.hi == range.lo ? 1 : range.hi - range.lo) / 255;
+  Vec real_zero = splat(0.0f - range.lo) / splat(scale);
+  auto zero = static_cast<uint8_t>(quantized(real_zero, splat(1.0f), Vec{}, 0, 255)[0]);
+  if (begin == 0) *p.scale = scale, *p.zero = zero;
   QuantizeArgs args;
   args.rows = 1;
   args.n = p.n;
-  args.scale = p.scale;
-  args.zero = p.zero;
+  args.scale = &scale;
+  args.zero = &zero;
   args.x = p.x;
   args.y = p.y;
-  quantize_piece<uint8_t>(args, 0, p.n, 0);
+  int64_t size = p.ranges ? range_pieces(p.n).size : p.n, first = begin * size;
+  quantize_piece<uint8_t>(args, first, (p.n < end * size ? p.n : end * size) - first, 0);
 }
 
 inline int64_t quantize_parts(const QuantizeArgs& p) {
@@ -164,4 +182,4 @@ inline int64_t dequantize_parts(const DequantizeArgs& p) {
 }
 
 inline constexpr QuantizeFns kQuantize = {
-    {quantize_parts, quantize_run}, {dequantize_parts, dequantize_run}, {dynamic_parts, dynamic_run}};
+    {quantize_parts, quantize_run}, {dequantize_parts, dequantize_run}, {dynamic_parts, ranges_run}, {dynamic_parts, dynamic_run}};

@@ -2,6 +2,7 @@
 // The reductions of every instruction set, and the table that chooses among them.
 #include "backends/cpu/kernels/reduce.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "base/visit.h"
@@ -9,6 +10,12 @@
 namespace rlx::cpu {
 
 static constexpr DTypeSet kReduced = dtypes::I | DTypeSet{DType::kF32, DType::kF64};
+static constexpr int64_t kResultTile = 256;       // results side by side
+static constexpr int64_t kPieceElements = 32768;  // at least, of a row that is cut
+
+static int64_t result_tiles(const ReduceArgs& p) {
+  return (p.inner + kResultTile - 1) / kResultTile;
+}
 
 }  // namespace rlx::cpu
 
@@ -44,6 +51,33 @@ void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes) {
     to.dims[to.rank] = groups[i].size;
     to.strides[to.rank++] = groups[i].stride;
   }
+}
+
+bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial) {
+  int64_t kept = args.kept.count(), each = args.folded.count() * args.inner;  // of a term of a row, elements
+  if (kept * each == 0 || args.kept.rank == static_cast<int32_t>(kMaxRank)) return false;
+  int64_t least = (kPieceElements + each - 1) / each;
+  Pieces cuts = cut(args.n, kept * result_tiles(args), least, args.inner == 1 ? 64 : 1);
+  if (cuts.count == 1) return false;
+  pieces = args;
+  pieces.y = partial;
+  pieces.n = cuts.size;
+  pieces.row_terms = args.n;
+  pieces.kept.dims[pieces.kept.rank] = cuts.count;
+  pieces.kept.strides[pieces.kept.rank++] = cuts.size * args.inner;
+  args.x = partial;
+  args.n = cuts.count;
+  args.folded = {};
+  args.kept.rank = 1;
+  args.kept.dims[0] = kept;
+  args.kept.strides[0] = cuts.count * args.inner;
+  return true;
+}
+
+size_t partial_bytes(double elements, double results) {
+  if (elements < 2 * kPieceElements) return 0;
+  constexpr size_t kMostParts = kManyParts, kLargestElement = 8;
+  return kMostParts * kLargestElement * static_cast<size_t>(std::min<double>(results, kResultTile));
 }
 
 const ReduceFns& reduce_fns(Isa isa) {

@@ -25,19 +25,26 @@ struct ReduceAxes {
   }
 };
 
-// x is dense. Its innermost axes are [n, inner]; n is folded. The result is y[kept, inner].
+// x is dense; its innermost axes are [n, inner], of which n is folded. y[kept, inner]. With row_terms the last of the
+// kept axes counts pieces of rows of so many terms: each is n long, but the last may be shorter.
 struct ReduceArgs {
   const void* x = nullptr;
   void* y = nullptr;
   DType dtype = DType::kF32;
   ReduceFn fn = ReduceFn::kSum;
   int64_t n = 1, inner = 1;
+  int64_t row_terms = 0;
   ReduceAxes kept, folded;  // all other axes
 };
 // `axes`: bit i says whether dim i is folded.
 void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes);
 
-// Running folds along the middle axis of x[outer, n, inner]. Floats accumulate in f64, as in the op's eval. y may be x.
+// Long rows of few results: true where `pieces` is to be run first, into `partial`, and then `args`.
+bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial);
+// Bytes of `partial` for up to so many elements and results.
+size_t partial_bytes(double elements, double results);
+
+// Running folds along the middle axis of x[outer, n, inner]; floats run in f64, as the op does. y may be x.
 struct CumulativeArgs {
   const void* x = nullptr;
   void* y = nullptr;

@@ -6,8 +6,8 @@
 #endif
 
 inline constexpr int64_t kBlock = 512;       // terms of one accumulator
-inline constexpr int64_t kTile = 256;        // results side by side
-inline constexpr int64_t kPartTerms = 8192;  // of a part of rows, about
+inline constexpr int64_t kTile = kResultTile;
+inline constexpr int64_t kPartTerms = 8192;  // of rows that are a part, about
 
 // Lane by lane if T is a vector. Integers wrap.
 struct Sum {
@@ -107,13 +107,13 @@ inline int64_t offset_of(const ReduceAxes& axes, int64_t index) {
 
 // Folds the rows of all folded axes to one result.
 template <class Fn, class T>
-T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded) {
-  if (folded == 1) return reduce_row<Fn>(x, p.n);
+T reduce_rows(const ReduceArgs& p, const T* x, int64_t folded, int64_t n) {
+  if (folded == 1) return reduce_row<Fn>(x, n);
   T total = Fn::template kIdentity<T>;
   for (int64_t block = 0; block < folded; block += kBlock) {
     T sum = Fn::template kIdentity<T>;
     for (int64_t i = block; i < (folded - block < kBlock ? folded : block + kBlock); ++i)
-      sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), p.n));
+      sum = Fn::join(sum, reduce_row<Fn>(x + offset_of(p.folded, i), n));
     total = Fn::join(total, sum);
   }
   return total;
@@ -142,7 +142,7 @@ void fold_rows(const T* x, int64_t stride, int64_t n, int64_t width, T* sums) {
 
 // `width` adjacent results.
 template <class Fn, class T>
-void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t width, T* y) {
+void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t n, int64_t width, T* y) {
   T sums[kTile], totals[kTile];
   for (int64_t k = 0; k < width; ++k) sums[k] = totals[k] = Fn::template kIdentity<T>;
   int64_t terms = 0;
@@ -153,8 +153,8 @@ void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t wid
   };
   for (int64_t f = 0; f < folded; ++f) {
     const T* from = x + offset_of(p.folded, f);
-    for (int64_t i = 0; i < p.n;) {
-      int64_t some = p.n - i < kBlock - terms ? p.n - i : kBlock - terms;
+    for (int64_t i = 0; i < n;) {
+      int64_t some = n - i < kBlock - terms ? n - i : kBlock - terms;
       fold_rows<Fn>(from + i * p.inner, p.inner, some, width, sums);
       i += some;
       terms += some;
@@ -165,16 +165,18 @@ void reduce_columns(const ReduceArgs& p, const T* x, int64_t folded, int64_t wid
   for (int64_t k = 0; k < width; ++k) y[k] = totals[k];
 }
 
-inline int64_t tiles(const ReduceArgs& p) {
-  return (p.inner + kTile - 1) / kTile;
-}
 inline int64_t rows_in_part(const ReduceArgs& p) {
   int64_t terms = p.n * p.folded.count();
   return terms > kPartTerms ? 1 : kPartTerms / (terms > 0 ? terms : 1);
 }
 inline int64_t reduce_parts(const ReduceArgs& p) {
   int64_t each = rows_in_part(p);
-  return p.inner == 1 ? (p.kept.count() + each - 1) / each : p.kept.count() * tiles(p);
+  return p.inner == 1 ? (p.kept.count() + each - 1) / each : p.kept.count() * result_tiles(p);
+}
+inline int64_t terms_of(const ReduceArgs& p, int64_t row) {
+  if (p.row_terms == 0) return p.n;
+  int64_t rest = p.row_terms - row % p.kept.dims[p.kept.rank - 1] * p.n;
+  return rest < p.n ? rest : p.n;
 }
 
 template <class Fn, class T>
@@ -184,13 +186,13 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   int64_t folded = p.folded.count(), kept = p.kept.count(), each = rows_in_part(p);
   if (p.inner == 1) {
     for (int64_t row = begin * each; row < (end * each < kept ? end * each : kept); ++row)
-      y[row] = reduce_rows<Fn>(p, x + offset_of(p.kept, row), folded);
+      y[row] = reduce_rows<Fn>(p, x + offset_of(p.kept, row), folded, terms_of(p, row));
     return;
   }
   for (int64_t part = begin; part < end; ++part) {
-    int64_t row = part / tiles(p), first = part % tiles(p) * kTile;
+    int64_t row = part / result_tiles(p), first = part % result_tiles(p) * kTile;
     int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
-    reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, width, y + row * p.inner + first);
+    reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, terms_of(p, row), width, y + row * p.inner + first);
   }
 }
 

@@ -42,6 +42,13 @@ struct Before {
   }
 };
 
+// A run of elements of one line, or of lines side by side, p.inner apart.
+struct Stretch {
+  int64_t n, first = 0;                // first: its place in the line
+  const int64_t* positions = nullptr;  // of each element in the line, where they are not adjacent
+  int64_t position(int64_t i) const { return positions ? positions[i] : first + i; }
+};
+
 void store_index(const SelectArgs& p, int64_t at, int64_t index) {
   if (p.wide_indices)
     static_cast<int64_t*>(p.indices)[at] = index;
@@ -51,12 +58,12 @@ void store_index(const SelectArgs& p, int64_t at, int64_t index) {
 
 // The extremes of up to kSideBySide lines.
 template <class T>
-void select_extremes(const SelectArgs& p, const T* x, int64_t lines, int64_t to) {
+void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t lines, int64_t to) {
   T best[kSideBySide];
   int64_t found[kSideBySide] = {};
   Before<T> before{p};
   std::copy_n(x, lines, best);
-  for (int64_t i = 1; i < p.n; i++) {
+  for (int64_t i = 1; i < stretch.n; i++) {
     x += p.inner;
     for (int64_t line = 0; line < lines; line++) {
       bool is_better = p.last ? !before(best[line], x[line]) : before(x[line], best[line]);
@@ -66,18 +73,18 @@ void select_extremes(const SelectArgs& p, const T* x, int64_t lines, int64_t to)
     }
   }
   for (int64_t line = 0; line < lines; line++) {
-    store_index(p, to + line, found[line]);
+    store_index(p, to + line, stretch.position(found[line]));
     if (p.values) static_cast<T*>(p.values)[to + line] = best[line];
   }
 }
 
 // The first k of one line, by insertion: most elements come after all that are kept.
 template <class T>
-void select_several(const SelectArgs& p, const T* x, int64_t to) {
+void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   T best[kMostSelected];
   int64_t found[kMostSelected], count = 0;
   Before<T> before{p};
-  for (int64_t i = 0; i < p.n; i++, x += p.inner) {
+  for (int64_t i = 0; i < stretch.n; i++, x += p.inner) {
     if (count == p.k && !before(*x, best[count - 1])) continue;
     int64_t at = count < p.k ? count++ : count - 1;
     for (; at > 0 && before(*x, best[at - 1]); at--) {
@@ -88,7 +95,7 @@ void select_several(const SelectArgs& p, const T* x, int64_t to) {
     found[at] = i;
   }
   for (int64_t i = 0; i < p.k; i++) {
-    store_index(p, to + i * p.inner, found[i]);
+    store_index(p, to + i * p.inner, stretch.position(found[i]));
     if (p.values) static_cast<T*>(p.values)[to + i * p.inner] = best[i];
   }
 }
@@ -97,8 +104,16 @@ template <class T>
 void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lines) {
   const T* x = static_cast<const T*>(p.x) + outer * p.n * p.inner + first;
   int64_t to = outer * p.k * p.inner + first;
-  if (p.k == 1) return select_extremes(p, x, lines, to);
-  for (int64_t line = 0; line < lines; line++) select_several(p, x + line, to + line);
+  Stretch stretch{p.n};
+  if (p.positions) stretch.positions = p.positions + outer * p.n;
+  if (p.line) {
+    int64_t pieces = (p.line + p.n - 1) / p.n;
+    stretch.first = outer % pieces * p.n;
+    stretch.n = std::min(p.n, p.line - stretch.first);
+    x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
+  }
+  if (p.k == 1) return select_extremes(p, x, stretch, lines, to);
+  for (int64_t line = 0; line < lines; line++) select_several(p, x + line, stretch, to + line);
 }
 
 void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
@@ -117,7 +132,38 @@ void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
   });
 }
 
+constexpr int64_t kLargestElement = 8;
+
+// A piece is so long that the shorter last one, too, has k elements.
+Pieces pieces_of(const SelectArgs& p) {
+  Pieces pieces = p.inner == 1 && p.k > 0 ? cut(p.n, p.outer, kPartElements) : Pieces{1, p.n};
+  int64_t last = p.n - (pieces.count - 1) * pieces.size;
+  return last < p.k ? Pieces{1, p.n} : pieces;
+}
+
 }  // namespace
+
+bool cut_lines(SelectArgs& args, SelectArgs& pieces, std::byte* partial) {
+  Pieces cuts = pieces_of(args);
+  if (cuts.count == 1) return false;
+  int64_t found = cuts.count * args.k;
+  pieces = args;
+  pieces.line = args.n;
+  pieces.n = cuts.size;
+  pieces.outer *= cuts.count;
+  pieces.indices = partial;
+  pieces.values = partial + args.outer * found * static_cast<int64_t>(sizeof(int64_t));
+  pieces.wide_indices = true;
+  args.x = pieces.values;
+  args.n = found;
+  args.positions = static_cast<const int64_t*>(pieces.indices);
+  return true;
+}
+
+size_t selected_bytes(double n, int64_t k) {
+  if (n < 2 * kPartElements) return 0;
+  return static_cast<size_t>(kManyParts * k) * (sizeof(int64_t) + kLargestElement);
+}
 
 bool can_select(DType dtype) {
   return kSelected.has(dtype);

@@ -3,6 +3,8 @@
 // The order is that of semantics.md N4 and N9: NaN is greater than every number, and equal keys keep their places.
 #pragma once
 
+#include <cstddef>
+
 #include "backends/cpu/loop.h"
 #include "base/dtype.h"
 
@@ -18,9 +20,16 @@ struct SelectArgs {
   bool wide_indices = true;  // i64
   int64_t outer = 1, n = 1, inner = 1, k = 1;
   bool largest = true;
-  bool last = false;      // of equal elements take the last; only with k = 1
-  bool nan_wins = false;  // even for the smallest
+  bool last = false;      // of equal ones; with k = 1 only
+  bool nan_wins = false;  // also of the smallest
+  int64_t line = 0;       // not 0: x is [outer, n] of pieces of lines that are so long; the last piece may be shorter
+  const int64_t* positions = nullptr;  // not null: x holds what was selected of pieces, from these places of the line
 };
+
+// Long lines of the last axis, few of them: true where `pieces` is to be run first, into `partial`, and then `args`.
+bool cut_lines(SelectArgs& args, SelectArgs& pieces, std::byte* partial);
+// Bytes of `partial` for lines of up to so many elements.
+size_t selected_bytes(double n, int64_t k);
 
 bool can_select(DType dtype);
 Loop<SelectArgs> select_loop();

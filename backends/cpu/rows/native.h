@@ -20,23 +20,32 @@ struct Loaded {
   static_assert(std::is_trivially_destructible_v<Args>);
 };
 
-template <class Args, size_t phases = 1>
+template <class... Args>
+constexpr size_t kLoadedBytes = (sizeof(Loaded<Args>) + ... + 0);
+
+template <class... Args>
 size_t loaded_bytes(const Step&) {
-  return phases * sizeof(Loaded<Args>);
+  return kLoadedBytes<Args...>;
 }
 
-template <class Args, size_t phase>
+template <class Args, size_t offset>
 Status run_loaded(const void* block, int64_t begin, int64_t end) {
-  const auto& it = static_cast<const Loaded<Args>*>(block)[phase];
+  const auto& it = *reinterpret_cast<const Loaded<Args>*>(static_cast<const std::byte*>(block) + offset);
   it.loop.run(it.args, begin, end);
   return {};
 }
 
-// The phases of a block are loaded in order.
-template <size_t phase = 0, class Args>
+// The phase behind those with these arguments.
+template <class... Earlier, class Args>
+void load_after(void* block, const Loop<Args>& loop, const Args& args, double nanoseconds, Launch& launch) {
+  constexpr size_t offset = kLoadedBytes<Earlier...>;
+  const auto& it = *new (static_cast<std::byte*>(block) + offset) Loaded<Args>{loop, args};
+  launch.then(run_loaded<Args, offset>, it.loop.parts(it.args), nanoseconds);
+}
+
+template <class Args>
 void load(void* block, const Loop<Args>& loop, const Args& args, double nanoseconds, Launch& launch) {
-  const auto& it = *new (static_cast<Loaded<Args>*>(block) + phase) Loaded<Args>{loop, args};
-  launch.then(run_loaded<Args, phase>, it.loop.parts(it.args), nanoseconds);
+  load_after(block, loop, args, nanoseconds, launch);
 }
 
 template <class T>
@@ -49,7 +58,14 @@ inline int64_t size_of(const StepView& view, const Dim& dim) {
   return evaluate(dim, lookup_of(view.plan, view.symbols)).value();
 }
 
-// ---- a row of the table in one line: the common part, then by name what differs ----
+// Upper sizes may be so large that their product is no integer.
+inline double largest_count(const Dims& upper) {
+  double count = 1;
+  for (int64_t size : upper) count *= static_cast<double>(size);
+  return count;
+}
+
+// ---- a row of the table, one line: what every row says, then by name what differs ----
 
 using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
@@ -94,17 +110,17 @@ class Row {
   CpuKernel kernel_;
 };
 
-// Over loops in any type, of up to so many phases.
-template <class Args, size_t phases = 1>
+// Over loops in any type; of several, the arguments of each phase.
+template <class... Args>
 constexpr Row loops(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  static_assert(phases <= Launch::kMostPhases);
-  return Row(op, name, refuse, encode, loaded_bytes<Args, phases>);
+  static_assert(sizeof...(Args) <= Launch::kMostPhases);
+  return Row(op, name, refuse, encode, loaded_bytes<Args...>);
 }
 
 // In f32.
-template <class Args, size_t phases = 1>
+template <class... Args>
 constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return loops<Args, phases>(op, name, refuse, encode).flushes_denormals();
+  return loops<Args...>(op, name, refuse, encode).flushes_denormals();
 }
 
 // A row with an argument block of its own.

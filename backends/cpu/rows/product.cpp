@@ -50,6 +50,30 @@ void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch)
   load(block, gemm_fns(Isa::kBaseline).pack, args, static_cast<double>(args.k * args.n) / 2, launch);
 }
 
+// ---- few results of many terms ----
+
+template <class Args>
+void load_product(const StepView& view, const ProductLoops<Args>& loops, const Args& args, double work, void* block,
+                  Launch& launch) {
+  Pieces pieces = pieces_of_product(args.m, args.n, args.k, loops.whole.parts(args));
+  if (pieces.count == 1) return load(block, loops.whole, args, work, launch);
+  CutProduct<Args> cut{args, pieces, reinterpret_cast<float*>(view.scratch)};
+  load(block, loops.pieces, cut, work, launch);
+  double results = static_cast<double>(args.m) * static_cast<double>(args.n);
+  load_after<CutProduct<Args>>(block, loops.join, cut, 50 + 0.1 * results * static_cast<double>(pieces.count), launch);
+}
+
+size_t product_scratch(const Node&, std::span<const Dims> upper) {
+  const Dims& a = upper[0];
+  int64_t k = std::max(a.back(), a.size() > 1 ? a[a.size() - 2] : 0);  // the left side may be transposed
+  return cut_product_bytes(static_cast<double>(k), largest_count(upper.back()));
+}
+
+template <class Args>
+constexpr Row product_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
+  return native<CutProduct<Args>, CutProduct<Args>>(op, name, refuse, encode).scratch(product_scratch);
+}
+
 // ---- a packed product ----
 
 std::string_view refuse_packed(const KernelQuery& query) {
@@ -79,7 +103,7 @@ void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& 
   }
   double work =
       product_nanoseconds(static_cast<double>(args.m), static_cast<double>(args.n), static_cast<double>(args.k));
-  load(block, caps.fns.gemm.product, args, work, launch);
+  load_product(view, caps.fns.gemm.product, args, work, block, launch);
 }
 
 // ---- a product of two sides of the run ----
@@ -99,11 +123,25 @@ constexpr Loop<MatmulArgs> kBlasLoop = {[](const MatmulArgs& args) { return blas
                                           assert(status.ok());  // blas_takes has checked the sizes
                                         }};
 
+// One row against columns with adjacent terms is as many rows against one column.
+void turn(MatmulArgs& args) {
+  std::swap(args.a, args.b);
+  std::swap(args.m, args.n);
+  std::swap(args.a_row, args.b_col);
+  std::swap(args.a_col, args.b_row);
+  std::swap(args.a_batch, args.b_batch);
+  args.y_row = 1;
+}
+
 void encode_strided(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   MatmulArgs args;
   set_sides(view, args, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
   bool large = std::min({args.m, args.n, args.k}) >= kBlasSide && blas_takes<float>(args);
-  load(block, large ? kBlasLoop : caps.fns.gemm.matmul, args, product_nanoseconds(args), launch);
+  double work = product_nanoseconds(args);
+  if (large) return load(block, kBlasLoop, args, work, launch);
+  if (args.m == 1 && args.n > 1 && args.a_col == 1 && args.b_row == 1) turn(args);
+  if (args.batches() > 1) return load(block, caps.fns.gemm.matmul.whole, args, work, launch);
+  load_product(view, caps.fns.gemm.matmul, args, work, block, launch);
 }
 
 // ---- a product of two dense sides, by BLAS ----
@@ -140,9 +178,11 @@ Row blas_row(std::string_view name) {
 
 void add_product_rows(RowsByOp& by_op) {
   add(by_op, packer<PackArgs, kPanels>(encode_pack));
-  add(by_op, native<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
-  add(by_op, native<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
-  add(by_op, native<MatmulArgs>(Op::kMatmul, "matmul_f32", refuse_strided, encode_strided).strided(0b11));
+  add(by_op,
+      product_row<ProductArgs>(Op::kLinear, "linear_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op,
+      product_row<ProductArgs>(Op::kMatmul, "matmul_f32_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op, product_row<MatmulArgs>(Op::kMatmul, "matmul_f32", refuse_strided, encode_strided).strided(0b11));
   add(by_op, blas_row<DType::kF64>("matmul_f64_blas"));
   add(by_op, blas_row<DType::kC64>("matmul_c64_blas"));
   add(by_op, blas_row<DType::kC128>("matmul_c128_blas"));

@@ -71,22 +71,26 @@ void encode_dynamic(const StepView& view, const Caps& caps, void* block, Launch&
   args.y = view.out[0].as<uint8_t>();
   args.scale = view.out[1].as<float>();
   args.zero = view.out[2].as<uint8_t>();
-  load(block, caps.fns.quantize.dynamic, args, 50 + 0.5 * static_cast<double>(args.n), launch);
+  double work = 50 + 0.25 * static_cast<double>(args.n);
+  if (range_pieces(args.n).count == 1) return load(block, caps.fns.quantize.dynamic, args, 2 * work, launch);
+  args.ranges = reinterpret_cast<ValueRange*>(view.scratch);
+  load(block, caps.fns.quantize.ranges, args, work, launch);
+  load_after<DynamicQuantizeArgs>(block, caps.fns.quantize.dynamic, args, work, launch);
 }
 
-// Small scales may be denormal, so denormals are kept.
-template <class Args>
-Row affine_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return loops<Args>(op, name, refuse, encode);
+size_t dynamic_scratch(const Node&, std::span<const Dims> upper) {
+  return largest_count(upper[0]) < 2 * kRangePiece ? 0 : kManyParts * sizeof(ValueRange);
 }
 
 }  // namespace
 
+// Small scales may be denormal, so denormals are kept.
 void add_quantize_rows(RowsByOp& by_op) {
-  add(by_op, affine_row<QuantizeArgs>(Op::kQuantizeLinear, "quantize_f32", refuse_quantize, encode_quantize));
-  add(by_op, affine_row<DequantizeArgs>(Op::kDequantizeLinear, "dequantize_f32", refuse_dequantize, encode_dequantize));
-  add(by_op,
-      affine_row<DynamicQuantizeArgs>(Op::kDynamicQuantizeLinear, "dynamic_quantize_f32", nullptr, encode_dynamic));
+  add(by_op, loops<QuantizeArgs>(Op::kQuantizeLinear, "quantize_f32", refuse_quantize, encode_quantize));
+  add(by_op, loops<DequantizeArgs>(Op::kDequantizeLinear, "dequantize_f32", refuse_dequantize, encode_dequantize));
+  add(by_op, loops<DynamicQuantizeArgs, DynamicQuantizeArgs>(Op::kDynamicQuantizeLinear, "dynamic_quantize_f32",
+                                                             nullptr, encode_dynamic)
+                 .scratch(dynamic_scratch));
 }
 
 }  // namespace rlx::cpu

@@ -1,3 +1,8 @@
+std::string_view refuse_single_lines(const KernelQuery& query) {
+  if (query.node.attrs.i64("axis") + 1 == std::ssize(query.type(0).dims)) return "each line runs by itself";
+  return refuse_reduce(query);
+}
+
 // SPDX-License-Identifier: Apache-2.0
 // Rows for reduce, over any axes, and for running folds of lines side by side.
 #include "backends/cpu/kernels/reduce.h"
@@ -16,11 +21,6 @@ std::string_view refuse_reduce(const KernelQuery& query) {
 
 std::string_view refuse_all_but_f32(const KernelQuery& query) {
   return query.type(0).dtype == DType::kF32 ? "" : "takes f32 only";
-}
-
-std::string_view refuse_single_lines(const KernelQuery& query) {
-  if (query.node.attrs.i64("axis") + 1 == std::ssize(query.type(0).dims)) return "each line runs by itself";
-  return refuse_reduce(query);
 }
 
 constexpr std::string_view kFolds[] = {"sum", "prod", "max", "min"};  // of ReduceFn
@@ -54,14 +54,25 @@ void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& 
   for (int64_t axis : view.node.attrs.i64s("axes")) axes |= 1U << axis;
   set_axes(args, x.dims, axes);
   args.fn = fold_of(view.node);
-  load(block, caps.fns.reduce.reduce, args, 50 + 0.3 * static_cast<double>(x.count()), launch);
+  double work = 50 + 0.3 * static_cast<double>(x.count());
+  const Loop<ReduceArgs>& loop = caps.fns.reduce.reduce;
+  ReduceArgs pieces;
+  if (!cut_rows(args, pieces, view.scratch)) return load(block, loop, args, work, launch);
+  load(block, loop, pieces, work, launch);
+  load_after<ReduceArgs>(block, loop, args, 50, launch);
+}
+
+size_t reduce_scratch(const Node&, std::span<const Dims> upper) {
+  return partial_bytes(largest_count(upper[0]), largest_count(upper[1]));
 }
 
 }  // namespace
 
 void add_reduce_rows(RowsByOp& by_op) {
-  add(by_op, native<ReduceArgs>(Op::kReduce, "reduce_f32", refuse_all_but_f32, encode_reduce));
-  add(by_op, loops<ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce));
+  add(by_op, native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_all_but_f32, encode_reduce)
+                 .scratch(reduce_scratch));
+  add(by_op,
+      loops<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce).scratch(reduce_scratch));
   add(by_op, loops<CumulativeArgs>(Op::kCumulative, "cumulative", refuse_single_lines, encode_cumulative).in_place(1));
 }
 

@@ -30,12 +30,25 @@ SelectArgs lines_of(const StepView& view, const View& indices) {
   return args;
 }
 
+void load_lines(const StepView& view, SelectArgs& args, double work, void* block, Launch& launch) {
+  SelectArgs pieces;
+  if (!cut_lines(args, pieces, view.scratch)) return load(block, select_loop(), args, work, launch);
+  load(block, select_loop(), pieces, work, launch);
+  load_after<SelectArgs>(block, select_loop(), args, 50, launch);
+}
+
+size_t select_scratch(const Node& node, std::span<const Dims> upper) {
+  auto axis = static_cast<size_t>(node.attrs.i64("axis"));
+  double n = upper[0].empty() ? 1 : static_cast<double>(upper[0][axis]);
+  return selected_bytes(n, node.op == Op::kTopK ? node.attrs.dim("k").literal() : 1);
+}
+
 void encode_extreme(const StepView& view, const Caps&, void* block, Launch& launch) {
   SelectArgs args = lines_of(view, view.out[0]);
   args.largest = view.node.op == Op::kArgMax;
   args.last = view.node.attrs.flag("last");
   args.nan_wins = true;
-  load(block, select_loop(), args, 50 + static_cast<double>(view.in[0].count()), launch);
+  load_lines(view, args, 50 + static_cast<double>(view.in[0].count()), block, launch);
 }
 
 void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -43,12 +56,12 @@ void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch
   args.values = view.out[0].data;
   args.k = view.node.attrs.dim("k").literal();
   args.largest = view.node.attrs.flag("largest");
-  load(block, select_loop(), args, 50 + 2 * static_cast<double>(view.in[0].count()), launch);
+  load_lines(view, args, 50 + 2 * static_cast<double>(view.in[0].count()), block, launch);
 }
 
 // Denormals are kept, because comparisons must distinguish them.
 Row select_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  return loops<SelectArgs>(op, name, refuse, encode);
+  return loops<SelectArgs, SelectArgs>(op, name, refuse, encode).scratch(select_scratch);
 }
 
 }  // namespace

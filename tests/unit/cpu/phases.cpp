@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of several phases: work that would be one long part is cut by sizes alone, so no number of threads, and no way
+// in which a host runs them, changes a bit.
+#include <cstring>
+#include <thread>
+
+#include "ir/text.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+namespace {
+
+// A node that is cut at these sizes; its output y is near that of the reference device.
+struct Cut {
+  const char* name;
+  const char* text;
+  float tolerance = 2e-5f;
+};
+
+constexpr Cut kCuts[] = {
+    {"product of a row", "x = input f32[1,4100]\n w = input f32[4100,64]\n y = matmul(x, w) -> f32[1,64]", 1e-3f},
+    {"product of rows", "x = input f32[33,2050]\n w = input f32[2050,40]\n y = matmul(x, w) -> f32[33,40]", 1e-3f},
+    {"product by a vector", "x = input f32[3,70000]\n w = input f32[70000,1]\n y = matmul(x, w) -> f32[3,1]", 1e-3f},
+    {"product of a row, transposed",
+     "x = input f32[1,70000]\n w = input f32[3,70000]\n y = matmul(x, w) transpose_b=1 -> f32[1,3]", 1e-3f},
+    {"sum", "x = input f32[300,400]\n y = reduce(x) fn=sum axes=[0,1] keep_dims=0 -> f32[]", 1e-3f},
+    {"largest of columns", "x = input f32[5000,40]\n y = reduce(x) fn=max axes=[0] keep_dims=0 -> f32[40]"},
+    {"smallest of rows", "x = input f32[3,70001]\n y = reduce(x) fn=min axes=[1] keep_dims=0 -> f32[3]"},
+    {"largest position", "x = input f32[2,70001]\n y = arg_max(x) axis=1 keep_dims=0 -> i64[2]"},
+    {"top k", "x = input f32[1,70001]\n y, i = top_k(x) k=9 axis=1 largest=1 -> f32[1,9], i64[1,9]"},
+    {"quantise", "x = input f32[300,400]\n y, s, z = dynamic_quantize_linear(x) -> u8[300,400], f32[], u8[]"},
+};
+
+Graph graph_of(const Cut& cut) {
+  auto graph = parse(std::string("graph \"g\" () {\n ") + cut.text + "\n output y = y\n}\n");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(*graph);
+}
+
+std::vector<Tensor> inputs_of(const Graph& graph) {
+  std::vector<Tensor> in;
+  for (uint32_t node : graph.inputs()) {
+    std::vector<int64_t> dims;
+    for (const Dim& dim : graph.node(node).out[0].dims) dims.push_back(dim.literal());
+    in.push_back(noise(dims, 3 + static_cast<uint32_t>(in.size())));
+  }
+  return in;
+}
+
+Tensor run(const std::shared_ptr<Env>& env, const Graph& graph, const char* device = nullptr) {
+  auto program = Program::compile(env, graph, nullptr, device ? *env->find_device(device) : nullptr, {});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  auto out = (*program)->run({}, inputs_of(graph), {}, 1);
+  EXPECT_TRUE(out.ok()) << out.status().message();
+  return on_host((*out)[0]);
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+std::shared_ptr<Env> env_with_host_threads() {
+  EnvOptions options{.default_device = test_device()};
+  if (is_far()) options.backends.push_back(far::backend(nullptr));
+  HostServices services;
+  services.thread_count = [](void*) { return 3u; };
+  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < n; i++) threads.emplace_back([=] { fn(arg, i); });
+    for (auto& thread : threads) thread.join();
+  };
+  return *Env::create(options, services);
+}
+
+}  // namespace
+
+TEST(phases, no_number_of_threads_changes_a_bit) {
+  std::vector<std::shared_ptr<Env>> envs = {env_with_host_threads()};
+  for (int threads : {0, 1, 2, 3, 8}) envs.push_back(env_with(threads));
+  for (const Cut& cut : kCuts) {
+    SCOPED_TRACE(cut.name);
+    Graph graph = graph_of(cut);
+    Tensor want = run(envs[1], graph);
+    for (const auto& env : envs) EXPECT_TRUE(same_bits(run(env, graph), want));
+    Tensor oracle = run(envs[1], graph, "reference");
+    if (want.dtype() == DType::kF32)
+      expect_near(want, oracle, cut.tolerance);
+    else
+      EXPECT_TRUE(same_bits(want, oracle));
+  }
+}
+
+}  // namespace rlx
