@@ -121,19 +121,21 @@ TEST(reduce, any_axes_of_any_numbers) {
 }
 
 template <class T>
-void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool reverse) {
-  const int64_t kOuter = 2, kN = 11, kInner = 300;
-  std::vector<T> x(static_cast<size_t>(kOuter * kN * kInner)), y(x.size() + 1, T(7));
+void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool reverse, int64_t outer, int64_t n,
+                   int64_t inner) {
+  std::vector<T> x(static_cast<size_t>(outer * n * inner)), y(x.size() + 1, T(7));
   for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<T>(1 + (i * 7919) % (fn == ReduceFn::kProd ? 2 : 9));
-  CumulativeArgs args{
-      .x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn, .outer = kOuter, .n = kN, .inner = kInner};
+  CumulativeArgs args{.x = x.data(), .y = y.data(), .dtype = dtype, .fn = fn, .outer = outer, .n = n, .inner = inner};
   args.exclusive = exclusive, args.reverse = reverse;
-  run_backwards(reduce_fns(isa).cumulate, args);
+  std::vector<double> totals(static_cast<size_t>(kManyParts));
+  args.totals = totals.data();
+  if (inner == 1) run_backwards(reduce_fns(isa).totals, args);
+  run_backwards(inner == 1 ? reduce_fns(isa).lines : reduce_fns(isa).cumulate, args);
   ASSERT_EQ(y.back(), T(7));
-  for (int64_t line = 0; line < kOuter * kInner; line++) {
+  for (int64_t line = 0; line < outer * inner; line++) {
     T running = 0;
-    for (int64_t i = 0; i < kN; i++) {
-      auto at = static_cast<size_t>((line / kInner * kN + (reverse ? kN - 1 - i : i)) * kInner + line % kInner);
+    for (int64_t i = 0; i < n; i++) {
+      auto at = static_cast<size_t>((line / inner * n + (reverse ? n - 1 - i : i)) * inner + line % inner);
       T next = i == 0 ? x[at] : plain_join(fn, running, x[at]);
       if (i > 0 || !exclusive) ASSERT_EQ(y[at], exclusive ? running : next) << name(dtype) << " at " << at;
       running = next;
@@ -144,12 +146,16 @@ void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool rever
 TEST(reduce, running_folds) {
   for (Isa isa : available_isas())
     for (ReduceFn fn : {ReduceFn::kSum, ReduceFn::kProd, ReduceFn::kMax, ReduceFn::kMin})
-      for (int bits = 0; bits < 4; bits++) {
-        ASSERT_NO_FATAL_FAILURE(check_running<float>(isa, DType::kF32, fn, bits & 1, bits & 2));
-        ASSERT_NO_FATAL_FAILURE(check_running<double>(isa, DType::kF64, fn, bits & 1, bits & 2));
-        ASSERT_NO_FATAL_FAILURE(check_running<int64_t>(isa, DType::kI64, fn, bits & 1, bits & 2));
-        ASSERT_NO_FATAL_FAILURE(check_running<uint8_t>(isa, DType::kU8, fn, bits & 1, bits & 2));
-      }
+      for (int bits = 0; bits < 4; bits++)
+        for (auto [outer, n, inner] : {std::array<int64_t, 3>{2, 11, 300}, {7, 11, 1}, {1, 1, 1}, {2, 20001, 1}}) {
+          auto check = [&]<class T>(DType dtype) {
+            check_running<T>(isa, dtype, fn, bits & 1, bits & 2, outer, n, inner);
+          };
+          ASSERT_NO_FATAL_FAILURE(check.operator()<float>(DType::kF32));
+          ASSERT_NO_FATAL_FAILURE(check.operator()<double>(DType::kF64));
+          ASSERT_NO_FATAL_FAILURE(check.operator()<int64_t>(DType::kI64));
+          ASSERT_NO_FATAL_FAILURE(check.operator()<uint8_t>(DType::kU8));
+        }
 }
 
 TEST(reduce, truth_values_and_none) {

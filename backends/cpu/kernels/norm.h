@@ -8,11 +8,20 @@
 
 namespace rlx::cpu {
 
+struct SoftmaxPiece {
+  double sum;  // of its exponentials
+  float largest;
+};
 struct SoftmaxArgs {
   const float* x = nullptr;
   float* y = nullptr;  // may be x
   int64_t rows = 0, n = 0, x_row = 0, y_row = 0;
+  SoftmaxPiece* found = nullptr;  // of each piece of each row, where rows are cut
 };
+inline constexpr int64_t kSoftmaxPiece = 8192;  // at least
+constexpr Pieces softmax_pieces(int64_t rows, int64_t n) {
+  return cut(n, rows, kSoftmaxPiece, 64);
+}
 
 // sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. A null pointer means that an operand or output is
 // absent. y and sum may be x or residual. With residual or bias, y or sum must be given, because the sum is kept there.
@@ -34,7 +43,8 @@ struct NormArgs {
 
 struct RowFns {
   Loop<SoftmaxArgs> softmax;
-  Loop<NormArgs> layer_norm, rms_norm;  // with residual: the residual_ forms
+  Loop<SoftmaxArgs> softmax_largest, softmax_exp, softmax_scale;  // of rows that are cut, in this order
+  Loop<NormArgs> layer_norm, rms_norm;                            // with residual: the residual_ forms
 };
 const RowFns& row_fns(Isa isa);
 

@@ -55,21 +55,71 @@ inline float row_max(const float* x, int64_t n) {
   return m;
 }
 
-inline void softmax_row(const float* x, float* y, int64_t n) {
-  Vec m = splat(row_max(x, n));
-  double sum = sum_over(
+// y = exp(x - largest); their sum.
+inline double exponentials(const float* x, float* y, int64_t n, float largest) {
+  Vec m = splat(largest);
+  return sum_over(
       n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
         Vec e = exp(load_some(x + i, lanes) - m);
         store_some(y + i, e, lanes);
         return keep_lanes(e, lanes);
       });
+}
+
+inline void divide(float* y, int64_t n, double sum) {
   Vec inverse = splat(static_cast<float>(1 / sum));
   for (int64_t i = 0; i < n; i += kLanes) store_some(y + i, load_some(y + i, n - i) * inverse, n - i);
+}
+
+inline void softmax_row(const float* x, float* y, int64_t n) {
+  divide(y, n, exponentials(x, y, n, row_max(x, n)));
 }
 
 inline void softmax_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
   for (int64_t row = begin * each; row < last; ++row) softmax_row(p.x + row * p.x_row, p.y + row * p.y_row, p.n);
+}
+
+// ---- softmax of rows that are cut: a part is a piece
+
+inline int64_t piece_parts(const SoftmaxArgs& p) {
+  return p.rows * softmax_pieces(p.rows, p.n).count;
+}
+
+// Calls piece(x, y, n, what is found of it, what is found of its row).
+template <class Piece>
+inline void for_each_piece(const SoftmaxArgs& p, int64_t begin, int64_t end, Piece&& piece) {
+  Pieces pieces = softmax_pieces(p.rows, p.n);
+  for (int64_t part = begin; part < end; ++part) {
+    int64_t row = part / pieces.count, from = part % pieces.count * pieces.size;
+    int64_t n = p.n - from < pieces.size ? p.n - from : pieces.size;
+    piece(p.x + row * p.x_row + from, p.y + row * p.y_row + from, n, p.found[part], p.found + row * pieces.count);
+  }
+}
+
+inline void largest_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
+  for_each_piece(p, begin, end, [](const float* x, float*, int64_t n, SoftmaxPiece& own, const SoftmaxPiece*) {
+    own.largest = row_max(x, n);
+  });
+}
+
+inline void exp_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
+  int64_t count = softmax_pieces(p.rows, p.n).count;
+  for_each_piece(p, begin, end, [&](const float* x, float* y, int64_t n, SoftmaxPiece& own, const SoftmaxPiece* row) {
+    float largest = row[0].largest;
+    for (int64_t i = 1; i < count; ++i)
+      if (row[i].largest > largest || row[i].largest != row[i].largest) largest = row[i].largest;
+    own.sum = exponentials(x, y, n, largest);
+  });
+}
+
+inline void scale_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
+  int64_t count = softmax_pieces(p.rows, p.n).count;
+  for_each_piece(p, begin, end, [&](const float*, float* y, int64_t n, SoftmaxPiece&, const SoftmaxPiece* row) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += row[i].sum;
+    divide(y, n, sum);
+  });
 }
 
 // ---- norms
@@ -154,4 +204,5 @@ void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
 }
 
 inline constexpr RowFns kRows = {
-    {softmax_parts, softmax_run}, {norm_parts, norm_run<true>}, {norm_parts, norm_run<false>}};
+    {softmax_parts, softmax_run}, {piece_parts, largest_run},      {piece_parts, exp_run},
+    {piece_parts, scale_run},     {norm_parts, norm_run<true>}, {norm_parts, norm_run<false>}};

@@ -52,12 +52,18 @@ struct CumulativeArgs {
   ReduceFn fn = ReduceFn::kSum;
   int64_t outer = 1, n = 1, inner = 1;
   bool exclusive = false, reverse = false;
+  void* totals = nullptr;  // of each piece of each line, where lines of adjacent elements are cut; 8 bytes each
 };
+inline constexpr int64_t kLinePiece = 8192;  // at least
+constexpr Pieces line_pieces(int64_t lines, int64_t n) {
+  return cut(n, lines, kLinePiece);
+}
 
 bool can_reduce(DType dtype);
 
 struct ReduceFns {
-  Loop<CumulativeArgs> cumulate;
+  Loop<CumulativeArgs> cumulate;       // of lines side by side
+  Loop<CumulativeArgs> totals, lines;  // of lines of adjacent elements, inner = 1; where they are cut, totals first
   Loop<ReduceArgs> reduce;
 };
 const ReduceFns& reduce_fns(Isa isa);

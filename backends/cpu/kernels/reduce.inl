@@ -258,18 +258,118 @@ void cumulate_parts_of(const CumulativeArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-inline void cumulate_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
-  if (p.dtype == DType::kBool && p.fn == ReduceFn::kMax) return cumulate_parts_of<Any, uint8_t>(p, begin, end);
-  if (p.dtype == DType::kBool) return cumulate_parts_of<All, uint8_t>(p, begin, end);
+// Calls run<Fn, T>().
+template <class Run>
+void visit_fold(const CumulativeArgs& p, Run&& run) {
+  if (p.dtype == DType::kBool && p.fn == ReduceFn::kMax) return run.template operator()<Any, uint8_t>();
+  if (p.dtype == DType::kBool) return run.template operator()<All, uint8_t>();
   visit<kReduced>(p.dtype, [&]<class T>() {
     using Bits = Unsigned<T>;
     switch (p.fn) {
-      case ReduceFn::kSum: return cumulate_parts_of<Sum, Bits>(p, begin, end);
-      case ReduceFn::kProd: return cumulate_parts_of<Prod, Bits>(p, begin, end);
-      case ReduceFn::kMax: return cumulate_parts_of<Max, T>(p, begin, end);
-      case ReduceFn::kMin: return cumulate_parts_of<Min, T>(p, begin, end);
+      case ReduceFn::kSum: return run.template operator()<Sum, Bits>();
+      case ReduceFn::kProd: return run.template operator()<Prod, Bits>();
+      case ReduceFn::kMax: return run.template operator()<Max, T>();
+      case ReduceFn::kMin: return run.template operator()<Min, T>();
     }
   });
 }
 
-inline constexpr ReduceFns kReduce = {{cumulate_parts, cumulate_run}, {reduce_parts, reduce_run}};
+inline void cumulate_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  visit_fold(p, [&]<class Fn, class T>() { cumulate_parts_of<Fn, T>(p, begin, end); });
+}
+
+// ---- running folds of adjacent elements: a chain is a piece of a line, and a part some chains, which run in turns, as
+// each step of one waits for the step before
+
+inline constexpr int64_t kChains = 4;
+
+template <class Fn, class T>
+struct Chain {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  const T* x;
+  T* y;
+  int64_t n;
+  Wide running = Fn::template kIdentity<Wide>;
+
+  Chain() = default;
+  Chain(const CumulativeArgs& p, int64_t index) {
+    Pieces pieces = line_pieces(p.outer, p.n);
+    int64_t from = index % pieces.count * pieces.size, line = index / pieces.count * p.n;
+    n = p.n - from < pieces.size ? p.n - from : pieces.size;
+    int64_t first = line + (p.reverse ? p.n - 1 - from : from);
+    x = static_cast<const T*>(p.x) + first;
+    y = static_cast<T*>(p.y) + first;
+  }
+};
+
+inline int64_t chain_count(const CumulativeArgs& p) {
+  return p.n ? p.outer * line_pieces(p.outer, p.n).count : 0;
+}
+inline int64_t chains_in_part(const CumulativeArgs& p) {
+  int64_t n = line_pieces(p.outer, p.n).size;
+  return n < kLinePiece / 2 ? kLinePiece / 2 / n * kChains : kChains;
+}
+inline int64_t lines_parts(const CumulativeArgs& p) {
+  int64_t chains = chain_count(p);
+  return chains ? (chains + chains_in_part(p) - 1) / chains_in_part(p) : 0;
+}
+
+template <class Fn, class T>
+void find_totals(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  using Wide = typename Chain<Fn, T>::Wide;
+  for (int64_t index = begin; index < end; ++index) {
+    Chain<Fn, T> chain(p, index);
+    const T* x = p.reverse ? chain.x - chain.n + 1 : chain.x;
+    Wide sums[8];
+    for (Wide& sum : sums) sum = Fn::template kIdentity<Wide>;
+    int64_t i = 0;
+    for (; i + 8 <= chain.n; i += 8)
+      for (int64_t k = 0; k < 8; ++k) sums[k] = Fn::join(sums[k], static_cast<Wide>(x[i + k]));
+    for (; i < chain.n; ++i) sums[0] = Fn::join(sums[0], static_cast<Wide>(x[i]));
+    for (int64_t k = 1; k < 8; ++k) sums[0] = Fn::join(sums[0], sums[k]);
+    static_cast<Wide*>(p.totals)[index] = sums[0];
+  }
+}
+inline void totals_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  visit_fold(p, [&]<class Fn, class T>() { find_totals<Fn, T>(p, begin, end); });
+}
+
+template <class Fn, class T, int kCount>
+void run_chains(const CumulativeArgs& p, Chain<Fn, T>* chains, int64_t begin, int64_t end) {
+  using Wide = typename Chain<Fn, T>::Wide;
+  int64_t step = p.reverse ? -1 : 1;
+  for (int64_t i = begin; i < end; ++i) {
+    RLX_UNROLL for (int c = 0; c < kCount; ++c) {
+      Chain<Fn, T>& chain = chains[c];
+      Wide before = chain.running;
+      chain.running = Fn::join(before, static_cast<Wide>(chain.x[i * step]));
+      chain.y[i * step] = static_cast<T>(p.exclusive ? before : chain.running);
+    }
+  }
+}
+
+template <class Fn, class T>
+void cumulate_chains(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  using Wide = typename Chain<Fn, T>::Wide;
+  int64_t pieces = line_pieces(p.outer, p.n).count;
+  for (int64_t first = begin; first < end; first += kChains) {
+    Chain<Fn, T> chains[kChains];
+    int64_t count = end - first < kChains ? end - first : kChains, common = count == kChains ? p.n : 0;
+    for (int64_t c = 0; c < count; ++c) {
+      int64_t index = first + c;
+      chains[c] = Chain<Fn, T>(p, index);
+      for (int64_t before = index - index % pieces; before < index; ++before)
+        chains[c].running = Fn::join(chains[c].running, static_cast<const Wide*>(p.totals)[before]);
+      if (chains[c].n < common) common = chains[c].n;
+    }
+    run_chains<Fn, T, kChains>(p, chains, 0, common);
+    for (int64_t c = 0; c < count; ++c) run_chains<Fn, T, 1>(p, chains + c, common, chains[c].n);
+  }
+}
+inline void lines_run(const CumulativeArgs& p, int64_t begin, int64_t end) {
+  int64_t each = chains_in_part(p), chains = chain_count(p), last = end * each < chains ? end * each : chains;
+  visit_fold(p, [&]<class Fn, class T>() { cumulate_chains<Fn, T>(p, begin * each, last); });
+}
+
+inline constexpr ReduceFns kReduce = {
+    {cumulate_parts, cumulate_run}, {chain_count, totals_run}, {lines_parts, lines_run}, {reduce_parts, reduce_run}};

@@ -24,7 +24,17 @@ void encode_softmax(const StepView& view, const Caps& caps, void* block, Launch&
   args.y = y.as<float>();
   args.n = args.x_row = args.y_row = x.dims.back();
   args.rows = args.n ? x.count() / args.n : 0;
-  load(block, caps.fns.rows.softmax, args, 50 + 1.0 * static_cast<double>(x.count()), launch);
+  const RowFns& fns = caps.fns.rows;
+  auto elements = static_cast<double>(x.count());
+  if (softmax_pieces(args.rows, args.n).count == 1) return load(block, fns.softmax, args, 50 + elements, launch);
+  args.found = reinterpret_cast<SoftmaxPiece*>(view.scratch);
+  load(block, fns.softmax_largest, args, 0.2 * elements, launch);
+  load_after<SoftmaxArgs>(block, fns.softmax_exp, args, 0.6 * elements, launch);
+  load_after<SoftmaxArgs, SoftmaxArgs>(block, fns.softmax_scale, args, 0.2 * elements, launch);
+}
+
+size_t softmax_scratch(const Node&, std::span<const Dims> upper) {
+  return upper[0].back() < 2 * kSoftmaxPiece ? 0 : kManyParts * sizeof(SoftmaxPiece);
 }
 
 bool is_residual(Op op) {
@@ -80,7 +90,9 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
 }  // namespace
 
 void add_norm_rows(RowsByOp& by_op) {
-  add(by_op, native<SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax).in_place(1));
+  add(by_op, native<SoftmaxArgs, SoftmaxArgs, SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax)
+                 .scratch(softmax_scratch)
+                 .in_place(1));
   static constexpr std::pair<Op, std::string_view> kNorms[] = {{Op::kLayerNorm, "layer_norm_f32"},
                                                                {Op::kRmsNorm, "rms_norm_f32"},
                                                                {Op::kResidualLayerNorm, "residual_layer_norm_f32"},

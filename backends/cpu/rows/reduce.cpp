@@ -1,8 +1,3 @@
-std::string_view refuse_single_lines(const KernelQuery& query) {
-  if (query.node.attrs.i64("axis") + 1 == std::ssize(query.type(0).dims)) return "each line runs by itself";
-  return refuse_reduce(query);
-}
-
 // SPDX-License-Identifier: Apache-2.0
 // Rows for reduce, over any axes, and for running folds of lines side by side.
 #include "backends/cpu/kernels/reduce.h"
@@ -41,7 +36,18 @@ void encode_cumulative(const StepView& view, const Caps& caps, void* block, Laun
   args.exclusive = view.node.attrs.flag("exclusive");
   args.reverse = view.node.attrs.flag("reverse");
   for (size_t i = 0; i < x.dims.size(); i++) (i < axis ? args.outer : i == axis ? args.n : args.inner) *= x.dims[i];
-  load(block, caps.fns.reduce.cumulate, args, 50 + 0.5 * static_cast<double>(x.count()), launch);
+  const ReduceFns& fns = caps.fns.reduce;
+  double work = 50 + 0.5 * static_cast<double>(x.count());
+  if (args.inner != 1) return load(block, fns.cumulate, args, work, launch);
+  bool cuts = line_pieces(args.outer, args.n).count > 1;
+  args.totals = view.scratch;
+  if (cuts) load(block, fns.totals, args, 0.3 * work, launch);
+  load_after<CumulativeArgs>(block, fns.lines, args, work, launch);
+}
+
+size_t cumulative_scratch(const Node& node, std::span<const Dims> upper) {
+  int64_t n = upper[0][static_cast<size_t>(node.attrs.i64("axis"))];
+  return n < 2 * kLinePiece ? 0 : kManyParts * sizeof(double);
 }
 
 void encode_reduce(const StepView& view, const Caps& caps, void* block, Launch& launch) {
@@ -73,7 +79,9 @@ void add_reduce_rows(RowsByOp& by_op) {
                  .scratch(reduce_scratch));
   add(by_op,
       loops<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce).scratch(reduce_scratch));
-  add(by_op, loops<CumulativeArgs>(Op::kCumulative, "cumulative", refuse_single_lines, encode_cumulative).in_place(1));
+  add(by_op, loops<CumulativeArgs, CumulativeArgs>(Op::kCumulative, "cumulative", refuse_reduce, encode_cumulative)
+                 .scratch(cumulative_scratch)
+                 .in_place(1));
 }
 
 }  // namespace rlx::cpu

@@ -31,6 +31,11 @@ constexpr Cut kCuts[] = {
     {"smallest of rows", "x = input f32[3,70001]\n y = reduce(x) fn=min axes=[1] keep_dims=0 -> f32[3]"},
     {"largest position", "x = input f32[2,70001]\n y = arg_max(x) axis=1 keep_dims=0 -> i64[2]"},
     {"top k", "x = input f32[1,70001]\n y, i = top_k(x) k=9 axis=1 largest=1 -> f32[1,9], i64[1,9]"},
+    {"softmax", "x = input f32[2,30001]\n y = softmax(x) axis=1 -> f32[2,30001]"},
+    {"running sum", "x = input f32[1,30001]\n y = cumulative(x) fn=sum axis=1 -> f32[1,30001]", 1e-4f},
+    {"running sum from the end",
+     "x = input f32[3,30001]\n y = cumulative(x) fn=sum axis=1 exclusive=1 reverse=1 -> f32[3,30001]", 1e-4f},
+    {"running largest", "x = input f32[30001]\n y = cumulative(x) fn=max axis=0 -> f32[30001]"},
     {"quantise", "x = input f32[300,400]\n y, s, z = dynamic_quantize_linear(x) -> u8[300,400], f32[], u8[]"},
 };
 
