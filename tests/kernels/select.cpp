@@ -61,7 +61,7 @@ TEST(select, the_first_in_order) {
   std::mt19937 rng(9);
   for (Case it : {Case{1, 1, 1, 1}, Case{3, 7, 1, 1}, Case{2, 9, 70, 1}, Case{2, 9, 130, 4}, Case{5, 300, 1, 128},
                   Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6}, Case{1, 50000, 1, 1},
-                  Case{3, 33001, 1, 9}})
+                  Case{3, 40001, 1, 9}})
     for (int bits = 0; bits < 4; bits++) ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, rng));
 }
 

@@ -136,12 +136,14 @@ inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
   int64_t m = p.whole.m, n = p.whole.n, across = (n + kTileStride - 1) / kTileStride;
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
-    int64_t rows = m - row < kJoinRows ? m - row : kJoinRows, columns = n - column < kTileStride ? n - column : kTileStride;
+    int64_t rows = m - row < kJoinRows ? m - row : kJoinRows,
+            columns = n - column < kTileStride ? n - column : kTileStride;
     for (int64_t r = 0; r < rows; ++r) {
       const float* from = p.partial + (row + r) * n + column;
       for (int64_t c = 0; c < columns; c += kLanes) {
         Vec sum{};
-        for (int64_t piece = 0; piece < p.pieces.count; ++piece) sum += load_some(from + piece * m * n + c, columns - c);
+        for (int64_t piece = 0; piece < p.pieces.count; ++piece)
+          sum += load_some(from + piece * m * n + c, columns - c);
         store(sums + r * kTileStride + c, sum);
       }
     }
@@ -191,12 +193,14 @@ inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, f
     for (; t + 2 * kLanes <= end; t += 2 * kLanes) {
       RLX_UNROLL for (int chain = 0; chain < 2; ++chain) {
         Vec right = load(b + t + chain * kLanes);
-        RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[chain][r] = fma(load(a + r * a_row + t + chain * kLanes), right, acc[chain][r]);
+        RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[chain][r] =
+            fma(load(a + r * a_row + t + chain * kLanes), right, acc[chain][r]);
       }
     }
     for (; t < end; t += kLanes) {
       Vec right = load_some(b + t, end - t);
-      RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[0][r] = fma(load_some(a + r * a_row + t, end - t), right, acc[0][r]);
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[0][r] =
+          fma(load_some(a + r * a_row + t, end - t), right, acc[0][r]);
     }
     RLX_UNROLL for (int r = 0; r < Rows; ++r) totals[r] += reduce_add(acc[0][r] + acc[1][r]);
   }
@@ -257,19 +261,24 @@ inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, in
   int64_t each = matmul_parts(p.whole);
   Blocks blocks = row_blocks(p.whole.m);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t piece = part / each, column = part % each / blocks.count * kMatmulWidth, row = part % blocks.count * blocks.size;
+    int64_t piece = part / each, column = part % each / blocks.count * kMatmulWidth,
+            row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
     MatmulArgs here = p.whole;
     here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
     here.epilogue = {};
     int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
     int64_t columns = here.n - column < kMatmulWidth ? here.n - column : kMatmulWidth;
-    matmul_block(here, {here.a + row * here.a_row + from * here.a_col, here.b + column * here.b_col + from * here.b_row,
-                        corner(here.epilogue, row, column, p.partial + piece * here.m * here.n, here.n), rows, columns});
+    matmul_block(here,
+                 {here.a + row * here.a_row + from * here.a_col, here.b + column * here.b_col + from * here.b_row,
+                  corner(here.epilogue, row, column, p.partial + piece * here.m * here.n, here.n), rows, columns});
   }
 }
 
-inline constexpr GemmFns kGemm = {
-    {pack_parts, pack_run},
-    {{product_parts, product_run}, {product_pieces_parts, product_pieces_run}, {join_parts<ProductArgs>, join_run<ProductArgs>}},
-    {{matmul_parts, matmul_run}, {matmul_pieces_parts, matmul_pieces_run}, {join_parts<MatmulArgs>, join_run<MatmulArgs>}}};
+inline constexpr GemmFns kGemm = {{pack_parts, pack_run},
+                                  {{product_parts, product_run},
+                                   {product_pieces_parts, product_pieces_run},
+                                   {join_parts<ProductArgs>, join_run<ProductArgs>}},
+                                  {{matmul_parts, matmul_run},
+                                   {matmul_pieces_parts, matmul_pieces_run},
+                                   {join_parts<MatmulArgs>, join_run<MatmulArgs>}}};

@@ -203,6 +203,6 @@ void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-inline constexpr RowFns kRows = {
-    {softmax_parts, softmax_run}, {piece_parts, largest_run},      {piece_parts, exp_run},
-    {piece_parts, scale_run},     {norm_parts, norm_run<true>}, {norm_parts, norm_run<false>}};
+inline constexpr RowFns kRows = {{softmax_parts, softmax_run}, {piece_parts, largest_run},
+                                 {piece_parts, exp_run},       {piece_parts, scale_run},
+                                 {norm_parts, norm_run<true>}, {norm_parts, norm_run<false>}};

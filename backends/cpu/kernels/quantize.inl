@@ -181,5 +181,7 @@ inline int64_t dequantize_parts(const DequantizeArgs& p) {
   return affine_parts(p);
 }
 
-inline constexpr QuantizeFns kQuantize = {
-    {quantize_parts, quantize_run}, {dequantize_parts, dequantize_run}, {dynamic_parts, ranges_run}, {dynamic_parts, dynamic_run}};
+inline constexpr QuantizeFns kQuantize = {{quantize_parts, quantize_run},
+                                          {dequantize_parts, dequantize_run},
+                                          {dynamic_parts, ranges_run},
+                                          {dynamic_parts, dynamic_run}};

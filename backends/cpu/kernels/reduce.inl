@@ -5,7 +5,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-inline constexpr int64_t kBlock = 512;       // terms of one accumulator
+inline constexpr int64_t kBlock = 512;  // terms of one accumulator
 inline constexpr int64_t kTile = kResultTile;
 inline constexpr int64_t kPartTerms = 8192;  // of rows that are a part, about
 
@@ -192,7 +192,8 @@ void reduce_parts_of(const ReduceArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / result_tiles(p), first = part % result_tiles(p) * kTile;
     int64_t width = p.inner - first < kTile ? p.inner - first : kTile;
-    reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, terms_of(p, row), width, y + row * p.inner + first);
+    reduce_columns<Fn>(p, x + offset_of(p.kept, row) + first, folded, terms_of(p, row), width,
+                       y + row * p.inner + first);
   }
 }
 

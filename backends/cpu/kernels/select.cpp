@@ -134,9 +134,10 @@ void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
 
 constexpr int64_t kLargestElement = 8;
 
-// A piece is so long that the shorter last one, too, has k elements.
+// A piece is so long that few of its elements are among the k first for a while, and that the last, too, has k.
 Pieces pieces_of(const SelectArgs& p) {
-  Pieces pieces = p.inner == 1 && p.k > 0 ? cut(p.n, p.outer, kPartElements) : Pieces{1, p.n};
+  int64_t least = std::max(kPartElements, 2048 * p.k);
+  Pieces pieces = p.inner == 1 && p.k > 0 ? cut(p.n, p.outer, least) : Pieces{1, p.n};
   int64_t last = p.n - (pieces.count - 1) * pieces.size;
   return last < p.k ? Pieces{1, p.n} : pieces;
 }
