@@ -84,6 +84,7 @@ void add_typed_rows(RowsByOp&);
 void add_movement_rows(RowsByOp&);
 void add_reduce_rows(RowsByOp&);
 void add_window_rows(RowsByOp&);
+void add_gather_sum_rows(RowsByOp&);
 void add_quantize_rows(RowsByOp&);
 void add_select_rows(RowsByOp&);
 

@@ -85,4 +85,22 @@ std::string_view act_of(const Node& node) {
   return {};
 }
 
+Expr apply_ending(Expr x, const Attrs& attrs) {
+  bool has_slope = attrs.is("act", "leaky_relu");
+  Expr y =
+      has_slope ? x.builder().op(Op::kLeakyRelu, {x}, {{"alpha", attrs.f64("slope")}}) : apply_act(x, attrs.str("act"));
+  if (attrs.has("lo")) y = maximum(y, attrs.f64("lo"));
+  return attrs.has("hi") ? minimum(y, attrs.f64("hi")) : y;
+}
+
+NamedAttrs act_attrs_of(const Node& node) {
+  if (node.op == Op::kLeakyRelu) return {{"act", std::string("leaky_relu")}, {"slope", node.attrs.f64("alpha")}};
+  std::string_view act = act_of(node);
+  return act.empty() ? NamedAttrs() : NamedAttrs{{"act", std::string(act)}};
+}
+
+bool has_act(const Attrs& attrs) {
+  return !attrs.is("act", "none");
+}
+
 }  // namespace rlx

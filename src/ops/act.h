@@ -16,4 +16,10 @@ std::vector<Op> activation_ops();       // the ops of the table, each once
 Expr apply_act(Expr x, std::string_view act);  // an unknown name is our bug: attributes were checked
 std::string_view act_of(const Node& node);     // the activation that the node applies to its input; empty: none
 
+// How a product ends, by the attributes of its op: `act`, with `slope` where that is leaky_relu; then at least `lo`, at
+// most `hi`, where they are given.
+Expr apply_ending(Expr x, const Attrs& attrs);
+NamedAttrs act_attrs_of(const Node& node);  // act, and a slope: what a product has that ends in the node; or nothing
+bool has_act(const Attrs& attrs);
+
 }  // namespace rlx

@@ -131,7 +131,7 @@ Outputs decompose_conv_bias_act(const Inputs& in, const Attrs& attrs) {
     y = y + reshape(bias, dims);
   }
   if (residual && require_shape(residual, "residual", y.dims())) y = y + residual;
-  return {apply_act(y, attrs.str("act"))};
+  return {apply_ending(y, attrs)};
 }
 
 }  // namespace rlx

@@ -17,7 +17,7 @@ Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   dims.back() = w.dim(transposed ? 0 : 1);
   if (bias && require_shape(bias, "bias", std::span(dims).last(1))) y = y + bias;
   if (x.rank() != 2) y = reshape(y, dims);
-  return {apply_act(y, attrs.str("act"))};
+  return {apply_ending(y, attrs)};
 }
 
 Outputs decompose_gated_act(const Inputs& in, const Attrs& attrs) {

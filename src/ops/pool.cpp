@@ -13,7 +13,20 @@ struct Pool {
 
   Expr fold(Expr x, const char* fn) const { return fold(x, fn, lo, hi); }
   Expr fold(Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
-    return apply(Op::kReduceWindow, x, fn, pad_lo, pad_hi);
+    return is_whole(x, pad_lo, pad_hi) ? reduce(x, fn, space()) : apply(Op::kReduceWindow, x, fn, pad_lo, pad_hi);
+  }
+  // Whether there is one window, which is all of x.
+  bool is_whole(Expr x, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
+    for (int64_t axis : space()) {
+      auto i = static_cast<size_t>(axis);
+      if (!x.dims()[i].is(window[i]) || dilation[i] != 1 || !pad_lo[i].is(0) || !pad_hi[i].is(0)) return false;
+    }
+    return true;
+  }
+  Axes space() const {
+    Axes axes;
+    for (int64_t i = 2; i < std::ssize(window); i++) axes.push_back(i);
+    return axes;
   }
   Expr apply(Op op, Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
     return x.builder().op(op, {x},

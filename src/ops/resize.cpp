@@ -126,10 +126,17 @@ static Expr interpolated(Expr x, const Resampled& axis, Expr c, const Attrs& att
   Expr weight = kernel(distance, attrs);
   if (exclude) weight = where(logical_or(less(position, 0), less(axis.n - 1.0, position)), 0, weight);
   if (antialias || exclude) weight = weight / sum(weight, {1});
-  std::vector<Dim> along(x.rank() + 1 - static_cast<size_t>(axis.axis), 1);
-  along[0] = axis.out, along[1] = taps;
-  Expr terms = gather(x, as_index(position, axis.n), axis.axis) * reshape(cast(weight, x.dtype()), along);
-  return reduce(terms, "sum", {axis.axis + 1}, false);
+  return b.op(Op::kGatherSum, {x, as_index(position, axis.n), cast(weight, x.dtype())}, {{"axis", axis.axis}});
+}
+
+Outputs decompose_gather_sum(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], index = in[1], weight = in[2];
+  int64_t axis = attrs.i64("axis");
+  if (index.rank() != 2) return {x.builder().fail(wrong_rank("index", "2", index.rank()))};
+  if (!require_shape(weight, "weight", index.dims())) return {};
+  std::vector<Dim> along(x.rank() + 1 - static_cast<size_t>(axis), 1);
+  along[0] = index.dim(0), along[1] = index.dim(1);
+  return {reduce(gather(x, index, axis) * reshape(weight, along), "sum", {axis + 1}, false)};
 }
 
 // Replaces elements whose coordinate lies outside x, along any axis, by `value`.

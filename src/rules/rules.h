@@ -21,6 +21,8 @@ void add_rope_rules(RuleSet& rules);
 void add_score_rules(RuleSet& rules);      // the links of attention's scores, absorbed one by one
 void add_attention_rules(RuleSet& rules);  // softmax(scores) v
 void add_linear_rules(RuleSet& rules);
+void add_conv_rules(RuleSet& rules);
+void add_channel_rules(RuleSet& rules);  // scales and shifts of channels, into the weights of a product
 void add_integer_rules(RuleSet& rules);  // products of quantised numbers
 void add_gate_rules(RuleSet& rules);     // gated_act, residual + norm
 
@@ -30,11 +32,11 @@ void add_scalar_chain_rules(RuleSet& rules);      // (x * c1) * c2: run by `simp
 
 // All of them, for tests: each rule must fire in a golden.
 inline constexpr RuleSet::Family kRuleFamilies[] = {
-    add_view_rules,         add_arithmetic_rules,    add_mask_rules,      add_activation_rules,
-    add_derived_rules,      add_small_derived_rules, add_norm_rules,      add_half_rules,
-    add_rope_rules,         add_score_rules,         add_attention_rules, add_attention_layout_rules,
-    add_linear_rules,       add_integer_rules,       add_gate_rules,      add_sibling_rules,
-    add_scalar_chain_rules,
+    add_view_rules,    add_arithmetic_rules,    add_mask_rules,         add_activation_rules,
+    add_derived_rules, add_small_derived_rules, add_norm_rules,         add_half_rules,
+    add_rope_rules,    add_score_rules,         add_attention_rules,    add_attention_layout_rules,
+    add_linear_rules,  add_conv_rules,          add_channel_rules,      add_integer_rules,
+    add_gate_rules,    add_sibling_rules,       add_scalar_chain_rules,
 };
 
 }  // namespace rlx

@@ -20,23 +20,22 @@ struct PlaneRows {
   float* y;
   int64_t rows, columns, pitch, row;
 };
-template <Vec (*act)(Vec)>
-void finish_plane_rows(const PlaneRows& p) {
-  for (int64_t r = 0; r < p.rows; ++r) {
-    for (int64_t c = 0; c < p.columns; c += kLanes) {
-      int64_t at = r * p.row + c, left = p.columns - c;
-      Vec v = load(p.sums + r * p.pitch + c) + splat(p.bias);
-      if (p.residual) v += load_some(p.residual + at, left);
-      store_some(p.y + at, act(v), left);
+template <End last>
+struct FinishPlane {
+  static void run(const PlaneRows& p, Ending ending) {
+    for (int64_t r = 0; r < p.rows; ++r) {
+      for (int64_t c = 0; c < p.columns; c += kLanes) {
+        int64_t at = r * p.row + c, left = p.columns - c;
+        Vec v = load(p.sums + r * p.pitch + c) + splat(p.bias);
+        if (p.residual) v += load_some(p.residual + at, left);
+        store_some(p.y + at, last(v, ending), left);
+      }
     }
   }
-}
-inline void finish_plane(const PlaneRows& rows, Activation act) {
-  using Finish = void (*)(const PlaneRows&);
-#define RLX_ACT(act) finish_plane_rows<act>,
-  static constexpr Finish kFinish[] = {RLX_ACTIVATIONS};
-#undef RLX_ACT
-  kFinish[static_cast<int>(act)](rows);
+};
+inline void finish_plane(const PlaneRows& rows, const Ending& ending) {
+  using Finish = void (*)(const PlaneRows&, Ending);
+  kByActivation<Finish, FinishPlane>[static_cast<int>(ending.act)](rows, ending);
 }
 
 inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
@@ -71,7 +70,7 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
       const Epilogue& e = p.epilogue;
       finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, e.row_bias ? e.row_bias[filter] : 0,
                     p.y + to, block.rows, block.columns, shape.width, x.out},
-                   e.act);
+                   e);
     }
   }
 }

@@ -9,12 +9,22 @@ inline Vec identity(Vec v) {
   return v;
 }
 
-// In the order of Activation.
-#define RLX_ACTIVATIONS \
-  RLX_ACT(identity)     \
-  RLX_ACT(relu)         \
-  RLX_ACT(gelu_near)    \
-  RLX_ACT(gelu_tanh_near) RLX_ACT(silu) RLX_ACT(sigmoid) RLX_ACT(tanh) RLX_ACT(hard_sigmoid) RLX_ACT(hard_swish)
+using End = Vec (*)(Vec, const Ending&);
+template <Vec (*act)(Vec)>
+inline Vec end(Vec v, const Ending& e) {
+  return clamp(act(v), e.lo, e.hi);
+}
+inline Vec end_leaky_relu(Vec v, const Ending& e) {
+  return clamp(select(v < splat(0.0f), v * e.slope, v), e.lo, e.hi);
+}
+
+// A function for each way to end, in the order of Activation.
+template <class Function, template <End> class Of>
+inline constexpr Function kByActivation[] = {
+    Of<end<identity>>::run,   Of<end<relu>>::run,      Of<end<gelu_near>>::run, Of<end<gelu_tanh_near>>::run,
+    Of<end<silu>>::run,       Of<end<sigmoid>>::run,   Of<end<tanh>>::run,      Of<end<hard_sigmoid>>::run,
+    Of<end<hard_swish>>::run, Of<end_leaky_relu>::run,
+};
 
 // The corner of a block in the arrays of the epilogue; null for an array that it does not read.
 struct Corner {
@@ -27,23 +37,23 @@ inline Corner corner(const Epilogue& e, int64_t row, int64_t column, float* y, i
           e.residual ? e.residual + row * e.residual_row + column : nullptr, y + row * y_row + column, y_row};
 }
 
-template <Vec (*act)(Vec)>
-void finish_rows(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; c += kLanes) {
-      Vec v = load(tile + r * kTileStride + c) * e.alpha;
-      if (to.bias) v += load_some(to.bias + c, columns - c);
-      if (to.row_bias) v += to.row_bias[r];
-      if (to.residual) v += load_some(to.residual + r * e.residual_row + c, columns - c);
-      store_some(to.y + r * to.y_row + c, act(v), columns - c);
+template <End last>
+struct FinishRows {
+  static void run(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
+    Ending ending = e;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; c += kLanes) {
+        Vec v = load(tile + r * kTileStride + c) * e.alpha;
+        if (to.bias) v += load_some(to.bias + c, columns - c);
+        if (to.row_bias) v += to.row_bias[r];
+        if (to.residual) v += load_some(to.residual + r * e.residual_row + c, columns - c);
+        store_some(to.y + r * to.y_row + c, last(v, ending), columns - c);
+      }
     }
   }
-}
+};
 
 inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
   using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
-#define RLX_ACT(act) finish_rows<act>,
-  static constexpr Finish kFinish[] = {RLX_ACTIVATIONS};
-#undef RLX_ACT
-  kFinish[static_cast<int>(e.act)](e, tile, rows, columns, to);
+  kByActivation<Finish, FinishRows>[static_cast<int>(e.act)](e, tile, rows, columns, to);
 }

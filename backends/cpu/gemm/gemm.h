@@ -4,19 +4,37 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/loop.h"
 
 namespace rlx::cpu {
 
-enum class Activation : int32_t { kNone, kRelu, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh, kHardSigmoid, kHardSwish };
+enum class Activation : int32_t {
+  kNone,
+  kRelu,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kSigmoid,
+  kTanh,
+  kHardSigmoid,
+  kHardSwish,
+  kLeakyRelu
+};
+
+// What an element becomes last: act(v), at least lo and at most hi.
+struct Ending {
+  Activation act = Activation::kNone;
+  float slope = 0;  // of kLeakyRelu
+  float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
+};
 
 // What happens to an element on its way to memory:
-// y = act(alpha * sum + bias[column] + row_bias[row] + residual[row, column]).
-struct Epilogue {
+// y = end(alpha * sum + bias[column] + row_bias[row] + residual[row, column]).
+struct Epilogue : Ending {
   float alpha = 1;
-  Activation act = Activation::kNone;
   const float* bias = nullptr;      // [n], or null
   const float* row_bias = nullptr;  // [m], or null
   const float* residual = nullptr;  // [m, n], or null; may be y itself, but must not overlap it otherwise

@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm/conv.h"
 #include "backends/cpu/gemm/integer.h"
 #include "backends/cpu/kernels/attention.h"
+#include "backends/cpu/kernels/gather_sum.h"
 #include "backends/cpu/kernels/norm.h"
 #include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/reduce.h"
@@ -26,11 +27,12 @@ struct KernelFns {
   QuantizeFns quantize;
   TypedFns typed;
   ReduceFns reduce;
+  GatherSumFns gather_sum;
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa),   conv_fns(isa),   attention_fns(isa), rope_fns(isa),  row_fns(isa),
-          region_fns(isa), window_fns(isa), quantize_fns(isa),  typed_fns(isa), reduce_fns(isa)};
+  return {gemm_fns(isa),   conv_fns(isa),     attention_fns(isa), rope_fns(isa),   row_fns(isa),       region_fns(isa),
+          window_fns(isa), quantize_fns(isa), typed_fns(isa),     reduce_fns(isa), gather_sum_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -21,7 +21,9 @@ inline Vec by_lane(Vec a, Vec b) {
   return a;
 }
 
-// Copies whole vectors by moves of a known size, and the last vector of a row byte by byte.
+#include "backends/cpu/kernels/angle.inl"
+
+// Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
 template <class V>
 inline V load_part(const void* from, int64_t bytes) {
   V v{};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a plane. If it has two axes and is not too wide, whole blocks of it are folded in registers; otherwise each
-// row of outputs is folded tap by tap.
+// A part is a plane. A row of outputs is folded in two steps: the rows of x that it reads to one line, then the taps of
+// that line.
 
 #include "backends/cpu/gemm/phases.inl"
 
-#include "backends/cpu/gemm/planes.inl"
-
-inline constexpr int64_t kFolded = 8192;  // outputs of a block, on the stack
+inline constexpr int64_t kLinesAtOnce = 16;
+inline constexpr int64_t kLine = (kDirectWidth + kMostReach) * kMostPhases;  // what fits_direct lets a row read
 
 inline Vec fold_sum(Vec a, Vec b) {
   return a + b;
@@ -39,79 +38,67 @@ struct BytePlanes {
   }
 };
 
-// x and y point to the beginning of the plane and of the row.
+// Folds a window row by row: positions [from, from + n) of all rows of x that a row of outputs reads become one line.
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_lines(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t from, int64_t n, float neutral,
+                float* line) {
+  const ConvAxis &z = p.axes[0], &rows = p.axes[1];
+  for (int64_t c = 0; c < n; c += kLanes) store_some(line + c, splat(neutral), n - c);
+  int64_t at[kLinesAtOnce], count = 0;
+  for (int64_t i = 0, taps = z.taps * rows.taps; i < taps; ++i) {
+    int64_t at_z = read_at(z, out_z, i / rows.taps), at_y = read_at(rows, out_y, i % rows.taps);
+    if (at_z >= 0 && at_y >= 0) at[count++] = x + (at_z * rows.size + at_y) * p.axes[2].size + from;
+    if (count < kLinesAtOnce && i + 1 < taps) continue;
+    for (int64_t c = 0; c < n; c += kLanes) {
+      Vec folded = load_some(line + c, n - c);
+      for (int64_t k = 0; k < count; ++k) folded = fold(folded, Planes::row(p, at[k]).load(c, n - c));
+      store_some(line + c, folded, n - c);
+    }
+    count = 0;
+  }
+}
+
+// x and y: where the plane and the row begin.
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_row(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t first, int64_t columns,
               float neutral, int64_t y) {
-  const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
-  float folded[kDirectWidth + kLanes];
+  alignas(64) float line[kLine + kLanes];
   Phases phases;
-  for (int64_t c = 0; c < columns; c += kLanes) store(folded + c, splat(neutral));
-  for (int64_t i = 0; i < z.taps * rows.taps; ++i) {
-    int64_t at_z = read_at(z, out_z, i / rows.taps), at_y = read_at(rows, out_y, i % rows.taps);
-    if (at_z < 0 || at_y < 0) continue;
-    read_phases(last, Planes::row(p, x + (at_z * rows.size + at_y) * last.size), first, columns, neutral, phases);
-    for (int64_t tap = 0; tap < last.taps; ++tap) {
-      const float* from = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
-      for (int64_t c = 0; c < columns; c += kLanes) store(folded + c, fold(load(folded + c), load(from + c)));
-    }
+  const ConvAxis& last = p.axes[2];
+  // The line begins where the first tap reads; what of it lies outside of x is neutral.
+  int64_t reach = (last.taps - 1) * last.dilation, length = (columns - 1) * last.stride + reach + 1;
+  int64_t from = first * last.stride - last.lo, before = from < 0 ? (-from < length ? -from : length) : 0;
+  int64_t inside = last.size - from < length ? last.size - from : length;
+  if (inside < before) inside = before;
+  for (int64_t i = 0; i < before; ++i) line[i] = neutral;
+  fold_lines<Planes, fold>(p, x, out_z, out_y, from + before, inside - before, neutral, line + before);
+  for (int64_t i = inside; i < length; ++i) line[i] = neutral;
+  for (int64_t r = 0; last.stride > 1 && r < last.stride && r <= reach; ++r)
+    copy_stepped(FloatRow{line}, r, last.stride, (length - r + last.stride - 1) / last.stride, phases.at[r]);
+  const float* taps[kMostReach * kMostPhases];
+  for (int64_t tap = 0; tap < last.taps; ++tap) {
+    int64_t at = tap * last.dilation;
+    taps[tap] = last.stride == 1 ? line + at : phases.at[at % last.stride] + at / last.stride;
   }
-  for (int64_t c = 0; c < columns; c += kLanes) Planes::store(p, y + c, load(folded + c), columns - c);
-}
-
-template <class Planes, Vec (*fold)(Vec, Vec)>
-void fold_plane(const WindowArgs& p, int64_t plane, float neutral) {
-  const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
-  int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
-  for (int64_t row = 0; row < z.out * rows.out; ++row, y += last.out) {
-    for (int64_t first = 0; first < last.out; first += kDirectWidth) {
-      int64_t columns = last.out - first < kDirectWidth ? last.out - first : kDirectWidth;
-      fold_row<Planes, fold>(p, x, row / rows.out, row % rows.out, first, columns, neutral, y + first);
-    }
-  }
-}
-
-template <Vec (*fold)(Vec, Vec), int Vecs>
-inline void fold_span(const float* x, const int32_t* taps, int64_t count, float neutral, float* folded) {
-  Vec acc[Vecs];
-  RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[v] = splat(neutral);
-  for (int64_t tap = 0; tap < count; ++tap) {
-    RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[v] = fold(acc[v], load(x + taps[tap] + v * kLanes));
-  }
-  RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(folded + v * kLanes, acc[v]);
-}
-
-template <class Planes, Vec (*fold)(Vec, Vec)>
-void fold_blocks(const WindowArgs& p, const PlaneShape& shape, int64_t plane, float neutral, TapList& taps) {
-  alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
-  alignas(64) float folded[kFolded];
-  const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  for (int64_t i = 0; i < shape.blocks(); ++i) {
-    PlaneBlock block = plane_block(y, x, shape, i);
-    int64_t length = block_length(shape, block), count = y.taps * x.taps, at = 0;
-    auto row_at = [&](int64_t row) { return Planes::row(p, (plane * y.size + row) * x.size); };
-    copy_plane(y, x, shape, block, row_at, neutral, copy);
-    list_taps(y, x, shape, block, taps);
-    for (; at + 3 * kLanes < length; at += 4 * kLanes)
-      fold_span<fold, 4>(copy + at, taps.at, count, neutral, folded + at);
-    for (; at < length; at += kLanes) fold_span<fold, 1>(copy + at, taps.at, count, neutral, folded + at);
-    int64_t to = (plane * y.out + block.row) * x.out + block.column;
-    for (int64_t r = 0; r < block.rows; ++r, to += x.out) {
-      const float* row = folded + r * shape.width;
-      for (int64_t c = 0; c < block.columns; c += kLanes) Planes::store(p, to + c, load(row + c), block.columns - c);
-    }
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    Vec folded = splat(neutral);
+    for (int64_t tap = 0; tap < last.taps; ++tap) folded = fold(folded, load(taps[tap] + c));
+    Planes::store(p, y + c, folded, columns - c);
   }
 }
 
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
-  PlaneShape shape{};
-  TapList taps;
-  if (is_flat(p.axes[0]) && p.axes[1].taps * p.axes[2].taps <= kPlaneTaps && p.axes[1].out && p.axes[2].out)
-    shape = plane_shape(p.axes[1], p.axes[2], kFolded - kPlaneSlack * kLanes);
-  for (int64_t plane = begin; plane < end; ++plane)
-    shape.rows ? fold_blocks<Planes, fold>(p, shape, plane, neutral, taps)
-               : fold_plane<Planes, fold>(p, plane, neutral);
+  const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
+  for (int64_t plane = begin; plane < end; ++plane) {
+    int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
+    for (int64_t row = 0; row < z.out * rows.out; ++row, y += last.out) {
+      for (int64_t first = 0; first < last.out; first += kDirectWidth) {
+        int64_t columns = last.out - first < kDirectWidth ? last.out - first : kDirectWidth;
+        fold_row<Planes, fold>(p, x, row / rows.out, row % rows.out, first, columns, neutral, y + first);
+      }
+    }
+  }
 }
 
 // The value outside x: below, or above, all values of the type.

@@ -71,7 +71,7 @@ ConvArgs conv_args(const StepView& view) {
   args.y = y.as<float>();
   set_shape(view, args);
   if (view.node.op == Op::kConvBiasAct) {
-    args.epilogue.act = *fused_activation(view.node);
+    set_ending(view.node, args.epilogue);
     args.epilogue.row_bias = data_or_null<const float>(view.in[2]);
     args.epilogue.residual = data_or_null<const float>(view.in[3]);
   }

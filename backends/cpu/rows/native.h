@@ -149,17 +149,30 @@ inline bool all_f32(const KernelQuery& query) {
 }
 
 inline constexpr std::pair<std::string_view, Activation> kFusedActivations[] = {
-    {"none", Activation::kNone},           {"relu", Activation::kRelu},
-    {"gelu", Activation::kGelu},           {"gelu_tanh", Activation::kGeluTanh},
-    {"silu", Activation::kSilu},           {"sigmoid", Activation::kSigmoid},
-    {"tanh", Activation::kTanh},           {"hard_sigmoid", Activation::kHardSigmoid},
-    {"hard_swish", Activation::kHardSwish}};
+    {"none", Activation::kNone},
+    {"relu", Activation::kRelu},
+    {"gelu", Activation::kGelu},
+    {"gelu_tanh", Activation::kGeluTanh},
+    {"silu", Activation::kSilu},
+    {"sigmoid", Activation::kSigmoid},
+    {"tanh", Activation::kTanh},
+    {"hard_sigmoid", Activation::kHardSigmoid},
+    {"hard_swish", Activation::kHardSwish},
+    {"leaky_relu", Activation::kLeakyRelu}};
 
 // The epilogue's activation for the attribute `act`; null if epilogues do not have it.
 inline const Activation* fused_activation(const Node& node) {
   for (const auto& [name, activation] : kFusedActivations)
     if (node.attrs.is("act", name)) return &activation;
   return nullptr;
+}
+// Of a node whose activation is fused.
+inline void set_ending(const Node& node, Ending& ending) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  ending.act = *fused_activation(node);
+  ending.slope = static_cast<float>(node.attrs.f64("slope"));
+  ending.lo = static_cast<float>(node.attrs.f64_or("lo", -kInfinity));
+  ending.hi = static_cast<float>(node.attrs.f64_or("hi", kInfinity));
 }
 
 }  // namespace rlx::cpu

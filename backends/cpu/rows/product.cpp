@@ -98,7 +98,7 @@ void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& 
   args.y = y.as<float>();
   args.y_row = args.n;
   if (view.node.op == Op::kLinear) {
-    args.epilogue.act = *fused_activation(view.node);
+    set_ending(view.node, args.epilogue);
     args.epilogue.bias = data_or_null<const float>(view.in[2]);
   }
   double work =

@@ -194,6 +194,11 @@ def linears(family):
         x, w = numbers("f32", x_shape, 7), numbers("f32", (4, 5), 8)
         y = product(x.a.reshape(-1, 5), w.a.T).reshape(*x_shape[:-1], 4)
         family.case("linear", [x, w], oracle("f32", y), transpose_w=True)
+    x, w = numbers("f32", (3, 4), 10, 1.0), numbers("f32", (4, 2), 11, 1.0)
+    y = product(x.a, w.a)
+    family.case("linear", [x, w], oracle("f32", np.clip(y, -0.5, 0.25)), lo=-0.5, hi=0.25)
+    sloped = np.maximum(np.where(y < 0, 0.125 * y, y), -0.0625)
+    family.case("linear", [x, w], oracle("f32", sloped), act="leaky_relu", slope=0.125, lo=-0.0625)
     x, w, b = numbers("f32", (2, 0)), numbers("f32", (0, 3)), numbers("f32", (3,), 9)
     family.case("linear", [x, w, b], oracle("f32", np.tile(b.a, (2, 1))))
 

@@ -157,6 +157,11 @@ def fused_convs(family):
             bias, residual = numbers(to, (2,), 18), numbers(to, sums.shape, 19)
             y = tensor("i32", sums + channels(bias.a.astype(np.int64), 3) + residual.a.astype(np.int64))
             family.case("conv_bias_act", [x, w, bias, residual], y if to == "i32" else "RLX_E_DTYPE")
+    x, w = numbers("f32", (1, 2, 5), 22, 1.0), numbers("f32", (2, 2, 2), 23, 1.0)
+    y = convolved(x.a, w.a, [1], [0], [0], [1], [1], 1)
+    family.case("conv_bias_act", [x, w], oracle("f32", np.clip(y, -0.5, 0.25)), lo=-0.5, hi=0.25)
+    y = oracle("f32", np.minimum(np.where(y < 0, 0.125 * y, y), 0.5))
+    family.case("conv_bias_act", [x, w], y, act="leaky_relu", slope=0.125, hi=0.5)
     for dtype in NO_CONV:
         family.case("conv_bias_act", [numbers(dtype, (1, 1, 2)), numbers(dtype, (1, 1, 1))], "RLX_E_DTYPE")
 

@@ -351,8 +351,26 @@ def suppressions(family):
     family.case("non_max_suppression", empty, [tensor("i64", np.zeros((0, 3))), tensor("i64", 0)], max_out=3)
 
 
+def weighted_sums(family):
+    index = [[0, 1], [2, 2], [1, 0]]
+    for dtype in F:
+        x, weight = numbers(dtype, (2, 3, 2), 30, 1.0), numbers(dtype, (3, 2), 31, 1.0)
+        for axis, along in ((1, (3, 2, 1)), (0, (3, 2, 1, 1)), (2, (3, 2))):
+            if axis != 1 and dtype != "f32":
+                continue
+            at = np.minimum(index, x.a.shape[axis] - 1)
+            y = (np.take(x.a, at, axis) * weight.a.reshape(along)).sum(axis + 1)
+            family.case("gather_sum", [x, tensor("i64", at), weight], oracle(dtype, y), axis=axis)
+    x, weight = numbers("f32", (3,), 32, 1.0), numbers("f32", (3, 2), 33, 1.0)
+    for dtype in I:
+        y = oracle("f32", (x.a[np.array(index)] * weight.a).sum(1)) if dtype in X else "RLX_E_DTYPE"
+        family.case("gather_sum", [x, tensor(dtype, index), weight], y, axis=0)
+    family.case("gather_sum", [x, tensor("i64", index), numbers("f32", (2, 3), 34)], "RLX_E_SHAPE", axis=0)
+
+
 def add(family):
     resizes(family)
+    weighted_sums(family)
     grids(family)
     boxes(family)
     deforms(family)
