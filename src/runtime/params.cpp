@@ -218,8 +218,9 @@ Status ParamStore::prepare_all(std::span<const size_t> stale, ParamSet& next, We
     std::optional<FormKey> made;
     auto result = resident(stale[i], next, owner, made);
     if (made) forms.push_back(*std::move(made));
+    Status status = result.ok() ? Status() : result.status();
     if (result.ok()) next.residents[stale[i]] = *std::move(result);
-    RLX_TRY(note_failure(stale[i], result.ok() ? Status() : std::move(result).status(), next));
+    RLX_TRY(note_failure(stale[i], std::move(status), next));
     if (host) RLX_TRY(host->progress("prepare params", static_cast<double>(i + 1) / static_cast<double>(stale.size())));
   }
   if (host && !stale.empty())
@@ -253,9 +254,9 @@ void ParamStore::note_hole(ParamSet& set) const {
 std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set) const {
   const Graph& graph = source_->graph();
   std::vector<bool> needed(set.params.size(), false);
-  for (size_t i = 0; i < source_->pieces.size(); i++)
-    if (source_->pieces[i].is_leaf && !source_->pieces[i].pack)
-      for (uint32_t param : source_->pieces[i].params) needed[param] = true;
+  for (const Piece& piece : source_->pieces)
+    if (piece.is_leaf && !piece.pack)
+      for (uint32_t param : piece.params) needed[param] = true;
   std::vector<std::pair<std::string_view, Tensor>> originals;
   for (size_t i = 0; i < set.params.size(); i++) {
     if (needed[i] || !set.params[i]) continue;

@@ -25,7 +25,7 @@ inline Vec by_lane(Vec a, Vec b) {
 
 // Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
 template <class V>
-inline V load_part(const void* from, int64_t bytes) {
+[[gnu::always_inline]] inline V load_part(const void* from, int64_t bytes) {
   V v{};
   if (bytes >= static_cast<int64_t>(sizeof v))
     __builtin_memcpy(&v, from, sizeof v);
@@ -34,7 +34,7 @@ inline V load_part(const void* from, int64_t bytes) {
   return v;
 }
 template <class V>
-inline void store_part(void* to, V v, int64_t bytes) {
+[[gnu::always_inline]] inline void store_part(void* to, V v, int64_t bytes) {
   if (bytes >= static_cast<int64_t>(sizeof v))
     __builtin_memcpy(to, &v, sizeof v);
   else

@@ -14,8 +14,11 @@ std::string_view refuse_reduce(const KernelQuery& query) {
   return can_reduce(query.type(0).dtype) ? "" : "takes f32, f64, integers and bool only";
 }
 
-std::string_view refuse_all_but_f32(const KernelQuery& query) {
-  return query.type(0).dtype == DType::kF32 ? "" : "takes f32 only";
+// The row flushes denormals. An extreme keeps them, as it is compared with the elements that it came from.
+std::string_view refuse_flushed(const KernelQuery& query) {
+  if (query.type(0).dtype != DType::kF32) return "takes f32 only";
+  const Attrs& attrs = query.node.attrs;
+  return attrs.is("fn", "max") || attrs.is("fn", "min") ? "an extreme keeps denormals" : "";
 }
 
 constexpr std::string_view kFolds[] = {"sum", "prod", "max", "min"};  // of ReduceFn
@@ -75,7 +78,7 @@ size_t reduce_scratch(const Node&, std::span<const Dims> upper) {
 }  // namespace
 
 void add_reduce_rows(RowsByOp& by_op) {
-  add(by_op, native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_all_but_f32, encode_reduce)
+  add(by_op, native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_flushed, encode_reduce)
                  .scratch(reduce_scratch));
   add(by_op,
       loops<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce).scratch(reduce_scratch));
