@@ -63,7 +63,7 @@ static bool is_open_conv(const Match& m, Expr y) {
   return m.is(y, Op::kConv) || (m.is(y, Op::kConvBiasAct) && is_open(m.node(y).attrs));
 }
 
-static Expr conv_followed_by(const Match& m, Expr y, Expr residual, NamedAttrs attrs) {
+static Expr conv_followed_by(const Match& m, Expr y, Expr residual, const NamedAttrs& attrs) {
   std::vector<Expr> in{m.input(y, 0), m.input(y, 1), m.input(y, 2), residual};
   Expr fused = m.builder().ops(Op::kConvBiasAct, in, attrs)[0];
   return m.is_refused(fused) ? m.miss("no kernel for the convolution with what follows it") : fused;

@@ -74,6 +74,16 @@ static Status check_policy(const Policy& policy, const Env& env, const Graph& gr
                     format("'buckets.{}': there is no size '{}', only {}", symbol, symbol, listed(symbols)))
           .with("value", symbol)
           .with("expected", listed(symbols));
+  CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
+  for (const auto& [symbol, size] : options.dims)
+    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
+      return Status(Code::kOption, format("'dims.{}': there is no size '{}', only {}", symbol, symbol, listed(symbols)))
+          .with("value", symbol)
+          .with("expected", listed(symbols));
+  if (options.drop_weights)
+    return Status(Code::kOption,
+                  "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")
+        .with("value", "weights.drop");
   return {};
 }
 
@@ -394,6 +404,16 @@ static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) 
   return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
+// Of the bucket that a size falls into; none if its symbol has no buckets.
+static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
+  for (const auto& [symbol, ends] : policy.buckets) {
+    if (symbol != name) continue;
+    auto end = std::lower_bound(ends.begin(), ends.end(), size);
+    return ends.empty() ? round_up(size) : end == ends.end() ? size : *end;
+  }
+  return std::nullopt;
+}
+
 // The upper sizes of a new plan: the end of a bucket; without buckets, the exact size in the first plan, and a power of
 // two once all plans are too small.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
@@ -402,11 +422,8 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
     if (std::any_of(upper.begin(), upper.end(), [&, &name = name](const auto& pair) { return pair.first == name; }))
       continue;
     int64_t chosen = size;
-    auto bucket = std::find_if(policy.buckets.begin(), policy.buckets.end(),
-                               [&, &name = name](const auto& pair) { return pair.first == name; });
-    if (bucket != policy.buckets.end()) {
-      auto end = std::lower_bound(bucket->second.begin(), bucket->second.end(), size);
-      chosen = bucket->second.empty() ? round_up(size) : end == bucket->second.end() ? size : *end;
+    if (auto end = bucket_end(policy, name, size)) {
+      chosen = *end;
     } else if (!on.plans.empty()) {
       int64_t fits = INT64_MAX;
       for (const auto& plan : on.plans)
@@ -419,14 +436,15 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
   return upper;
 }
 
-// An upper size that the policy gives is that of every plan.
+// An upper size that the policy gives for this size is that of every plan.
 static bool fits(const Program& plan, const Model::Sizes& sizes, const Policy& policy) {
   return std::all_of(sizes.begin(), sizes.end(), [&](const auto& pair) {
-    const PlanSymbol* symbol = find_symbol(plan, pair.first);
-    auto names = [&](const auto& it) { return it.first == pair.first; };
+    const auto& [name, size] = pair;
+    const PlanSymbol* symbol = find_symbol(plan, name);
+    if (!symbol || serves(plan, *symbol, size)) return true;
     bool is_given =
-        std::ranges::any_of(policy.buckets, names) || std::ranges::any_of(plan.source().options.dims, names);
-    return !symbol || (is_given ? symbol->upper >= pair.second : serves(plan, *symbol, pair.second));
+        std::ranges::any_of(plan.source().options.dims, [&](const auto& it) { return it.first == pair.first; });
+    return symbol->upper >= size && (is_given || bucket_end(policy, name, size) == symbol->upper);
   });
 }
 
@@ -436,8 +454,8 @@ void Model::log_hit(const Device& device) const {
 }
 
 // Other sizes run now. A context is made anew in less time than a run that needs a large arena.
-void Model::leave(const Served* served) {
-  if (served && served->plan->plan().arena_bytes > kLargeArena) served->plan->trim();
+static void leave(Program& plan) {
+  if (plan.plan().arena_bytes > kLargeArena) plan.leave();
 }
 
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
@@ -471,7 +489,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   }
   on->plans.push_back(made);
   lock.unlock();
-  leave(served.get());
+  if (served) leave(*served->plan);
   return made;
 }
 
@@ -524,7 +542,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
     for (const auto& on : devices_)
       if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
   }
-  if (next && next->plan != plan) leave(next.get());
+  if (next && next->plan != plan) leave(*next->plan);
 }
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
@@ -546,11 +564,27 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
                                                                                      : std::move(ran);
 }
 
+// Another special model runs now, or none.
+void Model::leave_special(std::shared_ptr<Model> next) {
+  {
+    std::lock_guard lock(mutex_);
+    if (last_special_ == next) return;
+    last_special_.swap(next);
+  }
+  std::shared_ptr<const Served> served;
+  if (next) {
+    std::lock_guard lock(next->mutex_);
+    served = next->served_;
+  }
+  if (served) leave(*served->plan);
+}
+
 Result<Model::Ran> Model::run_special(std::string_view device, std::span<const std::string_view> in_names,
                                       std::span<const Tensor> in, std::span<const std::string_view> out_names,
                                       size_t n_out, bool at_sizes) {
   auto special = special_->find(*this, in_names, in, at_sizes);
   if (!special.ok()) return std::move(special).status();
+  leave_special(*special);
   return (*special)->run(device, in_names, in, out_names, n_out);
 }
 
@@ -574,6 +608,7 @@ Result<Model::Ran> Model::run_general(std::string_view device, std::span<const s
 Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std::string_view> in_names,
                                    std::span<const Tensor> in, std::span<const std::string_view> out_names,
                                    size_t n_out) {
+  leave_special(nullptr);
   Sizes sizes = RLX_TRY(sizes_of(in_names, in));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   std::string attempts;
@@ -588,6 +623,7 @@ Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std:
       return Ran{std::move(*outputs), it};
     }
     last = outputs.status();
+    if (plan.ok()) leave(**plan);
     if (list.size() == 1 || !tries_next(last.code())) return last;
     attempts += "\n  " + it->info().name + ": " + std::string(last.message());
   }

@@ -116,7 +116,7 @@ class Model {
   std::vector<Device*> viable() const;  // the devices that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Status catch_up(OnDevice& on, uint64_t version);
-  static void leave(const Served* served);
+  void leave_special(std::shared_ptr<Model> next);
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;
@@ -133,6 +133,7 @@ class Model {
   std::vector<Given> set_;  // params set through the model, for devices and special models made later
   std::atomic<uint64_t> set_version_{0};
   std::shared_ptr<const Served> served_;  // null after a change of plans
+  std::shared_ptr<Model> last_special_;   // that ran, if the last run was one of a special model
 };
 
 }  // namespace rlx

@@ -32,7 +32,10 @@ struct Submission {
     if (scope.cancel.is_set()) return cancelled();
     for (const Fence& fence : before)
       if (Status status = fence.result(); !status.ok())
-        return Status(Code::kAborted, "work that this run waited for has failed: " + std::string(status.message()));
+        return status.code() == Code::kAborted  // of the first that failed: a chain of runs says it once
+                   ? status
+                   : Status(Code::kAborted,
+                            "work that this run waited for has failed: " + std::string(status.message()));
     return run->execute(scope);
   }
 

@@ -78,8 +78,8 @@ size_t reduce_scratch(const Node&, std::span<const Dims> upper) {
 }  // namespace
 
 void add_reduce_rows(RowsByOp& by_op) {
-  add(by_op, native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_flushed, encode_reduce)
-                 .scratch(reduce_scratch));
+  add(by_op,
+      native<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce_f32", refuse_flushed, encode_reduce).scratch(reduce_scratch));
   add(by_op,
       loops<ReduceArgs, ReduceArgs>(Op::kReduce, "reduce", refuse_reduce, encode_reduce).scratch(reduce_scratch));
   add(by_op, loops<CumulativeArgs, CumulativeArgs>(Op::kCumulative, "cumulative", refuse_reduce, encode_cumulative)

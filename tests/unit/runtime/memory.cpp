@@ -298,6 +298,37 @@ TEST(host_memory, of_a_large_size_goes_back_when_others_run) {
   EXPECT_GT(now(*env, MemoryKind::kArena), int64_t{1} << 24);
   run(3);
   EXPECT_LT(now(*env, MemoryKind::kArena), int64_t{1} << 20);
+  NamedAttrs buckets{{"buckets.n", std::vector<int64_t>{8, int64_t{1} << 21}}};
+  ASSERT_TRUE(model->set_policy(&buckets).ok());
+  run(int64_t{1} << 21);
+  run(100);  // in the larger bucket
+  EXPECT_GT(now(*env, MemoryKind::kArena), int64_t{1} << 24);
+  run(3);
+  EXPECT_LT(now(*env, MemoryKind::kArena), int64_t{1} << 20);
+}
+
+TEST(host_memory, of_a_large_run_that_failed_goes_back) {
+  if (is_far()) GTEST_SKIP() << "its arenas are its own";
+  auto env = *Env::create({.threads = 1, .kept_memory = 0});
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("n", {0, 1 << 24}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n"), 4});
+  Expr w = input(b, "w", {4, 4});
+  Expr index = b.wrap(*graph.add_input("i", DType::kI64, {}));
+  output(b, "y", matmul(exp(matmul(x, w)), w));
+  output(b, "row", b.op(Op::kGather, {w, index}, {{"axis", int64_t{0}}}));
+  auto model = *Model::create(env, graph, nullptr, {});
+  Tensor at = *Tensor::create(DType::kI64, {});
+  auto run = [&](int64_t n) {
+    std::array<Tensor, 3> in{noise({n, 4}), noise({4, 4}), at};
+    return model->run("", {}, in, {}, 2).ok();
+  };
+  at.as<int64_t>()[0] = 9;
+  EXPECT_FALSE(run(int64_t{1} << 21));
+  at.as<int64_t>()[0] = 1;
+  EXPECT_TRUE(run(3));
+  EXPECT_LT(now(*env, MemoryKind::kArena), int64_t{1} << 20);
 }
 
 TEST(host_memory, of_a_room_that_is_far_too_large_goes_back) {

@@ -81,4 +81,18 @@ TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
 }
 
+TEST(param_threads, forms_of_originals_that_were_dropped_are_not_kept) {
+  Graph graph;
+  auto weights = std::make_shared<Weights>();
+  Builder b(graph);
+  output(b, "y", matmul(input(b, "x", {2, 16}), weight(b, *weights, "w", {16, 40})));
+  auto env = env_with(1);
+  auto program = *Program::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
+  for (int i = 0; i < 5; i++) {
+    ASSERT_TRUE(weights->put("w", noise({16, 40}, i)).ok());
+    ASSERT_TRUE(program->set_params(weights).ok());
+  }
+  EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).bytes, (*program->params()->current()).residents[0].bytes());
+}
+
 }  // namespace rlx
