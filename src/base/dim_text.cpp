@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/dim.h"
+#include "base/escape.h"
 
 namespace rlx {
 
@@ -16,7 +17,7 @@ static bool is_plain_symbol(std::string_view name) {
 }
 
 static std::string text_of(const Atom& atom) {
-  if (atom.kind == Atom::kSymbol) return is_plain_symbol(atom.name) ? atom.name : "'" + atom.name + "'";
+  if (atom.kind == Atom::kSymbol) return is_plain_symbol(atom.name) ? atom.name : quoted(atom.name, '\'');
   if (atom.kind == Atom::kFloorDiv) {
     auto operand = [](const Dim& dim) {
       bool simple = dim.is_literal() ? dim.literal() >= 0 : dim.symbol_name() != nullptr;
@@ -128,15 +129,20 @@ class DimParser {
       if (!take(')')) return error("')'");
       return inner;
     }
-    if (take('\'')) {
-      size_t end = text_.find('\'', at_);
-      if (end == std::string_view::npos || end == at_) return error("a name and a closing quote");
-      Dim symbol = Dim::symbol(text_.substr(at_, end - at_));
-      at_ = end + 1;
-      return symbol;
-    }
+    if (take('\'')) return quoted_name();
     if (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) return number();
     return name_or_call();
+  }
+
+  Result<Dim> quoted_name() {
+    std::string name;
+    while (at_ < text_.size() && text_[at_] != '\'') {
+      auto c = read_escaped(text_, at_);
+      if (!c) return error("one of the escapes \\\\, \\n, \\x and 00 to 7f");
+      name += *c;
+    }
+    if (name.empty() || !take('\'')) return error("a name and a closing quote");
+    return Dim::symbol(name);
   }
 
   Result<Dim> number() {

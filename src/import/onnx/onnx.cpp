@@ -113,9 +113,7 @@ static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis
   if (dim.dim_param.empty()) return Dim::symbol(std::string(input) + "." + std::to_string(axis));
   if (dim.dim_param.size() <= kLongest)
     if (auto parsed = parse_dim(dim.dim_param); parsed.ok()) return *parsed;
-  std::string name(dim.dim_param);
-  std::replace(name.begin(), name.end(), '\'', '_');  // quotes mark such names in text
-  return Dim::symbol(name);
+  return Dim::symbol(dim.dim_param);
 }
 
 static std::string element_name(const std::string& sequence, size_t i) {

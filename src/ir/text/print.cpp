@@ -4,6 +4,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/escape.h"
 #include "ir/body.h"
 #include "ir/normal.h"
 #include "ir/text.h"
@@ -25,7 +26,7 @@ class Printer {
 
   std::string print() {
     text_ = "graph ";
-    if (!graph_.name().empty()) text_ += text::quote(graph_.name()) + " ";
+    if (!graph_.name().empty()) text_ += quoted(graph_.name()) + " ";
     print_symbols();
     text_ += "{\n";
     print_guards();
@@ -93,7 +94,7 @@ class Printer {
     }
     text_ += " = " + std::string(graph_.info(node).name);
     if (is_named_leaf(node)) {
-      if (labels_[index][0] != graph_.leaf_name(index)) text_ += " " + text::quote(graph_.leaf_name(index));
+      if (labels_[index][0] != graph_.leaf_name(index)) text_ += " " + quoted(graph_.leaf_name(index));
       text_ += " " + text_of(node.out[0]);
     } else if (node.op == Op::kConstant) {
       text_ += " " + text::tensor_text(node.attrs.tensor("value"));
@@ -136,13 +137,13 @@ class Printer {
     std::vector<std::string> lines;
     for (const Guard& guard : graph_.guards())
       lines.push_back("guard " + guard.a.text() + (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text() +
-                      (guard.where.empty() ? "" : " " + text::quote(guard.where)));
+                      (guard.where.empty() ? "" : " " + quoted(guard.where)));
     std::sort(lines.begin(), lines.end());
     for (const std::string& line : lines) text_ += indent_ + "  " + line + "\n";
   }
 
   void print_output(const GraphOutput& output) {
-    std::string name = text::is_label(output.name) ? output.name : text::quote(output.name);
+    std::string name = text::is_label(output.name) ? output.name : quoted(output.name);
     text_ += indent_ + "  output " + name;
     if (label(output.value) != name) text_ += " = " + label(output.value);
     text_ += "\n";

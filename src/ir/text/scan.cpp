@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/escape.h"
+
 namespace rlx::text {
 
 static bool is_letter(char c) {
@@ -88,56 +90,19 @@ std::string_view Scanner::expression(std::string_view stops) {
 
 // ---- strings ----
 
-static int hex_value(char c) {
-  return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 Result<std::string> Scanner::quoted() {
   size_t start = at_++;
   std::string result;
   while (!at_end() && peek() != '"' && peek() != '\n') {
-    char c = text_[at_++];
-    if (c != '\\') {
-      result += c;
-      continue;
-    }
-    size_t escape = at_ - 1;
-    c = peek();
-    if (at_end()) break;
-    at_++;
-    if (c == 'n') {
-      result += '\n';
-    } else if (c == '"' || c == '\\') {
-      result += c;
-    } else {
-      int high = c == 'x' ? hex_value(peek()) : -1;
-      int low = high >= 0 && at_ + 1 < text_.size() ? hex_value(text_[at_ + 1]) : -1;
-      // A byte above 7f is not a UTF-8 character by itself.
-      if (low < 0 || high > 7) return error_at(escape, "expected \\\", \\\\, \\n or \\x and 00 to 7f");
-      result += static_cast<char>(high * 16 + low);
-      at_ += 2;
-    }
+    size_t at = at_;
+    auto c = read_escaped(text_, at_);
+    if (!c && at + 1 == text_.size()) break;
+    if (!c) return error_at(at, "expected \\\", \\\\, \\n or \\x and 00 to 7f");
+    result += *c;
   }
   if (peek() != '"') return error_at(start, "this string has no end on its line");
   at_++;
   return result;
-}
-
-std::string quote(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string result = "\"";
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '\n')
-      result += "\\n";
-    else if (byte < 0x20 || byte == 0x7f)
-      result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-    else if (c == '"' || c == '\\')
-      result += {'\\', c};
-    else
-      result += c;
-  }
-  return result + '"';
 }
 
 bool is_word(std::string_view text) {

@@ -52,6 +52,5 @@ class Scanner {
 
 bool is_word(std::string_view text);   // whether word() reads all of it
 bool is_label(std::string_view text);  // whether label() reads all of it and it is no keyword
-std::string quote(std::string_view text);
 
 }  // namespace rlx::text

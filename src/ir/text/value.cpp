@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/escape.h"
 #include "ir/text.h"
 
 namespace rlx::text {
@@ -154,8 +155,9 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
     case AttrKind::kBool: return std::get<int64_t>(value) ? "true" : "false";
     case AttrKind::kF64: return number_text(std::get<double>(value));
     case AttrKind::kEnum:
-      return is_word(std::get<std::string>(value)) ? std::get<std::string>(value) : quote(std::get<std::string>(value));
-    case AttrKind::kStr: return quote(std::get<std::string>(value));
+      return is_word(std::get<std::string>(value)) ? std::get<std::string>(value)
+                                                   : quoted(std::get<std::string>(value));
+    case AttrKind::kStr: return quoted(std::get<std::string>(value));
     case AttrKind::kDtype: return std::string(name(std::get<DType>(value)));
     case AttrKind::kDim: return tight(std::get<Dim>(value));
     case AttrKind::kDims: return text_of(std::get<std::vector<Dim>>(value));
@@ -164,7 +166,7 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
       return joined(std::get<std::vector<int64_t>>(value), [](int64_t item) { return std::to_string(item); });
     case AttrKind::kF64s: return joined(std::get<std::vector<double>>(value), number_text);
     case AttrKind::kStrs:
-      return joined(std::get<std::vector<std::string>>(value), [](const std::string& item) { return quote(item); });
+      return joined(std::get<std::vector<std::string>>(value), [](const std::string& item) { return quoted(item); });
     case AttrKind::kGraph: break;  // the printer writes these itself
   }
   return {};

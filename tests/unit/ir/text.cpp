@@ -19,6 +19,22 @@ static std::string failure_of(std::string_view body) {
   return graph.ok() ? "" : std::string(graph.status().message());
 }
 
+TEST(text, a_size_may_have_any_name) {
+  for (std::string name :
+       {"n", "min", "a b", "it's", "a,b", "(n)", "]", "a\nb", "\\x41", "\"", ";", "#", "\x7f", "3", "n'"}) {
+    Graph graph;
+    ASSERT_TRUE(graph.add_input("x", DType::kF32, {Dim::symbol(name), Dim::symbol(name) + 1}).ok()) << name;
+    std::string text = print(graph);
+    auto again = parse(text);
+    ASSERT_TRUE(again.ok()) << again.status().message() << "\n" << text;
+    EXPECT_TRUE(again->has_symbol(name)) << text;
+    EXPECT_EQ(print(*again), text);
+  }
+  EXPECT_FALSE(parse_dim("'a\\q'").ok());
+  EXPECT_FALSE(parse_dim("'a\\").ok());
+  EXPECT_FALSE(parse_dim("'a").ok());
+}
+
 TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   static constexpr char kText[] = R"(graph "mlp" (batch in [1, 512], seq in [1, inf], n) {
   guard batch = n "add"

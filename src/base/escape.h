@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The escapes of the text form, inside of the quotes of strings and of names of sizes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rlx {
+
+// `text` between two marks, '"' or '\''. Everything stays on one line, and no mark stands inside but `\"`.
+std::string quoted(std::string_view text, char mark = '"');
+
+// The character at `at`, which may be an escape: \n, \", \\, or \x and 00 to 7f, because a byte above is no character
+// of UTF-8 by itself. Moves past it. Nothing if there is no such escape.
+std::optional<char> read_escaped(std::string_view text, size_t& at);
+
+}  // namespace rlx
