@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs libFuzzer targets and says for each how often it was executed, what it has covered, and what it found.
 
-usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J]
+usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J] [--seed N]
 
 BUILD is the folder of the preset `fuzz`. Corpora lie in BUILD/corpus and grow from run to run; what is found is kept in
 BUILD/found, to be run again by BUILD/bin/fuzz_TARGET FILE. Fails if anything was found.
@@ -25,11 +25,12 @@ LIMITS = ["-entropic=0", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=
 ENVIRONMENT = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
 
-def run(build, target, seconds):
+def run(build, target, seconds, seed):
     """(whether it is clean, what to print)"""
     seeds, words, found = build / "corpus" / target, build / "corpus" / f"{target}.dict", build / "found"
     found.mkdir(exist_ok=True)
-    command = [build / "bin" / f"fuzz_{target}", *LIMITS, f"-max_total_time={seconds}", f"-artifact_prefix={found}/{target}-",
+    command = [build / "bin" / f"fuzz_{target}", *LIMITS, f"-max_total_time={seconds}", f"-seed={seed}",
+               f"-artifact_prefix={found}/{target}-",
                *([f"-dict={words}"] if words.exists() else []), seeds]
     done = subprocess.run(command, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, errors="replace")
     log = found / f"{target}.log"
@@ -52,13 +53,14 @@ def main():
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(corpus.SEEDS))
     parser.add_argument("--seconds", type=int, default=60, help="of each target (60)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once (one per processor)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs (0: another one in each run)")
     options = parser.parse_args()
     if unknown := set(options.targets) - set(corpus.SEEDS):
         parser.error(f"no target {', '.join(sorted(unknown))}, only {', '.join(corpus.SEEDS)}")
     corpus.write(options.build / "corpus")
     clean = True
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for good, text in pool.map(lambda it: run(options.build, it, options.seconds), options.targets or corpus.SEEDS):
+        for good, text in pool.map(lambda it: run(options.build, it, options.seconds, options.seed), options.targets or corpus.SEEDS):
             print(text, flush=True)
             clean = clean and good
     sys.exit(0 if clean else 1)
