@@ -13,80 +13,6 @@
 
 namespace rlx {
 
-// ---- policy ----
-
-static Result<AttrValue> checked(std::string_view key, AttrKind kind, const AttrValue& value, double least = 0) {
-  AttrDef def{key, kind, true, {}, {}, least};
-  return coerce(def, value);
-}
-
-Result<Policy> parse_policy(const NamedAttrs& given) {
-  Policy policy;
-  for (const auto& [key, value] : given) {
-    std::vector<std::string>* specs = key == "chain"   ? &policy.chain
-                                      : key == "allow" ? &policy.allow
-                                      : key == "deny"  ? &policy.deny
-                                                       : nullptr;
-    if (specs) {
-      *specs = std::get<std::vector<std::string>>(RLX_TRY(checked(key, AttrKind::kStrs, value)));
-    } else if (key == "cache.capacity") {
-      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, AttrKind::kI64, value, 1))));
-    } else if (key.starts_with("buckets.")) {
-      std::vector<int64_t> ends;
-      if (auto* text = std::get_if<std::string>(&value); !text || *text != "pow2")
-        ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(key, AttrKind::kI64s, value)));
-      std::sort(ends.begin(), ends.end());
-      policy.buckets.emplace_back(key.substr(8), std::move(ends));
-    } else {
-      policy.options.emplace_back(key, value);
-    }
-  }
-  RLX_TRY(parse_compile_options(policy.options));
-  return policy;
-}
-
-static bool lists(const std::vector<std::string>& specs, const Device& device) {
-  return std::any_of(specs.begin(), specs.end(),
-                     [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
-}
-
-// Refuses unknown devices and symbols: a typing error would otherwise have no effect.
-static Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
-  auto check_devices = [&](std::string_view key, const std::vector<std::string>& specs) -> Status {
-    for (const std::string& spec : specs) {
-      bool is_kind = std::any_of(env.devices().begin(), env.devices().end(),
-                                 [&](const auto& device) { return lists({spec}, *device); });
-      if (!is_kind && (spec.empty() || !env.find_device(spec).ok()))
-        return Status(Code::kOption, format("'{}': {}", key, env.no_device(spec).message()))
-            .with("value", key)
-            .with("device", spec);
-    }
-    return {};
-  };
-  RLX_TRY(check_devices("chain", policy.chain));
-  RLX_TRY(check_devices("allow", policy.allow));
-  RLX_TRY(check_devices("deny", policy.deny));
-  std::vector<std::string_view> symbols;
-  for (const auto& [symbol, range] : graph.symbols()) symbols.push_back(symbol);
-  for (const auto& [symbol, ends] : policy.buckets)
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
-      return Status(Code::kOption,
-                    format("'buckets.{}': there is no size '{}', only {}", symbol, symbol, listed(symbols)))
-          .with("value", symbol)
-          .with("expected", listed(symbols));
-  CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
-  for (const auto& [symbol, size] : options.dims)
-    if (std::find(symbols.begin(), symbols.end(), symbol) == symbols.end())
-      return Status(Code::kOption, format("'dims.{}': there is no size '{}', only {}", symbol, symbol, listed(symbols)))
-          .with("value", symbol)
-          .with("expected", listed(symbols));
-  if (options.drop_weights)
-    return Status(Code::kOption,
-                  "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")
-        .with("value", "weights.drop");
-  return {};
-}
-
 Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Graph& graph,
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy,
                                              std::shared_ptr<SpecialModels> special) {
@@ -114,16 +40,6 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
   model->special_ = std::move(special);
   model->not_general_ = std::move(why);
   return model;
-}
-
-// Drops the options of a policy for symbols that this graph does not have, because numbers replace them.
-static Policy without_absent_sizes(Policy policy, const Graph& graph) {
-  auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
-  std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
-  std::erase_if(policy.options, [&](const auto& pair) {
-    return pair.first.starts_with("dims.") && is_absent(std::string_view(pair.first).substr(5));
-  });
-  return policy;
 }
 
 Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph) {
@@ -215,28 +131,6 @@ Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {
 
 // ---- devices ----
 
-static bool allows(const Policy& policy, const Device& device) {
-  return !lists(policy.deny, device) && (policy.allow.empty() || lists(policy.allow, device));
-}
-
-// A device that computes slowly, or nothing: a policy uses it only if it names it.
-static bool must_be_named(const Device& device) {
-  return device.info().kind == "reference" || device.info().kind == "null";
-}
-
-// The devices to try if neither the call nor a chain names one: the default device, else the first that the policy
-// allows.
-static std::vector<std::string> allowed(const Policy& policy, const Env& env) {
-  auto usual = env.find_device("");
-  if (usual.ok() && allows(policy, **usual)) return {(*usual)->info().name};
-  for (const std::string& spec : policy.allow)
-    for (const auto& device : env.devices())
-      if (lists({spec}, *device) && allows(policy, *device)) return {device->info().name};
-  for (const auto& device : env.devices())
-    if (policy.allow.empty() && allows(policy, *device) && !must_be_named(*device)) return {device->info().name};
-  return {};
-}
-
 std::vector<Device*> Model::viable() const {
   std::shared_ptr<const Policy> policy = this->policy();
   std::vector<Device*> found;
@@ -245,15 +139,6 @@ std::vector<Device*> Model::viable() const {
         (!must_be_named(*device) || lists(policy->allow, *device) || lists(policy->chain, *device)))
       found.push_back(device.get());
   return found;
-}
-
-static Status none_allowed(const Policy& policy, const Env& env) {
-  std::vector<std::string_view> named;
-  for (const auto& device : env.devices())
-    if (!lists(policy.deny, *device) && must_be_named(*device)) named.push_back(device->info().name);
-  return Status(
-      Code::kUnavailable,
-      format("the policy leaves no device; {} must be named, by 'allow', 'chain' or the call", listed(named)));
 }
 
 Result<std::vector<Device*>> Model::candidates(std::string_view device) const {

@@ -10,18 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/policy.h"
 #include "runtime/program.h"
 #include "runtime/turns.h"
 
 namespace rlx {
-
-struct Policy {
-  NamedAttrs options;                                                 // of compilation
-  std::vector<std::string> chain, allow, deny;                        // device specs; chain: in order
-  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list means powers of two
-  size_t capacity = 8;                                                // plans per device; the oldest goes first
-};
-Result<Policy> parse_policy(const NamedAttrs& given);
 
 class SpecialModels;
 

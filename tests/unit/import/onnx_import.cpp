@@ -62,7 +62,7 @@ TEST(onnx_import, sizes_keep_the_models_names_and_expressions) {
   model.input("x", 1, {"past + seq", "", "3", "unk 'n"}).node("Identity", {"x"}, {"y"}).output("y");
   auto imported = model.import();
   ASSERT_IMPORTS(imported);
-  EXPECT_EQ(text_of(output_type(*imported)), "f32[past + seq,x.1,3,'unk _n']");
+  EXPECT_EQ(text_of(output_type(*imported)), "f32[past + seq,x.1,3,'unk \\x27n']");
 }
 
 // Each expression over n, computed by ONNX nodes on Shape(x), at several n.

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/policy.h"
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "compile/options.h"
+
+namespace rlx {
+
+static Result<AttrValue> checked(std::string_view key, AttrKind kind, const AttrValue& value, double least = 0) {
+  AttrDef def{key, kind, true, {}, {}, least};
+  return coerce(def, value);
+}
+
+Result<Policy> parse_policy(const NamedAttrs& given) {
+  Policy policy;
+  for (const auto& [key, value] : given) {
+    std::vector<std::string>* specs = key == "chain"   ? &policy.chain
+                                      : key == "allow" ? &policy.allow
+                                      : key == "deny"  ? &policy.deny
+                                                       : nullptr;
+    if (specs) {
+      *specs = std::get<std::vector<std::string>>(RLX_TRY(checked(key, AttrKind::kStrs, value)));
+    } else if (key == "cache.capacity") {
+      policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, AttrKind::kI64, value, 1))));
+    } else if (key.starts_with("buckets.")) {
+      std::vector<int64_t> ends;
+      if (auto* text = std::get_if<std::string>(&value); !text || *text != "pow2")
+        ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(key, AttrKind::kI64s, value)));
+      std::sort(ends.begin(), ends.end());
+      policy.buckets.emplace_back(key.substr(8), std::move(ends));
+    } else {
+      policy.options.emplace_back(key, value);
+    }
+  }
+  RLX_TRY(parse_compile_options(policy.options));
+  return policy;
+}
+
+bool lists(const std::vector<std::string>& specs, const Device& device) {
+  return std::any_of(specs.begin(), specs.end(),
+                     [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
+}
+
+static Status check_size(std::string_view key, const std::string& name, const Graph& graph) {
+  if (graph.has_symbol(name)) return {};
+  std::vector<std::string_view> known;
+  for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
+  return Status(Code::kOption, format("'{}{}': there is no size '{}', only {}", key, name, name, listed(known)))
+      .with("value", name)
+      .with("expected", listed(known));
+}
+
+Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
+  auto check_devices = [&](std::string_view key, const std::vector<std::string>& specs) -> Status {
+    for (const std::string& spec : specs) {
+      bool is_kind = std::any_of(env.devices().begin(), env.devices().end(),
+                                 [&](const auto& device) { return lists({spec}, *device); });
+      if (!is_kind && (spec.empty() || !env.find_device(spec).ok()))
+        return Status(Code::kOption, format("'{}': {}", key, env.no_device(spec).message()))
+            .with("value", key)
+            .with("device", spec);
+    }
+    return {};
+  };
+  RLX_TRY(check_devices("chain", policy.chain));
+  RLX_TRY(check_devices("allow", policy.allow));
+  RLX_TRY(check_devices("deny", policy.deny));
+  CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
+  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size("buckets.", symbol, graph));
+  for (const auto& [symbol, size] : options.dims) RLX_TRY(check_size("dims.", symbol, graph));
+  if (options.drop_weights)
+    return Status(Code::kOption,
+                  "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")
+        .with("value", "weights.drop");
+  return {};
+}
+
+Policy without_absent_sizes(Policy policy, const Graph& graph) {
+  auto is_absent = [&](std::string_view symbol) { return !graph.has_symbol(symbol); };
+  std::erase_if(policy.buckets, [&](const auto& pair) { return is_absent(pair.first); });
+  std::erase_if(policy.options, [&](const auto& pair) {
+    return pair.first.starts_with("dims.") && is_absent(std::string_view(pair.first).substr(5));
+  });
+  return policy;
+}
+
+// ---- devices ----
+
+bool allows(const Policy& policy, const Device& device) {
+  return !lists(policy.deny, device) && (policy.allow.empty() || lists(policy.allow, device));
+}
+
+bool must_be_named(const Device& device) {
+  return device.info().kind == "reference" || device.info().kind == "null";
+}
+
+std::vector<std::string> allowed(const Policy& policy, const Env& env) {
+  auto usual = env.find_device("");
+  if (usual.ok() && allows(policy, **usual)) return {(*usual)->info().name};
+  for (const std::string& spec : policy.allow)
+    for (const auto& device : env.devices())
+      if (lists({spec}, *device) && allows(policy, *device)) return {device->info().name};
+  for (const auto& device : env.devices())
+    if (policy.allow.empty() && allows(policy, *device) && !must_be_named(*device)) return {device->info().name};
+  return {};
+}
+
+Status none_allowed(const Policy& policy, const Env& env) {
+  std::vector<std::string_view> named;
+  for (const auto& device : env.devices())
+    if (!lists(policy.deny, *device) && must_be_named(*device)) named.push_back(device->info().name);
+  return Status(
+      Code::kUnavailable,
+      format("the policy leaves no device; {} must be named, by 'allow', 'chain' or the call", listed(named)));
+}
+
+}  // namespace rlx

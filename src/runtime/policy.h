@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the caller of a model has decided: the options of its compilation, its devices, ranges of sizes, how many plans.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/env.h"
+
+namespace rlx {
+
+struct Policy {
+  NamedAttrs options;                                                 // of compilation
+  std::vector<std::string> chain, allow, deny;                        // device specs; chain: in order
+  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list means powers of two
+  size_t capacity = 8;                                                // plans per device; the oldest goes first
+};
+Result<Policy> parse_policy(const NamedAttrs& given);
+
+// Refuses unknown devices and symbols: a typing error would otherwise have no effect.
+Status check_policy(const Policy& policy, const Env& env, const Graph& graph);
+
+// Drops the options for symbols that this graph does not have, because numbers replace them.
+Policy without_absent_sizes(Policy policy, const Graph& graph);
+
+// ---- devices ----
+
+bool lists(const std::vector<std::string>& specs, const Device& device);  // by its name or its kind
+bool allows(const Policy& policy, const Device& device);
+bool must_be_named(const Device& device);  // it computes slowly, or nothing: a policy uses it only if it names it
+
+// The devices to try if neither the call nor a chain names one: the default device, else the first that the policy
+// allows.
+std::vector<std::string> allowed(const Policy& policy, const Env& env);
+Status none_allowed(const Policy& policy, const Env& env);
+
+}  // namespace rlx
