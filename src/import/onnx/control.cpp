@@ -115,6 +115,14 @@ Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<Val
 
 // ---- Loop: the number of the trip and the condition are carries, the most trips an input that does not vary ----
 
+// Exporters declare the trip number or the condition of a body as a list of one, and other runtimes pass it so.
+std::vector<Dim> scalar_or_list(const GraphProto& body, size_t input) {
+  if (input >= body.input.size()) return {};
+  const std::vector<TensorTypeProto>& type = body.input[input].type.tensor_type;
+  bool is_list = !type.empty() && !type[0].shape.empty() && type[0].shape[0].dim.size() == 1;
+  return std::vector<Dim>(is_list ? 1 : 0, 1);
+}
+
 // Whether the condition after a trip is unchanged, or true.
 bool goes_on(const BodyGraph& body) {
   Value after = body.outputs[0];
@@ -132,6 +140,7 @@ Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool 
   }
   auto in = [&](size_t i) { return b.wrap({graph.inputs()[i], 0}); };
   Expr more = has_trips ? logical_and(in(1), less(in(0), in(graph.inputs().size() - 1))) : in(1);
+  more = reshape(more, std::vector<Dim>());
   RLX_TRY(Status(b.status()));
   RLX_TRY(graph.add_output("more", more.value()));
   return std::make_shared<const Graph>(std::move(graph));
@@ -150,6 +159,7 @@ Status write_out(Call& call, const GraphProto& proto) {
   if (proto.input.size() < 2 || proto.output.size() + 1 < proto.input.size())
     return Status(Code::kData, "the body has too few inputs or outputs");
   size_t carries = proto.input.size() - 2;
+  std::vector<Dim> trip_dims = scalar_or_list(proto, 0), cond_dims = scalar_or_list(proto, 1);
   std::vector<int64_t> trips = call.has(0) ? call.numbers(0, "M") : std::vector<int64_t>{INT64_MAX};
   std::vector<int64_t> goes_on = call.has(1) ? call.numbers(1, "cond") : std::vector<int64_t>{1};
   RLX_TRY(call.status());
@@ -161,8 +171,10 @@ Status write_out(Call& call, const GraphProto& proto) {
     if (trip == kMostTrips)
       return Status(Code::kUnsupported, format("more than {} trips, of sequences or growing rows", trip));
     std::vector<OnnxValue> in(2);
-    in[0] = {.type = {DType::kI64, {}}, .tensor = list_tensor<int64_t>(call, DType::kI64, {trip}, true)};
-    in[1] = {.type = {DType::kBool, {}}, .tensor = list_tensor<uint8_t>(call, DType::kBool, {1}, true)};
+    in[0] = {.type = {DType::kI64, trip_dims},
+             .tensor = list_tensor<int64_t>(call, DType::kI64, {trip}, trip_dims.empty())};
+    in[1] = {.type = {DType::kBool, cond_dims},
+             .tensor = list_tensor<uint8_t>(call, DType::kBool, {1}, cond_dims.empty())};
     std::move(values.begin(), values.end(), std::back_inserter(in));
     std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(proto, std::move(in)));
     for (const OnnxValue& value : out)
@@ -195,7 +207,7 @@ Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
 }
 
 Status build_trips(Call& call, const GraphProto& proto) {
-  std::vector<ValueType> types{{DType::kI64, {}}, {DType::kBool, {}}};
+  std::vector<ValueType> types{{DType::kI64, scalar_or_list(proto, 0)}, {DType::kBool, scalar_or_list(proto, 1)}};
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
   size_t carries = types.size();
   BodyGraph body = RLX_TRY(loop_body(call, proto, types, 2, carries - 2, 1));
@@ -204,12 +216,14 @@ Status build_trips(Call& call, const GraphProto& proto) {
   bool is_counted = call.has(0) && call.sizes(0) && !may_stop && goes_on(body);
   Builder inner(body.graph);
   Builder& b = call.builder();
-  Expr first_trip = b.constant(list_tensor<int64_t>(call, DType::kI64, {0}, true));
-  std::vector<Expr> in{first_trip,
-                       call.has(1) ? reshape(call.in(1), std::vector<Dim>()) : less_equal(first_trip, first_trip)};
+  Expr first_trip = b.constant(list_tensor<int64_t>(call, DType::kI64, {0}, types[0].dims.empty()));
+  Expr goes = call.has(1) ? call.in(1) : less_equal(first_trip, first_trip);
+  std::vector<Expr> in{first_trip, reshape(goes, types[1].dims)};
   for (size_t i = 2; i < call.inputs(); i++) in.push_back(call.in(i));
   add_captures(call, body, in);
   Expr next = inner.wrap({body.graph.inputs()[0], 0}) + 1.0;
+  if (body.graph.type(body.outputs[0]).dims != types[1].dims)
+    body.outputs[0] = reshape(inner.wrap(body.outputs[0]), types[1].dims).value();
   RLX_TRY(Status(inner.status()));
   body.outputs.insert(body.outputs.begin(), next.value());
   NamedAttrs attrs{{"n_carry", static_cast<int64_t>(carries)}};

@@ -77,6 +77,21 @@ TEST(onnx_control, a_loop_counts_its_trips_and_obeys_its_condition) {
   EXPECT_EQ(run(model, {row({1, 2}), count(9), limit}), (Numbers{11, 22}));
 }
 
+// tf2onnx writes bodies like this.
+TEST(onnx_control, a_body_may_take_its_trip_and_its_condition_as_lists_of_one) {
+  Maker body, model(13);
+  body.input("i", 7, {"1"}).input("c", 9, {"1"}).input("v", 1, {"2"});
+  body.node("Gather", {"table", "i"}, {"row"});
+  body.node("Add", {"v", "row"}, {"v2"}).node("Less", {"row", "limit"}, {"more"}).output("more").output("v2");
+  model.f32("table", {4}, {1, 2, 3, 4}).input("x", 1, {"2"}).input("trips", 7, {}).input("limit", 1, {});
+  model.node("Loop", {"trips", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  Tensor limit = noise({});
+  limit.as<float>()[0] = 3;
+  EXPECT_EQ(run(model, {row({0, 10}), count(2), limit}), (Numbers{3, 13}));
+  EXPECT_EQ(run(model, {row({0, 10}), count(4), limit}), (Numbers{6, 16}));
+  EXPECT_EQ(run(model, {row({0, 10}), count(0), limit}), (Numbers{0, 10}));
+}
+
 TEST(onnx_control, a_loop_of_known_trips_stacks_what_it_gives) {
   Maker body, model(13);
   body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"2"});
