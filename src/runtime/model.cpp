@@ -18,7 +18,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
                                              std::shared_ptr<SpecialModels> special) {
   RLX_TRY(check_outputs(graph));
   std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), graph, std::move(weights), policy));
-  if (graph.symbols().empty()) return model;
+  if (!special && graph.symbols().empty()) return model;
   auto remake = [graph](const ImportChoices& choices, Weights&) { return at_sizes(graph, choices.dims); };
   model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake);
   return model;

@@ -144,6 +144,20 @@ TEST(onnx_run_sizes, what_a_run_finds_to_be_1_broadcasts) {
   }
 }
 
+// No size of the model is open: the row of each trip alone is found.
+TEST(onnx_run_sizes, what_a_trip_finds_to_be_1_broadcasts) {
+  Maker body, maker(13);
+  body.input("i", 7, {"1"}).input("c", 9, {}).input("v", 1, {"2"}).i64("one", {1}, {1});
+  body.node("Add", {"i", "one"}, {"next"}).node("Slice", {"table", "i", "next"}, {"row"});
+  body.node("Identity", {"c"}, {"c2"}).node("Add", {"v", "row"}, {"v2"}).output("c2").output("v2");
+  maker.f32("table", {4}, {1, 2, 3, 4}).input("x", 1, {"2"}).input("trips", 7, {});
+  maker.node("Loop", {"trips", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  Opened model(maker);
+  Tensor three = *Tensor::create(DType::kI64, {});
+  three.as<int64_t>()[0] = 3;
+  EXPECT_EQ(model.run({counting({2}), three}), "f32[2] 6 7");
+}
+
 TEST(onnx_run_sizes, what_a_run_finds_to_be_1_is_expanded_and_multiplied) {
   Maker expand(14), matmul(14);
   expand.input("x", 1, {"m"}).input("s", 7, {"1"}).i64("shape", {1}, {2});
