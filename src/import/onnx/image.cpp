@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds that resample images and pick boxes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/fraction.h"
@@ -62,6 +63,47 @@ void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs)
   }
 }
 
+// Where the elements of an axis of a crop lie in x, and which of them lie outside. o elements go from `start` to `end`,
+// fractions of x's axis; a single one lies in the middle (OPS.md, resize).
+struct CropAxis {
+  Expr place, outside;
+};
+CropAxis crop_axis(Builder& b, const Dim& n, const Dim& o, Expr start, Expr end) {
+  Expr last = b.size(n - 1, DType::kF32), steps = b.size(o - 1, DType::kF32);
+  Expr first = where(less(steps, 1), (start + end) * 0.5, start) * last;
+  Expr step = where(less(steps, 1), steps * 0.0, (end - start) * last / maximum(steps, 1));
+  Expr place = first + iota(b, {o}, 0, DType::kF32) * step;
+  return {place, logical_or(less(place, 0), less(last, place))};
+}
+
+// A linear crop whose borders are data: along each axis a weighted sum of two neighbours.
+Expr crop_in_run(Call& call, Expr x, const Axes& axes, std::span<const Dim> sizes) {
+  Builder& b = call.builder();
+  auto count = static_cast<int64_t>(axes.size());
+  Expr borders = cast(call.in(1), DType::kF32);
+  if (!require_shape(borders, "roi", std::array<Dim, 1>{Dim(2 * count)})) return x;
+  DType dtype = x.dtype();
+  std::vector<Expr> outside;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t axis = axes[static_cast<size_t>(i)];
+    auto border = [&](int64_t at) { return reshape(slice(borders, 0, at, at + 1), {}); };
+    CropAxis crop = crop_axis(b, x.dim(axis), sizes[static_cast<size_t>(i)], border(i), border(i + count));
+    auto across = [&](Expr row) {  // aligned with this axis of x
+      std::vector<Dim> dims(x.rank() - static_cast<size_t>(axis), 1);
+      dims[0] = row.dim(0);
+      return reshape(row, dims);
+    };
+    Expr below = floor(crop.place), weight = cast(across(crop.place - below), dtype);
+    Expr n = b.size(x.dim(axis), DType::kF32);
+    Expr low = gather(x, as_index(below, n), axis), high = gather(x, as_index(below + 1.0, n), axis);
+    x = low + (high - low) * weight;
+    outside.push_back(across(crop.outside));
+    if (!x.valid()) return x;
+  }
+  for (Expr is_outside : outside) x = where(is_outside, call.f64("extrapolation_value", 0), x);
+  return x;
+}
+
 void build_resize(Call& call) {
   Expr x = call.in(0);
   std::vector<int64_t> axes = call.axes(call.i64s("axes", trailing_axes(0, x.rank())), x.rank());
@@ -77,7 +119,11 @@ void build_resize(Call& call) {
   attrs.emplace_back("exclude_outside", call.i64("exclude_outside", 0));
   attrs.emplace_back("antialias", call.i64("antialias", 0));
   attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
-  if (coord == "tf_crop_and_resize") attrs.emplace_back("roi", call.reals(1, "roi"));
+  bool is_crop = coord == "tf_crop_and_resize";
+  bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
+  if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3))
+    return call.out(0, crop_in_run(call, x, axes, call.run_dims(3, "sizes")));
+  if (is_crop) attrs.emplace_back("roi", call.reals(1, "roi"));
   call.out(0, call.op("resize", {x}, attrs));
 }
 

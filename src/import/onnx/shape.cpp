@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds that move elements, and those that read shapes.
 #include <algorithm>
+#include <array>
 
 #include "import/onnx/call.h"
 #include "import/onnx/fold.h"
@@ -293,13 +294,16 @@ void build_slice(Call& call) {
   bool is_open = call.opset() >= 10 && call.has(1) && call.has(2) &&
                  !(call.sizes(1) && call.sizes(2) && (!call.has(4) || call.sizes(4)));
   if (is_open) {
-    Expr x = call.in(0), starts = call.in(1);
-    auto count = starts.valid() && starts.rank() == 1 && starts.dim(0).is_literal() ? starts.dim(0).literal() : -1;
+    Expr x = call.in(0), starts = call.in(1), ends = call.in(2), steps = call.in(4);
+    bool is_counted = starts.valid() && starts.rank() == 1 && starts.dim(0).is_literal();
+    if (!call.has(3) && !is_counted) return call.fail(Code::kUnsupported, "how many axes it has is not known");
     Axes axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank())
-                            : trailing_axes(0, static_cast<size_t>(std::max<int64_t>(count, 0)));
-    if (static_cast<int64_t>(axes.size()) != count || axes.size() > x.rank())
-      return call.fail(Code::kUnsupported, "how many axes it has is not known");
-    return call.out(0, slice_in_run(call, x, starts, call.in(2), call.in(4), axes));
+                            : trailing_axes(0, static_cast<size_t>(starts.dim(0).literal()));
+    if (axes.size() > x.rank()) return call.fail(Code::kData, format("{} axes, of rank {}", axes.size(), x.rank()));
+    std::array<Dim, 1> one_each{static_cast<int64_t>(axes.size())};
+    if (!require_shape(starts, "starts", one_each) || !require_shape(ends, "ends", one_each)) return;
+    if (steps && !require_shape(steps, "steps", one_each)) return;
+    return call.out(0, slice_in_run(call, x, starts, ends, steps, axes));
   }
   SliceArgs args = slice_args(call);
   if (!settle_bounds(call, args))

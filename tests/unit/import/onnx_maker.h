@@ -2,6 +2,7 @@
 // States an ONNX model in a few lines, so that a test shows the graph that it is about.
 #pragma once
 
+#include <concepts>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,12 @@ class Maker {
     return *this;
   }
 
-  static Message attr(const char* name, int64_t value) {
+  static Message attr(const char* name, std::integral auto value) {
     return Message().text(1, name).number(3, static_cast<uint64_t>(value)).number(20, 2);
+  }
+  static Message attr(const char* name, float value) { return Message().text(1, name).f32(2, value).number(20, 1); }
+  static Message attr(const char* name, const char* value) {
+    return Message().text(1, name).text(4, value).number(20, 3);
   }
   static Message attr(const char* name, const std::vector<int64_t>& values) {
     Message attribute = Message().text(1, name).number(20, 7);

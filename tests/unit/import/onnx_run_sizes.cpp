@@ -144,6 +144,30 @@ TEST(onnx_run_sizes, what_a_run_finds_to_be_1_broadcasts) {
   }
 }
 
+// The figures are those of OPS.md 6.4, times 4.
+TEST(onnx_run_sizes, borders_of_a_crop_are_data) {
+  Maker maker(13);
+  maker.input("x", 1, {"n"}).input("roi", 1, {"2"}).i64("size", {1}, {4});
+  maker.node("Resize", {"x", "roi", "", "size"}, {"y"},
+             {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize"),
+              Maker::attr("extrapolation_value", -1.0F)});
+  maker.output("y");
+  Opened model(maker);
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{4}), roi = counting({2});
+  for (int i = 0; i < 4; i++) x.as<float>()[i] = static_cast<float>(4 << i);
+  roi.as<float>()[0] = 0.25F, roi.as<float>()[1] = 1.25F;
+  EXPECT_EQ(model.run({x, roi}), "f32[4] 7 14 28 -1");
+}
+
+TEST(onnx_run_sizes, axes_say_how_many_bounds_a_slice_has) {
+  Maker maker(13);
+  maker.input("x", 1, {"3", "3"}).input("from", 7, {"a"}).input("to", 7, {"b"}).i64("axes", {1}, {1});
+  maker.node("Slice", {"x", "from", "to", "axes"}, {"y"}).output("y");
+  Opened model(maker);
+  EXPECT_EQ(model.run({counting({3, 3}), list({1}), list({2})}), "f32[3,1] 1 4 7");
+  EXPECT_EQ(model.run({counting({3, 3}), list({1, 1}), list({2, 2})}), "'a' may be at most 1: size needs a = 1; got 2");
+}
+
 // No size of the model is open: the row of each trip alone is found.
 TEST(onnx_run_sizes, what_a_trip_finds_to_be_1_broadcasts) {
   Maker body, maker(13);
