@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "import/onnx/importer.h"
+#include "import/onnx/order.h"
 #include "import/onnx/stretch.h"
 #include "ops/interpret.h"
 
@@ -330,8 +331,9 @@ Expr Importer::expr(OnnxValue& value, Builder& builder) {
 
 Status Importer::add_nodes(const GraphProto& graph) {
   size_t count = graph.node.size(), every = count / 100 + 1;  // reports progress some hundred times
+  std::vector<size_t> sorted = sorted_nodes(graph);
   for (size_t i = 0; i < count; i++) {
-    const NodeProto& node = graph.node[i];
+    const NodeProto& node = graph.node[sorted.empty() ? i : sorted[i]];
     if (options_.host && &graph == &model_.graph && i % every == 0)
       RLX_TRY(options_.host->progress("import", static_cast<double>(i) / static_cast<double>(count)));
     Status status = add_node(node);

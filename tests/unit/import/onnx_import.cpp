@@ -337,6 +337,23 @@ TEST(onnx_import, all_unsupported_kinds_are_named_at_once) {
             "[Baz of com.example, opset 0: no such node kind is known; 1 node]");
 }
 
+// Converters append nodes. ONNX asks for an order, but other runtimes do without.
+TEST(onnx_import, nodes_may_stand_in_any_order) {
+  Maker yes, no, model(13);
+  yes.node("Neg", {"late"}, {"minus"}).output("minus");
+  no.node("Identity", {"own"}, {"same"}).node("Relu", {"late"}, {"own"}).output("same");
+  model.input("x", 1, {"3"}).input("p", 9, {}).node("Abs", {"x"}, {"first"});
+  model.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)});
+  model.node("Exp", {"first"}, {"late"}).output("y");
+  auto imported = model.import();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_EQ(imported->graph.node(imported->graph.outputs()[0].value.node).op, Op::kIf);
+  Maker cycle(13);
+  cycle.input("x", 1, {"3"}).node("Add", {"x", "b"}, {"a"}).node("Relu", {"a"}, {"b"}).output("b");
+  EXPECT_EQ(failure_of(cycle, Code::kData),
+            "ONNX node 'b' (Relu of ai.onnx, opset 13): ONNX model: nothing before it defines the value 'a'");
+}
+
 TEST(onnx_import, a_failure_names_the_node_and_what_it_expected) {
   Maker reshape(13), unknown(13), twice(13), attribute(13), axis(13), rank(13), opset(29), type(13);
   reshape.input("x", 1, {"3"}).i64("s", {1}, {4}).node("Reshape", {"x", "s"}, {"y"}).output("y");
