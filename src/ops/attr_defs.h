@@ -3,6 +3,8 @@
 // "a").
 #pragma once
 
+#include <algorithm>
+
 #include "ir/attr.h"
 
 namespace rlx::attr_defs {
@@ -148,11 +150,16 @@ inline AttrDef listed_axes(std::string_view name) {
 inline AttrDef besides(std::string_view axes, AttrDef def, int64_t fill = 0) {
   return as(AttrRole::kBesides, std::move(def), axes, fill);
 }
+// Strides, dilations and pads are added to sizes and multiplied with them: within these limits no sum wraps.
+inline AttrDef within_sizes(AttrDef def) {
+  constexpr double kLongest = 281474976710656;  // 2^48
+  return within(def, std::max(def.lo, -kLongest), std::min(def.hi, kLongest));
+}
 inline AttrDef per_axis(AttrDef def, int64_t fill = 0) {
-  return as(AttrRole::kPerAxis, std::move(def), {}, fill);
+  return as(AttrRole::kPerAxis, within_sizes(std::move(def)), {}, fill);
 }
 inline AttrDef per_spatial_axis(AttrDef def, int64_t fill = 0) {
-  return as(AttrRole::kPerSpatialAxis, std::move(def), {}, fill);
+  return as(AttrRole::kPerSpatialAxis, within_sizes(std::move(def)), {}, fill);
 }
 
 }  // namespace rlx::attr_defs

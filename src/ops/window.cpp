@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folds over sliding windows. Positions outside x contribute nothing, so a window without elements gives
 // the identity.
+#include <algorithm>
 #include <memory>
 
 #include "ops/eval.h"
@@ -18,20 +19,23 @@ struct Windows {
   }
 
   // Calls body(offset in x) for each element of the window at output index o, in row-major order.
+  // Only elements inside of x are counted: a window may be far larger than x.
   template <class Body>
   void visit_elements(const Dims& dims, const Dims& strides, const Dims& o, Body body) const {
-    Odometer<1> at(window, {Dims(window.size(), 0)});
-    int64_t count = *element_count(std::span<const int64_t>(window));
-    for (int64_t k = 0; k < count; k++, at.next()) {
-      int64_t offset = 0;
-      bool inside = true;
-      for (size_t i = 0; i < dims.size(); i++) {
-        int64_t position = o[i] * stride[i] + at.index()[i] * dilation[i] - lo[i];
-        inside = inside && position >= 0 && position < dims[i];
-        offset += position * strides[i];
-      }
-      if (inside) body(offset);
+    Dims counts(dims.size(), 0), steps(dims.size(), 0);
+    int64_t offset = 0, count = 1;
+    for (size_t i = 0; i < dims.size(); i++) {
+      int64_t begin = o[i] * stride[i] - lo[i], first = 0;
+      if (begin < 0) first = (-begin - 1) / dilation[i] + 1;
+      int64_t last = begin < dims[i] ? std::min(window[i] - 1, (dims[i] - 1 - begin) / dilation[i]) : -1;
+      counts[i] = std::max<int64_t>(last - first + 1, 0);
+      if (counts[i] == 0) return;
+      count *= counts[i];
+      offset += (begin + first * dilation[i]) * strides[i];
+      steps[i] = dilation[i] * strides[i];
     }
+    Odometer<1> at(counts, {steps});
+    for (int64_t k = 0; k < count; k++, at.next()) body(offset + at.offset(0));
   }
 };
 

@@ -12,6 +12,10 @@ namespace rlx::cpu {
 struct ConvAxis {
   int64_t size = 1, out = 1, taps = 1;
   int64_t stride = 1, dilation = 1, spread = 1, lo = 0;
+
+  // From the first tap to the last. kFar stands for all that is farther: no copy on a stack holds it.
+  static constexpr int64_t kFar = int64_t{1} << 24;
+  constexpr int64_t reach() const { return taps > 1 && dilation > kFar / (taps - 1) ? kFar : (taps - 1) * dilation; }
 };
 
 inline constexpr int kConvAxes = 3;
@@ -53,7 +57,7 @@ extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the s
 // Limits of the direct loop, which is for groups too small for a product and keeps the rows that it reads on the stack.
 inline constexpr int64_t kMostPhases = 16, kMostReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
-  return last.spread == 1 && last.stride <= kMostPhases && (last.taps - 1) * last.dilation / last.stride < kMostReach;
+  return last.spread == 1 && last.stride <= kMostPhases && last.reach() / last.stride < kMostReach;
 }
 
 // Whether the loop with filters along the lanes takes these arguments. It needs packed filters and keeps its part of x

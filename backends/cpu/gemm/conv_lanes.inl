@@ -19,8 +19,8 @@ struct LaneCut {
 // The most elements of a channel that a part of this many outputs copies.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  int64_t lines = y.taps == 1 ? rows : (rows - 1) * y.stride + (y.taps - 1) * y.dilation / y.spread + 1;
-  int64_t width = columns + (x.taps - 1) * x.dilation / (x.stride * x.spread) + 1;
+  int64_t lines = y.taps == 1 ? rows : (rows - 1) * y.stride + y.reach() / y.spread + 1;
+  int64_t width = columns + x.reach() / (x.stride * x.spread) + 1;
   return lines * width * (x.taps < x.stride ? x.taps : x.stride);
 }
 inline LaneCut cut_lanes(const ConvArgs& p) {
@@ -348,7 +348,7 @@ inline bool lanes_fit(const ConvArgs& p) {
   for (const ConvAxis* axis : {&y, &x}) {
     if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
   }
-  if (y.taps * x.taps > kLaneTerms || x.stride > kMostPhases) return false;
+  if (y.taps * x.taps > kLaneTerms || x.stride > kMostPhases || y.stride > ConvAxis::kFar) return false;
   if (kLaneTerms * p.plane() > INT32_MAX) return false;
   return lane_copy_size(p, 1, cut_lanes(p).columns) <= kLaneCopy;
 }

@@ -23,9 +23,12 @@ struct PlaneShape {
 };
 // Chooses a shape such that a block has at most `most` outputs, gaps included, and its copy at most `copy` elements.
 inline PlaneShape plane_shape(const ConvAxis& y, const ConvAxis& x, int64_t most, int64_t copy = kPlaneCopy) {
-  PlaneShape shape{.phases_y = y.taps == 1 ? 1 : y.stride, .phases_x = x.taps == 1 ? 1 : x.stride};
-  int64_t reach_x = (x.taps - 1) * x.dilation / x.stride;
-  shape.reach = (y.taps - 1) * y.dilation / y.stride;
+  auto phases = [&](const ConvAxis& axis) {  // one more than fits stands for all that do not
+    return axis.taps == 1 ? 1 : axis.stride <= copy ? axis.stride : copy + 1;
+  };
+  PlaneShape shape{.phases_y = phases(y), .phases_x = phases(x)};
+  int64_t reach_x = x.reach() / x.stride;
+  shape.reach = y.reach() / y.stride;
   int64_t widest = most - reach_x, room = copy / (shape.phases_x * shape.phases_y);
   if (room / (1 + shape.reach) - reach_x < widest) widest = room / (1 + shape.reach) - reach_x;
   if (widest < 1 || y.out == 0 || x.out == 0) return shape;

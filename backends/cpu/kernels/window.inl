@@ -38,16 +38,30 @@ struct BytePlanes {
   }
 };
 
+// The taps of an output that read inside of x, which may be far fewer than the window has.
+struct TapRange {
+  int64_t begin, end;
+  int64_t count() const { return end > begin ? end - begin : 0; }
+};
+inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
+  int64_t at = out * axis.stride - axis.lo;  // what the first tap reads
+  int64_t begin = at < 0 ? (-at - 1) / axis.dilation + 1 : 0;
+  int64_t end = at < axis.size ? (axis.size - 1 - at) / axis.dilation + 1 : 0;
+  return {begin, end < axis.taps ? end : axis.taps};
+}
+
 // Folds a window row by row: positions [from, from + n) of all rows of x that a row of outputs reads become one line.
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_lines(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t from, int64_t n, float neutral,
                 float* line) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1];
   for (int64_t c = 0; c < n; c += kLanes) store_some(line + c, splat(neutral), n - c);
+  TapRange in_z = taps_inside(z, out_z), in_y = taps_inside(rows, out_y);
   int64_t at[kLinesAtOnce], count = 0;
-  for (int64_t i = 0, taps = z.taps * rows.taps; i < taps; ++i) {
-    int64_t at_z = read_at(z, out_z, i / rows.taps), at_y = read_at(rows, out_y, i % rows.taps);
-    if (at_z >= 0 && at_y >= 0) at[count++] = x + (at_z * rows.size + at_y) * p.axes[2].size + from;
+  for (int64_t i = 0, taps = in_z.count() * in_y.count(); i < taps; ++i) {
+    int64_t at_z = read_at(z, out_z, in_z.begin + i / in_y.count());
+    int64_t at_y = read_at(rows, out_y, in_y.begin + i % in_y.count());
+    at[count++] = x + (at_z * rows.size + at_y) * p.axes[2].size + from;
     if (count < kLinesAtOnce && i + 1 < taps) continue;
     for (int64_t c = 0; c < n; c += kLanes) {
       Vec folded = load_some(line + c, n - c);

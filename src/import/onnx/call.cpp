@@ -36,6 +36,7 @@ Status Call::status() const {
 
 Expr Call::in(size_t i) {
   if (has(i)) return importer_.expr(*in_[i], builder_);
+  if (i == 0) fail(Code::kData, "its first input is missing");  // that of a kind that takes any is never optional
   return Expr(&builder_, kAbsent);
 }
 

@@ -205,7 +205,7 @@ void build_conv_transpose(Call& call) {
   std::vector<int64_t> given = call.i64s("output_shape");
   if (more.size() != axes || (!given.empty() && given.size() != axes && given.size() != axes + 2))
     return call.fail(Code::kData, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
-  if (call.type(0).rank() != axes + 2) return;
+  if (call.type(0).rank() != axes + 2 || window.strides.size() != axes) return;  // it has failed
   size_t bias = 2;
   if (call.kind().op_type == "ConvTransposeWithDynamicPads") {
     std::vector<Dim> pads = call.has(2) ? call.dims(2, "Pads") : std::vector<Dim>(2 * axes, Dim(0));

@@ -2,6 +2,7 @@
 #include "ir/text/value.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "base/escape.h"
 #include "ir/text.h"
@@ -127,6 +128,7 @@ Result<AttrValue> scan_value(Scanner& in) {
 // ---- writing ----
 
 std::string number_text(double number) {
+  if (std::isnan(number)) return "nan";  // of either sign
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }

@@ -296,4 +296,46 @@ TEST(onnx_edges, a_guard_of_pieces_says_where_a_slice_begins) {
   EXPECT_EQ(Opened(maker).run({counting({1})}), "f32[2] 0 0");
 }
 
+// ---- found by fuzzing ----
+
+TEST(onnx_edges, a_window_may_be_far_larger_than_the_image) {
+  constexpr int64_t kHuge = int64_t{1} << 40, kFar = int64_t{1} << 48;
+  Maker pool, conv;
+  pool.input("x", 1, {"1", "1", "2", "2", "2"});
+  pool.node("MaxPool", {"x"}, {"y"},
+            {Maker::attr("kernel_shape", std::vector<int64_t>{kHuge, 2, 2}), Maker::attr("auto_pad", "SAME_UPPER")});
+  pool.output("y");
+  EXPECT_EQ(Opened(pool).run({counting({1, 1, 2, 2, 2})}), "f32[1,1,2,2,2] 7 7 7 7 7 7 7 7");
+  conv.input("x", 1, {"1", "1", "2"}).f32("w", {1, 1, 2}, {1, 1});
+  conv.node("Conv", {"x", "w"}, {"y"},
+            {Maker::attr("dilations", std::vector<int64_t>{kFar}), Maker::attr("pads", std::vector<int64_t>{0, kFar})});
+  conv.output("y");
+  EXPECT_EQ(Opened(conv).run({counting({1, 1, 2})}), "f32[1,1,2] 0 1");
+}
+
+TEST(onnx_edges, lists_of_another_length_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "3", "3"}).f32("w", {1, 1, 1, 1}, {1});
+  maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos);
+}
+
+TEST(onnx_edges, a_first_input_that_is_missing_is_named) {
+  Maker maker(6);
+  maker.input("x", 1, {"2"});
+  maker.node("Pad", {}, {"y"}, {Maker::attr("pads", std::vector<int64_t>{0, 1}), Maker::attr("value", 2.0F)})
+      .output("y");
+  EXPECT_NE(Opened(maker).run({}).find("its first input is missing"), std::string::npos);
+}
+
+TEST(onnx_edges, an_input_has_no_negative_size) {
+  Maker maker;
+  maker.input("x", 1, {"a - b", "1"}).input("s", 1, {"a", "b"}).node("Exp", {"x"}, {"y"}).output("y");
+  auto imported = maker.import();
+  ASSERT_TRUE(imported.ok());
+  ASSERT_EQ(imported->graph.guards().size(), 1U);
+  EXPECT_EQ(imported->graph.guards()[0].relation, Guard::kLessEqual);
+  EXPECT_EQ(imported->graph.guards()[0].b.text(), "a - b");
+}
+
 }  // namespace rlx

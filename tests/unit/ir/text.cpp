@@ -35,6 +35,16 @@ TEST(text, a_size_may_have_any_name) {
   EXPECT_FALSE(parse_dim("'a").ok());
 }
 
+TEST(text, a_number_that_is_none_prints_without_a_sign) {
+  Graph graph;
+  Value x = *graph.add_input("x", DType::kF32, {Dim(2)});
+  double none = -std::numeric_limits<double>::quiet_NaN();
+  ASSERT_TRUE(graph.add(Op::kHardSigmoid, std::array{x}, {{"alpha", none}}).ok());
+  std::string text = print(graph);
+  EXPECT_NE(text.find("alpha=nan"), std::string::npos) << text;
+  EXPECT_TRUE(parse(text).ok()) << text;
+}
+
 TEST(text, a_graph_reads_like_a_program_and_reads_back) {
   static constexpr char kText[] = R"(graph "mlp" (batch in [1, 512], seq in [1, inf], n) {
   guard batch = n "add"
