@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device "cpu".
+#include "backends/cpu/device.h"
+
 #include "backends/cpu/caps.h"
 #include "backends/cpu/executable.h"
 #include "backends/cpu/table.h"
-#include "device/registry.h"
 
 namespace rlx {
 
@@ -11,8 +12,10 @@ namespace cpu {
 
 class CpuDevice : public Device {
  public:
-  explicit CpuDevice(const DeviceContext& context) : Device(context), table_(op_table()), caps_(detect_cpu()) {
-    info_.name = info_.kind = "cpu";
+  CpuDevice(const DeviceContext& context, const CpuInfo& cpu, std::string name)
+      : Device(context), table_(op_table()), caps_(cpu) {
+    info_.name = std::move(name);
+    info_.kind = "cpu";
     info_.description = std::string(caps_.cpu.vendor) + ", " + std::string(isa_name(caps_.cpu.chosen));
     info_.capabilities = {{"isa", std::string(isa_name(caps_.cpu.chosen))}, {"vendor", caps_.cpu.vendor}};
   }
@@ -29,11 +32,15 @@ class CpuDevice : public Device {
   DeviceInfo info_;
 };
 
+std::unique_ptr<Device> make_device(const DeviceContext& context, const CpuInfo& cpu, std::string name) {
+  return std::make_unique<CpuDevice>(context, cpu, std::move(name));
+}
+
 }  // namespace cpu
 
 Result<Devices> open_cpu(const DeviceContext& context) {
   Devices devices;
-  devices.push_back(std::make_unique<cpu::CpuDevice>(context));
+  devices.push_back(cpu::make_device(context, cpu::detect_cpu(), "cpu"));
   return devices;
 }
 

@@ -26,10 +26,13 @@ inline ExpParts split_exp(Vec x) {
   return {n, fma(n, -kLn2Lo, r)};
 }
 
+inline Vec exp_rest(Vec r) {  // e^r
+  Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
+  return fma(r * r, q, r) + 1.0f;
+}
 inline Vec exp(Vec x) {
   auto [n, r] = split_exp(clamp(x, -110.0f, 89.0f));  // beyond these bounds the result is 0 or inf anyway
-  Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
-  return scale_by_power(fma(r * r, q, r) + 1.0f, n);
+  return scale_by_power(exp_rest(r), n);
 }
 
 // 2^t for |t| < 200, with a relative error of 2^-23: for results of class ACT or ATT.
@@ -94,16 +97,16 @@ inline Vec tanh(Vec x) {
   return copysign(t / (t + 2.0f), x);
 }
 
-// Near 0: x (1 + P(x^2)). Beyond: 1 - e^-t(1 + P(t)), fitted to log erfc on [0.92, 4]; from 4 on the result is 1.
+// Near 0: x P(x^2). Beyond: 1 - e^-t(1 + P(t)), fitted to log erfc on [0.92, 4]; from 4 on the result is 1.
 inline Vec erf(Vec x) {
   Vec t = abs(x), s = x * x;
   Vec near = polynomial(s, 8.26362302e-05f, -0.000811713806f, 0.00519874459f, -0.026858462f, 0.112836786f,
-                        -0.376126319f, 0.128379166f);
+                        -0.376126319f, 1.12837917f);
   Vec u = clamp(t, 0.0f, 4.0f);
   Vec far = polynomial(u, 1.15223311e-05f, -0.000325653062f, 0.00365376519f, -0.023785349f, 0.106263146f, 0.635135889f,
                        0.128652155f);
   far = 1.0f - exp(-fma(u, far, u));
-  return select(t < splat(0.93f), fma(x, near, x), copysign(far, x));
+  return select(t < splat(0.93f), x * near, copysign(far, x));
 }
 
 // Sine and cosine in quadrants: x = n pi/2 + r. The reduction runs in f64 with pi/2 in two parts, the first of 33 bits,
@@ -148,11 +151,20 @@ inline Vec cos(Vec x) {
   return sin_quarter(x, 1);
 }
 
+// The sum of the hard ones cancels where they leave 0.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+#if RLX_ISA == 0
+  for (int i = 0; i < kLanes; ++i) c[i] = static_cast<float>(double{a[i]} * b[i] + c[i]);
+  return c;
+#else
+  return fma(a, b, c);
+#endif
+}
 inline Vec hard_sigmoid(Vec x) {
-  return clamp(x * 0.2f + 0.5f, 0, 1);
+  return clamp(fma_once(x, splat(0.2f), splat(0.5f)), 0, 1);
 }
 inline Vec hard_swish(Vec x) {
-  return x * clamp(x * (1.0f / 6) + 0.5f, 0, 1);
+  return x * clamp(fma_once(x, splat(1.0f / 6), splat(0.5f)), 0, 1);
 }
 inline Vec relu(Vec x) {
   return raw_max(splat(0.0f), x);
@@ -164,10 +176,19 @@ inline Vec sigmoid(Vec x) {
 // Below 0 as x e^x / (1 + e^x), scaled last, because e^x may be subnormal where x e^x is still normal.
 inline Vec silu(Vec x) {
   auto [n, r] = split_exp(clamp(-abs(x), -110.0f, 0.0f));
-  Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
-  Vec m = fma(r * r, q, r) + 1.0f, power = scale_by_power(m, n);
+  Vec m = exp_rest(r), power = scale_by_power(m, n);
   Vec below = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
   return select(x < splat(0.0f), below, x) / (power + 1.0f);
+}
+// x tanh(log(1 + e)) = x e (e + 2) / d = x (1 - 2 / d) for e = e^x, d = e (e + 2) + 2. Below 0, x e is scaled as in
+// silu. From 20 on the result is x.
+inline Vec mish(Vec x) {
+  auto [n, r] = split_exp(clamp(x, -110.0f, 20.0f));
+  Vec m = exp_rest(r), e = scale_by_power(m, n);
+  Vec product = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
+  Int below = x < splat(0.0f);
+  Vec quotient = select(below, fma(product, e, product + product), splat(2.0f)) / fma(e, e + 2.0f, 2.0f);
+  return select(below, quotient, x * (1.0f - quotient));
 }
 // x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN, as by the
 // definition. log2 erfc(a / sqrt 2) is fitted on [0, 6], weighted by a^2 erfc. The fit keeps falling up to 14, where 2

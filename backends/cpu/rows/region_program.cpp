@@ -40,6 +40,7 @@ constexpr OpRow kRows[] = {
     {Op::kSquare, RegionCode::kSquare},
     {Op::kRelu, RegionCode::kRelu},
     {Op::kSigmoid, RegionCode::kSigmoid},
+    {Op::kMish, RegionCode::kMish},
     {Op::kHardSwish, RegionCode::kHardSwish},
     {Op::kAdd, RegionCode::kAdd},
     {Op::kSub, RegionCode::kSub},
@@ -64,14 +65,21 @@ constexpr OpRow kRows[] = {
 };
 
 // Ops whose code depends on an attribute or on the types of their operands.
-constexpr Op kSpecial[] = {Op::kElementwiseRegion, Op::kGelu, Op::kSilu, Op::kWhere, Op::kCast,
+constexpr Op kSpecial[] = {Op::kElementwiseRegion, Op::kGelu, Op::kSilu, Op::kHardSigmoid, Op::kWhere, Op::kCast,
                            Op::kGatedAct,          Op::kGlu};
 
 // The activations of gates; "none" has no code.
 constexpr std::pair<std::string_view, RegionCode> kActivationCodes[] = {
-    {"relu", RegionCode::kRelu},         {"gelu", RegionCode::kGelu},       {"gelu_tanh", RegionCode::kGeluTanh},
-    {"silu", RegionCode::kSilu},         {"sigmoid", RegionCode::kSigmoid}, {"tanh", RegionCode::kTanh},
+    {"relu", RegionCode::kRelu},
+    {"gelu", RegionCode::kGelu},
+    {"gelu_tanh", RegionCode::kGeluTanh},
+    {"silu", RegionCode::kSilu},
+    {"sigmoid", RegionCode::kSigmoid},
+    {"tanh", RegionCode::kTanh},
     {"softplus", RegionCode::kSoftplus},
+    {"mish", RegionCode::kMish},
+    {"hard_swish", RegionCode::kHardSwish},
+    {"hard_sigmoid", RegionCode::kHardSigmoid},
 };
 
 std::optional<RegionType> region_type(DType dtype) {
@@ -105,6 +113,11 @@ bool is_real(DType dtype) {
 
 bool is_of(Kind kind, DType dtype) {
   return kind == kFloats ? is_real(dtype) : dtype == DType::kBool;
+}
+
+// Of a hard_sigmoid: x / 5 + 1 / 2, whether the numbers were given as f32 or f64.
+bool is_usual(const Node& node) {
+  return static_cast<float>(node.attrs.f64("alpha")) == 0.2f && node.attrs.f64("beta") == 0.5;
 }
 
 // Emits nodes into a program. While it is built every input, constant and op has a register of its own.
@@ -160,6 +173,8 @@ class Emitter {
       return push(node.attrs.is("approx", "tanh") ? RegionCode::kGeluTanh : RegionCode::kGelu, in[0], 0, 0);
     if (node.op == Op::kSilu)
       return node.attrs.f64("beta") == 1 ? push(RegionCode::kSilu, in[0], 0, 0) : std::string_view("beta is not 1");
+    if (node.op == Op::kHardSigmoid)
+      return is_usual(node) ? push(RegionCode::kHardSigmoid, in[0], 0, 0) : std::string_view("has other numbers");
     return "no such op in regions";
   }
 
