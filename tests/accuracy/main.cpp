@@ -21,20 +21,21 @@ namespace rlx::accuracy {
 struct Precision {
   int digits;          // of the significand, the leading one included
   int least_exponent;  // of a normal number
+  double least;        // normal number
   double beyond;       // what follows the largest number
   bool flushes;        // smaller numbers may be 0 (semantics.md N5)
 };
 static Precision precision_of(DType dtype) {
-  if (dtype == DType::kF16) return {11, -14, 65536, false};
-  if (dtype == DType::kBF16) return {8, -126, 0x1p128, true};
-  return {24, -126, 0x1p128, true};
+  if (dtype == DType::kF16) return {11, -14, 0x1p-14, 65536, false};
+  if (dtype == DType::kBF16) return {8, -126, 0x1p-126, 0x1p128, true};
+  return {24, -126, 0x1p-126, 0x1p128, true};
 }
 
 // Of a number whose magnitude is at least that of the least normal one, the distance to the next one.
 static double spacing(const Precision& of, double value) {
   auto exponent = static_cast<int>(std::bit_cast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
-  auto biased = static_cast<uint64_t>(std::max(exponent, of.least_exponent) - of.digits + 1 + 1023);
-  return std::bit_cast<double>(biased << 52);
+  int biased = std::max(exponent, of.least_exponent) - of.digits + 1 + 1023;
+  return std::bit_cast<double>(static_cast<uint64_t>(biased) << 52);
 }
 
 // Infinite if one of them is a NaN or an infinity that the other is not. A result beyond the largest number is where
@@ -42,8 +43,7 @@ static double spacing(const Precision& of, double value) {
 static double error(const Precision& of, double got, double want) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : HUGE_VAL;
   if (std::isinf(want)) return got == want ? 0 : HUGE_VAL;
-  double least = std::ldexp(1.0, of.least_exponent);
-  if (of.flushes && std::fabs(want) < least && std::fabs(got) <= least) return 0;
+  if (of.flushes && std::fabs(want) < of.least && std::fabs(got) <= of.least) return 0;
   double near = std::clamp(want, -of.beyond, of.beyond), size = std::min(std::fabs(near), of.beyond / 2);
   return std::fabs(std::clamp(got, -of.beyond, of.beyond) - near) / spacing(of, size);
 }
@@ -69,19 +69,22 @@ struct Worst {
 class Judge {
  public:
   Judge(Function function, DType dtype)
-      : function_(std::move(function)), dtype_(dtype), ways_(ways_of(function_, dtype)), worst_(ways_.size()) {}
+      : function_(std::move(function)),
+        dtype_(dtype),
+        bound_(bound_of(function_, dtype)),
+        ways_(ways_of(function_, dtype)),
+        worst_(ways_.size()) {}
 
   void compare(std::span<const Tensor> operands) {
     std::vector<double> want = exact(function_, operands), want_of_zeros;
-    bool flushes = precision_of(dtype_).flushes;
     for (size_t way = 0; way < ways_.size(); way++) {
       Tensor y = ways_[way].program->run({}, operands, {}, 1).value()[0];
       std::vector<double> got = in_f64(y);
       Precision precision = precision_of(y.dtype());
       for (size_t i = 0; i < want.size(); i++) {
         double ulps = error(precision, got[i], want[i]);
-        if (ulps <= worst_[way].ulps && ulps <= bound()) continue;
-        if (flushes && has_subnormal(operands, i)) {
+        if (ulps <= worst_[way].ulps && ulps <= bound_) continue;
+        if (precision_of(dtype_).flushes && has_subnormal(operands, i)) {
           if (want_of_zeros.empty()) want_of_zeros = exact(function_, flushed(operands));
           ulps = std::min(ulps, error(precision, got[i], want_of_zeros[i]));
         }
@@ -90,7 +93,7 @@ class Judge {
     }
   }
 
-  double bound() const { return bound_of(function_, dtype_); }
+  double bound() const { return bound_; }
   size_t ways() const { return ways_.size(); }
   const Function& function() const { return function_; }
   const std::string& way(size_t i) const { return ways_[i].name; }
@@ -116,7 +119,7 @@ class Judge {
   }
 
   void note(Worst& worst, double ulps, std::span<const Tensor> operands, size_t i, double got, double want) {
-    worst.faults += ulps > bound();
+    worst.faults += ulps > bound_;
     if (ulps <= worst.ulps) return;
     worst.ulps = ulps;
     worst.at.clear();
@@ -127,6 +130,7 @@ class Judge {
 
   Function function_;
   DType dtype_;
+  double bound_;
   std::vector<Way> ways_;
   std::vector<Worst> worst_;
 };
