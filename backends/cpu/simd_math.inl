@@ -26,13 +26,13 @@ inline ExpParts split_exp(Vec x) {
   return {n, fma(n, -kLn2Lo, r)};
 }
 
-inline Vec exp_rest(Vec r) {  // e^r
+inline Vec exp_less_one(Vec r) {  // e^r - 1
   Vec q = polynomial(r, 0.00138144672f, 0.00836878084f, 0.0416683927f, 0.166665196f, 0.49999994f);
-  return fma(r * r, q, r) + 1.0f;
+  return fma(r * r, q, r);
 }
 inline Vec exp(Vec x) {
   auto [n, r] = split_exp(clamp(x, -110.0f, 89.0f));  // beyond these bounds the result is 0 or inf anyway
-  return scale_by_power(exp_rest(r), n);
+  return scale_by_power(exp_less_one(r) + 1.0f, n);
 }
 
 // 2^t for |t| < 200, with a relative error of 2^-23: for results of class ACT or ATT.
@@ -173,19 +173,21 @@ inline Vec relu(Vec x) {
 inline Vec sigmoid(Vec x) {
   return 1.0f / (exp(-x) + 1.0f);
 }
-// Below 0 as x e^x / (1 + e^x), scaled last, because e^x may be subnormal where x e^x is still normal.
+// x e^x = x (1 + s) 2^n, scaled last, because e^x may be subnormal where x e^x is still normal. -inf gives NaN.
+inline Vec times_exp(Vec x, Vec s, Vec n) {
+  Vec near = max(x, splat(-110.0f));
+  return select(x == splat(-kInf), splat(kNan), scale_by_power(fma(near, s, near), n));
+}
+// Below 0 as x e^x / (1 + e^x).
 inline Vec silu(Vec x) {
   auto [n, r] = split_exp(clamp(-abs(x), -110.0f, 0.0f));
-  Vec m = exp_rest(r), power = scale_by_power(m, n);
-  Vec below = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
-  return select(x < splat(0.0f), below, x) / (power + 1.0f);
+  Vec s = exp_less_one(r), power = scale_by_power(s + 1.0f, n);
+  return select(x < splat(0.0f), times_exp(x, s, n), x) / (power + 1.0f);
 }
-// x tanh(log(1 + e)) = x e (e + 2) / d = x (1 - 2 / d) for e = e^x, d = e (e + 2) + 2. Below 0, x e is scaled as in
-// silu. From 20 on the result is x.
+// x tanh(log(1 + e)) = x e (e + 2) / d = x (1 - 2 / d) for e = e^x, d = e (e + 2) + 2. From 20 on the result is x.
 inline Vec mish(Vec x) {
   auto [n, r] = split_exp(clamp(x, -110.0f, 20.0f));
-  Vec m = exp_rest(r), e = scale_by_power(m, n);
-  Vec product = select(x == splat(-kInf), splat(kNan), scale_by_power(max(x, splat(-110.0f)) * m, n));
+  Vec s = exp_less_one(r), e = scale_by_power(s + 1.0f, n), product = times_exp(x, s, n);
   Int below = x < splat(0.0f);
   Vec quotient = select(below, fma(product, e, product + product), splat(2.0f)) / fma(e, e + 2.0f, 2.0f);
   return select(below, quotient, x * (1.0f - quotient));
