@@ -383,6 +383,29 @@ TEST(cpu_rows, movement_and_reductions) {
   compare(graph, nullptr, {noise({5, 40, 6}), picks});
 }
 
+// Along the first axis, whose size is open, a middle one and the last one of a view; by indices of both dtypes.
+TEST(cpu_rows, weighted_sums_along_every_axis) {
+  for (DType dtype : {DType::kI32, DType::kI64})
+    for (int64_t n : {1, 6}) {
+      Graph graph;
+      ASSERT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
+      Builder b(graph);
+      Expr x = input(b, "x", {Dim::symbol("n"), 7, 5}), w = input(b, "w", {4, 2});
+      Expr i = b.wrap(*graph.add_input("i", dtype, {4, 2}));
+      output(b, "first", b.op(Op::kGatherSum, {x, i, w}, {{"axis", int64_t{0}}}));
+      output(b, "middle", b.op(Op::kGatherSum, {x, i, w}, {{"axis", int64_t{1}}}));
+      output(b, "last", b.op(Op::kGatherSum, {transpose(x, {2, 0, 1}), i, w}, {{"axis", int64_t{2}}}));
+      Tensor index = *Tensor::create(DType::kI64, std::array<int64_t, 2>{4, 2});
+      for (int64_t k = 0; k < 8; k++) index.as<int64_t>()[k] = k * 5 % n;
+      Tensor narrow = *Tensor::create(DType::kI32, std::array<int64_t, 2>{4, 2});
+      std::copy_n(index.as<int64_t>(), 8, narrow.as<int32_t>());
+      Tensor given = dtype == DType::kI64 ? index : narrow;
+      std::string report = compare(graph, nullptr, {noise({n, 7, 5}), noise({4, 2}, 5), given});
+      EXPECT_NE(report.find("gather_sum_f32"), std::string::npos) << report;
+      EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+    }
+}
+
 TEST(cpu_rows, an_index_out_of_range_is_named) {
   Graph graph;
   Builder b(graph);
