@@ -64,7 +64,7 @@ void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs)
 }
 
 // Where the elements of an axis of a crop lie in x, and which of them lie outside. o elements go from `start` to `end`,
-// fractions of x's axis; a single one lies in the middle (OPS.md, resize).
+// fractions of x's axis; a single one lies in the middle.
 struct CropAxis {
   Expr place, outside;
 };

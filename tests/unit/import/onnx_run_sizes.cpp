@@ -144,7 +144,7 @@ TEST(onnx_run_sizes, what_a_run_finds_to_be_1_broadcasts) {
   }
 }
 
-// The figures are those of OPS.md 6.4, times 4.
+// The element beyond the last is outside.
 TEST(onnx_run_sizes, borders_of_a_crop_are_data) {
   Maker maker(13);
   maker.input("x", 1, {"n"}).input("roi", 1, {"2"}).i64("size", {1}, {4});
