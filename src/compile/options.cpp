@@ -91,16 +91,31 @@ const OptionRow* find_row(std::string_view key) {
   return nullptr;
 }
 
+// The names of all options. The families are completed as the key is, so that "dim.n" is near "dims.n".
+std::vector<std::string> with_rest_of(std::string_view key, std::span<const std::string_view> others) {
+  size_t dot = key.find('.');
+  std::string_view rest = dot == std::string_view::npos ? "" : key.substr(dot + 1);
+  std::vector<std::string> names;
+  auto add = [&](std::string_view name) {
+    names.emplace_back(name);
+    if (name.ends_with('.')) names.back() += rest;
+  };
+  for (const OptionRow& row : rows()) add(row.def.name);
+  std::for_each(others.begin(), others.end(), add);
+  return names;
+}
+
 // A number under a name that is near no option is probably a size.
-Status unknown_option(const std::string& key, const AttrValue& value) {
-  std::vector<std::string_view> known;
-  for (const OptionRow& row : rows()) known.push_back(row.def.name);
+Status unknown_option(const std::string& key, const AttrValue& value, std::span<const std::string_view> others) {
+  std::vector<std::string> names = with_rest_of(key, others);
+  std::vector<std::string_view> known(names.begin(), names.end());
   std::string hint = key == "dims" ? "" : did_you_mean(key, known);
   auto* number = std::get_if<int64_t>(&value);
   if (hint.empty() && (number || key == "dims"))
     hint =
         format(": sizes are options dims.<symbol>, as dims.{}={}", key == "dims" ? "batch" : key, number ? *number : 4);
-  return Status(Code::kOption, "unknown compile option '" + key + "'" + hint).with("value", key);
+  return Status(Code::kOption, format("unknown {} '{}'{}", others.empty() ? "compile option" : "option", key, hint))
+      .with("value", key);
 }
 
 // Checks names of passes and rules. An unknown name must be a typing error; ignored, it would skip nothing.
@@ -125,12 +140,12 @@ Status check_pass_names(std::string_view option, const std::vector<std::string>&
 
 }  // namespace
 
-Result<CompileOptions> parse_compile_options(const NamedAttrs& given) {
+Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<const std::string_view> others) {
   CompileOptions options;
   for (size_t i = 0; i < given.size(); i++) {
     const std::string& key = given[i].first;
     const OptionRow* row = find_row(key);
-    if (!row) return unknown_option(key, given[i].second);
+    if (!row) return unknown_option(key, given[i].second, others);
     for (size_t k = 0; k < i; k++)
       if (given[k].first == key)
         return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);

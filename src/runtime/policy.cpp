@@ -13,7 +13,7 @@ static Result<AttrValue> checked(std::string_view key, AttrKind kind, const Attr
   return coerce(def, value);
 }
 
-Result<Policy> parse_policy(const NamedAttrs& given) {
+Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others) {
   Policy policy;
   for (const auto& [key, value] : given) {
     std::vector<std::string>* specs = key == "chain"   ? &policy.chain
@@ -34,7 +34,9 @@ Result<Policy> parse_policy(const NamedAttrs& given) {
       policy.options.emplace_back(key, value);
     }
   }
-  RLX_TRY(parse_compile_options(policy.options));
+  std::vector<std::string_view> beside{"chain", "allow", "deny", "cache.capacity", "buckets."};
+  beside.insert(beside.end(), others.begin(), others.end());
+  RLX_TRY(parse_compile_options(policy.options, beside));
   return policy;
 }
 

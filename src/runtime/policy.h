@@ -17,7 +17,8 @@ struct Policy {
   std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list means powers of two
   size_t capacity = 8;                                                // plans per device; the oldest goes first
 };
-Result<Policy> parse_policy(const NamedAttrs& given);
+// `others` as those of parse_compile_options.
+Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others = {});
 
 // Refuses unknown devices and symbols: a typing error would otherwise have no effect.
 Status check_policy(const Policy& policy, const Env& env, const Graph& graph);

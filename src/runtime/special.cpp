@@ -26,8 +26,16 @@ static bool may_be_special(const Status& failure, const Graph& inputs) {
   return is_of_sizes && !inputs.symbols().empty();
 }
 
+// An unknown option may be meant for the import or for the model; a file is not read for it.
+static Status check_options(const NamedAttrs& policy) {
+  std::vector<std::string_view> names;
+  for (const AttrDef& def : import_options()) names.push_back(def.name.substr(0, def.name.find('<')));
+  return parse_policy(policy, names).status();
+}
+
 Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const Source& source,
                                           const ImportOptions& options, const NamedAttrs& policy) {
+  RLX_TRY(check_options(policy));
   auto special = std::make_shared<SpecialModels>([=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
     ImportOptions chosen = options;
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());

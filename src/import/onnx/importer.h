@@ -23,6 +23,9 @@ const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  /
 // them.
 std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph);
 
+// The name of an element of a sequence that is an input or output.
+std::string element_name(const std::string& sequence, size_t i);
+
 // A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
 struct BodyGraph {
   Graph graph;
@@ -62,6 +65,8 @@ class Importer {
 
  private:
   Status check_opsets();
+  Status add_inputs();
+  Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
   Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
   Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
@@ -95,6 +100,7 @@ class Importer {
   Imported& out_;
   const ImportOptions& options_;
   std::vector<Scope> scopes_;
+  std::set<std::string, std::less<>> sizes_;     // that inputs have, by name
   std::deque<GraphProto> bodies_;                // of functions, with the attributes of their calls
   size_t expanded_ = 0;                          // nodes of functions and of unrolled trips
   std::vector<const FunctionProto*> functions_;  // that are being expanded

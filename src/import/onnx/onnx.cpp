@@ -50,8 +50,7 @@ Status Importer::run() {
   RLX_TRY(check_opsets());
   scopes_.emplace_back().reserve(value_count(model_.graph));
   RLX_TRY(add_initializers(model_.graph));
-  for (const ValueInfoProto& input : model_.graph.input)
-    if (!scopes_.back().contains(input.name)) RLX_TRY(add_input(input));  // old files list initializers as inputs too
+  RLX_TRY(add_inputs());
   if (options_.choices.interface_only) return add_params();
   RLX_TRY(add_nodes(model_.graph));
   if (!refusals_.kinds.empty()) return refused();
@@ -105,82 +104,6 @@ Status Importer::check_opsets() {
   return Status(Code::kUnsupported,
                 format("ONNX model: opset {} of ai.onnx; {} to {} can be read", opset, kMinOpset, kMaxOpset))
       .with("got", std::to_string(opset));
-}
-
-// A size is a number, the model's own name or expression, or "<input>.<axis>".
-static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis) {
-  static constexpr size_t kLongest = 64;  // characters; a product of sums grows exponentially with its text
-  if (dim.dim_value >= 0) return dim.dim_value;
-  if (dim.dim_param.empty()) return Dim::symbol(std::string(input) + "." + std::to_string(axis));
-  if (dim.dim_param.size() <= kLongest)
-    if (auto parsed = parse_dim(dim.dim_param); parsed.ok()) return *parsed;
-  return Dim::symbol(dim.dim_param);
-}
-
-static std::string element_name(const std::string& sequence, size_t i) {
-  return sequence + "." + std::to_string(i);
-}
-
-static Status bad_input(const std::string& name, std::string_view why) {
-  return Status(Code::kUnsupported, format("ONNX model: input '{}' {}", name, why)).with("value", name);
-}
-
-// An optional input is present unless an option says otherwise.
-Status Importer::add_input(const ValueInfoProto& info) {
-  std::string name(info.name);
-  const TypeProto* type = &info.type;
-  if (!type->optional_type.empty()) {
-    if (options_.choices.is_absent(name)) return define(info.name, {.absent = true, .is_sequence = true});
-    if (!type->optional_type[0].elem_type.empty()) type = type->optional_type[0].elem_type.data();
-  }
-  if (!type->sequence_type.empty()) return define(info.name, RLX_TRY(sequence_input(name, type->sequence_type[0])));
-  if (type->tensor_type.empty()) return bad_input(name, "is neither a tensor nor a sequence");
-  return define(info.name, RLX_TRY(tensor_input(name, type->tensor_type[0])));
-}
-
-// Each element is an input of its own, with sizes of its own.
-Result<OnnxValue> Importer::sequence_input(const std::string& name, const ElementTypeProto& type) {
-  const int64_t* length = options_.choices.find_length(name);
-  const int64_t* rank = options_.choices.find_rank(name);
-  if (!length)
-    return bad_input(name, format("is a sequence: the import option sequence.{} says how many elements it has", name));
-  if (type.elem_type.empty() || type.elem_type[0].tensor_type.empty())
-    return bad_input(name, "is a sequence of what is no tensor");
-  TensorTypeProto element = type.elem_type[0].tensor_type[0];
-  if (element.shape.empty() && rank) element.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
-  for (ShapeProto& shape : element.shape)
-    for (DimensionProto& dim : shape.dim) dim.dim_param = {};
-  OnnxValue sequence{.is_sequence = true};
-  for (size_t i = 0; i < static_cast<size_t>(*length); i++)
-    sequence.items.push_back(RLX_TRY(tensor_input(element_name(name, i), element)));
-  return sequence;
-}
-
-Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProto type) {
-  if (const int64_t* rank = options_.choices.find_rank(name); rank && type.shape.empty())
-    type.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
-  if (type.shape.empty())
-    return bad_input(name, format("has no rank in the file: the import option rank.{} says it", name));
-  auto dtype = dtype_of(type.elem_type);
-  if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
-  std::vector<Dim> dims;
-  auto chosen = [&](std::string_view symbol) -> std::optional<Dim> {
-    const int64_t* size = options_.choices.find_dim(symbol);
-    return size ? std::optional<Dim>(*size) : std::nullopt;
-  };
-  for (const DimensionProto& dim : type.shape[0].dim)
-    dims.push_back(substitute(dim_of(dim, name, dims.size()), chosen));
-  auto value = out_.graph.add_input(name, *dtype, dims);
-  if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
-  if (const Tensor* constant = options_.choices.find_value(name)) {
-    if (constant->dtype() != *dtype || constant->rank() != dims.size())
-      return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
-          .with("value", name);
-    return OnnxValue{.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
-                     .tensor = RLX_TRY(constant->aligned()),
-                     .bits = bits_of(type.elem_type)};
-  }
-  return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};
 }
 
 Status Importer::add_initializers(const GraphProto& graph) {

@@ -19,6 +19,22 @@ static std::string with_node(const char* op_type, const char* domain = "", int64
   return model(opset).node(op_type, {"x"}, {"y"}, {}, domain).output("y").bytes();
 }
 
+static std::string with_a_sequence() {
+  return Maker(13).input("token", 1, {"batch"}).sequence("s", 1).node("Relu", {"token"}, {"y"}).output("y").bytes();
+}
+
+static rlx_status_t* with_options(User& u, const char* options) {
+  rlx_graph_t* graph;
+  std::string bytes = with_a_sequence();
+  return rlx_import_memory(u.env, "onnx", bytes.data(), bytes.size(), nullptr, nullptr, u.attrs(options), &graph,
+                           nullptr);
+}
+
+static rlx_status_t* opened_with(User& u, const char* options) {
+  rlx_model_t* made;
+  return rlx_model_open(u.env, u.path("model.onnx", with_a_sequence()).c_str(), u.attrs(options), &made);
+}
+
 TEST(errors, files) {
   expect_told({
       {"opens a file that is not there",
@@ -92,6 +108,38 @@ TEST(errors, files) {
          return rlx_import_memory(u.env, "onnx", "", 0, nullptr, nullptr, u.attrs("sequence.s=100000000"), &graph,
                                   nullptr);
        }},
+      {"gives an input that is not there a rank",
+       RLX_E_OPTION,
+       {"'rank.tokens'", "no input 'tokens'", "did you mean 'token'"},
+       [](User& u) { return with_options(u, "rank.tokens=2"); }},
+      {"leaves out an input that is not there",
+       RLX_E_OPTION,
+       {"'absent.mask'", "no input 'mask'", "only token, s"},
+       [](User& u) { return with_options(u, "absent.mask=true"); }},
+      {"gives the length of a sequence that is not there",
+       RLX_E_OPTION,
+       {"'sequence.t'", "no input 't'"},
+       [](User& u) { return with_options(u, "sequence.t=2"); }},
+      {"gives an element beyond the last a rank",
+       RLX_E_OPTION,
+       {"'rank.s.2'", "no input 's.2'"},
+       [](User& u) { return with_options(u, "sequence.s=2 rank.s=1 rank.s.2=1"); }},
+      {"gives a size that is not there",
+       RLX_E_OPTION,
+       {"'dims.batches'", "no size 'batches'", "did you mean 'batch'"},
+       [](User& u) { return with_options(u, "sequence.s=1 rank.s=1 dims.batches=2"); }},
+      {"opens a model with an import option that is misspelt",
+       RLX_E_OPTION,
+       {"unknown option 'ranks.token'", "did you mean 'rank.token'"},
+       [](User& u) { return opened_with(u, "ranks.token=2"); }},
+      {"opens a model with an option of models that is misspelt",
+       RLX_E_OPTION,
+       {"unknown option 'alow'", "did you mean 'allow'"},
+       [](User& u) { return opened_with(u, "alow=[cpu]"); }},
+      {"opens a model with an option of compilation that is misspelt",
+       RLX_E_OPTION,
+       {"unknown option 'dim.batch'", "did you mean 'dims.batch'"},
+       [](User& u) { return opened_with(u, "dim.batch=2"); }},
       {"asks for nothing",
        RLX_E_INVALID_ARGUMENT,
        {"graph", "weights"},

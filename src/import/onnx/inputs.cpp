@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inputs of a model, as the import options say: what rank, how many elements, which sizes and values. An option
+// about an input or a size that the file does not have is an error.
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "import/onnx/importer.h"
+
+namespace rlx::onnx {
+
+// A size is a number, the model's own name or expression, or "<input>.<axis>".
+static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis) {
+  static constexpr size_t kLongest = 64;  // characters; a product of sums grows exponentially with its text
+  if (dim.dim_value >= 0) return dim.dim_value;
+  if (dim.dim_param.empty()) return Dim::symbol(std::string(input) + "." + std::to_string(axis));
+  if (dim.dim_param.size() <= kLongest)
+    if (auto parsed = parse_dim(dim.dim_param); parsed.ok()) return *parsed;
+  return Dim::symbol(dim.dim_param);
+}
+
+std::string element_name(const std::string& sequence, size_t i) {
+  return sequence + "." + std::to_string(i);
+}
+
+static Status bad_input(const std::string& name, std::string_view why) {
+  return Status(Code::kUnsupported, format("ONNX model: input '{}' {}", name, why)).with("value", name);
+}
+
+// An optional input is present unless an option says otherwise.
+Status Importer::add_input(const ValueInfoProto& info) {
+  std::string name(info.name);
+  const TypeProto* type = &info.type;
+  if (!type->optional_type.empty()) {
+    if (options_.choices.is_absent(name)) return define(info.name, {.absent = true, .is_sequence = true});
+    if (!type->optional_type[0].elem_type.empty()) type = type->optional_type[0].elem_type.data();
+  }
+  if (!type->sequence_type.empty()) return define(info.name, RLX_TRY(sequence_input(name, type->sequence_type[0])));
+  if (type->tensor_type.empty()) return bad_input(name, "is neither a tensor nor a sequence");
+  return define(info.name, RLX_TRY(tensor_input(name, type->tensor_type[0])));
+}
+
+// Each element is an input of its own, with sizes of its own.
+Result<OnnxValue> Importer::sequence_input(const std::string& name, const ElementTypeProto& type) {
+  const int64_t* length = options_.choices.find_length(name);
+  const int64_t* rank = options_.choices.find_rank(name);
+  if (!length)
+    return bad_input(name, format("is a sequence: the import option sequence.{} says how many elements it has", name));
+  if (type.elem_type.empty() || type.elem_type[0].tensor_type.empty())
+    return bad_input(name, "is a sequence of what is no tensor");
+  TensorTypeProto element = type.elem_type[0].tensor_type[0];
+  if (element.shape.empty() && rank) element.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
+  for (ShapeProto& shape : element.shape)
+    for (DimensionProto& dim : shape.dim) dim.dim_param = {};
+  OnnxValue sequence{.is_sequence = true};
+  for (size_t i = 0; i < static_cast<size_t>(*length); i++)
+    sequence.items.push_back(RLX_TRY(tensor_input(element_name(name, i), element)));
+  return sequence;
+}
+
+Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProto type) {
+  if (const int64_t* rank = options_.choices.find_rank(name); rank && type.shape.empty())
+    type.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
+  if (type.shape.empty())
+    return bad_input(name, format("has no rank in the file: the import option rank.{} says it", name));
+  auto dtype = dtype_of(type.elem_type);
+  if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
+  std::vector<Dim> dims;
+  auto chosen = [&](std::string_view symbol) -> std::optional<Dim> {
+    sizes_.emplace(symbol);
+    const int64_t* size = options_.choices.find_dim(symbol);
+    return size ? std::optional<Dim>(*size) : std::nullopt;
+  };
+  for (const DimensionProto& dim : type.shape[0].dim)
+    dims.push_back(substitute(dim_of(dim, name, dims.size()), chosen));
+  auto value = out_.graph.add_input(name, *dtype, dims);
+  if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
+  if (const Tensor* constant = options_.choices.find_value(name)) {
+    if (constant->dtype() != *dtype || constant->rank() != dims.size())
+      return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
+          .with("value", name);
+    return OnnxValue{.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
+                     .tensor = RLX_TRY(constant->aligned()),
+                     .bits = bits_of(type.elem_type)};
+  }
+  return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};
+}
+
+// ---- the names in options ----
+
+static Status check_name(std::string_view option, std::string_view what, const std::string& name,
+                         std::span<const std::string_view> known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  std::string hint = did_you_mean(name, known);
+  if (hint.empty()) hint = ", only " + listed(known);
+  return Status(Code::kOption, format("'{}.{}': there is no {} '{}'{}", option, name, what, name, hint))
+      .with("value", name)
+      .with("expected", listed(known));
+}
+
+// Only the file says whether an input is an optional or a sequence, and of what rank: a choice that it leaves no room
+// for is ignored.
+Status Importer::check_input_names(std::span<const ValueInfoProto* const> inputs) const {
+  const ImportChoices& choices = options_.choices;
+  std::deque<std::string> elements;
+  std::vector<std::string_view> known;
+  for (const ValueInfoProto* input : inputs) known.push_back(input->name);
+  for (const auto& [sequence, length] : choices.sequences) {
+    RLX_TRY(check_name("sequence", "input", sequence, known));
+    for (int64_t i = 0; i < length; i++) elements.push_back(element_name(sequence, static_cast<size_t>(i)));
+  }
+  for (const std::string& name : choices.absent) RLX_TRY(check_name("absent", "input", name, known));
+  known.insert(known.end(), elements.begin(), elements.end());
+  for (const auto& [name, rank] : choices.ranks) RLX_TRY(check_name("rank", "input", name, known));
+  for (const auto& [name, value] : choices.values) RLX_TRY(check_name("value", "input", name, known));
+  return {};
+}
+
+Status Importer::add_inputs() {
+  std::vector<const ValueInfoProto*> inputs;
+  for (const ValueInfoProto& input : model_.graph.input)
+    if (!scopes_.back().contains(input.name)) inputs.push_back(&input);  // old files list initializers as inputs too
+  RLX_TRY(check_input_names(inputs));
+  for (const ValueInfoProto* input : inputs) RLX_TRY(add_input(*input));
+  std::vector<std::string_view> known(sizes_.begin(), sizes_.end());
+  for (const auto& [symbol, size] : options_.choices.dims) RLX_TRY(check_name("dims", "size", symbol, known));
+  return {};
+}
+
+}  // namespace rlx::onnx
