@@ -336,6 +336,20 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
   return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
 }
 
+// k max(a, b) beside other terms is the larger of what a and b give in its place, if k > 0; else the smaller. So a and
+// b may cancel with the other terms.
+static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, const RangeLookup& ranges,
+                                                int& budget) {
+  const Atom& extreme = *term.atoms[0];
+  if (term.atoms.size() > 1 || dim.polynomial()->terms.size() == 1 || budget-- <= 0) return std::nullopt;
+  Dim rest = dim - Dim::from({{term}});
+  Interval a = range_of(rest + Dim(term.coefficient) * extreme.a, ranges, budget);
+  Interval b = range_of(rest + Dim(term.coefficient) * extreme.b, ranges, budget);
+  bool is_larger = (extreme.kind == Atom::kMax) == (term.coefficient > 0);
+  return is_larger ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
+                   : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+}
+
 static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget) {
   if (dim.is_literal()) return {dim.literal(), dim.literal()};
   Interval sum{0, 0}, known{-kLimit, kLimit};
@@ -343,7 +357,9 @@ static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget)
     Interval product{term.coefficient, term.coefficient};
     for (const AtomPtr& atom : term.atoms) {
       product = multiply(product, range_of(*atom, ranges, budget));
-      auto range = atom->kind == Atom::kFloorDiv ? range_by_remainder(dim, atom, ranges, budget) : std::nullopt;
+      std::optional<Interval> range;
+      if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, ranges, budget);
+      if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, ranges, budget);
       if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
     }
     sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};

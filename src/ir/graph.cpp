@@ -439,6 +439,8 @@ static void visit_symbols_around(const Node& node, const Graph& graph,
     if (std::find(own.begin(), own.end(), symbol) == own.end()) body(symbol);
   };
   for (const Node& inner : graph.nodes()) visit_symbols(inner, visit);
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, visit);
 }
 
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body) {

@@ -35,6 +35,17 @@ static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
   return Dim(static_cast<int64_t>(size));
 }
 
+// Nothing can be sampled of an empty axis, so the result has to be empty, too. A scale sees to that.
+static bool has_samples(Expr x, const Resampled& axis) {
+  if (axis.factor != 0 || axis.keeps_size()) return true;
+  Dim at_nothing = substitute(axis.out, [&](std::string_view symbol) {
+    return axis.in.symbol_name() && *axis.in.symbol_name() == symbol ? std::optional<Dim>(0) : std::nullopt;
+  });
+  if (at_nothing.is(0)) return true;
+  bool is_filled = x.builder().graph().range(axis.out).lo >= 1;
+  return require(x, Guard::kLessEqual, is_filled ? Dim(1) : min(Dim(1), axis.out), axis.in);
+}
+
 static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs& attrs) {
   const Axes& axes = attrs.i64s("axes");
   Builder& b = x.builder();
@@ -57,6 +68,7 @@ static std::optional<std::vector<Resampled>> resampled_axes(Expr x, const Attrs&
     } else {
       axis.out = attrs.dims("sizes")[i];
     }
+    if (!has_samples(x, axis)) return std::nullopt;
     if (has_roi) axis.start = attrs.f64s("roi")[i], axis.end = attrs.f64s("roi")[i + count];
     axis.n = b.size(axis.in, DType::kF64), axis.o = b.size(axis.out, DType::kF64);
     axis.scale = axis.factor != 0 ? b.scalar(DType::kF64, axis.factor) : axis.o / axis.n;

@@ -354,12 +354,29 @@ static Status check_dims(std::span<const Dim> dims) {
   return {};
 }
 
+// Whether a number may be wrong because the arithmetic of sizes saturates, which that of ONNX does not. A number alone
+// is wrong only at the very end: a larger one has passed unchanged, as "to the end" of a slice does.
+static bool may_have_saturated(const Dim& dim) {
+  auto is_beyond = [](int64_t number) { return number >= Interval::kUnbounded || number <= -Interval::kUnbounded; };
+  auto mentions_beyond = [&](const Dim& part) {
+    return part.is_literal() ? is_beyond(part.literal()) : may_have_saturated(part);
+  };
+  if (dim.is_literal()) return dim.literal() == Interval::kUnbounded || dim.literal() == -Interval::kUnbounded;
+  for (const Term& term : dim.polynomial()->terms) {
+    if (is_beyond(term.coefficient)) return true;
+    for (const AtomPtr& atom : term.atoms)
+      if (atom->kind != Atom::kSymbol && (mentions_beyond(atom->a) || mentions_beyond(atom->b))) return true;
+  }
+  return false;
+}
+
 Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   Builder builder(out_.graph);
   if (stretches()) stretch_operands(builder);
   Call call(*this, builder, kind, node, opset_of(node.domain), in);
   if (kind.fold && node.output.size() == 1) {
-    if (auto sizes = kind.fold(call); sizes && sizes->items.size() <= kMaxSizes) {
+    auto sizes = kind.fold(call);
+    if (sizes && sizes->items.size() <= kMaxSizes && std::ranges::none_of(sizes->items, may_have_saturated)) {
       RLX_TRY(call.status());
       RLX_TRY(check_dims(sizes->items));
       OnnxValue result{.type = {sizes->dtype, {sizes->dims.begin(), sizes->dims.end()}}};

@@ -65,6 +65,18 @@ TEST(dim, the_larger_and_the_smaller_of_a_pair_come_to_the_pair) {
   EXPECT_NE(dim("max(a,b) - min(a,b)").text(), "0");
 }
 
+TEST(dim, an_operand_of_an_extreme_cancels_with_the_terms_beside_it) {
+  auto expect_range = [](std::string_view text, int64_t lo, int64_t hi) {
+    Interval found = range(text, {0, 9});
+    EXPECT_EQ(found.lo, lo) << text;
+    EXPECT_EQ(found.hi, hi) << text;
+  };
+  expect_range("m - min(1,m - 1)", 1, 8);  // max(m - 1, 1)
+  expect_range("max(k,m) - m", 0, 9);
+  expect_range("m - max(k,m)", -9, 0);
+  expect_range("min(k,m) - 2*m", -18, 0);
+}
+
 TEST(dim, a_remainder_is_less_than_its_divisor) {
   Interval r = range("n - 4*(n/4)");
   EXPECT_EQ(r.lo, 0);

@@ -338,4 +338,64 @@ TEST(onnx_edges, an_input_has_no_negative_size) {
   EXPECT_EQ(imported->graph.guards()[0].b.text(), "a - b");
 }
 
+// The guard of the arg, 1 <= m, shows that the start, max(0, m - 1), is within the axis; the length stays what it was.
+TEST(onnx_edges, a_slice_backwards_keeps_its_length_when_a_guard_is_known) {
+  Maker maker(13);
+  maker.input("x", 1, {"m"}).i64("from", {1}, {-1}).i64("to", {1}, {1}).i64("axis", {1}, {0}).i64("step", {1}, {-2});
+  maker.node("Slice", {"x", "from", "to", "axis", "step"}, {"part"});
+  maker.node("ArgMin", {"x"}, {"least"}, {Maker::attr("keepdims", 0)});
+  maker.node("Cast", {"least"}, {"place"}, {Maker::attr("to", 1)}).node("Add", {"part", "place"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({6})}), "f32[2] 5 3");
+  EXPECT_EQ(opened.run({counting({1})}), "f32[0]");
+}
+
+TEST(onnx_edges, numbers_beyond_every_size_are_not_computed_as_sizes) {
+  Maker maker(13);
+  maker.input("x", 1, {"m"}).i64("most", {1}, {INT64_MAX}).node("Shape", {"x"}, {"m"});
+  maker.node("Concat", {"m", "most"}, {"both"}, {Maker::attr("axis", 0)}).node("ReduceMax", {"both"}, {"largest"});
+  maker.node("Equal", {"largest", "most"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "bool[1] 1");
+}
+
+// Nothing but a guard of the body needs the size that the run finds. The node that finds it stays.
+TEST(onnx_edges, a_guard_of_a_branch_may_need_a_size_of_the_run) {
+  Maker yes, no, maker(13);
+  yes.node("Identity", {"two"}, {"a"}).output("a");
+  no.node("Shape", {"counted"}, {"n"}).node("Reshape", {"two", "n"}, {"unused"});
+  no.node("Identity", {"two"}, {"b"}).output("b");
+  maker.input("p", 9, {}).input("last", 7, {}).i64("zero", {}, {0}).i64("one", {}, {1}).i64("two", {2}, {7, 8});
+  maker.node("Range", {"zero", "last", "one"}, {"counted"});
+  maker.node("If", {"p"}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  Opened opened(maker);
+  Tensor p = *Tensor::create(DType::kBool, std::span<const int64_t>());
+  Tensor last = *Tensor::create(DType::kI64, std::span<const int64_t>());
+  *p.as<uint8_t>() = 0, *last.as<int64_t>() = 2;
+  EXPECT_EQ(opened.run({p, last}), "i64[2] 7 8");
+}
+
+static auto text(const char* name, const char* value) {
+  return Message().text(1, name).text(4, value).number(20, 3);
+}
+
+TEST(onnx_edges, nothing_is_sampled_of_an_empty_axis) {
+  for (const char* mode : {"nearest", "linear"}) {
+    Maker maker(13);
+    maker.input("x", 1, {"h"}).i64("sizes", {1}, {4});
+    maker.node("Resize", {"x", "", "", "sizes"}, {"y"}, {text("mode", mode)}).output("y");
+    Opened opened(maker);
+    EXPECT_EQ(opened.run({counting({1})}), "f32[4] 0 0 0 0");
+    EXPECT_NE(opened.run({counting({0})}).find("does not hold"), std::string::npos) << opened.run({counting({0})});
+  }
+}
+
+// (n - 1) zeros stand between n elements, and none where there are none: the result is as long as two kernels reach.
+TEST(onnx_edges, the_transposed_convolution_of_nothing_is_0) {
+  Maker maker(13);
+  maker.input("x", 1, {"1", "1", "n"}).f32("w", {1, 1, 3}, {1, 1, 1});
+  maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 1, 0})}), "f32[1,1,2] 0 0");
+  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2})}), "f32[1,1,5] 0 0 1 1 1");
+}
+
 }  // namespace rlx
