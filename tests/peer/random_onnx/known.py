@@ -3,6 +3,8 @@
 
 OPEN is what the makers of nodes stay away from. TABLE knows the same in a graph that is cut down, where it arises by chance.
 """
+import re
+
 import numpy as np
 
 OPEN = {
@@ -30,6 +32,14 @@ OPEN = {
     "product of integers": "ONNX Runtime's ReduceProd of integers does not wrap",
     "double Shrink": "ONNX Runtime rounds Shrink of doubles to floats",
     "divide by zero": "of integers: open",
+    "scale of zeros": "of zeros alone, ONNX Runtime's DynamicQuantizeLinear has the scale 1 where the formula gives 0",
+    "quantize NaN": "or, where the scale comes from the input, infinities: open",
+    "order of factors": "a product overflows or underflows in one order of its factors and not in another",
+    "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again, so small ones beside large ones are lost",
+    "squares of integers": "ONNX Runtime's ReduceSumSquare computes in doubles",
+    "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
+    "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
+    "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
 
@@ -51,11 +61,61 @@ def all_finite(feeds):
     return all(np.isfinite(array).all() for feed in feeds for array in feed.values() if array.dtype.kind == "f")
 
 
+def reads(inner, graph, ops, fits, operand=0):
+    """Whether a node of these kinds reads an operand that fits; all operands: None."""
+    for node in graph.nodes:
+        names = node.ins if operand is None else node.ins[operand:operand + 1]
+        if node.op in ops and any(name in inner and fits(inner[name]) for name in names):
+            return True
+    return False
+
+
+def has_nan(x):
+    return x.dtype.kind == "f" and np.isnan(x).any()
+
+
+def not_finite(x):
+    return x.dtype.kind == "f" and not np.isfinite(x).all()
+
+
+def order_matters(x):
+    """Of the factors of a product: those above 1 alone overflow, or those below 1 underflow."""
+    if x.dtype.kind != "f":
+        return False
+    with np.errstate(all="ignore"):
+        logs = np.log2(np.abs(x[np.isfinite(x) & (x != 0)].astype(np.float64)))
+    limit = -np.log2(np.finfo(x.dtype).tiny)
+    return max(logs[logs > 0].sum(), -logs[logs < 0].sum()) > limit
+
+
+def beside_a_tie(x):
+    """Doubles that a rounding to f32 puts in the middle of two bf16 or f16."""
+    if x.dtype != np.float64:
+        return False
+    near = x.astype(np.float32)
+    low = near.view(np.uint32)
+    return bool(((near != x) & ((low & 0xFFFF == 0x8000) | (low & 0x1FFF == 0x1000))).any())
+
+
+def loses_squares(graph, inner):
+    for node in graph.nodes:
+        x = inner.get(node.ins[0]) if node.op == "LRN" else None
+        if x is not None and x.size:
+            lost = float(np.abs(x[np.isfinite(x)]).max(initial=0)) ** 2 * 2.0**-23 * node.attrs.get("alpha", 1e-4)
+            if lost > 1e-5 * node.attrs.get("bias", 1.0):
+                return True
+    return False
+
+
 REDUCTIONS = ["Reduce" + name for name in "Sum Mean Max Min Prod L1 L2 SumSquare LogSum LogSumExp".split()]
 TABLE = [
+    (lambda g, f, v: v.kind == "refused" and "is outside a" in v.message and "RLX_E_RANGE" in v.message and is_empty(f), OPEN["index into nothing"]),
+    (lambda g, f, v: v.kind == "refused" and ": gather_nd: " in v.message and "does not hold" in v.message, OPEN["batches of nothing"]),
     (lambda g, f, v: any("Hardmax" in ops_of(node) for node in g.nodes) and not all_finite(f), OPEN["largest with NaN"]),
     (lambda g, f, v: v.kind == "refused" and ": squeeze: " in v.message and v.message.endswith(": 1 and 0"), OPEN["rank of contents"]),
-    (lambda g, f, v: only("MaxPool")(g, f, v) and "-inf for -3.4" in v.message, OPEN["windows of padding"]),
+    (lambda g, f, v: any("MaxPool" in ops_of(node) for node in g.nodes) and "-inf for -3.4" in v.message, OPEN["windows of padding"]),
+    (lambda g, f, v: "elements of i" in v.message and any("ReduceSumSquare" in ops_of(node) for node in g.nodes if node.bodies()),
+     OPEN["squares of integers"]),
     (lambda g, f, v: only("Cast")(g, f, v) and not all_finite(f), OPEN["cast out of range"]),
     (lambda g, f, v: any(node.op == "MeanVarianceNormalization" for node in g.nodes) and " for nan" in v.message, OPEN["norm of one"]),
     (lambda g, f, v: any(node.op == "Resize" for node in g.nodes) and not all_finite(f), OPEN["resize infinities"]),
@@ -64,8 +124,27 @@ TABLE = [
 ]
 
 
-def known(graph, feeds, verdict):
+# Of what the nodes read.
+READING = [
+    (lambda g, x, v: reads(x, g, ("QuantizeLinear",), has_nan), OPEN["quantize NaN"]),
+    (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), not_finite), OPEN["quantize NaN"]),
+    (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), lambda a: not a.any()), OPEN["scale of zeros"]),
+    (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
+    (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax"), has_nan), OPEN["largest with NaN"]),
+    (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), lambda a: a.dtype.kind in "iu" and np.abs(a.astype(np.float64)).max(initial=0) > 2.0**26),
+     OPEN["squares of integers"]),
+    (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
+    (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
+    (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
+]
+
+
+def known(graph, feeds, verdict, inner):
+    """inner: of the binding at which the results differ, every value by name."""
     for fits, why in TABLE:
         if fits(graph, feeds, verdict):
+            return why
+    for fits, why in READING:
+        if verdict.kind == "differs" and fits(graph, inner, verdict):
             return why
     return None

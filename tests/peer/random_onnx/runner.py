@@ -35,7 +35,7 @@ class Runner:
         stage = "start"
         try:
             self.pipe.send((what, arguments))
-            while self.pipe.poll(self.limit):
+            while self.pipe.poll(self.limit if stage != "start" else 10 * self.limit):  # a busy machine starts slowly
                 kind, value = self.pipe.recv()
                 if kind == "result":
                     return value
