@@ -23,6 +23,11 @@ constexpr Pieces softmax_pieces(int64_t rows, int64_t n) {
   return cut(n, rows, kSoftmaxPiece, 64);
 }
 
+struct NormPiece {
+  double sum;               // of its elements, or of their squares
+  double squares, centred;  // of layer_norm, of its elements less the mean of the row
+};
+
 // sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. A null pointer means that an operand or output is
 // absent. y and sum may be x or residual. With residual or bias, y or sum must be given, because the sum is kept there.
 // layer_norm: mean and inv = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0.
@@ -39,12 +44,19 @@ struct NormArgs {
   int64_t rows = 0, n = 0;
   int64_t x_row = 0, residual_row = 0, y_row = 0, sum_row = 0;
   float eps = 1e-5f;
+  NormPiece* found = nullptr;  // of each piece of each row, where rows are cut
 };
+inline constexpr int64_t kNormPiece = 8192;  // at least
+constexpr Pieces norm_pieces(int64_t rows, int64_t n) {
+  return cut(n, rows, kNormPiece, 64);
+}
 
 struct RowFns {
   Loop<SoftmaxArgs> softmax;
   Loop<SoftmaxArgs> softmax_largest, softmax_exp, softmax_scale;  // of rows that are cut, in this order
   Loop<NormArgs> layer_norm, rms_norm;                            // with residual: the residual_ forms
+  // The same of rows that are cut, in this order; rms_norm needs no squares.
+  Loop<NormArgs> layer_norm_sums, layer_norm_squares, layer_norm_write, rms_norm_sums, rms_norm_write;
 };
 const RowFns& row_fns(Isa isa);
 

@@ -15,8 +15,9 @@ inline int64_t row_parts(int64_t rows, int64_t n) {
 }
 
 // Sums value(i, lanes) over [0, n); value gives `lanes` elements from i on, and zero in the other lanes.
+// Inlined, so that what the caller adds up beside the sum stays in registers.
 template <class Value>
-inline double sum_over(int64_t n, Value&& value) {
+[[gnu::always_inline]] inline double sum_over(int64_t n, Value&& value) {
   double total = 0;
   for (int64_t block = 0; block < n; block += kSumBlock) {
     int64_t end = n - block < kSumBlock ? n : block + kSumBlock, i = block;
@@ -143,46 +144,67 @@ inline Vec first_walk(const NormRow& row, int64_t i, int64_t lanes) {
   return v;
 }
 
+inline double sum_of(NormRow row, int64_t n) {
+  return sum_over(
+      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) { return first_walk(row, i, lanes); });
+}
+inline double squares_of(NormRow row, int64_t n) {
+  return sum_over(
+      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+        Vec v = first_walk(row, i, lanes);
+        return v * v;
+      });
+}
+
+// Of elements less a mean: the sum of their squares, and what they sum up to, because f32 cannot hold the mean.
+struct Centred {
+  double squares, sum;
+};
+inline Centred centred_of(const float* from, int64_t n, float mean) {
+  Vec centred{};
+  double squares = sum_over(
+      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+        Vec c = keep_lanes(load_some(from + i, lanes) - mean, lanes);
+        centred += c;
+        return c * c;
+      });
+  return {squares, reduce_add(centred)};
+}
+
 // The mean rounded to f32, the rest of the mean, and the variance after subtracting both.
 struct Moments {
   float mean, rest;
   double variance;
 };
-inline Moments moments(const NormRow& row, int64_t n) {
-  double count = static_cast<double>(n);
-  double mean =
-      sum_over(
-          n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) { return first_walk(row, i, lanes); }) /
-      count;
-  const float* from = row.kept ? row.kept : row.x;
-  float near = static_cast<float>(mean);
-  Vec centred{};
-  double squares = sum_over(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        Vec c = keep_lanes(load_some(from + i, lanes) - near, lanes);
-        centred += c;
-        return c * c;
-      });
-  double rest = std::isfinite(near) ? reduce_add(centred) / count : 0;
-  double variance = squares / count - rest * rest;
-  return {near, static_cast<float>(rest), variance < 0 ? 0 : variance};
+inline Moments moments_of(float mean, const Centred& means) {
+  double rest = std::isfinite(mean) ? means.sum : 0, variance = means.squares - rest * rest;
+  return {mean, static_cast<float>(rest), variance < 0 ? 0 : variance};
 }
 
-inline Moments mean_square(const NormRow& row, int64_t n) {
-  double squares = sum_over(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        Vec v = first_walk(row, i, lanes);
-        return v * v;
-      });
-  return {0, 0, squares / static_cast<double>(n)};
+// Of the row, or of the piece of it, that begins at element `from`.
+inline NormRow row_of(const NormArgs& p, int64_t r, int64_t from) {
+  NormRow row{p.x + r * p.x_row + from, nullptr, nullptr, nullptr};
+  if (p.residual) row.residual = p.residual + r * p.residual_row + from;
+  if (p.bias) row.bias = p.bias + from;
+  if (p.sum) row.kept = p.sum + r * p.sum_row + from;
+  if (!p.sum && (p.residual || p.bias)) row.kept = p.y + r * p.y_row + from;
+  return row;
 }
 
-inline void write_norm(const NormArgs& p, const float* from, float* y, const Moments& m, float inv) {
-  for (int64_t i = 0; i < p.n; i += kLanes) {
-    int64_t lanes = p.n - i;
-    Vec v = (load_some(from + i, lanes) - m.mean - m.rest) * inv;
-    if (p.gamma) v *= load_some(p.gamma + i, lanes);
-    if (p.beta) v += load_some(p.beta + i, lanes);
+// Writes the elements of the row from `from` to `end`; for the first of them, also what is known of the row.
+inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, Moments m) {
+  float inv = static_cast<float>(1 / std::sqrt(m.variance + p.eps));
+  if (p.mean && from == 0) p.mean[r] = m.mean + m.rest;
+  if (p.inv && from == 0) p.inv[r] = inv;
+  if (!p.y) return;
+  NormRow row = row_of(p, r, 0);
+  const float *x = row.kept ? row.kept : row.x, *gamma = p.gamma, *beta = p.beta;
+  float* y = p.y + r * p.y_row;
+  for (int64_t i = from; i < end; i += kLanes) {
+    int64_t lanes = end - i;
+    Vec v = (load_some(x + i, lanes) - m.mean - m.rest) * inv;
+    if (gamma) v *= load_some(gamma + i, lanes);
+    if (beta) v += load_some(beta + i, lanes);
     store_some(y + i, v, lanes);
   }
 }
@@ -190,19 +212,92 @@ inline void write_norm(const NormArgs& p, const float* from, float* y, const Mom
 template <bool Centre>
 void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
   int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
+  auto count = static_cast<double>(p.n);
   for (int64_t r = begin * each; r < last; ++r) {
-    float* y = p.y ? p.y + r * p.y_row : nullptr;
-    float* sum = p.sum ? p.sum + r * p.sum_row : nullptr;
-    NormRow row{p.x + r * p.x_row, p.residual ? p.residual + r * p.residual_row : nullptr, p.bias, nullptr};
-    if (sum || row.residual || row.bias) row.kept = sum ? sum : y;
-    Moments m = Centre ? moments(row, p.n) : mean_square(row, p.n);
-    float inv = static_cast<float>(1 / std::sqrt(m.variance + p.eps));
-    if (y) write_norm(p, row.kept ? row.kept : row.x, y, m, inv);
-    if (p.mean) p.mean[r] = m.mean + m.rest;
-    if (p.inv) p.inv[r] = inv;
+    NormRow row = row_of(p, r, 0);
+    Moments m{};
+    if constexpr (Centre) {
+      auto mean = static_cast<float>(sum_of(row, p.n) / count);
+      Centred centred = centred_of(row.kept ? row.kept : row.x, p.n, mean);
+      m = moments_of(mean, {centred.squares / count, centred.sum / count});
+    } else {
+      m.variance = squares_of(row, p.n) / count;
+    }
+    write_norm(p, r, 0, p.n, m);
   }
 }
 
-inline constexpr RowFns kRows = {{softmax_parts, softmax_run}, {piece_parts, largest_run},
-                                 {piece_parts, exp_run},       {piece_parts, scale_run},
-                                 {norm_parts, norm_run<true>}, {norm_parts, norm_run<false>}};
+// ---- norms of rows that are cut: a part is a piece
+
+inline int64_t norm_piece_parts(const NormArgs& p) {
+  return p.rows * norm_pieces(p.rows, p.n).count;
+}
+
+// Calls piece(row, from, end, what is found of it, what is found of its row).
+template <class Piece>
+inline void for_piece(const NormArgs& p, const Pieces& pieces, int64_t at, Piece&& piece) {
+  int64_t row = at / pieces.count, from = at % pieces.count * pieces.size;
+  int64_t to = p.n - from < pieces.size ? p.n : from + pieces.size;
+  piece(row, from, to, p.found[at], p.found + row * pieces.count);
+}
+template <class Piece>
+inline void for_each_piece(const NormArgs& p, int64_t begin, int64_t end, Piece&& piece) {
+  Pieces pieces = norm_pieces(p.rows, p.n);
+  for (int64_t part = begin; part < end; ++part) for_piece(p, pieces, part, piece);
+}
+// From the end: what the phase before has read last may still be in a cache.
+template <class Piece>
+inline void for_each_piece_back(const NormArgs& p, int64_t begin, int64_t end, Piece&& piece) {
+  Pieces pieces = norm_pieces(p.rows, p.n);
+  int64_t last = p.rows * pieces.count - 1;
+  for (int64_t part = begin; part < end; ++part) for_piece(p, pieces, last - part, piece);
+}
+
+// The mean over the row.
+inline double mean_of(const NormArgs& p, const NormPiece* row, double NormPiece::*of) {
+  double total = 0;
+  for (int64_t i = 0, count = norm_pieces(p.rows, p.n).count; i < count; ++i) total += row[i].*of;
+  return total / static_cast<double>(p.n);
+}
+
+template <bool Centre>
+void norm_sums_run(const NormArgs& p, int64_t begin, int64_t end) {
+  for_each_piece(p, begin, end, [&](int64_t r, int64_t from, int64_t to, NormPiece& own, const NormPiece*) {
+    NormRow row = row_of(p, r, from);
+    own.sum = Centre ? sum_of(row, to - from) : squares_of(row, to - from);
+  });
+}
+
+inline void norm_squares_run(const NormArgs& p, int64_t begin, int64_t end) {
+  for_each_piece_back(p, begin, end, [&](int64_t r, int64_t from, int64_t to, NormPiece& own, const NormPiece* found) {
+    NormRow row = row_of(p, r, from);
+    auto mean = static_cast<float>(mean_of(p, found, &NormPiece::sum));
+    Centred centred = centred_of(row.kept ? row.kept : row.x, to - from, mean);
+    own.squares = centred.squares, own.centred = centred.sum;
+  });
+}
+
+template <bool Centre>
+void norm_write_run(const NormArgs& p, int64_t begin, int64_t end) {
+  for_each_piece(p, begin, end, [&](int64_t r, int64_t from, int64_t to, NormPiece&, const NormPiece* found) {
+    double mean = mean_of(p, found, &NormPiece::sum);
+    Moments m{0, 0, mean};
+    if constexpr (Centre) {
+      Centred centred{mean_of(p, found, &NormPiece::squares), mean_of(p, found, &NormPiece::centred)};
+      m = moments_of(static_cast<float>(mean), centred);
+    }
+    write_norm(p, r, from, to, m);
+  });
+}
+
+inline constexpr RowFns kRows = {{softmax_parts, softmax_run},
+                                 {piece_parts, largest_run},
+                                 {piece_parts, exp_run},
+                                 {piece_parts, scale_run},
+                                 {norm_parts, norm_run<true>},
+                                 {norm_parts, norm_run<false>},
+                                 {norm_piece_parts, norm_sums_run<true>},
+                                 {norm_piece_parts, norm_squares_run},
+                                 {norm_piece_parts, norm_write_run<true>},
+                                 {norm_piece_parts, norm_sums_run<false>},
+                                 {norm_piece_parts, norm_write_run<false>}};

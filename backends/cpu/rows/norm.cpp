@@ -83,8 +83,21 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
     args.mean = centered ? data_or_null<float>(view.out[1]) : nullptr;
     args.inv = data_or_null<float>(view.out[centered ? 2 : 1]);
   }
-  const Loop<NormArgs>& loop = centered ? caps.fns.rows.layer_norm : caps.fns.rows.rms_norm;
-  load(block, loop, args, 50 + 0.5 * static_cast<double>(x.count()), launch);
+  const RowFns& fns = caps.fns.rows;
+  auto elements = static_cast<double>(x.count());
+  if (norm_pieces(args.rows, args.n).count == 1)
+    return load(block, centered ? fns.layer_norm : fns.rms_norm, args, 50 + 0.5 * elements, launch);
+  args.found = reinterpret_cast<NormPiece*>(view.scratch);
+  load(block, centered ? fns.layer_norm_sums : fns.rms_norm_sums, args, 0.15 * elements, launch);
+  if (centered) load_after<NormArgs>(block, fns.layer_norm_squares, args, 0.15 * elements, launch);
+  const Loop<NormArgs>& write = centered ? fns.layer_norm_write : fns.rms_norm_write;
+  load_after<NormArgs, NormArgs>(block, write, args, 0.2 * elements, launch);
+}
+
+size_t norm_scratch(const Node& node, std::span<const Dims> upper) {
+  double n = 1;
+  for (size_t i = first_axis(node, upper[0].size()); i < upper[0].size(); i++) n *= static_cast<double>(upper[0][i]);
+  return n < 2 * kNormPiece ? 0 : kManyParts * sizeof(NormPiece);
 }
 
 }  // namespace
@@ -98,7 +111,8 @@ void add_norm_rows(RowsByOp& by_op) {
                                                                {Op::kResidualLayerNorm, "residual_layer_norm_f32"},
                                                                {Op::kResidualRmsNorm, "residual_rms_norm_f32"}};
   for (auto [op, name] : kNorms)
-    add(by_op, native<NormArgs>(op, name, refuse_norm, encode_norm)
+    add(by_op, native<NormArgs, NormArgs, NormArgs>(op, name, refuse_norm, encode_norm)
+                   .scratch(norm_scratch)
                    .optional_outputs(0b110)
                    .in_place(is_residual(op) ? 0b11 : 0b1, is_residual(op) ? 0b11 : 0));
 }

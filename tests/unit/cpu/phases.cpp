@@ -32,6 +32,13 @@ constexpr Cut kCuts[] = {
     {"largest position", "x = input f32[2,70001]\n y = arg_max(x) axis=1 keep_dims=0 -> i64[2]"},
     {"top k", "x = input f32[1,70001]\n y, i = top_k(x) k=9 axis=1 largest=1 -> f32[1,9], i64[1,9]"},
     {"softmax", "x = input f32[2,30001]\n y = softmax(x) axis=1 -> f32[2,30001]"},
+    {"layer norm",
+     "x = input f32[2,30001]\n g = input f32[30001]\n y, m, i = layer_norm(x, g) axis=1 -> f32[2,30001], f32[2,1], "
+     "f32[2,1]"},
+    {"rms norm over two axes", "x = input f32[1,300,200]\n y, i = rms_norm(x) axis=1 -> f32[1,300,200], f32[1,1,1]"},
+    {"residual and layer norm",
+     "x = input f32[1,70001]\n r = input f32[1,70001]\n y, s = residual_layer_norm(x, r) -> f32[1,70001], "
+     "f32[1,70001]"},
     {"running sum", "x = input f32[1,30001]\n y = cumulative(x) fn=sum axis=1 -> f32[1,30001]", 1e-4f},
     {"running sum from the end",
      "x = input f32[3,30001]\n y = cumulative(x) fn=sum axis=1 exclusive=1 reverse=1 -> f32[3,30001]", 1e-4f},
