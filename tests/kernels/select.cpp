@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/half.h"
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -60,9 +61,36 @@ void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
 TEST(select, the_first_in_order) {
   std::mt19937 rng(9);
   for (Case it : {Case{1, 1, 1, 1}, Case{3, 7, 1, 1}, Case{2, 9, 70, 1}, Case{2, 9, 130, 4}, Case{5, 300, 1, 128},
-                  Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6}, Case{1, 50000, 1, 1},
-                  Case{3, 40001, 1, 9}})
+                  Case{2, 1500, 1, 1000}, Case{400, 50, 1, 3}, Case{0, 5, 3, 2}, Case{2, 5, 0, 1}, Case{4, 6, 1, 6},
+                  Case{1, 50000, 1, 1}, Case{3, 40001, 1, 9}})
     for (int bits = 0; bits < 4; bits++) ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, rng));
+}
+
+// NaN of either sign, zeros of either sign, infinities.
+template <class T>
+void check_halves(DType dtype) {
+  for (int bits = 0; bits < 8; bits++) {
+    bool largest = (bits & 1) != 0, nan_wins = (bits & 2) != 0;
+    int64_t n = 41, inner = (bits & 4) != 0 ? 11 : 1;
+    std::vector<T> x;
+    const float kValues[] = {-1, 0, -0.0f, 0.5f, 2, 3, NAN, -NAN, INFINITY, -INFINITY};
+    for (int64_t i = 0; i < n * inner; i++) x.push_back(T(kValues[i * 7 % 53 % 10]));
+    std::vector<int64_t> indices(static_cast<size_t>(inner));
+    SelectArgs args;
+    args.x = x.data(), args.indices = indices.data(), args.dtype = dtype, args.n = n, args.inner = inner;
+    args.largest = largest, args.nan_wins = nan_wins;
+    run_whole(select_loop(), args);
+    for (int64_t c = 0; c < inner; c++) {
+      std::vector<float> line;
+      for (int64_t i = 0; i < n; i++) line.push_back(x[static_cast<size_t>(i * inner + c)]);
+      ASSERT_EQ(indices[static_cast<size_t>(c)], order_of(line, largest, nan_wins)[0]) << bits;
+    }
+  }
+}
+
+TEST(select, halves) {
+  ASSERT_NO_FATAL_FAILURE(check_halves<f16>(DType::kF16));
+  ASSERT_NO_FATAL_FAILURE(check_halves<bf16>(DType::kBF16));
 }
 
 TEST(select, the_last_of_equal_ones) {

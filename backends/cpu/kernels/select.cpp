@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/select.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "base/visit.h"
@@ -10,7 +11,8 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr DTypeSet kSelected = {DType::kF32, DType::kF64, DType::kI8, DType::kU8, DType::kI32, DType::kI64};
+constexpr DTypeSet kSelected = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16,
+                                DType::kI8,  DType::kU8,  DType::kI32, DType::kI64};
 constexpr int64_t kPartElements = 16384;
 
 // Adjacent lines are processed together, row by row.
@@ -30,17 +32,87 @@ int64_t select_parts(const SelectArgs& p) {
   return p.inner > 1 ? p.outer * groups(p) : p.inner * ((p.outer + each - 1) / each);
 }
 
-// Whether a strictly precedes b in the order.
+// ---- keys: what is compared, one by one or by vectors of 16 bytes
+
+// Halves are compared as integers in the order of their values.
 template <class T>
-struct Before {
+using Key = std::conditional_t<is_small_float<T>, int16_t, T>;
+template <class T>
+constexpr int64_t kWidth = 16 / sizeof(T);
+template <class T>
+using Keys [[gnu::vector_size(16)]] = Key<T>;
+
+template <class K>
+K all(auto key) {
+  if constexpr (std::is_arithmetic_v<K>)
+    return static_cast<K>(key);
+  else
+    return static_cast<std::remove_reference_t<decltype(K{}[0])>>(key) - K{};
+}
+
+// The order of elements of T: of single keys, or lane by lane.
+template <class T>
+struct Order {
   const SelectArgs& p;
-  bool operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (a != a || b != b) return p.largest || p.nan_wins ? b == b : a == a;
+
+  bool nan_is_first() const { return p.largest || p.nan_wins; }
+
+  // NaN becomes the first or the last key, and -0 the same as 0.
+  template <class K>
+  K key_of(K bits) const {
+    if constexpr (is_small_float<T>) {
+      K size = bits & all<K>(0x7fff), key = bits < all<K>(0) ? all<K>(0) - size : size;
+      K nan = all<K>(p.largest || !p.nan_wins ? INT16_MAX : INT16_MIN);
+      return size > all<K>(std::is_same_v<T, f16> ? 0x7c00 : 0x7f80) ? nan : key;
+    } else {
+      return bits;
     }
-    return p.largest ? a > b : a < b;
+  }
+
+  // Whether a strictly precedes b in the order.
+  template <class K>
+  auto precedes(K a, K b) const {
+    auto is_first = p.largest ? a > b : a < b;
+    if constexpr (std::is_floating_point_v<T>)
+      return nan_is_first() ? (is_first | (a != a)) & (b == b) : is_first | ((a == a) & (b != b));
+    else
+      return is_first;
+  }
+
+  // Whether x, which comes later, takes the place of `best`.
+  template <class K>
+  auto is_better(K x, K best) const {
+    return p.last ? precedes(best, x) == 0 : precedes(x, best);
+  }
+
+  Key<T> one(const T* x) const { return key_of(*reinterpret_cast<const Key<T>*>(x)); }
+  Keys<T> several(const T* x) const {
+    Keys<T> keys;
+    std::memcpy(&keys, x, sizeof keys);
+    return key_of(keys);
   }
 };
+
+template <class Mask>
+bool any(Mask mask) {
+  uint64_t halves[2];
+  std::memcpy(halves, &mask, sizeof mask);
+  return (halves[0] | halves[1]) != 0;
+}
+
+// The first of the adjacent elements [i, n) that is better than `best`, or n. Few are, so whole blocks are passed over.
+template <class T>
+int64_t find_better(const Order<T>& order, const T* x, int64_t i, int64_t n, Key<T> best) {
+  constexpr int64_t kBlock = 4 * kWidth<T>;
+  Keys<T> bests = all<Keys<T>>(best);
+  for (; i + kBlock <= n; i += kBlock) {
+    auto better = order.is_better(order.several(x + i), bests);
+    for (int64_t v = 1; v < 4; v++) better |= order.is_better(order.several(x + i + v * kWidth<T>), bests);
+    if (any(better)) break;
+  }
+  while (i < n && !order.is_better(order.one(x + i), best)) i++;
+  return i;
+}
 
 // A run of elements of one line, or of lines side by side, p.inner apart.
 struct Stretch {
@@ -49,55 +121,85 @@ struct Stretch {
   int64_t position(int64_t i) const { return positions ? positions[i] : first + i; }
 };
 
-void store_index(const SelectArgs& p, int64_t at, int64_t index) {
+// Element i of the stretch x is what was selected as number `at`.
+template <class T>
+void store_selected(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t i, int64_t at) {
   if (p.wide_indices)
-    static_cast<int64_t*>(p.indices)[at] = index;
+    static_cast<int64_t*>(p.indices)[at] = stretch.position(i);
   else
-    static_cast<int32_t*>(p.indices)[at] = static_cast<int32_t>(index);
+    static_cast<int32_t*>(p.indices)[at] = static_cast<int32_t>(stretch.position(i));
+  if (p.values) static_cast<T*>(p.values)[at] = x[i * p.inner];
+}
+
+template <class T>
+void select_extreme(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+  Order<T> order{p};
+  int64_t found = 0;
+  for (int64_t i = 0; (i = find_better(order, x, i + 1, stretch.n, order.one(x + found))) < stretch.n;) found = i;
+  store_selected(p, x, stretch, found, to);
 }
 
 // The extremes of up to kSideBySide lines.
 template <class T>
 void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t lines, int64_t to) {
-  T best[kSideBySide];
-  int64_t found[kSideBySide] = {};
-  Before<T> before{p};
-  std::copy_n(x, lines, best);
+  using Place = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  Key<T> best[kSideBySide];
+  Place found[kSideBySide] = {};
+  Order<T> order{p};
+  for (int64_t line = 0; line < lines; line++) best[line] = order.one(x + line);
   for (int64_t i = 1; i < stretch.n; i++) {
-    x += p.inner;
-    for (int64_t line = 0; line < lines; line++) {
-      bool is_better = p.last ? !before(best[line], x[line]) : before(x[line], best[line]);
-      if (!is_better) continue;
-      best[line] = x[line];
-      found[line] = i;
+    const T* row = x + i * p.inner;
+    int64_t line = 0;
+    if constexpr (sizeof(T) == sizeof(Place)) {
+      using Places [[gnu::vector_size(16)]] = Place;
+      for (; line + kWidth<T> <= lines; line += kWidth<T>) {
+        Keys<T> bests, keys = order.several(row + line);
+        Places places;
+        std::memcpy(&bests, best + line, sizeof bests);
+        std::memcpy(&places, found + line, sizeof places);
+        auto better = order.is_better(keys, bests);
+        bests = better ? keys : bests;
+        places = better ? all<Places>(i) : places;
+        std::memcpy(best + line, &bests, sizeof bests);
+        std::memcpy(found + line, &places, sizeof places);
+      }
+    }
+    for (; line < lines; line++) {
+      Key<T> key = order.one(row + line);
+      if (!order.is_better(key, best[line])) continue;
+      best[line] = key;
+      found[line] = static_cast<Place>(i);
     }
   }
-  for (int64_t line = 0; line < lines; line++) {
-    store_index(p, to + line, stretch.position(found[line]));
-    if (p.values) static_cast<T*>(p.values)[to + line] = best[line];
-  }
+  for (int64_t line = 0; line < lines; line++) store_selected(p, x + line, stretch, found[line], to + line);
 }
 
-// The first k of one line, by insertion: most elements come after all that are kept.
+template <class T>
+struct Entry {
+  Key<T> key;
+  int64_t at;
+};
+
+// The first k of one line, in a heap whose top is the last of them: most elements come after it.
 template <class T>
 void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  T best[kMostSelected];
-  int64_t found[kMostSelected], count = 0;
-  Before<T> before{p};
-  for (int64_t i = 0; i < stretch.n; i++, x += p.inner) {
-    if (count == p.k && !before(*x, best[count - 1])) continue;
-    int64_t at = count < p.k ? count++ : count - 1;
-    for (; at > 0 && before(*x, best[at - 1]); at--) {
-      best[at] = best[at - 1];
-      found[at] = found[at - 1];
-    }
-    best[at] = *x;
-    found[at] = i;
+  Entry<T> best[kMostSelected];
+  Order<T> order{p};
+  auto comes_first = [&](const Entry<T>& a, const Entry<T>& b) {
+    return order.precedes(a.key, b.key) || (!order.precedes(b.key, a.key) && a.at < b.at);
+  };
+  for (int64_t i = 0; i < p.k; i++) best[i] = {order.one(x + i * p.inner), i};
+  std::make_heap(best, best + p.k, comes_first);
+  for (int64_t i = p.k; i < stretch.n; i++) {
+    if (p.inner == 1 && (i = find_better(order, x, i, stretch.n, best[0].key)) == stretch.n) break;
+    Key<T> key = order.one(x + i * p.inner);
+    if (!order.precedes(key, best[0].key)) continue;
+    std::pop_heap(best, best + p.k, comes_first);
+    best[p.k - 1] = {key, i};
+    std::push_heap(best, best + p.k, comes_first);
   }
-  for (int64_t i = 0; i < p.k; i++) {
-    store_index(p, to + i * p.inner, stretch.position(found[i]));
-    if (p.values) static_cast<T*>(p.values)[to + i * p.inner] = best[i];
-  }
+  std::sort_heap(best, best + p.k, comes_first);
+  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, best[i].at, to + i * p.inner);
 }
 
 template <class T>
@@ -112,7 +214,7 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
     stretch.n = std::min(p.n, p.line - stretch.first);
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
   }
-  if (p.k == 1) return select_extremes(p, x, stretch, lines, to);
+  if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
   for (int64_t line = 0; line < lines; line++) select_several(p, x + line, stretch, to + line);
 }
 

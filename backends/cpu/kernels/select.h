@@ -10,7 +10,7 @@
 
 namespace rlx::cpu {
 
-inline constexpr int64_t kMostSelected = 128;
+inline constexpr int64_t kMostSelected = 1024;
 
 struct SelectArgs {
   const void* x = nullptr;

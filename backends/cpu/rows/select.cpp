@@ -9,12 +9,12 @@ namespace rlx::cpu {
 namespace {
 
 std::string_view refuse_extreme(const KernelQuery& query) {
-  return can_select(query.type(0).dtype) ? "" : "takes f32, f64 and common integers only";
+  return can_select(query.type(0).dtype) ? "" : "takes floats and common integers only";
 }
 
 std::string_view refuse_top_k(const KernelQuery& query) {
   const Dim& k = query.node.attrs.dim("k");
-  if (!k.is_literal() || k.literal() > kMostSelected) return "takes k up to 128 only";
+  if (!k.is_literal() || k.literal() > kMostSelected) return "takes k up to 1024 only";
   return refuse_extreme(query);
 }
 
