@@ -188,23 +188,26 @@ inline Vec clamp(Vec v, float lo, float hi) {
   return raw_min(splat(hi), raw_max(splat(lo), v));
 }
 
-// Horizontal folds, always in the same tree.
-inline float reduce_add(Vec v) {
-  float lanes[kLanes];
-  store(lanes, v);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+// Horizontal folds, always in the same tree: the upper half onto the lower one, until one lane is left.
+template <int Width, int... I>
+inline Vec upper_lanes(Vec v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I < Width ? I + Width : I)...);
 }
-inline float reduce_max(Vec v) {
-  float lanes[kLanes], largest;
-  store(lanes, v);
-  largest = lanes[0];
-  for (int i = 1; i < kLanes; ++i) {
-    if (lanes[i] > largest || lanes[i] != lanes[i]) largest = lanes[i];
-  }
-  return largest;
+template <int Width, Vec (*fold)(Vec, Vec)>
+inline Vec fold_lanes(Vec v) {
+  if constexpr (Width == 0)
+    return v;
+  else
+    return fold_lanes<Width / 2, fold>(fold(v, upper_lanes<Width>(v, std::make_integer_sequence<int, kLanes>())));
+}
+inline Vec plus(Vec a, Vec b) {
+  return a + b;
+}
+inline float reduce_add(Vec v) {
+  return fold_lanes<kLanes / 2, plus>(v)[0];
+}
+inline float reduce_max(Vec v) {  // NaN wins
+  return fold_lanes<kLanes / 2, max>(v)[0];
 }
 
 // Swaps the blocks of Width lanes that lie across the diagonal of each 2 x 2 group of blocks.

@@ -18,21 +18,22 @@ void expect_norm_class(const float* got, const std::vector<double>& want) {
   }
 }
 
-std::vector<double> softmax(const float* x, int64_t n) {
+std::vector<double> softmax(const float* x, int64_t n, bool is_log) {
   double m = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; ++i) m = std::isnan(x[i]) || x[i] > m ? x[i] : m;
   std::vector<double> y(n);
-  for (int64_t i = 0; i < n; ++i) sum += y[i] = std::exp(x[i] - m);
-  for (double& v : y) v /= sum;
+  for (int64_t i = 0; i < n; ++i) sum += std::exp(x[i] - m);
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = is_log ? x[i] - static_cast<float>(m) - std::log(sum) : std::exp(x[i] - m) / sum;
   return y;
 }
 
-void check_softmax(Guarded& x, int64_t rows, int64_t n, int64_t stride) {
+void check_softmax(Guarded& x, int64_t rows, int64_t n, int64_t stride, bool is_log) {
   for (Isa isa : available_isas()) {
     SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << rows << " rows of " << n);
     const Loop<SoftmaxArgs>& loop = row_fns(isa).softmax;
     Guarded y(rows * n, 3), again = x;
-    SoftmaxArgs args{x.data(), y.data(), rows, n, stride, n};
+    SoftmaxArgs args{x.data(), y.data(), rows, n, stride, n, is_log};
     run_whole(loop, args);
     ASSERT_TRUE(y.guards_intact());
     args.x = args.y = again.data();  // in place, part by part
@@ -40,7 +41,7 @@ void check_softmax(Guarded& x, int64_t rows, int64_t n, int64_t stride) {
     run_backwards(loop, args);
     ASSERT_TRUE(again.guards_intact());
     for (int64_t r = 0; r < rows; ++r) {
-      ASSERT_NO_FATAL_FAILURE(expect_norm_class(&y[r * n], softmax(&x[r * stride], n)));
+      ASSERT_NO_FATAL_FAILURE(expect_norm_class(&y[r * n], softmax(&x[r * stride], n, is_log)));
       ASSERT_EQ(std::memcmp(&y[r * n], &again[r * stride], n * 4), 0);
     }
   }
@@ -51,11 +52,11 @@ TEST(rows, softmax_at_every_length) {
   for (int64_t n : kLengths) {
     int64_t rows = n < 100 ? 700 : 5;
     Guarded x = Guarded::random(rows * (n + 3), rng, -20, 20);
-    ASSERT_NO_FATAL_FAILURE(check_softmax(x, rows, n, n + 3));
+    for (bool is_log : {false, true}) ASSERT_NO_FATAL_FAILURE(check_softmax(x, rows, n, n + 3, is_log));
   }
   Guarded none(0);
-  check_softmax(none, 0, 7, 7);
-  check_softmax(none, 3, 0, 0);
+  check_softmax(none, 0, 7, 7, false);
+  check_softmax(none, 3, 0, 0, true);
 }
 
 TEST(rows, softmax_of_special_values) {
@@ -67,7 +68,7 @@ TEST(rows, softmax_of_special_values) {
     for (int64_t shift : {0, 17, 40}) {  // the special ones in a vector's tail, and beyond the first vectors
       Guarded x(shift + 5);
       for (int64_t i = 0; i < shift + 5; ++i) x[i] = i < shift ? row[i % 2] : row[i - shift];
-      ASSERT_NO_FATAL_FAILURE(check_softmax(x, 1, shift + 5, shift + 5));
+      for (bool is_log : {false, true}) ASSERT_NO_FATAL_FAILURE(check_softmax(x, 1, shift + 5, shift + 5, is_log));
     }
   }
 }

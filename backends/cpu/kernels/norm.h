@@ -16,6 +16,7 @@ struct SoftmaxArgs {
   const float* x = nullptr;
   float* y = nullptr;  // may be x
   int64_t rows = 0, n = 0, x_row = 0, y_row = 0;
+  bool is_log = false;            // y is the logarithm of the softmax
   SoftmaxPiece* found = nullptr;  // of each piece of each row, where rows are cut
 };
 inline constexpr int64_t kSoftmaxPiece = 8192;  // at least

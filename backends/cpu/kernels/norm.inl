@@ -31,12 +31,15 @@ template <class Value>
   return total;
 }
 
+// All ones in the first n lanes.
+inline Int lanes_below(int64_t n) {
+  Int lane;
+  for (int i = 0; i < kLanes; ++i) lane[i] = i;
+  return lane < splat(static_cast<int32_t>(n));
+}
 // Sets the lanes from n on to zero.
 inline Vec keep_lanes(Vec v, int64_t n) {
-  if (n >= kLanes) return v;
-  float ones[2 * kLanes] = {};
-  for (int i = 0; i < kLanes; ++i) ones[i] = 1;
-  return select(load(ones + kLanes - n) != splat(0.0f), v, Vec{});
+  return n >= kLanes ? v : select(lanes_below(n), v, Vec{});
 }
 
 // ---- softmax
@@ -46,25 +49,34 @@ inline int64_t softmax_parts(const SoftmaxArgs& p) {
 }
 
 inline float row_max(const float* x, int64_t n) {
-  Vec largest = splat(-kInf);
+  Vec largest[2] = {splat(-kInf), splat(-kInf)};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) largest = max(largest, load(x + i));
-  float m = reduce_max(largest);
-  for (; i < n; ++i) {
-    if (x[i] > m || x[i] != x[i]) m = x[i];
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    RLX_UNROLL for (int k = 0; k < 2; ++k) largest[k] = max(largest[k], load(x + i + k * kLanes));
   }
-  return m;
+  if (i + kLanes <= n) {
+    largest[0] = max(largest[0], load(x + i));
+    i += kLanes;
+  }
+  if (i < n) {
+    Vec rest = load(x + i, n - i);
+    largest[1] = max(largest[1], select(lanes_below(n - i), rest, splat(-kInf)));
+  }
+  return reduce_max(max(largest[0], largest[1]));
 }
 
-// y = exp(x - largest); their sum.
+// The sum of exp(x - largest), which are kept in y unless it is null.
 inline double exponentials(const float* x, float* y, int64_t n, float largest) {
   Vec m = splat(largest);
-  return sum_over(
-      n, [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
-        Vec e = exp(load_some(x + i, lanes) - m);
-        store_some(y + i, e, lanes);
-        return keep_lanes(e, lanes);
-      });
+  auto keeping = [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    Vec e = exp(load_some(x + i, lanes) - m);
+    store_some(y + i, e, lanes);
+    return keep_lanes(e, lanes);
+  };
+  auto summing = [&](int64_t i, int64_t lanes) __attribute__((always_inline)) {
+    return keep_lanes(exp(load_some(x + i, lanes) - m), lanes);
+  };
+  return y ? sum_over(n, keeping) : sum_over(n, summing);
 }
 
 inline void divide(float* y, int64_t n, double sum) {
@@ -72,13 +84,20 @@ inline void divide(float* y, int64_t n, double sum) {
   for (int64_t i = 0; i < n; i += kLanes) store_some(y + i, load_some(y + i, n - i) * inverse, n - i);
 }
 
-inline void softmax_row(const float* x, float* y, int64_t n) {
-  divide(y, n, exponentials(x, y, n, row_max(x, n)));
+inline void subtract_log(const float* x, float* y, int64_t n, float largest, double sum) {
+  Vec m = splat(largest), logarithm = splat(static_cast<float>(std::log(sum)));
+  for (int64_t i = 0; i < n; i += kLanes) store_some(y + i, load_some(x + i, n - i) - m - logarithm, n - i);
+}
+
+inline void softmax_row(const SoftmaxArgs& p, const float* x, float* y) {
+  float largest = row_max(x, p.n);
+  double sum = exponentials(x, p.is_log ? nullptr : y, p.n, largest);
+  p.is_log ? subtract_log(x, y, p.n, largest, sum) : divide(y, p.n, sum);
 }
 
 inline void softmax_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
-  for (int64_t row = begin * each; row < last; ++row) softmax_row(p.x + row * p.x_row, p.y + row * p.y_row, p.n);
+  for (int64_t row = begin * each; row < last; ++row) softmax_row(p, p.x + row * p.x_row, p.y + row * p.y_row);
 }
 
 // ---- softmax of rows that are cut: a part is a piece
@@ -104,22 +123,26 @@ inline void largest_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   });
 }
 
+inline float largest_of(const SoftmaxPiece* row, int64_t count) {
+  float largest = row[0].largest;
+  for (int64_t i = 1; i < count; ++i)
+    if (row[i].largest > largest || row[i].largest != row[i].largest) largest = row[i].largest;
+  return largest;
+}
+
 inline void exp_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   int64_t count = softmax_pieces(p.rows, p.n).count;
   for_each_piece(p, begin, end, [&](const float* x, float* y, int64_t n, SoftmaxPiece& own, const SoftmaxPiece* row) {
-    float largest = row[0].largest;
-    for (int64_t i = 1; i < count; ++i)
-      if (row[i].largest > largest || row[i].largest != row[i].largest) largest = row[i].largest;
-    own.sum = exponentials(x, y, n, largest);
+    own.sum = exponentials(x, p.is_log ? nullptr : y, n, largest_of(row, count));
   });
 }
 
 inline void scale_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
   int64_t count = softmax_pieces(p.rows, p.n).count;
-  for_each_piece(p, begin, end, [&](const float*, float* y, int64_t n, SoftmaxPiece&, const SoftmaxPiece* row) {
+  for_each_piece(p, begin, end, [&](const float* x, float* y, int64_t n, SoftmaxPiece&, const SoftmaxPiece* row) {
     double sum = 0;
     for (int64_t i = 0; i < count; ++i) sum += row[i].sum;
-    divide(y, n, sum);
+    p.is_log ? subtract_log(x, y, n, largest_of(row, count), sum) : divide(y, n, sum);
   });
 }
 

@@ -22,6 +22,7 @@ void encode_softmax(const StepView& view, const Caps& caps, void* block, Launch&
   SoftmaxArgs args;
   args.x = x.as<float>();
   args.y = y.as<float>();
+  args.is_log = view.node.op == Op::kLogSoftmax;
   args.n = args.x_row = args.y_row = x.dims.back();
   args.rows = args.n ? x.count() / args.n : 0;
   const RowFns& fns = caps.fns.rows;
@@ -103,9 +104,10 @@ size_t norm_scratch(const Node& node, std::span<const Dims> upper) {
 }  // namespace
 
 void add_norm_rows(RowsByOp& by_op) {
-  add(by_op, native<SoftmaxArgs, SoftmaxArgs, SoftmaxArgs>(Op::kSoftmax, "softmax_f32", refuse_softmax, encode_softmax)
-                 .scratch(softmax_scratch)
-                 .in_place(1));
+  for (auto [op, name] : {std::pair(Op::kSoftmax, "softmax_f32"), std::pair(Op::kLogSoftmax, "log_softmax_f32")})
+    add(by_op, native<SoftmaxArgs, SoftmaxArgs, SoftmaxArgs>(op, name, refuse_softmax, encode_softmax)
+                   .scratch(softmax_scratch)
+                   .in_place(1));
   static constexpr std::pair<Op, std::string_view> kNorms[] = {{Op::kLayerNorm, "layer_norm_f32"},
                                                                {Op::kRmsNorm, "rms_norm_f32"},
                                                                {Op::kResidualLayerNorm, "residual_layer_norm_f32"},

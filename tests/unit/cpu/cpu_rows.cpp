@@ -110,6 +110,17 @@ TEST(cpu_rows, halves_have_kernels) {
   }
 }
 
+// Rows that are cut, too.
+TEST(cpu_rows, log_softmax_is_one_step) {
+  for (int64_t n : {33, 40000}) {
+    Graph graph;
+    Builder b(graph);
+    output(b, "y", b.op(Op::kLogSoftmax, {input(b, "x", {3, n})}, {{"axis", int64_t{-1}}}));
+    std::string report = compare(graph, nullptr, {noise({3, n})});
+    EXPECT_NE(report.find("log_softmax_f32"), std::string::npos) << report;
+  }
+}
+
 // exp of these overflows, half of it does not.
 TEST(cpu_rows, hyperbolic_functions_reach_the_largest_floats) {
   Graph graph;
