@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part is a plane. A row of outputs is folded in two steps: the rows of x that it reads to one line, then the taps of
-// that line.
+// that line. The lines of several rows are written before the first of them is read: a vector that begins inside
+// another one, which has just been written, would wait for it.
 
 #include "backends/cpu/gemm/phases.inl"
 
@@ -41,7 +42,6 @@ struct BytePlanes {
 // The taps of an output that read inside of x, which may be far fewer than the window has.
 struct TapRange {
   int64_t begin, end;
-  int64_t count() const { return end > begin ? end - begin : 0; }
 };
 inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
   int64_t at = out * axis.stride - axis.lo;  // what the first tap reads
@@ -50,67 +50,110 @@ inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
   return {begin, end < axis.taps ? end : axis.taps};
 }
 
-// Folds a window row by row: positions [from, from + n) of all rows of x that a row of outputs reads become one line.
+// What all rows of outputs share: the columns [first, first + columns), and the line that they read.
+struct WindowRow {
+  int64_t first, columns, from;           // from: the position in x where the line begins
+  int64_t length, pitch, before, inside;  // the line is neutral but for [before, inside)
+};
+inline WindowRow window_row(const ConvAxis& last, int64_t first, int64_t columns) {
+  WindowRow row{.first = first, .columns = columns, .from = first * last.stride - last.lo};
+  row.length = (columns - 1) * last.stride + (last.taps - 1) * last.dilation + 1;
+  row.pitch = (row.length + kLanes - 1) / kLanes * kLanes;
+  row.before = row.from < 0 ? (-row.from < row.length ? -row.from : row.length) : 0;
+  row.inside = last.size - row.from < row.length ? last.size - row.from : row.length;
+  if (row.inside < row.before) row.inside = row.before;
+  return row;
+}
+
+// Positions [0, n) of `rows` become one line, or are added to it. Writes whole vectors.
 template <class Planes, Vec (*fold)(Vec, Vec)>
-void fold_lines(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t from, int64_t n, float neutral,
-                float* line) {
-  const ConvAxis &z = p.axes[0], &rows = p.axes[1];
-  for (int64_t c = 0; c < n; c += kLanes) store_some(line + c, splat(neutral), n - c);
-  TapRange in_z = taps_inside(z, out_z), in_y = taps_inside(rows, out_y);
-  int64_t at[kLinesAtOnce], count = 0;
-  for (int64_t i = 0, taps = in_z.count() * in_y.count(); i < taps; ++i) {
-    int64_t at_z = read_at(z, out_z, in_z.begin + i / in_y.count());
-    int64_t at_y = read_at(rows, out_y, in_y.begin + i % in_y.count());
-    at[count++] = x + (at_z * rows.size + at_y) * p.axes[2].size + from;
-    if (count < kLinesAtOnce && i + 1 < taps) continue;
-    for (int64_t c = 0; c < n; c += kLanes) {
-      Vec folded = load_some(line + c, n - c);
-      for (int64_t k = 0; k < count; ++k) folded = fold(folded, Planes::row(p, at[k]).load(c, n - c));
-      store_some(line + c, folded, n - c);
-    }
-    count = 0;
+void fold_some_rows(const WindowArgs& p, const int64_t* rows, int64_t count, bool is_first, int64_t n, float neutral,
+                    float* line) {
+  for (int64_t c = 0; c < n; c += kLanes) {
+    Vec folded = is_first ? splat(neutral) : load(line + c);
+    for (int64_t k = 0; k < count; ++k) folded = fold(folded, Planes::row(p, rows[k]).load(c, n - c));
+    store(line + c, folded);
   }
 }
 
-// x and y: where the plane and the row begin.
+// Folds the rows of x that row [out_z, out_y] of the outputs reads to a line.
 template <class Planes, Vec (*fold)(Vec, Vec)>
-void fold_row(const WindowArgs& p, int64_t x, int64_t out_z, int64_t out_y, int64_t first, int64_t columns,
-              float neutral, int64_t y) {
-  alignas(64) float line[kLine + kLanes];
-  Phases phases;
-  const ConvAxis& last = p.axes[2];
-  // The line begins where the first tap reads; what of it lies outside of x is neutral.
-  int64_t reach = (last.taps - 1) * last.dilation, length = (columns - 1) * last.stride + reach + 1;
-  int64_t from = first * last.stride - last.lo, before = from < 0 ? (-from < length ? -from : length) : 0;
-  int64_t inside = last.size - from < length ? last.size - from : length;
-  if (inside < before) inside = before;
-  for (int64_t i = 0; i < before; ++i) line[i] = neutral;
-  fold_lines<Planes, fold>(p, x, out_z, out_y, from + before, inside - before, neutral, line + before);
-  for (int64_t i = inside; i < length; ++i) line[i] = neutral;
-  for (int64_t r = 0; last.stride > 1 && r < last.stride && r <= reach; ++r)
-    copy_stepped(FloatRow{line}, r, last.stride, (length - r + last.stride - 1) / last.stride, phases.at[r]);
-  const float* taps[kMostReach * kMostPhases];
-  for (int64_t tap = 0; tap < last.taps; ++tap) {
-    int64_t at = tap * last.dilation;
-    taps[tap] = last.stride == 1 ? line + at : phases.at[at % last.stride] + at / last.stride;
+void fold_line(const WindowArgs& p, const WindowRow& row, int64_t x, int64_t out_z, int64_t out_y, float neutral,
+               float* line) {
+  const ConvAxis &z = p.axes[0], &rows = p.axes[1];
+  int64_t at[kLinesAtOnce], count = 0, n = row.inside - row.before;
+  bool is_first = true;
+  for (int64_t i = 0; i < row.before; ++i) line[i] = neutral;
+  TapRange in_z = taps_inside(z, out_z), in_y = taps_inside(rows, out_y);
+  for (int64_t tap_z = in_z.begin; tap_z < in_z.end; ++tap_z) {
+    int64_t at_z = read_at(z, out_z, tap_z);
+    for (int64_t tap_y = in_y.begin; tap_y < in_y.end; ++tap_y) {
+      int64_t at_y = read_at(rows, out_y, tap_y);
+      if (count == kLinesAtOnce) {
+        fold_some_rows<Planes, fold>(p, at, count, is_first, n, neutral, line + row.before);
+        is_first = false;
+        count = 0;
+      }
+      at[count++] = x + (at_z * rows.size + at_y) * p.axes[2].size + row.from + row.before;
+    }
   }
+  fold_some_rows<Planes, fold>(p, at, count, is_first, n, neutral, line + row.before);
+  for (int64_t i = row.inside; i < row.length; ++i) line[i] = neutral;
+}
+
+// Folds the taps of a line: `tap_at(tap, c)` is the vector of what the columns from c on read.
+template <class Planes, Vec (*fold)(Vec, Vec), class TapAt>
+void fold_columns(const WindowArgs& p, int64_t columns, float neutral, int64_t y, TapAt&& tap_at) {
   for (int64_t c = 0; c < columns; c += kLanes) {
     Vec folded = splat(neutral);
-    for (int64_t tap = 0; tap < last.taps; ++tap) folded = fold(folded, load(taps[tap] + c));
+    for (int64_t tap = 0; tap < p.axes[2].taps; ++tap) folded = fold(folded, tap_at(tap, c));
     Planes::store(p, y + c, folded, columns - c);
+  }
+}
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_taps(const WindowArgs& p, const WindowRow& row, const float* line, float neutral, int64_t y) {
+  const ConvAxis& last = p.axes[2];
+  if (last.stride == 1)
+    return fold_columns<Planes, fold>(p, row.columns, neutral, y,
+                                      [&](int64_t tap, int64_t c) { return load(line + tap * last.dilation + c); });
+  if (last.stride == 2)
+    return fold_columns<Planes, fold>(p, row.columns, neutral, y, [&](int64_t tap, int64_t c) {
+      const float* at = line + tap * last.dilation + 2 * c;
+      return even_lanes(load(at), load(at + kLanes), std::make_integer_sequence<int, kLanes>());
+    });
+  Phases phases;
+  for (int64_t r = 0; r < last.stride && r <= (last.taps - 1) * last.dilation; ++r)
+    copy_stepped(FloatRow{line}, r, last.stride, (row.length - r + last.stride - 1) / last.stride, phases.at[r]);
+  const float* taps[kMostReach * kMostPhases];
+  for (int64_t tap = 0; tap < last.taps; ++tap)
+    taps[tap] = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
+  fold_columns<Planes, fold>(p, row.columns, neutral, y, [&](int64_t tap, int64_t c) { return load(taps[tap] + c); });
+}
+
+// All rows of a plane. x and y: where the plane begins, and column row.first of its outputs.
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_rows(const WindowArgs& p, const WindowRow& row, int64_t x, float neutral, int64_t y) {
+  alignas(64) float lines[kLine + 4 * kLanes];  // a vector of the last column may read beyond its line
+  int64_t at_once = kLine / row.pitch, rows = p.axes[1].out, total = p.axes[0].out * rows;
+  for (int64_t first = 0; first < total; first += at_once) {
+    int64_t count = total - first < at_once ? total - first : at_once;
+    for (int64_t i = 0, out_z = first / rows, out_y = first % rows; i < count; ++i) {
+      fold_line<Planes, fold>(p, row, x, out_z, out_y, neutral, lines + i * row.pitch);
+      if (++out_y == rows) ++out_z, out_y = 0;
+    }
+    for (int64_t i = 0; i < count; ++i)
+      fold_taps<Planes, fold>(p, row, lines + i * row.pitch, neutral, y + (first + i) * p.axes[2].out);
   }
 }
 
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
-  for (int64_t plane = begin; plane < end; ++plane) {
-    int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
-    for (int64_t row = 0; row < z.out * rows.out; ++row, y += last.out) {
-      for (int64_t first = 0; first < last.out; first += kDirectWidth) {
-        int64_t columns = last.out - first < kDirectWidth ? last.out - first : kDirectWidth;
-        fold_row<Planes, fold>(p, x, row / rows.out, row % rows.out, first, columns, neutral, y + first);
-      }
+  for (int64_t first = 0; first < last.out; first += kDirectWidth) {
+    WindowRow row = window_row(last, first, last.out - first < kDirectWidth ? last.out - first : kDirectWidth);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      int64_t x = plane * z.size * rows.size * last.size, y = plane * z.out * rows.out * last.out;
+      fold_rows<Planes, fold>(p, row, x, neutral, y + first);
     }
   }
 }
