@@ -299,12 +299,17 @@ inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64
       load_input(p, input, false, begin, count, r.own(input.reg));
     }
   }
+  // The last op writes to the output itself, unless it would write behind its end.
+  bool is_direct = p.op_count > 0 && p.output_count == 1 && p.outputs[0].type == RegionType::kF32 &&
+                   p.outputs[0].reg == p.ops[p.op_count - 1].dst && whole == count;
   for (int i = 0; i < p.op_count; ++i) {
     const RegionOp& op = p.ops[i];
-    float* dst = r.own(op.dst);
+    bool ends = is_direct && i + 1 == p.op_count;
+    float* dst = ends ? static_cast<float*>(p.outputs[0].data) + begin : r.own(op.dst);
     kTileOps[static_cast<int>(op.code)](dst, r.at[op.a], r.at[op.b], r.at[op.c], whole);
     r.at[op.dst] = dst;
   }
+  if (is_direct) return;
   for (int i = 0; i < p.output_count; ++i) store_output(p.outputs[i], begin, count, r.at[p.outputs[i].reg]);
 }
 
