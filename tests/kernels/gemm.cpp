@@ -36,9 +36,10 @@ struct Element {
 struct Size {
   int64_t m, n, k;
 };
-const Size kSizes[] = {{0, 5, 3},     {3, 0, 3},    {2, 5, 0},     {1, 1, 1},       {1, 33, 7},   {2, 48, 65},
-                       {3, 96, 513},  {4, 31, 17},  {5, 144, 20},  {14, 64, 100},   {15, 65, 31}, {29, 47, 64},
-                       {128, 96, 40}, {131, 50, 9}, {7, 32, 1025}, {130, 33, 1030}, {9, 1, 700},  {5, 1, 9000}};
+const Size kSizes[] = {{0, 5, 3},       {3, 0, 3},    {2, 5, 0},     {1, 1, 1},    {1, 33, 7},
+                       {2, 48, 65},     {3, 96, 513}, {4, 31, 17},   {5, 144, 20}, {14, 64, 100},
+                       {15, 65, 31},    {29, 47, 64}, {128, 96, 40}, {131, 50, 9}, {7, 32, 1025},
+                       {130, 33, 1030}, {9, 1, 700},  {5, 1, 9000},  {1, 300, 70}, {1, 700, 600}};
 
 void check_product(Isa isa, const Size& s, Activation act, bool bias, bool residual, std::mt19937& rng) {
   const GemmFns& fns = gemm_fns(isa);
@@ -90,6 +91,26 @@ void check_product(Isa isa, const Size& s, Activation act, bool bias, bool resid
       ASSERT_NEAR(y[i * y_row + j], want, tolerance(s.k, e.size, want)) << i << ' ' << j << " act " << int(act);
     }
     for (int64_t j = s.n; j < y_row; ++j) ASSERT_EQ(std::memcmp(&y[i * y_row + j], &kPoison, 4), 0);
+  }
+}
+
+// The columns of a transposed matrix have adjacent terms.
+TEST(gemm, packing_of_a_transposed_matrix) {
+  std::mt19937 rng(3);
+  for (Isa isa : available_isas()) {
+    for (auto [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {7, 40}, {48, 33}, {50, 16}, {65, 100}}) {
+      Guarded b = Guarded::random(k * n, rng), turned(k * n), packed(packed_size(k, n), 1), again(packed_size(k, n), 2);
+      for (int64_t t = 0; t < k; ++t)
+        for (int64_t c = 0; c < n; ++c) turned[c * k + t] = b[t * n + c];
+      PackArgs args;
+      args.piece_count = 1, args.k = k, args.n = n;
+      args.pieces[0] = {b.data(), n, n, 1}, args.packed = packed.data();
+      run_whole(gemm_fns(isa).pack, args);
+      args.pieces[0] = {turned.data(), n, 1, k}, args.packed = again.data();
+      run_whole(gemm_fns(isa).pack, args);
+      ASSERT_TRUE(again.guards_intact());
+      ASSERT_TRUE(packed.same_bits(again)) << n << " columns of " << k;
+    }
   }
 }
 

@@ -28,9 +28,27 @@ inline int64_t pack_parts(const PackArgs& p) {
   return panel_count(p.n);
 }
 
+// A square of a transposed piece: kLanes columns of kLanes adjacent terms each.
+inline void pack_square(const PackPiece& piece, int64_t t, int64_t c, float* to, int64_t width) {
+  Vec square[kLanes];
+  for (int i = 0; i < kLanes; ++i) __builtin_memcpy(&square[i], piece.data + (c + i) * piece.n_stride + t, sizeof(Vec));
+  transpose(square);
+  for (int i = 0; i < kLanes; ++i) store(to + i * width, square[i]);
+}
+
 // Copies columns [begin, end) of a piece to column `to` of a panel.
 inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
-  for (int64_t t = 0; t < k; ++t) {
+  // Of a transposed piece a cache line of each column at a time.
+  constexpr int64_t kTermsAtOnce = 16;
+  int64_t whole = piece.k_stride == 1 ? k / kTermsAtOnce * kTermsAtOnce : 0, squares = (end - begin) / kLanes * kLanes;
+  for (int64_t t = 0; t < whole; t += kTermsAtOnce) {
+    for (int64_t c = 0; c < squares; c += kLanes)
+      for (int64_t i = t; i < t + kTermsAtOnce; i += kLanes)
+        pack_square(piece, i, begin + c, to + i * width + c, width);
+    for (int64_t c = begin + squares; c < end; ++c)
+      for (int64_t i = t; i < t + kTermsAtOnce; ++i) to[i * width + c - begin] = piece.data[i + c * piece.n_stride];
+  }
+  for (int64_t t = whole; t < k; ++t) {
     const LooseFloat* row = piece.data + t * piece.k_stride;
     for (int64_t c = begin; c < end; ++c) to[t * width + c - begin] = row[c * piece.n_stride];
   }
@@ -157,8 +175,21 @@ inline constexpr int64_t kMatmulWidth = 32;
 inline constexpr int64_t kMatmulTerms = 256;  // of the stack's copy of B
 inline constexpr int64_t kInPlaceRows = 16;   // too few rows to repay a copy
 
+inline constexpr int kRowVectors = kRegisters / 2;  // of B at once, where A is one row
+
+// One row against a matrix whose rows are adjacent elements. So little is done with each element of B that B has to be
+// read in long stretches.
+inline bool is_one_row(const MatmulArgs& p) {
+  return p.m == 1 && p.b_col == 1 && p.n > 1;
+}
+// The columns of a part.
+inline int64_t matmul_width(const MatmulArgs& p) {
+  return is_one_row(p) ? kRowVectors * kLanes : kMatmulWidth;
+}
+
 inline int64_t matmul_parts(const MatmulArgs& p) {
-  return row_blocks(p.m).count * ((p.n + kMatmulWidth - 1) / kMatmulWidth) * p.batches();
+  int64_t width = matmul_width(p);
+  return row_blocks(p.m).count * ((p.n + width - 1) / width) * p.batches();
 }
 
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros after its columns.
@@ -215,8 +246,37 @@ inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 
+// One row times Vecs vectors of columns, or times the first `columns` of a single one. Writes whole vectors.
+template <int Vecs>
+inline void row_columns(const MatmulArgs& p, const float* a, const float* b, int64_t columns, float* sums) {
+  Vec totals[Vecs] = {};
+  for (int64_t k = 0; k < p.k; k += kFold) {
+    int64_t end = p.k - k < kFold ? p.k : k + kFold;
+    Vec acc[Vecs] = {};
+    for (int64_t t = k; t < end; ++t) {
+      Vec left = splat(a[t * p.a_col]);
+      const float* right = b + t * p.b_row;
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[v] =
+          fma(Vecs > 1 ? load(right + v * kLanes) : load_some(right, columns), left, acc[v]);
+    }
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) totals[v] += acc[v];
+  }
+  RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(sums + v * kLanes, totals[v]);
+}
+
+inline void row_block(const MatmulArgs& p, const MatmulBlock& block) {
+  alignas(64) float sums[kRowVectors * kLanes];
+  int64_t c = 0, columns = block.columns;
+  for (; c + kRowVectors * kLanes <= columns; c += kRowVectors * kLanes)
+    row_columns<kRowVectors>(p, block.a, block.b + c, 0, sums + c);
+  for (; c + 4 * kLanes <= columns; c += 4 * kLanes) row_columns<4>(p, block.a, block.b + c, 0, sums + c);
+  for (; c < columns; c += kLanes) row_columns<1>(p, block.a, block.b + c, columns - c, sums + c);
+  finish(p.epilogue, sums, 1, columns, block.to);
+}
+
 inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
   if (is_by_vector(p)) return dot_block(p, block);
+  if (is_one_row(p)) return row_block(p, block);
   alignas(64) float panel[kMatmulTerms * kMatmulWidth];
   alignas(64) float sums[kRowBlock * kTileStride];
   bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
@@ -239,15 +299,15 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
 }
 
 inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
-  int64_t panels = (p.n + kMatmulWidth - 1) / kMatmulWidth;
+  int64_t width = matmul_width(p), panels = (p.n + width - 1) / width;
   Blocks blocks = row_blocks(p.m);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t column = part % panels * kMatmulWidth, row = part / panels % blocks.count * blocks.size;
+    int64_t column = part % panels * width, row = part / panels % blocks.count * blocks.size;
     BatchOffsets at = batch_offsets(p, part / panels / blocks.count);
     Epilogue e = p.epilogue;
     if (e.residual) e.residual += at.y;
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
-    int64_t columns = p.n - column < kMatmulWidth ? p.n - column : kMatmulWidth;
+    int64_t columns = p.n - column < width ? p.n - column : width;
     matmul_block(p, {p.a + at.a + row * p.a_row, p.b + at.b + column * p.b_col,
                      corner(e, row, column, p.y + at.y, p.y_row), rows, columns});
   }
@@ -258,17 +318,16 @@ inline int64_t matmul_pieces_parts(const CutProduct<MatmulArgs>& p) {
 }
 
 inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, int64_t end) {
-  int64_t each = matmul_parts(p.whole);
+  int64_t each = matmul_parts(p.whole), width = matmul_width(p.whole);
   Blocks blocks = row_blocks(p.whole.m);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t piece = part / each, column = part % each / blocks.count * kMatmulWidth,
-            row = part % blocks.count * blocks.size;
+    int64_t piece = part / each, column = part % each / blocks.count * width, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
     MatmulArgs here = p.whole;
     here.k = here.k - from < p.pieces.size ? here.k - from : p.pieces.size;
     here.epilogue = {};
     int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
-    int64_t columns = here.n - column < kMatmulWidth ? here.n - column : kMatmulWidth;
+    int64_t columns = here.n - column < width ? here.n - column : width;
     matmul_block(here,
                  {here.a + row * here.a_row + from * here.a_col, here.b + column * here.b_col + from * here.b_row,
                   corner(here.epilogue, row, column, p.partial + piece * here.m * here.n, here.n), rows, columns});
