@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resampling along axes, one after another: each output element is a weighted sum of input elements around a source
 // coordinate. Coordinates, indices and weights follow from sizes alone; they are computed in f64.
+#include <algorithm>
 #include <cmath>
 
 #include "base/fraction.h"
@@ -164,6 +165,10 @@ static Expr extrapolated(Expr y, const std::vector<Resampled>& axes, const std::
   return y;
 }
 
+static bool grows(const Resampled& axis) {
+  return axis.factor > 1 || (axis.in.is_literal() && axis.out.is_literal() && axis.in.literal() < axis.out.literal());
+}
+
 Outputs decompose_resize(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], y = x;
   auto axes = resampled_axes(x, attrs);
@@ -172,6 +177,8 @@ Outputs decompose_resize(const Inputs& in, const Attrs& attrs) {
   bool is_nearest = attrs.is("mode", "nearest"), crops = coord == "tf_crop_and_resize";
   bool rounds = !is_nearest && is_integer(x.dtype());
   if (rounds) y = cast(y, DType::kF32);
+  // Copies along the last axis move single elements, so they are made while there are few of them.
+  if (is_nearest && !crops && std::ranges::any_of(*axes, grows)) std::ranges::reverse(*axes);
   std::vector<Expr> coordinates;
   for (const Resampled& axis : *axes) {
     Expr c = coordinates.emplace_back(source_coordinates(in.builder(), axis, coord));

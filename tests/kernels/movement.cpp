@@ -133,5 +133,35 @@ TEST(movement, a_bad_index_is_told) {
   EXPECT_EQ(gather_elements(args, 0, gather_elements_parts(args)), 3);
 }
 
+// Indices 0, 0, 1, 1 ... and others that begin like them.
+template <class T>
+void check_repeats(int64_t n, int64_t times, int64_t odd_one) {
+  std::vector<T> x(static_cast<size_t>(20 * n)), y(static_cast<size_t>(20 * n * times) + 1, T{7});
+  std::vector<int32_t> index(static_cast<size_t>(n * times));
+  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<T>(i);
+  for (size_t i = 0; i < index.size(); i++) index[i] = static_cast<int32_t>(i / static_cast<size_t>(times));
+  if (odd_one >= 0) index[static_cast<size_t>(odd_one)] = static_cast<int32_t>(n - 1);
+  GatherArgs args;
+  args.from = reinterpret_cast<const std::byte*>(x.data()), args.to = reinterpret_cast<std::byte*>(y.data());
+  args.index = index.data(), args.outer = 20, args.n = n, args.count = n * times, args.bytes = sizeof(T);
+  ASSERT_EQ(gather_rows(args, 0, gather_parts(args)), -1);
+  for (size_t i = 0; i + 1 < y.size(); i++)
+    ASSERT_EQ(y[i], x[i / index.size() * static_cast<size_t>(n) + static_cast<size_t>(index[i % index.size()])]) << i;
+  ASSERT_EQ(y.back(), T{7});
+}
+
+TEST(movement, repeated_elements) {
+  for (int64_t n : {1, 5, 16, 35})
+    for (int64_t times : {1, 2, 3, 4})
+      for (int64_t odd_one : {int64_t{-1}, int64_t{0}, n * times - 2}) {
+        if (odd_one >= n * times) continue;
+        SCOPED_TRACE(testing::Message() << n << " elements " << times << " times");
+        ASSERT_NO_FATAL_FAILURE(check_repeats<uint8_t>(n, times, odd_one));
+        ASSERT_NO_FATAL_FAILURE(check_repeats<uint16_t>(n, times, odd_one));
+        ASSERT_NO_FATAL_FAILURE(check_repeats<uint32_t>(n, times, odd_one));
+        ASSERT_NO_FATAL_FAILURE(check_repeats<uint64_t>(n, times, odd_one));
+      }
+}
+
 }  // namespace
 }  // namespace rlx::cpu

@@ -215,6 +215,39 @@ bool find_place(const GatherArgs& args, int64_t index, int64_t& at) {
   return true;
 }
 
+// How often in succession each element is taken, where the indices are 0, 0, 1, 1, 2, 2 ..., as in resizing by a whole
+// factor; 0 for other indices.
+template <class Index>
+int64_t repeats_of(const Index* index, int64_t count, int64_t n) {
+  int64_t times = 0;
+  while (times < count && index[times] == 0) times++;
+  if (times < 2 || count % times || count / times > n) return 0;
+  for (int64_t i = times, at = 1; i < count; at++)
+    for (int64_t k = 0; k < times; k++)
+      if (index[i++] != at) return 0;
+  return times;
+}
+
+template <class Number>
+void repeat_elements(const std::byte* from, std::byte* to, int64_t count, int64_t times) {
+  using Row [[gnu::vector_size(16)]] = Number;
+  constexpr int64_t kSize = sizeof(Number), kWidth = 16 / kSize;
+  int64_t i = 0;
+  for (Row row, low, high; times == 2 && i + kWidth <= count; i += kWidth, to += 2 * sizeof(Row)) {
+    std::memcpy(&row, from + i * kSize, sizeof row);
+    interleave(row, row, low, high, std::make_integer_sequence<int, kWidth>());
+    std::memcpy(to, &low, sizeof low);
+    std::memcpy(to + sizeof low, &high, sizeof high);
+  }
+  for (; i < count; i++)
+    for (int64_t k = 0; k < times; k++, to += kSize) std::memcpy(to, from + i * kSize, kSize);
+}
+
+template <size_t kBytes>
+using NumberOf =
+    std::conditional_t<kBytes == 1, uint8_t,
+                       std::conditional_t<kBytes == 2, uint16_t, std::conditional_t<kBytes == 4, uint32_t, uint64_t>>>;
+
 // Rows [first, last) of single elements: a copy of each by a call would cost more than the element.
 template <size_t kBytes, class Index>
 int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
@@ -222,12 +255,18 @@ int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
     std::byte bytes[kBytes];
   };
   constexpr auto kSize = static_cast<int64_t>(kBytes);
+  constexpr int64_t kLinesPerSearch = 4;  // else a search for repeats costs too much
   const auto* index = static_cast<const Index*>(args.index);
+  int64_t times = last - first >= kLinesPerSearch * args.count ? repeats_of(index, args.count, args.n) : 0;
   while (first < last) {
     int64_t begin = first % args.count, end = std::min(args.count, begin + last - first);
     const std::byte* from = args.from + first / args.count * args.n * kSize;
     std::byte* to = args.to + first * kSize;
     first += end - begin;
+    if (times > 0 && end - begin == args.count) {
+      repeat_elements<NumberOf<kBytes>>(from, to, args.count / times, times);
+      continue;
+    }
     for (int64_t i = begin; i < end; i++, to += kSize) {
       int64_t at = index[i];
       bool is_inside = at >= 0 && at < args.n;  // the usual case: no call is needed
@@ -286,14 +325,15 @@ int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
     case 8: return gather_singles<8>(args, begin * kGatherPart, last);
     default: break;
   }
-  for (int64_t row = begin * kGatherPart; row < last; row++) {
-    int64_t outer = row / args.count, i = row % args.count, at = -1;
+  int64_t row = begin * kGatherPart, outer = row / args.count, i = row % args.count, at = -1;
+  for (; row < last; row++) {
     if (!find_place(args, index_at(args, i), at)) return i;
     std::byte* to = args.to + row * args.bytes;
     if (at < 0)
       std::memset(to, 0, static_cast<size_t>(args.bytes));
     else
       std::memcpy(to, args.from + (outer * args.n + at) * args.bytes, static_cast<size_t>(args.bytes));
+    if (++i == args.count) i = 0, outer++;
   }
   return -1;
 }
