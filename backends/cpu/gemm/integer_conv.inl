@@ -141,10 +141,6 @@ struct FourRows {
   }
 };
 
-inline void fill(float* to, int64_t count, float value) {
-  for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, splat(value), count - i);
-}
-
 // Copies the planes along z that windows read at one place; row_at(z, row) gives their rows. Layout: [taps of z][copy
 // of a plane].
 template <class RowAt>
@@ -155,7 +151,7 @@ inline void copy_planes(const IntegerConvArgs& p, const PlaneShape& shape, const
   for (int64_t tap = 0; tap < z.taps; ++tap, to += length) {
     int64_t at = read_at(z, part.z, tap);
     if (at < 0)
-      fill(to, length, outside);
+      fill_vectors(to, length, outside);
     else
       copy_plane(
           p.axes[1], p.axes[2], shape, part.block, [&](int64_t row) { return row_at(at, row); }, outside, to);
@@ -369,7 +365,7 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
       if (p.channels > 1 || f == 0) copy_planes(p, shape, part, row_at, outside, copy);
       sum_planes(now, {copy, w + c * p.taps(), taps.at, p.taps(), kExactTerms, 1, sums, apart}, length, c > 0);
     }
-    if (p.channels == 0) fill(sums, kPlaneSums, 0);
+    if (p.channels == 0) fill_vectors(sums, kPlaneSums, 0);
     for (int64_t i = 0; i < now; ++i)
       finish_filter<true>(p, shape, part, first + i, ends[i], sums + i * apart, nullptr);
   }

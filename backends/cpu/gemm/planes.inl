@@ -58,7 +58,27 @@ inline int64_t copy_length(const PlaneShape& shape, const PlaneBlock& block) {
   return shape.phases_y * shape.phases_x * (block.rows + shape.reach) * shape.width;
 }
 
-// Copies the rows of a block; row_at(i) is row i of the plane.
+// Writes `value` to [0, count) and to the rest of the last vector.
+inline void fill_vectors(float* to, int64_t count, float value) {
+  for (int64_t i = 0; i < count; i += kLanes) store(to + i, splat(value));
+}
+
+// As read_phase, but what comes after `length` in the last vector is overwritten too, so that short rows need no masks.
+template <class Row>
+inline void copy_row(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, float outside, float* to) {
+  int64_t begin = from >= 0 ? 0 : steps_in(axis.stride - 1 - from, axis.stride);
+  int64_t inside = from < axis.size ? steps_in(axis.size - from + axis.stride - 1, axis.stride) : 0;
+  if (inside > length) inside = length;
+  if (begin > inside) begin = inside;
+  fill_vectors(to, begin, outside);
+  if (axis.stride == 1)
+    for (int64_t i = begin; i < inside; i += kLanes) store(to + i, row.load(from + i, inside - i));
+  else
+    copy_stepped(row, from + begin * axis.stride, axis.stride, inside - begin, to + begin);
+  fill_vectors(to + inside, length - inside, outside);
+}
+
+// Copies the rows of a block; row_at(i) is row i of the plane. Up to a vector after the last row is overwritten.
 template <class RowAt>
 inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& shape, const PlaneBlock& block,
                        RowAt&& row_at, float outside, float* to) {
@@ -67,9 +87,9 @@ inline void copy_plane(const ConvAxis& y, const ConvAxis& x, const PlaneShape& s
     for (int64_t row = 0; row < block.rows + shape.reach; ++row, to += shape.width) {
       int64_t at = (block.row + row) * y.stride + phase_y - y.lo;
       if (at < 0 || at >= y.size)
-        for (int64_t k = 0; k < shape.width; ++k) to[k] = outside;
+        fill_vectors(to, shape.width, outside);
       else
-        read_phase(x, row_at(at), block.column * x.stride + phase_x - x.lo, shape.width, shape.width, outside, to);
+        copy_row(x, row_at(at), block.column * x.stride + phase_x - x.lo, shape.width, outside, to);
     }
   }
 }
