@@ -138,9 +138,32 @@ static std::optional<Scaled> scaled(const Match& m, Expr x) {
   return it;
 }
 
-// conv((x - zx) * sx, (w - zw) * sw) -> integer_conv(x, w, zx, zw; sx * sw): sums are exact, and scaled at the end
+constexpr int64_t kMostTerms = 32768;  // so that no sum wraps
+
+static Expr as_i32(Expr zero) {
+  return zero ? cast(zero, DType::kI32) : Expr();
+}
+
+// matmul((a - za) * sa, (b - zb) * sb) -> integer_matmul(a, b, za, zb; sa * sb): sums are exact, and scaled at the end
+static Expr product_of_scaled(const Match& m) {
+  auto a = scaled(m, m.in(0)), b = scaled(m, m.in(1));
+  if (!a || !b || m.anchor().dtype() != DType::kF32 || a->q.rank() < 2 || b->q.rank() < 2) return Expr();
+  bool is_turned = m.attrs().flag("transpose_b");
+  if (m.attrs().flag("transpose_a") || (is_turned && b->q.rank() > 2)) return m.miss("a side is transposed");
+  if (a->scale.rank() != 0) return m.miss("the left scales differ");
+  int64_t columns = is_turned ? 0 : static_cast<int64_t>(b->q.rank()) - 1;
+  if (b->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != columns)
+    return m.miss("the right scales are not by column");
+  Dim terms = a->q.dim(-1);
+  if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
+  if (!m.allows(fast) && !may_move_out(m, a->scale, b->scale)) return m.miss("scales are not known, or extreme");
+  Expr right = is_turned ? transpose(b->q, {1, 0}) : b->q;
+  Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, right, as_i32(a->zero), as_i32(b->zero), a->scale * b->scale});
+  return m.is_refused(y) ? m.miss("no kernel for the product") : y;
+}
+
+// conv((x - zx) * sx, (w - zw) * sw) -> integer_conv(x, w, zx, zw; sx * sw), likewise
 static Expr conv_of_scaled(const Match& m) {
-  constexpr int64_t kMostTerms = 32768;  // so that no sum wraps
   auto x = scaled(m, m.in(0)), w = scaled(m, m.in(1));
   if (!x || !w || m.anchor().dtype() != DType::kF32) return Expr();
   if (x->scale.rank() != 0) return m.miss("the scales of x differ");
@@ -222,6 +245,7 @@ static Expr quantized_conv(const Match& m) {
 
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
+  rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
   rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   for (Op product : {Op::kIntegerMatmul, Op::kIntegerConv}) {
