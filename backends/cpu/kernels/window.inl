@@ -45,8 +45,8 @@ struct TapRange {
 };
 inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
   int64_t at = out * axis.stride - axis.lo;  // what the first tap reads
-  int64_t begin = at < 0 ? (-at - 1) / axis.dilation + 1 : 0;
-  int64_t end = at < axis.size ? (axis.size - 1 - at) / axis.dilation + 1 : 0;
+  int64_t begin = at < 0 ? steps_in(-at - 1, axis.dilation) + 1 : 0;
+  int64_t end = at < axis.size ? steps_in(axis.size - 1 - at, axis.dilation) + 1 : 0;
   return {begin, end < axis.taps ? end : axis.taps};
 }
 
