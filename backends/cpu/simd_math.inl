@@ -176,7 +176,7 @@ inline Vec sigmoid(Vec x) {
 // x e^x = x (1 + s) 2^n, scaled last, because e^x may be subnormal where x e^x is still normal. -inf gives NaN.
 inline Vec times_exp(Vec x, Vec s, Vec n) {
   Vec near = max(x, splat(-110.0f));
-  return select(x == splat(-kInf), splat(kNan), scale_by_power(fma(near, s, near), n));
+  return select(x == splat(-kInf), splat(kNan), scale_by_power(fma_once(near, s, near), n));
 }
 // Below 0 as x e^x / (1 + e^x).
 inline Vec silu(Vec x) {
@@ -189,7 +189,8 @@ inline Vec mish(Vec x) {
   auto [n, r] = split_exp(clamp(x, -110.0f, 20.0f));
   Vec s = exp_less_one(r), e = scale_by_power(s + 1.0f, n), product = times_exp(x, s, n);
   Int below = x < splat(0.0f);
-  Vec quotient = select(below, fma(product, e, product + product), splat(2.0f)) / fma(e, e + 2.0f, 2.0f);
+  Vec above = fma_once(product, e, product + product), d = fma_once(e, e + 2.0f, splat(2.0f));
+  Vec quotient = select(below, above, splat(2.0f)) / d;
   return select(below, quotient, x * (1.0f - quotient));
 }
 // x Phi(x) = (h + |h|) - |h| erfc(|x| / sqrt 2) for h = x / 2: no cancellation, and -inf gives NaN, as by the
