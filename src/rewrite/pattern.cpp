@@ -450,7 +450,7 @@ class Matcher {
 
   bool bind(const PatternNode& pattern, Value value) {
     if (pattern.holds && !pattern.holds(match_, match_.builder().wrap(value))) {
-      match_.miss("%" + std::to_string(value.node) + " is not " + pattern.why);
+      if (match_.reason().empty()) match_.miss("%" + std::to_string(value.node) + " is not " + pattern.why);
       return false;
     }
     match_.bound_.push_back({&pattern, value});

@@ -42,6 +42,7 @@ Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, A
 
 void Workspace::add_state(uint32_t node, uint32_t position) {
   states_.push_back({.position = position});
+  note_op(graph_.node(node).op);
   uses_.add_node(node, graph_.node(node).in.size());
 }
 

@@ -86,17 +86,21 @@ std::span<const Rule* const> RuleSet::at(Op op) const {
   return index < anchors_.size() ? std::span<const Rule* const>(anchors_[index].rules) : std::span<const Rule* const>();
 }
 
+static bool has_one(const std::vector<Op>& ops, const std::vector<bool>& is_there) {
+  return std::any_of(ops.begin(), ops.end(), [&](Op op) {
+    auto index = static_cast<size_t>(op);
+    return index < is_there.size() && is_there[index];
+  });
+}
+
+bool RuleSet::has_needs(const Rule& rule, const std::vector<bool>& is_there) {
+  return std::all_of(rule.needs.begin(), rule.needs.end(), [&](const auto& ops) { return has_one(ops, is_there); });
+}
+
 // If no rule can fire at first, none makes what another one needs.
 bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
-  auto has_one = [&](const std::vector<Op>& ops) {
-    return std::any_of(ops.begin(), ops.end(), [&](Op op) {
-      auto index = static_cast<size_t>(op);
-      return index < is_there.size() && is_there[index];
-    });
-  };
   return std::any_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
-    return rule->starts && rule->grade <= loosest && has_one(rule->anchors) &&
-           std::all_of(rule->needs.begin(), rule->needs.end(), has_one);
+    return rule->starts && rule->grade <= loosest && has_one(rule->anchors, is_there) && has_needs(*rule, is_there);
   });
 }
 

@@ -46,6 +46,8 @@ class RuleSet {
            int depth = 3, const std::vector<Op>& needs = {});
 
   std::span<const Rule* const> at(Op op) const;
+  // Whether a graph that has these ops, by number, has all that the rule needs.
+  static bool has_needs(const Rule& rule, const std::vector<bool>& is_there);
   // Whether a rule of at most this grade can fire in a graph that has these ops.
   bool may_fire(const std::vector<bool>& is_there, Grade loosest) const;
   int depth(Op op) const;  // how many nodes below one of this op its rules look; casts and views do not count

@@ -112,14 +112,37 @@ uint32_t Workspace::next() {
 Status Workspace::visit(uint32_t node) {
   if (!states_[node].live) return {};
   position_ = states_[node].position;
-  for (const Rule* rule : rules_.at(graph_.node(node).op))
-    if (is_allowed(*rule) && try_rule(*rule, node)) return {};
+  for (const Rule* rule : rules_for(graph_.node(node).op))
+    if (try_rule(*rule, node)) return {};
   bool expands = options_.expands && !graph_.info(graph_.node(node)).primitive() && options_.expands(facts_, {node, 0});
   return expands ? expand(node) : Status();
 }
 
 bool Workspace::is_allowed(const Rule& rule) const {
   return allows(rule.grade) && std::find(options_.skip.begin(), options_.skip.end(), rule.name) == options_.skip.end();
+}
+
+// A rule that needs an op of which there never was a node cannot fire, so it is not tried.
+std::span<const Rule* const> Workspace::rules_for(Op op) {
+  std::span<const Rule* const> all = rules_.at(op);
+  if (all.empty()) return all;
+  auto index = static_cast<size_t>(op);
+  if (rules_for_.size() <= index) rules_for_.resize(index + 1);
+  auto& [rules, is_known] = rules_for_[index];
+  if (is_known) return rules;
+  rules.clear();
+  for (const Rule* rule : all)
+    if (is_allowed(*rule) && RuleSet::has_needs(*rule, has_had_)) rules.push_back(rule);
+  is_known = true;
+  return rules;
+}
+
+void Workspace::note_op(Op op) {
+  auto index = static_cast<size_t>(op);
+  if (has_had_.size() <= index) has_had_.resize(index + 1);
+  if (has_had_[index]) return;
+  has_had_[index] = true;
+  for (Choice& choice : rules_for_) choice.is_known = false;
 }
 
 // ---- transactions ----

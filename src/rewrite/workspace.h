@@ -45,6 +45,10 @@ class Workspace {
     bool live = false, known = false, queued = false;
     uint8_t improved = 0;  // how often its facts have been found again
   };
+  struct Choice {  // of the rules for an op
+    std::vector<const Rule*> rules;
+    bool is_known = false;
+  };
   struct Place {
     uint32_t position, node;
     bool operator>(const Place& other) const {
@@ -68,6 +72,8 @@ class Workspace {
   uint32_t next();
   Status visit(uint32_t node);
   bool is_allowed(const Rule& rule) const;
+  std::span<const Rule* const> rules_for(Op op);
+  void note_op(Op op);
   bool try_rule(const Rule& rule, uint32_t node);
   std::string refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const;
   Status expand(uint32_t index);
@@ -101,6 +107,8 @@ class Workspace {
   UseLists uses_;
   std::vector<State> states_;                               // by node
   std::unordered_multimap<uint32_t, uint32_t> outputs_of_;  // node -> outputs of the graph
+  std::vector<bool> has_had_;                               // by op: whether there was ever a node of it
+  std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
 
   Queue queue_;            // new nodes, and nodes to visit again
