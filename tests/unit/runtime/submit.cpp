@@ -257,6 +257,20 @@ TEST_P(submit, ten_thousand_runs_may_wait_for_one_fence) {
   EXPECT_TRUE(waited(last).ok());
 }
 
+// Nothing recurses along a chain of runs: neither when it runs, nor when it goes.
+TEST_P(submit, a_hundred_thousand_runs_may_wait_one_for_the_other) {
+  std::array execs{Exec::create(doubler(env)).value(), Exec::create(doubler(env)).value()};
+  Fence gate(env->queue().helper()), last = gate;
+  std::vector<Fence> all;
+  for (size_t run = 0; run < 100000; run++) {
+    auto next = execs[run % 2]->submit({&last, 1});
+    ASSERT_TRUE(next.ok()) << next.status().message();
+    all.push_back(last = *next);
+  }
+  gate.signal(Status(Code::kIo, "the host failed"));
+  EXPECT_EQ(waited(last).code(), Code::kAborted);
+}
+
 TEST_P(submit, contexts_of_several_threads_overlap) {
   auto program = doubler(env);
   std::vector<std::thread> threads;
