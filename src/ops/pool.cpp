@@ -13,6 +13,7 @@ struct Pool {
 
   Expr fold(Expr x, const char* fn) const { return fold(x, fn, lo, hi); }
   Expr fold(Expr x, const char* fn, const std::vector<Dim>& pad_lo, const std::vector<Dim>& pad_hi) const {
+    if (!x.valid()) return x;  // the builder has failed
     return is_whole(x, pad_lo, pad_hi) ? reduce(x, fn, space()) : apply(Op::kReduceWindow, x, fn, pad_lo, pad_hi);
   }
   // Whether there is one window, which is all of x.
@@ -72,7 +73,7 @@ static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {
     pool.dilation.push_back(dilation);
     pool.lo.push_back(lo);
     pool.asked_hi.push_back(hi);
-    int64_t extent = dilation * (kernel[i] - 1) + 1;
+    int64_t extent = (Dim(dilation) * (kernel[i] - 1) + 1).literal();  // saturated
     pool.hi.push_back(attrs.flag("ceil_mode") ? ceil_padding(x.builder().graph(), n, lo, hi, extent, stride) : hi);
   }
   return pool;

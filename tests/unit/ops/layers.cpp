@@ -27,6 +27,14 @@ TEST(pool, golden_values_in_ceil_mode) {
   expect_op(Op::kAvgPool, {y}, window({2}, {3}, true, false), f64s({1, 1, 2}, {1, 3.5}));
 }
 
+TEST(pool, pads_that_cut_all_away_and_huge_kernels_are_refused) {
+  Tensor x = f64s({1, 1, 2}, {1, 3});
+  NamedAttrs cut{{"kernel", List{1}}, {"pad_lo", List{-3}}, {"count_include_pad", int64_t{1}}};
+  expect_failure(Op::kAvgPool, {x}, cut, Code::kShape, "the size -1 is negative");
+  expect_failure(Op::kMaxPool, {x}, {{"kernel", List{INT64_MAX}}, {"dilation", List{2}}, {"ceil_mode", int64_t{1}}},
+                 Code::kOption, "window");
+}
+
 TEST(pool, nested_in_ceil_mode_have_short_sizes) {
   Graph graph;
   Builder b(graph);
