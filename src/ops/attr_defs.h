@@ -153,7 +153,8 @@ inline AttrDef besides(std::string_view axes, AttrDef def, int64_t fill = 0) {
 // Strides, dilations and pads are added to sizes and multiplied with them: within these limits no sum wraps.
 inline AttrDef within_sizes(AttrDef def) {
   constexpr double kLongest = 281474976710656;  // 2^48
-  return within(def, std::max(def.lo, -kLongest), std::min(def.hi, kLongest));
+  def.lo = std::max(def.lo, -kLongest), def.hi = std::min(def.hi, kLongest);
+  return def;
 }
 inline AttrDef per_axis(AttrDef def, int64_t fill = 0) {
   return as(AttrRole::kPerAxis, within_sizes(std::move(def)), {}, fill);
