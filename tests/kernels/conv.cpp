@@ -3,6 +3,8 @@
 // packed or not, one part and many.
 #include "backends/cpu/gemm/conv.h"
 
+#include <optional>
+
 #include "guarded.h"
 
 namespace rlx::cpu {
@@ -39,6 +41,8 @@ const Shape kShapes[] = {
     {1, 1, 2, 100, {{}, {40, 5, 3, 3, 7, 1, 2}, {50, 9, 4, 5, 3, 1, 0}}},
     {1, 1, 3, 65, {{}, {3, 3, 1, 1, 1, 1, 0}, {4, 4, 1, 1, 1, 1, 0}}},
     {1, 3, 1, 1, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
+    {2, 19, 1, 1, {{}, {7, 7, 3, 1, 1, 1, 1}, {9, 9, 3, 1, 1, 1, 1}}},  // planes along the lanes
+    {1, 33, 1, 1, {{}, {28, 14, 5, 2, 1, 1, 2}, {13, 6, 3, 2, 2, 1, 1}}},
     {1, 2, 1, 1, {{}, {70, 70, 3, 1, 1, 1, 1}, {130, 130, 3, 1, 1, 1, 1}}},
     {1, 2, 1, 1, {{}, {20, 7, 5, 3, 2, 1, 1}, {31, 10, 4, 3, 2, 1, 2}}},
     {1, 2, 1, 3, {{}, {9, 5, 1, 2, 1, 1, 0}, {9, 5, 1, 2, 1, 1, 0}}},
@@ -71,9 +75,8 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
       offset += at / a.spread * scale;
       scale *= a.size;
     }
-    if (!reads) continue;
     int64_t channel = (item * p.groups + group) * p.channels + term / p.taps();
-    double product = double(p.x[channel * p.plane() + offset]) * double(p.w[w + term]);
+    double product = (reads ? double(p.x[channel * p.plane() + offset]) : 0) * double(p.w[w + term]);
     sum.value += product;
     sum.size += std::fabs(product);
   }
@@ -82,12 +85,14 @@ Sum plain(const ConvArgs& p, int64_t item, int64_t filter, int64_t place) {
 
 // One shape on random numbers, and what is right.
 struct Problem {
-  Problem(const Shape& shape, std::mt19937& rng) {
+  // `odd`: what the weights hold now and then.
+  Problem(const Shape& shape, std::mt19937& rng, std::optional<float> odd = std::nullopt) {
     args.items = shape.items, args.groups = shape.groups, args.channels = shape.channels, args.filters = shape.filters;
     std::copy_n(shape.axes, kConvAxes, args.axes);
     filters = shape.groups * shape.filters, outputs = shape.items * filters * args.places();
     x = Guarded::random(shape.items * shape.groups * shape.channels * args.plane(), rng);
     w = Guarded::random(filters * args.terms(), rng, -1, 1, 3);
+    for (int64_t i = 0; odd && i < w.size(); i += 7) w[i] = *odd;
     form = Guarded(packed_filters(shape.groups, shape.filters, args.terms()), 0);
     bias = Guarded::random(filters, rng, -1, 1, 5), residual = Guarded::random(outputs, rng, -1, 1, 7);
     args.x = x.data(), args.w = w.data();
@@ -148,6 +153,23 @@ void check(Isa isa, const Problem& problem, Way way, bool fused) {
   }
 }
 
+// NaN and infinity where a plain loop has them; of numbers, nothing.
+void expect_special_numbers(Isa isa, const Problem& problem, Way way) {
+  ConvArgs args = problem.args;
+  if (way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes)
+    args.w = problem.form.data(), args.is_packed = true;
+  const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
+  if (!loop) return;
+  Guarded y(problem.outputs, 2);
+  args.y = y.data();
+  run_whole(*loop, args);
+  for (int64_t i = 0; i < problem.outputs; i++) {
+    double want = problem.sums[static_cast<size_t>(i)].value;
+    ASSERT_EQ(std::isnan(y[i]), std::isnan(want)) << "element " << i;
+    if (std::isinf(want) || std::isinf(y[i])) ASSERT_EQ(double(y[i]), want) << "element " << i;
+  }
+}
+
 TEST(conv, is_a_plain_loops) {
   std::mt19937 rng(1);
   for (const Shape& shape : kShapes) {
@@ -160,6 +182,20 @@ TEST(conv, is_a_plain_loops) {
                                             << static_cast<int>(way) << ", fused " << fused);
           check(isa, problem, way, fused);
         }
+  }
+}
+
+// Padding and what lies between the elements of a spread x are zeros: with an infinite weight they give NaN.
+TEST(conv, infinite_weights_meet_the_zeros_around_x) {
+  std::mt19937 rng(3);
+  for (const Shape& shape : kShapes) {
+    Problem problem(shape, rng, -std::numeric_limits<float>::infinity());
+    for (Isa isa : available_isas())
+      for (Way way : kWays) {
+        SCOPED_TRACE(::testing::Message()
+                     << isa_name(isa) << ", shape " << &shape - kShapes << ", way " << static_cast<int>(way));
+        expect_special_numbers(isa, problem, way);
+      }
   }
 }
 

@@ -121,6 +121,8 @@ TEST(integer_conv, every_form_of_window_sign_and_end) {
       shape(3, 8, 10, axis(10, 3, 2, 1), axis(14, 3, 2, 1)),
       shape(2, 4, 2, axis(12, 3, 3, 0, 2), axis(40, 2, 3, 1, 3)),
       shape(6, 1, 1, axis(20, 3, 1, 1), axis(23, 3, 1, 1)),
+      shape(19, 1, 1, axis(7, 3, 1, 1), axis(9, 3, 1, 1)),  // planes along the lanes
+      shape(9, 1, 1, axis(14, 5, 2, 2), axis(13, 3, 2, 1, 2)),
       shape(5, 1, 2, axis(20, 3, 2, 1), axis(23, 5, 2, 2)),
       shape(2, 3, 6, axis(7, 3, 1, 1), axis(700, 3, 1, 1)),
       shape(2, 2, 5, axis(6, 2, 1, 0), axis(9, 3, 3, 1), axis(5, 3, 2, 1)),

@@ -133,6 +133,60 @@ TEST(movement, a_bad_index_is_told) {
   EXPECT_EQ(gather_elements(args, 0, gather_elements_parts(args)), 3);
 }
 
+// Of x [2, 4, 5, width], at pairs of indices over the axes in the middle.
+template <class T, class Index>
+void check_tuples(int64_t width, Bounds bounds, std::mt19937& rng) {
+  const int64_t kRows = 100, kSizes[] = {4, 5};
+  std::vector<T> x(static_cast<size_t>(40 * width)), y(static_cast<size_t>(2 * kRows * width) + 1, T(9));
+  for (T& value : x) value = static_cast<T>(rng());
+  std::vector<Index> index(4 * kRows);
+  int64_t beyond = bounds == Bounds::kError ? 0 : 3;
+  for (size_t i = 0; i < index.size(); i++) {
+    int64_t reach = kSizes[i % 2] + beyond;
+    index[i] = static_cast<Index>(static_cast<int64_t>(rng() % static_cast<uint32_t>(2 * reach)) - reach);
+  }
+  GatherTuplesArgs args{.from = reinterpret_cast<const std::byte*>(x.data()),
+                        .to = reinterpret_cast<std::byte*>(y.data()),
+                        .index = index.data(),
+                        .index_is_i64 = sizeof(Index) == 8,
+                        .batch = 2,
+                        .count = kRows,
+                        .n = 20,
+                        .bytes = width * static_cast<int64_t>(sizeof(T)),
+                        .depth = 2,
+                        .dims = {4, 5},
+                        .bounds = bounds};
+  for (int64_t part = gather_tuples_parts(args); part-- > 0;) ASSERT_LT(gather_tuples(args, part, part + 1).n, 0);
+  ASSERT_EQ(y.back(), T(9));
+  for (int64_t i = 0; i < 2 * kRows * width; i++) {
+    int64_t row = i / width, at = row / kRows;
+    bool is_in = true;
+    for (size_t k : {0, 1}) {
+      int64_t pick = index[static_cast<size_t>(2 * row) + k], n = kSizes[k];
+      if (pick < 0) pick += n;
+      is_in = is_in && pick >= 0 && pick < n;
+      at = at * n + std::clamp<int64_t>(pick, 0, n - 1);
+    }
+    T want = is_in || bounds == Bounds::kClamp ? x[static_cast<size_t>(at * width + i % width)] : T(0);
+    ASSERT_EQ(y[static_cast<size_t>(i)], want) << "at " << i;
+  }
+  index[7] = 5;
+  args.bounds = Bounds::kError;
+  BadIndex bad = gather_tuples(args, 0, 1);
+  if (bounds == Bounds::kError) ASSERT_TRUE(bad.value == 5 && bad.position == 7 && bad.n == 5);
+}
+
+TEST(movement, slices_are_picked_by_tuples) {
+  std::mt19937 rng(8);
+  for (Bounds bounds : {Bounds::kError, Bounds::kClamp, Bounds::kDrop})
+    for (int64_t width : {0, 1, 3}) {
+      ASSERT_NO_FATAL_FAILURE((check_tuples<uint8_t, int64_t>(width, bounds, rng)));
+      ASSERT_NO_FATAL_FAILURE((check_tuples<uint16_t, int32_t>(width, bounds, rng)));
+      ASSERT_NO_FATAL_FAILURE((check_tuples<uint32_t, int32_t>(width, bounds, rng)));
+      ASSERT_NO_FATAL_FAILURE((check_tuples<uint64_t, int64_t>(width, bounds, rng)));
+    }
+}
+
 // Indices 0, 0, 1, 1 ... and others that begin like them.
 template <class T>
 void check_repeats(int64_t n, int64_t times, int64_t odd_one) {

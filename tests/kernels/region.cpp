@@ -154,7 +154,7 @@ const Binary kBinaries[] = {
     {"mul", Code::kMul, [](double a, double b) { return a * b; }, 1},
     {"div", Code::kDiv, [](double a, double b) { return a / b; }, 1},
     {"rem", Code::kRem, [](double a, double b) { return std::fmod(a, b); }, 0},
-    {"pow", Code::kPow, [](double a, double b) { return std::pow(a, b); }, 16},
+    {"pow", Code::kPow, [](double a, double b) { return std::pow(a, b); }, 4},
     {"atan2", Code::kAtan2, [](double a, double b) { return std::atan2(a, b); }, 4},
     {"max", Code::kMax, [](double a, double b) { return nan_or(a, b, std::fmax(a, b)); }, 0},
     {"min", Code::kMin, [](double a, double b) { return nan_or(a, b, std::fmin(a, b)); }, 0},

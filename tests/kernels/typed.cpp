@@ -89,10 +89,10 @@ void check(Op op, const std::vector<DType>& in, DType to, std::mt19937& rng) {
 TEST(typed, every_op_and_dtype_is_the_ops_own_function) {
   std::mt19937 rng(3);
   for (DType dtype : kTypes) {
-    for (Op op : {Op::kNeg, Op::kAbs, Op::kSqrt, Op::kBitNot})
+    for (Op op : {Op::kNeg, Op::kAbs, Op::kSqrt, Op::kFloor, Op::kRound, Op::kBitNot})
       ASSERT_NO_FATAL_FAILURE(check(op, {dtype}, DType::kNone, rng));
     for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kRem, Op::kMax, Op::kMin, Op::kBitAnd, Op::kBitOr,
-                  Op::kBitXor, Op::kEq, Op::kLt, Op::kLe})
+                  Op::kBitXor, Op::kShl, Op::kShr, Op::kEq, Op::kLt, Op::kLe})
       ASSERT_NO_FATAL_FAILURE(check(op, {dtype, dtype}, DType::kNone, rng));
     ASSERT_NO_FATAL_FAILURE(check(Op::kWhere, {DType::kBool, dtype, dtype}, DType::kNone, rng));
     for (DType to : kTypes) ASSERT_NO_FATAL_FAILURE(check(Op::kCast, {dtype}, to, rng));

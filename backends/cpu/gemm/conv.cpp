@@ -2,6 +2,8 @@
 // The convolution kernels of every instruction set, and the table that chooses among them.
 #include "backends/cpu/gemm/conv.h"
 
+#include <algorithm>
+
 #define RLX_KERNELS "backends/cpu/gemm/conv.inl"
 #include "backends/cpu/each_isa.inl"
 
@@ -17,8 +19,14 @@ static void pack_filters_run(const FilterPackArgs& p, int64_t begin, int64_t end
     int64_t first = part % panels * kFilterPanel;
     const LooseFloat* from = p.w + (part / panels * p.filters + first) * p.terms;
     float* to = p.packed + part * kFilterPanel * p.terms;
+    float* of_zeros = p.packed + (pack_filters_parts(p) * p.terms + part) * kFilterPanel;
+    std::fill_n(of_zeros, kFilterPanel, 0.0f);
     for (int64_t term = 0; term < p.terms; term++)
-      for (int64_t i = 0; i < kFilterPanel; i++) *to++ = first + i < p.filters ? from[i * p.terms + term] : 0;
+      for (int64_t i = 0; i < kFilterPanel; i++) {
+        float weight = first + i < p.filters ? from[i * p.terms + term] : 0;
+        of_zeros[i] += 0 * weight;
+        *to++ = weight;
+      }
   }
 }
 

@@ -39,13 +39,14 @@ struct ConvArgs : ConvShape {
 };
 
 // The packed form of [groups * filters, terms]: the filters of a group in panels of kFilterPanel, each panel term by
-// term, with zeros for missing filters in the last panel.
+// term, with zeros for missing filters in the last panel. Behind them, what each filter gives where x is 0 everywhere:
+// 0, or NaN if it has a weight that is not finite.
 inline constexpr int64_t kFilterPanel = 32;
 constexpr int64_t filter_panels(int64_t filters) {
   return (filters + kFilterPanel - 1) / kFilterPanel;
 }
 constexpr int64_t packed_filters(int64_t groups, int64_t filters, int64_t terms) {  // in elements
-  return groups * filter_panels(filters) * kFilterPanel * terms;
+  return groups * filter_panels(filters) * kFilterPanel * (terms + 1);
 }
 struct FilterPackArgs {
   const LooseFloat* w = nullptr;

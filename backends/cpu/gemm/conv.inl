@@ -193,12 +193,16 @@ inline void direct_row(const ConvArgs& p, const float* x, const float* w, const 
                        float* sums) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &last = p.axes[2];
   for (int64_t c = 0; c < columns; c += kLanes) store(sums + c, Vec{});
+  float outside = 0;  // rows of zeros, which a weight that is not finite makes NaN
   Phases phases;
   for (int64_t channel = 0; channel < p.channels; ++channel, x += p.plane()) {
     for (int64_t i = 0; i < z.taps; ++i) {
       for (int64_t j = 0; j < y.taps; ++j, w += last.taps) {
         int64_t at_z = read_at(z, place.at[0], i), at_y = read_at(y, place.at[1], j);
-        if (at_z < 0 || at_y < 0) continue;
+        if (at_z < 0 || at_y < 0) {
+          for (int64_t tap = 0; tap < last.taps; ++tap) outside += 0 * w[tap];
+          continue;
+        }
         read_phases(last, FloatRow{x + (at_z * y.size + at_y) * last.size}, place.at[2], columns, 0, phases);
         for (int64_t tap = 0; tap < last.taps; ++tap) {
           const float* from = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;
@@ -208,6 +212,7 @@ inline void direct_row(const ConvArgs& p, const float* x, const float* w, const 
       }
     }
   }
+  for (int64_t c = 0; c < columns && outside != 0; c += kLanes) store(sums + c, load(sums + c) + splat(outside));
 }
 
 inline void direct_filter(const ConvArgs& p, int64_t index) {

@@ -13,8 +13,9 @@ inline constexpr int64_t kLaneTaps = 128;                  // along an axis, at 
 
 // Along an axis, the outputs of one residue modulo `spread` form a row of their own.
 struct LaneCut {
-  int64_t filter_blocks, rows, columns;         // of a part, at most
-  int64_t row_blocks, column_blocks, residues;  // of one residue; of y and x together
+  int64_t filter_blocks, rows, columns;  // of a part, at most
+  int64_t row_blocks, column_blocks;     // of one residue
+  int64_t y_residues, x_residues;        // that have outputs
 };
 // The most elements of a channel that a part of this many outputs copies.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
@@ -27,7 +28,8 @@ inline LaneCut cut_lanes(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   LaneCut cut;
   cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
-  cut.residues = y.spread * x.spread;
+  cut.y_residues = y.spread < y.out ? y.spread : y.out;
+  cut.x_residues = x.spread < x.out ? x.spread : x.out;
   int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread);
   cut.column_blocks = width > kLanePlaces ? ceil_div(width, kLanePlaces) : 1;
   cut.columns = ceil_div(width, cut.column_blocks);
@@ -39,7 +41,8 @@ inline LaneCut cut_lanes(const ConvArgs& p) {
 }
 inline int64_t lane_parts(const ConvArgs& p) {
   LaneCut cut = cut_lanes(p);
-  return p.places() ? p.items * p.groups * cut.filter_blocks * cut.residues * cut.row_blocks * cut.column_blocks : 0;
+  if (!p.places()) return 0;
+  return p.items * p.groups * cut.filter_blocks * cut.y_residues * cut.x_residues * cut.row_blocks * cut.column_blocks;
 }
 
 // The outputs of a part along an axis, first + i * spread, and (if asked for) the taps that reach x for them: tap k
@@ -78,14 +81,15 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
     part /= count;
     return index;
   };
-  int64_t columns = take(cut.column_blocks), rows = take(cut.row_blocks), residue = take(cut.residues);
+  int64_t columns = take(cut.column_blocks), rows = take(cut.row_blocks);
+  int64_t x_residue = take(cut.x_residues), y_residue = take(cut.y_residues);
   int64_t block = take(cut.filter_blocks);
   it.group = take(p.groups);
   it.item = part;
   it.filter = block * kLaneFilters;
   it.filters = p.filters - it.filter < kLaneFilters ? p.filters - it.filter : kLaneFilters;
-  find_lane_axis(p.axes[1], residue / p.axes[2].spread, rows * cut.rows, cut.rows, it.y);
-  find_lane_axis(p.axes[2], residue % p.axes[2].spread, columns * cut.columns, cut.columns, it.x);
+  find_lane_axis(p.axes[1], y_residue, rows * cut.rows, cut.rows, it.y);
+  find_lane_axis(p.axes[2], x_residue, columns * cut.columns, cut.columns, it.x);
 }
 
 // ---- the source of the tiles
@@ -302,6 +306,32 @@ inline void list_terms(const ConvArgs& p, const LanePart& part, const LaneSource
   }
 }
 
+// The taps that fall between the elements of a spread x read zeros, which show only in products with weights that are
+// not finite. `w`: of the filters of this part.
+inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const float* w, float* sums) {
+  int64_t panels = filter_panels(p.filters), first = part.group * panels + part.filter / kFilterPanel;
+  const float* of_zeros = p.w + (p.groups * panels * p.terms() + first) * kFilterPanel;
+  bool is_finite = true;
+  for (int64_t f = 0; f < part.filters; ++f) is_finite = is_finite && of_zeros[f] == 0;
+  if (is_finite || part.y.taps * part.x.taps == p.taps()) return;
+  auto is_read = [](const LaneAxis& axis, int64_t tap) {
+    for (int64_t i = 0; i < axis.taps; ++i) {
+      if (axis.tap[i] == tap) return true;
+    }
+    return false;
+  };
+  float skipped[kLaneFilters] = {};
+  for (int64_t term = 0; term < p.terms(); ++term) {
+    int64_t row = term % p.taps() / p.axes[2].taps, column = term % p.axes[2].taps;
+    if (is_read(part.y, row) && is_read(part.x, column)) continue;
+    for (int64_t f = 0; f < part.filters; ++f)
+      skipped[f] += 0 * w[(f / kFilterPanel * p.terms() + term) * kFilterPanel + f % kFilterPanel];
+  }
+  for (int64_t place = 0; place < part.y.count * part.x.count; ++place) {
+    for (int64_t f = 0; f < part.filters; ++f) sums[place * kLaneFilters + f] += skipped[f];
+  }
+}
+
 inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource& source) {
   alignas(64) float sums[(kLanePlaces + kLanes) * kLaneFilters];
   alignas(64) float copy[kLaneCopy];
@@ -315,6 +345,7 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
   if (source.copies && taps && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
   if (taps == 0 || p.channels == 0) {
     for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
+    add_skipped_taps(p, part, w, sums);
     return finish_lanes(p, part, sums);
   }
   list_terms(p, part, source, block < p.channels ? block : p.channels, terms);
@@ -327,6 +358,7 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
     }
     sum_lanes(p, part, source, from, w + channel * all_taps * kFilterPanel, terms, channels * taps, sums, channel > 0);
   }
+  add_skipped_taps(p, part, w, sums);
   finish_lanes(p, part, sums);
 }
 

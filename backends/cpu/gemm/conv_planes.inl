@@ -3,6 +3,7 @@
 // plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time.
 
 #include "backends/cpu/gemm/plane_sums.inl"
+#include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kMostPlaneFilters = 8;
 
@@ -75,7 +76,39 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
   }
 }
 
+// ---- small planes with a filter each
+
+inline bool are_small(const ConvArgs& p) {
+  return p.channels == 1 && p.filters == 1 && is_small_plane(p.axes, p.items * p.groups) &&
+         conv_plane_shape(p).blocks() == 1;  // so that parts are planes
+}
+// Planes of a vector have adjacent filters.
+inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
+  SmallPlanes planes(p.axes[1], p.axes[2], 0);
+  SmallSums sums;
+  const Epilogue& e = p.epilogue;
+  int64_t w_tap = p.is_packed ? kFilterPanel : 1;
+  for (int64_t first = begin, count; first < end; first += count) {
+    int64_t group = first % p.groups;
+    count = p.groups - group < end - first ? p.groups - group : end - first;
+    if (count > kLanes) count = kLanes;
+    planes.read(count, [&](int64_t i) { return FloatRow{p.x + (first + i) * p.plane()}; });
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const float* w = p.w + (group + (i < count ? i : 0)) * p.terms() * w_tap;
+      for (int64_t tap = 0; tap < planes.tap_count; ++tap) sums.w[tap * kLanes + i] = w[tap * w_tap];
+    }
+    sums.compute(planes, count);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t to = (first + i) * planes.outs;
+      finish_plane({sums.sums + i * kSmallOuts, e.residual ? e.residual + to : nullptr,
+                    e.row_bias ? e.row_bias[group + i] : 0, p.y + to, 1, planes.outs, 0, 0},
+                   e);
+    }
+  }
+}
+
 inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
+  if (are_small(p)) return small_run(p, begin, end);
   PlaneShape shape = conv_plane_shape(p);
   TapList taps;
   for (int64_t part = begin; part < end; ++part) plane_part(p, shape, part, taps);

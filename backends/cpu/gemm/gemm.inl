@@ -109,8 +109,10 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
 inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.n), panels = panel_count(p.n);
   Blocks blocks = row_blocks(p.m);
-  for (int64_t part = begin; part < end; ++part) {
-    int64_t block = panels == 1 ? part : part / panels, panel = part - block * panels, row = block * blocks.size;
+  int64_t block = begin > 0 ? begin / panels : 0, panel = begin - block * panels;
+  for (int64_t part = begin; part < end; ++part, ++panel) {
+    if (panel == panels) block++, panel = 0;
+    int64_t row = block * blocks.size;
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
     const float* here = p.packed + panel * width * p.k;
     bool more = part + 1 < end && panel + 1 < panels;

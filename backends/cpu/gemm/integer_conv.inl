@@ -10,6 +10,7 @@
 
 #include "backends/cpu/gemm/pairs.inl"
 #include "backends/cpu/gemm/plane_sums.inl"
+#include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kFourFilters = 64;  // of a part
 inline constexpr int64_t kFourPlaces = 256;  // of a part, the gaps between rows included
@@ -334,6 +335,18 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
 
 // ---- sums in f32 ----
 
+// Writes the weights of a filter, less their zero point, `apart` from one another.
+inline FilterEnd few_filter(const IntegerConvArgs& p, int64_t filter, uint32_t x_zero, float* w, int64_t apart) {
+  const std::byte* packed = packed_filter(p, filter);
+  const auto* numbers = reinterpret_cast<const int8_t*>(packed) + 4;
+  auto zero = static_cast<int32_t>(packed_zero(p, filter));
+  FilterEnd end = filter_end(p, filter);
+  end.less += x_zero * (packed_sum(packed) - static_cast<uint32_t>(p.terms()) * static_cast<uint32_t>(zero));
+  for (int64_t c = 0; c < p.channels; ++c)
+    for (int64_t tap = 0; tap < p.taps(); ++tap, w += apart) *w = static_cast<float>(numbers[4 * tap + c] - zero);
+  return end;
+}
+
 template <bool kSigned>
 void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + kPlaneSlack * kWidest];
@@ -343,20 +356,13 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   const uint32_t x_zero = zero_of(p.x_zero, kSigned);
   const auto outside = static_cast<float>(static_cast<int32_t>(x_zero));
-  int64_t length = block_length(shape, part.block), terms = p.terms();
+  int64_t length = block_length(shape, part.block);
   for (int64_t f = 0, now; f < part.filters; f += now) {
     now = filters_at_once(part.filters - f);
     int64_t first = part.group * p.filters + part.filter + f, apart = kPlaneSums / now;
     FilterEnd ends[kPlaneFilters];
     for (int64_t i = 0; i < now; ++i) {
-      const auto* numbers = reinterpret_cast<const int8_t*>(packed_filter(p, first + i)) + 4;
-      auto zero = static_cast<int32_t>(packed_zero(p, first + i));
-      ends[i] = filter_end(p, first + i);
-      ends[i].less += x_zero * (packed_sum(packed_filter(p, first + i)) -
-                                static_cast<uint32_t>(terms) * static_cast<uint32_t>(zero));
-      for (int64_t c = 0, t = 0; c < p.channels; ++c)
-        for (int64_t tap = 0; tap < p.taps(); ++tap)
-          w[i * kExactTerms + t++] = static_cast<float>(numbers[4 * tap + c] - zero);
+      ends[i] = few_filter(p, first + i, x_zero, w + i * kExactTerms, 1);
     }
     for (int64_t c = 0; c < p.channels; ++c) {
       auto row_at = [&](int64_t z, int64_t row) {
@@ -371,8 +377,34 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
   }
 }
 
+// Small planes with a filter each.
+inline bool are_small(const IntegerConvArgs& p) {
+  return p.channels == 1 && p.filters == 1 && is_summed_in_f32(p) && is_small_plane(p.axes, p.items * p.groups) &&
+         integer_plane_shape(p).blocks() == 1;  // so that parts are planes
+}
+template <bool kSigned>
+void small_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
+  const uint32_t x_zero = zero_of(p.x_zero, kSigned);
+  SmallPlanes planes(p.axes[1], p.axes[2], static_cast<float>(static_cast<int32_t>(x_zero)));
+  SmallSums sums;
+  const PlaneShape shape{.width = planes.outs};
+  for (int64_t first = begin, count; first < end; first += count) {
+    count = end - first < kLanes ? end - first : kLanes;
+    planes.read(count, [&](int64_t i) { return ByteRow<kSigned>{p.x + (first + i) * p.plane()}; });
+    FilterEnd ends[kLanes];
+    for (int64_t i = 0; i < count; ++i) ends[i] = few_filter(p, (first + i) % p.groups, x_zero, sums.w + i, kLanes);
+    sums.compute(planes, count);
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t group = (first + i) % p.groups;
+      ConvPart part{(first + i) / p.groups, group, 0, 1, 0, {0, 1, 0, planes.outs}};
+      finish_filter<true>(p, shape, part, group, ends[i], sums.sums + i * kSmallOuts, nullptr);
+    }
+  }
+}
+
 template <class Sums>
 void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
+  if (are_small(p)) return (p.x_signed ? small_run<true> : small_run<false>)(p, begin, end);
   PlaneShape shape = integer_plane_shape(p);
   TapList taps;
   for (int64_t index = begin; index < end; ++index) {

@@ -11,6 +11,10 @@ inline int64_t read_at(const ConvAxis& axis, int64_t out, int64_t tap) {
   return at < 0 || at >= axis.size ? -1 : at;
 }
 
+inline bool is_flat(const ConvAxis& z) {
+  return z.size == 1 && z.out == 1 && z.taps == 1 && z.lo == 0;
+}
+
 #include "backends/cpu/kernels/bytes.inl"
 
 inline constexpr int64_t kDirectWidth = 192;  // outputs of a row at a time

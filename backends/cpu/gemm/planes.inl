@@ -111,7 +111,3 @@ inline void list_taps(const ConvAxis& y, const ConvAxis& x, const PlaneShape& sh
                                         at_y / y.stride * shape.width + at_x / x.stride);
   }
 }
-
-inline bool is_flat(const ConvAxis& z) {
-  return z.size == 1 && z.out == 1 && z.taps == 1 && z.lo == 0;
-}

@@ -110,7 +110,7 @@ inline constexpr TileTable kTiles = make_tiles();
 // function).
 template <class Each>
 inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
-  int64_t count = (rows + tile_rows(vecs) - 1) / tile_rows(vecs);
+  int64_t most = tile_rows(vecs), count = rows <= most ? rows > 0 : (rows + most - 1) / most;
   for (int64_t i = 0, begin = 0, end; i < count; ++i, begin = end) {
     end = i + 1 == count ? rows : rows * (i + 1) / count;
     each(begin, end - begin, kTiles.fns[vecs][end - begin]);

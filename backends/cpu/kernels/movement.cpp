@@ -206,12 +206,12 @@ int64_t index_at(const Args& args, int64_t i) {
   return args.index_is_i64 ? static_cast<const int64_t*>(args.index)[i] : static_cast<const int32_t*>(args.index)[i];
 }
 
-// Finds the place of an index, or -1 for a row of zeros. Returns false for an error.
-bool find_place(const GatherArgs& args, int64_t index, int64_t& at) {
-  at = index < 0 ? index + args.n : index;
-  if (at >= 0 && at < args.n) return true;
-  if (args.bounds == Bounds::kError) return false;
-  at = args.bounds == Bounds::kClamp && args.n > 0 ? std::clamp<int64_t>(at, 0, args.n - 1) : -1;
+// Finds the place of an index in n, or -1 if the index is ignored. Returns false for an error.
+bool find_place(Bounds bounds, int64_t index, int64_t n, int64_t& at) {
+  at = index < 0 ? index + n : index;
+  if (at >= 0 && at < n) return true;
+  if (bounds == Bounds::kError) return false;
+  at = bounds == Bounds::kClamp && n > 0 ? std::clamp<int64_t>(at, 0, n - 1) : -1;
   return true;
 }
 
@@ -270,7 +270,7 @@ int64_t gather_singles(const GatherArgs& args, int64_t first, int64_t last) {
     for (int64_t i = begin; i < end; i++, to += kSize) {
       int64_t at = index[i];
       bool is_inside = at >= 0 && at < args.n;  // the usual case: no call is needed
-      if (!is_inside && !find_place(args, index[i], at)) return i;
+      if (!is_inside && !find_place(args.bounds, index[i], args.n, at)) return i;
       Element element{};
       if (at >= 0) std::memcpy(&element, from + at * kSize, kBytes);
       std::memcpy(to, &element, kBytes);
@@ -327,7 +327,7 @@ int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
   }
   int64_t row = begin * kGatherPart, outer = row / args.count, i = row % args.count, at = -1;
   for (; row < last; row++) {
-    if (!find_place(args, index_at(args, i), at)) return i;
+    if (!find_place(args.bounds, index_at(args, i), args.n, at)) return i;
     std::byte* to = args.to + row * args.bytes;
     if (at < 0)
       std::memset(to, 0, static_cast<size_t>(args.bytes));
@@ -336,6 +336,58 @@ int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
     if (++i == args.count) i = 0, outer++;
   }
   return -1;
+}
+
+// ---- slices at index tuples ----
+
+namespace {
+
+// Rows [first, last) of rows of kBytes, or of any size if that is 0.
+template <size_t kBytes, class Index>
+BadIndex gather_tuples_of(const GatherTuplesArgs& args, int64_t first, int64_t last) {
+  const auto* index = static_cast<const Index*>(args.index) + first * args.depth;
+  const size_t bytes = kBytes ? kBytes : static_cast<size_t>(args.bytes);
+  std::byte* to = args.to + first * args.bytes;
+  int64_t left = args.count - first % args.count;  // of the batch
+  const std::byte* from = args.from + first / args.count * args.n * args.bytes;
+  for (int64_t row = first; row < last; row++, to += args.bytes) {
+    int64_t at = 0;
+    for (int32_t k = 0; k < args.depth; k++, index++) {
+      int64_t one = *index, n = args.dims[k];
+      bool is_inside = one >= 0 && one < n;  // the usual case: no call is needed
+      if (!is_inside && !find_place(args.bounds, *index, n, one)) return {*index, row * args.depth + k, n};
+      at = one < 0 || at < 0 ? -1 : at * n + one;
+    }
+    if (bytes == 0) continue;
+    if (at < 0)
+      std::memset(to, 0, bytes);
+    else
+      std::memcpy(to, from + at * args.bytes, bytes);
+    if (--left == 0) left = args.count, from += args.n * args.bytes;
+  }
+  return kAllGood;
+}
+template <class Index>
+BadIndex gather_tuples_by(const GatherTuplesArgs& args, int64_t first, int64_t last) {
+  switch (args.bytes) {
+    case 1: return gather_tuples_of<1, Index>(args, first, last);
+    case 2: return gather_tuples_of<2, Index>(args, first, last);
+    case 4: return gather_tuples_of<4, Index>(args, first, last);
+    case 8: return gather_tuples_of<8, Index>(args, first, last);
+    default: return gather_tuples_of<0, Index>(args, first, last);
+  }
+}
+
+}  // namespace
+
+int64_t gather_tuples_parts(const GatherTuplesArgs& args) {
+  return (args.batch * args.count + kGatherPart - 1) / kGatherPart;
+}
+
+BadIndex gather_tuples(const GatherTuplesArgs& args, int64_t begin, int64_t end) {
+  int64_t first = begin * kGatherPart, last = std::min(end * kGatherPart, args.batch * args.count);
+  if (first >= last) return kAllGood;
+  return (args.index_is_i64 ? gather_tuples_by<int64_t> : gather_tuples_by<int32_t>)(args, first, last);
 }
 
 // ---- single elements, each with an index of its own ----
@@ -431,29 +483,21 @@ int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   return at % args.n < 0 ? at % args.n + args.n : at % args.n;
 }
 
-// Finds the place of an index in n, or -1 if the index is ignored. Returns false for an error.
-bool place_of(const WriteRowsArgs& args, int64_t index, int64_t n, int64_t& at) {
-  at = index < 0 ? index + n : index;
-  if (at >= 0 && at < n) return true;
-  if (args.bounds == Bounds::kError) return false;
-  at = args.bounds == Bounds::kClamp && n > 0 ? std::clamp<int64_t>(at, 0, n - 1) : -1;
-  return true;
-}
-
 // The row that row i of batch b goes to, or -1.
 BadIndex find_row(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t& at) {
-  constexpr BadIndex kGood{0, 0, -1};
   if (args.from != WriteRowsArgs::kTuple) {
     int64_t index = target_of(args, b, i);
-    return place_of(args, index, args.n, at) ? kGood : BadIndex{index, args.per_batch ? b * args.count + i : i, args.n};
+    return find_place(args.bounds, index, args.n, at)
+               ? kAllGood
+               : BadIndex{index, args.per_batch ? b * args.count + i : i, args.n};
   }
   at = 0;
   for (int32_t k = 0; k < args.depth; k++) {
     int64_t position = (b * args.count + i) * args.depth + k, one = 0, index = index_at(args, position);
-    if (!place_of(args, index, args.tuple_dims[k], one)) return {index, position, args.tuple_dims[k]};
+    if (!find_place(args.bounds, index, args.tuple_dims[k], one)) return {index, position, args.tuple_dims[k]};
     at = one < 0 || at < 0 ? -1 : at * args.tuple_dims[k] + one;
   }
-  return kGood;
+  return kAllGood;
 }
 
 // Positions [first, last) of one [b, m].
@@ -469,7 +513,7 @@ BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, in
     std::memcpy(args.y + (slice * args.n + at) * args.bytes, args.rows + (slice * args.count + i) * args.bytes,
                 static_cast<size_t>(args.bytes));
   }
-  return {0, 0, -1};
+  return kAllGood;
 }
 
 }  // namespace
@@ -495,7 +539,7 @@ BadIndex write_rows(const WriteRowsArgs& args, int64_t begin, int64_t end) {
     for (int64_t end_slice = std::min(slice + args.slices, args.batch * args.mid); slice < end_slice; slice++)
       if (BadIndex bad = write_slice(args, slice, first, last); bad.n >= 0) return bad;
   }
-  return {0, 0, -1};
+  return kAllGood;
 }
 
 }  // namespace rlx::cpu

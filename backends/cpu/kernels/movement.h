@@ -35,6 +35,25 @@ int64_t gather_parts(const GatherArgs&);
 // The position of the first index of these parts that is out of range, or -1.
 int64_t gather_rows(const GatherArgs&, int64_t begin, int64_t end);
 
+struct BadIndex {
+  int64_t value, position, n;  // n < 0: no index is bad
+};
+constexpr BadIndex kAllGood{0, 0, -1};
+
+// Rows of `bytes` at index tuples: to[b, i] = from[b, index[b, i]]. A batch of `from` is the n rows over `dims`.
+struct GatherTuplesArgs {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  const void* index = nullptr;  // of i32, or of i64
+  bool index_is_i64 = false;
+  int64_t batch = 1, count = 1, n = 1, bytes = 1;
+  int32_t depth = 0;
+  int64_t dims[kMaxRank] = {};
+  Bounds bounds = Bounds::kError;
+};
+int64_t gather_tuples_parts(const GatherTuplesArgs&);
+BadIndex gather_tuples(const GatherTuplesArgs&, int64_t begin, int64_t end);
+
 // to[i] = from[i with i_axis = index[i]]; strides are of `from`, in elements. Dims of the index, of rank 1 or more.
 struct GatherElementsArgs {
   const std::byte* from = nullptr;
@@ -69,9 +88,6 @@ struct WriteRowsArgs {
 };
 void cut_rows(WriteRowsArgs&);  // into parts
 int64_t write_rows_parts(const WriteRowsArgs&);
-struct BadIndex {
-  int64_t value, position, n;  // n < 0: no index is bad
-};
 BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
 
 }  // namespace rlx::cpu

@@ -14,14 +14,8 @@ inline Vec sign(Vec v) {
 inline Vec as_compared(Vec v) {
   return select(v == splat(0.0f), copysign(Vec{}, v), v);
 }
-template <float (*fn)(float, float)>
-inline Vec by_lane(Vec a, Vec b) {
-  a = as_compared(a), b = as_compared(b);
-  for (int i = 0; i < kLanes; ++i) a[i] = fn(a[i], b[i]);
-  return a;
-}
-
 #include "backends/cpu/kernels/angle.inl"
+#include "backends/cpu/kernels/power.inl"
 
 // Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
 template <class V>

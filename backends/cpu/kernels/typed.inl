@@ -108,6 +108,21 @@ struct Xor {
     return a ^ b;
   }
 };
+struct ShiftLeft {  // T unsigned
+  template <class T>
+  static T of(T a, T b) {
+    return b < 8 * sizeof(T) ? static_cast<T>(Wrapping<T>(a) << b) : T(0);
+  }
+};
+struct ShiftRight {
+  template <class T>
+  static T of(T a, T b) {
+    constexpr std::make_unsigned_t<T> kMost = 8 * sizeof(T) - 1;
+    auto by = static_cast<std::make_unsigned_t<T>>(b);
+    T most = std::is_signed_v<T> ? static_cast<T>(a >> kMost) : T(0);
+    return by > kMost ? most : static_cast<T>(a >> by);
+  }
+};
 struct Equal {
   template <class T>
   static bool of(T a, T b) {
@@ -181,6 +196,18 @@ struct Root {
     return std::sqrt(a);
   }
 };
+struct Floor {
+  template <class T>
+  static T of(T a) {
+    return std::floor(a);
+  }
+};
+struct Nearest {
+  template <class T>
+  static T of(T a) {
+    return std::nearbyint(a);
+  }
+};
 struct NotANumber {
   template <class>
   static uint8_t of(double a) {
@@ -245,6 +272,8 @@ TypedFn find_float(Op op) {
     case Op::kNeg: return each_one<T, T, Negative>;
     case Op::kAbs: return each_one<T, T, Absolute>;
     case Op::kSqrt: return each_one<T, T, Root>;
+    case Op::kFloor: return each_one<T, T, Floor>;
+    case Op::kRound: return each_one<T, T, Nearest>;
     default: return nullptr;
   }
 }
@@ -259,6 +288,7 @@ TypedFn find_bits(Op op) {
     case Op::kBitOr: return each_two<T, T, Or>;
     case Op::kBitXor: return each_two<T, T, Xor>;
     case Op::kBitNot: return each_one<T, T, Complement>;
+    case Op::kShl: return each_two<T, T, ShiftLeft>;
     case Op::kNeg: return each_one<T, T, Negative>;
     default: return nullptr;
   }
@@ -271,6 +301,7 @@ TypedFn find_integer(Op op) {
     case Op::kMax: return each_two<T, T, Larger>;
     case Op::kMin: return each_two<T, T, Smaller>;
     case Op::kAbs: return each_one<T, T, Absolute>;
+    case Op::kShr: return each_two<T, T, ShiftRight>;
     default: return find_bits<std::make_unsigned_t<T>>(op);
   }
 }

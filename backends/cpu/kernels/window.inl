@@ -5,6 +5,8 @@
 
 #include "backends/cpu/gemm/phases.inl"
 
+#include "backends/cpu/gemm/small_planes.inl"
+
 inline constexpr int64_t kLinesAtOnce = 16;
 inline constexpr int64_t kLine = (kDirectWidth + kMostReach) * kMostPhases;  // what fits_direct lets a row read
 
@@ -146,9 +148,26 @@ void fold_rows(const WindowArgs& p, const WindowRow& row, int64_t x, float neutr
   }
 }
 
+// Large windows are folded in two steps also where planes are small.
+inline constexpr int64_t kFewTaps = 16;
+
+template <class Planes, Vec (*fold)(Vec, Vec)>
+void fold_small(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
+  SmallPlanes planes(p.axes[1], p.axes[2], neutral);
+  for (int64_t first = begin, count; first < end; first += count) {
+    count = end - first < kLanes ? end - first : kLanes;
+    planes.read(count, [&](int64_t i) { return Planes::row(p, (first + i) * planes.elements); });
+    planes.fold(
+        count, splat(neutral), [](Vec acc, Vec x, int64_t) { return fold(acc, x); },
+        [&](int64_t i, int64_t at, Vec v, int64_t n) { Planes::store(p, (first + i) * planes.outs + at, v, n); });
+  }
+}
+
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
+  if (is_small_plane(p.axes, p.planes) && rows.taps * last.taps <= kFewTaps)
+    return fold_small<Planes, fold>(p, begin, end, neutral);
   for (int64_t first = 0; first < last.out; first += kDirectWidth) {
     WindowRow row = window_row(last, first, last.out - first < kDirectWidth ? last.out - first : kDirectWidth);
     for (int64_t plane = begin; plane < end; ++plane) {

@@ -138,23 +138,47 @@ void encode_gather_elements(const StepView& view, const Caps&, void* block, Laun
   launch.then(run_gather_elements, gather_elements_parts(args), 30 + static_cast<double>(index.count()));
 }
 
-// ---- rows written into an axis: in place if x dies here ----
-
-struct WriteRowsBlock {
-  WriteRowsArgs args;
+template <class Args>
+struct BlockOfNode {
+  Args args;
   const Node* node;
   const OpInfo* op;
 };
 
-Status run_write_rows(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const WriteRowsBlock*>(block);
-  BadIndex bad = write_rows(it.args, begin, end);
+template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
+Status run_checked(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const BlockOfNode<Args>*>(block);
+  BadIndex bad = loop(it.args, begin, end);
   if (bad.n < 0) return {};
   return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
                                      it.node->name, bad.value, bad.position, bad.n))
       .with("op", it.op->name)
       .with("value", it.node->name);
 }
+
+void encode_gather_nd(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &x = view.in[0], &index = view.in[1];
+  auto batch_dims = static_cast<size_t>(view.node.attrs.i64("batch_dims"));
+  auto depth = static_cast<size_t>(index.dims.back());
+  GatherTuplesArgs args;
+  args.from = x.data;
+  args.to = view.out[0].data;
+  args.index = index.data;
+  args.index_is_i64 = index.dtype == DType::kI64;
+  args.bounds = view.plan.lowered->options.bounds;
+  args.bytes = element_bytes(x.dtype);
+  for (size_t i = 0; i < x.dims.size(); i++)
+    (i < batch_dims ? args.batch : i < batch_dims + depth ? args.n : args.bytes) *= x.dims[i];
+  for (size_t i = batch_dims; i + 1 < index.dims.size(); i++) args.count *= index.dims[i];
+  std::copy_n(x.dims.begin() + static_cast<ptrdiff_t>(batch_dims), depth, args.dims);
+  args.depth = static_cast<int32_t>(depth);
+  new (block) BlockOfNode<GatherTuplesArgs>{args, &view.node, &view.plan.graph().info(view.node)};
+  double each = 2 + static_cast<double>(depth) + 0.05 * static_cast<double>(args.bytes);
+  launch.then(run_checked<GatherTuplesArgs, gather_tuples>, gather_tuples_parts(args),
+              30 + each * static_cast<double>(args.batch * args.count));
+}
+
+// ---- rows written into an axis: in place if x dies here ----
 
 // A slice [b, m] of x is n rows; b counts the batches that have indices of their own.
 void set_slices(WriteRowsArgs& args, const View& x, size_t batch_dims, size_t axis, size_t depth) {
@@ -174,11 +198,11 @@ void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, con
   args.bounds = view.plan.lowered->options.bounds;
   if (args.mid == 0) args.mid = 1, args.bytes = 0;  // nothing to write, but indices to check
   cut_rows(args);
-  new (block) WriteRowsBlock{args, &view.node, &view.plan.graph().info(view.node)};
+  new (block) BlockOfNode<WriteRowsArgs>{args, &view.node, &view.plan.graph().info(view.node)};
   auto written = static_cast<double>(args.batch * args.mid) * static_cast<double>(args.count);
   double copied = args.x == args.y ? 0 : static_cast<double>(args.batch * args.mid * args.n * args.bytes);
   double each = 4 + 0.05 * static_cast<double>(args.bytes);
-  launch.then(run_write_rows, write_rows_parts(args), 30 + written * each + 0.05 * copied);
+  launch.then(run_checked<WriteRowsArgs, write_rows>, write_rows_parts(args), 30 + written * each + 0.05 * copied);
 }
 
 std::string_view refuse_scatter(const KernelQuery& query) {
@@ -281,10 +305,12 @@ void add_movement_rows(RowsByOp& by_op) {
   add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_blocks, encode_gather));
   add(by_op, with_block<GatherElementsBlock>(Op::kGatherElements, "gather_elements", refuse_gather_elements,
                                              encode_gather_elements));
+  add(by_op,
+      with_block<BlockOfNode<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd));
   add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-    add(by_op, with_block<WriteRowsBlock>(op, name, refuse, encode).in_place(1));
+    add(by_op, with_block<BlockOfNode<WriteRowsArgs>>(op, name, refuse, encode).in_place(1));
   };
   add_writer(Op::kDynamicUpdateSlice, "update_rows", refuse_blocks, encode_dynamic_update_slice);
   add_writer(Op::kKvAppend, "append_rows", refuse_blocks, encode_kv_append);

@@ -193,13 +193,14 @@ class Emitter {
   uint8_t last() const { return static_cast<uint8_t>(registers_ - 1); }
 
  private:
-  // Integers were converted when they were loaded: exact up to 2^24, and beyond rounded to nearest, as by a cast.
+  // Integers were converted when they were loaded: exact up to 2^24, and beyond rounded to nearest, as by a cast. What
+  // lies beyond is infinite in f16.
   std::string_view emit_cast(const Node& node, uint8_t in) {
     DType from = graph_.type(node.in[0]).dtype, to = node.out[0].dtype;
     if (!region_type(from)) return "casts from common dtypes only";
     if (to == DType::kBool && is_real(from)) return push(RegionCode::kTruth, in, 0, 0);
     if (!is_real(to)) return "casts to floats and bool only";
-    if (is_half(to) && (from == DType::kI32 || from == DType::kI64)) return "would round twice";
+    if (to == DType::kBF16 && (from == DType::kI32 || from == DType::kI64)) return "would round twice";
     if (from == DType::kBool) return push(RegionCode::kMaskToFloat, in, 0, 0);
     return push(RegionCode::kMax, in, in, 0);  // the value itself
   }

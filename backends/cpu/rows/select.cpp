@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows for the position of an extreme, and for the first k in order.
+// Rows for the position of an extreme, for the first k in order, and for all in order.
 #include "backends/cpu/kernels/select.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/kernels/sort.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -59,6 +63,37 @@ void encode_top_k(const StepView& view, const Caps&, void* block, Launch& launch
   load_lines(view, args, 50 + 2 * static_cast<double>(view.in[0].count()), block, launch);
 }
 
+std::string_view refuse_sort(const KernelQuery& query) {
+  if (!can_sort(query.type(0).dtype)) return "takes floats of 16 bits and more, common integers and bools only";
+  auto last = static_cast<int64_t>(query.type(0).rank()) - 1;
+  return query.node.attrs.i64("axis") == last ? "" : "not over the last axis";
+}
+
+size_t sort_scratch(const Node&, std::span<const Dims> upper) {
+  return sort_bytes(upper[0].empty() ? 1 : static_cast<double>(upper[0][upper[0].size() - 1]));
+}
+
+void encode_sort(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View& x = view.in[0];
+  SortArgs args;
+  args.x = x.data;
+  args.dtype = x.dtype;
+  args.values = data_or_null<void>(view.out[0]);
+  args.indices = view.out[1].data;
+  args.wide_indices = view.out[1].dtype == DType::kI64;
+  args.descending = view.node.attrs.flag("descending");
+  for (size_t i = 0; i < x.dims.size(); i++) (i + 1 < x.dims.size() ? args.outer : args.n) *= x.dims[i];
+  args.pieces = pieces_of_sort(args.outer, args.n);
+  args.counts = reinterpret_cast<int64_t*>(view.scratch);
+  auto count = static_cast<double>(x.count());
+  auto pieces = static_cast<double>(args.pieces.count);
+  double work = 50 + 4 * count * (1 + std::log2(std::max(1.0, static_cast<double>(args.n) / pieces)));
+  if (args.pieces.count == 1) return load(block, sort_loop(), args, work, launch);
+  load(block, sort_count_loop(), args, 8 * count, launch);
+  load_after<SortArgs>(block, sort_spread_loop(), args, 12 * count, launch);
+  load_after<SortArgs, SortArgs>(block, sort_loop(), args, work, launch);
+}
+
 // Denormals are kept, because comparisons must distinguish them.
 Row select_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   return loops<SelectArgs, SelectArgs>(op, name, refuse, encode).scratch(select_scratch);
@@ -70,6 +105,9 @@ void add_select_rows(RowsByOp& by_op) {
   add(by_op, select_row(Op::kArgMax, "arg_max", refuse_extreme, encode_extreme));
   add(by_op, select_row(Op::kArgMin, "arg_min", refuse_extreme, encode_extreme));
   add(by_op, select_row(Op::kTopK, "top_k", refuse_top_k, encode_top_k));
+  add(by_op, loops<SortArgs, SortArgs, SortArgs>(Op::kSort, "sort", refuse_sort, encode_sort)
+                 .scratch(sort_scratch)
+                 .optional_outputs(1));
 }
 
 }  // namespace rlx::cpu

@@ -11,9 +11,10 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr Op kTypedOps[] = {Op::kAdd, Op::kSub,  Op::kMul,    Op::kDiv,   Op::kRem,    Op::kMax,    Op::kMin, Op::kNeg,
-                            Op::kAbs, Op::kSqrt, Op::kBitAnd, Op::kBitOr, Op::kBitXor, Op::kBitNot, Op::kEq,  Op::kNe,
-                            Op::kLt,  Op::kLe,   Op::kGt,     Op::kGe,    Op::kIsNan,  Op::kWhere,  Op::kCast};
+constexpr Op kTypedOps[] = {Op::kAdd,   Op::kSub,  Op::kMul,   Op::kDiv,    Op::kRem,   Op::kMax,    Op::kMin,
+                            Op::kNeg,   Op::kAbs,  Op::kSqrt,  Op::kBitAnd, Op::kBitOr, Op::kBitXor, Op::kBitNot,
+                            Op::kEq,    Op::kNe,   Op::kLt,    Op::kLe,     Op::kGt,    Op::kGe,     Op::kIsNan,
+                            Op::kWhere, Op::kCast, Op::kFloor, Op::kRound,  Op::kShl,   Op::kShr};
 
 std::string_view refuse_typed(const KernelQuery& query) {
   DType from = query.type(query.node.in.size() - 1).dtype, to = query.node.out[0].dtype;

@@ -45,6 +45,7 @@ void encode_window(const StepView& view, const Caps& caps, void* block, Launch& 
   if (is_eight_bit(x.dtype)) args.type = x.dtype == DType::kI8 ? WindowArgs::kI8 : WindowArgs::kU8;
   args.fn = fold_of(attrs);
   size_t rank = x.dims.size(), axes = std::min<size_t>(rank, kConvAxes);
+  while (axes > 1 && is_trivial(attrs, rank - axes)) axes--;  // a plane more for each of its elements
   for (size_t i = 0; i < rank - axes; i++) args.planes *= x.dims[i];
   double taps = 1;
   for (size_t i = rank - axes; i < rank; i++) {

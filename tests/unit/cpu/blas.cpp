@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -101,19 +102,19 @@ TEST(blas_calls, sizes_that_blas_cannot_take_are_a_status) {
   EXPECT_TRUE(gemm_f32({0, 3, 4, 4, 3, 3}, 1, &x, &x, 0, &x).ok());
 }
 
-// OpenBLAS keeps one table of buffers for all threads.
+// OpenBLAS packs a into buffers, of which it keeps one table for all threads. Each thread has its own a, so that a
+// buffer given to two shows.
 TEST(blas_calls, may_come_from_many_threads_at_once) {
   constexpr int64_t kSize = 96;
-  std::vector<float> a(kSize * kSize, 1.0f);
+  std::vector<float> b(kSize * kSize, 1.0f);
   std::vector<std::thread> callers;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 8; t++) {
-    callers.emplace_back([&, t] {
-      std::vector<float> c(kSize * kSize);
-      for (int run = 0; run < 100; run++) {
-        auto alpha = static_cast<float>(t + 1);
-        Status status = gemm_f32({kSize, kSize, kSize, kSize, kSize, kSize}, alpha, a.data(), a.data(), 0, c.data());
-        for (float x : c) wrong += !status.ok() || x != alpha * kSize;
+    callers.emplace_back([&, own = static_cast<float>(t + 1)] {
+      std::vector<float> a(kSize * kSize, own), c(kSize * kSize);
+      for (int run = 0; run < 2000; run++) {
+        Status status = gemm_f32({kSize, kSize, kSize, kSize, kSize, kSize}, 1, a.data(), b.data(), 0, c.data());
+        wrong += !status.ok() || std::any_of(c.begin(), c.end(), [&](float x) { return x != own * kSize; });
       }
     });
   }

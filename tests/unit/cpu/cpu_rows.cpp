@@ -394,6 +394,24 @@ TEST(cpu_rows, movement_and_reductions) {
   compare(graph, nullptr, {noise({5, 40, 6}), picks});
 }
 
+TEST(cpu_rows, picks_by_tuples_shifts_and_f64_in_whole_numbers) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {2, 3, 4, 5});
+  Tensor picks = *Tensor::create(DType::kI64, std::array<int64_t, 3>{2, 6, 2});
+  for (int i = 0; i < 24; i++) picks.as<int64_t>()[i] = i % 2 - (i % 3 == 0);
+  Expr index = b.wrap(*graph.add_input("i", DType::kI64, {2, 6, 2}));
+  output(b, "batches", b.op(Op::kGatherNd, {x, index}, {{"batch_dims", int64_t{1}}}));
+  output(b, "tuples", b.op(Op::kGatherNd, {x, index}, {}));
+  output(b, "shifted", cast(b.op(Op::kShl, {index, index}, {}), DType::kF32));
+  output(b, "halves", cast(cast(index, DType::kF16), DType::kF32));
+  output(b, "floor", cast(b.op(Op::kFloor, {cast(x, DType::kF64) * 3.0}, {}), DType::kF32));
+  output(b, "round", cast(b.op(Op::kRound, {cast(x, DType::kF64) * 3.0}, {}), DType::kF32));
+  std::string report = compare(graph, nullptr, {noise({2, 3, 4, 5}), picks});
+  EXPECT_NE(report.find("gather_tuples"), std::string::npos) << report;
+  EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+}
+
 // Along the first axis, whose size is open, a middle one and the last one of a view; by indices of both dtypes.
 TEST(cpu_rows, weighted_sums_along_every_axis) {
   for (DType dtype : {DType::kI32, DType::kI64})

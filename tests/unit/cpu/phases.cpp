@@ -31,6 +31,9 @@ constexpr Cut kCuts[] = {
     {"smallest of rows", "x = input f32[3,70001]\n y = reduce(x) fn=min axes=[1] keep_dims=0 -> f32[3]"},
     {"largest position", "x = input f32[2,70001]\n y = arg_max(x) axis=1 keep_dims=0 -> i64[2]"},
     {"top k", "x = input f32[1,70001]\n y, i = top_k(x) k=9 axis=1 largest=1 -> f32[1,9], i64[1,9]"},
+    {"sort", "x = input f32[1,70001]\n y, i = sort(x) axis=1 -> f32[1,70001], i64[1,70001]"},
+    {"sort with short positions",
+     "x = input f32[3,40001]\n y, i = sort(x) axis=1 descending=1 index_dtype=i32 -> f32[3,40001], i32[3,40001]"},
     {"softmax", "x = input f32[2,30001]\n y = softmax(x) axis=1 -> f32[2,30001]"},
     {"layer norm",
      "x = input f32[2,30001]\n g = input f32[30001]\n y, m, i = layer_norm(x, g) axis=1 -> f32[2,30001], f32[2,1], "

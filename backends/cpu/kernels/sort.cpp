@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/kernels/sort.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "base/visit.h"
+
+namespace rlx::cpu {
+
+namespace {
+
+constexpr DTypeSet kSorted = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                              DType::kI16, DType::kI32, DType::kI64, DType::kU8,   DType::kU16,
+                              DType::kU32, DType::kU64, DType::kBool};
+constexpr int64_t kPieceElements = 16384;
+constexpr int64_t kMostEntries = int64_t{1} << 32;  // whose places have 32 bits
+
+// ---- orders: what is sorted is an entry of the size of an index, which says which element it stands for
+
+// The place of a key among all keys of its type.
+template <class T>
+uint32_t rank_of(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value)) return UINT32_MAX;
+    auto bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0 + 0 is 0
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+  } else {
+    return std::is_signed_v<T> ? static_cast<uint32_t>(static_cast<int32_t>(value)) ^ 1u << 31 : value;
+  }
+}
+
+// The rank of a short key, and behind it the place: entries are compared as numbers.
+template <class T>
+struct Packed {
+  using Entry = uint64_t;
+  const T* x;
+  bool descending;
+
+  Entry entry(int64_t at) const {
+    uint32_t rank = rank_of(static_cast<Compute<T>>(x[at]));
+    return uint64_t{descending ? ~rank : rank} << 32 | static_cast<uint32_t>(at);
+  }
+  static int64_t place(Entry entry) { return static_cast<uint32_t>(entry); }
+  bool operator()(Entry a, Entry b) const { return a < b; }
+};
+
+// The place alone: keys are looked up.
+template <class T, class Index>
+struct Places {
+  using Entry = Index;
+  const T* x;
+  bool descending;
+
+  static Entry entry(int64_t at) { return static_cast<Entry>(at); }
+  static int64_t place(Entry entry) { return entry; }
+  bool operator()(Entry a, Entry b) const {
+    auto key = [&](Entry at) { return static_cast<Compute<T>>(x[at]); };
+    auto p = key(descending ? b : a), q = key(descending ? a : b);
+    if (precedes(p, q)) return true;
+    return !precedes(q, p) && a < b;
+  }
+
+ private:
+  static bool precedes(Compute<T> a, Compute<T> b) {
+    if constexpr (std::is_floating_point_v<Compute<T>>)
+      if (std::isnan(b)) return !std::isnan(a);
+    return a < b;
+  }
+};
+
+// ---- the phases of one line
+
+struct Line {
+  const SortArgs& args;
+  int64_t number;
+
+  template <class Entry>
+  Entry* entries() const {
+    return static_cast<Entry*>(args.indices) + number * args.n;
+  }
+  int64_t* counts(int64_t piece) const {
+    return args.counts + (number * args.pieces.count + piece) * args.pieces.count;
+  }
+  // Where the elements begin that a piece has in a bucket.
+  int64_t begin(int64_t bucket, int64_t piece) const {
+    int64_t sum = 0;
+    for (int64_t p = 0; p < args.pieces.count; p++)
+      for (int64_t b = 0; b <= bucket; b++)
+        if (b < bucket || p < piece) sum += counts(p)[b];
+    return sum;
+  }
+};
+
+// The first entries of all buckets but the first, from a sample of the line. Each piece finds the same ones.
+template <class Order>
+class Borders {
+ public:
+  using Entry = typename Order::Entry;
+  Borders(const Order& order, int64_t n, int64_t buckets) : order_(order), count_(static_cast<size_t>(buckets) - 1) {
+    constexpr size_t kEach = 32;
+    std::array<Entry, kManyParts * kEach> sample;
+    std::span<Entry> drawn = std::span(sample).first(static_cast<size_t>(buckets) * kEach);
+    uint64_t state = 0;
+    for (Entry& it : drawn) {
+      state += 0x9e3779b97f4a7c15;  // draws evenly, but with no period that data may have
+      it = order.entry(static_cast<int64_t>((state >> 32) * static_cast<uint64_t>(n) >> 32));
+    }
+    std::sort(drawn.begin(), drawn.end(), order);
+    for (size_t i = 0; i < count_; i++) borders_[i] = drawn[(i + 1) * kEach];
+  }
+  int64_t bucket(Entry entry) const {
+    return std::upper_bound(borders_.begin(), borders_.begin() + count_, entry, order_) - borders_.begin();
+  }
+
+ private:
+  const Order& order_;
+  size_t count_;
+  std::array<Entry, kManyParts> borders_;
+};
+
+// Calls each(entry, bucket) for the elements of a piece.
+template <class Order, class Each>
+void visit_piece(const Order& order, const SortArgs& args, int64_t piece, Each&& each) {
+  Borders borders(order, args.n, args.pieces.count);
+  int64_t first = piece * args.pieces.size, last = std::min(args.n, first + args.pieces.size);
+  for (int64_t i = first; i < last; i++) {
+    auto entry = order.entry(i);
+    each(entry, borders.bucket(entry));
+  }
+}
+
+template <class Order>
+void count_piece(const Order& order, const Line& line, int64_t piece) {
+  std::array<int64_t, kManyParts> counts{};
+  visit_piece(order, line.args, piece, [&](auto, int64_t bucket) { counts[static_cast<size_t>(bucket)]++; });
+  std::copy_n(counts.begin(), line.args.pieces.count, line.counts(piece));
+}
+
+template <class Order>
+void spread_piece(const Order& order, const Line& line, int64_t piece) {
+  std::array<int64_t, kManyParts> to;
+  for (int64_t b = 0; b < line.args.pieces.count; b++) to[static_cast<size_t>(b)] = line.begin(b, piece);
+  auto* entries = line.entries<typename Order::Entry>();
+  visit_piece(order, line.args, piece,
+              [&](auto entry, int64_t bucket) { entries[to[static_cast<size_t>(bucket)]++] = entry; });
+}
+
+template <class T, class Order>
+void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
+  const SortArgs& args = line.args;
+  auto* entries = line.entries<typename Order::Entry>();
+  int64_t first = 0, last = args.n;
+  if (args.pieces.count > 1) {
+    first = line.begin(bucket, 0);
+    last = line.begin(bucket, args.pieces.count);
+  } else {
+    for (int64_t i = 0; i < args.n; i++) entries[i] = order.entry(i);
+  }
+  std::sort(entries + first, entries + last, order);
+  T* values = args.values ? static_cast<T*>(args.values) + line.number * args.n : nullptr;
+  for (int64_t i = first; i < last; i++) {
+    int64_t place = order.place(entries[i]);
+    if (values) values[i] = order.x[place];
+    entries[i] = static_cast<typename Order::Entry>(place);
+  }
+}
+
+// ---- loops
+
+int64_t sort_parts(const SortArgs& p) {
+  return p.outer * p.pieces.count;
+}
+
+// Calls each(order, line, number of the piece or bucket) for each part. The order is that of the line.
+template <class T, class Each>
+void visit_parts(const SortArgs& p, int64_t begin, int64_t end, Each&& each) {
+  for (int64_t part = begin; part < end; part++) {
+    Line line{p, part / p.pieces.count};
+    int64_t own = part % p.pieces.count;
+    const T* x = static_cast<const T*>(p.x) + line.number * p.n;
+    if constexpr (sizeof(T) <= sizeof(uint32_t))
+      if (p.wide_indices && p.n <= kMostEntries) {
+        each(Packed<T>{x, p.descending}, line, own);
+        continue;
+      }
+    if (p.wide_indices)
+      each(Places<T, int64_t>{x, p.descending}, line, own);
+    else
+      each(Places<T, int32_t>{x, p.descending}, line, own);
+  }
+}
+
+void count_run(const SortArgs& p, int64_t begin, int64_t end) {
+  visit<kSorted>(p.dtype, [&]<class T>() {
+    visit_parts<T>(p, begin, end,
+                   [](const auto& order, const Line& line, int64_t own) { count_piece(order, line, own); });
+  });
+}
+
+void spread_run(const SortArgs& p, int64_t begin, int64_t end) {
+  visit<kSorted>(p.dtype, [&]<class T>() {
+    visit_parts<T>(p, begin, end,
+                   [](const auto& order, const Line& line, int64_t own) { spread_piece(order, line, own); });
+  });
+}
+
+void sort_run(const SortArgs& p, int64_t begin, int64_t end) {
+  visit<kSorted>(p.dtype, [&]<class T>() {
+    visit_parts<T>(p, begin, end,
+                   [](const auto& order, const Line& line, int64_t own) { sort_bucket<T>(order, line, own); });
+  });
+}
+
+}  // namespace
+
+Pieces pieces_of_sort(int64_t outer, int64_t n) {
+  return cut(n, outer, kPieceElements);
+}
+
+size_t sort_bytes(double n) {
+  return n < 2 * kPieceElements ? 0 : static_cast<size_t>(kManyParts * kManyParts) * sizeof(int64_t);
+}
+
+bool can_sort(DType dtype) {
+  return kSorted.has(dtype);
+}
+
+Loop<SortArgs> sort_count_loop() {
+  return {sort_parts, count_run};
+}
+
+Loop<SortArgs> sort_spread_loop() {
+  return {sort_parts, spread_run};
+}
+
+Loop<SortArgs> sort_loop() {
+  return {sort_parts, sort_run};
+}
+
+}  // namespace rlx::cpu
