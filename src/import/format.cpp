@@ -25,9 +25,9 @@ static Result<ImportedFile> read_gguf_file(const Source& source, const ImportOpt
   return ImportedFile{Graph(), std::move(file.tensors), std::move(file.metadata)};
 }
 
-static Result<ImportedFile> read_text(const Source& source, const ImportOptions&) {
+static Result<ImportedFile> read_text(const Source& source, const ImportOptions& options) {
   std::string_view text(reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size());
-  return ImportedFile{RLX_TRY(parse(text)), {}, {}};
+  return ImportedFile{RLX_TRY(parse(text, op_table(), options.customs)), {}, {}};
 }
 
 static bool is_text(std::span<const std::byte> bytes) {

@@ -17,6 +17,8 @@
 
 namespace rlx {
 
+class CustomOps;  // ops/custom.h
+
 struct Source {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;  // releases the bytes
@@ -74,6 +76,7 @@ struct ImportOptions {
   bool decode = false;         // tensors whose type is not a dtype become f32; else they are refused
   const Host* host = nullptr;  // receives progress; may be null
   ImportChoices choices = {};
+  std::shared_ptr<const CustomOps> customs = {};  // the ops of the host, for text; may be null
 };
 
 }  // namespace rlx

@@ -245,6 +245,29 @@ def more_products():
          (2, 3, 4, 5, 6, *range(8, 18)), epsilon=1e-6)
 
 
+def quantised_experts():
+    """Which it computes with routing weights that are normalised whatever the attribute says."""
+    def bank(rows, columns, bits, block=0, with_zeros=False):
+        count = 8 // bits
+        shape = (4, rows, columns // block) if block else (4, rows)
+        zeros = u8(4, rows, (columns // block + count - 1) // count) if with_zeros else None
+        return [u8(4, rows, columns // count), positive(*shape), f32(4, rows)], zeros
+
+    x, logits = f32(6, 32), f32(6, 4)
+    for name, bits, block, with_zeros, activation in (
+            ("bytes", 8, 0, False, "silu"), ("nibbles", 4, 0, False, "relu"), ("blocks", 4, 16, False, "gelu"), ("pairs", 2, 16, False, "identity"),
+            ("zeros", 4, 16, True, "silu"), ("swiglu", 4, 16, True, "swiglu")):
+        is_pair = activation == "swiglu"
+        up, up_zeros = bank(64 if is_pair else 32, 32, bits, block, with_zeros)
+        down, down_zeros = bank(32, 32, bits, block, with_zeros)
+        zeros = [None] * 3 + [up_zeros, down_zeros] if with_zeros else []
+        const = (2, 3, 4, 5, 6, 7) + ((11, 12) if with_zeros else ())
+        more = {"swiglu_fusion": 1, "activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0} if is_pair else {}
+        more |= {"block_size": block} if block else {}
+        case("experts_of_" + name, "QMoE", [x, logits, *up, *down, *zeros], const=const, k=2, normalize_routing_weights=1,
+             expert_weight_bits=bits, activation_type=activation, **more)
+
+
 def built():
     """The graph of all cases, and its inputs."""
     nodes, inputs, outputs, initializers, given = [], [], [], [], {}
@@ -271,7 +294,7 @@ def built():
 
 def main(model_path, tensors_path):
     for family in (norms_and_activations, products, as_in_onnx, multi_head_attention, attention, grouped_attention, quantised, recurrent, experts, decoders, states,
-                   more_products):
+                   more_products, quantised_experts):
         family()
     model, given = built()
     onnx.save(model, model_path)

@@ -44,8 +44,8 @@ def judged(runner, seed, options):
     if not options.no_shrink:
         graph, feeds, verdict = Shrinker(runner, graph, feeds, verdict, device).run()
         judge = second_judge(runner, graph, feeds, verdict, device)
-    inner = runner.call("inner", graph, feeds[max(verdict.binding, 0)]) if verdict.kind == "differs" else {}
-    why = known(graph, feeds, verdict, inner if isinstance(inner, dict) else {})
+    inner = runner.call("inner", graph, feeds[max(verdict.binding, 0)]) if verdict.kind in ("differs", "refused") else {}
+    why = known(graph, verdict, inner if isinstance(inner, dict) else {}, judge)
     if why:
         return result | {"kind": "known", "message": why}
     if is_settled or judge in ("librlx", "both"):

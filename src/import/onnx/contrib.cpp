@@ -93,6 +93,15 @@ void build_bias_add(Call& call) {
   call.out(0, biased(call) + call.in(2));
 }
 
+void build_bias_dropout(Call& call) {
+  call.ignore("seed");
+  if (call.has(4) && call.numbers(4, "training_mode") != std::vector<int64_t>{0})
+    return call.fail(Code::kUnsupported, "'training_mode'");
+  Expr y = biased(call);
+  call.out(0, call.has(2) ? y + call.in(2) : y);
+  if (call.wants(1)) call.out(1, broadcast_to(call.builder().scalar(DType::kBool, 1), call.type(0).dims));
+}
+
 // The bias has the inner axes, or broadcasts along the axes before `axis`.
 void build_bias_softmax(Call& call) {
   Expr x = call.in(0), bias = call.in(1);
@@ -111,6 +120,20 @@ void build_bias_softmax(Call& call) {
 }
 
 // ---- products ----
+
+Expr activated(Call& call, Expr y) {
+  std::string_view name = call.text("activation", "");
+  double alpha = call.f64("activation_alpha", 0.01), beta = call.f64("activation_beta", 0);
+  for (const char* unused : {"activation_gamma", "activation_axis"}) call.ignore(unused);
+  if (name.empty()) return y;
+  if (name == "Relu") return call.op("relu", {y});
+  if (name == "Tanh") return tanh(y);
+  if (name == "Sigmoid") return call.op("sigmoid", {y});
+  if (name == "LeakyRelu") return call.op("leaky_relu", {y}, {{"alpha", alpha}});
+  if (name == "HardSigmoid") return call.op("hard_sigmoid", {y}, {{"alpha", alpha}, {"beta", beta}});
+  call.fail(Code::kUnsupported, "the activation " + std::string(name));
+  return y;
+}
 
 // [a, B.., b] as [B.., a, b]: the batch stands between the two axes of the matrix.
 Expr batch_first(Expr x) {
@@ -136,21 +159,7 @@ void build_fused_matmul(Call& call) {
   std::vector<Dim> dims = y.dims();
   if (is_row) dims.erase(dims.end() - 2);
   if (is_column) dims.erase(dims.end() - 1);
-  call.out(0, is_row || is_column ? reshape(y, dims) : y);
-}
-
-Expr activated(Call& call, Expr y) {
-  std::string_view name = call.text("activation", "");
-  double alpha = call.f64("activation_alpha", 0.01), beta = call.f64("activation_beta", 0);
-  call.ignore("activation_gamma");
-  if (name.empty()) return y;
-  if (name == "Relu") return call.op("relu", {y});
-  if (name == "Tanh") return tanh(y);
-  if (name == "Sigmoid") return call.op("sigmoid", {y});
-  if (name == "LeakyRelu") return call.op("leaky_relu", {y}, {{"alpha", alpha}});
-  if (name == "HardSigmoid") return call.op("hard_sigmoid", {y}, {{"alpha", alpha}, {"beta", beta}});
-  call.fail(Code::kUnsupported, "the activation " + std::string(name));
-  return y;
+  call.out(0, activated(call, is_row || is_column ? reshape(y, dims) : y));
 }
 
 void build_fused_gemm(Call& call) {
@@ -159,6 +168,11 @@ void build_fused_gemm(Call& call) {
   if (alpha != 1) y = y * alpha;
   if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
   call.out(0, activated(call, y));
+}
+
+void build_gemm_fast_gelu(Call& call) {
+  Expr y = matmul(call.in(0), call.in(1));
+  call.out(0, call.op("gelu", {call.has(2) ? y + call.in(2) : y}, {{"approx", "tanh"}}));
 }
 
 // Weights of a few bits, in blocks along K. g_idx, which reorders the blocks, is not supported.
@@ -222,6 +236,17 @@ void build_cdist(Call& call) {
   call.out(0, sqrt(square));
 }
 
+// The angles are those of all heads.
+void build_gemma_rope(Call& call) {
+  Expr angles = call.in(0);
+  if (!angles.valid() || angles.rank() != 3) return call.fail(Code::kShape, "'emb' must have rank 3");
+  DType dtype = call.type(1).dtype;
+  Expr across = unsqueeze(angles, 1);
+  Expr c = cast(unary(Op::kCos, across), dtype), s = cast(unary(Op::kSin, across), dtype);
+  call.out(0, call.in(1) * c + call.in(2) * s);
+  call.out(1, call.in(3) * c + call.in(4) * s);
+}
+
 // Pairs along the last axis are complex numbers.
 void build_complex_mul(Call& call) {
   Expr a = call.in(0), b = call.in(1);
@@ -247,8 +272,12 @@ constexpr NodeKind kKinds[] = {
     {"QuickGelu", build_quick_gelu, "", nullptr, {}, kMicrosoft},
     {"BiasSplitGelu", build_bias_split_gelu, "", nullptr, {}, kMicrosoft},
     {"BiasAdd", build_bias_add, "", nullptr, {}, kMicrosoft},
+    {"BiasDropout", build_bias_dropout, "", nullptr, {}, kMicrosoft},
     {"BiasSoftmax", build_bias_softmax, "", nullptr, {}, kMicrosoft},
     {"FusedMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
+    {"FusedMatMulActivation", build_fused_matmul, "", nullptr, {}, kMicrosoft},
+    {"GemmFastGelu", build_gemm_fast_gelu, "", nullptr, {}, kMicrosoft},
+    {"GemmaRotaryEmbedding", build_gemma_rope, "", nullptr, {}, kMicrosoft},
     {"TransposeMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
     {"FusedGemm", build_fused_gemm, "", nullptr, {}, kMicrosoft},
     {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, kMicrosoft},

@@ -11,8 +11,53 @@ struct Layer {
   Expr weight, bias;
 };
 
+// Weights of a few bits, [experts, rows, K], the first of a byte in its low bits. A scale and a zero point are those of
+// a row, or of a block along K.
+Expr dequantized(Call& call, size_t weight, size_t zeros, int64_t bits) {
+  Expr packed = call.in(weight), scale = call.in(weight + 1);
+  if (!packed || !packed.valid() || !scale || !scale.valid()) return packed;
+  if (packed.rank() != 3 || packed.dtype() != DType::kU8 || (scale.rank() != 2 && scale.rank() != 3))
+    return call.builder().fail(Status(Code::kShape, "weights must be u8 of rank 3, scales of rank 2 or 3"));
+  auto wide = [&](Expr x) { return bits == 8 ? x : call.op("unpack_bits", {x}, {{"bits", bits}}); };
+  Expr numbers = wide(packed);
+  if (!numbers.valid()) return numbers;
+  std::vector<Dim> dims = numbers.dims();
+  Dim blocks = scale.rank() == 3 ? scale.dim(2) : Dim(1);
+  std::vector<Dim> in_blocks{dims[0], dims[1], blocks, floor_div(dims[2], blocks)},
+      one_each{dims[0], dims[1], blocks, 1};
+  Expr zero = call.builder().scalar(DType::kF32, static_cast<double>(int64_t{1} << (bits - 1)));
+  if (call.has(zeros)) {
+    Expr given = wide(call.in(zeros));
+    if (given.valid() && given.rank() == 3) given = slice(given, 2, 0, blocks);  // the last byte may have room for more
+    zero = reshape(cast(given, DType::kF32), one_each);
+  }
+  Expr centred = reshape(cast(numbers, DType::kF32), in_blocks) - zero;
+  return cast(reshape(centred * reshape(cast(scale, DType::kF32), one_each), dims), call.type(0).dtype);
+}
+
+bool is_quantized(Call& call) {
+  return call.kind().op_type == "QMoE";
+}
+
 Layer layer_of(Call& call, size_t i) {
-  return {call.in(2 + 2 * i), call.in(3 + 2 * i)};
+  static constexpr const char* kBits[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
+  if (!is_quantized(call)) return {call.in(2 + 2 * i), call.in(3 + 2 * i)};
+  int64_t bits = call.i64(kBits[i], call.i64("expert_weight_bits", 4));
+  if (bits != 2 && bits != 4 && bits != 8) call.fail(Code::kData, format("weights of {} bits", bits));
+  return {dequantized(call, 2 + 3 * i, 11 + i, bits), call.in(4 + 3 * i)};
+}
+
+// How other runtimes compute, and what only they can read.
+void check_quantized(Call& call) {
+  if (!is_quantized(call)) return;
+  call.ignore("accuracy_level");
+  call.ignore("block_size");  // the scales say it
+  if (std::string_view type = call.text("quant_type", "int"); type != "int")
+    call.fail(Code::kUnsupported, "the 'quant_type' " + std::string(type));
+  if (call.i64("weights_prepacked", 0) > 0) call.fail(Code::kUnsupported, "weights in an order of another runtime");
+  static constexpr size_t kRouterWeights = 14;
+  for (size_t i = kRouterWeights; i < call.inputs(); i++)
+    if (call.has(i)) call.fail(Code::kUnsupported, format("input {}", i));
 }
 
 // Which experts each token goes to, [T, k], and their weights.
@@ -53,6 +98,7 @@ void build_experts(Call& call) {
   std::string_view type = call.text("activation_type", "relu");
   Swiglu how{call.f64("activation_alpha", 1), call.f64("activation_beta", 0), call.f64("swiglu_limit", 0),
              call.i64("swiglu_fusion", 0)};
+  check_quantized(call);
   if (call.i64("use_sparse_mixer", 0) != 0) return call.fail(Code::kUnsupported, "a sparse mixer");
   if (type != "relu" && type != "gelu" && type != "silu" && type != "swiglu" && type != "identity")
     return call.fail(Code::kUnsupported, "the activation " + std::string(type));
@@ -97,6 +143,7 @@ void build_experts(Call& call) {
 constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
     {"MoE", build_experts, "", nullptr, {}, kMicrosoft},
+    {"QMoE", build_experts, "", nullptr, {}, kMicrosoft},
 };
 
 }  // namespace

@@ -127,9 +127,10 @@ void build_fused_conv(Call& call) {
 // Integers minus their zero points, as i32; kernels may have one each.
 Expr centred(Expr x, Expr zero, bool by_kernel) {
   Expr wide = cast(x, DType::kI32);
-  if (!zero || !zero.valid()) return wide;
+  if (!zero || !zero.valid() || !wide.valid()) return wide;
   zero = cast(zero, DType::kI32);
   if (zero.rank() == 0 || zero.dim(0).is(1) || !by_kernel) return wide - reshape(zero, {});
+  if (x.rank() == 0) return {x.builder().fail(wrong_rank("w", "3 or more", 0))};
   std::vector<Dim> dims(x.rank(), Dim(1));
   dims[0] = zero.dim(0);
   return wide - reshape(zero, dims);

@@ -333,27 +333,6 @@ Status Importer::add_node(const NodeProto& node) {
   return build(*kind, node, in);
 }
 
-// Whether an expression has at most `budget` symbols and operations: a hostile file squares a size in every node.
-static bool is_manageable(const Dim& dim, int& budget) {
-  if (dim.is_literal()) return --budget >= 0;
-  for (const Term& term : dim.polynomial()->terms)
-    for (const AtomPtr& atom : term.atoms)
-      if (--budget < 0 ||
-          (atom->kind != Atom::kSymbol && !(is_manageable(atom->a, budget) && is_manageable(atom->b, budget))))
-        return false;
-  return true;
-}
-
-static Status check_dims(std::span<const Dim> dims) {
-  for (const Dim& dim : dims) {
-    int budget = 1000;
-    if (!is_manageable(dim, budget))
-      return Status(Code::kUnsupported, "a size that is an expression of more than 1000 parts")
-          .with(kDependsOnSizes, "1");
-  }
-  return {};
-}
-
 // Whether a number may be wrong because the arithmetic of sizes saturates, which that of ONNX does not. A number alone
 // is wrong only at the very end: a larger one has passed unchanged, as "to the end" of a slice does.
 static bool may_have_saturated(const Dim& dim) {
@@ -378,7 +357,7 @@ Status Importer::build(const NodeKind& kind, const NodeProto& node, const std::v
     auto sizes = kind.fold(call);
     if (sizes && sizes->items.size() <= kMaxSizes && std::ranges::none_of(sizes->items, may_have_saturated)) {
       RLX_TRY(call.status());
-      RLX_TRY(check_dims(sizes->items));
+      RLX_TRY(check_parts(sizes->items));
       OnnxValue result{.type = {sizes->dtype, {sizes->dims.begin(), sizes->dims.end()}}};
       result.sizes = std::move(sizes);
       return define(node.output[0], std::move(result));
@@ -402,7 +381,7 @@ Status Importer::store(const NodeProto& node, std::vector<OnnxValue> results) {
     const OnnxValue& result = results[i];
     if (result.value == kInvalid && !result.tensor && !result.sizes && !result.refused && !result.is_sequence)
       return Status(Code::kUnsupported, format("its output {}", i));
-    RLX_TRY(check_dims(result.type.dims));
+    RLX_TRY(check_parts(result.type.dims));
     RLX_TRY(define(node.output[i], std::move(results[i])));
   }
   return {};

@@ -100,6 +100,21 @@ void build_dft(Call& call) {
     call.out(0, pairs_of(call, transformed(call, signal, axis, length, inverse, onesided), x.dtype()));
 }
 
+// Along the last axis of a real signal; its inverse reads pairs.
+void build_contrib_dft(Call& call) {
+  bool inverse = call.kind().op_type == "Irfft";
+  if (call.i64("signal_ndim", 1) != 1 || call.i64("onesided", 1) != 1 || call.i64("normalized", 0) != 0)
+    return call.fail(Code::kUnsupported, "more than one axis, two sides, or a norm");
+  Expr x = call.in(0);
+  if (!x.valid() || x.rank() < (inverse ? 2U : 1U)) return call.fail(Code::kShape, "X has too few axes");
+  Expr signal = inverse ? signal_of(call, x) : is_half(x.dtype()) ? cast(x, DType::kF32) : x;
+  if (!signal.valid() || signal.rank() == 0) return;
+  int64_t axis = static_cast<int64_t>(signal.rank()) - 1;
+  Dim length = inverse ? (signal.dim(axis) - Dim(1)) * Dim(2) : signal.dim(axis);
+  Expr y = transformed(call, signal, axis, length, inverse, true);
+  call.out(0, inverse ? cast(y, x.dtype()) : pairs_of(call, y, x.dtype()));
+}
+
 void build_stft(Call& call) {
   Expr x = call.in(0), signal = x, window = call.in(2);
   std::vector<int64_t> hop = call.numbers(1, "frame_step");
@@ -187,6 +202,8 @@ constexpr NodeKind kKinds[] = {
     {"BlackmanWindow", build_window, "blackman"},
     {"DFT", build_dft},
     {"STFT", build_stft},
+    {"Rfft", build_contrib_dft, "", nullptr, {}, "com.microsoft"},
+    {"Irfft", build_contrib_dft, "", nullptr, {}, "com.microsoft"},
     {"MelWeightMatrix", build_mel_weight_matrix},
 };
 

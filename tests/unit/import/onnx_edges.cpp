@@ -320,6 +320,31 @@ TEST(onnx_edges, lists_of_another_length_are_refused) {
   EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos);
 }
 
+TEST(onnx_edges, weights_without_axes_are_refused) {
+  Maker maker;
+  maker.input("x", 2, {"1", "2", "3"}).input("w", 2, {}).input("zero", 2, {"2"}).input("scale", 1, {});
+  maker.node("QLinearConv", {"x", "scale", "", "w", "scale", "zero", "scale", ""}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, boxes_have_a_number_of_samples_that_can_be_squared) {
+  Maker maker(16);
+  maker.input("x", 1, {"1", "1", "2", "2"}).input("boxes", 1, {"1", "4"}).input("of", 7, {"1"});
+  maker.node("RoiAlign", {"x", "boxes", "of"}, {"y"}, {Maker::attr("sampling_ratio", int64_t{1} << 62)}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("sampling"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, elements_may_be_spread_far_beyond_the_result) {
+  constexpr int64_t kFar = int64_t{1} << 40;
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "2", "2"}).f32("w", {1, 1, 1, 1}, {3});
+  maker.node("ConvTranspose", {"x", "w"}, {"y"},
+             {Maker::attr("strides", std::vector<int64_t>{kFar, kFar}),
+              Maker::attr("pads", std::vector<int64_t>{0, kFar, kFar - 1, 0})});
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 1, 2, 2})}), "f32[1,1,2,1] 3 0");
+}
+
 TEST(onnx_edges, a_first_input_that_is_missing_is_named) {
   Maker maker(6);
   maker.input("x", 1, {"2"});
@@ -387,6 +412,48 @@ TEST(onnx_edges, nothing_is_sampled_of_an_empty_axis) {
     EXPECT_EQ(opened.run({counting({1})}), "f32[4] 0 0 0 0");
     EXPECT_NE(opened.run({counting({0})}).find("does not hold"), std::string::npos) << opened.run({counting({0})});
   }
+}
+
+// 5.5 * 15 / 11 is 7.5 and 3 * 7 / 3 is 7: neither may be off by the rounding of the scale.
+TEST(onnx_edges, an_exact_coordinate_is_its_own_nearest) {
+  struct Case {
+    int64_t from, to;
+    const char *coord, *rule, *y;
+  };
+  const Case cases[] = {
+      {15, 11, "half_pixel", "ceil", "f32[11] 1 2 3 5 6 7 9 10 12 13 14"},
+      {8, 4, "align_corners", "floor", "f32[4] 0 2 4 7"},
+      {3, 9, "asymmetric", "floor", "f32[9] 0 0 0 1 1 1 2 2 2"},
+  };
+  for (const Case& it : cases) {
+    Maker maker(13);
+    maker.input("x", 1, {std::to_string(it.from)}).i64("sizes", {1}, {it.to});
+    maker.node("Resize", {"x", "", "", "sizes"}, {"y"},
+               {text("coordinate_transformation_mode", it.coord), text("nearest_mode", it.rule)});
+    EXPECT_EQ(Opened(maker.output("y")).run({counting({it.from})}), it.y);
+  }
+}
+
+// Of the two that the guards of a pad and of a split make shorter, one begins at max(0, k - 1).
+TEST(onnx_edges, a_guard_shortens_what_an_earlier_slice_kept_long) {
+  Maker maker(13);
+  maker.input("x", 1, {"k"}).i64("last", {1}, {-1}).i64("far", {1}, {-2}).i64("axis", {1}, {0}).i64("one", {1}, {1});
+  maker.node("Slice", {"x", "last", "far", "axis", "far"}, {"y"}).node("Shape", {"x"}, {"k"});
+  maker.node("Sub", {"k", "one"}, {"rest"}).node("Concat", {"one", "rest"}, {"parts"}, {Maker::attr("axis", 0)});
+  maker.node("Split", {"x", "parts"}, {"first", "others"}).node("Shape", {"others"}, {"unused"});
+  maker.node("Add", {"y", "first"}, {"z"}).output("z").output("others");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "f32[1] 2");
+}
+
+TEST(onnx_edges, a_bound_that_sizes_never_reach_is_no_part_of_a_size) {
+  Maker maker(13);
+  maker.input("x", 1, {"k"}).i64("last", {1}, {-1}).i64("far", {1}, {INT32_MIN}).i64("axis", {1}, {0});
+  maker.i64("back", {1}, {-2}).i64("step", {1}, {-1});
+  maker.node("Slice", {"x", "last", "far", "axis", "back"}, {"y"}).output("y");
+  auto imported = maker.import();
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  const Graph& graph = imported->graph;
+  EXPECT_EQ(text_of(graph.type(graph.outputs()[0].value)), "f32[((k + 1)/2)]");
 }
 
 // (n - 1) zeros stand between n elements, and none where there are none: the result is as long as two kernels reach.

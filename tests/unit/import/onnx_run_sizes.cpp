@@ -182,6 +182,17 @@ TEST(onnx_run_sizes, what_a_trip_finds_to_be_1_broadcasts) {
   EXPECT_EQ(model.run({counting({2}), three}), "f32[2] 6 7");
 }
 
+// The loop finds the three sizes of its carry one after another; the reshape needs their product.
+TEST(onnx_run_sizes, a_guard_waits_for_all_sizes_that_a_loop_finds) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("v", 1, {"a", "b", "c"}).i64("rest", {2}, {2, 1}).i64("none", {}, {1});
+  body.node("Concat", {"rest", "s"}, {"shape"}, {Maker::attr("axis", 0)}).node("Reshape", {"v", "shape"}, {"v2"});
+  body.node("Less", {"i", "none"}, {"go"}).output("go").output("v2");
+  maker.input("x", 1, {"2", "1", "3"}).input("s", 7, {"1"}).i64("trips", {}, {2}).i64("flat", {2}, {2, 3});
+  maker.node("Loop", {"trips", "", "x"}, {"z"}, {Maker::attr("body", body)}).node("Reshape", {"z", "flat"}, {"y"});
+  EXPECT_EQ(Opened(maker.output("y")).run({counting({2, 1, 3}), list({3})}), "f32[2,3] 0 1 2 3 4 5");
+}
+
 TEST(onnx_run_sizes, what_a_run_finds_to_be_1_is_expanded_and_multiplied) {
   Maker expand(14), matmul(14);
   expand.input("x", 1, {"m"}).input("s", 7, {"1"}).i64("shape", {1}, {2});
