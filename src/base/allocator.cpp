@@ -83,6 +83,13 @@ Result<std::shared_ptr<Host>> Host::make(const HostServices& services) {
   if (!services.parallel_for != !services.thread_count) {
     return Status(Code::kInvalidArgument, "host: parallel_for and thread_count must be given together");
   }
+  if (services.log_level < static_cast<int32_t>(LogLevel::kTrace) ||
+      services.log_level > static_cast<int32_t>(LogLevel::kOff)) {
+    return Status(Code::kInvalidArgument,
+                  format("host: log_level is {}, expected RLX_LOG_TRACE (0) to RLX_LOG_OFF (5)", services.log_level))
+        .with("expected", "0 to 5")
+        .with("got", std::to_string(services.log_level));
+  }
   HostServices complete = services;
   if (!complete.alloc) {
     complete.alloc = library_alloc;

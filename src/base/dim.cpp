@@ -2,7 +2,11 @@
 #include "base/dim.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <iterator>
+
+#include "base/size_failure.h"
 
 namespace rlx {
 
@@ -70,6 +74,25 @@ static size_t hash_of(const std::vector<Term>& terms) {
   return seed;
 }
 
+static int64_t parts_of(const std::vector<Term>& terms) {
+  int64_t parts = 0;
+  for (const Term& term : terms)
+    for (const AtomPtr& atom : term.atoms) parts = add(parts, add(1, add(atom->a.parts(), atom->b.parts())));
+  return parts;
+}
+
+int64_t Dim::parts() const {
+  return terms_ ? terms_->parts : 0;
+}
+
+Status check_parts(std::span<const Dim> dims) {
+  for (const Dim& dim : dims)
+    if (dim.parts() > Dim::kMostParts)
+      return Status(Code::kUnsupported, format("a size that is an expression of more than {} parts", Dim::kMostParts))
+          .with(kDependsOnSizes, "1");
+  return {};
+}
+
 size_t Dim::hash() const {
   return terms_ ? terms_->hash : std::hash<int64_t>()(literal_);
 }
@@ -134,7 +157,8 @@ Dim Dim::from(Polynomial polynomial) {
   if (merged.size() == 1 && merged[0].atoms.empty()) return Dim(merged[0].coefficient);
   Dim dim;
   size_t hash = hash_of(merged);
-  dim.terms_ = std::make_shared<const Polynomial>(Polynomial{std::move(merged), hash});
+  int64_t parts = parts_of(merged);
+  dim.terms_ = std::make_shared<const Polynomial>(Polynomial{std::move(merged), hash, parts});
   return dim;
 }
 
@@ -142,6 +166,11 @@ static Dim from_atom(Atom atom) {
   atom.hash = atom.kind == Atom::kSymbol ? std::hash<std::string>()(atom.name)
                                          : mix(mix(mix(1, atom.kind), atom.a.hash()), atom.b.hash());
   return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
+}
+
+// The same for both orders of a and b.
+static Dim of_two(Atom::Kind kind, const Dim& a, const Dim& b) {
+  return Dim::compare(a, b) < 0 ? from_atom({kind, "", a, b}) : from_atom({kind, "", b, a});
 }
 
 Dim Dim::symbol(std::string_view name) {
@@ -157,11 +186,18 @@ const std::string* Dim::symbol_name() const {
 
 // ---- arithmetic ----
 
+Dim sum(std::span<const Dim> dims) {
+  std::vector<Term> terms;
+  for (const Dim& dim : dims) {
+    std::vector<Term> more = terms_of(dim);
+    terms.insert(terms.end(), std::move_iterator(more.begin()), std::move_iterator(more.end()));
+  }
+  return Dim::from({std::move(terms)});
+}
+
 Dim operator+(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(add(a.literal_, b.literal_));
-  std::vector<Term> terms = terms_of(a), more = terms_of(b);
-  terms.insert(terms.end(), more.begin(), more.end());
-  return Dim::from({std::move(terms)});
+  return sum(std::array{a, b});
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
@@ -195,8 +231,16 @@ static Term multiply(const Term& a, const Term& b) {
   return product;
 }
 
+// Multiplied out, (a + b)(c + d)... grows exponentially with its length.
+static bool is_too_long(const Dim& a, const Dim& b) {
+  if (a.is_literal() || b.is_literal()) return false;
+  auto terms = [](const Dim& dim) { return static_cast<int64_t>(dim.polynomial()->terms.size()); };
+  return add(multiply(terms(a), b.parts()), multiply(terms(b), a.parts())) > Dim::kMostParts;
+}
+
 Dim operator*(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(multiply(a.literal_, b.literal_));
+  if (is_too_long(a, b)) return of_two(Atom::kProduct, a, b);
   std::vector<Term> product;
   for (const Term& x : terms_of(a))
     for (const Term& y : terms_of(b)) product.push_back(multiply(x, y));
@@ -255,7 +299,7 @@ static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b) {
   bool keep_larger = kind == Atom::kMax;
   Dim difference = a - b;
   if (difference.is_literal()) return (difference.literal() > 0) == keep_larger ? a : b;
-  return Dim::compare(a, b) < 0 ? from_atom({kind, "", a, b}) : from_atom({kind, "", b, a});
+  return of_two(kind, a, b);
 }
 
 Dim max(const Dim& a, const Dim& b) {
@@ -267,6 +311,16 @@ Dim min(const Dim& a, const Dim& b) {
 
 // ---- evaluation, ranges, substitution ----
 
+static Status too_large(const Dim& dim) {
+  return Status(Code::kRange, "the size " + dim.text() + " has terms that are too large");
+}
+
+static Result<int64_t> multiply_exactly(const Atom& atom, int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return too_large(of_two(Atom::kProduct, atom.a, atom.b));
+  return product;
+}
+
 static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   if (atom.kind == Atom::kSymbol) {
     if (auto size = sizes(atom.name)) return *size;
@@ -275,6 +329,7 @@ static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
   int64_t a = RLX_TRY(evaluate(atom.a, sizes)), b = RLX_TRY(evaluate(atom.b, sizes));
   if (atom.kind == Atom::kMax) return std::max(a, b);
   if (atom.kind == Atom::kMin) return std::min(a, b);
+  if (atom.kind == Atom::kProduct) return multiply_exactly(atom, a, b);
   if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
   return divide_down(a, b);
 }
@@ -290,7 +345,7 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
       overflows |= __builtin_mul_overflow(product, __int128{RLX_TRY(evaluate(*atom, sizes))}, &product);
     overflows |= __builtin_add_overflow(sum, product, &sum);
   }
-  if (overflows) return Status(Code::kRange, "the size " + dim.text() + " has terms that are too large");
+  if (overflows) return too_large(dim);
   return saturate(sum);
 }
 
@@ -298,19 +353,20 @@ Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
 // time would grow with the factorial of their number.
 static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
 
+static Interval multiply(Interval a, Interval b) {
+  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+
 static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
   if (atom.kind == Atom::kSymbol) return ranges(atom.name);
   Interval a = range_of(atom.a, ranges, budget), b = range_of(atom.b, ranges, budget);
   if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
   if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
+  if (atom.kind == Atom::kProduct) return multiply(a, b);
   if (b.lo <= 0) return {-kLimit, kLimit};
   auto corner = [](int64_t x, int64_t y) { return x >= kLimit || x <= -kLimit ? x : divide_down(x, y); };
   return {std::min(corner(a.lo, b.lo), corner(a.lo, b.hi)), std::max(corner(a.hi, b.lo), corner(a.hi, b.hi))};
-}
-
-static Interval multiply(Interval a, Interval b) {
-  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
-  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
 }
 
 // k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
@@ -373,20 +429,25 @@ Interval range_of(const Dim& dim, const RangeLookup& ranges) {
 }
 
 static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
-  return kind == Atom::kFloorDiv ? floor_div(a, b) : kind == Atom::kMax ? max(a, b) : min(a, b);
+  switch (kind) {
+    case Atom::kFloorDiv: return floor_div(a, b);
+    case Atom::kMax: return max(a, b);
+    case Atom::kMin: return min(a, b);
+    default: return a * b;
+  }
 }
 
 // The dim with each atom replaced by `replacement(atom)`.
 template <class Replacement>
 static Dim over_atoms(const Dim& dim, Replacement replacement) {
   if (dim.is_literal()) return dim;
-  Dim sum = 0;
+  std::vector<Dim> products;
   for (const Term& term : dim.polynomial()->terms) {
     Dim product = term.coefficient;
     for (const AtomPtr& atom : term.atoms) product *= replacement(atom);
-    sum += product;
+    products.push_back(std::move(product));
   }
-  return sum;
+  return sum(products);
 }
 
 static Dim from_atom(const AtomPtr& atom) {

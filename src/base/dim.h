@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dim: a size, as a number or an integer expression over named symbols (semantics.md S1). Kept canonical: a polynomial
 // whose atoms are symbols and opaque floor-division, max and min terms; so two dims are equal exactly when == says so.
+// Products too long to multiply out are opaque too: then == may miss that two dims are equal.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,10 @@ class Dim {
   static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
   size_t hash() const;
   std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
+  // How many symbols and operations there are in it, each as often as it stands there. A value of a graph has sizes of
+  // at most kMostParts; so what walks over a size takes little time and little of the stack.
+  int64_t parts() const;
+  static constexpr int64_t kMostParts = 1000;
 
   // a / b where b divides a for every value of the symbols (polynomial division), else nullopt.
   friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
@@ -54,9 +59,9 @@ class Dim {
   std::shared_ptr<const Polynomial> terms_;
 };
 
-// A symbol, or a floor(a/b), max(a,b) or min(a,b) that does not simplify.
+// A symbol, or a floor(a/b), max(a,b) or min(a,b) that does not simplify, or an a*b that is too long to multiply out.
 struct Atom {
-  enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin } kind;
+  enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin, kProduct } kind;
   std::string name;  // of a symbol
   Dim a, b;          // operands of the others
   size_t hash = 0;   // set at construction, as for a polynomial
@@ -71,7 +76,13 @@ struct Term {
 struct Polynomial {
   std::vector<Term> terms;  // sorted, highest degree first; coefficients are not 0
   size_t hash = 0;
+  int64_t parts = 0;
 };
+
+// Costs less than adding one dim after the other.
+Dim sum(std::span<const Dim> dims);
+
+Status check_parts(std::span<const Dim> dims);  // RLX_E_UNSUPPORTED for a size of more than kMostParts
 
 // A condition as a size: 1 where it holds, else 0.
 Dim is_less(const Dim& a, const Dim& b);
@@ -96,7 +107,7 @@ inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize =
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 
-// Replaces floor(a/b), max(a,b) and min(a,b) terms, the innermost first. nullopt keeps a term.
+// Replaces the atoms that are no symbols, the innermost first. nullopt keeps an atom.
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);

@@ -18,12 +18,12 @@ static bool is_plain_symbol(std::string_view name) {
 
 static std::string text_of(const Atom& atom) {
   if (atom.kind == Atom::kSymbol) return is_plain_symbol(atom.name) ? atom.name : quoted(atom.name, '\'');
-  if (atom.kind == Atom::kFloorDiv) {
+  if (atom.kind == Atom::kFloorDiv || atom.kind == Atom::kProduct) {
     auto operand = [](const Dim& dim) {
       bool simple = dim.is_literal() ? dim.literal() >= 0 : dim.symbol_name() != nullptr;
       return simple ? dim.text() : "(" + dim.text() + ")";
     };
-    return "(" + operand(atom.a) + "/" + operand(atom.b) + ")";
+    return "(" + operand(atom.a) + (atom.kind == Atom::kProduct ? "*" : "/") + operand(atom.b) + ")";
   }
   return (atom.kind == Atom::kMax ? "max(" : "min(") + atom.a.text() + "," + atom.b.text() + ")";
 }
@@ -89,31 +89,34 @@ class DimParser {
 
   Result<Dim> sum() {
     if (++depth_ > kMaxDepth) return error("fewer nested parentheses");
-    Dim result = RLX_TRY(product());
+    std::vector<Dim> summands{RLX_TRY(product())};
     for (;;) {
       if (take('+'))
-        result = result + RLX_TRY(product());
+        summands.push_back(RLX_TRY(product()));
       else if (take('-'))
-        result = result - RLX_TRY(product());
+        summands.push_back(Dim(-1) * RLX_TRY(product()));
       else
         break;
-      if (!result.is_literal() && result.polynomial()->terms.size() > kMostSummands) return error("fewer terms");
     }
     depth_--;
-    return result;
+    return checked(rlx::sum(summands));
   }
 
   Result<Dim> product() {
     Dim result = RLX_TRY(factor());
     for (;;) {
       if (take('*'))
-        result = result * RLX_TRY(factor());
+        result = RLX_TRY(checked(result * RLX_TRY(factor())));
       else if (take('/'))
-        result = floor_div(result, RLX_TRY(factor()));
+        result = RLX_TRY(checked(floor_div(result, RLX_TRY(factor()))));
       else
         return result;
-      if (!result.is_literal() && result.polynomial()->terms.size() > kMaxTerms) return error("fewer terms");
     }
+  }
+
+  Result<Dim> checked(Dim dim) const {
+    if (dim.parts() > Dim::kMostParts) return error("fewer terms");
+    return dim;
   }
 
   Result<Dim> factor() {
@@ -169,8 +172,6 @@ class DimParser {
   }
 
   static constexpr int kMaxDepth = 64;
-  static constexpr size_t kMaxTerms = 64;  // products of sums grow exponentially with the text
-  static constexpr size_t kMostSummands = 1000;
   std::string_view text_;
   size_t at_ = 0;
   int depth_ = 0;

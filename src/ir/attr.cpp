@@ -14,8 +14,8 @@
 namespace rlx {
 
 std::string_view name(AttrKind kind) {
-  static constexpr std::string_view kNames[] = {"i64",  "i64s",  "f64", "f64s", "bool",  "enum",  "str",
-                                                "strs", "dtype", "dim", "dims", "graph", "tensor"};
+  static constexpr std::string_view kNames[] = {"i64",  "i64s",  "f64", "f64s", "bool",  "enum",   "str",
+                                                "strs", "dtype", "dim", "dims", "graph", "tensor", "free"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -67,6 +67,11 @@ bool same_structure(const Graph& a, const Graph& b) {
   return true;
 }
 
+static bool equal(const FreeAttrs& a, const FreeAttrs& b) {
+  auto same = [](const auto& x, const auto& y) { return x.first == y.first && equal(x.second, y.second); };
+  return a.op == b.op && std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), same);
+}
+
 bool equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (auto* x = std::get_if<Tensor>(&a)) return x->same_bytes(std::get<Tensor>(b));
@@ -76,6 +81,8 @@ bool equal(const AttrValue& a, const AttrValue& b) {
     const auto& y = std::get<std::shared_ptr<const Graph>>(b);
     return *x == y || same_structure(**x, *y);
   }
+  if (auto* x = std::get_if<std::shared_ptr<const FreeAttrs>>(&a))
+    return equal(**x, *std::get<std::shared_ptr<const FreeAttrs>>(b));
   return std::visit(
       [&]<class T>(const T& x) {
         if constexpr (std::is_same_v<T, Tensor>)
@@ -101,6 +108,8 @@ static size_t hash_of(const AttrValue& value) {
           return static_cast<size_t>(x);
         else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>)
           return x->nodes().size();
+        else if constexpr (std::is_same_v<T, std::shared_ptr<const FreeAttrs>>)
+          return mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
         else if constexpr (std::is_same_v<T, Tensor>) {
           // A prefix is enough for a hash: == tells large constants apart that agree in it.
           std::string_view bytes(reinterpret_cast<const char*>(x.data()), std::min<size_t>(x.bytes(), 1024));
@@ -228,7 +237,8 @@ AttrValue convert(const AttrDef& def, const AttrValue& value) {
     case AttrKind::kDim: return or_nothing(to_dim(value));
     case AttrKind::kDims: return or_nothing(to_list<Dim>(value, to_dim));
     case AttrKind::kGraph:
-    case AttrKind::kTensor: return {};
+    case AttrKind::kTensor:
+    case AttrKind::kFree: return {};
   }
   return {};
 }
@@ -249,6 +259,7 @@ bool is_of_kind(AttrKind kind, const AttrValue& value) {
     case AttrKind::kDims: return std::holds_alternative<std::vector<Dim>>(value);
     case AttrKind::kGraph: return std::holds_alternative<std::shared_ptr<const Graph>>(value);
     case AttrKind::kTensor: return std::holds_alternative<Tensor>(value);
+    case AttrKind::kFree: return std::holds_alternative<std::shared_ptr<const FreeAttrs>>(value);
   }
   return false;
 }
@@ -292,6 +303,7 @@ std::string shown(const AttrValue& value) {
   constexpr size_t kMost = 60;
   if (std::holds_alternative<std::monostate>(value)) return "nothing";
   if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return "a graph";
+  if (std::holds_alternative<std::shared_ptr<const FreeAttrs>>(value)) return "attributes";
   if (auto* tensor = std::get_if<Tensor>(&value)) return "the tensor " + type_text(tensor->dtype(), tensor->dims());
   if (auto* word = std::get_if<std::string>(&value)) return "'" + *word + "'";
   std::string text = text::value_text(kind_of(value), value);
@@ -321,6 +333,10 @@ Status unknown_attr(const OpInfo& info, const std::string& key) {
 }
 
 }  // namespace
+
+static Status given_twice(const std::string& key) {
+  return Status(Code::kOption, "attribute '" + key + "' is given twice").with("value", key);
+}
 
 static Status check_legal(const AttrDef& def, const AttrValue& value) {
   if (def.kind == AttrKind::kEnum && !is_choice(def.choices, std::get<std::string>(value)))
@@ -356,20 +372,61 @@ Status check_coerced(const AttrDef& def, const AttrValue& value) {
   return equal(coerced, value) ? Status() : Status(Code::kOption, "an attribute is not of its kind");
 }
 
+// A free attribute in the form that its text reads back as: `inf` and `nan` are numbers, an empty list has no kind.
+static Result<AttrValue> free_value(const AttrDef& def, const AttrValue& value) {
+  if (std::holds_alternative<std::string>(value))
+    if (auto special = to_f64(value)) return AttrValue(*special);
+  static constexpr AttrKind kKinds[] = {AttrKind::kI64,  AttrKind::kF64,  AttrKind::kStr,
+                                        AttrKind::kI64s, AttrKind::kF64s, AttrKind::kStrs};
+  auto is_it = [&](AttrKind kind) { return is_of_kind(kind, value); };
+  if (std::none_of(std::begin(kKinds), std::end(kKinds), is_it))
+    return illegal(def, "a number, a string or a list of them", value);
+  auto is_empty = []<class T>(const T& it) {
+    if constexpr (IsVector<T>::value) return it.empty();
+    return false;
+  };
+  return std::visit(is_empty, value) ? AttrValue(std::vector<int64_t>()) : value;
+}
+
+// What the row does not name.
+static Result<AttrValue> free_attrs(const NamedAttrs& given) {
+  FreeAttrs free;
+  for (const auto& [key, value] : given) {
+    if (!text::is_word(key))
+      return Status(Code::kOption, "'" + key + "' is no name of an attribute").with("value", key);
+    free.values.emplace_back(key, RLX_TRY(free_value({.name = key, .kind = AttrKind::kFree}, value)));
+  }
+  auto by_key = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::sort(free.values.begin(), free.values.end(), by_key);
+  auto same_key = [](const auto& a, const auto& b) { return a.first == b.first; };
+  auto twice = std::adjacent_find(free.values.begin(), free.values.end(), same_key);
+  if (twice != free.values.end()) return given_twice(twice->first);
+  return AttrValue(std::make_shared<const FreeAttrs>(std::move(free)));
+}
+
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given) {
   std::vector<AttrValue> values(info.attrs.size());
   std::vector<bool> seen(info.attrs.size(), false);
+  NamedAttrs unnamed;
   for (const auto& [key, value] : given) {
     size_t i = 0;
     while (i < info.attrs.size() && info.attrs[i].name != key) i++;
+    if (i == info.attrs.size() && info.has_free_attrs) {
+      unnamed.emplace_back(key, value);
+      continue;
+    }
     if (i == info.attrs.size()) return unknown_attr(info, key);
-    if (seen[i]) return Status(Code::kOption, "attribute '" + key + "' is given twice").with("value", key);
+    if (seen[i]) return given_twice(key);
     seen[i] = true;
     values[i] = RLX_TRY(coerce(info.attrs[i], value));
   }
   for (size_t i = 0; i < info.attrs.size(); i++) {
     const AttrDef& def = info.attrs[i];
     if (seen[i]) continue;
+    if (def.kind == AttrKind::kFree) {
+      values[i] = RLX_TRY(free_attrs(unnamed));
+      continue;
+    }
     if (def.required)
       return Status(Code::kOption, format("attribute '{}' ({}) is missing", def.name, def.kind))
           .with("value", def.name);

@@ -20,13 +20,22 @@
 namespace rlx {
 
 class Graph;
+struct CustomOp;  // ops/custom.h
+struct FreeAttrs;
 struct OpInfo;
 
 // A bool is an int64_t of 0 or 1, an enum is its string. monostate: an optional attribute that is absent.
-using AttrValue =
-    std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                 std::vector<std::string>, DType, Dim, std::vector<Dim>, std::shared_ptr<const Graph>, Tensor>;
+using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
+                               std::vector<std::string>, DType, Dim, std::vector<Dim>, std::shared_ptr<const Graph>,
+                               Tensor, std::shared_ptr<const FreeAttrs>>;
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
+
+// The attributes that a row does not name: numbers, strings and lists of them, sorted by key. They are for an op of the
+// host, which inference adds. So a copy of a node keeps the op alive.
+struct FreeAttrs {
+  NamedAttrs values;
+  std::shared_ptr<const CustomOp> op;
+};
 
 enum class AttrKind : uint8_t {
   kI64,
@@ -41,7 +50,8 @@ enum class AttrKind : uint8_t {
   kDim,
   kDims,
   kGraph,
-  kTensor
+  kTensor,
+  kFree  // takes every key that the row does not name; never absent
 };
 std::string_view name(AttrKind kind);  // "i64s"
 
@@ -109,6 +119,7 @@ class Attrs {
     return std::get<std::vector<std::string>>(get(name));
   }
   const Tensor& tensor(std::string_view name) const { return std::get<Tensor>(get(name)); }
+  const FreeAttrs& free(std::string_view name) const { return *std::get<std::shared_ptr<const FreeAttrs>>(get(name)); }
 
   const OpInfo* info() const { return info_; }
   const std::vector<AttrValue>& values() const { return values_; }  // in the row's order

@@ -128,7 +128,7 @@ static bool is_size_free(const Node& node) {
 
 Phase Facts::phase_of(const Node& node) const {
   const OpInfo& info = graph_.info(node);
-  if (info.is(kVaries) || !info.is(kPure)) return Phase::kRun;
+  if (info.is(kVaries) || !is_pure(info, node.attrs)) return Phase::kRun;
   if (info.is(kLeaf)) return Phase::kResident;
   if (graph_.is_prologue()) return Phase::kRun;
   if (info.has_bodies && !body_params(node).empty()) return Phase::kRun;

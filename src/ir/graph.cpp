@@ -68,13 +68,14 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
   const auto* known = find_symbol(name);
   Interval before = known ? known->second : Interval();
   Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
-  if (!known && (range.lo > range.hi || range.lo < 0))
-    return Status(Code::kRange, format("the size '{}' has no legal value: [{}, {}]", name, range.lo, range.hi))
-        .with("value", name);
+  auto refuse = [&](const std::string& why) {
+    return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
+  };
+  if (range.lo < 0) return refuse(format("has the minimum {}: no size is negative", range.lo));
+  if (range.lo > range.hi)
+    return refuse(format("has no legal value: its minimum {} is above its maximum {}", range.lo, range.hi));
   if (both.lo > both.hi)
-    return Status(Code::kRange, format("the size '{}' cannot be in [{}, {}] and in [{}, {}]", name, before.lo,
-                                       before.hi, range.lo, range.hi))
-        .with("value", name);
+    return refuse(format("cannot be in [{}, {}] and in [{}, {}]", before.lo, before.hi, range.lo, range.hi));
   if (known && both.lo == before.lo && both.hi == before.hi) return {};
   auto own = symbol_index_.find(name);
   if (own != symbol_index_.end()) {
@@ -204,6 +205,7 @@ Status Graph::add_guard(Guard guard) {
 Status Graph::declare_guard(Guard guard) {
   RLX_TRY(check_guard(guard));
   Dim difference = guard.b - guard.a;
+  RLX_TRY(check_parts(std::span(&difference, 1)));
   if (difference.is(0) || has_guard(guard.relation, difference)) return {};
   guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
   guards_.push_back(std::move(guard));
@@ -294,8 +296,10 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
   InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
-  for (const ValueType& type : node.out)
+  for (const ValueType& type : node.out) {
     if (type.rank() > kMaxRank) return rank_above_limit(type.rank()).prefixed("the result: ");
+    if (Status status = check_parts(type.dims); !status.ok()) return std::move(status).prefixed("the result: ");
+  }
   return {};
 }
 
@@ -373,6 +377,7 @@ static Attrs leaf_attrs(const OpInfo& info, std::string_view name, DType dtype, 
 
 Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<Dim> dims) {
   RLX_TRY(check_leaf(*this, name, dims));
+  RLX_TRY(check_parts(dims));
   for (const Dim& dim : dims) {
     std::vector<std::string> symbols;
     visit_symbols(dim, [&](const std::string& symbol) { symbols.push_back(symbol); });
@@ -554,39 +559,6 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
     narrowed_.clear();  // marks of the old order are no longer valid
   }
   return std::move(*this);
-}
-
-// If a node and its decomposition both decide a size, the later one counts.
-std::vector<bool> needed_nodes(const Graph& graph) {
-  std::vector<bool> needed(graph.nodes().size(), false);
-  ByName<uint32_t> deciders;
-  for (const DecidedSize& size : decided_sizes(graph)) deciders[size.symbol] = size.node;
-  auto need_decider = [&](const std::string& symbol) {
-    if (auto found = deciders.find(symbol); found != deciders.end()) needed[found->second] = true;
-  };
-  for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
-  for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
-  for (uint32_t leaf : graph.params()) needed[leaf] = true;
-  for (const Guard& guard : graph.guards())
-    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, need_decider);
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    const Node& node = graph.nodes()[i];
-    if (!needed[i] && graph.info(node).is(kPure)) continue;
-    needed[i] = true;
-    for (Value in : node.in)
-      if (present(in)) needed[in.node] = true;
-    if (!deciders.empty()) visit_symbols(node, need_decider);
-  }
-  return needed;
-}
-
-Graph drop_dead(Graph graph) {
-  std::vector<bool> needed = needed_nodes(graph);
-  std::vector<uint32_t> order;
-  for (uint32_t i = 0; i < needed.size(); i++)
-    if (needed[i]) order.push_back(i);
-  if (order.size() == needed.size()) return graph;
-  return std::move(graph).reordered(order);
 }
 
 }  // namespace rlx

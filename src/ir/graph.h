@@ -23,6 +23,8 @@
 
 namespace rlx {
 
+class CustomOps;  // ops/custom.h
+
 struct ValueType {
   DType dtype = DType::kNone;
   std::vector<Dim> dims;
@@ -81,6 +83,11 @@ class Graph {
   // From now on a failure does not name the node: this graph defines an op, and the user wrote that op, not these
   // nodes.
   void set_definition() { is_definition_ = true; }
+  // The ops that the host has registered; of the graph around it, if it has none of its own. May be null.
+  void set_customs(std::shared_ptr<const CustomOps> customs) { customs_ = std::move(customs); }
+  const std::shared_ptr<const CustomOps>& customs() const {
+    return customs_ || !around_ ? customs_ : around_->customs();
+  }
   // A graph of the prologue: all that it computes belongs to its run, and only constants are resident.
   void set_prologue() { is_prologue_ = true; }
   bool is_prologue() const { return is_prologue_; }
@@ -89,6 +96,7 @@ class Graph {
   Status told_of(const OpInfo& info, std::string_view name, Status status) const;
 
   const std::string& name() const { return name_; }
+  void set_graph_name(std::string name) { name_ = std::move(name); }
   const OpTable& table() const { return *table_; }
   const Graph* around() const { return around_; }
   const OpInfo& info(Op op) const { return table_->info(op); }
@@ -167,6 +175,7 @@ class Graph {
   std::string name_;
   const OpTable* table_;
   const Graph* around_;
+  std::shared_ptr<const CustomOps> customs_;
   bool is_definition_ = false;
   bool is_prologue_ = false;
   StableVector<Node> nodes_;
@@ -199,6 +208,9 @@ struct DecidedSize {
 std::vector<DecidedSize> decided_sizes(const Graph& graph);
 using VisitDecided = std::function<void(const std::string& symbol, bool in_run)>;
 void visit_decided_sizes(const Node& node, const VisitDecided& body);  // of one node
+
+// Whether equal nodes may become one, and one that nobody needs may go: it has no effect, nor has a node of its bodies.
+bool is_pure(const OpInfo& info, const Attrs& attrs);
 
 // By node: whether an output, an effect or a guard needs it, or it is a leaf of the interface.
 std::vector<bool> needed_nodes(const Graph& graph);

@@ -80,6 +80,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
     for (const AttrDef& def : row.attrs) {
       row.names_sizes |= names_sizes(def);
       row.has_bodies |= def.kind == AttrKind::kGraph;
+      row.has_free_attrs |= def.kind == AttrKind::kFree;
     }
     assert((row.is(kView) && row.primitive()) == (row.view != nullptr) && "a primitive view says how it lies");
     if (row.id >= index_.size()) index_.resize(row.id + size_t{1}, kNoRow);

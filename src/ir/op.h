@@ -43,6 +43,7 @@ enum Trait : uint32_t {
   kTotal = 2048,     // has a result for all values of its inputs: a run never fails in it
   kFormula = 4096,   // a composite that is recognised by its own decomposition (rules/derived.cpp)
   kStandIn = 8192,   // an internal op that becomes its first input again at the end of a stage of fuse
+  kOnHost = 16384,   // runs on the CPU, beside whatever device runs the rest
 };
 
 // How close a kernel must be to the meaning (semantics.md C1-C10).
@@ -96,6 +97,7 @@ struct OpInfo {
   Signature signature = {};         // parsed from `sig` by the table
   bool names_sizes = false;         // has an attribute that names sizes it decides: set by the table
   bool has_bodies = false;          // has an attribute that is a graph: set by the table
+  bool has_free_attrs = false;      // takes attributes that it does not name: set by the table
 
   Op op() const { return static_cast<Op>(id); }
   bool is(Trait trait) const { return (traits & trait) != 0; }

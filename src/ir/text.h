@@ -29,7 +29,9 @@ std::string print(const Graph& graph);
 
 // RLX_E_DATA for a syntax error, else the error of the builder. Every message starts "line:column: "; details "line"
 // and "column".
-Result<Graph> parse(std::string_view text, const OpTable& table = op_table());
+// `customs` (may be null): the ops of the host.
+Result<Graph> parse(std::string_view text, const OpTable& table = op_table(),
+                    const std::shared_ptr<const CustomOps>& customs = nullptr);
 
 // `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu name="a b" shape=[batch,past+seq,64]`: the syntax of attributes, of op
 // strings and of options. A number is an integer or an f64, every other word is a string, and a list with anything but

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/normal.h"
+#include "ir/probe.h"
 
 namespace rlx {
 
@@ -89,7 +90,7 @@ class Verifier {
     if (inferred.out.size() != node.out.size())
       return wrong(format("has {} outputs, inference gives {}", node.out.size(), inferred.out.size()));
     for (size_t i = 0; i < node.out.size(); i++)
-      if (!scope_.is_same_type(inferred.out[i], node.out[i]))
+      if (!is_same_at_samples(scope_, inferred.out[i], node.out[i]))
         return wrong(format("output {} is stored as {}, inference gives {}", i, node.out[i], inferred.out[i]));
     return {};
   }
@@ -98,7 +99,7 @@ class Verifier {
   Status check_guards() const {
     for (size_t i = known_guards_; i < scope_.guards().size(); i++) {
       const Guard& guard = scope_.guards()[i];
-      if (!is_known_otherwise(guard))
+      if (!is_known_otherwise(guard) && !holds_at_samples(graph_, guard.relation, guard.a, guard.b))
         return wrong("not a valid graph: " + guard.where + " needs the guard " + guard.a.text() +
                      (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text());
     }

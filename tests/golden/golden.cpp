@@ -18,6 +18,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "rules/rules.h"
+#include "tests/support/host_ops.h"
 #include "tests/support/transforms.h"
 
 namespace rlx {
@@ -73,6 +74,10 @@ static std::string pass_of(const std::string& header) {
 
 // ---- what a file should be ----
 
+static Result<Graph> read(const std::string& text) {
+  return parse(text, op_table(), test::host_ops());
+}
+
 // Or, in place of a graph, why there is none.
 static std::string printed(const Result<Graph>& graph) {
   if (!graph.ok()) return "failed: " + std::string(graph.status().message()) + "\n";
@@ -81,7 +86,7 @@ static std::string printed(const Result<Graph>& graph) {
 }
 
 static std::string ir_form(const std::string& text) {
-  return header_of(text) + printed(parse(text));
+  return header_of(text) + printed(read(text));
 }
 
 static constexpr char kError[] = "  ; error: ";
@@ -92,7 +97,7 @@ static std::string with_error(const std::string& text) {
   for (std::string& line : lines) line = line.substr(0, line.find(kError));
   std::string bare;
   for (const std::string& line : lines) bare += line + "\n";
-  auto graph = parse(bare);
+  auto graph = read(bare);
   if (graph.ok()) return bare + "failed: nothing is wrong with this graph\n";
   size_t line = std::stoul(*graph.status().detail("line"));
   std::string message(graph.status().message());
@@ -120,7 +125,7 @@ static std::string pass_form(const std::string& text) {
   std::string header = header_of(text);
   const test::Transform* transform = test::find_transform(pass_of(header));
   if (!transform) return header + "failed: the header names no pass\n";
-  auto before = parse(sections_of(text)[0]);
+  auto before = read(sections_of(text)[0]);
   std::string result = header + printed(before) + kSeparator;
   if (!before.ok()) return result;
   RewriteReport report;

@@ -159,15 +159,23 @@ class Crew {
 // The crew whose job this thread runs, or null.
 static thread_local const Crew* working_for = nullptr;
 
-class WorkingFor {
+// The team whose job this thread runs, while no step of it goes on here; else null.
+static thread_local Team* idle_team = nullptr;
+// This thread does work that the host's pool has handed out.
+static thread_local bool is_in_host_work = false;
+
+// Sets a variable of this thread, for the life of this object.
+template <class T>
+class Meanwhile {
  public:
-  explicit WorkingFor(const Crew* crew) : before_(std::exchange(working_for, crew)) {}
-  ~WorkingFor() { working_for = before_; }
-  WorkingFor(const WorkingFor&) = delete;
-  WorkingFor& operator=(const WorkingFor&) = delete;
+  Meanwhile(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~Meanwhile() { variable_ = before_; }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
 
  private:
-  const Crew* before_;
+  T& variable_;
+  T before_;
 };
 
 Crew::Crew(std::vector<int> cores, int size, const PoolOptions& options)
@@ -393,7 +401,10 @@ void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
   if (crew_ && n > grain && most > 1) {
     int64_t count = n / grain + (n % grain != 0);
     auto now = static_cast<int>(std::min<int64_t>({most, workers(), count}));
-    if (now > 1) return crew_->chunks(*this, now, n, grain, fn);
+    if (now > 1) {
+      detail::Meanwhile busy(detail::idle_team, static_cast<Team*>(nullptr));
+      return crew_->chunks(*this, now, n, grain, fn);
+    }
   }
   for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain));
 }
@@ -432,7 +443,8 @@ void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
   struct Hired {
     detail::Crew& crew;
     Team& team;
-    detail::WorkingFor here{&crew};
+    detail::Meanwhile<const detail::Crew*> here{detail::working_for, &crew};
+    detail::Meanwhile<Team*> between_steps{detail::idle_team, &team};
     ~Hired() { crew.dismiss(team); }
   } hired{*held, team};
   job(team);
@@ -442,6 +454,8 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   int64_t count = n / grain + (n % grain != 0);
   most = static_cast<int>(std::min<int64_t>(most, count));
   if (most > 1 && !has_teams() && !is_on_host_thread()) return host_parallel_for(n, grain, fn, most);
+  Team* own = detail::idle_team;
+  if (own && has_teams() && own->crew_ == crew().get()) return own->chunks(n, grain, fn, most);
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
 }
 
@@ -449,6 +463,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
 // for ever.
 bool ThreadPool::is_on_host_thread() const {
   const HostServices& services = host_->services();
+  if (detail::is_in_host_work) return true;
   return services.thread_index && services.thread_index(services.user) != UINT32_MAX;
 }
 
@@ -461,6 +476,7 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
     std::atomic<int64_t> next{0};
     FirstException exception{};
     void take() noexcept try {
+      detail::Meanwhile here(detail::is_in_host_work, true);
       for (int64_t begin; !exception.is_set() && (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;)
         fn(begin, std::min(n, begin + grain));
     } catch (...) {

@@ -51,7 +51,8 @@ struct PoolOptions {
 
 // Threads are made when first needed, by the thread that needs them, and joined by the destructor. If the destructor
 // runs inside a job of this pool, the thread that waits for the job joins them. With R runs and W workers each run has
-// about W / R of them, its caller among them. A job that calls its own pool runs alone.
+// about W / R of them, its caller among them. A job that calls its own pool runs alone; but
+// between two steps, parallel_for is a step of the job's team.
 class ThreadPool {
  public:
   ThreadPool(std::shared_ptr<Host> host, PoolOptions options);
@@ -69,7 +70,7 @@ class ThreadPool {
   // exception of the job is thrown here.
   void run_team(int most, FunctionRef<void(Team&)> job);
 
-  // Team::chunks as a run of its own. Works on the host's threads too.
+  // Team::chunks as a run of its own. Works on the host's threads too; work that they already do goes on alone.
   void parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
 
  private:

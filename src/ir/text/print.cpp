@@ -119,6 +119,10 @@ class Printer {
     text_ += ")";
     for (const auto& [name, value] :
          telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
+      if (auto* free = std::get_if<std::shared_ptr<const FreeAttrs>>(&value)) {
+        for (const auto& [key, given] : (*free)->values) text_ += " " + key + "=" + text::free_text(given);
+        continue;
+      }
       text_ += " " + name + "=";
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value))
         text_ += Printer(**body, this, indent_ + "  ", carried_symbols(node.attrs)).print();

@@ -169,9 +169,25 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
     case AttrKind::kF64s: return joined(std::get<std::vector<double>>(value), number_text);
     case AttrKind::kStrs:
       return joined(std::get<std::vector<std::string>>(value), [](const std::string& item) { return quoted(item); });
-    case AttrKind::kGraph: break;  // the printer writes these itself
+    case AttrKind::kGraph:
+    case AttrKind::kFree: break;  // the printer writes these itself
   }
   return {};
+}
+
+// An f64 that no reader takes for an integer.
+static std::string point_text(double number) {
+  std::string text = number_text(number);
+  return text.find_first_not_of("-0123456789") == text.npos ? text + ".0" : text;
+}
+
+std::string free_text(const AttrValue& value) {
+  if (auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  if (auto* number = std::get_if<double>(&value)) return point_text(*number);
+  if (auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (auto* list = std::get_if<std::vector<double>>(&value)) return joined(*list, point_text);
+  bool is_strings = std::holds_alternative<std::vector<std::string>>(value);
+  return value_text(is_strings ? AttrKind::kStrs : AttrKind::kI64s, value);
 }
 
 }  // namespace rlx::text

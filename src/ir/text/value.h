@@ -15,6 +15,7 @@ std::string tensor_text(const Tensor& tensor);
 
 Result<AttrValue> scan_value(Scanner& in);
 std::string value_text(AttrKind kind, const AttrValue& value);  // of any kind but graph
+std::string free_text(const AttrValue& value);                  // that reads back as the same kind
 std::string number_text(double number);                         // shortest digits that read back equal
 
 }  // namespace rlx::text

@@ -95,6 +95,15 @@ TEST(allocator, half_a_service_is_refused) {
   EXPECT_EQ(Host::make(services).status().code(), Code::kInvalidArgument);
 }
 
+TEST(allocator, an_unknown_log_level_is_refused) {
+  for (int32_t level : {0, 5}) EXPECT_TRUE(Host::make({.log_level = level}).ok()) << level;
+  for (int32_t level : {-1, 6, 77}) {
+    Status status = Host::make({.log_level = level}).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << level;
+    EXPECT_NE(status.message().find("log_level"), std::string::npos) << status.message();
+  }
+}
+
 TEST(allocator, the_log_level_is_the_least_severe_that_passes) {
   std::string text;
   HostServices services = {.log_level = 3, .user = &text};

@@ -103,4 +103,35 @@ TEST(dim, many_remainders_take_little_time) {
   EXPECT_GE(range.hi, 60);
 }
 
+// Multiplied out, the last of these would have 40^6 terms.
+TEST(dim, a_product_too_long_to_multiply_out_stays_one) {
+  Dim sum = 0;
+  for (int i = 0; i < 40; i++) sum += Dim::symbol("n" + std::to_string(i));
+  Dim product = 1;
+  for (int i = 0; i < 6; i++) product *= sum;
+  EXPECT_LE(product.parts(), 300);
+  auto twos = [](std::string_view) { return std::optional<int64_t>(2); };
+  EXPECT_EQ(*evaluate(product, twos), int64_t{80} * 80 * 80 * 80 * 80 * 80);
+  EXPECT_EQ(*parse_dim(product.text()), product);
+  EXPECT_EQ(range_of(product,
+                     [](std::string_view) {
+                       return Interval{0, 2};
+                     })
+                .hi,
+            int64_t{80} * 80 * 80 * 80 * 80 * 80);
+  EXPECT_TRUE((product - product).is(0));
+  EXPECT_EQ(sum * Dim(2) - sum, sum);
+  Dim at_two = substitute(product, [](std::string_view) { return std::optional<Dim>(2); });
+  EXPECT_TRUE(at_two.is(int64_t{80} * 80 * 80 * 80 * 80 * 80)) << at_two.text();
+  auto large = [](std::string_view) { return std::optional<int64_t>(int64_t{1} << 30); };
+  EXPECT_FALSE(evaluate(product, large).ok());
+}
+
+TEST(dim, a_square_of_a_square_and_so_on_takes_little_time) {
+  Dim square = Dim::symbol("n");
+  for (int i = 0; i < 60; i++) square *= square;
+  EXPECT_GT(square.parts(), Dim::kMostParts);
+  EXPECT_FALSE(check_parts(std::span(&square, 1)).ok());
+}
+
 }  // namespace rlx

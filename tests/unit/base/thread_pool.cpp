@@ -214,6 +214,24 @@ TEST(thread_pool, a_job_that_calls_its_own_pool_runs_alone) {
   });
 }
 
+TEST(thread_pool, a_job_shares_out_work_between_its_steps) {
+  ThreadPool pool(Host::library(), {.threads = 2});
+  auto both_begin = [&](int workers) {
+    std::atomic<int> begun{0};
+    pool.parallel_for(2, 1, [&](int64_t, int64_t) {
+      begun++;
+      while (begun < workers) std::this_thread::yield();
+    });
+    EXPECT_EQ(begun, 2);
+  };
+  pool.run_team(2, [&](Team& team) {
+    both_begin(2);
+    on_all(team, 2, [&](int) { both_begin(1); });
+    both_begin(2);
+  });
+  both_begin(2);
+}
+
 // Runs begin and end while others go on: each sees its share at its next step.
 TEST(thread_pool, runs_share_the_threads) {
   ThreadPool pool(Host::library(), {.threads = 8});
@@ -455,6 +473,25 @@ TEST(thread_pool, a_host_pool_may_run_calls_in_any_order) {
   EXPECT_EQ(touched, std::vector<int>(10, 1));
   pool.run_team(4, [](Team& team) { EXPECT_EQ(team.workers(), 1); });
   EXPECT_EQ(own_threads(), 0);
+}
+
+// A host's pool that is called from its own work might wait for itself.
+TEST(thread_pool, work_on_a_host_pool_goes_on_alone) {
+  int calls = 0;
+  HostServices services = {.user = &calls};
+  services.thread_count = [](void*) { return 2u; };
+  services.parallel_for = [](void* user, size_t n, void (*fn)(void*, size_t), void* arg) {
+    ++*static_cast<int*>(user);
+    for (size_t i = 0; i < n; i++) fn(arg, i);
+  };
+  ThreadPool pool(Host::make(services).value(), {});
+  int done = 0;
+  auto inner = [&](int64_t begin, int64_t end) { done += static_cast<int>(end - begin); };
+  pool.parallel_for(5, 1, [&](int64_t, int64_t) { pool.parallel_for(10, 1, inner); });
+  EXPECT_EQ(done, 50);
+  EXPECT_EQ(calls, 1);
+  pool.parallel_for(10, 1, inner);
+  EXPECT_EQ(calls, 2) << "afterwards as before";
 }
 
 // Through a host that calls from threads of its own.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes of a graph are needed.
+#include <algorithm>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+bool is_pure(const OpInfo& info, const Attrs& attrs) {
+  if (!info.is(kPure) || !info.has_bodies) return info.is(kPure);
+  auto is_pure_graph = [](const AttrValue& value) {
+    auto* body = std::get_if<std::shared_ptr<const Graph>>(&value);
+    return !body || !*body || std::all_of((*body)->nodes().begin(), (*body)->nodes().end(), [&](const Node& node) {
+      return is_pure((*body)->info(node), node.attrs);
+    });
+  };
+  return std::all_of(attrs.values().begin(), attrs.values().end(), is_pure_graph);
+}
+
+// If a node and its decomposition both decide a size, the later one counts.
+std::vector<bool> needed_nodes(const Graph& graph) {
+  std::vector<bool> needed(graph.nodes().size(), false);
+  ByName<uint32_t> deciders;
+  for (const DecidedSize& size : decided_sizes(graph)) deciders[size.symbol] = size.node;
+  auto need_decider = [&](const std::string& symbol) {
+    if (auto found = deciders.find(symbol); found != deciders.end()) needed[found->second] = true;
+  };
+  for (const GraphOutput& output : graph.outputs()) needed[output.value.node] = true;
+  for (uint32_t leaf : graph.inputs()) needed[leaf] = true;
+  for (uint32_t leaf : graph.params()) needed[leaf] = true;
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, need_decider);
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (!needed[i] && is_pure(graph.info(node), node.attrs)) continue;
+    needed[i] = true;
+    for (Value in : node.in)
+      if (present(in)) needed[in.node] = true;
+    if (!deciders.empty()) visit_symbols(node, need_decider);
+  }
+  return needed;
+}
+
+Graph drop_dead(Graph graph) {
+  std::vector<bool> needed = needed_nodes(graph);
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < needed.size(); i++)
+    if (needed[i]) order.push_back(i);
+  if (order.size() == needed.size()) return graph;
+  return std::move(graph).reordered(order);
+}
+
+}  // namespace rlx

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/probe.h"
+
+#include <algorithm>
+#include <map>
+
+namespace rlx {
+namespace {
+
+using Sizes = std::map<std::string, int64_t, std::less<>>;
+
+// Most guards compare small numbers, so most samples are small.
+void draw(const Graph& graph, uint64_t sample, Sizes& sizes) {
+  uint64_t state = sample;
+  for (auto& [name, size] : sizes) {
+    state = (state + 1) * 0x9e3779b97f4a7c15u;
+    Interval range = graph.symbol_range(name);
+    int64_t most = std::min(range.hi - range.lo, sample % 4 ? int64_t{3} : int64_t{40});
+    size = range.lo + static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(most + 1));
+  }
+}
+
+bool holds(Guard::Relation relation, const Dim& a, const Dim& b, const Sizes& sizes) {
+  auto size_of = [&](std::string_view name) { return std::optional(sizes.find(name)->second); };
+  auto x = evaluate(a, size_of), y = evaluate(b, size_of);
+  return x.ok() && y.ok() && (relation == Guard::kEqual ? *x == *y : *x <= *y);
+}
+
+}  // namespace
+
+bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a, const Dim& b) {
+  constexpr uint64_t kSamples = 400;
+  Sizes sizes;
+  auto name = [&](const std::string& symbol) { sizes[symbol] = 0; };
+  for (const Dim* dim : {&a, &b}) visit_symbols(*dim, name);
+  for (const Guard& guard : graph.guards())
+    for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, name);
+  for (uint64_t sample = 0; sample < kSamples; sample++) {
+    draw(graph, sample, sizes);
+    bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(), [&](const Guard& guard) {
+      return holds(guard.relation, guard.a, guard.b, sizes);
+    });
+    if (is_legal && !holds(relation, a, b, sizes)) return false;
+  }
+  return true;
+}
+
+bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b) {
+  if (graph.is_same_type(a, b)) return true;
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.rank(); i++)
+    if (!holds_at_samples(graph, Guard::kEqual, a.dims[i], b.dims[i])) return false;
+  return true;
+}
+
+}  // namespace rlx

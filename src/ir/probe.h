@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a relation of sizes holds wherever the guards of a graph do, tried at many sizes. For checks of the library
+// itself, where no proof is found: what was inferred under fewer guards has another form than what is inferred now.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+// True if no sizes were found at which the guards hold and the relation does not.
+bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a, const Dim& b);
+
+// The same type by proof, or at all of these sizes.
+bool is_same_at_samples(const Graph& graph, const ValueType& a, const ValueType& b);
+
+}  // namespace rlx
