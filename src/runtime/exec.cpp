@@ -62,6 +62,7 @@ Result<Run*> Exec::next_run() {
 void Exec::land(Flight& flight) {
   constexpr size_t kSpare = 2;
   flight.run->is_in_flight = false;
+  flight.run->held.clear();
   if (flight.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(flight.run));
 }
 
@@ -232,21 +233,18 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
   Port& it = port(kind, slot);
   DType dtype = slot_of(kind, slot).type.dtype;
   RLX_TRY(check_memory(run, kind, slot));
-  size_t index = kind == SlotKind::kInput ? slot : inputs_.size() + slot;
   if (has_room(kind, slot)) {
     run.rooms[slot] = rooms_[slot];
-    run.held[index] = it.use;
     run.frame().set_room(slot, rooms_[slot].get());
-    if (it.given() && is_read_back(slot)) run.emptied.push_back({slot, it.use, nullptr, dtype, dtype});
+    if (it.given() && is_read_back(slot)) run.emptied.push_back({slot, it.use.get(), nullptr, dtype, dtype});
     return {};
   }
   if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
   if (it.is_staged) RLX_TRY(make_memory(it.stage, it.capacity));
-  run.held[index] = it.given() ? it.use : it.own;
   if (it.is_staged && kind == SlotKind::kInput)
-    run.staged_inputs.push_back({slot, it.use, it.stage, it.bound ? it.bound.dtype() : dtype, dtype});
+    run.staged_inputs.push_back({slot, it.use.get(), it.stage.get(), it.bound ? it.bound.dtype() : dtype, dtype});
   if (it.is_staged && kind == SlotKind::kOutput && is_read_back(slot))
-    run.staged_outputs.push_back({slot, it.use, it.stage, dtype, dtype});
+    run.staged_outputs.push_back({slot, it.use.get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
   if (kind == SlotKind::kInput || !is_aliased(kind, slot))
     spots_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
@@ -341,12 +339,20 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!flights_.empty()) before.push_back(flights_.back().fence);
   run->program = program_;
+  run->held.clear();  // what it uses, as the slots may be bound anew
+  for (const auto* list : {&inputs_, &outputs_})
+    for (const Port& it : *list) {
+      run->held.push_back(it.given() ? it.use : it.own);
+      if (it.is_staged) run->held.push_back(it.stage);
+    }
   flights_.push_back(std::move(flight));
   struct Taken {  // gives the run back if nothing was submitted
     std::deque<Flight>& flights;
     bool stays = false;
     ~Taken() {
-      if (!stays) flights.pop_back();
+      if (stays) return;
+      flights.back().run->held.clear();
+      flights.pop_back();
     }
   } taken{flights_};
   Flight& last = flights_.back();

@@ -197,7 +197,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   std::shared_ptr<const Policy> policy = policy_;
   lock.unlock();
   CompileOptions options = RLX_TRY(parse_compile_options(policy->options));
-  Device* fallback = options.falls_back ? env_->fallback_of(*device) : nullptr;
+  Device* fallback = env_->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
   auto made =

@@ -2,6 +2,7 @@
 #include "runtime/params.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/nearest.h"
 
@@ -43,21 +44,44 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
-  ParamSet first;
-  first.params.reserve(graph.params().size());
+  std::vector<ParamSet::Param> first;
+  first.reserve(graph.params().size());
   params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     Tensor tensor = params->weights_->find(graph.leaf_name(node));
     if (tensor) RLX_TRY(check_param(graph, node, tensor));
-    first.params.push_back(std::move(tensor));
+    first.push_back({std::move(tensor)});
   }
-  first.dropped.resize(first.params.size(), false);
-  first.residents.resize(params->source_->pieces.size());
-  Change change = RLX_TRY(params->change_to(nullptr, std::move(first), {}, *params->weights_));
+  params->note_reads();
+  ParamSet set;
+  set.params = SharedVector(std::move(first));
+  set.residents = SharedVector(std::vector<Tensor>(params->source_->pieces.size()));
+  Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   settle(change);
   return params;
+}
+
+void ParamStore::note_reads() {
+  const std::vector<Piece>& pieces = source_->pieces;
+  readers_.resize(source_->graph().params().size());
+  is_read_plainly_.resize(readers_.size(), false);
+  for (uint32_t i = 0; i < pieces.size(); i++)
+    for (uint32_t param : pieces[i].params) {
+      if (readers_[param].empty()) needed_.push_back(param);
+      readers_[param].push_back(i);
+      if (pieces[i].is_leaf && !pieces[i].pack) is_read_plainly_[param] = true;
+    }
+}
+
+// The pieces that read one of these params, in order.
+std::vector<uint32_t> ParamStore::readers_of(std::span<const uint32_t> params) const {
+  std::vector<uint32_t> readers;
+  for (uint32_t param : params) readers.insert(readers.end(), readers_[param].begin(), readers_[param].end());
+  std::sort(readers.begin(), readers.end());
+  readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+  return readers;
 }
 
 std::shared_ptr<const ParamSet> ParamStore::current() const {
@@ -89,17 +113,19 @@ Result<ParamStore::Change> ParamStore::prepare(std::span<const std::pair<std::st
                                                Weights& owner, const Change* tried) const {
   const Graph& graph = source_->graph();
   std::shared_ptr<const ParamSet> base = current();
-  ParamSet next = *base;
-  std::vector<bool> changed(next.params.size(), false);
+  std::vector<SharedVector<ParamSet::Param>::Change> given;
+  std::vector<uint32_t> changed;
   for (const auto& [name, tensor] : changes) {
     auto found = index_of_.find(name);
     if (found == index_of_.end()) return unknown_param(graph, name);
     size_t index = found->second;
     RLX_TRY(check_param(graph, graph.params()[index], tensor));
-    changed[index] = !next.params[index] || next.params[index].storage() != tensor.storage();
-    next.params[index] = tensor;
-    next.dropped[index] = false;
+    const Tensor& before = base->params[index].tensor;
+    if (!before || before.storage() != tensor.storage()) changed.push_back(static_cast<uint32_t>(index));
+    given.push_back({index, {tensor}});
   }
+  ParamSet next = *base;
+  next.params = next.params.with(std::move(given));
   return change_to(std::move(base), std::move(next), changed, owner, tried);
 }
 
@@ -143,25 +169,28 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   bool is_plain = piece.is_leaf && !piece.pack;
   if (is_plain && piece.params.empty()) return on_device(device, *resident.scope->graph.constant(resident.value));
   auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
-  if (is_plain && !set.dropped[piece.params[0]] && is_usable(set.params[piece.params[0]])) {
-    uint32_t param = piece.params[0];
-    return owner.aligned(graph.leaf_name(graph.params()[param]), set.params[param], *env_);
+  if (is_plain) {
+    uint32_t index = piece.params[0];
+    const ParamSet::Param& param = set.params[index];
+    if (!param.dropped && is_usable(param.tensor))
+      return owner.aligned(graph.leaf_name(graph.params()[index]), param.tensor, *env_);
   }
   std::vector<Tensor> params;
-  FormKey key{resident.packing ? resident.packing->text() : "",
-              device.info().name,
-              source_->options.kernels.bounds,
-              piece.body,
-              {}};
+  FormKey key{.packing = resident.packing ? resident.packing->text() : "",
+              .device = device.info().name,
+              .body = piece.body,
+              .sources = {}};
+  if (!piece.is_leaf) key.kernels = source_->options.kernels, key.dispatch_of = source_->options.dispatch_of;
   bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
-  for (uint32_t param : piece.params) {
-    const std::string& name = graph.leaf_name(graph.params()[param]);
-    if (set.dropped[param])
+  for (uint32_t index : piece.params) {
+    const std::string& name = graph.leaf_name(graph.params()[index]);
+    const auto& [tensor, dropped] = set.params[index];
+    if (dropped)
       return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
-    if (!set.params[param]) return Tensor();
-    params.push_back(set.params[param]);
-    key.sources.push_back(set.params[param].storage());
-    is_owned &= owner.find(name).storage() == set.params[param].storage();
+    if (!tensor) return Tensor();
+    params.push_back(tensor);
+    key.sources.push_back(tensor.storage());
+    is_owned &= owner.find(name).storage() == tensor.storage();
   }
   auto dense = [&]() -> Result<Tensor> {
     if (!piece.is_leaf) return prologue_->run(piece.body, device, params);
@@ -181,89 +210,105 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
 
 // Without a base, everything is new.
 Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
-                                                 const std::vector<bool>& changed, Weights& owner,
+                                                 std::span<const uint32_t> changed, Weights& owner,
                                                  const Change* tried) const {
-  const std::vector<Piece>& pieces = source_->pieces;
-  std::vector<size_t> stale;
-  for (size_t i = 0; i < pieces.size(); i++) {
-    bool is_stale = !base || std::any_of(pieces[i].params.begin(), pieces[i].params.end(),
-                                         [&](uint32_t param) { return changed[param]; });
-    if (is_stale && !(tried && take_over(i, *tried->next, next))) stale.push_back(i);
+  std::vector<uint32_t> stale, all;
+  if (base) {
+    stale = readers_of(changed);
+  } else {
+    stale.resize(source_->pieces.size());
+    std::iota(stale.begin(), stale.end(), 0U);
+    all.resize(readers_.size());
+    std::iota(all.begin(), all.end(), 0U);
+    changed = all;
   }
-  std::vector<FormKey> forms;  // that are new
-  if (Status status = prepare_all(stale, next, owner, forms); !status.ok()) {
-    for (const FormKey& form : forms) owner.forget(form);
+  Prepared prepared;
+  if (tried) std::erase_if(stale, [&](uint32_t i) { return take_over(i, *tried->next, next, prepared); });
+  if (Status status = prepare_all(stale, next, owner, prepared); !status.ok()) {
+    for (const FormKey& form : prepared.forms) owner.forget(form);
     return status;
   }
+  take_in(std::move(prepared), next);
   note_hole(next);
   Change change{std::move(base), nullptr, {}, &owner};
-  if (source_->options.drop_weights) change.originals = drop_originals(next);
+  if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
   return change;
 }
 
 // What a try has made of the very params that are set now.
-bool ParamStore::take_over(size_t index, const ParamSet& tried, ParamSet& next) const {
+bool ParamStore::take_over(size_t index, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
   for (uint32_t param : source_->pieces[index].params)
-    if (tried.params[param].storage() != next.params[param].storage() || next.dropped[param]) return false;
+    if (tried.params[param].tensor.storage() != next.params[param].tensor.storage() || next.params[param].dropped)
+      return false;
   if (!tried.residents[index]) return false;
-  next.residents[index] = tried.residents[index];
-  return note_failure(index, Status(), next).ok();
+  prepared.residents.emplace_back(index, tried.residents[index]);
+  return note_failure(index, Status(), prepared).ok();
 }
 
-Status ParamStore::prepare_all(std::span<const size_t> stale, ParamSet& next, Weights& owner,
-                               std::vector<FormKey>& forms) const {
+Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner,
+                               Prepared& prepared) const {
   const Host* host = is_told_ ? env_->host().get() : nullptr;
   for (size_t i = 0; i < stale.size(); i++) {
     std::optional<FormKey> made;
     auto result = resident(stale[i], next, owner, made);
-    if (made) forms.push_back(*std::move(made));
+    if (made) prepared.forms.push_back(*std::move(made));
     Status status = result.ok() ? Status() : result.status();
-    if (result.ok()) next.residents[stale[i]] = *std::move(result);
-    RLX_TRY(note_failure(stale[i], std::move(status), next));
+    if (result.ok()) prepared.residents.emplace_back(stale[i], *std::move(result));
+    RLX_TRY(note_failure(stale[i], std::move(status), prepared));
     if (host) RLX_TRY(host->progress("prepare params", static_cast<double>(i + 1) / static_cast<double>(stale.size())));
   }
   if (host && !stale.empty())
     host->log(LogLevel::kTrace, "params", [&] {
-      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), forms.size());
+      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), prepared.forms.size());
     });
   return {};
 }
 
 // An index out of range in a body is an error of the run that enters it (semantics.md B3).
-Status ParamStore::note_failure(size_t index, Status status, ParamSet& set) const {
+Status ParamStore::note_failure(size_t index, Status status, Prepared& prepared) const {
   if (!status.ok()) {
     bool is_of_body = source_->lowered->residents[index].scope != source_->lowered.get();
     if (!is_of_body || status.code() != Code::kRange) return status;
-    set.residents[index] = {};
-    set.failures.resize(set.residents.size());
+    prepared.residents.emplace_back(index, Tensor());
   }
-  if (!set.failures.empty()) set.failures[index] = std::move(status);
+  prepared.failures.emplace_back(index, std::move(status));
   return {};
 }
 
+// The list of failures is as long as that of residents, so it is copied only where one comes or goes.
+void ParamStore::take_in(Prepared prepared, ParamSet& next) {
+  next.residents = next.residents.with(std::move(prepared.residents));
+  bool moves = std::any_of(prepared.failures.begin(), prepared.failures.end(), [&](const auto& it) {
+    return !it.second.ok() || (next.failures && !(*next.failures)[it.first].ok());
+  });
+  if (!moves) return;
+  auto failures = next.failures ? *next.failures : std::vector<Status>(next.residents.size());
+  for (auto& [index, status] : prepared.failures) failures[index] = std::move(status);
+  next.failures = std::make_shared<const std::vector<Status>>(std::move(failures));
+}
+
+// A param that is set stays so: what an earlier set has found there is not looked at again.
 void ParamStore::note_hole(ParamSet& set) const {
   const Graph& graph = source_->graph();
-  set.hole = nullptr;
-  for (const Piece& piece : source_->pieces)
-    for (uint32_t param : piece.params)
-      if (!set.hole && !set.params[param] && !set.dropped[param]) set.hole = &graph.leaf_name(graph.params()[param]);
+  while (set.needs_met < needed_.size() && set.params[needed_[set.needs_met]].is_set()) set.needs_met++;
+  bool is_whole = set.needs_met == needed_.size();
+  set.hole = is_whole ? nullptr : &graph.leaf_name(graph.params()[needed_[set.needs_met]]);
 }
 
 // Gives up the originals of params that are read in prepared forms only.
-std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set) const {
+std::vector<std::pair<std::string_view, Tensor>> ParamStore::drop_originals(ParamSet& set,
+                                                                            std::span<const uint32_t> changed) const {
   const Graph& graph = source_->graph();
-  std::vector<bool> needed(set.params.size(), false);
-  for (const Piece& piece : source_->pieces)
-    if (piece.is_leaf && !piece.pack)
-      for (uint32_t param : piece.params) needed[param] = true;
   std::vector<std::pair<std::string_view, Tensor>> originals;
-  for (size_t i = 0; i < set.params.size(); i++) {
-    if (needed[i] || !set.params[i]) continue;
-    originals.emplace_back(graph.leaf_name(graph.params()[i]), std::move(set.params[i]));
-    set.params[i] = {};
-    set.dropped[i] = true;
+  std::vector<SharedVector<ParamSet::Param>::Change> dropped;
+  for (uint32_t param : changed) {
+    const Tensor& tensor = set.params[param].tensor;
+    if (is_read_plainly_[param] || !tensor) continue;
+    originals.emplace_back(graph.leaf_name(graph.params()[param]), tensor);
+    dropped.push_back({param, {Tensor(), true}});
   }
+  set.params = set.params.with(std::move(dropped));
   return originals;
 }
 

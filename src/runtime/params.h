@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ParamStore: the current tensors of a compiled graph's params and what the prologue made of them, as one immutable set
-// that is replaced whole. Shared by every plan of it. Invariant: a set that is published is complete for its tensors:
+// that is replaced whole; the next one shares with it what does not change, so setting one param costs little however
+// many there are. Shared by every plan of it. Invariant: a set that is published is complete for its tensors:
 // every resident value whose params are all set has its bytes, but for what an error keeps a body from that is not run.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/shared_vector.h"
 #include "compile/compile.h"
 #include "runtime/env.h"
 #include "runtime/prologue.h"
@@ -20,11 +22,16 @@
 namespace rlx {
 
 struct ParamSet {
-  std::vector<Tensor> params;         // in the order of declaration; an unset one tests false
-  std::vector<bool> dropped;          // by weights.drop: set, but its bytes live on in prepared forms only
-  std::vector<Tensor> residents;      // by index of Lowered::residents, their bytes; false where a param is missing
-  std::vector<Status> failures;       // by resident, of bodies: why there is none; empty where all is well
-  const std::string* hole = nullptr;  // the first param that is unset and needed, or null
+  struct Param {
+    Tensor tensor;         // tests false if it is unset
+    bool dropped = false;  // by weights.drop: set, but its bytes live on in prepared forms only
+    bool is_set() const { return tensor || dropped; }
+  };
+  SharedVector<Param> params;      // in the order of declaration
+  SharedVector<Tensor> residents;  // by index of Lowered::residents, their bytes; false where a param is missing
+  std::shared_ptr<const std::vector<Status>> failures;  // by resident, of bodies: why there is none; null: all is well
+  size_t needs_met = 0;                                 // the params before this one, in the order of need, are set
+  const std::string* hole = nullptr;                    // the first param that is unset and needed, or null
 };
 
 // Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
@@ -65,17 +72,26 @@ class ParamStore {
   Weights& weights() const { return *weights_; }
 
  private:
+  struct Prepared {  // of a set that is being made
+    std::vector<SharedVector<Tensor>::Change> residents;
+    std::vector<std::pair<size_t, Status>> failures;
+    std::vector<FormKey> forms;  // that are new
+  };
+  void note_reads();
+  std::vector<uint32_t> readers_of(std::span<const uint32_t> params) const;
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
   Device& reader_of(const Resident& resident) const;
   // `made`: the key of a form that was not there before and that the weights now keep.
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
-  Status note_failure(size_t index, Status status, ParamSet& set) const;
-  Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, const std::vector<bool>& changed,
+  Status note_failure(size_t index, Status status, Prepared& prepared) const;
+  Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, std::span<const uint32_t> changed,
                            Weights& owner, const Change* tried = nullptr) const;
-  bool take_over(size_t index, const ParamSet& tried, ParamSet& next) const;
-  Status prepare_all(std::span<const size_t> stale, ParamSet& next, Weights& owner, std::vector<FormKey>& forms) const;
+  bool take_over(size_t index, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
+  Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
+  static void take_in(Prepared prepared, ParamSet& next);
   void note_hole(ParamSet& set) const;
-  std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set) const;
+  std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set,
+                                                                  std::span<const uint32_t> changed) const;
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;
@@ -83,6 +99,9 @@ class ParamStore {
   std::shared_ptr<Weights> weights_;
   bool is_told_ = true;
   std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
+  std::vector<std::vector<uint32_t>> readers_;             // by param: the pieces that read it
+  std::vector<uint32_t> needed_;                           // params, in the order in which pieces read them first
+  std::vector<bool> is_read_plainly_;                      // by param: in its own layout
   mutable std::mutex mutex_;                               // guards current_
   std::shared_ptr<const ParamSet> current_;
   std::atomic<uint64_t> version_{1};

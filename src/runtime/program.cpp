@@ -15,7 +15,7 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
   CompileOptions options = RLX_TRY(parse_compile_options(given));
   if (!device) device = RLX_TRY(env->find_device(""));
   UpperSizes upper = options.dims;
-  Device* fallback = options.falls_back ? env->fallback_of(*device) : nullptr;
+  Device* fallback = env->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(rlx::compile(graph, *device, std::move(options), env->host().get(), fallback));
   // The plan comes first: it is cheap, and if a size is missing no weight needs to be prepared.
@@ -26,6 +26,7 @@ Result<std::shared_ptr<Program>> Program::compile(std::shared_ptr<Env> env, cons
 Result<std::shared_ptr<Program>> Program::compile_prologue(std::shared_ptr<Env> env, const Graph& graph, Device& device,
                                                            CompileOptions options) {
   Device* fallback = env->fallback_of(device);
+  options.falls_back = true;
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(rlx::compile(graph, device, std::move(options), nullptr, fallback));
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, {}));

@@ -15,7 +15,7 @@ Result<std::shared_ptr<Run>> Run::make(const CompiledPlan& compiled, std::shared
   run->arena_ = std::move(arena);
   run->cancellation_ = std::move(cancellation);
   run->sized_ = RLX_TRY(compiled.device->allocate(static_cast<size_t>(plan.sized_bytes), MemoryKind::kArena));
-  run->held.resize(plan.inputs.size() + plan.outputs.size());
+  run->held.reserve(plan.inputs.size() + plan.outputs.size());
   run->rooms.resize(plan.outputs.size());
   run->frame_ = RLX_TRY(Frame::make(compiled));
   run->frame_->place(kArenaBase, {*run->arena_, 0});
@@ -29,12 +29,11 @@ void Run::adopt(std::shared_ptr<const ParamSet> next) {
     bool is_new = !params || params->residents[i].storage() != storage;
     if (storage && is_new) frame_->renew(plan_->resident_base(i), storage->place());
   }
-  frame_->set_failures(next->failures);
+  frame_->set_failures(next->failures ? std::span<const Status>(*next->failures) : std::span<const Status>());
   params = std::move(next);
 }
 
 void Run::forget() {
-  std::fill(held.begin(), held.end(), nullptr);
   for (auto* list : {&staged_inputs, &staged_outputs, &emptied}) list->clear();
 }
 

@@ -26,10 +26,11 @@ namespace rlx {
 
 class Program;
 
-// A copy or conversion between the memory bound to a slot and memory that the device can use.
+// A copy or conversion between the memory bound to a slot and memory that the device can use. The slot owns both and,
+// for a run that was submitted, Run::held.
 struct Staging {
   size_t slot;
-  std::shared_ptr<Storage> bound, staged;
+  Storage *bound, *staged;
   DType bound_dtype, dtype;
 };
 
@@ -49,11 +50,11 @@ class Run {
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
 
-  // What the run holds; the exec sets it. By slot: inputs, then outputs.
-  std::shared_ptr<const Program> program;  // held only if the run may outlive its exec
+  // What the run holds; the exec sets it.
+  std::shared_ptr<const Program> program;  // this and `held` only of a run that was submitted: it may outlive the exec
   std::shared_ptr<const ParamSet> params;
-  std::vector<std::shared_ptr<Storage>> held;
-  std::vector<std::shared_ptr<Room>> rooms;  // by output: the memory of one without an upper size
+  std::vector<std::shared_ptr<Storage>> held;  // the memory of its slots
+  std::vector<std::shared_ptr<Room>> rooms;    // by output: the memory of one without an upper size
   std::vector<Staging> staged_inputs, staged_outputs;
   std::vector<Staging> emptied;  // outputs that are copied from their rooms to bound memory
 

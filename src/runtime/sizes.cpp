@@ -139,11 +139,24 @@ Status check_guard(const Graph& graph, const Guard& guard, const SymbolLookup& l
   return broken_guard(graph, guard, lookup);
 }
 
-// Checks the guards whose last size becomes known before this step.
-Status check_guards(const Plan& plan, uint32_t step, const SymbolLookup& lookup) {
+// Whether the dim has a size that this run has yet to find. found: by symbol.
+bool waits(const Plan& plan, const std::vector<bool>& found, const Dim& dim) {
+  bool any = false;
+  auto note = [&](const std::string& name) {
+    uint32_t id = plan.symbol(name);
+    any |= id != Plan::kNoSymbol && plan.symbols[id].is_fresh() && !found[id];
+  };
+  visit_symbols(dim, std::ref(note));
+  return any;
+}
+
+// Checks the guards whose last size becomes known before this step. A step may find several sizes, one after the other.
+Status check_guards(const Plan& plan, uint32_t step, const std::vector<bool>& found, const SymbolLookup& lookup) {
   const std::vector<Guard>& guards = plan.graph().guards();
-  for (size_t i = 0; i < guards.size(); i++)
-    if (plan.guard_steps[i] == step) RLX_TRY(check_guard(plan.graph(), guards[i], lookup));
+  for (size_t i = 0; i < guards.size(); i++) {
+    if (plan.guard_steps[i] != step || waits(plan, found, guards[i].a) || waits(plan, found, guards[i].b)) continue;
+    RLX_TRY(check_guard(plan.graph(), guards[i], lookup));
+  }
   return {};
 }
 
@@ -200,7 +213,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
-  RLX_TRY(of_sizes(check_guards(plan, PlanSymbol::kGiven, lookup)));
+  RLX_TRY(of_sizes(check_guards(plan, PlanSymbol::kGiven, found_, lookup)));
   return of_sizes(evaluate_table(plan));
 }
 
@@ -217,7 +230,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   RLX_TRY(choose(plan, std::cref(known)));
-  RLX_TRY(of_found_sizes(check_guards(plan, PlanSymbol::kGiven, std::cref(known))));
+  RLX_TRY(of_found_sizes(check_guards(plan, PlanSymbol::kGiven, found_, std::cref(known))));
   return evaluate_table(plan);
 }
 
@@ -230,7 +243,7 @@ Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  RLX_TRY(of_found_sizes(check_guards(plan, plan.symbols[fresh].made_by, lookup)));
+  RLX_TRY(of_found_sizes(check_guards(plan, plan.symbols[fresh].made_by, found_, lookup)));
   return evaluate_table(plan);
 }
 
@@ -251,18 +264,9 @@ Status SizeState::evaluate_table(const Plan& plan) {
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
   // A dim that divides by a size which the run has yet to find has no value yet: it is 0 until then.
-  auto waits = [&](const Dim& dim) {
-    bool any = false;
-    auto note = [&](const std::string& name) {
-      uint32_t id = plan.symbol(name);
-      any |= id != Plan::kNoSymbol && plan.symbols[id].is_fresh() && !found_[id];
-    };
-    visit_symbols(dim, std::ref(note));
-    return any;
-  };
   for (size_t i = 0; i < next_.size(); i++) {
     auto size = evaluate(plan.sizes[i], lookup);
-    next_[i] = !size.ok() && waits(plan.sizes[i]) ? 0 : RLX_TRY(std::move(size));
+    next_[i] = !size.ok() && waits(plan, found_, plan.sizes[i]) ? 0 : RLX_TRY(std::move(size));
   }
   commit();
   return {};

@@ -2,6 +2,7 @@
 #include "runtime/weights.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -19,7 +20,10 @@ size_t FormKey::hash() const {
 }
 
 bool FormKey::operator==(const FormKey& other) const {
-  return packing == other.packing && device == other.device && bounds == other.bounds &&
+  auto choice = [](const FormKey& key) {
+    return std::tie(key.kernels.math, key.kernels.bounds, key.kernels.dispatch, key.dispatch_of);
+  };
+  return packing == other.packing && device == other.device && choice(*this) == choice(other) &&
          std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
          (body == other.body || (body && other.body && same_structure(*body, *other.body)));
 }

@@ -11,19 +11,22 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/bounds.h"
 #include "base/tensor.h"
+#include "compile/compile.h"
 #include "ir/graph.h"
 #include "runtime/env.h"
 
 namespace rlx {
 
-// What makes two prepared forms the same one: the expression over params that they hold, its packing, and the device.
+// What makes two prepared forms the same one: the expression over params that they hold, what chose the kernels that
+// compute it, its packing, and the device.
 struct FormKey {
   std::string packing;  // of the kernel that reads it; empty: dense
   std::string device;
-  Bounds bounds = Bounds::kError;     // of indices in the expression
   std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`; null: the source
+  // Of the expression, whose bits they decide. A source alone has the same bytes in every program.
+  KernelOptions kernels = {};
+  std::vector<std::pair<std::string, Dispatch>> dispatch_of = {};
   std::vector<std::weak_ptr<Storage>> sources;  // compared by identity
   size_t hash() const;
   bool operator==(const FormKey& other) const;

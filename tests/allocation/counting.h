@@ -6,6 +6,8 @@
 
 namespace rlx::test {
 
-int64_t allocations();  // so far, by any thread
+// So far, by any thread.
+int64_t allocations();
+int64_t allocated_bytes();
 
 }  // namespace rlx::test

@@ -68,6 +68,42 @@ TEST(param_threads, programs_share_the_forms_of_one_weights_object) {
   EXPECT_EQ(env->host()->counts(MemoryKind::kPrepared).allocations, prepared + 1) << "only what depends on it";
 }
 
+// The bits of what is computed of params depend on what chose the kernels: programs share only what is the same.
+TEST(param_threads, programs_of_other_grades_do_not_share_what_they_compute) {
+  Graph graph;
+  auto shared = std::make_shared<Weights>(), own = std::make_shared<Weights>();
+  Builder b(graph);
+  output(b, "y", input(b, "x", {4096}) * unary(Op::kTanh, weight(b, *shared, "w", {4096}, 4)));
+  ASSERT_TRUE(own->put("w", shared->find("w")).ok());
+  auto env = env_with(1);
+  NamedAttrs strict{{"math", "strict"}, {"dispatch", "reference"}};
+  std::array in{filled({4096}, 1)};
+  auto close = *Program::compile(env, graph, shared, nullptr, {});
+  auto after = *Program::compile(env, graph, shared, nullptr, strict);
+  auto alone = *Program::compile(env, graph, own, nullptr, strict);
+  Tensor got = (*after->run({}, in, {}, 1))[0], want = (*alone->run({}, in, {}, 1))[0];
+  EXPECT_TRUE(std::equal(got.as<float>(), got.as<float>() + 4096, want.as<float>()));
+}
+
+// Each set is made of the one before, so params may be set one by one, and an earlier set stays as it was.
+TEST(param_threads, many_params_are_set_one_by_one) {
+  constexpr size_t kParams = 2000;
+  Graph graph;
+  Builder b(graph);
+  Expr y = input(b, "x", {4});
+  for (size_t i = 0; i < kParams; i++) y = y + b.wrap(*graph.add_param("p" + std::to_string(i), DType::kF32, {Dim(4)}));
+  output(b, "y", y);
+  auto program = *Program::compile(env_with(1), graph, nullptr, nullptr, {});
+  auto empty = program->params()->current();
+  for (size_t i = kParams; i-- > 0;) {
+    ASSERT_NE(program->params()->current()->hole, nullptr);
+    ASSERT_TRUE(program->set_param("p" + std::to_string(i), filled({4}, 1)).ok());
+  }
+  EXPECT_EQ(program->params()->current()->hole, nullptr);
+  EXPECT_FALSE(empty->params[kParams - 1].is_set());
+  EXPECT_EQ((*program->run({}, std::array{filled({4}, 1)}, {}, 1))[0].as<float>()[0], kParams + 1);
+}
+
 TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   Graph graph;
   auto weights = std::make_shared<Weights>();

@@ -257,6 +257,29 @@ TEST_P(submit, ten_thousand_runs_may_wait_for_one_fence) {
   EXPECT_TRUE(waited(last).ok());
 }
 
+// A run in flight writes it, and one that has ended no longer does.
+TEST_P(submit, memory_that_is_no_longer_bound_may_become_a_param) {
+  auto exec = Exec::create(doubler(env)).value();
+  Tensor x = noise({4}), y = *Tensor::create(DType::kF32, std::array<int64_t, 1>{4});
+  for (size_t slot : {0, 1}) ASSERT_TRUE(exec->bind(SlotKind::kInput, slot, x).ok());
+  for (bool is_submitted : {false, true}) {
+    SCOPED_TRACE(is_submitted);
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, y).ok());
+    Fence gate(env->queue().helper()), done = Fence::finished({});
+    if (is_submitted)
+      done = *exec->submit({&gate, 1});
+    else
+      ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(y.frozen().status().code(), Code::kState);
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, Tensor()).ok());
+    EXPECT_EQ(y.frozen().ok(), !is_submitted);
+    gate.signal({});
+    EXPECT_TRUE(waited(done).ok());
+    ASSERT_TRUE(exec->run().ok());  // takes in the end of the one before
+    EXPECT_TRUE(y.frozen().ok());
+  }
+}
+
 // Nothing recurses along a chain of runs: neither when it runs, nor when it goes.
 TEST_P(submit, a_hundred_thousand_runs_may_wait_one_for_the_other) {
   std::array execs{Exec::create(doubler(env)).value(), Exec::create(doubler(env)).value()};

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the host in programs of a device with memory of its own: they run on the host, whatever `fallback` says.
+#include "ir/text.h"
+#include "tests/support/host_ops.h"
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static Graph read(const char* text) {
+  auto graph = parse(text, op_table(), test::host_ops());
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
+static std::vector<Tensor> run_on(const std::shared_ptr<Env>& env, const char* device, const Graph& graph,
+                                  const Tensor& x) {
+  auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {{"dims.n", int64_t{8}}});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  if (!program.ok()) return {};
+  auto exec = Exec::create(*program).value();
+  EXPECT_TRUE(exec->bind(SlotKind::kInput, 0, x).ok());
+  Status status = exec->run();
+  EXPECT_TRUE(status.ok()) << status.message();
+  return {shown(*exec, SlotKind::kOutput, 0)};
+}
+
+static constexpr const char* kChain = R"(graph (n) {
+  x = input f32[n]
+  e = exp(x)
+  s = custom(e) name="test.scale" by=3.0
+  y = neg(s)
+  output y
+})";
+
+static constexpr const char* kLoop = R"(graph (n) {
+  x = input f32[n]
+  pass = iota() shape=[3] axis=0 dtype=f32
+  y = scan(x, pass) n_carry=1 n_xs=1 body=graph {
+    h = input f32[n]
+    i = input f32[]
+    s = custom(h) name="test.scale" by=2.0
+    q = custom(s) name="test.square"
+    t = sqrt(q)
+    u = add(t, i)
+    output u
+  }
+  output y
+})";
+
+TEST(custom, calls_run_on_the_host_beside_any_device) {
+  auto env =
+      *Env::create({.threads = 2, .backends = {far::backend(nullptr, [](Op op) { return op == Op::kHostCall; })}});
+  for (const char* text : {kChain, kLoop}) {
+    Graph graph = read(text);
+    for (int64_t n : {1, 5, 8}) {
+      Tensor x = noise({n}, 3);
+      std::vector<Tensor> here = run_on(env, "cpu", graph, x), there = run_on(env, "far", graph, x),
+                          slow = run_on(env, "reference", graph, x);
+      ASSERT_EQ(here.size() + there.size() + slow.size(), 3u);
+      EXPECT_TRUE(here[0].same_bytes(there[0])) << text;
+      for (int64_t i = 0; i < n; i++) EXPECT_NEAR(here[0].as<float>()[i], slow[0].as<float>()[i], 1e-5);
+    }
+  }
+}
+
+TEST(custom, other_ops_do_not_fall_back_for_it) {
+  auto lacks = [](Op op) { return op == Op::kHostCall || op == Op::kExp; };
+  auto env = *Env::create({.threads = 2, .backends = {far::backend(nullptr, lacks)}});
+  auto program = Program::compile(env, read(kChain), nullptr, *env->find_device("far"), {{"dims.n", int64_t{8}}});
+  EXPECT_EQ(program.status().code(), Code::kUnsupported);
+}
+
+TEST(custom, a_call_keeps_the_precision_that_it_was_made_for) {
+  auto env = env_with(2);
+  auto program = Program::compile(env, read(kChain), nullptr, nullptr,
+                                  {{"dims.n", int64_t{8}}, {"precision", std::string("bf16")}});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_NE((*program)->report("text")->find("host_call(%"), std::string::npos) << *(*program)->report("text");
+}
+
+}  // namespace rlx
