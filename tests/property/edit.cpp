@@ -43,6 +43,9 @@ Result<Graph> copied(const Graph& from, const std::vector<GraphOutput>& outputs,
   std::set<std::string, std::less<>> symbols;
   for (uint32_t i = 0; i < needed.size(); i++)
     if (needed[i]) visit_symbols(from.node(i), [&](const std::string& symbol) { symbols.insert(symbol); });
+  // What an edit makes longer may decide a larger size than before.
+  if (guards == Guards::kAnew)
+    for (const DecidedSize& size : decided_sizes(from)) symbols.erase(size.symbol);
   Graph to(from.name(), &from.table());
   for (const auto& [symbol, range] : from.symbols())
     if (symbols.contains(symbol)) RLX_TRY(to.declare_symbol(symbol, range));

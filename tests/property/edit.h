@@ -22,8 +22,8 @@ using NodeEdit = std::function<Result<Values>(Graph& to, uint32_t index, const V
 
 enum class Leaves { kAll, kNeeded };  // the inputs of a body are positional, so all of them stay
 
-// Guards are found anew by inference; where a graph keeps its meaning, those that it had hold too, whoever asked for
-// them.
+// Guards, and the ranges of sizes that nodes decide, are found anew by inference; where a graph keeps its meaning,
+// those that it had hold too, whoever asked for them.
 enum class Guards { kAnew, kKept };
 
 // Every node that the outputs need goes through `edit`; then what nobody needs any more goes.

@@ -44,8 +44,7 @@ struct RandomGraph {
 RandomGraph random_graph(uint64_t seed, const OpTable& table, const OpInfo* wanted = nullptr);
 // A given graph, at sizes and with contents of this seed.
 RandomGraph with_contents(uint64_t seed, Graph graph);
-// No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph, a tensor, or
-// text that the op alone understands.
+// No leaf, not internal; no input that must be block-quantised; no required attribute that is a sub-graph or a tensor.
 bool can_generate(const OpInfo& row);
 
 }  // namespace rlx::test

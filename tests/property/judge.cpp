@@ -102,6 +102,56 @@ TEST(judge, knows_the_exceptions_of_attention_and_no_more) {
   EXPECT_NE(difference(guarded), "");
 }
 
+// A graph of x: `lines`, which compute %9; then its output.
+static RandomGraph graph_of_lines(const char* shape, const char* lines) {
+  auto graph = parse(std::string("graph {\n x = input f32") + shape + "\n" + lines + "\n output y = %9\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return with_contents(1, std::move(*graph));
+}
+
+// Of two rows or matrices, the first of which may be anything: what the judge says when an element of either is not
+// what it should be.
+static void expect_only_first_is_open(RandomGraph random, std::span<const float> x) {
+  ASSERT_EQ(random.runs[0][0].count(), static_cast<int64_t>(x.size()));
+  std::copy(x.begin(), x.end(), random.runs[0][0].as<float>());
+  SCOPED_TRACE(print(random.graph));
+  Results right = right_results(random);
+  int64_t count = right[0].count();
+  auto difference = [&](int64_t at, float value) {
+    auto meaning = Meaning::of(random);
+    EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+    Results wrong = right_results(random);
+    wrong[0].as<float>()[at] = value;
+    return meaning->difference(wrong);
+  };
+  for (float value : {NAN, INFINITY, -INFINITY}) EXPECT_EQ(difference(0, value), "") << value;
+  for (float value : {NAN, INFINITY, -INFINITY}) EXPECT_NE(difference(count - 1, value), "") << value;
+  EXPECT_NE(difference(count - 1, right[0].as<float>()[count - 1] + 1), "");
+}
+
+TEST(judge, asks_nothing_of_what_overflows_on_the_way_and_all_of_what_stands_beside_it) {
+  constexpr float kLarge = 3e38f;
+  static constexpr float kRows[] = {kLarge, kLarge, -kLarge, -kLarge, 1, 2, -3, -4};
+  static constexpr const char* kSums[] = {
+      " %9 = reduce(x) fn=sum axes=[1]",
+      " %8 = cumulative(x) fn=sum axis=1\n %9 = slice(%8) starts=[3] ends=[4] axes=[1]",
+      " %7 = constant f32[4,1] {1, 1, 1, 1}\n %9 = matmul(x, %7)",
+  };
+  for (const char* lines : kSums) expect_only_first_is_open(graph_of_lines("[2,4]", lines), kRows);
+  static constexpr float kFactors[] = {kLarge, kLarge, 1e-38f, 1e-38f, 1, 2, -3, -4};
+  expect_only_first_is_open(graph_of_lines("[2,4]", " %9 = reduce(x) fn=prod axes=[1]"), kFactors);
+}
+
+TEST(judge, asks_nothing_of_singular_matrices_and_all_of_those_beside_them) {
+  static constexpr float kMatrices[] = {1, 2, 3, 2, 4, 6, 1, 1, 7, 2, 0.5f, 0, 0, 1, 0.25f, 0, -0.5f, 3};
+  for (const char* lines : {" %9 = inverse(x)", " %9, %9.perm, %9.sign = lu(x)", " %8, %9 = qr(x)"})
+    expect_only_first_is_open(graph_of_lines("[2,3,3]", lines), kMatrices);
+  static constexpr float kTriangles[] = {1e-9f, 2, 2, 1, 1, 0, 1, 1};
+  expect_only_first_is_open(graph_of_lines("[2,2,2]", " %9 = triangular_solve(x, x) lower=true"), kTriangles);
+  static constexpr float kSymmetric[] = {1, 2, 2, 4, 2, 1, 1, 3};
+  expect_only_first_is_open(graph_of_lines("[2,2,2]", " %9 = cholesky(x)"), kSymmetric);
+}
+
 // How many numbers are not 0 depends on whether a device has those below the normal ones (semantics.md N5).
 TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   auto graph = parse("graph (n in [0, 6]) {\n x = input f32[6]\n y = nonzero(x) symbol=\"n\"\n output y\n}");

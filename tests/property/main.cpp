@@ -46,23 +46,14 @@ TEST(random_graphs, go_through_every_pass) {
   for (std::string_view pass : pass_names()) EXPECT_NE(find_transform(pass), nullptr) << pass;
 }
 
-// Guessed operands of these seldom suit each other: so far samples alone cover them.
-static constexpr std::string_view kSeldom[] = {"matmul_nbits",
-                                               "roi_align",
-                                               "q_matmul",
-                                               "q_conv",
-                                               "sample_token",
-                                               "gated_delta_net",
-                                               "attention_block",
-                                               "transformer_layer",
-                                               "gaussian_splat_prepare",
-                                               "gaussian_splat_rasterize",
-                                               "gaussian_splat_render"};
-
+// All but leaves, which graphs have anyway, control flow, which has a generator of its own, and block types.
 TEST(random_graphs, reach_every_row) {
-  std::string missed;
+  std::string missed, left_out;
   for (const OpInfo& row : op_table().rows()) {
-    if (!can_generate(row) || std::ranges::find(kSeldom, row.name) != std::end(kSeldom)) continue;
+    if (!can_generate(row)) {
+      left_out += " " + std::string(row.name);
+      continue;
+    }
     bool reached = false;
     for (uint64_t seed = 1; seed <= 50 && !reached; seed++) {
       RandomGraph random = random_graph(seed, op_table(), &row);
@@ -71,6 +62,7 @@ TEST(random_graphs, reach_every_row) {
     if (!reached) missed += " " + std::string(row.name);
   }
   EXPECT_EQ(missed, "");
+  std::printf("not looked for:%s\n", left_out.c_str());
 }
 
 // Inner values that several nodes read.

@@ -41,25 +41,26 @@ class Meaning {
   Status add_exact_runs();
   Status add_noisy_runs();
   void add_exceptions();
+  void add_open_values();
   std::string difference_now(const Results& got) const;
   std::string difference(size_t output, const Tensor& got) const;
+  bool depends_on_open_values(size_t output, int64_t i) const;
   bool is_open(size_t output, int64_t i) const;
   void find_bits_of_numbers();
   // Of what is computed, and leaves: all values inside, with the graph that gives them; nothing where it does not run.
   std::optional<std::pair<Graph, Results>> values_inside() const;
-  bool overflows_inside() const;
 
   const RandomGraph& random_;
   size_t run_;
-  std::vector<Results> runs_;        // of the oracle, typed, noisy ones when they are needed
-  std::vector<Results> exceptions_;  // what else close rules may make of it: each element is one of these, or near it
+  std::vector<Results> runs_;         // of the oracle, typed, noisy ones when they are needed
+  std::vector<Results> exceptions_;   // what else close rules may make of it: each element is one of these, or near it
+  std::vector<Results> by_stand_in_;  // of the oracle, for what may be anything; the first as it is
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
   bool has_nan_guard_ = false;
   bool has_finite_fill_ = false;  // a constant that is low enough to be a mask
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written
   int64_t steps_ = 0;             // that a row allows an integer to be off by
-  bool is_beyond_ = false;        // a value inside is, or may be, too large for its dtype: numbers say nothing
   double epsilon_ = 0;            // of the narrowest dtype in the graph that floats are rounded to
 };
 

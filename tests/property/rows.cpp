@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of any row. Nothing here names an op: inputs and attributes are guessed from the row, and what the builder
-// refuses is guessed again.
+// refuses is guessed again. Where no guess suits, they are those of a sample.
 #include <algorithm>
 
 #include "draw.h"
+#include "tests/support/samples.h"
 
 namespace rlx::test {
 
 bool can_generate(const OpInfo& row) {
   if (row.is(kLeaf) || row.is(kInternal)) return false;
-  // Block-quantised values are params only, and an equation is a language of its own: both have samples instead.
   for (const Port& port : row.signature.in)
     if (port.letter == "Q") return false;
-  for (const AttrDef& def : row.attrs)
-    if (def.required && def.name == "equation") return false;
   return std::none_of(row.attrs.begin(), row.attrs.end(), [](const AttrDef& def) {
-    return def.required && (def.kind == AttrKind::kGraph || def.kind == AttrKind::kTensor);
+    bool is_made_elsewhere = def.kind == AttrKind::kFree;  // for ops of a host
+    return is_made_elsewhere || (def.required && (def.kind == AttrKind::kGraph || def.kind == AttrKind::kTensor));
   });
 }
 
 namespace {
+
+// An equation is a language of its own.
+bool can_be_guessed(const OpInfo& row) {
+  return std::none_of(row.attrs.begin(), row.attrs.end(),
+                      [](const AttrDef& def) { return def.required && def.name == "equation"; });
+}
 
 constexpr double kReals[] = {0, 0.5, 1, 2, -1, 1e-3};
 
@@ -135,18 +140,54 @@ NamedAttrs random_attrs(Draw& draw, const OpInfo& row, const Shape& like) {
   return attrs;
 }
 
+// ---- nodes ----
+
+Expr guessed_node(Draw& draw, Builder& builder, const OpInfo& row) {
+  auto in = random_inputs(draw, row);
+  if (!in) return {};
+  Shape like = !in->empty() && present((*in)[0]) ? draw.graph.type((*in)[0]).dims : draw.shape();
+  auto added = draw.graph.add(row.op(), *in, random_attrs(draw, row, like));
+  return added.ok() ? builder.wrap(*added) : Expr();
+}
+
+// Of the sample's type: floats mostly with other contents, all else as it is, since it may be indices or packed.
+std::optional<Value> sampled_leaf(Draw& draw, const Tensor& given) {
+  if (dtypes::F.has(given.dtype()) && draw.random.chance(70))
+    return draw.leaf(DTypeSet{given.dtype()}, Shape(given.dims().begin(), given.dims().end()));
+  auto constant = draw.graph.add_constant(given);
+  return constant.ok() ? std::optional(*constant) : std::nullopt;
+}
+
+// A node with the attributes of a sample, on leaves of its types.
+Expr sampled_node(Draw& draw, Builder& builder, const OpInfo& row) {
+  std::vector<const Sample*> samples = samples_of(row.name);
+  auto is_block_tensor = [](const Tensor& tensor) { return tensor && is_block(tensor.dtype()); };
+  std::erase_if(samples, [&](const Sample* it) {
+    return !it->program.empty() || !it->error.empty() || std::any_of(it->in.begin(), it->in.end(), is_block_tensor);
+  });
+  if (samples.empty()) return {};
+  const Sample& sample = *draw.random.pick(samples);
+  auto graph = graph_of(sample, draw.graph.table());
+  if (!graph.ok()) return {};
+  std::vector<Value> in;
+  for (const Tensor& given : sample.in) {
+    std::optional<Value> leaf = given ? sampled_leaf(draw, given) : kAbsent;
+    if (!leaf) return {};
+    in.push_back(*leaf);
+  }
+  const Node& node = graph->nodes()[graph->nodes().size() - 1];
+  NamedAttrs attrs = node.attrs.named();
+  std::erase_if(attrs, [](const auto& it) { return it.first == "symbol"; });  // the graph may have that size
+  auto added = node.op == row.op() ? draw.graph.add(row.op(), in, attrs) : Result<Value>(kAbsent);
+  return added.ok() && present(*added) ? builder.wrap(*added) : Expr();
+}
+
 }  // namespace
 
 bool add_row(Draw& draw, const OpInfo& row, int attempts) {
-  return draw.attempt(
-      [&](Draw&, Builder& builder) -> Expr {
-        auto in = random_inputs(draw, row);
-        if (!in) return {};
-        Shape like = !in->empty() && present((*in)[0]) ? draw.graph.type((*in)[0]).dims : draw.shape();
-        auto added = draw.graph.add(row.op(), *in, random_attrs(draw, row, like));
-        return added.ok() ? builder.wrap(*added) : Expr();
-      },
-      attempts);
+  auto guess = [&](Draw& of, Builder& builder) { return guessed_node(of, builder, row); };
+  auto sample = [&](Draw& of, Builder& builder) { return sampled_node(of, builder, row); };
+  return (can_be_guessed(row) && draw.attempt(guess, attempts)) || draw.attempt(sample);
 }
 
 bool add_any_row(Draw& draw) {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "open_values.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "edit.h"
+#include "ops/expr.h"
+
+namespace rlx::test {
+
+namespace {
+
+// The least size that becomes infinite in this dtype.
+double infinite_from(DType dtype) {
+  switch (dtype) {
+    case DType::kF16: return 65520;
+    case DType::kBF16: return 0x1.ffp127;
+    case DType::kF32:
+    case DType::kC64: return 0x1.ffffffp127;
+    default: return INFINITY;
+  }
+}
+
+// What sums stay well below; those of halves run in f32.
+double sums_end_at(DType dtype) {
+  bool is_double = dtype == DType::kF64 || dtype == DType::kC128;
+  return (is_double ? 0x1p1023 : 0x1p127) / 64;
+}
+
+// The size of each element in f64, where all sizes are numbers; 0 where an element is not finite, as that alone decides
+// what a sum with it is.
+Expr finite_size(Expr x) {
+  if (is_complex(x.dtype())) x = abs(x);
+  Expr size = abs(cast(x, DType::kF64));
+  return where(less(size, scalar_like(size, INFINITY)), size, 0);
+}
+
+// ---- sums and products of many terms ----
+
+// A scale may have moved out of a product, which makes its terms larger (semantics.md R2).
+constexpr double kScale = 0x1p20;
+
+bool is_number(DType dtype) {
+  return is_float(dtype) || is_complex(dtype) || dtypes::E.has(dtype);
+}
+
+// The same node of the sizes of its operands.
+Expr of_sizes(Builder& b, const Node& node, const Values& in) {
+  NamedAttrs attrs = node.attrs.named();
+  std::erase_if(attrs, [](const auto& attr) { return attr.first == "out_dtype"; });
+  std::vector<Expr> sizes;
+  for (Value value : in) sizes.push_back(finite_size(b.wrap(value)));
+  return b.ops(node.op, sizes, attrs)[0];
+}
+
+// Products in any order: of the numbers above 1 alone, and of those below 1 alone.
+Expr leaves_by_product(Builder& b, const Node& node, Value in) {
+  DType dtype = node.out[0].dtype;
+  Expr size = abs(cast(b.wrap(in), DType::kF64));
+  auto fold = [&](Expr x) { return b.ops(node.op, std::array{x}, node.attrs.named())[0]; };
+  Expr large = fold(maximum(where(less(size, INFINITY), size, 1), 1.0));
+  Expr small = fold(where(equal(size, 0.0), 1.0, minimum(size, 1.0)));
+  double least = dtype == DType::kF64 ? 0x1p-1022 : 0x1p-126;
+  return logical_or(greater(large, sums_end_at(dtype)), less(small, least));
+}
+
+// Which elements of the node's result may be anything as terms leave the dtype on the way; absent: none.
+Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const Values& in) {
+  DType dtype = node.out[0].dtype;
+  auto is_sum_of = [&](Value value) { return present(value) && is_number(graph.type(value).dtype); };
+  if (!is_number(dtype) || !std::all_of(node.in.begin(), node.in.end(), is_sum_of)) return {};
+  switch (node.op) {
+    case Op::kMatmul:
+    case Op::kConv: return greater(of_sizes(b, node, in), sums_end_at(dtype) / kScale);
+    case Op::kReduce:
+    case Op::kCumulative:
+    case Op::kReduceWindow:
+      if (node.attrs.str("fn") == "prod" && is_float(dtype)) return leaves_by_product(b, node, in[0]);
+      if (node.attrs.str("fn") == "sum") return greater(of_sizes(b, node, in), sums_end_at(dtype));
+      return {};
+    default: return {};
+  }
+}
+
+// ---- matrices ----
+
+// By matrix, with two axes of 1: whether a change by a few roundings may make it singular.
+Expr is_nearly_singular(Expr matrix) {
+  double rounding = matrix.dtype() == DType::kF64 ? 0x1p-53 : 0x1p-24;
+  Expr square = slice(cast(matrix, DType::kF64), -1, 0, min(matrix.dim(-2), matrix.dim(-1)));
+  Expr values = matrix.builder().ops(Op::kSvd, std::array{square})[1];
+  Expr least = reduce(values, "min", {-1}), largest = reduce(values, "max", {-1});
+  return unsqueeze(less_equal(least, largest * (64 * rounding)), -1);
+}
+
+Expr triangle(Expr matrix, bool is_lower, bool has_unit_diagonal) {
+  Builder& b = matrix.builder();
+  Dim n = matrix.dim(-1);
+  Expr row = iota(b, {n, 1}, 0, DType::kI64), column = iota(b, {1, n}, 1, DType::kI64);
+  Expr inside = is_lower ? less_equal(column, row) : less_equal(row, column);
+  Expr read = where(inside, matrix, 0);
+  return has_unit_diagonal ? where(equal(row, column), 1.0, read) : read;
+}
+
+// Whether the factors, or the solutions, of each matrix may be anything; absent: they may not.
+Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
+  switch (node.op) {
+    case Op::kLu:
+    case Op::kQr: return is_nearly_singular(b.wrap(in[0]));
+    case Op::kCholesky: {
+      Expr lower = triangle(b.wrap(in[0]), true, false), strict = lower - triangle(lower, false, false);
+      Axes turned = trailing_axes(0, lower.rank());
+      std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+      return is_nearly_singular(lower + transpose(strict, turned));
+    }
+    case Op::kTriangularSolve:
+      return is_nearly_singular(triangle(b.wrap(in[0]), node.attrs.flag("lower"), node.attrs.flag("unit_diagonal")));
+    default: return {};
+  }
+}
+
+// ---- all values of a node ----
+
+Expr put(Expr value, Expr is_open, double stand_in) {
+  return where(is_open, cast(value.builder().scalar(DType::kF32, stand_in), value.dtype()), value);
+}
+
+// The rows of an open matrix may come in any order.
+Expr put_order(Expr order, Expr is_open, double stand_in) {
+  Builder& b = order.builder();
+  Expr forth = iota(b, {order.dim(-1)}, 0, order.dtype()), back = b.size(order.dim(-1), order.dtype()) - 1.0 - forth;
+  return where(is_open, broadcast_to(stand_in < 0 ? back : forth, order.dims()), order);
+}
+
+// Of values of a matrix that have `fewer` axes less than it.
+Expr with_fewer_axes(Expr is_open, size_t fewer) {
+  std::vector<Dim> dims = is_open.dims();
+  dims.resize(dims.size() - fewer);
+  return fewer == 0 ? is_open : reshape(is_open, dims);
+}
+
+Expr with_open_elements(const Graph& graph, const Node& node, Expr value, double stand_in) {
+  DType dtype = value.dtype();
+  bool moves = graph.info(node).is(kLeaf) || graph.info(node).is(kView);
+  if (moves || !(is_float(dtype) || is_complex(dtype)) || std::isinf(infinite_from(dtype))) return value;
+  Expr size = finite_size(value);
+  return put(value, less_equal(scalar_like(size, infinite_from(dtype)), size), stand_in);
+}
+
+}  // namespace
+
+Result<Graph> with_open_values(const Graph& primitives, double stand_in) {
+  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
+    const Node& node = primitives.node(index);
+    auto edit = [&](const Graph& body) { return with_open_values(body, stand_in); };
+    Values values = RLX_TRY(copy_node(primitives, index, in, to, RLX_TRY(with_bodies(node, edit))));
+    Builder b(to);
+    Expr on_the_way = leaves_on_the_way(b, primitives, node, in), matrix = is_open_matrix(b, node, in);
+    for (Value& each : values) {
+      Expr value = b.wrap(each);
+      size_t fewer = matrix && matrix.rank() > value.rank() ? matrix.rank() - value.rank() : 0;
+      if (on_the_way) value = put(value, on_the_way, stand_in);
+      if (matrix && is_float(value.dtype())) value = put(value, with_fewer_axes(matrix, fewer), stand_in);
+      if (matrix && !is_float(value.dtype())) value = put_order(value, with_fewer_axes(matrix, fewer), stand_in);
+      each = with_open_elements(primitives, node, value, stand_in).value();
+    }
+    RLX_TRY(Status(b.status()));
+    return values;
+  };
+  return edited(primitives, copy, Leaves::kAll, Guards::kKept);
+}
+
+}  // namespace rlx::test

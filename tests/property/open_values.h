@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of which mathematics, or the rules of sums, say nothing: what a device has there, and all that follows from
+// it, is not judged. All else is.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace rlx::test {
+
+// A graph of primitives, and its bodies, where each element of a float value that may be anything is `stand_in`:
+// - a number that its dtype cannot hold;
+// - a sum or product of terms that may leave the dtype on the way, in some order (semantics.md R2, C);
+// - what a singular matrix, or one that rounding may make singular, has as factors and solutions.
+// An output element that is the same for all stand-ins does not depend on these.
+Result<Graph> with_open_values(const Graph& primitives, double stand_in);
+
+}  // namespace rlx::test
