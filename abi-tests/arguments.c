@@ -50,6 +50,7 @@ static unsigned char *model_text, *zeros, *scratch;
 static size_t model_bytes;
 static char *out_text;
 static rlx_host_t *host_block, *hosts[8];
+static rlx_op_def_t *op_def_block, *op_defs[6];
 
 /* ---- verdicts ---- */
 static int failures, seen_failures_of_one;
@@ -187,6 +188,29 @@ static void new_hosts(void) {
   host_block = malloc(4096);
 }
 
+static rlx_op_def_t *new_op_def(uint32_t struct_size, size_t block, int tail) {
+  rlx_op_def_t *def = calloc(1, block);
+  def->struct_size = struct_size;
+  def->name = "it";
+  def->infer = (int32_t(*)(void *, rlx_opcall_t *))abort; /* no graph uses the op: never called */
+  def->run = (int32_t(*)(void *, rlx_opcall_t *))abort;
+  if (block > sizeof *def) ((unsigned char *)def)[block - 1] = (unsigned char)tail;
+  return def;
+}
+
+static void new_op_defs(void) {
+  uint32_t exact = sizeof(rlx_op_def_t);
+  op_defs[0] = new_op_def(exact, exact, 0);
+  op_defs[1] = new_op_def(8, exact, 0);
+  op_defs[2] = new_op_def(exact + 64, exact + 64, 1);
+  op_defs[3] = new_op_def(UINT32_MAX, exact, 0);
+  op_defs[4] = new_op_def(exact, exact, 0);
+  op_defs[5] = new_op_def(exact, exact, 0);
+  op_defs[4]->name = NULL;
+  op_defs[5]->run = NULL;
+  op_def_block = malloc(4096);
+}
+
 static void new_arrays(void) {
   size_t i;
   long_text = malloc(70000);
@@ -252,10 +276,11 @@ static void free_fixture(void) {
   void *blocks[] = {long_text,   dims_23,     dims_zero,  dims_negative, dims_huge,   dims_open,    doubles,
                     out_i64s,    out_f64s,    out_text,   slots_zero,    slots_bad,   names_x,      names_y,
                     names_batch, names_null,  zeros,      scratch,       model_text,  tensors_good, tensors_null,
-                    values_x,    values_zero, values_bad, host_block,    fences_done, fences_null};
+                    values_x,    values_zero, values_bad, host_block,    fences_done, fences_null,  op_def_block};
   size_t i;
   for (i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
   for (i = 0; i < 8; i++) free(hosts[i]);
+  for (i = 0; i < 6; i++) free(op_defs[i]);
   rlx_status_release(status);
   rlx_fence_release(fence);
   rlx_attrs_release(attrs_failed);
@@ -323,6 +348,7 @@ int main(int argc, char **argv) {
   new_fixture();
   new_arrays();
   new_hosts();
+  new_op_defs();
   for (i = 0; i < count; i++) {
     seen_failures_of_one = 0;
     printf("%s\n", kCalls[i].name);

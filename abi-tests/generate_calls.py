@@ -127,10 +127,16 @@ def choices(function, parameter):
         return text_choices(function.name, name)
     if "rlx_host_t *" in type_:
         return ["host_block", "NULL"] if not type_.startswith("const") else ["NULL"] + [f"hosts[{i}]" for i in range(8)]
+    if "rlx_op_def_t *" in type_:
+        return ["op_def_block", "NULL"] if not type_.startswith("const") else ["NULL"] + [f"op_defs[{i}]" for i in range(6)]
+    if "rlx_opcall_t *" in type_:
+        return ["NULL"]  # there is none outside of a callback: tests/unit/capi/custom_call.cpp has the rest
     if type_ in ARRAYS:
         return ARRAYS[type_] + ["NULL"]
     if type_ == "rlx_free_fn":
         return ["NULL", "count_free"]
+    if type_ == "rlx_index_fn":
+        return ["NULL"]
     if "*" not in type_:
         for key in (f"{function.name} {name}", name, type_):
             if key in NUMBERS:

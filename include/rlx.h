@@ -58,6 +58,7 @@ typedef struct rlx_compiled rlx_compiled_t; /* shared: a program for one device;
 typedef struct rlx_exec rlx_exec_t;         /* single: one execution context of a program: arena, bindings, sizes */
 typedef struct rlx_fence rlx_fence_t;       /* shared: whether asynchronous work is done, and its status         */
 typedef struct rlx_model rlx_model_t;       /* shared: graph + weights + policy; compiled on demand               */
+typedef struct rlx_opcall rlx_opcall_t;     /* single: one call of a custom op; borrowed while the callback runs   */
 typedef struct rlx_blob rlx_blob_t;         /* shared: bytes owned by the library, followed by a 0 byte           */
 
 typedef uint64_t rlx_value_t; /* a value of a graph; 0 is "invalid" and poisons what is built on it */
@@ -66,6 +67,9 @@ typedef int32_t rlx_dtype_t;  /* RLX_F32 ... */
 
 /* Gives memory back to its owner. The library calls it once, on any thread, while it holds no lock. */
 typedef void (*rlx_free_fn)(void *user, void *data);
+
+/* One of many pieces of work that threads share: number i. */
+typedef void (*rlx_index_fn)(void *arg, size_t i);
 
 /* Stands for an optional input that is left out. Every value of a graph is 2 or more. */
 #define RLX_ABSENT 1
@@ -213,7 +217,7 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
 #define RLX_CB_OK 0x524c5831   /* what a callback returns if all is well                              */
 #define RLX_CB_STOP 0x524c5832 /* the host wants the call to stop: it returns RLX_E_CANCELLED         */
 
-/* The only transparent struct. New members are added at its end. struct_size says which members the caller's struct
+/* A transparent struct. New members are added at its end. struct_size says which members the caller's struct
  * has; any size from that of version 0.1 on is accepted. Members that this library does not know must be zero, else the
  * call returns RLX_E_VERSION. Where a member is zero, the library uses its own service. The library may call these
  * functions on any thread until the last handle of the environment is released, and holds no lock then.
@@ -266,7 +270,7 @@ RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
  * host: the struct is copied, its callbacks and user pointer are borrowed; NULL: the library's own services.
  * Environment variables are read here and nowhere else; rlx_env_report(env, "environment") lists them. An option wins
  * over its variable. Errors: RLX_E_OPTION (for the value of a variable too), RLX_E_VERSION (struct_size),
- * RLX_E_INVALID_ARGUMENT (half a pair of callbacks), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
+ * RLX_E_INVALID_ARGUMENT (half a pair of callbacks; log_level), RLX_E_UNAVAILABLE (RLX_DEVICE names no device). */
 RLX_MUST rlx_status_t *rlx_env_create(const rlx_attrs_t *options, const rlx_host_t *host, rlx_env_t **out);
 
 /* Takes one more reference and returns its argument. */
@@ -851,6 +855,85 @@ RLX_MUST rlx_status_t *rlx_model_benchmark(rlx_model_t *model, const char *const
  * many, for which inputs, and why no general graph exists); "text": the graph in the format "rlx". Errors:
  * RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
+
+/* ---- custom ops: the host defines an op, and its graphs use it: "custom name=vendor.scale by=3" ---- */
+
+/* What rlx_env_register_op takes. A transparent struct, as rlx_host_t is.
+ *   flags    0
+ *   user     passed to the callbacks
+ *   name     any text, "vendor.scale"; copied
+ *   infer    says the dtype and the shape of every output (rlx_opcall_set_shape), by those of the inputs and by the
+ *            attributes. The same question gets the same answer. An open size is a token below -2^48, as in
+ *            rlx_graph_dim: it can be copied, not computed with
+ *   run      writes the outputs, which do not overlap the inputs. The CPU calls it, whatever device runs the program;
+ *            a call whose inputs are constants is not folded
+ *   destroy  called once, when the environment and everything that uses the op are gone; may be NULL
+ *   body     the op as a graph, which is copied; then infer and run are not called and may be NULL. The graph has no
+ *            params, and each of its sizes is an axis of an input. Every axis fits that is its size; so one body serves
+ *            at many sizes. The op takes no attributes then, and runs as if its nodes stood in its place
+ * Callbacks may be called any number of times, on any thread, on several at once; the library holds no lock then. They
+ * may not use the graph that is being built, or the model, program or context that calls them. They return RLX_CB_OK, or RLX_CB_STOP (the call of the library returns RLX_E_CANCELLED), or what rlx_opcall_fail returned.
+ * Any other value is RLX_E_CALLBACK, and so is an exception. */
+typedef struct rlx_op_def {
+  uint32_t struct_size;
+  uint32_t flags;
+  void *user;
+  const char *name;
+  int32_t (*infer)(void *user, rlx_opcall_t *call);
+  int32_t (*run)(void *user, rlx_opcall_t *call);
+  void (*destroy)(void *user);
+  const rlx_graph_t *body;
+} rlx_op_def_t;
+
+/* Zeroes the first struct_size bytes of *def and sets the member struct_size: rlx_op_def_init(&def, sizeof def). Does
+ * nothing for NULL, or for a size that cannot be right (below 4 or above 4096). */
+RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
+
+/* Registers an op, for good. Graphs that are built or imported from then on may use it as the op "custom", by its name.
+ * Its other attributes are free: numbers, strings and lists of them, but for "name" and "effects". With effects=true a
+ * call is never left out, merged with an equal one, or moved before or behind another one with effects; else the
+ * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
+ * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
+ * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
+ * RLX_E_UNSUPPORTED for a body with params or with sizes that its contents decide, RLX_E_SHAPE for a body with a size
+ * that is no axis of an input, and the error that the body holds. */
+RLX_MUST rlx_status_t *rlx_env_register_op(rlx_env_t *env, const rlx_op_def_t *def);
+
+/* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer the outputs
+ * are counted up to the last one that has a shape by now. */
+RLX_API size_t rlx_opcall_count(const rlx_opcall_t *call, int32_t kind);
+
+/* An input or output of a call, for rlx_tensor_dtype, _shape, _bytes, _data and their like; NULL past the end, for another
+ * kind, and in infer for an output without a shape. Borrowed: lives as long as the callback runs.
+ *   in run    a host tensor: dense and row-major, aligned for its elements. An input must not be written;
+ *             rlx_tensor_write and _copy refuse it (RLX_E_STATE)
+ *   in infer  has a dtype and a shape, in which a dim may be a token, but no bytes: rlx_tensor_bytes is 0 and
+ *             rlx_tensor_data is NULL
+ * Its bytes belong to the run, so nothing of the library keeps it: to bind it, or to make it a param, a constant, a
+ * weight or the input of another run is RLX_E_STATE; so copy it. The host may retain it. When the callback has returned,
+ * it has its dtype and its shape, but no bytes, and what needs them is RLX_E_STATE. No other thread may use its bytes
+ * by then. */
+RLX_API rlx_tensor_t *rlx_opcall_tensor(const rlx_opcall_t *call, int32_t kind, size_t index);
+
+/* The free attributes, for rlx_attrs_get_i64s and its like. Borrowed: lives as long as the callback runs. */
+RLX_API const rlx_attrs_t *rlx_opcall_attrs(const rlx_opcall_t *call);
+
+/* In infer: the dtype and the shape of an output, numbers or tokens of the inputs. Outputs may come in any order; one
+ * that comes again replaces the first. Errors: RLX_E_STATE in run, RLX_E_RANGE (64 outputs at most; a token that is
+ * none), RLX_E_DTYPE, RLX_E_SHAPE (rank, a negative size). */
+RLX_MUST rlx_status_t *rlx_opcall_set_shape(rlx_opcall_t *call, size_t output, rlx_dtype_t dtype, const int64_t *dims,
+                                            size_t rank);
+
+/* Says why a callback fails: the call of the library returns this code and message, and the name of the op. Returns
+ * what the callback should return. RLX_OK becomes RLX_E_CALLBACK, a number that is not a code RLX_E_UNKNOWN. The
+ * message is copied; NULL means "". The first failure of a call stays. */
+RLX_API int32_t rlx_opcall_fail(rlx_opcall_t *call, rlx_code_t code, const char *message);
+
+/* Calls fn(arg, i) once for each i below n, on the threads of the environment or of the host's pool, in any order, and
+ * returns when all are done. In infer, within fn, and where no thread is free, it calls fn here, one after another. fn
+ * may use the call, but not set a shape. If fn throws, calls that have not begun are left out, and the call fails as if
+ * the callback had thrown; so it does (RLX_E_INVALID_ARGUMENT) if fn is NULL or n is above PTRDIFF_MAX. */
+RLX_API void rlx_opcall_parallel_for(rlx_opcall_t *call, size_t n, rlx_index_fn fn, void *arg);
 
 /* ---- bytes ---- */
 

@@ -106,7 +106,7 @@ def port_text(port):
 def attribute_text(attribute):
     text = f"{attribute['name']}: {attribute.get('choices', attribute['kind'])}"
     # 2^48 and its negative are the limits of all sizes.
-    limits = [f"{sign} {attribute[key]:g}" for sign, key in ((">=", "min"), ("<=", "max"))
+    limits = [f"{sign} {attribute[key]:.15g}" for sign, key in ((">=", "min"), ("<=", "max"))
               if key in attribute and abs(attribute[key]) < 2**48]
     if attribute["required"]:
         limits.append("required")

@@ -142,8 +142,9 @@ void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t*
 }
 
 void rlx_attrs_set_tensor(rlx_attrs_t* attrs, const char* key, rlx_tensor_t* tensor) {
-  set(attrs, key, {handle(tensor, "tensor")},
-      [&]() -> Result<AttrValue> { return AttrValue(RLX_TRY(tensor->tensor.frozen())); });
+  set(attrs, key, {handle(tensor, "tensor")}, [&]() -> Result<AttrValue> {
+    return AttrValue(RLX_TRY(RLX_TRY(kept(*tensor, tensor->env, "tensor")).frozen()));
+  });
 }
 
 rlx_status_t* rlx_attrs_get_i64s(const rlx_attrs_t* attrs, const char* key, int64_t* values, size_t capacity,

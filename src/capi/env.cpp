@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstring>
 
 #include "base/json.h"
 #include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/guard.h"
+#include "capi/versioned.h"
 #include "ir/op.h"
 #include "ops/attr_defs.h"
 #include "runtime/queue.h"
@@ -57,24 +57,9 @@ std::span<const AttrDef> env_options() {
 static constexpr size_t kFirstHostSize = offsetof(rlx_host_t, progress);
 static_assert(RLX_CB_OK == kCallbackOk && RLX_CB_STOP == kCallbackStop);
 
-// Accepts any struct from that of version 0.1 on. Members beyond those that this library knows must be zero.
 static Result<HostServices> services_of(const rlx_host_t* host) {
   if (!host) return HostServices();
-  size_t size = host->struct_size;
-  if (size < kFirstHostSize || size > kLargestHost)
-    return Status(Code::kVersion,
-                  format("rlx_host_t: struct_size is {}, expected {} to {}: call rlx_host_init(&host, sizeof host)",
-                         size, kFirstHostSize, kLargestHost))
-        .with("expected", format("{} to {}", kFirstHostSize, kLargestHost))
-        .with("got", std::to_string(size));
-  auto* bytes = reinterpret_cast<const unsigned char*>(host);
-  if (size > sizeof *host && std::any_of(bytes + sizeof *host, bytes + size, [](unsigned char byte) { return byte; }))
-    return Status(Code::kVersion,
-                  "rlx_host_t: it uses members that librlx " + std::string(rlx_version_string()) + " does not know")
-        .with("expected", std::to_string(sizeof *host))
-        .with("got", std::to_string(size));
-  rlx_host_t known{};  // a shorter struct has no bytes for the last members
-  std::memcpy(&known, host, std::min(size, sizeof known));
+  rlx_host_t known = RLX_TRY(known_members(*host, kFirstHostSize, "rlx_host_t"));
   return HostServices{known.log_level,    known.user,         known.log,          known.alloc,   known.dealloc,
                       known.thread_count, known.thread_index, known.parallel_for, known.progress};
 }
@@ -175,7 +160,7 @@ Status same_env(const rlx_env* expected, const rlx_env* got, const char* argumen
 }  // namespace rlx::capi
 
 rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(made)), environment(std::move(read)) {
-  for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark.alive()});
+  for (const auto& device : env->devices()) devices.push_back({device.get(), this, mark->alive()});
   auto chosen = env->find_device("");  // the default device, which RLX_DEVICE may name, comes first
   auto is_default = [&](const rlx_device& it) { return chosen.ok() && it.device == *chosen; };
   auto first = std::find_if(devices.begin(), devices.end(), is_default);
@@ -184,7 +169,7 @@ rlx_env::rlx_env(std::shared_ptr<Env> made, Environment read) : env(std::move(ma
 
 // A run in flight holds the environment. The thread of the run must not be the one to delete it, because nobody could
 // then join that thread.
-rlx_env::~rlx_env() {
+void rlx_env::finish() {
   env->queue().finish();
 }
 

@@ -12,13 +12,11 @@
 #include "capi/environment.h"
 #include "capi/handle.h"
 #include "ir/attr.h"
+#include "ops/custom.h"
 #include "rlx.h"
 #include "runtime/env.h"
 
 namespace rlx::capi {
-
-// No version of rlx_host_t will be larger. A larger size is a mistake of the caller.
-inline constexpr size_t kLargestHost = 4096;
 
 // A page that the kernel zeroes in a forked child, so that the child recognises handles made before the fork.
 class ForkMark {
@@ -47,13 +45,14 @@ struct rlx_device {
 
 struct rlx_env : rlx::capi::Counted {
   rlx_env(std::shared_ptr<rlx::Env> made, rlx::capi::Environment read);
-  ~rlx_env();
-  const uint32_t* alive() const { return mark.alive(); }
+  void finish();  // the runs in flight, before the last release
+  const uint32_t* alive() const { return mark->alive(); }
   const rlx_device* handle_of(const rlx::Device* device) const;
 
   const std::shared_ptr<rlx::Env> env;
   const rlx::capi::Environment environment;
-  const rlx::capi::ForkMark mark;
+  const std::shared_ptr<const rlx::capi::ForkMark> mark = std::make_shared<const rlx::capi::ForkMark>();
+  const std::shared_ptr<rlx::CustomOps> customs = std::make_shared<rlx::CustomOps>();
   rlx::capi::DimTokens dims;
   std::vector<rlx_device> devices;
 };

@@ -273,8 +273,8 @@ rlx_value_t rlx_graph_constant(rlx_graph_t* graph, rlx_dtype_t dtype, const int6
 
 rlx_value_t rlx_graph_tensor(rlx_graph_t* graph, rlx_tensor_t* tensor) {
   return built(graph, {handle(tensor, "tensor")}, [&]() -> Result<Value> {
-    RLX_TRY(same_env(graph->env.get(), tensor->env.get(), "tensor"));
-    return graph->graph.add_constant(RLX_TRY(tensor->tensor.frozen()));
+    Tensor contents = RLX_TRY(kept(*tensor, graph->env.get(), "tensor"));
+    return graph->graph.add_constant(RLX_TRY(contents.frozen()));
   });
 }
 

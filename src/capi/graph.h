@@ -6,7 +6,9 @@
 #include "ir/graph.h"
 
 struct rlx_graph : rlx::capi::Counted {
-  rlx_graph(rlx_env* owner, rlx::Graph made) : env(owner), graph(std::move(made)), tag(next_tag()) {}
+  rlx_graph(rlx_env* owner, rlx::Graph made) : env(owner), graph(std::move(made)), tag(next_tag()) {
+    graph.set_customs(owner->customs);
+  }
   const uint32_t* alive() const { return env->alive(); }
   static uint32_t next_tag();
 

@@ -31,10 +31,17 @@ bool is_of_parent(const Handle& handle) {
   return false;
 }
 
+// A handle that has to finish something first does so while it still counts: what goes on until then may take
+// references and give them back.
 template <class Handle>
 void release(Handle* handle) {
   if (!handle || is_of_parent(*handle)) return;
-  if (handle->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete handle;
+  int64_t count = handle->references.load(std::memory_order_acquire);
+  do {
+    if constexpr (requires { handle->finish(); })
+      if (count == 1) handle->finish();
+  } while (!handle->references.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel));
+  if (count == 1) delete handle;
 }
 
 // Holds a reference as long as it lives.

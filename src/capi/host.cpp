@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstddef>
-#include <cstring>
-
-#include "capi/env.h"
-
-using rlx::capi::kLargestHost;
+#include "capi/versioned.h"
 
 void rlx_host_init(rlx_host_t* host, size_t struct_size) {
-  if (!host || struct_size < offsetof(rlx_host_t, struct_size) + sizeof host->struct_size || struct_size > kLargestHost)
-    return;
-  std::memset(static_cast<void*>(host), 0, struct_size);
-  host->struct_size = static_cast<uint32_t>(struct_size);
+  rlx::capi::init_versioned(host, struct_size);
+}
+
+void rlx_op_def_init(rlx_op_def_t* def, size_t struct_size) {
+  rlx::capi::init_versioned(def, struct_size);
 }

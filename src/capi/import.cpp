@@ -17,6 +17,7 @@ static Status import(rlx_env_t* env, const Source& source, const char* format, c
   ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options))));
   chosen.with_weights = weights != nullptr;
   chosen.host = env->env->host().get();
+  chosen.customs = env->customs;
   if (!graph && !weights) return Status(Code::kInvalidArgument, "neither a graph nor weights are asked for");
   auto read = RLX_TRY(import_source(source, format ? format : "", graph != nullptr, chosen));
   std::unique_ptr<rlx_weights> made(weights ? new rlx_weights(env) : nullptr);

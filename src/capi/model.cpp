@@ -64,6 +64,7 @@ rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t
     NamedAttrs values = RLX_TRY(values_of(policy));
     ImportOptions options = RLX_TRY(import_options_in(values));
     options.host = env->env->host().get();
+    options.customs = env->customs;
     auto model = RLX_TRY(open_model(env->env, RLX_TRY(Source::open(path)), options, values));
     *out = new rlx_model(env, std::move(model));
     return {};
@@ -84,8 +85,8 @@ const rlx_graph_t* rlx_model_graph(const rlx_model_t* model) {
 
 rlx_status_t* rlx_model_set_param(rlx_model_t* model, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(model, "model"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
-    RLX_TRY(same_env(model->env.get(), tensor->env.get(), "tensor"));
-    return model->model->set_param(name, RLX_TRY(tensor->tensor.frozen()));
+    Tensor contents = RLX_TRY(kept(*tensor, model->env.get(), "tensor"));
+    return model->model->set_param(name, RLX_TRY(contents.frozen()));
   });
 }
 

@@ -61,6 +61,18 @@ std::string to_text(const Tensor& tensor, size_t max_elements) {
   return text;
 }
 
+Result<Tensor> contents_of(const rlx_tensor& tensor) {
+  if (const Tensor* contents = tensor.contents()) return *contents;
+  return Status(Code::kState, "a tensor of a custom op has bytes only while its `run` is called");
+}
+
+Result<Tensor> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument) {
+  if (tensor.is_lent())
+    return Status(Code::kState, format("'{}' is lent to a callback of a custom op: make a copy", argument));
+  RLX_TRY(same_env(by, tensor.env, argument));
+  return contents_of(tensor);
+}
+
 static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
   if (offset <= size && bytes <= size - offset) return {};
   return Status(Code::kRange, format("{}: {} bytes at offset {} of a tensor of {} bytes", what, bytes, offset, size))
@@ -68,13 +80,13 @@ static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size
       .with("got", std::to_string(offset));
 }
 
-static Status check_writable(const rlx_tensor& tensor) {
-  const Storage& storage = *tensor.tensor.storage();
+static Status check_writable(const rlx_tensor& handle, const Tensor& tensor) {
+  const Storage& storage = *tensor.storage();
   if (storage.is_writable()) return {};
-  const char* why =
-      storage.is_read_only() ? "it is read-only: a view of a file" : "it is frozen: a param, a constant or a weight";
-  return Status(Code::kState,
-                "the tensor " + type_text(tensor.tensor.dtype(), tensor.tensor.dims()) + " cannot be written, " + why);
+  const char* why = handle.is_lent()         ? "it is an input of a custom op"
+                    : storage.is_read_only() ? "it is read-only: a view of a file"
+                                             : "it is frozen: a param, a constant or a weight";
+  return Status(Code::kState, "the tensor " + type_text(tensor.dtype(), tensor.dims()) + " cannot be written, " + why);
 }
 
 // The bytes of the caller as a place. Where the caller gave const bytes, nobody writes through the const_cast.
@@ -88,15 +100,16 @@ class Callers {
   std::shared_ptr<Buffer> buffer_;
 };
 
-static Place place_in(const rlx_tensor& tensor, uint64_t offset) {
-  return tensor.tensor.storage()->place() + static_cast<int64_t>(offset);
+static Place place_in(const Tensor& tensor, uint64_t offset) {
+  return tensor.storage()->place() + static_cast<int64_t>(offset);
 }
 
 // The tensor itself, or a copy that the host can address.
-static Result<Tensor> on_host(const rlx_tensor& tensor) {
-  if (tensor.tensor.data() || tensor.tensor.bytes() == 0) return tensor.tensor;
-  Tensor copy = RLX_TRY(tensor.env->env->make_unfilled(tensor.tensor.dtype(), tensor.tensor.dims()));
-  RLX_TRY(copy_bytes(copy.storage()->place(), tensor.tensor.storage()->place(), copy.bytes()));
+static Result<Tensor> on_host(const rlx_tensor& handle) {
+  Tensor tensor = RLX_TRY(contents_of(handle));
+  if (tensor.data() || tensor.bytes() == 0) return tensor;
+  Tensor copy = RLX_TRY(handle.env->env->make_unfilled(tensor.dtype(), tensor.dims()));
+  RLX_TRY(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()));
   return copy;
 }
 
@@ -179,18 +192,19 @@ void rlx_tensor_release(rlx_tensor_t* tensor) {
 }
 
 rlx_dtype_t rlx_tensor_dtype(const rlx_tensor_t* tensor) {
-  return tensor ? static_cast<rlx_dtype_t>(tensor->tensor.dtype()) : 0;
+  return tensor ? static_cast<rlx_dtype_t>(tensor->dtype) : 0;
 }
 
 size_t rlx_tensor_shape(const rlx_tensor_t* tensor, int64_t* dims, size_t capacity) {
   if (!tensor) return 0;
-  auto shape = tensor->tensor.dims();
+  const Dims& shape = tensor->dims;
   if (dims) std::copy_n(shape.begin(), std::min(capacity, shape.size()), dims);
   return shape.size();
 }
 
 size_t rlx_tensor_bytes(const rlx_tensor_t* tensor) {
-  return tensor ? tensor->tensor.bytes() : 0;
+  const Tensor* contents = tensor ? tensor->contents() : nullptr;
+  return contents ? contents->bytes() : 0;
 }
 
 const rlx_device_t* rlx_tensor_device(const rlx_tensor_t* tensor) {
@@ -198,31 +212,35 @@ const rlx_device_t* rlx_tensor_device(const rlx_tensor_t* tensor) {
 }
 
 void* rlx_tensor_data(const rlx_tensor_t* tensor) {
-  return tensor && tensor->tensor.bytes() ? tensor->tensor.data() : nullptr;
+  const Tensor* contents = tensor ? tensor->contents() : nullptr;
+  return contents && contents->bytes() ? contents->data() : nullptr;
 }
 
 rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void* data, size_t bytes) {
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
-    RLX_TRY(check_part("write", offset, bytes, tensor->tensor.bytes()));
-    RLX_TRY(check_writable(*tensor));
-    return copy_bytes(place_in(*tensor, offset), Callers(data, bytes).place(), bytes);
+    Tensor contents = RLX_TRY(contents_of(*tensor));
+    RLX_TRY(check_part("write", offset, bytes, contents.bytes()));
+    RLX_TRY(check_writable(*tensor, contents));
+    return copy_bytes(place_in(contents, offset), Callers(data, bytes).place(), bytes);
   });
 }
 
 rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void* data, size_t bytes) {
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
-    RLX_TRY(check_part("read", offset, bytes, tensor->tensor.bytes()));
-    return copy_bytes(Callers(data, bytes).place(), place_in(*tensor, offset), bytes);
+    Tensor contents = RLX_TRY(contents_of(*tensor));
+    RLX_TRY(check_part("read", offset, bytes, contents.bytes()));
+    return copy_bytes(Callers(data, bytes).place(), place_in(contents, offset), bytes);
   });
 }
 
 rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_tensor_t* from, uint64_t from_offset,
                               uint64_t bytes) {
   return guard({handle(to, "to"), handle(from, "from")}, [&]() -> Status {
-    RLX_TRY(check_part("copy to", to_offset, bytes, to->tensor.bytes()));
-    RLX_TRY(check_part("copy from", from_offset, bytes, from->tensor.bytes()));
-    RLX_TRY(check_writable(*to));
-    return copy_bytes(place_in(*to, to_offset), place_in(*from, from_offset), bytes);
+    Tensor target = RLX_TRY(contents_of(*to)), source = RLX_TRY(contents_of(*from));
+    RLX_TRY(check_part("copy to", to_offset, bytes, target.bytes()));
+    RLX_TRY(check_part("copy from", from_offset, bytes, source.bytes()));
+    RLX_TRY(check_writable(*to, target));
+    return copy_bytes(place_in(target, to_offset), place_in(source, from_offset), bytes);
   });
 }
 
@@ -232,7 +250,7 @@ rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx
     const Env& env = *tensor->env->env;
     MakeTensor make = [&](DType made, std::span<const int64_t> dims) { return env.make_tensor(made, dims); };
     Tensor converted = RLX_TRY(cast(RLX_TRY(on_host(*tensor)), type, &make));
-    *out = new rlx_tensor(tensor->env.get(), std::move(converted));
+    *out = new rlx_tensor(tensor->env, std::move(converted));
     return {};
   });
 }

@@ -10,16 +10,40 @@
 #include "ops/interpret.h"
 
 struct rlx_tensor : rlx::capi::Counted {
-  rlx_tensor(rlx_env* owner, rlx::Tensor made, const rlx_device_t* where = nullptr)
-      : env(owner), tensor(std::move(made)), device(where) {}
-  const uint32_t* alive() const { return env->alive(); }
+  rlx_tensor(rlx_env* of, rlx::Tensor made, const rlx_device_t* where = nullptr)
+      : env(of), dtype(made.dtype()), dims(made.dims()), device(where), keeps_(of), tensor_(std::move(made)) {}
+  // Lent to a callback of the host for as long as it runs; `made` may be no tensor. Whoever keeps the handle longer
+  // keeps neither bytes nor the environment. The mark is the environment's.
+  rlx_tensor(rlx_env* of, std::shared_ptr<const rlx::capi::ForkMark> mark, rlx::DType type, const rlx::Dims& shape,
+             rlx::Tensor made)
+      : env(of), dtype(type), dims(shape), device(nullptr), lent_by_(std::move(mark)), tensor_(std::move(made)) {}
 
-  const rlx::capi::Ref<rlx_env> env;
-  const rlx::Tensor tensor;
+  const uint32_t* alive() const { return lent_by_ ? lent_by_->alive() : env->alive(); }
+  bool is_lent() const { return lent_by_ != nullptr; }
+  void take_back() { is_taken_back_.store(true, std::memory_order_release); }
+  // Null if there are none: they were lent, and the callback has returned; or it only infers shapes.
+  const rlx::Tensor* contents() const {
+    return tensor_ && !is_taken_back_.load(std::memory_order_acquire) ? &tensor_ : nullptr;
+  }
+
+  rlx_env* const env;
+  const rlx::DType dtype;
+  const rlx::Dims dims;              // lent to infer shapes: may be tokens
   const rlx_device_t* const device;  // null: the host
+
+ private:
+  const rlx::capi::Ref<rlx_env> keeps_;
+  const std::shared_ptr<const rlx::capi::ForkMark> lent_by_;
+  const rlx::Tensor tensor_;
+  std::atomic<bool> is_taken_back_{false};
 };
 
 namespace rlx::capi {
+
+// The contents, for the length of a call; RLX_E_STATE if there are none.
+Result<Tensor> contents_of(const rlx_tensor& tensor);
+// The contents for whatever keeps them longer, in this environment; RLX_E_STATE if they are lent.
+Result<Tensor> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
 
 // A tensor with a copy of the caller's data; checks all arguments.
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,

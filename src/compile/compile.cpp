@@ -25,6 +25,7 @@ struct Pass {
   bool inside_out = false;  // on bodies before the graph around them
 };
 static constexpr Pass kPasses[] = {
+    {"inline", inline_customs},            // custom ops become their bodies, or calls of the host
     {"canonicalize", canonicalize},        // equal meanings get one form, equal values one node
     {"fold", fold_constants},              // typed eval of constants
     {"precision", assign_precision},       // the float dtype to compute in, if the option names one
@@ -69,7 +70,9 @@ Found find_kernel(const Device& device, const Device* fallback, const CompileOpt
                   uint32_t node) {
   Found own = find_kernel(device, options, facts, node);
   const Graph& graph = facts.graph();
-  if (own.kernel || !fallback || !graph.info(graph.node(node)).primitive()) return own;
+  const OpInfo& info = graph.info(graph.node(node));
+  bool may_fall_back = options.falls_back || info.is(kOnHost);
+  if (own.kernel || !fallback || !may_fall_back || !info.primitive()) return own;
   Found found = find_kernel(*fallback, options, facts, node);
   found.on_host = found.kernel != nullptr;
   if (!own.why_not.empty())

@@ -89,6 +89,13 @@ inline AttrDef opt_f64s(std::string_view name) {
 inline AttrDef opt_str(std::string_view name) {
   return make(name, AttrKind::kStr, false);
 }
+// Takes what the row does not name.
+inline AttrDef free(std::string_view name) {
+  return make(name, AttrKind::kFree, false);
+}
+inline AttrDef opt_graph(std::string_view name) {
+  return make(name, AttrKind::kGraph, false);
+}
 inline AttrDef opt_strs(std::string_view name) {
   return make(name, AttrKind::kStrs, false);
 }

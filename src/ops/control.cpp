@@ -82,8 +82,8 @@ static Status check_symbols(InferArgs& args, const std::string& name, const Grap
 }
 
 // Dims of `formal` that are symbols of carries are not compared: they have no meaning outside the loop.
-static Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
-                         const ValueType& formal = {}, const std::vector<std::string>& carried = {}) {
+Status check_type(InferArgs& args, const std::string& what, const ValueType& expected, const ValueType& got,
+                  const ValueType& formal, const std::vector<std::string>& carried) {
   if (expected.dtype != got.dtype || expected.rank() != got.rank())
     return args
         .fail(got.dtype == expected.dtype ? Code::kShape : Code::kDtype,
@@ -100,9 +100,8 @@ static Status check_type(InferArgs& args, const std::string& what, const ValueTy
   return {};
 }
 
-// Checks that the sub-graph takes exactly these values.
-static Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given,
-                           const std::vector<std::string>& carried = {}) {
+Status check_inputs(InferArgs& args, const char* attr, std::span<const ValueType> given,
+                    const std::vector<std::string>& carried) {
   const Graph& graph = *args.attrs.graph(attr);
   std::string name = "'" + std::string(attr) + "'";
   if (graph.inputs().size() != given.size())
@@ -117,14 +116,13 @@ static Status check_inputs(InferArgs& args, const char* attr, std::span<const Va
   return {};
 }
 
-static Status check_output_count(InferArgs& args, const char* attr, size_t expected) {
+Status check_output_count(InferArgs& args, const char* attr, size_t expected) {
   size_t got = args.attrs.graph(attr)->outputs().size();
   if (got == expected) return {};
   return args.fail(Code::kInvalidArgument, format("'{}' has {} outputs, not {}", attr, got, expected));
 }
 
-// The types of all values from `first` on, or an error for an absent one.
-static Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
+Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
   std::vector<ValueType> given;
   for (size_t i = first; i < args.in.size(); i++) {
     if (!args.in[i]) return args.fail(Code::kInvalidArgument, format("input {} may not be left out", i));

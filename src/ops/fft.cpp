@@ -38,19 +38,38 @@ class Transform {
     }
     int64_t p = smallest_factor(n), m = n / p;
     for (int64_t r = 0; r < p; r++) run(in + r * stride, m, stride * p, out + r * m);
+    p == 2 ? join_halves(m, stride, out) : join(p, m, stride, out);
+  }
+
+ private:
+  // Products of finite numbers: that of the library also repairs infinities, by a call.
+  static c128 times(c128 a, c128 b) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  }
+  void join_halves(int64_t m, int64_t stride, c128* out) const {
+    for (int64_t k = 0; k < m; k++) {
+      c128 even = out[k], odd = times(out[m + k], root(k * stride));
+      out[k] = even + odd;
+      out[m + k] = even - odd;
+    }
+  }
+  // The p parts of m results each become p * m results.
+  void join(int64_t p, int64_t m, int64_t stride, c128* out) const {
     std::vector<c128> part(static_cast<size_t>(p));
     for (int64_t k = 0; k < m; k++) {
       for (int64_t r = 0; r < p; r++) part[static_cast<size_t>(r)] = out[r * m + k];
       for (int64_t q = 0; q < p; q++) {
-        int64_t to = q * m + k;
+        int64_t to = q * m + k, at = 0;  // at: r * to modulo p * m
         c128 sum = 0;
-        for (int64_t r = 0; r < p; r++) sum += part[static_cast<size_t>(r)] * root(r * to % n * stride);
+        for (int64_t r = 0; r < p; r++) {
+          sum += times(part[static_cast<size_t>(r)], root(at * stride));
+          at += to;
+          if (at >= p * m) at -= p * m;
+        }
         out[to] = sum;
       }
     }
   }
-
- private:
   c128 root(int64_t k) const { return roots_[static_cast<size_t>(k)]; }
   int64_t length_;
   std::vector<c128> roots_;  // w^k, k < length

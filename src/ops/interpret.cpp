@@ -20,7 +20,17 @@ DType storage_of(DType declared, EvalMode mode) {
 class Walk {
  public:
   Walk(const Graph& graph, const ParamTensors& params, EvalOptions options, SymbolSizes sizes)
-      : graph_(graph), params_(params), options_(options), sizes_(std::move(sizes)), values_(graph.nodes().size()) {}
+      : graph_(graph),
+        params_(params),
+        options_(options),
+        sizes_(std::move(sizes)),
+        values_(graph.nodes().size()),
+        is_read_(graph.nodes().size()) {
+    for (const Node& node : graph.nodes())
+      for (Value in : node.in)
+        if (present(in) && node.op != Op::kDimSize) is_read_[in.node] = true;
+    for (const GraphOutput& output : graph.outputs()) is_read_[output.value.node] = true;
+  }
 
   Result<std::vector<Tensor>> run(std::span<const Tensor> inputs) {
     RLX_TRY(check_guards());
@@ -75,6 +85,8 @@ class Walk {
   Status visit_node(uint32_t index) {
     const Node& node = graph_.node(index);
     if (graph_.info(node).is(kLeaf)) return visit_leaf(index);
+    if (node.op == Op::kDimSize) return read_size(index, node);
+    if (node.op == Op::kBroadcastTo && !is_read_[index]) return {};  // it carries a size, perhaps a large one
     return graph_.info(node).primitive() ? run_primitive(index, node) : run_composite(index, node);
   }
 
@@ -82,17 +94,16 @@ class Walk {
     if (!values_[index].empty()) return {};  // an input
     if (const Tensor* constant = graph_.constant({index, 0})) return set_leaf(index, *constant), Status();
     auto found = params_.find(graph_.leaf_name(index));
-    if (found == params_.end() && !is_read(index)) return {};
+    if (found == params_.end() && !is_read_[index]) return {};
     if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
     return set_leaf(index, found->second), Status();
   }
 
-  bool is_read(uint32_t index) const {
-    auto of_index = [index](Value in) { return in.node == index; };
-    return std::any_of(graph_.nodes().begin(), graph_.nodes().end(),
-                       [&](const Node& node) { return std::any_of(node.in.begin(), node.in.end(), of_index); }) ||
-           std::any_of(graph_.outputs().begin(), graph_.outputs().end(),
-                       [&](const GraphOutput& output) { return of_index(output.value); });
+  Status read_size(uint32_t index, const Node& node) {
+    const Dim& dim = graph_.type(node.in[0]).dims[static_cast<size_t>(node.attrs.i64("axis"))];
+    values_[index] = {RLX_TRY(make(node.out[0].dtype, {}))};
+    *values_[index][0].as<int64_t>() = RLX_TRY(evaluate(dim, lookup()));
+    return {};
   }
 
   // The branch decides the sizes of its results, so they are not compared with the node's types.
@@ -190,6 +201,7 @@ class Walk {
   EvalOptions options_;
   SymbolSizes sizes_;
   std::vector<std::vector<Tensor>> values_;
+  std::vector<bool> is_read_;  // by node: whether more than its sizes is read
 };
 
 }  // namespace

@@ -96,13 +96,52 @@ static Expr source_coordinates(Builder& b, const Resampled& axis, const std::str
                        0.5 * (axis.start + axis.end) * (n - 1.0));
 }
 
+// The same coordinates as numerator / (2 * half), in integers: an exact one, or a tie, stays what it is.
+struct Coordinate {
+  Expr numerator, half;
+};
+static std::optional<Coordinate> exact_coordinates(Builder& b, const Resampled& axis, const std::string& coord) {
+  static constexpr int64_t kLargest = int64_t{1} << 20;  // so that no product overflows
+  Expr j = iota(b, {axis.out}, 0, DType::kI64), twice = j + j;
+  Expr n = b.size(axis.in, DType::kI64), o = b.size(axis.out, DType::kI64);
+  Expr up = o, down = n;  // the scale is up / down
+  if (axis.factor != 0) {
+    auto fraction = fraction_of(axis.factor);
+    if (!fraction || fraction->numerator > kLargest) return std::nullopt;
+    up = b.scalar(DType::kI64, static_cast<double>(fraction->numerator)),
+    down = b.scalar(DType::kI64, static_cast<double>(fraction->denominator));
+  }
+  Expr half_pixel = (twice + 1) * down - up;
+  auto unless_single = [&](Expr numerator) { return where(greater(o, 1), numerator, 0); };
+  if (coord == "half_pixel") return Coordinate{half_pixel, up};
+  if (coord == "half_pixel_symmetric") return Coordinate{n * up - o * down + half_pixel, up};
+  if (coord == "pytorch_half_pixel") return Coordinate{unless_single(half_pixel), up};
+  if (coord == "align_corners") return Coordinate{twice * (n - 1), maximum(o - 1, 1)};
+  if (coord == "asymmetric") return Coordinate{twice * down, up};
+  if (coord == "tf_half_pixel_for_nn") return Coordinate{(twice + 1) * down, up};
+  return std::nullopt;
+}
+
 static Expr ceiling(Expr x) {
   return unary(Op::kCeil, x);
 }
 
 // ---- one axis ----
 
-static Expr nearest(Expr x, const Resampled& axis, Expr c, const std::string& mode) {
+static Expr nearest_place(Builder& b, const Coordinate& c, const Dim& n, const std::string& mode) {
+  Expr two_halves = c.half + c.half;
+  Expr shift = mode == "round_prefer_floor"  ? c.half - 1
+               : mode == "round_prefer_ceil" ? c.half
+               : mode == "floor"             ? c.half - c.half
+                                             : two_halves - 1;
+  Expr place = maximum(c.numerator + shift, 0) / two_halves;
+  return minimum(place, b.size(n, DType::kI64) - 1);
+}
+
+static Expr nearest(Expr x, const Resampled& axis, Expr c, const Attrs& attrs) {
+  const std::string& mode = attrs.str("nearest_mode");
+  if (auto exact = exact_coordinates(x.builder(), axis, attrs.str("coord")))
+    return gather(x, nearest_place(x.builder(), *exact, axis.in, mode), axis.axis);
   Expr position = mode == "round_prefer_floor"  ? ceiling(c - 0.5)
                   : mode == "round_prefer_ceil" ? floor(c + 0.5)
                   : mode == "floor"             ? floor(c)
@@ -183,7 +222,7 @@ Outputs decompose_resize(const Inputs& in, const Attrs& attrs) {
   for (const Resampled& axis : *axes) {
     Expr c = coordinates.emplace_back(source_coordinates(in.builder(), axis, coord));
     if (axis.keeps_size() && !crops && coord != "tf_half_pixel_for_nn") continue;
-    y = is_nearest ? nearest(y, axis, c, attrs.str("nearest_mode")) : interpolated(y, axis, c, attrs);
+    y = is_nearest ? nearest(y, axis, c, attrs) : interpolated(y, axis, c, attrs);
     if (!y.valid()) return {};
   }
   if (crops) y = extrapolated(y, *axes, coordinates, attrs.f64("extrapolation"));

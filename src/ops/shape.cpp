@@ -66,18 +66,19 @@ Status eval_broadcast_to(EvalArgs& args) {
 
 Status infer_concat(InferArgs& args) {
   int64_t axis = args.attrs.i64("axis");
-  std::vector<Dim> dims = args.dims();
-  for (size_t i = 1; i < args.in.size(); i++) {
+  std::vector<Dim> dims = args.dims(), along;
+  for (size_t i = 0; i < args.in.size(); i++) {
     if (args.rank(i) != dims.size())
       return wrong_rank(format("input {}", i), format("{}, that of the first", dims.size()), args.rank(i));
     for (size_t k = 0; k < dims.size(); k++) {
       const Dim& other = args.dims(i)[k];
       if (static_cast<int64_t>(k) == axis)
-        dims[k] += other;
+        along.push_back(other);
       else
         dims[k] = RLX_TRY(args.same(dims[k], other, format("axis {} of input {}", k, i)));
     }
   }
+  dims[static_cast<size_t>(axis)] = sum(along);
   args.out[0].dims = std::move(dims);
   return {};
 }
@@ -128,7 +129,9 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
   }
   auto from_end = [&](const Dim& bound) { return bound.is_literal() && bound.literal() < 0 ? n + bound : bound; };
   auto clamp = [&](const Dim& bound, const Dim& lo, const Dim& hi) {
-    Dim low = args.graph.implies(Guard::kLessEqual, lo, bound) ? bound : max(bound, lo);
+    Dim low = args.graph.implies(Guard::kLessEqual, lo, bound) ? bound
+              : args.graph.range(lo - bound).lo >= 0           ? lo
+                                                               : max(bound, lo);
     return args.graph.implies(Guard::kLessEqual, low, hi)   ? low
            : args.graph.implies(Guard::kLessEqual, hi, low) ? hi
                                                             : min(low, hi);

@@ -3,6 +3,7 @@
 #include "ir/op.h"
 #include "ops/act.h"
 #include "ops/attr_defs.h"
+#include "ops/custom.h"
 #include "ops/expr.h"
 #include "ops/facts.h"
 #include "ops/views.h"

@@ -9,7 +9,9 @@ namespace rlx {
 Result<Graph> expand_composites(Graph graph, PassContext& context) {
   RewriteOptions options = context.rewrite_options("expand");
   options.expands = [&](const Facts& facts, Value value) {
-    return !facts.is_resident(value) && !context.supports(facts, value);
+    const Node& node = facts.graph().node(value);
+    bool has_effects = !is_pure(facts.graph().info(node), node.attrs);  // it would stay, beside its decomposition
+    return !has_effects && !facts.is_resident(value) && !context.supports(facts, value);
   };
   static const RuleSet kNoRules;
   return rewrite(std::move(graph), kNoRules, options);

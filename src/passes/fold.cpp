@@ -12,7 +12,7 @@ static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant 
 
 static bool worth_folding(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
-  if (info.is(kLeaf) || !info.is(kPure) || node.in.empty()) return false;
+  if (info.is(kLeaf) || !info.is(kPure) || info.is(kVaries) || node.in.empty()) return false;
   if (node.op == Op::kDequantizeLinear && !element_count(node.out[0].dims).is(1)) return false;  // rules look for it
   for (const AttrDef& def : info.attrs)
     if (def.kind == AttrKind::kGraph) return false;

@@ -19,7 +19,7 @@ namespace {
 // decomposition.
 bool is_total(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
-  if (!info.is(kPure)) return false;
+  if (!is_pure(info, node.attrs)) return false;
   if (info.primitive() || info.is(kElementwise)) return info.is(kElementwise) || info.is(kView) || info.is(kTotal);
   std::vector<const ValueType*> in(std::max(node.in.size(), info.signature.in.size()), nullptr);
   for (size_t i = 0; i < node.in.size(); i++)

@@ -35,6 +35,7 @@ struct PassContext {
 using PassFn = Result<Graph> (*)(Graph, PassContext&);
 
 // The passes; compile.cpp lists them in order. One file each.
+Result<Graph> inline_customs(Graph graph, PassContext& context);
 Result<Graph> canonicalize(Graph graph, PassContext& context);
 Result<Graph> fold_constants(Graph graph, PassContext& context);
 Result<Graph> assign_precision(Graph graph, PassContext& context);

@@ -40,7 +40,7 @@ class Conversion {
   Status convert(uint32_t index) {
     const Node& node = given_.node(index);
     const OpInfo& info = given_.info(node);
-    bool is_fixed = info.is(kLeaf) || node.op == Op::kBitcast || !body_attrs(node.op).empty();
+    bool is_fixed = info.is(kLeaf) || info.is(kOnHost) || node.op == Op::kBitcast || !body_attrs(node.op).empty();
     if (!is_fixed && converted(index).ok()) return {};
     std::vector<Value> in;
     for (Value value : node.in) in.push_back(present(value) ? RLX_TRY(as_given(value)) : value);

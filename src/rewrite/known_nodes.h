@@ -15,7 +15,9 @@ class KnownNodes {
   explicit KnownNodes(const Graph& graph) : graph_(graph), slots_(1024) {}
 
   static size_t hash_of(const OpInfo& info, std::span<const Value> in, const Attrs& attrs);
-  static bool is_mergeable(const OpInfo& info) { return info.is(kPure) && !info.is(kInterface); }
+  static bool is_mergeable(const OpInfo& info, const Attrs& attrs) {
+    return is_pure(info, attrs) && !info.is(kInterface);
+  }
 
   uint32_t find(size_t hash, const OpInfo& info, std::span<const Value> in,
                 const Attrs& attrs) const;  // kNone if there is none

@@ -20,7 +20,7 @@ Result<std::vector<Value>> Workspace::add_hook(void* self, const OpInfo& info, s
 
 Result<uint32_t> Workspace::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
-  bool mergeable = KnownNodes::is_mergeable(info);
+  bool mergeable = KnownNodes::is_mergeable(info, attrs);
   if (mergeable)
     if (uint32_t node = known_.find(KnownNodes::hash_of(info, in, attrs), info, in, attrs); node != KnownNodes::kNone)
       return node;
@@ -167,7 +167,7 @@ void Workspace::merge_equals() {
     to_merge_.pop_back();
     const Node& it = graph_.node(node);
     const OpInfo& info = graph_.info(it);
-    if (!states_[node].live || states_[node].known || !KnownNodes::is_mergeable(info)) continue;
+    if (!states_[node].live || states_[node].known || !KnownNodes::is_mergeable(info, it.attrs)) continue;
     states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
     uint32_t same = known_.find(states_[node].hash, info, it.in, it.attrs);
     if (same == KnownNodes::kNone) {

@@ -78,14 +78,14 @@ uint32_t Workspace::load_node(uint32_t node, std::span<const uint32_t> same) {
   for (size_t i = 0; i < it.in.size(); i++)
     if (present(it.in[i]) && same[it.in[i].node] != it.in[i].node)
       graph_.set_input(node, i, {same[it.in[i].node], it.in[i].output});
-  if (KnownNodes::is_mergeable(info)) {
+  if (KnownNodes::is_mergeable(info, it.attrs)) {
     states_[node].hash = KnownNodes::hash_of(info, it.in, it.attrs);
     if (uint32_t equal = known_.find(states_[node].hash, info, it.in, it.attrs); equal != KnownNodes::kNone)
       return equal;
     remember(node);
   }
   // A node that decides a size is needed by all that name the size, without an edge to them.
-  bool is_pinned = !info.is(kPure) || info.is(kInterface) || info.names_sizes;
+  bool is_pinned = !is_pure(info, it.attrs) || info.is(kInterface) || info.names_sizes;
   states_[node].pins += is_pinned;
   states_[node].live = true;
   states_[node].queued = !rules_.at(it.op).empty() || (options_.expands && !info.primitive());
@@ -327,25 +327,32 @@ bool Workspace::may_be_repeated(Value value) const {
 
 // ---- the end ----
 
-// Puts live nodes in topological order. Of the nodes that are ready, the one with the least position comes first.
+// Puts live nodes in topological order. Of the nodes that are ready, the one with the least position comes first; each
+// node with an effect waits for the one before it.
 Graph Workspace::finish() {
   if (!changed_) return std::move(graph_);
   size_t count = graph_.nodes().size();
-  std::vector<uint32_t> waiting(count, 0), order;
+  std::vector<uint32_t> waiting(count, 0), order, effects;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
   for (uint32_t node = 0; node < count; node++) {
     if (!states_[node].live) continue;
     for (Value in : graph_.node(node).in) waiting[node] += present(in);
+    if (!is_pure(graph_.info(graph_.node(node)), graph_.node(node).attrs)) {
+      waiting[node] += !effects.empty();
+      effects.push_back(node);
+    }
     if (waiting[node] == 0) ready.push({states_[node].position, node});
   }
-  while (!ready.empty()) {
+  auto let_go = [&](uint32_t node) {
+    if (--waiting[node] == 0) ready.push({states_[node].position, node});
+    return true;
+  };
+  for (size_t next_effect = 1; !ready.empty();) {
     uint32_t node = ready.top().node;
     ready.pop();
     order.push_back(node);
-    uses_.all_of(node, [&](uint32_t user, uint32_t) {
-      if (--waiting[user] == 0) ready.push({states_[user].position, user});
-      return true;
-    });
+    uses_.all_of(node, [&](uint32_t user, uint32_t) { return let_go(user); });
+    if (next_effect < effects.size() && effects[next_effect - 1] == node) let_go(effects[next_effect++]);
   }
   return drop_dead(std::move(graph_).reordered(order));
 }

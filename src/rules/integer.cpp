@@ -61,9 +61,8 @@ static Expr product_of_integers(const Match& m) {
 
 // Zero points in the dtype of the numbers from which they are subtracted; absent if that dtype may not hold them.
 static Expr as_numbers(const Match& m, Expr zero, DType dtype, const std::vector<Dim>& dims) {
-  if (Expr q = widened_from(m, m.under_views(zero));
-      q && q.dtype() == dtype && element_count(q.dims()) == element_count(dims))
-    return reshape(q, dims);
+  Expr wide = m.under_views(zero);
+  if (Expr q = widened_from(m, wide); q && q.dtype() == dtype) return reshape(m.with_views(zero, wide, q), dims);
   auto range = m.range(zero);
   bool is_signed = dtype == DType::kI8;
   if (!range || range->lo < (is_signed ? -128 : 0) || range->hi > (is_signed ? 127 : 255)) return Expr();

@@ -138,6 +138,7 @@ Expr scaled_by_heads(const Match& m) {
     if (!factor.dim(-1).is(1) || !factor.dim(-2).is(1)) return m.miss("a factor that is not one for each head");
     auto s = scores_of(m, m.in(1 - i));
     if (!s || s->softcap != 0 || s->mask || s->bias) return m.miss("a factor for each head outside other links");
+    if (s->q.dtype() == DType::kF16) return m.miss("a factor for each head, with which queries of f16 may overflow");
     s->q = divides ? s->q / factor : s->q * factor;
     return absorbed(m, *s);
   }

@@ -8,6 +8,7 @@
 
 #include "base/visit.h"
 #include "ir/text.h"
+#include "tests/support/host_ops.h"
 
 namespace rlx::test {
 
@@ -153,7 +154,7 @@ static std::vector<Dim> dims_of(const Tensor& tensor) {
 }
 
 Result<Graph> graph_of(const Sample& sample, const OpTable& table) {
-  if (!sample.program.empty()) return parse(sample.program, table);
+  if (!sample.program.empty()) return parse(sample.program, table, host_ops());
   const OpInfo* info = table.find(sample.op);
   if (!info) return Status(Code::kNotFound, "no row '" + sample.op + "'");
   Graph graph("", &table);

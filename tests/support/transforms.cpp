@@ -64,6 +64,7 @@ Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
 
 constexpr Transform kTransforms[] = {
     {"decompose", decompose_composites, Grade::kExact, false},
+    {"inline", inline_customs, Grade::kExact, false},
     {"canonicalize", canonicalize, Grade::kClose, true},
     {"canonicalize.strict", canonicalize, Grade::kExact, true},
     {"canonicalize.fast", canonicalize, Grade::kFast, true},

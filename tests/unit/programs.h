@@ -128,6 +128,7 @@ inline void write(Exec& exec, size_t slot, std::vector<float> values) {
 }
 
 inline void expect_near(const Tensor& got, const Tensor& want, float tolerance = 2e-5f) {
+  ASSERT_EQ(want.dtype(), DType::kF32);
   ASSERT_EQ(type_text(got.dtype(), got.dims()), type_text(want.dtype(), want.dims()));
   for (int64_t i = 0; i < got.count(); i++)
     ASSERT_NEAR(got.as<float>()[i], want.as<float>()[i], tolerance * (1 + std::abs(want.as<float>()[i]))) << i;

@@ -185,4 +185,18 @@ TEST(guard, an_equality_that_a_run_breaks_is_an_error) {
   EXPECT_NE(run.status().message().find("add 'sum'"), std::string_view::npos) << run.status().message();
 }
 
+// A size that is no axis of an input is the length of a tensor that only carries it: it has no bytes.
+TEST(sizes, a_large_one_takes_no_memory) {
+  Graph graph;
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  ASSERT_TRUE(graph.add_input("x", DType::kF32, {n}).ok());
+  ASSERT_TRUE(graph.add_output("y", b.size(n + Dim(int64_t{1} << 40), DType::kI64).value()).ok());
+  for (EvalMode mode : {EvalMode::kTyped, EvalMode::kOracle}) {
+    auto got = interpret(graph, std::array{f32s({2}, {1, 2})}, {}, {.mode = mode});
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    expect_equal((*got)[0], i64s({}, {(int64_t{1} << 40) + 2}));
+  }
+}
+
 }  // namespace rlx::test
