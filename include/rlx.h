@@ -872,8 +872,9 @@ RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *wh
  *            params, and each of its sizes is an axis of an input. Every axis fits that is its size; so one body serves
  *            at many sizes. The op takes no attributes then, and runs as if its nodes stood in its place
  * Callbacks may be called any number of times, on any thread, on several at once; the library holds no lock then. They
- * may not use the graph that is being built, or the model, program or context that calls them. They return RLX_CB_OK, or RLX_CB_STOP (the call of the library returns RLX_E_CANCELLED), or what rlx_opcall_fail returned.
- * Any other value is RLX_E_CALLBACK, and so is an exception. */
+ * may not use the graph that is being built, or the model, program or context that calls them. They return RLX_CB_OK, or
+ * RLX_CB_STOP (the call of the library returns RLX_E_CANCELLED), or what rlx_opcall_fail returned. Any other value is
+ * RLX_E_CALLBACK, and so is an exception. */
 typedef struct rlx_op_def {
   uint32_t struct_size;
   uint32_t flags;
@@ -895,8 +896,9 @@ RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
  * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
  * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
- * RLX_E_UNSUPPORTED for a body with params or with sizes that its contents decide, RLX_E_SHAPE for a body with a size
- * that is no axis of an input, and the error that the body holds. */
+ * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, or of more than 2^20 nodes with those of
+ * the bodies that it uses, RLX_E_SHAPE for a body with a size that is no axis of an input, and the error that the body
+ * holds. */
 RLX_MUST rlx_status_t *rlx_env_register_op(rlx_env_t *env, const rlx_op_def_t *def);
 
 /* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer the outputs

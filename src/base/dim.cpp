@@ -262,8 +262,18 @@ static std::optional<Term> divide(const Term& x, const Term& y) {
   return quotient;
 }
 
+static std::optional<Dim> divided_by_number(const Dim& a, int64_t b) {
+  std::vector<Term> quotient = terms_of(a);
+  for (Term& term : quotient) {
+    if (term.coefficient % b) return std::nullopt;
+    term.coefficient /= b;
+  }
+  return Dim::from({std::move(quotient)});
+}
+
 std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
+  if (b.is_literal()) return divided_by_number(a, b.literal());
   std::vector<Term> divisor = terms_of(b);
   Dim rest = a, quotient = 0;
   for (int steps = 0; !rest.is(0); steps++) {

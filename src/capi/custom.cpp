@@ -9,6 +9,7 @@
 #include "capi/guard.h"
 #include "capi/tensor.h"
 #include "capi/versioned.h"
+#include "passes/inline_customs.h"
 
 using namespace rlx;
 using namespace rlx::capi;
@@ -137,12 +138,14 @@ static Status run(const Callbacks& callbacks, std::span<const Operand> in, std::
   return answer(callbacks.def.run, "run", callbacks.def.user, call);
 }
 
-static Result<std::shared_ptr<const Graph>> body_of(const rlx_env* env, const rlx_graph_t* body) {
+static Result<std::shared_ptr<const Graph>> body_of(const rlx_env* env, const char* name, const rlx_graph_t* body) {
   if (!body) return std::shared_ptr<const Graph>();
   RLX_TRY(check("rlx_env_register_op", {handle(body, "body")}));
   RLX_TRY(same_env(env, body->env.get(), "body"));
   if (!body->status.ok()) return body->status;
-  return std::make_shared<const Graph>(body->graph);
+  auto graph = with_bodies_in_place(body->graph);
+  if (!graph.ok()) return std::move(graph).status().prefixed(format("the body of '{}': ", name));
+  return std::make_shared<const Graph>(*std::move(graph));
 }
 
 static Status register_op(rlx_env* env, const rlx_op_def_t& given) {
@@ -155,7 +158,7 @@ static Status register_op(rlx_env* env, const rlx_op_def_t& given) {
         .with("value", def.name);
   auto op = std::make_shared<CustomOp>();
   op->name = def.name;
-  op->body = RLX_TRY(body_of(env, def.body));
+  op->body = RLX_TRY(body_of(env, def.name, def.body));
   def.name = nullptr, def.body = nullptr;  // the caller's
   if (!op->body) {
     op->infer = [callbacks](auto in, const NamedAttrs& attrs) { return infer(*callbacks, in, attrs); };

@@ -37,9 +37,8 @@ bool holds_at_samples(const Graph& graph, Guard::Relation relation, const Dim& a
     for (const Dim* dim : {&guard.a, &guard.b}) visit_symbols(*dim, name);
   for (uint64_t sample = 0; sample < kSamples; sample++) {
     draw(graph, sample, sizes);
-    bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(), [&](const Guard& guard) {
-      return holds(guard.relation, guard.a, guard.b, sizes);
-    });
+    bool is_legal = std::all_of(graph.guards().begin(), graph.guards().end(),
+                                [&](const Guard& guard) { return holds(guard.relation, guard.a, guard.b, sizes); });
     if (is_legal && !holds(relation, a, b, sizes)) return false;
   }
   return true;

@@ -39,6 +39,9 @@ class CustomOps {
   ByName<std::shared_ptr<const CustomOp>> ops_;
 };
 
+// The op that a node of `custom` names.
+const CustomOp& custom_op(const Attrs& attrs);
+
 Status infer_custom(InferArgs& args);
 Status infer_custom_fn(InferArgs& args);
 

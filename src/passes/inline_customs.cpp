@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces custom ops by the nodes that they stand for. It comes first: no other pass needs to know such ops, and calls
 // of the host keep their order, because it copies the graph node by node.
+#include "passes/inline_customs.h"
+
 #include <algorithm>
 
+#include "ops/custom.h"
 #include "ops/expr.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -17,24 +20,92 @@ static bool has_customs(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_custom);
 }
 
-static Result<Graph> inlined_once(const Graph& graph) {
+// The nodes that a custom op stands for, in the copy.
+static Result<std::vector<Value>> inlined(GraphCopy& copy, const Graph& graph, const Node& node) {
+  Builder builder(copy.to());
+  std::vector<Expr> in;
+  for (Value value : node.in) in.push_back(builder.wrap(copy.mapped(value)));
+  std::vector<Value> outputs;
+  for (Expr output : decompose(builder, graph.info(node), in, node.attrs)) outputs.push_back(output.value());
+  RLX_TRY(builder.status());
+  return outputs;
+}
+
+static Result<Graph> with_inlined(const Graph& graph, bool (*is_inlined)(const Node&)) {
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     const Node& node = graph.node(index);
-    std::vector<Value> outputs;
-    if (!is_custom(node)) return outputs;
-    Builder builder(copy.to());
-    std::vector<Expr> in;
-    for (Value value : node.in) in.push_back(builder.wrap(copy.mapped(value)));
-    for (Expr output : decompose(builder, graph.info(node), in, node.attrs)) outputs.push_back(output.value());
-    RLX_TRY(builder.status());
-    return outputs;
+    if (!is_inlined(node)) return std::vector<Value>();
+    return inlined(copy, graph, node);
   });
 }
 
-// A body may use other custom ops. Each was there before the op that uses it, so this ends.
+// The body of an op has no other body in it, but a function may be nested in a function.
 Result<Graph> inline_customs(Graph graph, PassContext&) {
-  while (has_customs(graph)) graph = RLX_TRY(inlined_once(graph));
+  while (has_customs(graph)) graph = RLX_TRY(with_inlined(graph, is_custom));
   return graph;
+}
+
+// ---- bodies that use bodies ----
+
+static constexpr size_t kMostNodes = size_t{1} << 20;
+
+static bool has_body(const Node& node) {
+  return node.op == Op::kCustom && custom_op(node.attrs).body;
+}
+
+static const Graph* inner_graph(const AttrValue& value) {
+  auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value);
+  return graph ? graph->get() : nullptr;
+}
+
+// The nodes of a graph and of the graphs in it, with those of bodies where they are used. It stops above kMostNodes.
+static size_t count_nodes(const Graph& graph) {
+  size_t count = 0;
+  for (const Node& node : graph.nodes()) {
+    count += has_body(node) ? count_nodes(*custom_op(node.attrs).body) : 1;
+    for (const AttrValue& value : node.attrs.values())
+      if (const Graph* inner = inner_graph(value)) count += count_nodes(*inner);
+    if (count > kMostNodes) break;
+  }
+  return count;
+}
+
+static bool uses_bodies(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    const auto& values = node.attrs.values();
+    return has_body(node) || std::any_of(values.begin(), values.end(), [](const AttrValue& value) {
+             return inner_graph(value) && uses_bodies(*inner_graph(value));
+           });
+  });
+}
+
+// The guards of nodes that are gone: no inference adds them again, so they become conditions of the graph itself.
+static Result<Graph> with_guards_of_its_own(const Graph& graph) {
+  Graph made(graph.name(), &graph.table());
+  GraphCopy copy(graph, made);
+  for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(made.declare_symbol(symbol, range));
+  for (const Guard& guard : graph.guards()) RLX_TRY(made.declare_guard({guard.relation, guard.a, guard.b, {}}));
+  for (uint32_t node = 0; node < graph.nodes().size(); node++) copy.copy(node);
+  RLX_TRY(copy.add_outputs());
+  return made;
+}
+
+static Result<Graph> flattened(const Graph& graph) {
+  if (!uses_bodies(graph)) return graph;
+  Graph made = RLX_TRY(with_inlined(graph, has_body));
+  for (uint32_t node = 0; node < made.nodes().size(); node++) {
+    const OpInfo& info = made.info(made.node(node));
+    for (size_t i = 0; i < info.attrs.size(); i++)
+      if (const Graph* inner = inner_graph(made.node(node).attrs.values()[i]))
+        made.set_attr(node, info.attrs[i].name, std::make_shared<const Graph>(RLX_TRY(flattened(*inner))));
+  }
+  return with_guards_of_its_own(made);
+}
+
+Result<Graph> with_bodies_in_place(const Graph& graph) {
+  if (count_nodes(graph) > kMostNodes)
+    return Status(Code::kUnsupported, format("with the bodies that it uses it has more than {} nodes", kMostNodes));
+  return flattened(graph);
 }
 
 }  // namespace rlx

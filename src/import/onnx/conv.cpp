@@ -51,7 +51,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   std::string_view automatic = call.text("auto_pad", "NOTSET");
   if (n == 0 || window.kernel.size() != n || window.strides.size() != n || window.dilation.size() != n ||
       pads.size() != 2 * n) {
-    call.fail(Code::kData, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
+    call.fail(Code::kShape, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
     return window;
   }
   if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
@@ -205,7 +205,7 @@ void build_conv_transpose(Call& call) {
   std::vector<int64_t> more = call.i64s("output_padding", std::vector<int64_t>(axes, 0));
   std::vector<int64_t> given = call.i64s("output_shape");
   if (more.size() != axes || (!given.empty() && given.size() != axes && given.size() != axes + 2))
-    return call.fail(Code::kData, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
+    return call.fail(Code::kShape, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
   if (call.type(0).rank() != axes + 2 || window.strides.size() != axes) return;  // it has failed
   size_t bias = 2;
   if (call.kind().op_type == "ConvTransposeWithDynamicPads") {

@@ -134,4 +134,14 @@ TEST(dim, a_square_of_a_square_and_so_on_takes_little_time) {
   EXPECT_FALSE(check_parts(std::span(&square, 1)).ok());
 }
 
+TEST(dim, a_number_divides_sums_of_any_length) {
+  Dim sum = 7;
+  for (int i = 0; i < 100; i++) sum += 3 * (i + 1) * Dim::symbol("n" + std::to_string(i));
+  EXPECT_EQ(floor_div(sum, 1), sum);
+  EXPECT_EQ(exact_div(2 * sum, 2), sum);
+  EXPECT_EQ(exact_div(sum, -1), -1 * sum);
+  EXPECT_EQ(exact_div(sum, 3), std::nullopt);
+  EXPECT_EQ(floor_div(sum, 3), exact_div(sum - 7, 3).value() + 2);
+}
+
 }  // namespace rlx

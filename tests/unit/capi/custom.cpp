@@ -193,7 +193,7 @@ TEST_F(CustomOpTest, effects_happen_once_each_and_in_order) {
   EXPECT_EQ(run(made, {1, 2}, "reference"), (Floats{1, 4})) << failed;
   EXPECT_EQ(seen, (Floats{1, 2, 2, 3, 4, 4, 6, 6, 5}));
   seen.clear();
-  EXPECT_EQ(run(made, {1, 2}, "null").size(), 2u) << failed;
+  EXPECT_EQ(run(made, {1, 2}, "null"), (Floats{0, 0})) << failed;
   EXPECT_EQ(seen, Floats()) << "the device that runs nothing";
   rlx_graph_release(made);
 }
@@ -248,6 +248,46 @@ TEST_F(CustomOpTest, a_body_may_call_the_host) {
   for (const char* device : {"cpu", "reference"})
     EXPECT_EQ(run(made, {3, -4}, device), (Floats{12, 6, -16, -8, 2, 1})) << failed;
   rlx_graph_release(made);
+}
+
+TEST_F(CustomOpTest, bodies_may_use_ops_with_bodies_at_any_depth) {
+  auto add_body = [&](const std::string& name, const std::string& body) {
+    rlx_graph_t* made = read("graph (k in [0, 40]) { x = input f32[k]\n" + body + "\noutput y }");
+    EXPECT_EQ(failed, "") << name;
+    std::string why = add(name.c_str(), made);
+    rlx_graph_release(made);
+    return why;
+  };
+  ASSERT_EQ(add_body("op0", "one = constant f32[] {1}\ny = add(x, one)"), "");
+  for (int i = 1; i <= 60; i++)  // through a call, a branch, a function
+    ASSERT_EQ(add_body("op" + std::to_string(i), R"(no = constant bool[] {0}
+      z = if(no, x) then=graph { a = input f32[k]
+        b = abs(a)
+        output b
+      } else=graph { a = input f32[k]
+        b = custom(a) name="op)" + std::to_string(i - 1) +
+                                                     R"("
+        output b
+      }
+      y = custom_fn(z) fwd=graph { a = input f32[k]
+        b = neg(a)
+        c = neg(b)
+        output c
+      })"),
+              "");
+  rlx_value_t y = op("custom name=op60", {vector_input()});
+  EXPECT_EQ(failure(), "");
+  rlx_graph_output(graph, "y", y);
+  for (const char* device : {"cpu", "reference"}) {
+    EXPECT_EQ(run(graph, {2, -3}, device), (Floats{3, -2})) << failed;
+    EXPECT_EQ(run(graph, Floats(41, 2), device), Floats()) << "a size that a body at the bottom does not take";
+  }
+  std::string why;
+  for (int i = 0; i < 30 && why.empty(); i++)
+    why =
+        add_body("two" + std::to_string(i + 1), "z = custom(x) name=" + (i ? "two" + std::to_string(i) : "op0") +
+                                                    "\ny = custom(z) name=" + (i ? "two" + std::to_string(i) : "op0"));
+  EXPECT_EQ(why, "RLX_E_UNSUPPORTED: the body of 'two19': with the bodies that it uses it has more than 1048576 nodes");
 }
 
 // ---- custom_fn ----

@@ -2,6 +2,8 @@
 #include "backends/cpu/blas.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -120,6 +122,33 @@ TEST(blas_calls, may_come_from_many_threads_at_once) {
   }
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Another thread computes, so its buffers are being taken and given back, while this one forks.
+TEST(blas_calls, may_come_from_a_child_of_fork) {
+  constexpr int64_t kSize = 32;
+  std::vector<float> one(kSize * kSize, 1.0f);
+  auto is_right = [&] {
+    std::vector<float> c(kSize * kSize);
+    Status status = gemm_f32({kSize, kSize, kSize, kSize, kSize, kSize}, 1, one.data(), one.data(), 0, c.data());
+    return status.ok() && std::all_of(c.begin(), c.end(), [](float x) { return x == 32; });
+  };
+  std::atomic<bool> stop{false};
+  std::jthread busy([&] {
+    while (!stop) is_right();
+  });
+  for (int i = 0; i < 200; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      _exit(is_right() ? 0 : 1);
+    }
+    int answer = -1;
+    ASSERT_EQ(waitpid(child, &answer, 0), child);
+    EXPECT_EQ(answer, 0);
+    if (answer) break;
+  }
+  stop = true;
 }
 
 TEST(blas_core, is_named_only_where_openblas_would_take_an_older_one) {

@@ -32,7 +32,7 @@ TEST(onnx_images, a_transposed_convolution_has_the_size_that_it_is_told) {
                         .import()),
             "f32[1,1,10]");
   auto wrong = transposed({"1", "1", "4"}, {Maker::attr("output_shape", std::vector<int64_t>{10, 10})}).import();
-  EXPECT_EQ(wrong.status().code(), Code::kData);
+  EXPECT_EQ(wrong.status().code(), Code::kShape);
 }
 
 TEST(onnx_images, a_scale_is_the_fraction_that_it_was_written_for) {
