@@ -58,12 +58,14 @@ Result<Run*> Exec::next_run() {
   return last_.get();
 }
 
-// Keeps a few ended runs for later: their steps need not be encoded again.
-void Exec::land(Flight& flight) {
+// Keeps a few ended runs for later: their steps need not be encoded again. The caller releases what the run held once
+// the exec is in order: the host may get its memory back then, and use the exec.
+Exec::Held Exec::land(Flight& flight) {
   constexpr size_t kSpare = 2;
   flight.run->is_in_flight = false;
-  flight.run->held.clear();
+  Held held = std::exchange(flight.run->held, {});
   if (flight.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(flight.run));
+  return held;
 }
 
 // A run that has the present sizes: the last one if nothing has changed, else the next. `waits`: first wait for a run
@@ -85,13 +87,14 @@ Status Exec::catch_up(bool waits) {
     RLX_TRY(Fence::wait({&first.fence, 1}, true, Fence::kForever, nullptr));
     if (first.fence.result().ok()) {
       if (first.decides_links) note_made(*first.run);
-      land(first);
+      Held held = land(first);
       flights_.pop_front();
       continue;
     }
     for (const Flight& flight : flights_) RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
     restore_links(first);
-    for (Flight& flight : flights_) land(flight);
+    std::vector<Held> held;
+    for (Flight& flight : flights_) held.push_back(land(flight));
     flights_.clear();
   }
   return {};

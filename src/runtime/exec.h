@@ -115,7 +115,8 @@ class Exec {
   Status catch_up(bool waits);
   void note_made(const Run& run);
   void restore_links(const Flight& failed);
-  void land(Flight& flight);
+  using Held = std::vector<std::shared_ptr<Storage>>;
+  Held land(Flight& flight);
   Result<Run*> next_run();
   Result<Run*> sized_run(bool waits);
 

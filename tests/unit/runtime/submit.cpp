@@ -280,6 +280,30 @@ TEST_P(submit, memory_that_is_no_longer_bound_may_become_a_param) {
   }
 }
 
+// The host gets it back inside a call to the context, and may call the context then.
+TEST_P(submit, memory_of_an_ended_run_may_use_the_context_when_it_goes_back) {
+  auto exec = Exec::create(doubler(env)).value();
+  for (size_t slot : {0, 1}) ASSERT_TRUE(exec->bind(SlotKind::kInput, slot, noise({4})).ok());
+  int returned = 0;
+  auto lent = [&] {
+    std::shared_ptr<std::byte> data(new std::byte[16], [&](std::byte* bytes) {
+      returned++;
+      EXPECT_TRUE(exec->run().ok());
+      delete[] bytes;
+    });
+    return *Tensor::adopt(DType::kF32, std::array<int64_t, 1>{4}, std::move(data), 16);
+  };
+  std::vector<Fence> all;
+  for (int run = 0; run < 3; run++) {
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, lent()).ok());
+    all.push_back(*exec->submit({}));
+  }
+  ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, Tensor()).ok());
+  EXPECT_TRUE(waited(all.back()).ok());
+  EXPECT_TRUE(exec->run().ok());
+  EXPECT_EQ(returned, 3);
+}
+
 // Nothing recurses along a chain of runs: neither when it runs, nor when it goes.
 TEST_P(submit, a_hundred_thousand_runs_may_wait_one_for_the_other) {
   std::array execs{Exec::create(doubler(env)).value(), Exec::create(doubler(env)).value()};
