@@ -217,5 +217,75 @@ TEST(movement, repeated_elements) {
       }
 }
 
+// Of rows [2, mid, 6, width], folded at indices that repeat, and count from the end; in place, and beside x.
+template <class T, class Index>
+void check_fold(const char* reduction, DType dtype, int64_t mid, int64_t width, int64_t count, Bounds bounds,
+                std::mt19937& rng) {
+  constexpr int64_t kRows = 6;
+  const T specials[] = {T(NAN), T(INFINITY), T(-INFINITY), T(-0.0F), T(0.0F)};
+  auto value = [&] {
+    if (std::is_floating_point_v<T> && rng() % 8 == 0) return specials[rng() % 5];
+    return static_cast<T>(static_cast<int32_t>(rng() % 200) - 100);
+  };
+  std::vector<T> x(static_cast<size_t>(2 * mid * kRows * width)), u(static_cast<size_t>(2 * mid * count * width));
+  for (T& it : x) it = value();
+  for (T& it : u) it = value();
+  std::vector<Index> index(static_cast<size_t>(count));
+  int64_t reach = bounds == Bounds::kError ? kRows : kRows + 2;
+  for (Index& it : index)
+    it = static_cast<Index>(static_cast<int64_t>(rng() % static_cast<uint32_t>(2 * reach)) - reach);
+  std::vector<T> want = x, y(x.size() + 1, T(9));
+  std::string_view fn = reduction;
+  auto fold = [&](T a, T b) {
+    if (fn == "add") return static_cast<T>(a + b);
+    if (fn == "mul") return static_cast<T>(a * b);
+    if (a != a || b != b) return static_cast<T>(NAN);
+    return fn == "max" ? std::max(a, b) : std::min(a, b);
+  };
+  for (int64_t slice = 0; slice < 2 * mid; slice++)
+    for (int64_t i = 0; i < count; i++) {
+      int64_t at = index[static_cast<size_t>(i)];
+      if (at < 0) at += kRows;
+      if (bounds == Bounds::kDrop && (at < 0 || at >= kRows)) continue;
+      at = std::clamp<int64_t>(at, 0, kRows - 1);
+      for (int64_t k = 0; k < width; k++) {
+        T& to = want[static_cast<size_t>((slice * kRows + at) * width + k)];
+        to = fold(to, u[static_cast<size_t>((slice * count + i) * width + k)]);
+      }
+    }
+  WriteRowsArgs args{.rows = reinterpret_cast<const std::byte*>(u.data()), .index = index.data()};
+  args.index_is_i64 = sizeof(Index) == 8, args.fold = row_fold(reduction, dtype), args.bounds = bounds;
+  args.batch = 2, args.mid = mid, args.n = kRows, args.count = count;
+  args.bytes = width * static_cast<int64_t>(sizeof(T));
+  for (bool in_place : {false, true}) {
+    if (in_place) std::copy(x.begin(), x.end(), y.begin());
+    args.y = reinterpret_cast<std::byte*>(y.data());
+    args.x = in_place ? args.y : reinterpret_cast<const std::byte*>(x.data());
+    cut_rows(args);
+    for (int64_t part = write_rows_parts(args); part-- > 0;) ASSERT_LT(write_rows(args, part, part + 1).n, 0);
+    ASSERT_EQ(y.back(), T(9));
+    for (size_t i = 0; i < want.size(); i++)
+      ASSERT_TRUE(y[i] == want[i] || (y[i] != y[i] && want[i] != want[i])) << reduction << " at " << i;
+  }
+}
+
+TEST(movement, rows_are_folded_in_order) {
+  std::mt19937 rng(9);
+  for (const char* reduction : {"add", "mul", "max", "min"})
+    for (Bounds bounds : {Bounds::kError, Bounds::kClamp, Bounds::kDrop})
+      for (int64_t mid : {1, 3})
+        for (int64_t width : {0, 1, 7, 33})
+          for (int64_t count : {0, 1, 25}) {
+            ASSERT_NO_FATAL_FAILURE(
+                (check_fold<float, int64_t>(reduction, DType::kF32, mid, width, count, bounds, rng)));
+            ASSERT_NO_FATAL_FAILURE(
+                (check_fold<double, int32_t>(reduction, DType::kF64, mid, width, count, bounds, rng)));
+            ASSERT_NO_FATAL_FAILURE(
+                (check_fold<uint8_t, int64_t>(reduction, DType::kU8, mid, width, count, bounds, rng)));
+            ASSERT_NO_FATAL_FAILURE(
+                (check_fold<uint64_t, int32_t>(reduction, DType::kU64, mid, width, count, bounds, rng)));
+          }
+}
+
 }  // namespace
 }  // namespace rlx::cpu

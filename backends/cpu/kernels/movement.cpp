@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "ops/fold.h"
+
 namespace rlx::cpu {
 
 namespace {
@@ -510,10 +512,27 @@ BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, in
     int64_t at = -1;
     if (BadIndex bad = find_row(args, b, i, at); bad.n >= 0) return bad;
     if (at < first || at >= last || !args.bytes) continue;
-    std::memcpy(args.y + (slice * args.n + at) * args.bytes, args.rows + (slice * args.count + i) * args.bytes,
-                static_cast<size_t>(args.bytes));
+    std::byte* to = args.y + (slice * args.n + at) * args.bytes;
+    const std::byte* row = args.rows + (slice * args.count + i) * args.bytes;
+    if (args.fold)
+      args.fold(to, row, args.bytes);
+    else
+      std::memcpy(to, row, static_cast<size_t>(args.bytes));
   }
   return kAllGood;
+}
+
+constexpr DTypeSet kFolded = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,
+                              DType::kU8,  DType::kI16, DType::kU16, DType::kI32,  DType::kU32,
+                              DType::kI64, DType::kU64, DType::kBool};
+
+template <class T, Fold::Kind kKind>
+void fold_row(std::byte* to, const std::byte* from, int64_t bytes) {
+  auto* y = reinterpret_cast<T*>(to);
+  const auto* row = reinterpret_cast<const T*>(from);
+  constexpr Fold fold{kKind};
+  for (int64_t i = 0; i < bytes / static_cast<int64_t>(sizeof(T)); i++)
+    y[i] = T(fold(static_cast<Compute<T>>(y[i]), static_cast<Compute<T>>(row[i])));
 }
 
 }  // namespace
@@ -540,6 +559,22 @@ BadIndex write_rows(const WriteRowsArgs& args, int64_t begin, int64_t end) {
       if (BadIndex bad = write_slice(args, slice, first, last); bad.n >= 0) return bad;
   }
   return kAllGood;
+}
+
+bool folds_exactly(std::string_view reduction, DType dtype) {
+  return !is_float(dtype) || dtype == DType::kF64 || reduction == "max" || reduction == "min";
+}
+
+FoldRowFn row_fold(std::string_view reduction, DType dtype) {
+  if (!kFolded.has(dtype)) return nullptr;
+  return visit<kFolded>(dtype, [&]<class T>() -> FoldRowFn {
+    switch (Fold::named(reduction).kind) {
+      case Fold::kSum: return fold_row<T, Fold::kSum>;
+      case Fold::kProd: return fold_row<T, Fold::kProd>;
+      case Fold::kMax: return fold_row<T, Fold::kMax>;
+      default: return fold_row<T, Fold::kMin>;
+    }
+  });
 }
 
 }  // namespace rlx::cpu

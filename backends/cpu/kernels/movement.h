@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that move elements of any type and do no arithmetic on them. One source for every Isa: memory is the limit.
-// Strides and sizes count bytes unless they say otherwise.
+// Loops that move elements of any type; only the folds of rows do arithmetic on them. One source for every Isa: memory
+// is the limit. Strides and sizes count bytes unless they say otherwise.
 #pragma once
+
+#include <string_view>
 
 #include "backends/cpu/loop.h"
 #include "base/bounds.h"
+#include "base/dtype.h"
 #include "base/static_vector.h"
 
 namespace rlx::cpu {
@@ -71,7 +74,9 @@ int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end); 
 
 // Replaces rows along an axis of x: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. If y is x, nothing else
 // is written. `from` says what at(b, i) is: the start plus i (an i32 start wraps as i32); the position plus i, modulo n
-// with `wraps`; an index; or an index tuple over the axes of `tuple_dims`.
+// with `wraps`; an index; or an index tuple over the axes of `tuple_dims`. With `fold`, a row is folded into what y
+// holds.
+using FoldRowFn = void (*)(std::byte* y, const std::byte* row, int64_t bytes);
 struct WriteRowsArgs {
   enum From : uint8_t { kStart, kPosition, kIndex, kTuple };
   const std::byte* x = nullptr;
@@ -80,6 +85,7 @@ struct WriteRowsArgs {
   const void* index = nullptr;                                  // of i32, or of i64
   bool index_is_i64 = false, wraps = false, per_batch = false;  // per_batch: position or indices are those of each b
   From from = kIndex;
+  FoldRowFn fold = nullptr;
   Bounds bounds = Bounds::kError;
   int64_t batch = 1, mid = 1, n = 0, count = 0, bytes = 0;  // bytes: of a row
   int32_t depth = 0;
@@ -89,5 +95,10 @@ struct WriteRowsArgs {
 void cut_rows(WriteRowsArgs&);  // into parts
 int64_t write_rows_parts(const WriteRowsArgs&);
 BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
+
+// The fold "add", "mul", "max" or "min" of rows of this type, element by element in that type (halves in f32), or null.
+FoldRowFn row_fold(std::string_view reduction, DType dtype);
+// Whether the fold is the same to the bit whatever the accumulator: of integers, in f64, and extremes.
+bool folds_exactly(std::string_view reduction, DType dtype);
 
 }  // namespace rlx::cpu

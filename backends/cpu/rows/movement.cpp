@@ -205,9 +205,33 @@ void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, con
   launch.then(run_checked<WriteRowsArgs, write_rows>, write_rows_parts(args), 30 + written * each + 0.05 * copied);
 }
 
+// An f32 accumulator adds at most 512 terms (semantics.md C3). One is of x, and all indices may name one place.
+constexpr int64_t kMostUpdates = 511;
+
+bool has_few_updates(const KernelQuery& query) {
+  int64_t updates = 1;
+  for (const Dim& dim : query.type(1).dims) {
+    if (!dim.is_literal() || dim.literal() > kMostUpdates) return false;
+    updates *= dim.literal();
+    if (updates > kMostUpdates) return false;
+  }
+  return true;
+}
+
 std::string_view refuse_scatter(const KernelQuery& query) {
-  if (!query.node.attrs.is("reduction", "none")) return "reduces";
-  return refuse_blocks(query);
+  const std::string& reduction = query.node.attrs.str("reduction");
+  if (reduction == "none") return refuse_blocks(query);
+  DType dtype = query.type(0).dtype;
+  if (!row_fold(reduction, dtype)) return "folds complex numbers";
+  if (folds_exactly(reduction, dtype)) return "";
+  return reduction == "add" && dtype == DType::kF32 && has_few_updates(query)
+             ? ""
+             : "rounds once: adds up to 511 updates of f32 only";
+}
+
+void set_fold(const StepView& view, WriteRowsArgs& args) {
+  const std::string& reduction = view.node.attrs.str("reduction");
+  if (reduction != "none") args.fold = row_fold(reduction, view.in[0].dtype);
 }
 
 void encode_dynamic_update_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -233,6 +257,7 @@ void encode_kv_append(const StepView& view, const Caps&, void* block, Launch& la
 void encode_scatter(const StepView& view, const Caps&, void* block, Launch& launch) {
   WriteRowsArgs args;
   args.count = view.in[1].count();
+  set_fold(view, args);
   set_slices(args, view.in[0], 0, static_cast<size_t>(view.node.attrs.i64("axis")), 1);
   load_rows(view, args, view.in[1], view.in[2], block, launch);
 }
@@ -247,6 +272,7 @@ void encode_scatter_nd(const StepView& view, const Caps&, void* block, Launch& l
   args.count = 1;
   for (size_t i = batch_dims; i + 1 < index.size(); i++) args.count *= index[i];
   for (int32_t k = 0; k < args.depth; k++) args.tuple_dims[k] = x[batch_dims + static_cast<size_t>(k)];
+  set_fold(view, args);
   set_slices(args, view.in[0], batch_dims, batch_dims, static_cast<size_t>(args.depth));
   load_rows(view, args, view.in[1], view.in[2], block, launch);
 }

@@ -560,4 +560,25 @@ TEST(cpu_rows, scatters_without_a_reduction_are_rows) {
   }
 }
 
+// One row of x takes several updates. Integers: sums of floats may differ from the reference in their last bits.
+TEST(cpu_rows, scatters_fold_rows) {
+  for (const char* reduction : {"add", "mul", "max", "min"})
+    for (int64_t at : {0, -4, 5})
+      for (Op op : {Op::kScatter, Op::kScatterNd}) {
+        Graph graph;
+        Builder b(graph);
+        bool by_tuples = op == Op::kScatterNd;
+        Expr x = b.wrap(*graph.add_input("x", DType::kI32, {4, 3, 2}));
+        Expr index =
+            b.wrap(*graph.add_input("i", DType::kI64, by_tuples ? std::vector<Dim>{5, 1} : std::vector<Dim>{5}));
+        Expr u = b.wrap(*graph.add_input("u", DType::kI32, {5, 3, 2}));
+        output(b, "y", b.op(op, {x, index, u}, {{"reduction", reduction}}));
+        SCOPED_TRACE(print(graph));
+        std::vector<int64_t> index_dims = by_tuples ? std::vector<int64_t>{5, 1} : std::vector<int64_t>{5};
+        expect_same_rows(graph,
+                         {bytes_of(DType::kI32, {4, 3, 2}, 1), positions(DType::kI64, index_dims, {at, 1, 1, -1, 1}),
+                          bytes_of(DType::kI32, {5, 3, 2}, 2)});
+      }
+}
+
 }  // namespace rlx
