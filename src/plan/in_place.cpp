@@ -37,11 +37,19 @@ bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input
 
 // ---- slots ----
 
-SlotReads::SlotReads(const Plan& plan) : plan_(plan), last_(plan.inputs.size(), kNone) {
-  for (uint32_t i = 0; i < plan.steps.size(); i++)
-    for (const Access& in : plan.steps[i].in)
+SlotReads::SlotReads(const Plan& plan)
+    : plan_(plan), last_(plan.inputs.size(), kNone), first_writers_(plan.outputs.size()) {
+  for (uint32_t i = 0; i < plan.steps.size(); i++) {
+    const Step& step = plan.steps[i];
+    for (const Access& in : step.in)
       if (uint32_t input = in.base - plan.input_base(0); in.dtype != DType::kNone && input < last_.size())
         last_[input] = i;
+    for (size_t k = 0; k < step.out.size(); k++) {
+      uint32_t output = base_of(plan, step.out[k]) - plan.output_base(0);
+      bool is_slot = step.out[k].dtype != DType::kNone && output < first_writers_.size();
+      if (is_slot && first_writers_[output].step == kNone) first_writers_[output] = {i, k};
+    }
+  }
 }
 
 uint32_t SlotReads::late_reader(size_t input, uint32_t step, size_t output) const {
@@ -56,13 +64,9 @@ uint32_t SlotReads::late_reader(size_t input, uint32_t step, size_t output) cons
   return kNone;
 }
 
-bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t input) {
-  for (uint32_t i = 0; i < plan.steps.size(); i++)
-    for (size_t k = 0; k < plan.steps[i].out.size(); k++)
-      if (const Access& out = plan.steps[i].out[k];
-          out.dtype != DType::kNone && base_of(plan, out) == plan.output_base(output))
-        return reads.late_reader(input, i, k) == SlotReads::kNone;
-  return true;
+bool SlotReads::may_share(size_t output, size_t input) const {
+  const Writer& first = first_writers_[output];
+  return first.step == kNone || late_reader(input, first.step, first.output) == kNone;
 }
 
 // ---- buffers ----
@@ -76,7 +80,7 @@ class Sharing {
   Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), reads_(plan), is_taken_(plan.buffers.size()) {
     input_of_.assign(plan.outputs.size(), kNoInput);
     for (const SlotAlias& alias : aliases)
-      if (may_share(plan, reads_, alias.output, alias.input)) input_of_[alias.output] = alias.input;
+      if (reads_.may_share(alias.output, alias.input)) input_of_[alias.output] = alias.input;
     makers_.resize(plan.buffers.size());
     for (const Step& step : plan.steps)
       for (size_t i = 0; i < step.out.size(); i++)
