@@ -211,4 +211,32 @@ TEST(growth, sizes_in_which_branches_differ_are_planned_in_linear_time) {
   EXPECT_LT(seconds[1], 10 * 4 * seconds[0] + 0.05);
 }
 
+// As read from a text: every body declares all symbols of the graph around it.
+static Graph graph_of_branches(int count) {
+  std::string text = "graph {\na = input f32[15]\np = input bool[]\n";
+  auto branch = [](int begin) {
+    return format("a = input f32[15]\ny = slice(a) starts=[{}] ends=[9] axes=[0]\noutput y\n", begin);
+  };
+  for (int i = 0; i < count; i++)
+    text += format("y{} = if(p, a) symbols=[\"s{}\"] then=graph ", i, i) + "{\n" + branch(1) + "} else=graph {\n" +
+            branch(2) + "}" + format("\noutput y{}\n", i);
+  auto graph = parse(text + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(*graph);
+}
+
+TEST(growth, bodies_cost_the_same_whatever_symbols_they_declare) {
+  auto env = env_with(1);
+  double seconds[2];
+  for (int i = 0; i < 2; i++) {
+    Graph graph = graph_of_branches(i == 0 ? 100 : 800);
+    std::clock_t begin = std::clock();
+    auto compiled = compile(graph, **env->find_device("cpu"), {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    seconds[i] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  }
+  std::printf("compiled: %.1f ms with 100 branches, %.1f ms with 800\n", seconds[0] * 1e3, seconds[1] * 1e3);
+  EXPECT_LT(seconds[1], 8 * 4 * seconds[0]);
+}
+
 }  // namespace rlx
