@@ -74,8 +74,8 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
 // By carry: whether a trip may write the next value over the last one.
 std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
   std::vector<bool> stay;
-  SlotReads reads(body);
-  for (size_t i = 0; i < carries; i++) stay.push_back(reads.may_share(i, i));
+  SlotUses uses(body);
+  for (size_t i = 0; i < carries; i++) stay.push_back(uses.may_share(i, i));
   return stay;
 }
 

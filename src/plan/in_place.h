@@ -12,9 +12,9 @@ namespace rlx {
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input);
 
 // Which steps read and write the slots, among the steps that the plan has so far.
-class SlotReads {
+class SlotUses {
  public:
-  explicit SlotReads(const Plan& plan);
+  explicit SlotUses(const Plan& plan);
   // Whether an output slot can always share the memory of an input slot. The plan must be complete.
   bool may_share(size_t output, size_t input) const;
   // A step that still reads the input after the output was written over it; kNone if there is none.
