@@ -10,6 +10,7 @@
 #include "base/os/file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/graph_copy.h"
 #include "passes/widen.h"
 #include "plan/control.h"
 #include "plan/views.h"
@@ -120,6 +121,24 @@ static Result<Graph> with_body_params(const Graph& given) {
   return graph;
 }
 
+// A body may declare all symbols of the graph around it. As every pass copies them with the body, those that it does
+// not name go first.
+static Result<Graph> with_used_symbols(Graph body, PassContext&) {
+  std::unordered_set<std::string_view> used;
+  auto use = [&](const std::string& symbol) { used.insert(symbol); };
+  for (const Node& node : body.nodes()) visit_symbols(node, use);
+  if (used.size() >= body.symbols().size()) return body;
+  Graph made(body.name(), &body.table());
+  GraphCopy copy(body, made);
+  RLX_TRY(copy.declare_used());
+  for (auto leaves : {body.inputs(), body.params()})
+    for (uint32_t leaf : leaves) copy.copy(leaf);
+  for (uint32_t node = 0; node < body.nodes().size(); node++)
+    if (!body.info(body.node(node)).is(kInterface)) copy.copy(node);
+  RLX_TRY(copy.add_outputs());
+  return made;
+}
+
 static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
   host.log(LogLevel::kTrace, "compile",
            [&] { return format("pass {}: {:.3} ms, {} made", pass.pass, pass.ms, plural(pass.nodes, "node")); });
@@ -179,7 +198,8 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   };
   context.checks_indices = options.kernels.bounds == Bounds::kError;
   context.report = &report;
-  Graph graph = RLX_TRY(with_body_params(given));
+  static constexpr Pass kUsedSymbols{"used-symbols", with_used_symbols};
+  Graph graph = RLX_TRY(run_in_bodies(kUsedSymbols, RLX_TRY(with_body_params(given)), context));
   size_t number = 0;
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {

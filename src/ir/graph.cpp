@@ -2,8 +2,10 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
+#include "base/shortened.h"
 #include "ir/body.h"
 #include "ir/normal.h"
 
@@ -107,24 +109,36 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
   return around_ && around_->has_guard(relation, difference);
 }
 
-// The atom, if the dim is a single max or min; else null.
-static const Atom* lone_extreme(const Dim& dim) {
-  if (dim.is_literal() || dim.polynomial()->terms.size() != 1) return nullptr;
-  const Term& term = dim.polynomial()->terms[0];
-  if (term.coefficient != 1 || term.atoms.size() != 1) return nullptr;
-  const Atom& atom = *term.atoms[0];
-  return atom.kind == Atom::kMax || atom.kind == Atom::kMin ? &atom : nullptr;
+// Whether the dim with such a term, a min or max times a number, is not negative only if it is with either operand in
+// the place of the term; else one of the two is enough.
+static bool both_count(const Term& term) {
+  return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
+}
+
+// A term of the dim that is a min or max, times a number: one of which both operands count if the dim shall not be
+// negative, rather than one where either does. Null if there is none.
+static const Term* extreme_in(const Dim& dim) {
+  if (dim.is_literal()) return nullptr;
+  const Term* found = nullptr;
+  for (const Term& term : dim.polynomial()->terms) {
+    if (term.atoms.size() != 1) continue;
+    Atom::Kind kind = term.atoms[0]->kind;
+    if (kind != Atom::kMax && kind != Atom::kMin) continue;
+    if (both_count(term)) return &term;
+    if (!found) found = &term;
+  }
+  return found;
 }
 
 bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
   if (has_relation(Guard::kLessEqual, a, b)) return true;
-  if (depth == 0) return false;
-  auto at_most = [&](const Dim& x, const Dim& y) { return is_at_most(x, y, depth - 1); };
-  if (const Atom* it = lone_extreme(a))
-    return it->kind == Atom::kMax ? at_most(it->a, b) && at_most(it->b, b) : at_most(it->a, b) || at_most(it->b, b);
-  if (const Atom* it = lone_extreme(b))
-    return it->kind == Atom::kMin ? at_most(a, it->a) && at_most(a, it->b) : at_most(a, it->a) || at_most(a, it->b);
-  return false;
+  Dim difference = b - a;
+  const Term* extreme = depth > 0 ? extreme_in(difference) : nullptr;
+  if (!extreme) return false;
+  const Atom& atom = *extreme->atoms[0];
+  Dim rest = difference - Dim::from({{*extreme}});
+  auto holds_with = [&](const Dim& operand) { return is_at_most(0, rest + extreme->coefficient * operand, depth - 1); };
+  return both_count(*extreme) ? holds_with(atom.a) && holds_with(atom.b) : holds_with(atom.a) || holds_with(atom.b);
 }
 
 // By the dims as given, without resolving them.
@@ -205,7 +219,7 @@ Status Graph::add_guard(Guard guard) {
 Status Graph::declare_guard(Guard guard) {
   RLX_TRY(check_guard(guard));
   Dim difference = guard.b - guard.a;
-  RLX_TRY(check_parts(std::span(&difference, 1)));
+  RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0) || has_guard(guard.relation, difference)) return {};
   guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
   guards_.push_back(std::move(guard));
@@ -322,7 +336,7 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
     bool is_known = i < ports.size() && !ports[i].variadic;  // else a variadic input, or one too many
     text += format("{}{} is {}", text.empty() ? "; " : ", ", is_known ? ports[i].name : format("input {}", i),
                    this->info(from).name);
-    text += (name.empty() ? " " : " '" + name + "' ") + text_of(type(in[i]));
+    text += (name.empty() ? " " : " '" + name + "' ") + shortened(text_of(type(in[i])));
   }
   return in.size() > kMost ? text + ", ..." : text;
 }

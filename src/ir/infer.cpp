@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What inference functions share: equal dims, exact quotients, broadcasting (semantics.md S2-S4).
+#include "base/shortened.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -15,19 +16,21 @@ std::string InferArgs::where() const {
 Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return a;
   Status status = graph.add_guard({Guard::kEqual, a, b, where()});
+  if (status.code() == Code::kUnsupported) return std::move(status).prefixed(format("{}: ", what));
   if (!status.ok())
-    return Status(Code::kShape, format("{}: {} is not {}", what, b, a))
-        .with("expected", a.text())
-        .with("got", b.text());
+    return Status(Code::kShape, format("{}: {} is not {}", what, shortened(b.text()), shortened(a.text())))
+        .with("expected", shortened(a.text()))
+        .with("got", shortened(b.text()));
   return b.is_literal() ? b : a;
 }
 
 Status InferArgs::require_le(const Dim& a, const Dim& b, std::string_view what) {
   Status status = graph.add_guard({Guard::kLessEqual, a, b, where()});
   if (status.ok()) return status;
-  return Status(Code::kShape, format("{}: {} is above {}", what, a, b))
-      .with("expected", "at most " + b.text())
-      .with("got", a.text());
+  if (status.code() == Code::kUnsupported) return std::move(status).prefixed(format("{}: ", what));
+  return Status(Code::kShape, format("{}: {} is above {}", what, shortened(a.text()), shortened(b.text())))
+      .with("expected", "at most " + shortened(b.text()))
+      .with("got", shortened(a.text()));
 }
 
 Result<Dim> InferArgs::divided(const Dim& a, const Dim& b, std::string_view what) {
@@ -46,7 +49,7 @@ Result<std::vector<Dim>> InferArgs::broadcast(std::span<const Dim> a, std::span<
   auto dims = rlx::broadcast(a, b, [&](const Dim& x, const Dim& y) { return same(x, y, "do not broadcast"); });
   if (dims.ok()) return dims;
   std::vector<Dim> left(a.begin(), a.end()), right(b.begin(), b.end());
-  return std::move(dims).status().prefixed(text_of(left) + " and " + text_of(right) + " ");
+  return std::move(dims).status().prefixed(shortened(text_of(left)) + " and " + shortened(text_of(right)) + " ");
 }
 
 }  // namespace rlx

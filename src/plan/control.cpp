@@ -2,6 +2,7 @@
 #include "plan/control.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ir/body.h"
@@ -73,9 +74,20 @@ Result<PlanBody> plan_body(const Attrs& attrs, const LoweredBody& body, const Pl
 // By carry: whether a trip may write the next value over the last one.
 std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
   std::vector<bool> stay;
-  SlotReads reads(body);
-  for (size_t i = 0; i < carries; i++) stay.push_back(may_share(body, reads, i, i));
+  SlotUses uses(body);
+  for (size_t i = 0; i < carries; i++) stay.push_back(uses.may_share(i, i));
   return stay;
+}
+
+// Visits the axes of a node's outputs whose size the node decides.
+void visit_decided_axes(
+    const Node& node, FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)> body) {
+  std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
+  for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)
+    for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
+      if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && decided.contains(*name))
+        body(i, axis, *name, decided.at(*name));
 }
 
 }  // namespace
@@ -84,12 +96,9 @@ std::vector<JoinedSize> joined_sizes(const Node& node) {
   std::vector<JoinedSize> found;
   if (node.op != Op::kIf) return found;
   const Graph &then = *node.attrs.graph("then"), &otherwise = *node.attrs.graph("else");
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-    for (size_t i = 0; i < node.out.size(); i++)
-      for (size_t axis = 0; axis < node.out[i].rank(); axis++)
-        if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && *name == symbol)
-          found.push_back({symbol, then.type(then.outputs()[i].value).dims[axis],
-                           otherwise.type(otherwise.outputs()[i].value).dims[axis], !in_run});
+  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
+    found.push_back({symbol, then.type(then.outputs()[output].value).dims[axis],
+                     otherwise.type(otherwise.outputs()[output].value).dims[axis], !in_run});
   });
   return found;
 }
@@ -118,11 +127,8 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
     control.spares.push_back(stays ? Control::kStays : bytes);
     if (!stays && !is_open) bytes += aligned(control.out_bytes[i], lowered.alignment);
   }
-  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-    for (uint32_t i = 0; i < node.out.size() && in_run; i++)
-      for (uint32_t axis = 0; axis < node.out[i].rank(); axis++)
-        if (const std::string* name = node.out[i].dims[axis].symbol_name(); name && *name == symbol)
-          control.decides.push_back({i, axis, plan.symbol(symbol)});
+  visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
+    if (in_run) control.decides.push_back({output, axis, plan.symbol(symbol)});
   });
   if (node.op == Op::kScan && node.attrs.has("length")) control.length = sizes.id(node.attrs.dim("length"));
   if (node.op == Op::kIf && node.attrs.has("when")) control.when = sizes.id(node.attrs.dim("when"));

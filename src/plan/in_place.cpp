@@ -37,14 +37,22 @@ bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input
 
 // ---- slots ----
 
-SlotReads::SlotReads(const Plan& plan) : plan_(plan), last_(plan.inputs.size(), kNone) {
-  for (uint32_t i = 0; i < plan.steps.size(); i++)
-    for (const Access& in : plan.steps[i].in)
+SlotUses::SlotUses(const Plan& plan)
+    : plan_(plan), last_(plan.inputs.size(), kNone), first_writers_(plan.outputs.size()) {
+  for (uint32_t i = 0; i < plan.steps.size(); i++) {
+    const Step& step = plan.steps[i];
+    for (const Access& in : step.in)
       if (uint32_t input = in.base - plan.input_base(0); in.dtype != DType::kNone && input < last_.size())
         last_[input] = i;
+    for (size_t k = 0; k < step.out.size(); k++) {
+      uint32_t output = base_of(plan, step.out[k]) - plan.output_base(0);
+      bool is_slot = step.out[k].dtype != DType::kNone && output < first_writers_.size();
+      if (is_slot && first_writers_[output].step == kNone) first_writers_[output] = {i, k};
+    }
+  }
 }
 
-uint32_t SlotReads::late_reader(size_t input, uint32_t step, size_t output) const {
+uint32_t SlotUses::late_reader(size_t input, uint32_t step, size_t output) const {
   if (last_[input] == kNone || last_[input] < step) return kNone;
   if (last_[input] > step) return last_[input];
   const Step& writer = plan_.steps[step];
@@ -56,13 +64,9 @@ uint32_t SlotReads::late_reader(size_t input, uint32_t step, size_t output) cons
   return kNone;
 }
 
-bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t input) {
-  for (uint32_t i = 0; i < plan.steps.size(); i++)
-    for (size_t k = 0; k < plan.steps[i].out.size(); k++)
-      if (const Access& out = plan.steps[i].out[k];
-          out.dtype != DType::kNone && base_of(plan, out) == plan.output_base(output))
-        return reads.late_reader(input, i, k) == SlotReads::kNone;
-  return true;
+bool SlotUses::may_share(size_t output, size_t input) const {
+  const Writer& first = first_writers_[output];
+  return first.step == kNone || late_reader(input, first.step, first.output) == kNone;
 }
 
 // ---- buffers ----
@@ -73,10 +77,10 @@ namespace {
 // the same place.
 class Sharing {
  public:
-  Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), reads_(plan), is_taken_(plan.buffers.size()) {
+  Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), uses_(plan), is_taken_(plan.buffers.size()) {
     input_of_.assign(plan.outputs.size(), kNoInput);
     for (const SlotAlias& alias : aliases)
-      if (may_share(plan, reads_, alias.output, alias.input)) input_of_[alias.output] = alias.input;
+      if (uses_.may_share(alias.output, alias.input)) input_of_[alias.output] = alias.input;
     makers_.resize(plan.buffers.size());
     for (const Step& step : plan.steps)
       for (size_t i = 0; i < step.out.size(); i++)
@@ -125,8 +129,8 @@ class Sharing {
     if (base < plan_.output_base(0) || output >= plan_.outputs.size() || plan_.outputs[output].is_open) return false;
     const Maker& maker = makers_[buffer];
     return input_of_[output] == kNoInput ||
-           reads_.late_reader(input_of_[output], static_cast<uint32_t>(maker.step - plan_.steps.data()),
-                              maker.output) == SlotReads::kNone;
+           uses_.late_reader(input_of_[output], static_cast<uint32_t>(maker.step - plan_.steps.data()), maker.output) ==
+               SlotUses::kNone;
   }
 
   void take(uint32_t buffer, uint32_t place) {
@@ -136,7 +140,7 @@ class Sharing {
   }
 
   Plan& plan_;
-  SlotReads reads_;
+  SlotUses uses_;
   std::vector<bool> is_taken_;    // by buffer
   std::vector<size_t> input_of_;  // by output that can share an input's memory: that input
   std::vector<Maker> makers_;     // by buffer

@@ -11,21 +11,25 @@ namespace rlx {
 // one type, and the kernel reads each element before it writes it.
 bool writes_over(const Plan& plan, const Step& step, size_t output, size_t input);
 
-// The last step that reads each input slot, among the steps that the plan has so far.
-class SlotReads {
+// Which steps read and write the slots, among the steps that the plan has so far.
+class SlotUses {
  public:
-  explicit SlotReads(const Plan& plan);
+  explicit SlotUses(const Plan& plan);
+  // Whether an output slot can always share the memory of an input slot. The plan must be complete.
+  bool may_share(size_t output, size_t input) const;
   // A step that still reads the input after the output was written over it; kNone if there is none.
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t late_reader(size_t input, uint32_t step, size_t output) const;
 
  private:
+  struct Writer {
+    uint32_t step = kNone;
+    size_t output = 0;  // of the step
+  };
   const Plan& plan_;
-  std::vector<uint32_t> last_;  // by input; kNone: nobody reads it
+  std::vector<uint32_t> last_;         // by input: the last step that reads it; kNone: nobody does
+  std::vector<Writer> first_writers_;  // by output
 };
-
-// Whether an output slot can always share the memory of an input slot. The plan must be complete.
-bool may_share(const Plan& plan, const SlotReads& reads, size_t output, size_t input);
 
 // Puts buffers in the place of operands that die at the step that makes them, also inside the memory of output slots,
 // as long as the slots of `aliases` can still share theirs.

@@ -2,8 +2,9 @@
 #include "plan/size_table.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
 
+#include "base/shortened.h"
 #include "plan/control.h"
 
 namespace rlx {
@@ -32,18 +33,46 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
+// A branch of an `if`, and the symbols that it decides itself.
+struct SizeTable::Branch {
+  explicit Branch(const Graph& of) : graph(of) {
+    for (DecidedSize& size : decided_sizes(of)) own.insert(std::move(size.symbol));
+  }
+  const Graph& graph;
+  std::unordered_set<std::string, TextHash, std::equal_to<>> own;
+};
+
+// The sizes in which the branches of one `if` differ.
+struct SizeTable::Join {
+  Branch then, otherwise;
+  std::unordered_map<std::string, JoinedSize> sizes = {};  // by symbol
+};
+
+SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) const {
+  Joins joins;
+  for (const DecidedSize& size : fresh) {
+    const Node& node = plan_.graph().node(size.node);
+    if (node.op != Op::kIf || joins.contains(size.node)) continue;
+    Join join{Branch(*node.attrs.graph("then")), Branch(*node.attrs.graph("else"))};
+    for (const JoinedSize& joined : joined_sizes(node)) join.sizes.try_emplace(joined.symbol, joined);
+    joins.emplace(size.node, std::move(join));
+  }
+  return joins;
+}
+
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
   std::vector<DecidedSize> fresh = decided_sizes(graph);
   NodeBySymbol made_by;
   RLX_TRY(check_sources(graph, fresh, made_by));
+  const Joins joins = find_joins(fresh);
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
   std::string missing, options;  // "'n'", "dims.n=512"
   for (const auto& [name, range] : graph.symbols()) {
     int64_t size = range.hi;
     auto maker = made_by.find(name);
-    if (maker != made_by.end()) size = most_of(name, graph.node(maker->second), size);
+    if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
     bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
@@ -68,19 +97,18 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
                                        "neither and plans for the sizes of each run",
                                        missing, options))
         .with("expected", options);
-  for (const auto& [name, index] : made_by)
-    for (const JoinedSize& size : joined_sizes(graph.node(index)))
-      if (size.is_chosen && size.symbol == name)
-        plan_.chosen.push_back({plan_.symbol(name), graph.node(index).attrs.dim("when"), size.then, size.otherwise});
+  for (const auto& [index, join] : joins)
+    for (const auto& [symbol, size] : join.sizes)
+      if (size.is_chosen)
+        plan_.chosen.push_back({plan_.symbol(symbol), graph.node(index).attrs.dim("when"), size.then, size.otherwise});
   std::sort(plan_.chosen.begin(), plan_.chosen.end(), [](auto& a, auto& b) { return a.symbol < b.symbol; });
-  auto is_same = [](const ChosenSize& a, const ChosenSize& b) { return a.symbol == b.symbol; };
-  plan_.chosen.erase(std::unique(plan_.chosen.begin(), plan_.chosen.end(), is_same), plan_.chosen.end());
   return {};
 }
 
 // The upper size of a symbol that a node decides: the most that the deciding sizes allow at their upper ones, if that
 // is less than the maximum of its range.
-int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t declared) const {
+int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
+  const Node& node = plan_.graph().node(maker);
   if (node.op == Op::kDynamicIota && node.attrs.has("max")) {
     const Dim& max = node.attrs.dim("max");
     int64_t most = open_range(max).hi;
@@ -88,20 +116,19 @@ int64_t SizeTable::most_of(const std::string& symbol, const Node& node, int64_t 
     bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(max).hi, kLargestSymbol);
     return is_open ? Interval::kUnbounded : std::min(declared, most);
   }
-  for (const JoinedSize& size : joined_sizes(node))
-    if (size.symbol == symbol)
-      return std::min(declared, std::max(open_range(size.then, node.attrs.graph("then").get()).hi,
-                                         open_range(size.otherwise, node.attrs.graph("else").get()).hi));
-  return declared;
+  auto join = joins.find(maker);
+  if (join == joins.end()) return declared;
+  const auto& [then, otherwise, sizes] = join->second;
+  auto size = sizes.find(symbol);
+  if (size == sizes.end()) return declared;
+  return std::min(declared,
+                  std::max(open_range(size->second.then, &then).hi, open_range(size->second.otherwise, &otherwise).hi));
 }
 
 // The range, in which open symbols have no bound. Symbols that `branch` decides itself keep their declared range.
-Interval SizeTable::open_range(const Dim& dim, const Graph* branch) const {
-  std::set<std::string, std::less<>> own;
-  if (branch)
-    for (DecidedSize& size : decided_sizes(*branch)) own.insert(std::move(size.symbol));
+Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   return range_of(dim, [&](std::string_view name) -> Interval {
-    if (own.contains(name)) return branch->symbol_range(name);
+    if (branch && branch->own.contains(name)) return branch->graph.symbol_range(name);
     uint32_t symbol = plan_.symbol(name);
     if (symbol == Plan::kNoSymbol) return {};
     const PlanSymbol& it = plan_.symbols[symbol];
@@ -164,7 +191,7 @@ Result<int64_t> SizeTable::upper_bytes(const ValueType& type, std::string_view n
   int64_t count = std::min(product.value_or(Interval::kUnbounded), std::max<int64_t>(whole, 0));
   auto bytes = byte_size(type.dtype, count);
   if (!bytes || *bytes > kLargestValue)
-    return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + text_of(type));
+    return Status(Code::kRange, "'" + std::string(name) + "' has too many elements: " + shortened(text_of(type)));
   return *bytes;
 }
 

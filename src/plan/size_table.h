@@ -29,8 +29,12 @@ class SizeTable {
   struct DimHash {
     size_t operator()(const Dim& dim) const { return dim.hash(); }
   };
-  int64_t most_of(const std::string& symbol, const Node& node, int64_t declared) const;
-  Interval open_range(const Dim& dim, const Graph* branch = nullptr) const;
+  struct Branch;
+  struct Join;
+  using Joins = std::unordered_map<uint32_t, Join>;  // by node
+  Joins find_joins(const std::vector<DecidedSize>& fresh) const;
+  int64_t most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const;
+  Interval open_range(const Dim& dim, const Branch* branch = nullptr) const;
 
   Plan& plan_;
   std::unordered_map<Dim, SizeId, DimHash> ids_;

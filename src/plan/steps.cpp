@@ -92,7 +92,7 @@ Status Steps::add(uint32_t index) {
 // ---- outputs ----
 
 // Why an output cannot be written over its input, or "".
-std::string Steps::why_copied(const SlotAlias& alias, const SlotReads& reads) const {
+std::string Steps::why_copied(const SlotAlias& alias, const SlotUses& uses) const {
   if (is_unchanged(alias.output)) return {};
   Value value = graph_.outputs()[alias.output].value;
   if (int64_t input = buffers_.input_behind(alias.output); input >= 0)
@@ -102,16 +102,16 @@ std::string Steps::why_copied(const SlotAlias& alias, const SlotReads& reads) co
     if (buffers_.input_behind(i) == static_cast<int64_t>(alias.input))
       return "the output '" + graph_.outputs()[i].name + "' is the old value";
   Value root = buffers_.layout(value).root;
-  uint32_t late = reads.late_reader(alias.input, step_of_[root.node], root.output);
-  if (late == SlotReads::kNone) return {};
+  uint32_t late = uses.late_reader(alias.input, step_of_[root.node], root.output);
+  if (late == SlotUses::kNone) return {};
   return graph_.describe(plan_.steps[late].node) + " reads the old value until it is written or later";
 }
 
 void Steps::settle_aliases() {
   if (plan_.aliases.empty()) return;
-  SlotReads reads(plan_);
+  SlotUses uses(plan_);
   for (SlotAlias& alias : plan_.aliases) {
-    alias.why_copied = why_copied(alias, reads);
+    alias.why_copied = why_copied(alias, uses);
     if (!alias.why_copied.empty() && buffers_.is_in_place(alias.output)) buffers_.release_output(alias.output);
   }
 }

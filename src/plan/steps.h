@@ -27,7 +27,7 @@ class Steps {
   Status add(uint32_t index);
   bool goes_on(uint32_t step) const;
   void settle_aliases();
-  std::string why_copied(const SlotAlias& alias, const SlotReads& reads) const;
+  std::string why_copied(const SlotAlias& alias, const SlotUses& uses) const;
   bool is_unchanged(size_t output) const;
   void add_output_copies();
   void add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer);

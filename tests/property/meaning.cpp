@@ -189,17 +189,33 @@ Result<Graph> without_subnormals(const Graph& graph) {
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
 }
 
-// The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1, if
-// it `rounds`; else it is no more than written otherwise.
-Result<Graph> with_noise(const Graph& graph, bool rounds, Random& random) {
+// By node, whether a size that contents decide depends on it.
+std::vector<bool> decides_sizes(const Graph& graph) {
+  std::vector<bool> decides(graph.nodes().size());
+  for (const DecidedSize& size : decided_sizes(graph)) decides[size.node] = true;
+  for (size_t i = decides.size(); i-- > 0;)
+    for (Value in : graph.nodes()[i].in)
+      if (present(in) && decides[i]) decides[in.node] = true;
+  return decides;
+}
+
+struct Noise {
+  bool rounds;       // else the graph is no more than written otherwise
+  bool keeps_sizes;  // none where it may change a size that contents decide
+};
+
+// The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1.
+Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
+  const std::vector<bool> decides = decides_sizes(graph);
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     const Node& node = graph.node(index);
-    Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, rounds, random); }));
+    if (noise.keeps_sizes && decides[index]) return copy_node(graph, index, in, to, node.attrs);
+    Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, noise, random); }));
     Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
     bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);
-    if (rounds && is_sum && random.chance(25)) values[0] = RLX_TRY(cancelled(to, values[0], in));
-    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, rounds, random));
+    if (noise.rounds && is_sum && random.chance(25)) values[0] = RLX_TRY(cancelled(to, values[0], in));
+    for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise.rounds, random));
     return values;
   };
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
@@ -382,15 +398,21 @@ Status Meaning::add_exact_runs() {
   return {};
 }
 
-// Noise may move an index that was computed, so these clamp.
+// Noise may move an index that was computed, so these clamp. It may part values that `unique` finds equal: if a guard
+// on their number then fails, what decides sizes has none.
 Status Meaning::add_noisy_runs() {
   Random random(1);
   Graph primitives = RLX_TRY(with_primitives_only(random_.graph));
   Graph normal = RLX_TRY(without_subnormals(primitives));
   runs_.push_back(RLX_TRY(interpret(normal, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
+  auto noisy_run = [&](Noise noise) -> Result<Results> {
+    Graph noisy = RLX_TRY(with_noise(primitives, noise, random));
+    return interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp});
+  };
   for (int i = 0; i < 16; i++) {
-    Graph noisy = RLX_TRY(with_noise(primitives, i >= 4, random));
-    runs_.push_back(RLX_TRY(interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp})));
+    bool rounds = i >= 4;
+    auto results = noisy_run({.rounds = rounds, .keeps_sizes = false});
+    runs_.push_back(results.ok() ? std::move(*results) : RLX_TRY(noisy_run({.rounds = rounds, .keeps_sizes = true})));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "ir/text.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -174,6 +175,68 @@ TEST(growth, a_branch_costs_the_same_in_a_large_graph) {
                   rows ? "other sizes" : "same sizes", few / 2000 * 1e6, many / 20000 * 1e6);
       EXPECT_LT(many, 10 * 3 * few);
     }
+}
+
+// An `if` with results of `count` sizes, in which its branches differ.
+static Graph graph_of_joined_sizes(int count) {
+  std::string symbols, results, slices[2], outputs;
+  for (int i = 0; i < count; i++) {
+    symbols += format("{}\"s{}\"", i ? "," : "", i);
+    results += format("{}y{}", i ? ", " : "", i);
+    for (int side = 0; side < 2; side++)
+      slices[side] +=
+          format("y{} = slice({}) starts=[{}] ends=[{}] axes=[0]\n", i, side ? "b" : "a", i, side ? 2000 : 1500);
+    outputs += format("output y{}\n", i);
+  }
+  std::string inputs = "a = input f32[1500]\nb = input f32[2000]\n";
+  std::string then = "graph {\n" + inputs + slices[0] + outputs + "}",
+              other = "graph {\n" + inputs + slices[1] + outputs + "}";
+  auto graph = parse("graph {\n" + inputs + "p = input bool[]\n" + results + " = if(p, a, b) symbols=[" + symbols +
+                     "] then=" + then + " else=" + other + "\n" + outputs + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(*graph);
+}
+
+TEST(growth, sizes_in_which_branches_differ_are_planned_in_linear_time) {
+  auto env = env_with(1);
+  double seconds[2];
+  for (int i = 0; i < 2; i++) {
+    auto compiled = compile(graph_of_joined_sizes(i == 0 ? 100 : 1000), **env->find_device("cpu"), {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    std::clock_t begin = std::clock();
+    ASSERT_TRUE(plan_for(**compiled, {}).ok());
+    seconds[i] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  }
+  std::printf("plans: %.2f ms for 100 sizes, %.2f ms for 1,000\n", seconds[0] * 1e3, seconds[1] * 1e3);
+  EXPECT_LT(seconds[1], 10 * 4 * seconds[0] + 0.05);
+}
+
+// As read from a text: every body declares all symbols of the graph around it.
+static Graph graph_of_branches(int count) {
+  std::string text = "graph {\na = input f32[15]\np = input bool[]\n";
+  auto branch = [](int begin) {
+    return format("a = input f32[15]\ny = slice(a) starts=[{}] ends=[9] axes=[0]\noutput y\n", begin);
+  };
+  for (int i = 0; i < count; i++)
+    text += format("y{} = if(p, a) symbols=[\"s{}\"] then=graph ", i, i) + "{\n" + branch(1) + "} else=graph {\n" +
+            branch(2) + "}" + format("\noutput y{}\n", i);
+  auto graph = parse(text + "}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return std::move(*graph);
+}
+
+TEST(growth, bodies_cost_the_same_whatever_symbols_they_declare) {
+  auto env = env_with(1);
+  double seconds[2];
+  for (int i = 0; i < 2; i++) {
+    Graph graph = graph_of_branches(i == 0 ? 100 : 800);
+    std::clock_t begin = std::clock();
+    auto compiled = compile(graph, **env->find_device("cpu"), {});
+    ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+    seconds[i] = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  }
+  std::printf("compiled: %.1f ms with 100 branches, %.1f ms with 800\n", seconds[0] * 1e3, seconds[1] * 1e3);
+  EXPECT_LT(seconds[1], 8 * 4 * seconds[0]);
 }
 
 }  // namespace rlx

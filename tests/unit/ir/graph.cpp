@@ -49,6 +49,44 @@ TEST(graph, a_guard_holds_for_dims_as_they_were_written) {
   EXPECT_FALSE(graph.is_same_type({DType::kF32, {larger}}, {DType::kF32, {n}}));
 }
 
+// Types of one size, inferred before and after 1 <= n was known.
+TEST(graph, a_min_or_max_in_a_sum_is_known_by_its_operands) {
+  Graph graph;
+  Dim n = Dim::symbol("n"), one_less = max(0, n - 1), two_less = max(0, n - 2);
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 1, n, ""}).ok());
+  auto is_same = [&](const Dim& a, const Dim& b) { return graph.is_same_type({DType::kF32, {a}}, {DType::kF32, {b}}); };
+  EXPECT_TRUE(is_same(one_less - two_less, max(0, n - two_less - 1)));
+  EXPECT_FALSE(is_same(two_less - one_less, max(0, n - two_less - 1)));
+  EXPECT_FALSE(is_same(one_less - two_less, max(0, n - one_less - 2)));
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, min(n, 7) + min(n, 5), 12));
+  EXPECT_FALSE(graph.implies(Guard::kLessEqual, 12, min(n, 7) + min(n, 5)));
+  EXPECT_FALSE(graph.implies(Guard::kLessEqual, max(n, 7) + 1, n + 1));
+}
+
+// (n0 + 1)(n1 + 2)... from the first to the last, or from the last to the first.
+static Dim long_product(int count, bool from_last) {
+  Dim product = 1;
+  for (int i = 0; i < count; i++) {
+    int at = from_last ? count - 1 - i : i;
+    product *= Dim::symbol("n" + std::to_string(at)) + Dim(at + 1);
+  }
+  return product;
+}
+
+// Whether two long sizes are equal may take more to say than a size may be long.
+TEST(graph, long_sizes_get_a_guard_and_messages_show_their_beginning) {
+  auto reshaped = [](const Dim& from, const Dim& to) {
+    Graph graph;
+    Value x = *graph.add_input("x", DType::kF32, {from});
+    return graph.add(Op::kReshape, std::array{x}, {{"shape", std::vector<Dim>{to}}}).status();
+  };
+  Status accepted = reshaped(long_product(9, false), long_product(9, true));
+  EXPECT_TRUE(accepted.ok()) << accepted.message();
+  Status refused = reshaped(long_product(9, false), long_product(9, false) + 1);
+  EXPECT_EQ(refused.code(), Code::kShape);
+  EXPECT_LT(refused.message().size(), 1000u) << refused.message();
+}
+
 // What a guard says of a size holds wherever that size stands; an upper bound fixes no size.
 TEST(graph, a_fixed_size_is_known_in_other_sizes) {
   auto is_square_16 = [](Guard::Relation relation) {
