@@ -290,6 +290,21 @@ TEST(onnx_edges, words_and_modes_that_nobody_knows_are_refused) {
   scatter.input("x", 1, {"1", "4", "2"}).input("u", 1, {"1", "1", "2"});
   scatter.node("TensorScatter", {"x", "u"}, {"y"}, {Maker::attr("mode", "spiral")}).output("y");
   EXPECT_EQ(code(scatter), Code::kData);
+  Maker pad(13);  // in the run
+  pad.input("x", 1, {"n"}).input("p", 7, {"2"}).node("Pad", {"x", "p"}, {"y"}, {Maker::attr("mode", "mirror")});
+  EXPECT_EQ(code(pad.output("y")), Code::kData);
+}
+
+TEST(onnx_edges, the_first_gradient_counts_whole) {
+  Maker maker(13);
+  maker.f32("r", {}, {0.5F}).input("t", 7, {}).input("x", 1, {"2"}).f32("g", {2}, {2, 4}).f32("v", {2}, {0, 2});
+  maker.node("Momentum", {"r", "t", "x", "g", "v"}, {"y"},
+             {Maker::attr("alpha", 1.0F), Maker::attr("beta", 0.5F), Maker::attr("mode", "standard"),
+              Maker::attr("norm_coefficient", 0.0F)},
+             "ai.onnx.preview.training");
+  Opened opened(maker.output("y"));
+  EXPECT_EQ(opened.run({*list({0}).reshaped({}), counting({2})}), "f32[2] -1 -2");
+  EXPECT_EQ(opened.run({*list({3}).reshaped({}), counting({2})}), "f32[2] 0 -1");
 }
 
 // It says which memory a runtime may use again.
