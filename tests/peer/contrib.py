@@ -340,6 +340,7 @@ def streams():
     case("pre_mix_flat", "HyperConnectionPreMix", [f32(2, 3, 20), f32(2, 3, 20)], num_branches=4)
     case("post_mix", "HyperConnectionPostMix", [x, block, f32(2, 3, 4, 1), f32(2, 3, 4, 4)])
     case("post_mix_flat", "HyperConnectionPostMix", [f32(2, 3, 20), block, f32(2, 3, 4)], num_branches=4)
+    case("heads_causal", "MultiHeadAttention", [f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8)], num_heads=2, unidirectional=1)
     case("engram", "EngramGate", [x, f32(2, 3, 4, 5), block, f32(4, 5), f32(4, 5), f32(4, 5)], (0, 1), epsilon=1e-3)
 
 

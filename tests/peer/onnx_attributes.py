@@ -103,7 +103,8 @@ def changed(model, at, name, value, kind):
     del node.attribute[:]
     node.attribute.extend([*kept, helper.make_attribute(name, value, attr_type=getattr(onnx.AttributeProto, kind))])
     for output in model.graph.output:
-        output.type.tensor_type.ClearField("shape")
+        if output.type.HasField("tensor_type"):
+            output.type.tensor_type.ClearField("shape")
     return model
 
 

@@ -108,8 +108,18 @@ void build_multi_head(Call& call) {
   if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
   Expr bias = sum_of(bias_of_mask(call, call.in(4), heads.q.dim(0), heads.k.dim(2)), call.in(5));
   NamedAttrs attrs = scaled(call);
-  attrs.emplace_back("causal", call.i64("unidirectional", 0));
-  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), attrs));
+  Expr allowed;
+  if (call.i64("unidirectional", 0) != 0) {
+    const Dim &steps = heads.q.dim(2), &keys = heads.k.dim(2);
+    if (call.has(6) || steps == keys) {
+      attrs.emplace_back("causal", int64_t{1});
+    } else {  // the first query stands beside the first key; ONNX Runtime lets the last one see all keys
+      Builder& b = call.builder();
+      Expr query = unsqueeze(row(b, steps), 1), last = b.size(steps - Dim(1), DType::kI64);
+      allowed = logical_or(less_equal(row(b, keys), query), equal(query, last));
+    }
+  }
+  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, bias, Expr(), attrs));
   call.out(1, heads.k);
   call.out(2, heads.v);
 }
@@ -181,6 +191,7 @@ void build_packed(Call& call) {
   int64_t count = call.i64("num_heads", 0);
   std::vector<int64_t> sizes = call.i64s("qkv_hidden_sizes");
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
+  if (!sizes.empty() && sizes.size() != 3) return call.fail(Code::kData, "'qkv_hidden_sizes' does not hold 3 sizes");
   if (call.has(at.shared_past) || call.i64("past_present_share_buffer", 0) != 0)
     return call.fail(Code::kUnsupported, "a past in a buffer");
   if (call.i64("do_rotary", 0) != 0) return call.fail(Code::kUnsupported, "'do_rotary'");
@@ -247,6 +258,7 @@ void build_group_query(Call& call) {
   bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
   bool is_smooth = call.i64("smooth_softmax", 0) != 0;
   int64_t window = call.i64("local_window_size", -1);
+  if (window == 0) return call.fail(Code::kData, "'local_window_size' is 0");
   Builder& b = call.builder();
   Heads heads = split_groups(call, count, kv_count);
   Expr past_k = call.in(3), past_v = call.in(4), last = call.in(5);

@@ -96,13 +96,15 @@ void build_rotary_of_three(Call& call) {
   const char* style = call.i64("interleaved", 0) != 0 ? "interleaved" : "half";
   int64_t heads = call.i64("num_heads", 0);
   double scale = call.f64("scale", 1);
-  call.ignore("rotary_embedding_dim");  // the tables say it
+  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
   if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
   Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
   if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
   if (positions.rank() != 3 || cosine.rank() != 2 || !cosine.dim(1).is_literal())
     return call.fail(Code::kShape, "'position_ids' must have rank 3, and the tables a number of columns");
   int64_t columns = cosine.dim(1).literal();
+  if (turned != 0 && turned != 2 * columns)
+    return call.fail(Code::kShape, format("'rotary_embedding_dim' is {}, the tables have {}", turned, 2 * columns));
   if (sections.size() != 3 || sections[0] + sections[1] + sections[2] != columns)
     return call.fail(Code::kData, "'mrope_section' does not split the columns of the tables");
   bool is_flat = x.rank() == 3;
