@@ -136,11 +136,20 @@ Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   });
 }
 
-// A bound above every size counts as none, for example the 2^31 - 1 that files write for the end of an axis.
+// A bound that only far larger sizes reach counts as none, for example the 2^31 - 1 that files write for the end of an
+// axis, or half of it in steps of 2: memory for as much cannot be set aside.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
-  return std::any_of(dims.begin(), dims.end(), [this](const Dim& dim) {
+  constexpr int64_t kFar = int64_t{1} << 24;
+  auto far_range = [&, this](std::string_view name) -> Interval {
+    uint32_t symbol = plan_.symbol(name);
+    if (symbol == Plan::kNoSymbol) return {};
+    const PlanSymbol& it = plan_.symbols[symbol];
+    return {it.range.lo, it.is_open ? std::max(kFar, it.range.lo) : it.upper};
+  };
+  return std::any_of(dims.begin(), dims.end(), [&](const Dim& dim) {
     int64_t most = dim.is_literal() ? 0 : open_range(dim).hi;
-    if (most <= kLargestSymbol || most >= Interval::kUnbounded) return most >= Interval::kUnbounded;
+    if (most >= Interval::kUnbounded || (most > kFar && range_of(dim, far_range).hi < most)) return true;
+    if (most <= kLargestSymbol) return false;
     bool any = false;
     visit_symbols(dim, [&](const std::string& name) {
       uint32_t symbol = plan_.symbol(name);

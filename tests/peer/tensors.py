@@ -10,7 +10,8 @@ import math
 import ml_dtypes
 import numpy as np
 
-DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "i64": "<i8", "i8": "|i1", "u8": "|u1", "bool": "|b1"}
+DTYPES = {"bf16": ml_dtypes.bfloat16, "f16": "<f2", "f32": "<f4", "f64": "<f8", "i8": "|i1", "i16": "<i2", "i32": "<i4", "i64": "<i8",
+          "u8": "|u1", "u16": "<u2", "bool": "|b1"}
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 
 

@@ -113,12 +113,13 @@ void build_attention(Call& call) {
   Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
   Expr scores = matmul(q * root, every_k * root, false, true), raw = scores;
   double cap = call.f64("softcap", 0);
-  if (cap != 0) scores = tanh(scores / cap) * cap;
+  if (cap > 0) scores = tanh(scores / cap) * cap;
   Expr capped = scores;
   if (bias) scores = scores + bias;
   Expr weights = weights_of(call, scores, bias, q.dtype());
   if (!weights) return;
   int64_t mode = call.i64("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) return call.fail(Code::kData, format("'qk_matmul_output_mode' is {}", mode));
   // ONNX's reference applies the softcap to the output of mode 0 too.
   call.out(3, mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? scores : weights);
   Expr y = matmul(weights, every_v);
@@ -135,7 +136,10 @@ void build_rotary(Call& call) {
   bool is_flat = x.rank() == 3;
   int64_t heads = call.i64("num_heads", 0);
   NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"}};
-  call.ignore("rotary_embedding_dim");  // it follows from the tables
+  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
+  if (turned != 0 && cosine.rank() > 0 && !(cosine.dim(-1) * 2 == Dim(turned)))
+    return call.fail(Code::kShape,
+                     format("'rotary_embedding_dim' is {}, the tables have {}", turned, cosine.dim(-1) * 2));
   attrs.emplace_back("layout", is_flat ? "bsx" : "bhsd");
   if (is_flat) {
     if (heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");

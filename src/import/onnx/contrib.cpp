@@ -177,7 +177,9 @@ void build_gemm_fast_gelu(Call& call) {
 
 // Weights of a few bits, in blocks along K. g_idx, which reorders the blocks, is not supported.
 void build_matmul_nbits(Call& call) {
-  for (const char* unused : {"accuracy_level", "K", "N", "weight_prepacked"}) call.ignore(unused);
+  for (const char* unused : {"accuracy_level", "K", "N"}) call.ignore(unused);
+  if (call.i64("weight_prepacked", 0) != 0)
+    return call.fail(Code::kUnsupported, "'weight_prepacked', weights in the order of one kernel");
   if (call.has(4)) return call.fail(Code::kUnsupported, "'g_idx', an order of its own");
   int64_t bits = call.i64("bits", 4), block = call.i64("block_size", 0);
   call.out(0, call.op("matmul_nbits", {call.in(0), call.in(1), call.in(2), call.in(3), call.in(5)},
@@ -236,6 +238,30 @@ void build_cdist(Call& call) {
   call.out(0, sqrt(square));
 }
 
+// Rows of a table; how it is trained has no meaning here.
+void build_torch_embedding(Call& call) {
+  call.out(0, gather(call.in(0), call.in(1), 0));
+}
+
+// Every stretch of `size` elements along an axis, `step` apart: a last axis of its own.
+void build_unfold(Call& call) {
+  int64_t size = call.i64("size", 0), step = call.i64("step", 1);
+  Expr x = call.in(0);
+  if (!x.valid() || x.rank() == 0) return call.fail(Code::kShape, "its input has no axes");
+  if (size < 1 || step < 1) return call.fail(Code::kData, "'size' and 'step' must be 1 or more");
+  int64_t axis = call.axis(call.i64("dim", -1), x.rank());
+  Builder& b = call.builder();
+  Dim count = floor_div(x.dim(axis) - Dim(size), Dim(step)) + Dim(1);
+  Expr begin = unsqueeze(iota(b, {count}, 0, DType::kI64) * static_cast<double>(step), 1);
+  Expr y = gather(x, begin + iota(b, {Dim(size)}, 0, DType::kI64), axis);
+  if (!y.valid()) return;
+  Axes to_last;
+  for (int64_t i = 0; i < static_cast<int64_t>(y.rank()); i++)
+    if (i != axis + 1) to_last.push_back(i);
+  to_last.push_back(axis + 1);
+  call.out(0, transpose(y, to_last));
+}
+
 // The angles are those of all heads.
 void build_gemma_rope(Call& call) {
   Expr angles = call.in(0);
@@ -283,6 +309,8 @@ constexpr NodeKind kKinds[] = {
     {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, kMicrosoft},
     {"MatMulBnb4", build_matmul_bnb4, "", nullptr, {}, kMicrosoft},
     {"ExpandDims", build_expand_dims, "", nullptr, {}, kMicrosoft},
+    {"TorchEmbedding", build_torch_embedding, "", nullptr, {}, kMicrosoft},
+    {"UnfoldTensor", build_unfold, "", nullptr, {}, kMicrosoft},
     {"CDist", build_cdist, "", nullptr, {}, kMicrosoft},
     {"ComplexMul", build_complex_mul, "", nullptr, {}, kMicrosoft},
     {"ComplexMulConj", build_complex_mul, "conj", nullptr, {}, kMicrosoft},

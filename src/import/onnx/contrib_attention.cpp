@@ -108,8 +108,18 @@ void build_multi_head(Call& call) {
   if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
   Expr bias = sum_of(bias_of_mask(call, call.in(4), heads.q.dim(0), heads.k.dim(2)), call.in(5));
   NamedAttrs attrs = scaled(call);
-  attrs.emplace_back("causal", call.i64("unidirectional", 0));
-  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), attrs));
+  Expr allowed;
+  if (call.i64("unidirectional", 0) != 0) {
+    const Dim &steps = heads.q.dim(2), &keys = heads.k.dim(2);
+    if (call.has(6) || steps == keys) {
+      attrs.emplace_back("causal", int64_t{1});
+    } else {  // the first query stands beside the first key; ONNX Runtime lets the last one see all keys
+      Builder& b = call.builder();
+      Expr query = unsqueeze(row(b, steps), 1), last = b.size(steps - Dim(1), DType::kI64);
+      allowed = logical_or(less_equal(row(b, keys), query), equal(query, last));
+    }
+  }
+  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, bias, Expr(), attrs));
   call.out(1, heads.k);
   call.out(2, heads.v);
 }
@@ -181,6 +191,7 @@ void build_packed(Call& call) {
   int64_t count = call.i64("num_heads", 0);
   std::vector<int64_t> sizes = call.i64s("qkv_hidden_sizes");
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
+  if (!sizes.empty() && sizes.size() != 3) return call.fail(Code::kData, "'qkv_hidden_sizes' does not hold 3 sizes");
   if (call.has(at.shared_past) || call.i64("past_present_share_buffer", 0) != 0)
     return call.fail(Code::kUnsupported, "a past in a buffer");
   if (call.i64("do_rotary", 0) != 0) return call.fail(Code::kUnsupported, "'do_rotary'");
@@ -240,10 +251,14 @@ Heads split_groups(Call& call, int64_t count, int64_t kv_count) {
 void build_group_query(Call& call) {
   int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0);
   if (count < 1 || kv_count < 1) return call.fail(Code::kData, "'num_heads' and 'kv_num_heads' must be given");
-  for (const char* unused : {"qk_output", "k_quant_type", "v_quant_type", "kv_cache_bit_width"}) call.ignore(unused);
+  call.ignore("kv_cache_bit_width");  // that of quantised caches
+  for (const char* name : {"k_quant_type", "v_quant_type"})
+    if (call.text(name, "NONE") != "NONE") return call.fail(Code::kUnsupported, "a cache of quantised numbers");
+  if (call.i64("qk_output", 0) != 0) return call.fail(Code::kUnsupported, "'qk_output', the scores as a result");
   bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
   bool is_smooth = call.i64("smooth_softmax", 0) != 0;
   int64_t window = call.i64("local_window_size", -1);
+  if (window == 0) return call.fail(Code::kData, "'local_window_size' is 0");
   Builder& b = call.builder();
   Heads heads = split_groups(call, count, kv_count);
   Expr past_k = call.in(3), past_v = call.in(4), last = call.in(5);
@@ -274,16 +289,73 @@ void build_group_query(Call& call) {
   call.out(2, heads.v);
 }
 
+// ---- SparseAttention: of blocks of keys, some of which each block of queries sees ----
+
+// [layouts, blocks, blocks]: whether queries of one block see keys of another, from rows of column numbers. Those of
+// row i stand from begin[i] up to begin[i + 1].
+Expr seen_blocks(Expr begin, Expr columns) {
+  Builder& b = begin.builder();
+  Dim blocks = begin.dim(1) - Dim(1);
+  Expr at = iota(b, {columns.dim(1)}, 0, DType::kI64);
+  Expr from = unsqueeze(slice(begin, 1, 0, blocks), 2), to = unsqueeze(slice(begin, 1, 1, blocks + Dim(1)), 2);
+  Expr in_row = logical_and(less_equal(from, at), less(at, to));                     // [L, blocks, numbers]
+  Expr is_column = equal(unsqueeze(columns, 2), iota(b, {blocks}, 0, DType::kI64));  // [L, numbers, blocks]
+  return less(b.scalar(DType::kF32, 0.5), matmul(cast(in_row, DType::kF32), cast(is_column, DType::kF32)));
+}
+
+// [B, heads, S, T]: the layouts take turns over the heads.
+Expr seen_by_blocks(Call& call, Expr positions, const Dim& keys, int64_t heads, int64_t size) {
+  Builder& b = call.builder();
+  auto wide = [](Expr x) { return cast(x, DType::kI64); };
+  Expr seen = seen_blocks(wide(call.in(5)), wide(call.in(6))), block = b.scalar(DType::kI64, static_cast<double>(size));
+  seen = gather(seen, call.op("floor_div", {row(b, keys), block}), 2);
+  seen = gather(seen, call.op("floor_div", {positions, block}), 1);  // [L, B, S, T]
+  if (!seen.valid()) return seen;
+  Expr layout = call.op("floor_mod", {row(b, Dim(heads)), b.size(seen.dim(0), DType::kI64)});
+  return transpose(gather(seen, layout, 0), {1, 0, 2, 3});
+}
+
+void build_sparse(Call& call) {
+  int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0),
+          size = call.i64("sparse_block_size", 0);
+  bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
+  if (count < 1 || kv_count < 1 || size < 1)
+    return call.fail(Code::kData, "'num_heads', 'kv_num_heads' and 'sparse_block_size' must be given");
+  Builder& b = call.builder();
+  Heads heads = split_groups(call, count, kv_count);
+  Expr past_k = call.in(3), past_v = call.in(4), lengths = call.in(8);
+  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid() || !lengths.valid() || !past_k.valid()) return;
+  Dim steps = heads.q.dim(2), keys = past_k.dim(2);
+  Expr begin = maximum(reshape(cast(lengths, DType::kI64), {heads.q.dim(0)}) - b.size(steps, DType::kI64), 0);
+  Expr positions = unsqueeze(begin, 1) + row(b, steps);  // [B, S]
+  if (rotates) {
+    NamedAttrs attrs{{"style", is_interleaved ? "interleaved" : "half"}};
+    heads.q = call.op("rope", {heads.q, call.in(9), call.in(10), positions}, attrs);
+    heads.k = call.op("rope", {heads.k, call.in(9), call.in(10), positions}, attrs);
+  }
+  heads.k = appended(call, past_k, heads.k, begin, keys);
+  heads.v = appended(call, past_v, heads.v, begin, keys);
+  if (!heads.k.valid() || !heads.v.valid()) return;
+  Expr allowed = less_equal(row(b, keys), unsqueeze(unsqueeze(positions, 1), 3));
+  allowed = logical_and(allowed, seen_by_blocks(call, positions, keys, count, size));
+  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, Expr(), Expr(), scaled(call)));
+  call.out(1, heads.k);
+  call.out(2, heads.v);
+}
+
 // ---- RotaryEmbedding: one position says where the first row stands ----
 
 void build_rotary(Call& call) {
-  call.ignore("is_packed_batching");
-  call.ignore("rotary_embedding_dim");  // the tables say it
+  if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
+  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
   Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
   int64_t heads = call.i64("num_heads", 0);
-  double scale = call.f64("scale", 1);
+  call.ignore("scale");  // ONNX Runtime computes without it
   if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
   if (cosine.rank() != 2) return call.fail(Code::kShape, "cos_cache must have rank 2");
+  if (turned != 0 && !(cosine.dim(1) * 2 == Dim(turned)))
+    return call.fail(Code::kShape,
+                     format("'rotary_embedding_dim' is {}, the tables have {}", turned, cosine.dim(1) * 2));
   bool is_flat = x.rank() == 3;
   if (is_flat && heads == 0) {
     Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);
@@ -295,8 +367,7 @@ void build_rotary(Call& call) {
   if (is_flat) attrs.emplace_back("num_heads", heads);
   if (positions.rank() == 1)
     positions = reshape(positions, {}) + iota(call.builder(), {x.dim(-2)}, 0, positions.dtype());
-  Expr y = call.op("rope", {x, cosine, sine, positions}, attrs);
-  call.out(0, scale == 1 ? y : y * scale);
+  call.out(0, call.op("rope", {x, cosine, sine, positions}, attrs));
 }
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
@@ -305,6 +376,7 @@ constexpr NodeKind kKinds[] = {
     {"Attention", build_packed, "", nullptr, {}, kMicrosoft},
     {"QAttention", build_packed, "", nullptr, {}, kMicrosoft},
     {"GroupQueryAttention", build_group_query, "", nullptr, {}, kMicrosoft},
+    {"SparseAttention", build_sparse, "", nullptr, {}, kMicrosoft},
     {"RotaryEmbedding", build_rotary, "", nullptr, {}, kMicrosoft},
     {"DecoderMaskedMultiHeadAttention", build_decoder, "", nullptr, {}, kMicrosoft},
 };

@@ -105,6 +105,23 @@ void build_dynamic_matmul(Call& call) {
   call.out(0, call.has(4) ? y + call.in(4) : y);
 }
 
+// a and its zero point, b and its zero point: i32.
+void build_mul_integer(Call& call) {
+  call.out(0, centred(call.in(0), call.in(1)) * centred(call.in(2), call.in(3)));
+}
+
+void build_sum_integer(Call& call) {
+  Expr x = call.in(0);
+  if (!x.valid()) return;
+  std::vector<int64_t> given = call.i64s("axes");
+  Axes axes = given.empty() ? trailing_axes(0, x.rank()) : call.axes(given, x.rank());
+  call.out(0, reduce(cast(x, DType::kI32), "sum", axes, call.i64("keepdims", 1) != 0));
+}
+
+void build_matmul_integer16(Call& call) {
+  call.out(0, matmul(cast(call.in(0), DType::kI32), cast(call.in(1), DType::kI32)));
+}
+
 // a, its scale and zero point, b, its scale and zero point, an i32 bias, and the scale and zero point of the result:
 // without these it is f32
 void build_q_gemm(Call& call) {
@@ -183,6 +200,9 @@ constexpr NodeKind kKinds[] = {
     {"QLinearReduceMean", build_reduce_mean, "", nullptr, {}, kMicrosoft},
     {"MatMulIntegerToFloat", build_integer_to_float, "", nullptr, {}, kMicrosoft},
     {"DynamicQuantizeMatMul", build_dynamic_matmul, "", nullptr, {}, kMicrosoft},
+    {"MulInteger", build_mul_integer, "", nullptr, {}, kMicrosoft},
+    {"ReduceSumInteger", build_sum_integer, "", nullptr, {}, kMicrosoft},
+    {"MatMulInteger16", build_matmul_integer16, "", nullptr, {}, kMicrosoft},
     {"QGemm", build_q_gemm, "", nullptr, {}, kMicrosoft},
     {"QEmbedLayerNormalization", build_q_embed, "", nullptr, {}, kMicrosoft},
     {"GatherBlockQuantized", build_gather_blocks, "", nullptr, {}, kMicrosoft},

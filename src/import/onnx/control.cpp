@@ -275,7 +275,10 @@ ScanWays scan_ways(Call& call, const char* axes, const char* directions, size_t 
     call.fail(Code::kData, format("'{}' or '{}' does not name {} values", axes, directions, count));
   ways.axes.resize(count, 0);
   given.resize(count, 0);
-  for (int64_t direction : given) ways.backwards.push_back(direction == 1);
+  for (int64_t direction : given) {
+    if (direction != 0 && direction != 1) call.fail(Code::kData, format("'{}' holds {}", directions, direction));
+    ways.backwards.push_back(direction == 1);
+  }
   return ways;
 }
 

@@ -29,6 +29,11 @@ void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& win
 
 constexpr std::string_view kChannelsLast = "channels_last";  // what the row of such a kind says
 
+// The channels of x stand last: by the kind, or by an attribute, which those of ai.onnx do not have.
+bool has_channels_last(Call& call) {
+  return call.kind().op == kChannelsLast || (!call.kind().domain.empty() && call.i64("channels_last", 0) != 0);
+}
+
 Expr channels_second(Expr x) {
   Axes perm{0, static_cast<int64_t>(x.rank()) - 1};
   for (int64_t i = 1; i + 1 < static_cast<int64_t>(x.rank()); i++) perm.push_back(i);
@@ -56,7 +61,11 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   }
   if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
     return call.fail(Code::kUnsupported, "the size of its kernel is open"), window;
-  auto first = dims.begin() + (call.kind().op == kChannelsLast ? 1 : 2);
+  for (size_t i = 0; i < kernel.size(); i++)  // a pool has none but the attribute's
+    if (kernel[i] >= 0 && window.kernel[i] != kernel[i])
+      return call.fail(Code::kShape, format("'kernel_shape' says {}, the weights {}", window.kernel[i], kernel[i])),
+             window;
+  auto first = dims.begin() + (has_channels_last(call) ? 1 : 2);
   std::vector<Dim> space(first, first + static_cast<ptrdiff_t>(n));
   for (size_t i = 0; i < n; i++) {
     if (window.strides[i] < 1 || window.dilation[i] < 1 || window.kernel[i] < 1)
@@ -100,16 +109,22 @@ size_t spatial_axes(Expr x) {
 }
 
 void build_conv(Call& call) {
-  Expr x = call.in(0), y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
-  call.out(0, call.has(2) ? y + per_channel(call.in(2), spatial_axes(x)) : y);
+  bool is_last = has_channels_last(call);
+  Expr x = is_last ? channels_second(call.in(0)) : call.in(0),
+       y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
+  if (call.has(2)) y = y + per_channel(call.in(2), spatial_axes(x));
+  call.out(0, is_last ? channels_last(y) : y);
 }
 
 // A convolution followed by a sum and an activation.
 void build_fused_conv(Call& call) {
   std::string_view name = call.text("activation", "");
   std::vector<double> params = call.f64s("activation_params");
-  Expr x = call.in(0), y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
+  bool is_last = has_channels_last(call);
+  Expr x = is_last ? channels_second(call.in(0)) : call.in(0),
+       y = call.op("conv", {x, call.in(1)}, conv_attrs(call, 1));
   if (call.has(2)) y = y + per_channel(call.in(2), spatial_axes(x));
+  if (is_last) y = channels_last(y);
   if (call.has(3)) y = y + call.in(3);
   auto param = [&](size_t i, double fallback) { return i < params.size() ? params[i] : fallback; };
   if (name == "Relu") y = call.op("relu", {y});
@@ -143,7 +158,9 @@ void build_conv_integer(Call& call) {
 
 // x, its scale and zero point, w, its scale and zero point, the scale and zero point of the result, an i32 bias
 void build_q_conv(Call& call) {
+  bool is_last = has_channels_last(call);
   Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(3), call.in(5), true);
+  if (is_last) x = channels_second(x);
   Expr total = call.op("conv", {x, w}, conv_attrs(call, 3));
   if (!total.valid()) return;
   if (call.has(8)) total = total + per_channel(call.in(8), spatial_axes(x));
@@ -153,7 +170,8 @@ void build_q_conv(Call& call) {
   Expr scale =
       (by_kernel ? per_channel(w_scale, spatial_axes(x)) : scalar(w_scale)) * scalar(call.in(1)) / scalar(call.in(6));
   Expr one = call.builder().scalar(DType::kF32, 1);
-  call.out(0, call.op("quantize_linear", {cast(total, DType::kF32) * scale, one, scalar(call.in(7))}));
+  Expr y = call.op("quantize_linear", {cast(total, DType::kF32) * scale, one, scalar(call.in(7))});
+  call.out(0, is_last ? channels_last(y) : y);
 }
 
 // A convolution of each channel over its own past. The second output is the state for the next call.
@@ -332,10 +350,8 @@ void build_avg_pool(Call& call) {
 
 // An average pool of quantised numbers; the channel axis is the last or the second.
 void build_q_avg_pool(Call& call) {
-  bool is_last = call.i64("channels_last", 0) != 0;
+  bool is_last = has_channels_last(call);
   auto scalar = [&](size_t i) { return call.has(i) ? reshape(call.in(i), {}) : call.in(i); };
-  if (is_last && call.text("auto_pad", "NOTSET").starts_with("SAME"))
-    return call.fail(Code::kUnsupported, "'auto_pad' where channels stand last");
   NamedAttrs attrs = pool_attrs(call);
   attrs.emplace_back("count_include_pad", call.i64("count_include_pad", 0));
   Expr x = call.op("dequantize_linear", {call.in(0), scalar(1), scalar(2)});
@@ -350,12 +366,15 @@ void build_q_avg_pool(Call& call) {
 constexpr NodeKind kKinds[] = {
     {"Conv", build_conv},
     {"FusedConv", build_fused_conv, "", nullptr, {}, "com.microsoft"},
+    {"NhwcConv", build_conv, kChannelsLast, nullptr, {}, "com.microsoft"},
+    {"NhwcFusedConv", build_fused_conv, kChannelsLast, nullptr, {}, "com.microsoft"},
     {"NhwcMaxPool", build_max_pool, kChannelsLast, nullptr, {}, "com.microsoft"},
     {"ConvTransposeWithDynamicPads", build_conv_transpose, "", nullptr, {}, "com.microsoft"},
     {"CausalConvWithState", build_causal_conv, "", nullptr, {}, "com.microsoft"},
     {"QLinearAveragePool", build_q_avg_pool, "", nullptr, {}, "com.microsoft"},
     {"ConvInteger", build_conv_integer},
     {.op_type = "QLinearConv", .build = build_q_conv, .per_channel = 0b11110110},
+    {.op_type = "QLinearConv", .build = build_q_conv, .domain = "com.microsoft", .per_channel = 0b11110110},
     {"CausalConvWithState", build_causal_conv},
     {"ConvTranspose", build_conv_transpose},
     {"DeformConv", build_deform_conv},

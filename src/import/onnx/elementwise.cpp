@@ -23,7 +23,6 @@ void build_same(Call& call) {
 void build_pair(Call& call) {
   Expr a = call.in(0), b = call.in(1);
   bool aligns = call.opset() < 7 && call.i64("broadcast", 0) != 0;
-  call.ignore("consumed_inputs");
   if (aligns && call.has_attr("axis")) {
     int64_t axis = call.axis(call.i64("axis", 0), a.rank());
     std::vector<Dim> dims = b.dims();

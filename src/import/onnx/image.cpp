@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/fraction.h"
 #include "import/onnx/call.h"
@@ -52,6 +53,8 @@ std::vector<Dim> with_one_scale(Call& call, const std::vector<Dim>& sizes, const
 // The sizes or the scales, from the inputs of this opset.
 void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
   std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+    return call.fail(Code::kData, "'keep_aspect_ratio_policy' is " + std::string(policy));
   size_t scales = call.opset() < 11 ? 1 : 2;
   if (call.opset() >= 11 && is_given(call, 3)) {
     std::vector<Dim> sizes = policy == "stretch" ? call.run_dims(3, "sizes") : call.dims(3, "sizes");
@@ -120,6 +123,7 @@ void build_resize(Call& call) {
   attrs.emplace_back("antialias", call.i64("antialias", 0));
   attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
   bool is_crop = coord == "tf_crop_and_resize";
+  if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
   bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
   if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3))
     return call.out(0, crop_in_run(call, x, axes, call.run_dims(3, "sizes")));
@@ -175,6 +179,89 @@ void build_roi_align(Call& call) {
                        {"mode", mode}}));
 }
 
+// [boxes, 1, pieces, n]: how much each of n elements counts in each of `count` samples of a box's axis, from `first` to
+// `last` as fractions of the axis; and [boxes, 1, count]: which samples lie outside.
+struct Samples {
+  Expr weights, outside;
+};
+Samples samples_of(Expr first, Expr last, const Dim& n, int64_t count, bool is_nearest) {
+  Builder& b = first.builder();
+  auto shares = Tensor::create(DType::kF32, std::span<const int64_t>(&count, 1));
+  if (!shares.ok()) return {b.fail(shares.status()), first};
+  for (int64_t i = 0; i < count; i++)  // a single one is in the middle
+    shares->as<float>()[i] = count > 1 ? static_cast<float>(i) / static_cast<float>(count - 1) : 0.5F;
+  Expr end = b.size(n - 1, DType::kF32), share = b.constant(*shares);
+  Expr at = unsqueeze(first * end + (last - first) * end * share, 1);  // [boxes, 1, count]
+  Expr outside = logical_or(less(at, 0), less(end, at));
+  if (is_nearest) at = floor(at + 0.5);
+  Expr apart = abs(unsqueeze(at, 3) - iota(b, {n}, 0, DType::kF32));
+  return {maximum(1.0 - apart, 0), outside};
+}
+
+// Boxes y1, x1, y2, x2 of images, in as many samples each. Two products take them, one along each axis.
+void build_crop_and_resize(Call& call) {
+  std::string_view mode = call.text("mode", "bilinear");
+  double extrapolation = call.f64("extrapolation_value", 0);
+  std::vector<int64_t> size = call.numbers(3, "crop_size");
+  Expr x = call.in(0), boxes = call.in(1), image = call.in(2);
+  if (!x.valid() || !boxes.valid() || !image.valid()) return;
+  if (mode != "bilinear" && mode != "nearest") return call.fail(Code::kData, "'mode' is " + std::string(mode));
+  if (x.rank() != 4 || boxes.rank() != 2 || image.rank() != 1)
+    return call.fail(Code::kShape, "its inputs must have rank 4, 2 and 1");
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1) return call.fail(Code::kData, "'crop_size' must hold two sizes");
+  auto border = [&](int64_t i) { return cast(slice(boxes, 1, i, i + 1), DType::kF32); };
+  Samples down = samples_of(border(0), border(2), x.dim(2), size[0], mode == "nearest");
+  Samples across = samples_of(border(1), border(3), x.dim(3), size[1], mode == "nearest");
+  Expr y = matmul(cast(down.weights, x.dtype()), gather(x, image, 0));
+  y = matmul(y, cast(across.weights, x.dtype()), false, true);
+  Expr outside = logical_or(unsqueeze(down.outside, 3), unsqueeze(across.outside, 2));
+  call.out(0, where(outside, extrapolation, y));
+}
+
+// [boxes, pieces, n]: which of n elements are in which piece of the box's axis. Borders are rounded to elements, and a
+// box has at least one.
+Expr pieces_of(Call& call, Expr first, Expr last, const Dim& n, int64_t count) {
+  Builder& b = call.builder();
+  Expr length = maximum(last - first + 1.0, 1), i = iota(b, {Dim(count)}, 0, DType::kI64);
+  Expr pieces = b.scalar(DType::kI64, static_cast<double>(count));
+  Expr begin = call.op("floor_div", {i * length, pieces}) + first;
+  Expr end = first - call.op("floor_div", {(i + 1.0) * -length, pieces});
+  Expr place = iota(b, {n}, 0, DType::kI64);
+  return logical_and(less_equal(unsqueeze(begin, 2), place), less(place, unsqueeze(end, 2)));
+}
+
+// The largest element of each piece of each box, 0 where it has none: along one axis, then along the other.
+void build_max_roi_pool(Call& call) {
+  std::vector<int64_t> size = call.i64s("pooled_shape");
+  double scale = call.f64("spatial_scale", 1);
+  Expr x = call.in(0), rois = call.in(1);
+  if (!x.valid() || !rois.valid()) return;
+  if (x.rank() != 4 || rois.rank() != 2) return call.fail(Code::kShape, "its inputs must have rank 4 and 2");
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+    return call.fail(Code::kData, "'pooled_shape' must hold two sizes");
+  auto border = [&](int64_t i) {
+    return cast(floor(abs(cast(slice(rois, 1, i, i + 1), DType::kF32)) * scale + 0.5), DType::kI64);
+  };
+  Expr image = reshape(cast(slice(rois, 1, 0, 1), DType::kI64), {rois.dim(0)});
+  Expr columns = pieces_of(call, border(1), border(3), x.dim(3), size[1]);
+  Expr rows = pieces_of(call, border(2), border(4), x.dim(2), size[0]);
+  Expr y = gather(x, image, 0);
+  double lowest = -std::numeric_limits<double>::infinity();
+  std::vector<Expr> taken;
+  for (int64_t i = 0; i < size[1]; i++) {  // [boxes, 1, 1, W]
+    Expr seen = unsqueeze(slice(columns, 1, i, i + 1), 1);
+    taken.push_back(reduce(where(seen, y, lowest), "max", {3}));
+  }
+  y = concat(taken, 3);
+  taken.clear();
+  for (int64_t i = 0; i < size[0]; i++) {  // [boxes, 1, H, 1]
+    Expr seen = unsqueeze(unsqueeze(reshape(slice(rows, 1, i, i + 1), {rois.dim(0), x.dim(2)}), 1), 3);
+    taken.push_back(reduce(where(seen, y, lowest), "max", {2}));
+  }
+  y = concat(taken, 2);
+  call.out(0, where(equal(y, lowest), 0, y));
+}
+
 // A number that may be absent.
 double number_or(Call& call, size_t i, const char* what, double fallback) {
   if (!call.has(i)) return fallback;
@@ -205,6 +292,8 @@ constexpr NodeKind kKinds[] = {
     {"AffineGrid", build_affine_grid},
     {"RoiAlign", build_roi_align},
     {"NonMaxSuppression", build_non_max_suppression},
+    {"MaxRoiPool", build_max_roi_pool},
+    {"CropAndResize", build_crop_and_resize, "", nullptr, {}, "com.microsoft"},
     {"GridSample", build_grid_sample, "", nullptr, {}, "com.microsoft"},
 };
 

@@ -89,6 +89,7 @@ void build_reverse_sequence(Call& call) {
 void build_tensor_scatter(Call& call) {
   Expr cache = call.in(0), rows = call.in(1), at = call.in(2);
   std::string_view mode = call.text("mode", "linear");
+  if (mode != "linear" && mode != "circular") return call.fail(Code::kData, "'mode' is " + std::string(mode));
   if (!cache.valid() || !rows.valid()) return;
   int64_t axis = call.axis(call.i64("axis", -2), cache.rank());
   if (!at) at = call.builder().scalar(DType::kI64, 0);

@@ -30,6 +30,9 @@ const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
       contrib_attention_kinds,
       contrib_quantize_kinds,
       contrib_expert_kinds,
+      contrib_gate_kinds,
+      contrib_position_kinds,
+      experiment_kinds,
   };
   for (Kinds (*kinds)() : kGroups)
     for (const NodeKind& kind : kinds())

@@ -101,6 +101,8 @@ int64_t Importer::opset_of(std::string_view domain) const {
 Status Importer::check_opsets() {
   int64_t opset = opset_of("");
   if (opset >= kMinOpset && opset <= kMaxOpset) return {};
+  auto is_other = [](const NodeProto& node) { return !node.domain.empty() && node.domain != "ai.onnx"; };
+  if (opset == 0 && !model_.opset_import.empty() && std::ranges::all_of(model_.graph.node, is_other)) return {};
   return Status(Code::kUnsupported,
                 format("ONNX model: opset {} of ai.onnx; {} to {} can be read", opset, kMinOpset, kMaxOpset))
       .with("got", std::to_string(opset));

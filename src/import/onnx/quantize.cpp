@@ -35,6 +35,8 @@ void build_quantize(Call& call) {
   auto to = dtype_attr(call, "output_dtype"), precision = dtype_attr(call, "precision");
   int64_t saturate = call.i64("saturate", 1);
   if (!zero) attrs.emplace_back("dtype", to.value_or(DType::kU8));
+  if (zero && zero.valid() && to && *to != zero.dtype())
+    return call.fail(Code::kDtype, format("'output_dtype' is {}, the zero point {}", *to, zero.dtype()));
   attrs.emplace_back("saturate", saturate);
   if (!is_float(x.dtype())) x = cast(x, DType::kF32);
   if (precision) x = cast(x, *precision), scale = cast(scale, *precision);
@@ -110,6 +112,8 @@ void build_q_matmul(Call& call) {
 constexpr NodeKind kKinds[] = {
     {.op_type = "QuantizeLinear", .build = build_quantize, .per_channel = 0b110},
     {.op_type = "DequantizeLinear", .build = build_dequantize, .per_channel = 0b110},
+    {.op_type = "QuantizeLinear", .build = build_quantize, .domain = "com.microsoft", .per_channel = 0b110},
+    {.op_type = "DequantizeLinear", .build = build_dequantize, .domain = "com.microsoft", .per_channel = 0b110},
     {"DynamicQuantizeLinear", build_dynamic_quantize},
     {"MatMulInteger", build_matmul_integer},
     {"QLinearMatMul", build_q_matmul},

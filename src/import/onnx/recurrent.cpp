@@ -108,6 +108,8 @@ void build_recurrent(Call& call) {
   call.ignore("output_sequence");
   call.ignore("hidden_size");
   std::string_view direction = call.text("direction", "forward");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    return call.fail(Code::kData, "'direction' is " + std::string(direction));
   size_t directions = direction == "bidirectional" ? 2 : 1;
   bool flag = *kind.flag && call.i64(kind.flag, 0) != 0;
   auto batch_second = [&](Expr x) { return x && by_batch ? transpose(x, {1, 0, 2}) : x; };

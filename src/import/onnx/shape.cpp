@@ -335,6 +335,8 @@ Folded fold_slice(Call& call) {
 void build_pad(Call& call) {
   Expr x = call.in(0);
   std::string mode(call.text("mode", "constant"));
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return call.fail(Code::kData, "'mode' is " + mode);
   std::vector<Dim> pads;
   Expr value = call.in(2);
   bool has_attributes = call.opset() < 11 && call.kind().domain.empty();

@@ -37,6 +37,7 @@ OPEN = {
     "order of factors": "a product overflows or underflows in one order of its factors and not in another",
     "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again, so small ones beside large ones are lost",
     "squares of integers": "ONNX Runtime's ReduceSumSquare computes in doubles",
+    "squares below the smallest": "of f32: denormal numbers may count as 0 by semantics.md N5, inside a node too",
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
@@ -117,6 +118,24 @@ def leaves_integers(x):
     return x.dtype.kind == "f" and bool((~np.isfinite(x) | (np.abs(x.astype(np.float64)) >= 128)).any())
 
 
+def squares_leave_integers(x):
+    """Their sum is beyond the integers of the dtype, or beyond those that a double holds."""
+    return x.dtype.kind in "iu" and (x.astype(np.float64) ** 2).sum() > min(2.0**52, np.iinfo(x.dtype).max)
+
+
+def squares_below_the_smallest(x):
+    if x.dtype != np.float32:
+        return False
+    squares = x.astype(np.float64) ** 2
+    return bool(((squares > 0) & (squares < 2.0**-126)).any())
+
+
+def saturates_in_a_body(graph, message):
+    """ONNX Runtime has the largest integer, where a body, whose values nobody sees, squares integers."""
+    within = [node for node in nodes_of(graph, "ReduceSumSquare") if node not in graph.nodes]
+    return bool(within) and re.search(r"for -?(9223372036854775807|9223372036854775808|2147483647|2147483648)\b", message) is not None
+
+
 def has_flat_channel(x):
     """All its elements are nearly one number."""
     flat = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1) if x.ndim > 1 and x.size else x.reshape(1, -1)
@@ -163,8 +182,10 @@ READING = [
     (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), lambda a: not a.any()), OPEN["scale of zeros"]),
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
     (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax"), has_nan), OPEN["largest with NaN"]),
-    (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), lambda a: a.dtype.kind in "iu" and np.abs(a.astype(np.float64)).max(initial=0) > 2.0**26),
+    (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
+    (lambda g, x, v: reads(x, g, ("LpNormalization", "ReduceL2", "ReduceSumSquare"), squares_below_the_smallest), OPEN["squares below the smallest"]),
+    (lambda g, x, v: saturates_in_a_body(g, v.message), OPEN["squares of integers"]),
     (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
@@ -181,7 +202,7 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "squares below the smallest")}
 
 
 def known(graph, verdict, inner, judge):

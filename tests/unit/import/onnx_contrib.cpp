@@ -49,4 +49,110 @@ TEST(onnx_contrib, all_heads_turn_by_the_same_angles) {
   EXPECT_EQ(Opened(maker.output("q").output("k")).run({counting({1, 3, 1, 2})}), "f32[1,3,1,2] 0 1 2 3 4 5");
 }
 
+static Opened of_one_input(const char* op, std::vector<std::string> dims, std::vector<Message> attributes,
+                           const char* domain = "") {
+  Maker maker;
+  maker.input("x", 1, std::move(dims)).node(op, {"x"}, {"y"}, std::move(attributes), domain).output("y");
+  return Opened(maker);
+}
+
+// Two heads: their numbers stand one head after the other, as the file has them. Distances 0, 1, 2 and more are
+// buckets.
+TEST(onnx_contrib, a_distance_has_a_bias) {
+  Maker maker;
+  maker.f32("table", {4, 2}, {0, 1, 2, 3, 10, 11, 12, 13}).input("q", 7, {"1"}).input("k", 7, {"1"});
+  maker.node("RelativePositionBias", {"table", "q", "k"}, {"y"}, {Maker::attr("max_distance", 8)}, kMicrosoft)
+      .output("y");
+  EXPECT_EQ(Opened(maker).run({list({5}), list({2})}),
+            "f32[1,2,5,2] 0 0 1 0 2 1 2 2 3 2 10 10 11 10 12 11 12 12 13 12");
+}
+
+TEST(onnx_contrib, a_distance_forth_has_a_bias_of_its_own) {
+  Maker maker;
+  maker.f32("table", {8, 1}, {0, 1, 2, 3, 4, 5, 6, 7}).i64("n", {1}, {5});
+  maker.node("RelativePositionBias", {"table", "n", "n"}, {"y"},
+             {Maker::attr("max_distance", 8), Maker::attr("is_bidirectional", 1)}, kMicrosoft);
+  EXPECT_EQ(Opened(maker.output("y")).run({}), "f32[1,1,5,5] 0 5 6 6 7 1 0 5 6 6 2 1 0 5 6 2 2 1 0 5 3 2 2 1 0");
+}
+
+// Both gates are a half: (0.5 * (0.5 * 4 - 1) + 2) times the bias.
+TEST(onnx_contrib, gates_scale_the_bias_of_distances) {
+  Maker maker;
+  maker.input("q", 1, {"1", "2", "4"}).f32("b", {4}, {0, 0, 0, 0}).f32("w", {2, 4}, std::vector<float>(8, 0));
+  maker.f32("wb", {4}, {0, 0, 0, 0}).f32("eco", {1, 2, 1, 1}, {4, 4});
+  maker.f32("bias", {1, 2, 2, 2}, {0, 2, 4, 6, 8, 10, 12, 14});
+  maker.node("GatedRelativePositionBias", {"q", "b", "bias", "w", "wb", "eco"}, {"y"}, {Maker::attr("num_heads", 2)},
+             kMicrosoft);
+  EXPECT_EQ(Opened(maker.output("y")).run({counting({1, 2, 4})}), "f32[1,2,2,2] 0 5 10 15 20 25 30 35");
+}
+
+TEST(onnx_contrib, a_convolution_of_channels_that_stand_last) {
+  Maker conv, fused;
+  conv.input("x", 1, {"1", "2", "2", "2"}).f32("w", {1, 2, 1, 1}, {1, 10}).f32("b", {1}, {100});
+  conv.node("NhwcConv", {"x", "w", "b"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2, 1})}, kMicrosoft);
+  EXPECT_EQ(Opened(conv.output("y")).run({counting({1, 2, 2, 2})}), "f32[1,1,2,1] 110 132");
+  fused.input("x", 1, {"1", "2", "2", "2"}).f32("w", {2, 2, 1, 1}, {1, 0, 0, 1}).input("z", 1, {"1", "2", "2", "2"});
+  fused.node("NhwcFusedConv", {"x", "w", "", "z"}, {"y"}, {}, kMicrosoft).output("y");
+  EXPECT_EQ(Opened(fused).run({counting({1, 2, 2, 2}), counting({1, 2, 2, 2})}), "f32[1,2,2,2] 0 2 4 6 8 10 12 14");
+}
+
+TEST(onnx_contrib, integers_are_multiplied_and_summed_wider) {
+  Maker product, sum;
+  product.input("x", 3, {"2"}).input("zero", 3, {}).node("MulInteger", {"x", "zero", "x"}, {"y"}, {}, kMicrosoft);
+  Tensor x = *Tensor::create(DType::kI8, std::array<int64_t, 1>{2}), zero = *Tensor::create(DType::kI8, {});
+  x.as<int8_t>()[0] = -128, x.as<int8_t>()[1] = 100, zero.as<int8_t>()[0] = 28;
+  EXPECT_EQ(Opened(product.output("y")).run({x, zero}), "i32[2] 19968 7200");
+  sum.input("x", 3, {"2"})
+      .node("ReduceSumInteger", {"x"}, {"y"},
+            {Maker::attr("axes", std::vector<int64_t>{0}), Maker::attr("keepdims", 0)}, kMicrosoft);
+  x.as<int8_t>()[0] = 127;
+  EXPECT_EQ(Opened(sum.output("y")).run({x}), "i32[] 227");
+}
+
+TEST(onnx_contrib, rows_of_a_table) {
+  Maker maker;
+  maker.f32("w", {3, 2}, {0, 1, 2, 3, 4, 5}).input("i", 7, {"n"});
+  maker.node("TorchEmbedding", {"w", "i"}, {"y"}, {}, kMicrosoft).output("y");
+  EXPECT_EQ(Opened(maker).run({list({2, 0})}), "f32[2,2] 4 5 0 1");
+}
+
+TEST(onnx_contrib, what_ai_onnx_tried_once) {
+  Tensor x = counting({3});
+  EXPECT_EQ(of_one_input("Affine", {"3"}, {Maker::attr("alpha", 10.0F), Maker::attr("beta", 1.0F)}).run({x}),
+            "f32[3] 1 11 21");
+  EXPECT_EQ(of_one_input("Scale", {"3"}, {Maker::attr("scale", 3.0F)}).run({x}), "f32[3] 0 3 6");
+  std::vector<Message> both{Maker::attr("alpha", 100.0F), Maker::attr("beta", 0.5F)};
+  EXPECT_EQ(of_one_input("ScaledTanh", {"3"}, both).run({x}), "f32[3] 0 46 76");
+  EXPECT_EQ(of_one_input("ParametricSoftplus", {"3"}, both).run({x}), "f32[3] 69 97 131");
+  std::vector<int64_t> border{1, 0, 0, 1}, size{1, 2};
+  EXPECT_EQ(of_one_input("Crop", {"1", "1", "2", "3"}, {Maker::attr("border", border)}).run({counting({1, 1, 2, 3})}),
+            "f32[1,1,1,2] 1 2");
+  EXPECT_EQ(of_one_input("Crop", {"1", "1", "2", "4"}, {Maker::attr("border", border), Maker::attr("scale", size)})
+                .run({counting({1, 1, 2, 4})}),
+            "f32[1,1,1,2] 1 2");
+}
+
+TEST(onnx_contrib, pixels_are_scaled_and_channels_shifted) {
+  Message bias = Message().text(1, "bias").number(20, 6).f32(7, 10).f32(7, -10);
+  Opened opened = of_one_input("ImageScaler", {"1", "2", "1", "2"}, {bias, Maker::attr("scale", 2.0F)});
+  EXPECT_EQ(opened.run({counting({1, 2, 1, 2})}), "f32[1,2,1,2] 10 12 -6 -4");
+}
+
+// Attributes that say how the operands are laid out: what is not read must not be ignored.
+TEST(onnx_contrib, layouts_of_one_device_are_refused) {
+  auto refuses = [](const char* op, std::vector<std::string> in, const Message& attribute, const char* word) {
+    Maker maker;
+    for (const char* name : {"a", "b", "c", "d"}) maker.input(name, 1, {"2", "2", "2"});
+    std::vector<Message> attributes{Maker::attr("num_heads", 1), Maker::attr("kv_num_heads", 1), attribute};
+    if (std::string_view(op) == "MatMulNBits") attributes = {attribute};
+    maker.node(op, std::move(in), {"y"}, attributes, kMicrosoft).output("y");
+    std::string message(maker.import().status().message());
+    EXPECT_NE(message.find(word), std::string::npos) << message;
+  };
+  refuses("MatMulNBits", {"a", "b", "c"}, Maker::attr("weight_prepacked", 1), "weight_prepacked");
+  refuses("RotaryEmbedding", {"a", "b", "c", "d"}, Maker::attr("is_packed_batching", 1), "is_packed_batching");
+  refuses("GroupQueryAttention", {"a", "b", "c"}, Maker::attr("k_quant_type", "PER_TENSOR"), "quantised");
+  refuses("GroupQueryAttention", {"a", "b", "c"}, Maker::attr("qk_output", 1), "qk_output");
+}
+
 }  // namespace rlx

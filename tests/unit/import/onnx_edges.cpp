@@ -240,6 +240,80 @@ TEST(onnx_edges, the_farthest_bound_of_a_slice_asks_for_no_memory) {
   EXPECT_EQ(Opened(maker).run({counting({2}), list({2})}), "f32[3] 1 0 1");
 }
 
+// Half of a bound above every size is none either.
+TEST(onnx_edges, the_farthest_bound_of_a_slice_in_steps_asks_for_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"3"})
+      .input("s", 7, {"1"})
+      .i64("one", {1}, {1})
+      .i64("end", {1}, {INT32_MAX})
+      .i64("two", {1}, {2});
+  maker.node("Tile", {"x", "s"}, {"a"}).node("Slice", {"a", "one", "end", "", "two"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({3}), list({2})}), "f32[3] 1 0 2");
+  auto program = (*opened.model)->get("", {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE((*program)->plan().outputs[0].is_open);
+}
+
+// What two attributes, or an attribute and an operand, say of one thing must be the same.
+TEST(onnx_edges, attributes_that_contradict_what_they_describe_are_refused) {
+  auto message = [](const Maker& maker) { return std::string(maker.import().status().message()); };
+  Maker conv, rotary, quantize;
+  conv.input("x", 1, {"1", "1", "4"}).f32("w", {1, 1, 3}, {1, 1, 1});
+  conv.node("Conv", {"x", "w"}, {"y"}, {Maker::attr("kernel_shape", std::vector<int64_t>{2})}).output("y");
+  EXPECT_NE(message(conv).find("'kernel_shape' says 2, the weights 3"), std::string::npos) << message(conv);
+  rotary = Maker(23);
+  rotary.input("x", 1, {"1", "1", "2", "8"}).input("t", 1, {"1", "2", "4"});
+  rotary.node("RotaryEmbedding", {"x", "t", "t"}, {"y"}, {Maker::attr("rotary_embedding_dim", 4)}).output("y");
+  EXPECT_NE(message(rotary).find("the tables have 8"), std::string::npos) << message(rotary);
+  quantize = Maker(21);
+  quantize.input("x", 1, {"2"}).f32("s", {}, {1}).input("z", 2, {});
+  quantize.node("QuantizeLinear", {"x", "s", "z"}, {"y"}, {Maker::attr("output_dtype", 3)}).output("y");
+  EXPECT_NE(message(quantize).find("'output_dtype' is i8, the zero point u8"), std::string::npos) << message(quantize);
+}
+
+TEST(onnx_edges, words_and_modes_that_nobody_knows_are_refused) {
+  auto code = [](const Maker& maker) { return maker.import().status().code(); };
+  Maker lstm(14), resize(19), crop(19), scatter(24);
+  lstm.input("x", 1, {"1", "1", "1"}).f32("w", {1, 1, 1}, {1}).f32("r", {1, 1, 1}, {1});
+  lstm.node("RNN", {"x", "w", "r"}, {"y"}, {Maker::attr("direction", "sideways")}).output("y");
+  EXPECT_EQ(code(lstm), Code::kData);
+  resize.input("x", 1, {"1", "2"}).i64("s", {2}, {1, 4});
+  resize.node("Resize", {"x", "", "", "s"}, {"y"}, {Maker::attr("keep_aspect_ratio_policy", "shrink")}).output("y");
+  EXPECT_EQ(code(resize), Code::kData);
+  crop.input("x", 1, {"1", "2"}).f32("roi", {4}, {0, 0, 1, 1}).i64("s", {2}, {1, 4});
+  crop.node("Resize", {"x", "roi", "", "s"}, {"y"},
+            {Maker::attr("mode", "linear"), Maker::attr("antialias", 1),
+             Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize")});
+  EXPECT_EQ(code(crop.output("y")), Code::kUnsupported);
+  scatter.input("x", 1, {"1", "4", "2"}).input("u", 1, {"1", "1", "2"});
+  scatter.node("TensorScatter", {"x", "u"}, {"y"}, {Maker::attr("mode", "spiral")}).output("y");
+  EXPECT_EQ(code(scatter), Code::kData);
+  Maker pad(13);  // in the run
+  pad.input("x", 1, {"n"}).input("p", 7, {"2"}).node("Pad", {"x", "p"}, {"y"}, {Maker::attr("mode", "mirror")});
+  EXPECT_EQ(code(pad.output("y")), Code::kData);
+}
+
+TEST(onnx_edges, the_first_gradient_counts_whole) {
+  Maker maker(13);
+  maker.f32("r", {}, {0.5F}).input("t", 7, {}).input("x", 1, {"2"}).f32("g", {2}, {2, 4}).f32("v", {2}, {0, 2});
+  maker.node("Momentum", {"r", "t", "x", "g", "v"}, {"y"},
+             {Maker::attr("alpha", 1.0F), Maker::attr("beta", 0.5F), Maker::attr("mode", "standard"),
+              Maker::attr("norm_coefficient", 0.0F)},
+             "ai.onnx.preview.training");
+  Opened opened(maker.output("y"));
+  EXPECT_EQ(opened.run({*list({0}).reshaped({}), counting({2})}), "f32[2] -1 -2");
+  EXPECT_EQ(opened.run({*list({3}).reshaped({}), counting({2})}), "f32[2] 0 -1");
+}
+
+// It says which memory a runtime may use again.
+TEST(onnx_edges, consumed_inputs_of_the_first_opsets_have_no_meaning) {
+  Maker maker(1);
+  maker.input("x", 1, {"2"}).node("Relu", {"x"}, {"y"}, {Maker::attr("consumed_inputs", std::vector<int64_t>{0})});
+  EXPECT_EQ(Opened(maker.output("y")).run({counting({2})}), "f32[2] 0 1");
+}
+
 TEST(onnx_edges, an_image_is_resized_to_sizes_of_the_run) {
   Maker maker;
   maker.input("x", 1, {"1", "1", "2"}).input("s", 7, {"3"}).node("Resize", {"x", "", "", "s"}, {"y"}).output("y");
