@@ -166,7 +166,9 @@ void expect_special_numbers(Isa isa, const Problem& problem, Way way) {
   for (int64_t i = 0; i < problem.outputs; i++) {
     double want = problem.sums[static_cast<size_t>(i)].value;
     ASSERT_EQ(std::isnan(y[i]), std::isnan(want)) << "element " << i;
-    if (std::isinf(want) || std::isinf(y[i])) ASSERT_EQ(double(y[i]), want) << "element " << i;
+    if (std::isinf(want) || std::isinf(y[i])) {
+      ASSERT_EQ(double(y[i]), want) << "element " << i;
+    }
   }
 }
 

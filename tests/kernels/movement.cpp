@@ -173,7 +173,9 @@ void check_tuples(int64_t width, Bounds bounds, std::mt19937& rng) {
   index[7] = 5;
   args.bounds = Bounds::kError;
   BadIndex bad = gather_tuples(args, 0, 1);
-  if (bounds == Bounds::kError) ASSERT_TRUE(bad.value == 5 && bad.position == 7 && bad.n == 5);
+  if (bounds == Bounds::kError) {
+    ASSERT_TRUE(bad.value == 5 && bad.position == 7 && bad.n == 5);
+  }
 }
 
 TEST(movement, slices_are_picked_by_tuples) {

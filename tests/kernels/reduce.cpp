@@ -137,7 +137,9 @@ void check_running(Isa isa, DType dtype, ReduceFn fn, bool exclusive, bool rever
     for (int64_t i = 0; i < n; i++) {
       auto at = static_cast<size_t>((line / inner * n + (reverse ? n - 1 - i : i)) * inner + line % inner);
       T next = i == 0 ? x[at] : plain_join(fn, running, x[at]);
-      if (i > 0 || !exclusive) ASSERT_EQ(y[at], exclusive ? running : next) << name(dtype) << " at " << at;
+      if (i > 0 || !exclusive) {
+        ASSERT_EQ(y[at], exclusive ? running : next) << name(dtype) << " at " << at;
+      }
       running = next;
     }
   }

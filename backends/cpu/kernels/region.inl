@@ -17,15 +17,15 @@ inline Vec as_compared(Vec v) {
 #include "backends/cpu/kernels/angle.inl"
 #include "backends/cpu/kernels/power.inl"
 
-// Whole vectors by moves of a known size, the last of a row by as many bytes as there are.
+// Whole vectors by moves of a known size, the last of a row by as many bytes as there are. V may be wider than the
+// vectors of this instruction set, so it is not returned.
 template <class V>
-[[gnu::always_inline]] inline V load_part(const void* from, int64_t bytes) {
-  V v{};
+[[gnu::always_inline]] inline void load_part(V& v, const void* from, int64_t bytes) {
+  v = V{};
   if (bytes >= static_cast<int64_t>(sizeof v))
     __builtin_memcpy(&v, from, sizeof v);
   else
     __builtin_memcpy(&v, from, static_cast<size_t>(bytes));
-  return v;
 }
 template <class V>
 [[gnu::always_inline]] inline void store_part(void* to, V v, int64_t bytes) {
@@ -69,7 +69,8 @@ inline Int to_bf16(Vec v) {
 }
 template <class T>
 inline Vec load_halves(const T* from, int64_t count) {
-  auto halves = load_part<Halves>(from, 2 * count);
+  Halves halves;
+  load_part(halves, from, 2 * count);
   if (std::is_same_v<T, f16>) return from_f16(halves);
   return from_bits((Int)(__builtin_convertvector(halves, Word) << 16));
 }
@@ -145,7 +146,8 @@ inline Vec load_vector(const T* from, int64_t count) {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>) return load_halves(from, count);
   using Elements [[gnu::vector_size(sizeof(T) * kLanes)]] =
       std::conditional_t<std::is_same_v<T, Truth>, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, T>>;
-  auto elements = load_part<Elements>(from, count * static_cast<int64_t>(sizeof(T)));
+  Elements elements;
+  load_part(elements, from, count * static_cast<int64_t>(sizeof(T)));
   if constexpr (std::is_same_v<T, Truth>)
     return from_bits(widen_bytes(elements) != splat(0));
   else if constexpr (std::is_same_v<T, uint8_t>)

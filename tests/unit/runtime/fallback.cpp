@@ -89,8 +89,11 @@ TEST(fallback, takes_params_and_sizes_of_now) {
     auto exec = Exec::create(far).value();
     for (int64_t n : {3, 8, 0, 1}) {
       Tensor x = noise({n, 4}, static_cast<uint32_t>(n));
-      for (const auto& program : {far, near})
-        if (n == 1) ASSERT_TRUE(program->set_param("w", noise({4, 4}, 9)).ok());
+      for (const auto& program : {far, near}) {
+        if (n == 1) {
+          ASSERT_TRUE(program->set_param("w", noise({4, 4}, 9)).ok());
+        }
+      }
       Tensor want = (*near->run({}, std::array{x}, {}, 1))[0];
       expect_near((*far->run({}, std::array{x}, {}, 1))[0], want);
       ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, x).ok());
@@ -215,7 +218,9 @@ TEST(fallback, every_fault_is_a_status) {
       EXPECT_EQ(got.ok(), !was_met);
       expect_near((*program->run({}, std::array{x}, {}, 1))[0], want);
     }
-    if (act == far::Act::kTransfer) EXPECT_GE(nth, 5) << "x, there and back around exp, y";
+    if (act == far::Act::kTransfer) {
+      EXPECT_GE(nth, 5) << "x, there and back around exp, y";
+    }
   }
 }
 
