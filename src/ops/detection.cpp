@@ -73,6 +73,31 @@ static Expr named_boxes(Expr rows, Expr order) {
   return where(less(rows, 0), -1, named);
 }
 
+// Of boxes[B,N,4] in the order[B,C,N] of their scores, place by place.
+Outputs decompose_keep_boxes(const Inputs& in, const Attrs& attrs) {
+  Builder& b = in.builder();
+  Expr boxes = in[0], order = in[1], good = in[2], most = in[3];
+  if (order.rank() != 3 || most.rank() != 0)
+    return refuse(in, Code::kShape, "needs an order of rank 3, and one number");
+  const Dim &batch = order.dim(0), &classes = order.dim(1), &n = order.dim(2);
+  if (!require_shape(boxes, "boxes", std::array<Dim, 3>{batch, n, 4})) return {};
+  if (!require_shape(good, "good", std::array<Dim, 3>{batch, classes, n})) return {};
+  std::vector<Dim> dims{batch, classes, n, 4};
+  Expr place = maximum(minimum(order, b.size(n, DType::kI64) - 1.0), 0);
+  Expr ordered =
+      b.op(Op::kGatherElements, {broadcast_to(unsqueeze(boxes, 1), dims), broadcast_to(unsqueeze(place, -1), dims)},
+           {{"axis", int64_t{2}}});
+  if (!b.status().ok()) return {};
+  auto body = body_of(b.graph(), ordered, good, attrs.f64("iou"));
+  if (!body.ok()) return b.fail(std::move(body).status()), Outputs();
+  Expr none = broadcast_to(b.scalar(DType::kBool, 0), {batch, classes, n});
+  Expr zeros = broadcast_to(b.scalar(DType::kI64, 0), {batch, classes});
+  Outputs kept = b.ops(Op::kScan, {none, zeros, iota(b, {n}, 0, DType::kI64), ordered, good, most},
+                       {{"body", *body}, {"n_carry", int64_t{2}}, {"n_xs", int64_t{1}}});
+  if (!b.status().ok()) return {};
+  return {kept[0]};
+}
+
 Outputs decompose_non_max_suppression(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr boxes = in[0], scores = in[1];
@@ -81,25 +106,15 @@ Outputs decompose_non_max_suppression(const Inputs& in, const Attrs& attrs) {
   if (is_half(boxes.dtype())) boxes = cast(boxes, DType::kF32), scores = cast(scores, DType::kF32);
   const Dim &batch = scores.dim(0), &classes = scores.dim(1), &n = scores.dim(2), &most = attrs.dim("max_out");
   Outputs sorted = b.ops(Op::kSort, {scores}, {{"descending", int64_t{1}}});
-  std::vector<Dim> dims{batch, classes, n, 4};
-  Expr shared = broadcast_to(unsqueeze(corners(boxes, attrs.flag("center")), 1), dims);
-  Expr place = broadcast_to(unsqueeze(sorted[1], -1), dims);
-  Expr ordered = b.op(Op::kGatherElements, {shared, place}, {{"axis", int64_t{2}}});
   Expr good = attrs.has("score") ? greater(sorted[0], attrs.f64("score"))
                                  : broadcast_to(b.scalar(DType::kBool, 1), {batch, classes, n});
-  if (!b.status().ok()) return {};
-  auto body = body_of(b.graph(), ordered, good, attrs.f64("iou"));
-  if (!body.ok()) return b.fail(std::move(body).status()), Outputs();
   Dim limit = min(most, n);
-  Expr none = broadcast_to(b.scalar(DType::kBool, 0), {batch, classes, n});
-  Expr zeros = broadcast_to(b.scalar(DType::kI64, 0), {batch, classes});
-  Outputs kept =
-      b.ops(Op::kScan, {none, zeros, iota(b, {n}, 0, DType::kI64), ordered, good, b.size(limit, DType::kI64)},
-            {{"body", *body}, {"n_carry", int64_t{2}}, {"n_xs", int64_t{1}}});
+  Expr kept = b.op(Op::kKeepBoxes, {corners(boxes, attrs.flag("center")), sorted[1], good, b.size(limit, DType::kI64)},
+                   {{"iou", attrs.f64("iou")}});
   bool bounded = attrs.flag("bounded");
   NamedAttrs compact{{"max_count", batch * classes * (bounded ? most : limit)}, {"bounded", int64_t{bounded}}};
   if (attrs.has("symbol")) compact.emplace_back("symbol", attrs.str("symbol"));
-  Outputs rows = b.ops(Op::kNonzero, std::array{kept[0]}, compact);
+  Outputs rows = b.ops(Op::kNonzero, std::array{kept}, compact);
   if (!b.status().ok()) return {};
   return {named_boxes(rows[0], sorted[1]), rows[1]};
 }

@@ -351,6 +351,22 @@ def suppressions(family):
     family.case("non_max_suppression", empty, [tensor("i64", np.zeros((0, 3))), tensor("i64", 0)], max_out=3)
 
 
+def kept_boxes(family):
+    # Neighbours share a third of their union; in the second batch a box has no area, and order is not that of places.
+    boxes_ = np.array([[[0, i, 2, i + 2] for i in range(4)], [[0, 0, 0, 2], [0, 0, 4, 4], [0, 0, 4, 2], [8, 8, 9, 9]]])
+    order = np.array([[[0, 1, 2, 3]], [[0, 2, 1, 3]]])
+    good = np.array([[[True, True, True, True]], [[True, True, True, False]]])
+    for dtype, iou, most, kept in [(d, 0.25, 4, [[1, 0, 1, 0], [1, 1, 0, 0]]) for d in F] + [
+        ("f32", 0.5, 3, [[1, 1, 1, 0], [1, 1, 1, 0]]),
+        ("f32", 0.25, 1, [[1, 0, 0, 0], [1, 0, 0, 0]]),
+        ("f32", 0.25, -1, [[0, 0, 0, 0], [0, 0, 0, 0]]),
+    ]:
+        inputs = [tensor(dtype, boxes_), tensor("i64", order), tensor("bool", good), tensor("i64", most)]
+        family.case("keep_boxes", inputs, tensor("bool", np.array(kept, bool)[:, None]), iou=iou)
+    short = [tensor("f32", boxes_), tensor("i64", order), tensor("bool", good[:, :, :3]), tensor("i64", 1)]
+    family.case("keep_boxes", short, "RLX_E_SHAPE")
+
+
 def weighted_sums(family):
     index = [[0, 1], [2, 2], [1, 0]]
     for dtype in F:
@@ -371,6 +387,7 @@ def weighted_sums(family):
 def add(family):
     resizes(family)
     weighted_sums(family)
+    kept_boxes(family)
     grids(family)
     boxes(family)
     deforms(family)

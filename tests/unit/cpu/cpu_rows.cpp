@@ -435,6 +435,21 @@ TEST(cpu_rows, weighted_sums_along_every_axis) {
     }
 }
 
+TEST(cpu_rows, suppressed_boxes) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 40}).ok());
+  Builder b(graph);
+  Expr boxes = input(b, "boxes", {2, Dim::symbol("n"), 4}), scores = input(b, "scores", {2, 3, Dim::symbol("n")});
+  Outputs rows = b.ops(Op::kNonMaxSuppression, {boxes, scores},
+                       {{"max_out", int64_t{4}}, {"iou", 0.2}, {"score", 0.0}, {"bounded", int64_t{1}}});
+  output(b, "rows", cast(rows[0], DType::kF32));
+  output(b, "count", cast(rows[1], DType::kF32));
+  for (int64_t n : {0, 1, 37}) {
+    std::string report = compare(graph, nullptr, {noise({2, n, 4}), noise({2, 3, n}, 5)});
+    EXPECT_NE(report.find("keep_boxes"), std::string::npos) << report;
+  }
+}
+
 TEST(cpu_rows, an_index_out_of_range_is_named) {
   Graph graph;
   Builder b(graph);
