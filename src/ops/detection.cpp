@@ -67,6 +67,8 @@ static Result<std::shared_ptr<const Graph>> body_of(Graph& parent, const Expr& b
 // The indices (batch, class, box) of the kept boxes: batch and class from the row, the box from its place in the order.
 static Expr named_boxes(Expr rows, Expr order) {
   Builder& b = rows.builder();
+  std::vector<Dim> lo(3, 0), hi{0, 0, 1};  // rows of padding read a place, even if there is no box
+  order = b.op(Op::kPad, {order}, {{"lo", lo}, {"hi", hi}});
   Expr index = maximum(rows, 0);
   Expr box = b.op(Op::kGatherNd, {order, index});
   Expr named = concat(std::array{slice(rows, 1, 0, 2), unsqueeze(box, 1)}, 1);
