@@ -223,7 +223,7 @@ Status infer_custom_fn(InferArgs& args) {
   RLX_TRY(check_derivative(args, "jvp", known, from, to));
   for (const Guard& guard : fwd.guards())
     RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where()}));
-  args.out = std::move(outputs);  // as `fwd` says them: inferred again, functions in functions would take ever longer
+  args.out = outputs;  // as `fwd` says them: inferred again, functions in functions would take ever longer
   return {};
 }
 
