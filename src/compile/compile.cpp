@@ -131,11 +131,7 @@ static Result<Graph> with_used_symbols(Graph body, PassContext&) {
   Graph made(body.name(), &body.table());
   GraphCopy copy(body, made);
   RLX_TRY(copy.declare_used());
-  for (auto leaves : {body.inputs(), body.params()})
-    for (uint32_t leaf : leaves) copy.copy(leaf);
-  for (uint32_t node = 0; node < body.nodes().size(); node++)
-    if (!body.info(body.node(node)).is(kInterface)) copy.copy(node);
-  RLX_TRY(copy.add_outputs());
+  RLX_TRY(copy.copy_all());
   return made;
 }
 

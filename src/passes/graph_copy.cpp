@@ -80,6 +80,11 @@ Status GraphCopy::copy_rest() {
   return {};
 }
 
+Status GraphCopy::copy_all() {
+  for (uint32_t node = 0; node < from_.nodes().size(); node++) copy(node);
+  return add_outputs();
+}
+
 Result<Value> GraphCopy::copy_cone(Value value) {
   if (!present(value)) return value;
   std::vector<uint32_t> waiting{value.node};

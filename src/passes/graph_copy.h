@@ -32,6 +32,7 @@ class GraphCopy {
   Status infer_again(uint32_t index);  // its types follow from its new inputs
   // The same for all nodes that have no copy, or for those of them that `value` depends on.
   Status copy_rest();
+  Status copy_all();  // every node with its types, and the outputs; symbols and guards are declared
   Result<Value> copy_cone(Value value);
 
  private:

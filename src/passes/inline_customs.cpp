@@ -85,8 +85,7 @@ static Result<Graph> with_guards_of_its_own(const Graph& graph) {
   GraphCopy copy(graph, made);
   for (const auto& [symbol, range] : graph.symbols()) RLX_TRY(made.declare_symbol(symbol, range));
   for (const Guard& guard : graph.guards()) RLX_TRY(made.declare_guard({guard.relation, guard.a, guard.b, {}}));
-  for (uint32_t node = 0; node < graph.nodes().size(); node++) copy.copy(node);
-  RLX_TRY(copy.add_outputs());
+  RLX_TRY(copy.copy_all());
   return made;
 }
 
