@@ -187,7 +187,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     return found.kernel && found.kernel->path != Path::kReference && !found.kernel->is_alone;
   };
   bool widens = std::find(options.skip.begin(), options.skip.end(), "widen") == options.skip.end();
-  context.refuses = [&, widens](const Facts& facts, Value value) {
+  context.refuses = [&](const Facts& facts, Value value) {
     Found found = find_kernel(device, fallback, options, facts, value.node);
     bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
@@ -203,6 +203,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
     graph = RLX_TRY(run_pass(pass, std::move(graph), context));
+    widens &= pass.run != widen_halves;  // what a later rule makes is not widened any more
     report.passes.push_back({std::string(pass.name), watch.ms(), graph.nodes().size()});
     if (host) log_pass(*host, report.passes.back());
     bool is_checked = options.verify_each || &pass == std::end(kPasses) - 1;

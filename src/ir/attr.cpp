@@ -60,7 +60,8 @@ bool same_structure(const Graph& a, const Graph& b) {
   if (a.nodes().size() != b.nodes().size() || a.outputs().size() != b.outputs().size()) return false;
   for (size_t i = 0; i < a.nodes().size(); i++) {
     const Node &x = a.nodes()[i], &y = b.nodes()[i];
-    if (x.op != y.op || x.in != y.in || x.out != y.out || !(x.attrs == y.attrs)) return false;
+    bool is_leaf = a.info(x).is(kLeaf);  // the types of other nodes follow
+    if (x.op != y.op || x.in != y.in || !(x.attrs == y.attrs) || (is_leaf && x.out != y.out)) return false;
   }
   for (size_t i = 0; i < a.outputs().size(); i++)
     if (a.outputs()[i].name != b.outputs()[i].name || a.outputs()[i].value != b.outputs()[i].value) return false;

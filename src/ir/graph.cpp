@@ -151,13 +151,18 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
 
 constexpr int kExtremes = 4;  // of nested min and max
 
-bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+bool Graph::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (has_relation(relation, a, b)) return true;
-  if (relation == Guard::kLessEqual && is_at_most(a, b, kExtremes)) return true;
-  Dim x = resolved(a), y = resolved(b);  // may have fewer terms
-  if (has_relation(relation, x, y)) return true;
-  if (relation == Guard::kLessEqual) return is_at_most(x, y, kExtremes);
-  return has_relation(Guard::kLessEqual, x, y) && has_relation(Guard::kLessEqual, y, x);
+  if (relation == Guard::kLessEqual) return is_at_most(a, b, kExtremes);
+  return has_relation(Guard::kLessEqual, a, b) && has_relation(Guard::kLessEqual, b, a);
+}
+
+bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  if (proves(relation, a, b)) return true;
+  // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
+  if (Dim x = resolved(a), y = resolved(b); proves(relation, x, y)) return true;
+  Dim x = with_fixed_symbols(a), y = with_fixed_symbols(b);
+  return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
 }
 
 // Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
@@ -178,14 +183,20 @@ Dim Graph::resolved(const Dim& dim) const {
   });
 }
 
-// The dim with each symbol that a guard fixes replaced by its number.
-static Dim with_fixed_symbols(const Dim& dim, std::span<const Guard> guards) {
-  return substitute(dim, [&](std::string_view symbol) -> std::optional<Dim> {
-    for (const Guard& guard : guards)
-      for (const auto& [name, number] : {std::pair(guard.a, guard.b), {guard.b, guard.a}})
-        if (guard.relation == Guard::kEqual && number.is_literal() && name.symbol_name() &&
-            *name.symbol_name() == symbol)
-          return number;
+// The symbol that the guard equals to a number, and the number.
+static std::optional<std::pair<std::string, int64_t>> fixed_by(const Guard& guard) {
+  if (guard.relation != Guard::kEqual) return std::nullopt;
+  for (const auto& [name, number] : {std::pair(&guard.a, &guard.b), {&guard.b, &guard.a}})
+    if (number->is_literal() && name->symbol_name()) return std::pair(*name->symbol_name(), number->literal());
+  return std::nullopt;
+}
+
+Dim Graph::with_fixed_symbols(const Dim& dim) const {
+  if (dim.is_literal()) return dim;
+  return substitute(dim, [this](std::string_view symbol) -> std::optional<Dim> {
+    for (const Graph* graph = this; graph; graph = graph->around_)
+      if (auto at = graph->fixed_.find(symbol); at != graph->fixed_.end())
+        return fixed_by(graph->guards_[at->second])->second;
     return std::nullopt;
   });
 }
@@ -193,10 +204,8 @@ static Dim with_fixed_symbols(const Dim& dim, std::span<const Guard> guards) {
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   if (a == b) return true;
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  // Unresolved dims count too, because guards are recorded about unresolved dims.
   auto is_same = [&](const Dim& x, const Dim& y) {
-    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y)) ||
-           resolved(with_fixed_symbols(x, guards_)) == resolved(with_fixed_symbols(y, guards_));
+    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y));
   };
   for (size_t i = 0; i < a.rank(); i++)
     if (!is_same(a.dims[i], b.dims[i])) return false;
@@ -221,7 +230,9 @@ Status Graph::declare_guard(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0) || has_guard(guard.relation, difference)) return {};
-  guard_index_.emplace(guard_hash(guard.relation, difference), static_cast<uint32_t>(guards_.size()));
+  auto index = static_cast<uint32_t>(guards_.size());
+  guard_index_.emplace(guard_hash(guard.relation, difference), index);
+  if (auto fixed = fixed_by(guard)) fixed_.emplace(fixed->first, index);
   guards_.push_back(std::move(guard));
   return {};
 }
@@ -533,6 +544,7 @@ void Graph::roll_back(const Mark& mark) {
     auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, guard.b - guard.a));
     auto index = static_cast<uint32_t>(guards_.size() - 1);
     guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+    if (auto fixed = fixed_by(guard); fixed && fixed_.at(fixed->first) == index) fixed_.erase(fixed->first);
     guards_.pop_back();
   }
   while (nodes_.size() > mark.nodes) {

@@ -168,6 +168,8 @@ class Graph {
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
   bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
   bool is_at_most(const Dim& a, const Dim& b, int depth) const;
+  bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
+  Dim with_fixed_symbols(const Dim& dim) const;  // each symbol that a guard equals to a number is that number
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Status check_guard(const Guard& guard) const;
   void count_decided(const Node& node, int by);
@@ -189,6 +191,7 @@ class Graph {
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
+  ByName<uint32_t> fixed_;                                 // by symbol, the first guard that equals it to a number
 };
 
 // How often each value is used, by nodes and as a graph output.

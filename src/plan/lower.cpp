@@ -96,7 +96,7 @@ std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, K
   lowered->on_host.resize(g.nodes().size(), false);
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
     bool is_leaf = g.info(g.node(i)).is(kLeaf);
-    if (!is_leaf && lowered->phases[i] != Phase::kResident) {
+    if (!is_leaf && (whole || lowered->phases[i] != Phase::kResident)) {
       Found found = kernel_of(facts, i);
       lowered->kernels[i] = found.kernel;
       lowered->on_host[i] = found.on_host;

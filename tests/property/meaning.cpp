@@ -170,20 +170,21 @@ Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   return value.value();
 }
 
-// The graph, and its bodies, as a device means it that takes all numbers below the normal ones of f32 as 0
-// (semantics.md N5): those alone, and everywhere.
+// With 0 for the numbers below the normal ones of f32, as an op may read them (semantics.md N5).
+Value flushed(Graph& graph, Value value) {
+  DType dtype = present(value) ? graph.type(value).dtype : DType::kBool;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) return value;
+  Builder builder(graph);
+  Expr number = builder.wrap(value);
+  return where(less(abs(number), scalar_like(number, 0x1p-126)), scalar_like(number, 0), number).value();
+}
+
+// The graph, and its bodies, as a device means it that takes those numbers as 0 everywhere.
 Result<Graph> without_subnormals(const Graph& graph) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     Attrs attrs = RLX_TRY(with_bodies(graph.node(index), without_subnormals));
     Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
-    Builder builder(to);
-    for (Value& value : values) {
-      DType dtype = to.type(value).dtype;
-      if (dtype != DType::kF32 && dtype != DType::kBF16) continue;
-      Expr number = builder.wrap(value);
-      value = where(less(abs(number), scalar_like(number, 0x1p-126)), scalar_like(number, 0), number).value();
-    }
-    RLX_TRY(Status(builder.status()));
+    for (Value& value : values) value = flushed(to, value);
     return values;
   };
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
@@ -211,7 +212,10 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     const Node& node = graph.node(index);
     if (noise.keeps_sizes && decides[index]) return copy_node(graph, index, in, to, node.attrs);
     Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, noise, random); }));
-    Values values = RLX_TRY(copy_node(graph, index, in, to, std::move(attrs)));
+    Values read(in.begin(), in.end());  // of two readers one may take a number as 0
+    for (Value& value : read)
+      if (random.chance(25)) value = flushed(to, value);
+    Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
     bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);
     if (noise.rounds && is_sum && random.chance(25)) values[0] = RLX_TRY(cancelled(to, values[0], in));
@@ -246,7 +250,7 @@ enum class Masks : uint8_t {
 struct Exceptions {
   Masks masks;
   bool drops_guards;   // weights that are NaN stay so
-  bool moves_factors;  // one for each head multiplies q, not the product
+  bool moves_factors;  // one for each head multiplies q, one for each channel the weights, not the product
 };
 
 double highest_fill(DType dtype) {
@@ -287,15 +291,26 @@ Expr masked_sum(std::span<const Expr> in, std::span<const bool> is_score, Masks 
   return masked(sum, true, masks);
 }
 
-// Of scores * t, scores / t, where t holds one number for each head: NaN where q * t, q / t may be infinite.
+// Whether it holds one number for each head of scores, or for each channel.
+bool is_factor(Expr x) {
+  auto is_long = [](const Dim& dim) { return !dim.is(1); };
+  bool per_head = x.rank() >= 3 && x.dim(-1).is(1) && x.dim(-2).is(1);
+  return per_head || std::count_if(x.dims().begin(), x.dims().end(), is_long) <= 1;
+}
+
+// Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite.
 Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   Expr y = binary(node.op, in[0], in[1]);
   for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
-    if (in[i].rank() < 3 || !in[i].dim(-1).is(1) || !in[i].dim(-2).is(1)) continue;
+    if (!is_factor(in[i])) continue;
     Expr factor = node.op == Op::kDiv ? 1.0 / in[i] : in[i];
     y = where(equal(abs(factor), scalar_like(factor, INFINITY)), scalar_like(y, NAN), y);
   }
   return y;
+}
+
+bool is_product(Op op) {
+  return op == Op::kMatmul || op == Op::kConv || op == Op::kLinear || op == Op::kConvBiasAct;
 }
 
 // By node, whether a product is part of it.
@@ -352,17 +367,17 @@ Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
     meaning.bounds_ = Bounds::kClamp;
     RLX_TRY(meaning.add_exact_runs());
   }
-  bool has_softmax = false, has_product = false;
+  bool has_softmax = false;
   visit_nodes(random.graph, [&](const Graph& graph, const Node& node) {
     meaning.has_attention_ |= node.op == Op::kAttention;
     meaning.has_nan_guard_ |= guards_weights(graph, node);
     meaning.has_finite_fill_ |= is_finite_fill(node);
     has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp;
-    has_product |= node.op == Op::kMatmul;
+    meaning.has_product_ |= is_product(node.op);
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(graph.info(node).tol).steps);
     for (const ValueType& type : node.out) meaning.epsilon_ = std::max(meaning.epsilon_, epsilon_of(type.dtype));
   });
-  meaning.has_attention_ |= has_softmax && has_product;
+  meaning.has_attention_ |= has_softmax && meaning.has_product_;
   meaning.find_bits_of_numbers();
   return meaning;
 }
@@ -417,10 +432,10 @@ Status Meaning::add_noisy_runs() {
   return {};
 }
 
-// Attention takes the place of weights that are guarded against NaN, and does without the guard; and a low number that
-// is added to scores, or stands in their place, is a mask.
+// Attention takes the place of weights that are guarded against NaN, and does without the guard; a low number that is
+// added to scores, or stands in their place, is a mask; and a factor of a product moves into an operand.
 void Meaning::add_exceptions() {
-  if (!has_attention_) return;
+  if (!has_attention_ && !has_product_) return;
   using enum Masks;
   static constexpr Exceptions kMade[] = {
       {kAsWritten, true, false}, {kAsWritten, false, true}, {kAsWritten, true, true}, {kLowest, false, false},

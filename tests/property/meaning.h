@@ -57,6 +57,7 @@ class Meaning {
   std::vector<Results> by_stand_in_;  // of the oracle, for what may be anything; the first as it is
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
+  bool has_product_ = false;
   bool has_nan_guard_ = false;
   bool has_finite_fill_ = false;  // a constant that is low enough to be a mask
   std::vector<bool> shows_bits_;  // of each output: it depends on how a number that was computed is written

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/probe.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "meaning.h"
@@ -21,10 +22,16 @@ std::string failed(std::string_view what, const Status& status) {
 
 // ---- text ----
 
+// Guards that contradict each other imply any other guard, so which of them are kept depends on their order.
+bool has_sizes(const Graph& graph) {
+  return !holds_at_samples(graph, Guard::kEqual, 0, 1);
+}
+
 std::string check_text(const Graph& graph) {
   std::string text = print(graph);
   auto again = parse(text, graph.table());
   if (!again.ok()) return failed("text: what is printed does not parse", again.status());
+  if (!has_sizes(graph)) return "";
   if (print(*again) != text) return "text: printed again it is\n" + print(*again);
   bool same = equal(std::make_shared<const Graph>(graph), std::make_shared<const Graph>(*again));
   return same ? "" : "text: what is parsed is not what was printed";
