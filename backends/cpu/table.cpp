@@ -40,7 +40,8 @@ Found Table::find(const KernelQuery& query) const {
       found.kernel = &row;
       return found;
     }
-    found.why_not += (found.why_not.empty() ? "" : "; ") + std::string(row.name) + ": " + std::string(reason);
+    std::string why = std::string(row.name) + ": " + std::string(reason);
+    if (found.why_not.find(why) == std::string::npos) found.why_not += (found.why_not.empty() ? "" : "; ") + why;
   }
   if (found.why_not.empty()) found.why_not = "no kernel";
   return found;

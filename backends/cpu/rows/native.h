@@ -101,6 +101,7 @@ class Row {
   constexpr Row& compile(CompileFn compile) { return kernel_.compile = compile, *this; }
   constexpr Row& scratch(ScratchFn scratch) { return kernel_.scratch = scratch, *this; }
   constexpr Row& path(Path path) { return kernel_.path = path, *this; }
+  constexpr Row& refuse(RefuseFn refuse) { return kernel_.refuse = refuse, *this; }
   constexpr Row& alone() { return kernel_.is_alone = true, *this; }
   constexpr Row& flushes_denormals() { return kernel_.keeps_denormals = false, *this; }
 

@@ -16,9 +16,22 @@ std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node)
   return program;  // `refuse` has built it before, so this succeeds
 }
 
+bool is_comparison(const RegionOp& op) {
+  using enum RegionCode;
+  return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe;
+}
+
 std::string_view refuse_region(const KernelQuery& query) {
   RegionProgram program;
   return build_region(query.graph, query.node, program);
+}
+
+// A comparison keeps denormals. So it gives what the same one gives in another kernel, even if two regions compute it.
+std::string_view refuse_flushed_region(const KernelQuery& query) {
+  RegionProgram program;
+  std::string_view why = build_region(query.graph, query.node, program);
+  bool compares = std::any_of(program.ops.begin(), program.ops.end(), is_comparison);
+  return why.empty() && compares ? "comparisons keep denormals" : why;
 }
 
 void set_strides(RegionInput& input, const View& view, std::span<const int64_t> dims) {
@@ -57,12 +70,15 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
 }  // namespace
 
 void add_region_rows(RowsByOp& by_op) {
-  for (Op op : region_ops())
-    add(by_op, native<RegionArgs>(op, "region", refuse_region, encode_region)
-                   .path(op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative)
-                   .strided(~0U)
-                   .in_place(~0U)  // a tile of every input is loaded before that of the output is stored
-                   .compile(compile_region));
+  for (Op op : region_ops()) {
+    Row row = loops<RegionArgs>(op, "region", refuse_region, encode_region)
+                  .path(op == Op::kElementwiseRegion ? Path::kRegion : Path::kNative)
+                  .strided(~0U)
+                  .in_place(~0U)  // a tile of every input is loaded before that of the output is stored
+                  .compile(compile_region);
+    add(by_op, Row(row).refuse(refuse_flushed_region).flushes_denormals());
+    add(by_op, row);
+  }
 }
 
 }  // namespace rlx::cpu
