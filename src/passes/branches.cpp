@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces an `if` with a known condition by the nodes of the branch that it takes.
+// Replaces an `if` with a known condition by the nodes of the branch that it takes. What the branch read has fewer uses
+// then, and its nodes have the operands that it was given, so both are canonicalized and folded again: a branch may end
+// in a known `if` itself.
 #include <algorithm>
 #include <optional>
 
@@ -28,9 +30,12 @@ static const Graph* known_branch(const Graph& graph, const Node& node) {
   return decided_sizes(branch).empty() ? &branch : nullptr;
 }
 
-Result<Graph> inline_branches(Graph graph, PassContext&) {
-  auto is_known = [&](const Node& node) { return known_branch(graph, node) != nullptr; };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_known)) return graph;
+static bool has_known_branch(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [&](const Node& node) { return known_branch(graph, node) != nullptr; });
+}
+
+static Result<Graph> inline_once(const Graph& graph) {
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     const Node& node = graph.node(index);
     const Graph* branch = known_branch(graph, node);
@@ -44,6 +49,14 @@ Result<Graph> inline_branches(Graph graph, PassContext&) {
     for (const GraphOutput& output : branch->outputs()) outputs.push_back(inlined.mapped(output.value));
     return outputs;
   });
+}
+
+Result<Graph> inline_branches(Graph graph, PassContext& context) {
+  while (has_known_branch(graph)) {
+    graph = RLX_TRY(canonicalize(RLX_TRY(inline_once(graph)), context));
+    graph = RLX_TRY(fold_constants(std::move(graph), context));
+  }
+  return graph;
 }
 
 }  // namespace rlx

@@ -224,6 +224,27 @@ TEST(fallback, every_fault_is_a_status) {
   }
 }
 
+// No pass widens what is formed after the pass `widen`, so nothing may count on it.
+TEST(fallback, a_composite_that_is_formed_late_is_not_widened) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = b.wrap(*graph.add_input("x", DType::kF16, {3, 4}));
+  Expr e = exp(x - reduce(x, "max", {1}, true));
+  output(b, "y", e / reduce(e, "sum", {1}, true));
+  Tensor given = Tensor::create(DType::kF16, Dims{3, 4}).value();
+  for (int i = 0; i < 12; i++) given.as<f16>()[i] = f16(static_cast<float>(i * i % 7) - 3);
+  NamedAttrs options = kFallsBack;
+  options.emplace_back("passes.skip", std::vector<std::string>{"canonicalize"});
+  auto env = env_of({Op::kReduce});
+  auto near = Program::compile(env, graph, nullptr, *env->find_device("cpu"), {}).value();
+  auto far = on_far(env, graph, options);
+  ASSERT_TRUE(far.ok()) << far.status().message();
+  auto want = near->run({}, std::array{given}, {}, 1), got = (*far)->run({}, std::array{given}, {}, 1);
+  ASSERT_TRUE(want.ok() && got.ok()) << got.status().message();
+  for (int i = 0; i < 12; i++)
+    EXPECT_NEAR(float((*got)[0].as<f16>()[i]), float((*want)[0].as<f16>()[i]), 1e-3) << i;
+}
+
 // The samples of every op, on devices without half of the ops: the bits of typed evaluation.
 TEST(fallback, samples_of_all_ops) {
   auto env = *Env::create({.threads = 1, .backends = {far::poor_backend()}});
