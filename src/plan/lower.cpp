@@ -85,7 +85,7 @@ class Listing {
 
 }  // namespace
 
-std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
+Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
   auto lowered = std::make_shared<Lowered>(
       Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
   bool whole = options.whole;
@@ -96,8 +96,9 @@ std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, K
   lowered->on_host.resize(g.nodes().size(), false);
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
     bool is_leaf = g.info(g.node(i)).is(kLeaf);
-    if (!is_leaf && (whole || lowered->phases[i] != Phase::kResident)) {
+    if (!is_leaf && lowered->phases[i] != Phase::kResident) {
       Found found = kernel_of(facts, i);
+      if (!found.kernel) return Status(Code::kInternal, "no kernel computes " + g.describe(i) + ": " + found.why_not);
       lowered->kernels[i] = found.kernel;
       lowered->on_host[i] = found.on_host;
     }
@@ -109,17 +110,17 @@ std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, K
     for (const Node& node : g.nodes())
       for (const BodyParam& param : body_params(node))
         if (auto leaf = g.find_leaf(param.name)) listing.dense(*leaf);
-    return lowered;
+    return std::shared_ptr<const Lowered>(std::move(lowered));
   }
   for (uint32_t i = 0; i < g.nodes().size(); i++) {
     if (lowered->phases[i] == Phase::kResident) continue;
     for (std::string_view attr : body_attrs(g.node(i).op)) {
-      auto body = lower(*g.node(i).attrs.graph(attr), options, kernel_of);
+      auto body = RLX_TRY(lower(*g.node(i).attrs.graph(attr), options, kernel_of));
       lowered->bodies[i].push_back({body, static_cast<uint32_t>(lowered->residents.size())});
       lowered->residents.insert(lowered->residents.end(), body->residents.begin(), body->residents.end());
     }
   }
-  return lowered;
+  return std::shared_ptr<const Lowered>(std::move(lowered));
 }
 
 }  // namespace rlx

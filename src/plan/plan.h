@@ -64,7 +64,7 @@ struct LowerOptions {
   int64_t alignment = 64;  // the largest that a device asks for, at least 64
   bool whole = false;      // the device takes the graph itself: nothing is prepared, bodies have no plans
 };
-std::shared_ptr<const Lowered> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
+Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of);
 
 using SizeId = uint32_t;  // into Plan::sizes
 

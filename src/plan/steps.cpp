@@ -77,9 +77,8 @@ Status Steps::add(uint32_t index) {
     finish(std::move(step));
     return {};
   }
-  if (!step.kernel) return Status(Code::kInternal, "no kernel computes " + graph_.describe(index));
   for (const AttrValue& value : node.attrs.values()) note_sizes(value, step.depends);
-  if (step.kernel->scratch) {
+  if (step.kernel && step.kernel->scratch) {
     std::vector<Dims> upper;
     for (Value value : node.in) upper.push_back(present(value) ? sizes_.upper(graph_.type(value).dims) : Dims());
     upper.resize(step.in.size());

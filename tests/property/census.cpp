@@ -49,7 +49,7 @@ class Census {
     static constexpr Kernel kAny{.op = Op::kNone, .name = "any"};
     UpperSizes upper;
     for (const auto& [symbol, range] : graph.symbols()) upper.emplace_back(symbol, 6);
-    auto lowered = lower(std::move(graph), {}, [](const Facts&, uint32_t) { return Found{&kAny, {}}; });
+    auto lowered = lower(std::move(graph), {}, [](const Facts&, uint32_t) { return Found{&kAny, {}}; }).value();
     auto made = make_plan(lowered, upper);
     if (!made.ok()) return;
     plans_++;

@@ -49,6 +49,15 @@ bool is_finite(c128 value) {
   return std::isfinite(value.real()) && std::isfinite(value.imag());
 }
 
+// Whether sums of products of such numbers may be beyond f64, in which the oracle computes: then the order of the terms
+// decides what becomes of them (semantics.md C).
+bool holds_huge_numbers(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kF64 && tensor.dtype() != DType::kC128) return false;
+  for (int64_t i = 0; i < tensor.count(); i++)
+    if (double size = std::abs(element(tensor, i)); std::isfinite(size) && size > 0x1p500) return true;
+  return false;
+}
+
 // As they are written, except that any NaN is any NaN.
 bool same_element(const Tensor& a, const Tensor& b, int64_t i) {
   auto unit = static_cast<size_t>(element_bytes(a.dtype())), at = static_cast<size_t>(i) * unit;
@@ -372,12 +381,15 @@ Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
     meaning.has_attention_ |= node.op == Op::kAttention;
     meaning.has_nan_guard_ |= guards_weights(graph, node);
     meaning.has_finite_fill_ |= is_finite_fill(node);
+    meaning.has_huge_numbers_ |= node.op == Op::kConstant && holds_huge_numbers(node.attrs.tensor("value"));
     has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp;
     meaning.has_product_ |= is_product(node.op);
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(graph.info(node).tol).steps);
     for (const ValueType& type : node.out) meaning.epsilon_ = std::max(meaning.epsilon_, epsilon_of(type.dtype));
   });
   meaning.has_attention_ |= has_softmax && meaning.has_product_;
+  for (const Tensor& tensor : meaning.inputs()) meaning.has_huge_numbers_ |= holds_huge_numbers(tensor);
+  for (const auto& [name, tensor] : random.params) meaning.has_huge_numbers_ |= holds_huge_numbers(tensor);
   meaning.find_bits_of_numbers();
   return meaning;
 }
@@ -447,8 +459,9 @@ void Meaning::add_exceptions() {
     if (!graph.ok()) continue;
     auto add = [&](const Result<Graph>& meant) {
       if (!meant.ok()) return;
-      auto results = interpret(*meant, inputs(), random_.params, {EvalMode::kOracle, bounds_});
-      if (results.ok()) exceptions_.push_back(std::move(*results));
+      for (EvalMode mode : {EvalMode::kOracle, EvalMode::kTyped})
+        if (auto results = interpret(*meant, inputs(), random_.params, {mode, bounds_}); results.ok())
+          exceptions_.push_back(std::move(*results));
     };
     add(graph);
     if (auto primitives = with_primitives_only(*graph); primitives.ok()) add(without_subnormals(*primitives));
@@ -540,7 +553,7 @@ bool Meaning::depends_on_open_values(size_t output, int64_t i) const {
 // use (semantics.md A5), or that a mask which is added leaves and a mask that chooses does not.
 bool Meaning::is_open(size_t output, int64_t i) const {
   c128 exact = element(runs_[0][output], i);
-  if (has_attention_ && is_nan(exact)) return true;
+  if ((has_attention_ && is_nan(exact)) || (has_huge_numbers_ && !is_finite(exact))) return true;
   if (depends_on_open_values(output, i)) return true;
   return std::any_of(runs_.begin() + 1, runs_.end(), [&](const Results& run) {
     c128 other = element(run[output], i);
