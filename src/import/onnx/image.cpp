@@ -293,8 +293,8 @@ constexpr NodeKind kKinds[] = {
     {"RoiAlign", build_roi_align},
     {"NonMaxSuppression", build_non_max_suppression},
     {"MaxRoiPool", build_max_roi_pool},
-    {"CropAndResize", build_crop_and_resize, "", nullptr, {}, "com.microsoft"},
-    {"GridSample", build_grid_sample, "", nullptr, {}, "com.microsoft"},
+    microsoft("CropAndResize", build_crop_and_resize),
+    microsoft("GridSample", build_grid_sample),
 };
 
 }  // namespace

@@ -504,9 +504,9 @@ constexpr NodeKind kKinds[] = {
     {"SpaceToDepth", build_space_to_depth},
     {"CenterCropPad", build_center_crop_pad},
     {"EyeLike", build_eye_like},
-    {"Pad", build_pad, "", nullptr, {}, "com.microsoft"},
-    {"Range", build_range, "", nullptr, {}, "com.microsoft"},
-    {"Trilu", build_trilu, "", nullptr, {}, "com.microsoft"},
+    microsoft("Pad", build_pad),
+    microsoft("Range", build_range),
+    microsoft("Trilu", build_trilu),
 };
 
 }  // namespace
