@@ -17,7 +17,7 @@ struct Window {
 // (SAME_UPPER) or the start.
 void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& window) {
   for (size_t i = 0; i < space.size(); i++) {
-    Dim stride = window.strides[i], reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
+    Dim stride = window.strides[i], reach = Dim(window.dilation[i]) * Dim(window.kernel[i] - 1) + Dim(1);
     Dim out = floor_div(space[i] + stride - Dim(1), stride);
     Dim pad = (out - Dim(1)) * stride + reach - space[i];
     if (call.range(pad).lo < 0) pad = max(Dim(0), pad);
