@@ -315,8 +315,10 @@ RLX_MUST rlx_status_t *rlx_device_get_i64(const rlx_device_t *device, const char
  * The text lives as long as the environment. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char *key, const char **out);
 
-/* The report "dispatch" that rlx_compile would give: for each kind of op and each node its path on this device, and why
- * kernels refused it. A graph with unsupported nodes is no error here. options: as in rlx_compile, may be NULL. */
+/* The report "dispatch" (rlx_compiled_report) of a graph as it is, without compiling it: for each node its path on this
+ * device, and why kernels refused it. "expanded" here: the device has no kernel for the composite, and would run its
+ * decomposition. A graph with unsupported nodes is no error. options: as in rlx_compile, may be NULL. Errors: the one
+ * that the graph holds, RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
 
@@ -675,11 +677,15 @@ RLX_MUST rlx_status_t *rlx_compiled_set_params(rlx_compiled_t *compiled, rlx_wei
 RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *const *in_names, rlx_tensor_t *const *in,
                                         size_t n_in, const char *const *out_names, rlx_tensor_t **out, size_t n_out);
 
-/* A report: as JSON "dispatch" (how every node is executed: native, region, reference, view (nothing runs) or prologue
- * (ran before the first run); with the reasons of the kernels that refused it), "passes" (rules that fired, near
- * misses, the time of each pass), "memory" (arena, buffers with lifetime and offset, params, prepared forms),
- * "bindings" (dtype, shape, bytes of every slot); "text": the optimised graph in the format "rlx", and the plan in
- * comments. Errors: RLX_E_NOT_FOUND. */
+/* A report. As JSON:
+ *   dispatch  for each node its path, its kernel, and why other kernels refused it. Paths: native (a kernel), region
+ *             (one kernel with other elementwise nodes), reference (plain loops), host (the CPU, for a device that has
+ *             no kernel), view (nothing runs), prologue (ran when the params were set). "expanded": the composites
+ *             that run as their decompositions
+ *   passes    rules that fired, near misses, the time of each pass
+ *   memory    the arena, its buffers with lifetime and offset, params, prepared forms
+ *   bindings  dtype, shape and bytes of every slot
+ * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
 /* ---- execution contexts: bind once, run many times. A run allocates nothing if every slot has its memory and no size
@@ -869,10 +875,12 @@ RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *wh
  *            a call whose inputs are constants is not folded
  *   destroy  called once, when the environment and everything that uses the op are gone; may be NULL
  *   body     the op as a graph, which is copied; then infer and run are not called and may be NULL. The graph has no
- *            params, and each of its sizes is an axis of an input. Every axis fits that is its size; so one body serves
- *            at many sizes. The op takes no attributes then, and runs as if its nodes stood in its place
+ *            params, and each symbol of its sizes is by itself an axis of an input: a call takes the symbol's size
+ *            from that axis, so one body serves many sizes. The inputs of a call must then have the dims of the body's
+ *            inputs, and the ranges of its symbols hold. The op takes no attributes, and runs as if the nodes of the
+ *            body stood in its place
  * Callbacks may be called any number of times, on any thread, on several at once; the library holds no lock then. They
- * may not use the graph that is being built, or the model, program or context that calls them. They return RLX_CB_OK, or
+ * may not use the graph that is being built, or the model, program or context that calls them. They return RLX_CB_OK,
  * RLX_CB_STOP (the call of the library returns RLX_E_CANCELLED), or what rlx_opcall_fail returned. Any other value is
  * RLX_E_CALLBACK, and so is an exception. */
 typedef struct rlx_op_def {
@@ -896,25 +904,25 @@ RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
  * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
  * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
- * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, or of more than 2^20 nodes with those of
- * the bodies that it uses, RLX_E_SHAPE for a body with a size that is no axis of an input, and the error that the body
- * holds. */
+ * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, or of more than 2^20 nodes with those
+ * of the bodies that it uses, RLX_E_SHAPE for a body with a symbol that is no axis of an input, and the error that the
+ * body holds. */
 RLX_MUST rlx_status_t *rlx_env_register_op(rlx_env_t *env, const rlx_op_def_t *def);
 
-/* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer the outputs
- * are counted up to the last one that has a shape by now. */
+/* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer, which says
+ * what outputs there are, they are counted up to the last one that has been given a shape. */
 RLX_API size_t rlx_opcall_count(const rlx_opcall_t *call, int32_t kind);
 
-/* An input or output of a call, for rlx_tensor_dtype, _shape, _bytes, _data and their like; NULL past the end, for another
- * kind, and in infer for an output without a shape. Borrowed: lives as long as the callback runs.
+/* An input or output of a call, for rlx_tensor_dtype, _shape, _bytes, _data and their like; NULL past the end, for
+ * another kind, and in infer for an output without a shape. Borrowed: lives as long as the callback runs.
  *   in run    a host tensor: dense and row-major, aligned for its elements. An input must not be written;
  *             rlx_tensor_write and _copy refuse it (RLX_E_STATE)
  *   in infer  has a dtype and a shape, in which a dim may be a token, but no bytes: rlx_tensor_bytes is 0 and
  *             rlx_tensor_data is NULL
- * Its bytes belong to the run, so nothing of the library keeps it: to bind it, or to make it a param, a constant, a
- * weight or the input of another run is RLX_E_STATE; so copy it. The host may retain it. When the callback has returned,
- * it has its dtype and its shape, but no bytes, and what needs them is RLX_E_STATE. No other thread may use its bytes
- * by then. */
+ * Its bytes belong to the run. So to bind it, or to make it a param, a constant, a weight or the input of another run,
+ * is RLX_E_STATE: copy it for that. The host may retain the handle. Once the callback has returned, it still has its
+ * dtype and its shape, but a call that needs its bytes is RLX_E_STATE. Other threads of the host must have stopped
+ * using the bytes by then. */
 RLX_API rlx_tensor_t *rlx_opcall_tensor(const rlx_opcall_t *call, int32_t kind, size_t index);
 
 /* The free attributes, for rlx_attrs_get_i64s and its like. Borrowed: lives as long as the callback runs. */

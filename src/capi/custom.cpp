@@ -53,7 +53,8 @@ struct rlx_opcall {
   const Lender& lender;
   const rlx_attrs attrs;
   const bool infers;  // then no tensor has contents, and the callback makes the outputs
-  std::vector<Lent> in = {}, out = {}, replaced = {};
+  std::vector<Lent> in = {}, out = {};
+  std::vector<Lent> replaced = {};  // outputs whose shape was set again: the callback may still hold their handles
   std::mutex failing;
   Status failure = {};
 };
@@ -65,7 +66,8 @@ static constexpr size_t kMostOutputs = 64;
 
 using Callback = int32_t (*)(void* user, rlx_opcall_t* call);
 
-// Owns what the caller has handed over. Until it is armed, this is nothing.
+// The callbacks of a registered op. Owns the caller's `user` once it is armed, when the registration has succeeded:
+// then it calls `destroy` at its end. Before that the caller keeps `user`.
 struct Callbacks {
   explicit Callbacks(rlx_env* handle) : lender{handle, handle->env, handle->mark} {}
   Callbacks(const Callbacks&) = delete;
@@ -79,9 +81,7 @@ struct Callbacks {
   bool armed = false;
 };
 
-static constexpr int64_t kMostParts = 1024;  // of a parallel_for
-
-// No exception of a callback is a fault of the library.
+// An exception of a callback that has no code of its own is RLX_E_CALLBACK: it is no fault of the library.
 static Status thrown_by(const char* name) {
   Status thrown = from_exception(name);
   return thrown.code() == Code::kInternal ? Status(Code::kCallback, std::string(thrown.message())) : thrown;
@@ -120,7 +120,7 @@ static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::spa
   return types;
 }
 
-// The bytes are those of the run.
+// A tensor over the memory of an operand, which the run owns.
 static Result<Tensor> tensor_over(const Operand& operand, bool writable) {
   size_t bytes = RLX_TRY(Tensor::checked_bytes(operand.dtype, operand.dims));
   return Tensor::adopt(operand.dtype, operand.dims, {std::shared_ptr<void>(), operand.data}, bytes, writable);
@@ -159,7 +159,7 @@ static Status register_op(rlx_env* env, const rlx_op_def_t& given) {
   auto op = std::make_shared<CustomOp>();
   op->name = def.name;
   op->body = RLX_TRY(body_of(env, def.name, def.body));
-  def.name = nullptr, def.body = nullptr;  // the caller's
+  def.name = nullptr, def.body = nullptr;  // both were copied, and the caller may free them now
   if (!op->body) {
     op->infer = [callbacks](auto in, const NamedAttrs& attrs) { return infer(*callbacks, in, attrs); };
     op->run = [callbacks](auto in, auto out, const NamedAttrs& attrs) { return run(*callbacks, in, out, attrs); };
@@ -187,6 +187,8 @@ static Status set_shape(rlx_opcall& call, size_t output, rlx_dtype_t dtype, cons
   call.replaced.push_back(std::exchange(call.out[output], std::move(made)));
   return {};
 }
+
+static constexpr int64_t kMostParts = 1024;  // of a parallel_for: each part is a run of indices
 
 static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* arg) {
   if (!fn) return Status(Code::kInvalidArgument, "rlx_opcall_parallel_for: 'fn' is NULL").with("input", "fn");

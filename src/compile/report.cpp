@@ -13,18 +13,22 @@ static bool is_view(const Layouts& layouts, uint32_t node) {
   return layouts.copy_of[node] || !layouts.of[node][0].is_root({node, 0});
 }
 
-static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
-  if (lowered.phases[node] == Phase::kResident) return "prologue";
-  if (layouts.copy_of[node]) return "native";  // a view that a reader needs dense
-  if (is_view(layouts, node)) return "view";
-  if (lowered.on_host[node]) return "host";
-  if (!lowered.kernels[node]) return "unsupported";
-  switch (lowered.kernels[node]->path) {
+static std::string_view path_text(const Kernel* kernel, bool on_host) {
+  if (!kernel) return "unsupported";
+  if (on_host) return "host";
+  switch (kernel->path) {
     case Path::kNative: return "native";
     case Path::kRegion: return "region";
     case Path::kReference: return "reference";
   }
   return "unsupported";
+}
+
+static std::string_view path_text(const Lowered& lowered, const Layouts& layouts, uint32_t node) {
+  if (lowered.phases[node] == Phase::kResident) return "prologue";
+  if (layouts.copy_of[node]) return "native";  // a view that a reader needs dense
+  if (is_view(layouts, node)) return "view";
+  return path_text(lowered.kernels[node], lowered.on_host[node]);
 }
 
 static void write_node(JsonWriter& json, const Graph& graph, uint32_t node, std::string_view body,
@@ -44,7 +48,7 @@ static std::string body_path(const Graph& graph, uint32_t node, std::string_view
   return format("{}{}{}/{}", around, around.empty() ? "" : "/", graph.describe(node), attr);
 }
 
-// Writes what a device would do with each node.
+// Writes what a device would do with each node of a graph that no pass has changed.
 static void write_nodes(JsonWriter& json, const Graph& graph, const Device& device, const Device* fallback,
                         const CompileOptions& options, const std::string& body) {
   Facts facts(graph);
@@ -52,9 +56,8 @@ static void write_nodes(JsonWriter& json, const Graph& graph, const Device& devi
     const OpInfo& info = graph.info(graph.node(i));
     if (info.is(kLeaf)) continue;
     Found found = find_kernel(device, fallback, options, facts, i);
-    std::string_view path = found.on_host  ? "host"
-                            : found.kernel ? (found.kernel->path == Path::kReference ? "reference" : "native")
-                                           : (info.primitive() ? "unsupported" : "expanded");
+    bool expands = !found.kernel && !info.primitive();
+    std::string_view path = expands ? "expanded" : path_text(found.kernel, found.on_host);
     write_node(json, graph, i, body, path, found);
     for (std::string_view attr : body_attrs(graph.node(i).op))
       write_nodes(json, *graph.node(i).attrs.graph(attr), device, fallback, options, body_path(graph, i, body, attr));

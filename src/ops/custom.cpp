@@ -12,14 +12,12 @@
 
 namespace rlx {
 
-// The name of the attribute that holds all that the row does not name. No text can spell it.
+// The attribute of the op table's row that holds all attributes with other names. No user can set it by this name.
 static constexpr const char* kFree = "...";
-// An evaluation knows the declared dtypes of so many operands (eval_node).
-static constexpr size_t kMostOperands = 64;
 
 // ---- the ops of an environment ----
 
-// A symbol that no axis of an input is would have no size where the op is used.
+// Each symbol must be an axis of an input by itself: a call takes the symbol's size from there.
 static Status check_symbols_given(const Graph& body) {
   for (const auto& [symbol, range] : body.symbols()) {
     bool is_given = false;
@@ -112,13 +110,13 @@ Status infer_host_call(InferArgs& args) {
   RLX_TRY(look_up(args));
   const FreeAttrs& free = args.attrs.free(kFree);
   auto told = [&](Status status) { return std::move(status).prefixed("'" + free.op->name + "': "); };
-  if (args.in.size() > kMostOperands)
-    return told(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMostOperands)));
+  if (args.in.size() > kMostDeclared)
+    return told(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMostDeclared)));
   if (!free.op->infer) return told(args.fail(Code::kState, "it has a body, so the host does not run it"));
   auto types = free.op->infer(args.in, free.values);
   if (!types.ok()) return told(std::move(types).status());
-  if (types->empty() || types->size() > kMostOperands)
-    return told(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMostOperands)));
+  if (types->empty() || types->size() > kMostDeclared)
+    return told(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMostDeclared)));
   args.out.clear();
   for (size_t i = 0; i < types->size(); i++) {
     if (Status status = check_answer(args, i, (*types)[i]); !status.ok()) return told(std::move(status));
@@ -223,7 +221,7 @@ Status infer_custom_fn(InferArgs& args) {
   RLX_TRY(check_derivative(args, "jvp", known, from, to));
   for (const Guard& guard : fwd.guards())
     RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where()}));
-  args.out = outputs;  // as `fwd` says them: inferred again, functions in functions would take ever longer
+  args.out = outputs;  // not inferred again: functions nested n deep would take 2^n times as long
   return {};
 }
 

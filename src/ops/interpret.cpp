@@ -248,10 +248,10 @@ Tensor convert(const Tensor& tensor, DType to) {
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options) {
-  StaticVector<DType, 64> declared_in, declared_out;
-  for (size_t i = 0; i < std::min<size_t>(in.size(), 64); i++)
+  StaticVector<DType, kMostDeclared> declared_in, declared_out;
+  for (size_t i = 0; i < std::min(in.size(), kMostDeclared); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
-  for (size_t i = 0; i < std::min<size_t>(node.out.size(), 64); i++) declared_out.push_back(node.out[i].dtype);
+  for (size_t i = 0; i < std::min(node.out.size(), kMostDeclared); i++) declared_out.push_back(node.out[i].dtype);
   std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
   EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where};
   return args.info.eval(args);

@@ -36,7 +36,9 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
                                       const ParamTensors& params = {}, EvalOptions options = {},
                                       SymbolSizes* sizes = nullptr);
 
-// Evaluates one node into allocated outputs. The last row of a primitive in the CPU's table calls it.
+// Evaluates one node into allocated outputs. The last row of a primitive in the CPU's table calls it. An eval learns
+// the declared dtypes of at most kMostDeclared inputs and of as many outputs.
+inline constexpr size_t kMostDeclared = 64;
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options);
 
@@ -47,7 +49,7 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
 // The sizes of symbols that input dims determine; a dim that disagrees is RLX_E_SHAPE naming input and axis.
 Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> inputs);
 
-Tensor convert(const Tensor& tensor,
-               DType to);  // between dtypes of F (or of Z), with rounding: to the oracle's storage and back
+// Converts between dtypes of F, or of Z, with rounding: to the oracle's storage and back.
+Tensor convert(const Tensor& tensor, DType to);
 
 }  // namespace rlx

@@ -19,7 +19,7 @@ inline bool is_control(const Node& node) {
 // The kernel of such a step. The runtime executes the bodies itself (runtime/loop.h).
 extern const Kernel kControlKernel;
 
-// The first carry among the operands, and the number of carries.
+// How many carries a loop has; an `if` has none. They are its first operands and its first outputs.
 inline size_t carry_count(const Node& node) {
   return node.op == Op::kIf ? 0 : static_cast<size_t>(node.attrs.i64("n_carry"));
 }

@@ -60,6 +60,31 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) co
   return joins;
 }
 
+// Whether a plan may be made for this upper size of a symbol.
+static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
+  if (size < range.lo || size > range.hi)
+    return Status(Code::kRange,
+                  format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
+        .with("value", name);
+  if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
+    return Status(Code::kRange, format("the size '{}' = {} is above {}, the most of a size without a declared maximum",
+                                       name, size, kLargestSymbol))
+        .with("value", name);
+  return {};
+}
+
+static Status no_upper_sizes(std::span<const std::string> names) {
+  std::string missing, options;  // "'n'", "dims.n=512"
+  for (const std::string& name : names) {
+    missing += (missing.empty() ? "'" : ", '") + name + "'";
+    options += (options.empty() ? "dims." : " dims.") + name + "=512";
+  }
+  return Status(Code::kShape, format("no upper size for {}: give the options {}, or declare a maximum; a model needs "
+                                     "neither and plans for the sizes of each run",
+                                     missing, options))
+      .with("expected", options);
+}
+
 Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Graph& graph = plan_.graph();
   std::vector<DecidedSize> fresh = decided_sizes(graph);
@@ -68,7 +93,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
   const Joins joins = find_joins(fresh);
   std::unordered_map<std::string_view, int64_t> wanted;
   for (const auto& [name, size] : upper) wanted[name] = size;
-  std::string missing, options;  // "'n'", "dims.n=512"
+  std::vector<std::string> missing;
   for (const auto& [name, range] : graph.symbols()) {
     int64_t size = range.hi;
     auto maker = made_by.find(name);
@@ -76,33 +101,23 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
     bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
-    if (size >= Interval::kUnbounded) {
-      missing += (missing.empty() ? "'" : ", '") + name + "'";
-      options += (options.empty() ? "dims." : " dims.") + name + "=512";
-    }
-    if (size < range.lo || size > range.hi)
-      return Status(Code::kRange,
-                    format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
-          .with("value", name);
-    if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
-      return Status(Code::kRange,
-                    format("the size '{}' = {} is above {}, the most of a size without a declared maximum", name, size,
-                           kLargestSymbol))
-          .with("value", name);
+    if (size >= Interval::kUnbounded) missing.push_back(name);
+    RLX_TRY(check_upper(name, size, range));
     plan_.symbol_ids.emplace(name, static_cast<uint32_t>(plan_.symbols.size()));
     plan_.symbols.push_back({name, range, size, is_open});
   }
-  if (!missing.empty())
-    return Status(Code::kShape, format("no upper size for {}: give the options {}, or declare a maximum; a model needs "
-                                       "neither and plans for the sizes of each run",
-                                       missing, options))
-        .with("expected", options);
+  if (!missing.empty()) return no_upper_sizes(missing);
+  note_chosen(joins);
+  return {};
+}
+
+void SizeTable::note_chosen(const Joins& joins) {
+  const Graph& graph = plan_.graph();
   for (const auto& [index, join] : joins)
     for (const auto& [symbol, size] : join.sizes)
       if (size.is_chosen)
         plan_.chosen.push_back({plan_.symbol(symbol), graph.node(index).attrs.dim("when"), size.then, size.otherwise});
   std::sort(plan_.chosen.begin(), plan_.chosen.end(), [](auto& a, auto& b) { return a.symbol < b.symbol; });
-  return {};
 }
 
 // The upper size of a symbol that a node decides: the most that the deciding sizes allow at their upper ones, if that
@@ -190,7 +205,7 @@ Dims SizeTable::upper(std::span<const Dim> dims) const {
   return upper;
 }
 
-// In bytes: no process can address more, and sums of many of them are still numbers.
+// In bytes: no process can address more, and a sum of 2^15 such values does not overflow.
 static constexpr int64_t kLargestValue = int64_t{1} << 47;
 
 // Takes the smaller of two bounds: the bound of the product, and the product of the bounds. Either may be tighter.

@@ -159,7 +159,8 @@ static Result<Tensor> on_device(Device& device, Tensor value) {
   return Tensor::over(value.dtype(), value.dims(), std::make_shared<Storage>(std::move(buffer), 0, bytes));
 }
 
-// The value of one resident, computed from the params of a set. False where one of them is missing.
+// The value of one resident, computed from the params of a set; it tests false if one of them is missing. `made`: the
+// key of a form that this call has added to the weights.
 Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner,
                                     std::optional<FormKey>& made) const {
   const Piece& piece = source_->pieces[index];

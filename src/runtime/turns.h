@@ -17,8 +17,12 @@ class Turns {
  public:
   explicit Turns(std::mutex& mutex) : mutex_(mutex) {}  // the object's mutex, which guards this object too
 
-  // Use: Turn turn(turns, key); std::unique_lock lock(mutex); do { return it if it is there } while
-  // (!turn.begin(lock));
+  // Turn turn(turns, key);
+  // std::unique_lock lock(mutex);
+  // do {
+  //   if (the thing is there) return it;
+  // } while (!turn.begin(lock));
+  // lock.unlock(); now make it
   class Turn {
    public:
     Turn(Turns& turns, Key key) : turns_(turns), key_(std::move(key)) {}

@@ -73,12 +73,15 @@ int64_t gather_elements_parts(const GatherElementsArgs&);
 int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end);  // as gather_rows
 
 // Replaces rows along an axis of x: y is x with y[b, m, at(b, i)] = rows[b, m, i], i in order. If y is x, nothing else
-// is written. `from` says what at(b, i) is: the start plus i (an i32 start wraps as i32); the position plus i, modulo n
-// with `wraps`; an index; or an index tuple over the axes of `tuple_dims`. With `fold`, a row is folded into what y
-// holds.
+// is written. With `fold`, a row is folded into what y holds.
 using FoldRowFn = void (*)(std::byte* y, const std::byte* row, int64_t bytes);
 struct WriteRowsArgs {
-  enum From : uint8_t { kStart, kPosition, kIndex, kTuple };
+  enum From : uint8_t {  // what at(b, i) is
+    kStart,              // the start plus i, in the type of the start
+    kPosition,           // the position plus i; modulo n with `wraps`
+    kIndex,              // index i
+    kTuple,              // the place of index tuple i, over the axes of `tuple_dims`
+  };
   const std::byte* x = nullptr;
   std::byte* y = nullptr;
   const std::byte* rows = nullptr;

@@ -19,8 +19,9 @@ struct SortArgs {
   bool wide_indices = true;  // i64
   bool descending = false;
   int64_t outer = 1, n = 1;
-  // Of each line. If there are several, as many buckets, whose elements follow one another, are filled by all pieces
-  // and then sorted, each by itself: the loops below are phases that follow one another.
+  // A long line is cut into pieces and sorted by buckets: a range of the order each, as many as there are pieces. Each
+  // piece counts its elements of each bucket, then moves them there; then each bucket is sorted by itself. These are
+  // the three loops below, each a phase. A line of one piece needs only the last one.
   Pieces pieces{1, 1};
   int64_t* counts = nullptr;  // [outer, pieces, buckets]: how many elements of a piece are in a bucket
 };
@@ -29,8 +30,8 @@ Pieces pieces_of_sort(int64_t outer, int64_t n);
 size_t sort_bytes(double n);  // of `counts`, for lines of up to so many elements
 
 bool can_sort(DType dtype);
-Loop<SortArgs> sort_count_loop();   // a part is a piece; only if there are several
-Loop<SortArgs> sort_spread_loop();  // likewise: moves elements to their buckets
-Loop<SortArgs> sort_loop();         // a part is a bucket
+Loop<SortArgs> sort_count_loop();   // a part is a piece of a line
+Loop<SortArgs> sort_spread_loop();  // likewise
+Loop<SortArgs> sort_loop();         // a part is a bucket of a line
 
 }  // namespace rlx::cpu

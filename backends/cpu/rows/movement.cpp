@@ -56,32 +56,48 @@ void encode_pad(const StepView& view, const Caps&, void* block, Launch& launch) 
   load(block, pad_loop(), args, 50 + 0.4 * static_cast<double>(y.count()), launch);
 }
 
-// ---- gather ----
+// ---- loops that check indices ----
 
-struct GatherBlock {
-  GatherArgs args;
+// What the message for a bad index needs stands beside the arguments.
+template <class Args>
+struct CheckedBlock {
+  Args args;
   const Node* node;
+  const OpInfo* op;
 };
+
+template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
+Status run_checked(const void* block, int64_t begin, int64_t end) {
+  const auto& it = *static_cast<const CheckedBlock<Args>*>(block);
+  BadIndex bad = loop(it.args, begin, end);
+  if (bad.n < 0) return {};
+  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
+                                     it.node->name, bad.value, bad.position, bad.n))
+      .with("op", it.op->name)
+      .with("value", it.node->name);
+}
+
+template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
+void load_checked(const StepView& view, const Args& args, int64_t parts, double work, void* block, Launch& launch) {
+  new (block) CheckedBlock<Args>{args, &view.node, &view.plan.graph().info(view.node)};
+  launch.then(run_checked<Args, loop>, parts, work);
+}
+
+// A loop along one axis of n elements tells only the position.
+template <class Args, int64_t (*loop)(const Args&, int64_t, int64_t)>
+BadIndex along_axis(const Args& args, int64_t begin, int64_t end) {
+  int64_t position = loop(args, begin, end);
+  if (position < 0) return kAllGood;
+  int64_t value = args.index_is_i64 ? static_cast<const int64_t*>(args.index)[position]
+                                    : static_cast<const int32_t*>(args.index)[position];
+  return {value, position, args.n};
+}
 
 std::string_view refuse_blocks(const KernelQuery& query) {
   return is_block(query.type(0).dtype) ? "rows are block-quantised" : "";
 }
 
-template <class Args>
-Status outside(std::string_view op, const Node& node, const Args& args, int64_t position) {
-  int64_t value = args.index_is_i64 ? static_cast<const int64_t*>(args.index)[position]
-                                    : static_cast<const int32_t*>(args.index)[position];
-  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside an axis of {}", op, node.name, value,
-                                     position, args.n))
-      .with("op", op)
-      .with("value", node.name);
-}
-
-Status run_gather(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const GatherBlock*>(block);
-  int64_t bad = gather_rows(it.args, begin, end);
-  return bad < 0 ? Status() : outside("gather", *it.node, it.args, bad);
-}
+// ---- gather ----
 
 void encode_gather(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &x = view.in[0], &index = view.in[1];
@@ -98,26 +114,15 @@ void encode_gather(const StepView& view, const Caps&, void* block, Launch& launc
   for (size_t i = at + 1; i < x.dims.size(); i++) args.bytes *= x.dims[i];
   args.bounds = view.plan.lowered->options.bounds;
   if (args.outer == 0) args.outer = 1, args.bytes = 0;  // nothing to copy, but indices to check
-  new (block) GatherBlock{args, &view.node};
   double rows = static_cast<double>(args.outer * args.count);
-  launch.then(run_gather, gather_parts(args), 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes)));
+  double work = 30 + rows * (4 + 0.05 * static_cast<double>(args.bytes));
+  load_checked<GatherArgs, along_axis<GatherArgs, gather_rows>>(view, args, gather_parts(args), work, block, launch);
 }
-
-struct GatherElementsBlock {
-  GatherElementsArgs args;
-  const Node* node;
-};
 
 std::string_view refuse_gather_elements(const KernelQuery& query) {
   DType dtype = query.type(0).dtype;
   if (is_block(dtype) || element_bytes(dtype) > 8) return "elements are larger than 8 bytes";
   return query.type(0).rank() == 0 ? "x is a scalar" : "";
-}
-
-Status run_gather_elements(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const GatherElementsBlock*>(block);
-  int64_t bad = gather_elements(it.args, begin, end);
-  return bad < 0 ? Status() : outside("gather_elements", *it.node, it.args, bad);
 }
 
 void encode_gather_elements(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -134,26 +139,8 @@ void encode_gather_elements(const StepView& view, const Caps&, void* block, Laun
   std::copy(index.dims.begin(), index.dims.end(), args.dims);
   std::copy(x.strides.begin(), x.strides.end(), args.strides);
   args.bounds = view.plan.lowered->options.bounds;
-  new (block) GatherElementsBlock{args, &view.node};
-  launch.then(run_gather_elements, gather_elements_parts(args), 30 + static_cast<double>(index.count()));
-}
-
-template <class Args>
-struct BlockOfNode {
-  Args args;
-  const Node* node;
-  const OpInfo* op;
-};
-
-template <class Args, BadIndex (*loop)(const Args&, int64_t, int64_t)>
-Status run_checked(const void* block, int64_t begin, int64_t end) {
-  const auto& it = *static_cast<const BlockOfNode<Args>*>(block);
-  BadIndex bad = loop(it.args, begin, end);
-  if (bad.n < 0) return {};
-  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
-                                     it.node->name, bad.value, bad.position, bad.n))
-      .with("op", it.op->name)
-      .with("value", it.node->name);
+  load_checked<GatherElementsArgs, along_axis<GatherElementsArgs, gather_elements>>(
+      view, args, gather_elements_parts(args), 30 + static_cast<double>(index.count()), block, launch);
 }
 
 void encode_gather_nd(const StepView& view, const Caps&, void* block, Launch& launch) {
@@ -172,10 +159,9 @@ void encode_gather_nd(const StepView& view, const Caps&, void* block, Launch& la
   for (size_t i = batch_dims; i + 1 < index.dims.size(); i++) args.count *= index.dims[i];
   std::copy_n(x.dims.begin() + static_cast<ptrdiff_t>(batch_dims), depth, args.dims);
   args.depth = static_cast<int32_t>(depth);
-  new (block) BlockOfNode<GatherTuplesArgs>{args, &view.node, &view.plan.graph().info(view.node)};
   double each = 2 + static_cast<double>(depth) + 0.05 * static_cast<double>(args.bytes);
-  launch.then(run_checked<GatherTuplesArgs, gather_tuples>, gather_tuples_parts(args),
-              30 + each * static_cast<double>(args.batch * args.count));
+  double work = 30 + each * static_cast<double>(args.batch * args.count);
+  load_checked<GatherTuplesArgs, gather_tuples>(view, args, gather_tuples_parts(args), work, block, launch);
 }
 
 // ---- rows written into an axis: in place if x dies here ----
@@ -198,14 +184,15 @@ void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, con
   args.bounds = view.plan.lowered->options.bounds;
   if (args.mid == 0) args.mid = 1, args.bytes = 0;  // nothing to write, but indices to check
   cut_rows(args);
-  new (block) BlockOfNode<WriteRowsArgs>{args, &view.node, &view.plan.graph().info(view.node)};
   auto written = static_cast<double>(args.batch * args.mid) * static_cast<double>(args.count);
   double copied = args.x == args.y ? 0 : static_cast<double>(args.batch * args.mid * args.n * args.bytes);
   double each = 4 + 0.05 * static_cast<double>(args.bytes);
-  launch.then(run_checked<WriteRowsArgs, write_rows>, write_rows_parts(args), 30 + written * each + 0.05 * copied);
+  double work = 30 + written * each + 0.05 * copied;
+  load_checked<WriteRowsArgs, write_rows>(view, args, write_rows_parts(args), work, block, launch);
 }
 
-// An f32 accumulator adds at most 512 terms (semantics.md C3). One is of x, and all indices may name one place.
+// An f32 accumulator adds at most 512 terms (semantics.md C3): the element of x, and all updates if they name one
+// place.
 constexpr int64_t kMostUpdates = 511;
 
 bool has_few_updates(const KernelQuery& query) {
@@ -328,15 +315,15 @@ void encode_concat(const StepView& view, const Caps&, void* block, Launch& launc
 constinit const CpuKernel kCopyKernel = loops<CopyArgs>(Op::kReshape, "copy", nullptr, encode_copy).strided(1).kernel();
 
 void add_movement_rows(RowsByOp& by_op) {
-  add(by_op, with_block<GatherBlock>(Op::kGather, "gather_rows", refuse_blocks, encode_gather));
-  add(by_op, with_block<GatherElementsBlock>(Op::kGatherElements, "gather_elements", refuse_gather_elements,
-                                             encode_gather_elements));
+  add(by_op, with_block<CheckedBlock<GatherArgs>>(Op::kGather, "gather_rows", refuse_blocks, encode_gather));
+  add(by_op, with_block<CheckedBlock<GatherElementsArgs>>(Op::kGatherElements, "gather_elements",
+                                                          refuse_gather_elements, encode_gather_elements));
   add(by_op,
-      with_block<BlockOfNode<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd));
+      with_block<CheckedBlock<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd));
   add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-    add(by_op, with_block<BlockOfNode<WriteRowsArgs>>(op, name, refuse, encode).in_place(1));
+    add(by_op, with_block<CheckedBlock<WriteRowsArgs>>(op, name, refuse, encode).in_place(1));
   };
   add_writer(Op::kDynamicUpdateSlice, "update_rows", refuse_blocks, encode_dynamic_update_slice);
   add_writer(Op::kKvAppend, "append_rows", refuse_blocks, encode_kv_append);

@@ -71,7 +71,8 @@ using RefuseFn = std::string_view (*)(const KernelQuery&);
 using EncodeFn = void (*)(const StepView&, const Caps&, void* block, Launch&);
 using BytesFn = size_t (*)(const Step&);
 using PackingFn = Packing (*)(const KernelQuery&);
-// Enough at every size up to these, and at most a constant: the largest size may be known to the run alone.
+// Bytes of scratch that are enough at every size up to these. There is a constant that no result exceeds, because an
+// upper size may be far above what a run has.
 using ScratchFn = size_t (*)(const Node&, std::span<const Dims> upper);
 using CompileFn = std::shared_ptr<const void> (*)(const Graph&, const Node&);
 
@@ -111,14 +112,14 @@ class Row {
   CpuKernel kernel_;
 };
 
-// Over loops in any type; of several, the arguments of each phase.
+// A row of loops for any dtype. Args: the arguments of each phase, in order.
 template <class... Args>
 constexpr Row loops(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   static_assert(sizeof...(Args) <= Launch::kMostPhases);
   return Row(op, name, refuse, encode, loaded_bytes<Args...>);
 }
 
-// In f32.
+// The same for loops that compute in f32: they may take denormal numbers for 0 (semantics.md N5).
 template <class... Args>
 constexpr Row native(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   return loops<Args...>(op, name, refuse, encode).flushes_denormals();

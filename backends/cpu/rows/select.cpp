@@ -94,7 +94,7 @@ void encode_sort(const StepView& view, const Caps&, void* block, Launch& launch)
   load_after<SortArgs, SortArgs>(block, sort_loop(), args, work, launch);
 }
 
-// Denormals are kept, because comparisons must distinguish them.
+// Not `native`: comparisons must distinguish denormal numbers.
 Row select_row(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
   return loops<SelectArgs, SelectArgs>(op, name, refuse, encode).scratch(select_scratch);
 }

@@ -62,6 +62,11 @@ struct NodeKind {
   unsigned moves = 0;            // bits: the results are elements of these inputs; the others say which
   unsigned per_channel = 0;      // bits: these inputs have one number per channel; they stay constants of any size
 };
+// A row of the domain com.microsoft: a kind that ONNX Runtime defines, and that its optimiser and exporters write.
+constexpr NodeKind microsoft(std::string_view op_type, void (*build)(Call&), std::string_view op = {}) {
+  return {op_type, build, op, nullptr, {}, "com.microsoft"};
+}
+
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();
 std::span<const NodeKind> index_kinds();

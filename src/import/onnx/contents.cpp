@@ -78,7 +78,7 @@ constexpr NodeKind kKinds[] = {
     {"NonZero", build_nonzero},
     {"Compress", build_compress},
     {"Unique", build_unique},
-    {"Unique", build_unique, "", nullptr, {}, "com.microsoft"},
+    microsoft("Unique", build_unique),
 };
 
 }  // namespace

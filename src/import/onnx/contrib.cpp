@@ -3,9 +3,21 @@
 #include <algorithm>
 #include <array>
 
-#include "import/onnx/call.h"
+#include "import/onnx/contrib.h"
 
 namespace rlx::onnx {
+
+int64_t packed_bits(Call& call, const char* attribute, int64_t fallback) {
+  int64_t bits = call.i64(attribute, fallback);
+  if (bits == 2 || bits == 4 || bits == 8) return bits;
+  call.fail(Code::kData, format("'{}' is {}, not 2, 4 or 8", attribute, bits));
+  return 8;
+}
+
+Expr ones_of_rows(Expr mask, Expr ids) {
+  return mask ? reshape(reduce(cast(mask, DType::kI32), "sum", {1}), {ids.dim(0)})
+              : broadcast_to(ids.builder().scalar(DType::kI32, 0), {ids.dim(0)});
+}
 
 namespace {
 
@@ -42,9 +54,7 @@ void build_embed_layer_norm(Call& call) {
   Expr total = gather(call.in(2), ids, 0) + gather(call.in(3), positions, 0);
   if (segments && call.has(4)) total = total + gather(call.in(4), segments, 0);
   call.out(0, call.op("layer_norm", {total, call.in(5), call.in(6)}, {{"eps", call.f64("epsilon", 1e-12)}}));
-  Expr counted = mask ? reshape(reduce(cast(mask, DType::kI32), "sum", {1}), {ids.dim(0)})
-                      : broadcast_to(b.scalar(DType::kI32, 0), {ids.dim(0)});
-  call.out(1, counted);
+  call.out(1, ones_of_rows(mask, ids));
   call.out(2, total);
 }
 
@@ -283,37 +293,36 @@ void build_complex_mul(Call& call) {
   call.out(0, concat(parts, -1));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
     {"SimplifiedLayerNormalization", build_simplified_layer_norm},
-    {"SimplifiedLayerNormalization", build_simplified_layer_norm, "", nullptr, {}, kMicrosoft},
-    {"SkipLayerNormalization", build_skip_norm, "residual_layer_norm", nullptr, {}, kMicrosoft},
-    {"SkipSimplifiedLayerNormalization", build_skip_norm, "residual_rms_norm", nullptr, {}, kMicrosoft},
-    {"EmbedLayerNormalization", build_embed_layer_norm, "", nullptr, {}, kMicrosoft},
-    {"GroupNorm", build_group_norm, "", nullptr, {}, kMicrosoft},
-    {"SkipGroupNorm", build_group_norm, "", nullptr, {}, kMicrosoft},
-    {"Gelu", build_gelu, "", nullptr, {}, kMicrosoft},
-    {"BiasGelu", build_gelu, "", nullptr, {}, kMicrosoft},
-    {"FastGelu", build_gelu, "", nullptr, {}, kMicrosoft},
-    {"QuickGelu", build_quick_gelu, "", nullptr, {}, kMicrosoft},
-    {"BiasSplitGelu", build_bias_split_gelu, "", nullptr, {}, kMicrosoft},
-    {"BiasAdd", build_bias_add, "", nullptr, {}, kMicrosoft},
-    {"BiasDropout", build_bias_dropout, "", nullptr, {}, kMicrosoft},
-    {"BiasSoftmax", build_bias_softmax, "", nullptr, {}, kMicrosoft},
-    {"FusedMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
-    {"FusedMatMulActivation", build_fused_matmul, "", nullptr, {}, kMicrosoft},
-    {"GemmFastGelu", build_gemm_fast_gelu, "", nullptr, {}, kMicrosoft},
-    {"GemmaRotaryEmbedding", build_gemma_rope, "", nullptr, {}, kMicrosoft},
-    {"TransposeMatMul", build_fused_matmul, "", nullptr, {}, kMicrosoft},
-    {"FusedGemm", build_fused_gemm, "", nullptr, {}, kMicrosoft},
-    {"MatMulNBits", build_matmul_nbits, "", nullptr, {}, kMicrosoft},
-    {"MatMulBnb4", build_matmul_bnb4, "", nullptr, {}, kMicrosoft},
-    {"ExpandDims", build_expand_dims, "", nullptr, {}, kMicrosoft},
-    {"TorchEmbedding", build_torch_embedding, "", nullptr, {}, kMicrosoft},
-    {"UnfoldTensor", build_unfold, "", nullptr, {}, kMicrosoft},
-    {"CDist", build_cdist, "", nullptr, {}, kMicrosoft},
-    {"ComplexMul", build_complex_mul, "", nullptr, {}, kMicrosoft},
-    {"ComplexMulConj", build_complex_mul, "conj", nullptr, {}, kMicrosoft},
+    microsoft("SimplifiedLayerNormalization", build_simplified_layer_norm),
+    microsoft("SkipLayerNormalization", build_skip_norm, "residual_layer_norm"),
+    microsoft("SkipSimplifiedLayerNormalization", build_skip_norm, "residual_rms_norm"),
+    microsoft("EmbedLayerNormalization", build_embed_layer_norm),
+    microsoft("GroupNorm", build_group_norm),
+    microsoft("SkipGroupNorm", build_group_norm),
+    microsoft("Gelu", build_gelu),
+    microsoft("BiasGelu", build_gelu),
+    microsoft("FastGelu", build_gelu),
+    microsoft("QuickGelu", build_quick_gelu),
+    microsoft("BiasSplitGelu", build_bias_split_gelu),
+    microsoft("BiasAdd", build_bias_add),
+    microsoft("BiasDropout", build_bias_dropout),
+    microsoft("BiasSoftmax", build_bias_softmax),
+    microsoft("FusedMatMul", build_fused_matmul),
+    microsoft("FusedMatMulActivation", build_fused_matmul),
+    microsoft("GemmFastGelu", build_gemm_fast_gelu),
+    microsoft("GemmaRotaryEmbedding", build_gemma_rope),
+    microsoft("TransposeMatMul", build_fused_matmul),
+    microsoft("FusedGemm", build_fused_gemm),
+    microsoft("MatMulNBits", build_matmul_nbits),
+    microsoft("MatMulBnb4", build_matmul_bnb4),
+    microsoft("ExpandDims", build_expand_dims),
+    microsoft("TorchEmbedding", build_torch_embedding),
+    microsoft("UnfoldTensor", build_unfold),
+    microsoft("CDist", build_cdist),
+    microsoft("ComplexMul", build_complex_mul),
+    microsoft("ComplexMulConj", build_complex_mul, "conj"),
 };
 
 }  // namespace

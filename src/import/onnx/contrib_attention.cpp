@@ -3,7 +3,7 @@
 // size].
 #include <cmath>
 
-#include "import/onnx/call.h"
+#include "import/onnx/contrib.h"
 
 namespace rlx::onnx {
 
@@ -62,18 +62,34 @@ NamedAttrs scaled(Call& call) {
   return attrs;
 }
 
-// The attention of heads [B, N, S, D], and its result with the heads side by side.
-Expr attend(Call& call, Expr q, Expr k, Expr v, Expr mask, Expr bias, Expr sinks, const NamedAttrs& attrs) {
+struct Heads {  // [B, N, S, D]
+  Expr q, k, v;
+  bool valid() const { return q.valid() && k.valid() && v.valid(); }
+};
+
+// Keys and values of a cache come before the new ones, if there is a cache.
+void prepend_past(Heads& heads, Expr past_k, Expr past_v) {
+  if (!past_k || !past_v) return;
+  Expr keys[] = {past_k, heads.k}, values[] = {past_v, heads.v};
+  heads.k = concat(keys, 2), heads.v = concat(values, 2);
+}
+
+// Output 0: the attention of these heads, side by side again.
+void give_attention(Call& call, const Heads& heads, Expr mask, Expr bias, Expr sinks, const NamedAttrs& attrs) {
   Expr none(&call.builder(), kAbsent);
   auto given = [&](Expr x) { return x ? x : none; };
-  return side_by_side(call.op("attention", {q, k, v, given(mask), given(bias), none, none, given(sinks)}, attrs));
+  call.out(
+      0, side_by_side(call.op("attention",
+                              {heads.q, heads.k, heads.v, given(mask), given(bias), none, none, given(sinks)}, attrs)));
+}
+
+// Outputs 1 and 2: the keys and values for the next run.
+void give_cache(Call& call, const Heads& heads) {
+  call.out(1, heads.k);
+  call.out(2, heads.v);
 }
 
 // ---- MultiHeadAttention ----
-
-struct Heads {
-  Expr q, k, v;
-};
 
 // Of one packed tensor, of a query beside packed keys and values, or of three.
 Heads heads_of(Call& call, int64_t count, Expr bias) {
@@ -97,21 +113,21 @@ Heads heads_of(Call& call, int64_t count, Expr bias) {
 }
 
 void build_multi_head(Call& call) {
+  enum Input { kQuery, kKey, kValue, kBias, kMask, kScoreBias, kPastKey, kPastValue, kPastLength, kBeams };
   int64_t count = call.i64("num_heads", 0);
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
-  if (call.has(8) || call.has(9)) return call.fail(Code::kUnsupported, "a past in a buffer, and beams");
-  Heads heads = heads_of(call, count, call.in(3));
-  if (call.has(6) && call.has(7)) {
-    Expr keys[] = {call.in(6), heads.k}, values[] = {call.in(7), heads.v};
-    heads.k = concat(keys, 2), heads.v = concat(values, 2);
-  }
-  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
-  Expr bias = sum_of(bias_of_mask(call, call.in(4), heads.q.dim(0), heads.k.dim(2)), call.in(5));
+  if (call.has(kPastLength) || call.has(kBeams)) return call.fail(Code::kUnsupported, "a past in a buffer, and beams");
+  Heads heads = heads_of(call, count, call.in(kBias));
+  Expr past_k = call.in(kPastKey), past_v = call.in(kPastValue);
+  prepend_past(heads, past_k, past_v);
+  if (!heads.valid()) return;
+  Expr mask = bias_of_mask(call, call.in(kMask), heads.q.dim(0), heads.k.dim(2));
+  Expr bias = sum_of(mask, call.in(kScoreBias));
   NamedAttrs attrs = scaled(call);
   Expr allowed;
   if (call.i64("unidirectional", 0) != 0) {
     const Dim &steps = heads.q.dim(2), &keys = heads.k.dim(2);
-    if (call.has(6) || steps == keys) {
+    if (past_k || steps == keys) {
       attrs.emplace_back("causal", int64_t{1});
     } else {  // the first query stands beside the first key; ONNX Runtime lets the last one see all keys
       Builder& b = call.builder();
@@ -119,110 +135,161 @@ void build_multi_head(Call& call) {
       allowed = logical_or(less_equal(row(b, keys), query), equal(query, last));
     }
   }
-  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, bias, Expr(), attrs));
-  call.out(1, heads.k);
-  call.out(2, heads.v);
+  give_attention(call, heads, allowed, bias, Expr(), attrs);
+  give_cache(call, heads);
 }
 
-// The past is at the start of a buffer, which a run says the length of; what lies behind it is not seen.
+// ---- DecoderMaskedMultiHeadAttention: one query ----
+
+namespace decoder {
+enum Input {
+  kQuery,
+  kKey,
+  kValue,
+  kMask,
+  kScoreBias,
+  kPastKey,
+  kPastValue,
+  kPastLength,
+  kBeamWidth,
+  kBeams,
+  kBias,
+};
+}
+
+Expr decoder_bias(Call& call, const Heads& heads) {
+  Expr mask = bias_of_mask(call, call.in(decoder::kMask), heads.q.dim(0), heads.k.dim(2));
+  return sum_of(mask, call.in(decoder::kScoreBias));
+}
+
+// The past is at the start of a buffer, and its length is a value of the run. What lies behind it is not seen.
 void build_decoder_buffer(Call& call, Heads heads) {
   Builder& b = call.builder();
-  Expr past = call.in(7);
-  if (!call.has(6) || !past || !past.valid()) return call.fail(Code::kData, "a buffer needs 'past_sequence_length'");
-  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
+  Expr past = call.in(decoder::kPastLength);
+  if (!call.has(decoder::kPastValue) || !past || !past.valid())
+    return call.fail(Code::kData, "a buffer needs 'past_sequence_length'");
+  if (!heads.valid()) return;
   past = reshape(cast(past, DType::kI64), {});
   Expr begin = broadcast_to(past, {heads.q.dim(0)});
-  heads.k = call.op("kv_append", {call.in(5), heads.k, begin}, {{"axis", int64_t{2}}});
-  heads.v = call.op("kv_append", {call.in(6), heads.v, begin}, {{"axis", int64_t{2}}});
-  if (!heads.k.valid() || !heads.v.valid()) return;
-  call.out(1, heads.k);
-  call.out(2, heads.v);
+  heads.k = call.op("kv_append", {call.in(decoder::kPastKey), heads.k, begin}, {{"axis", int64_t{2}}});
+  heads.v = call.op("kv_append", {call.in(decoder::kPastValue), heads.v, begin}, {{"axis", int64_t{2}}});
+  if (!heads.valid()) return;
+  give_cache(call, heads);
   Dim keys = call.run_dim(past + b.scalar(DType::kI64, 1));
   heads.k = slice(heads.k, 2, 0, keys), heads.v = slice(heads.v, 2, 0, keys);
-  if (!heads.k.valid() || !heads.v.valid()) return;
-  Expr bias = sum_of(bias_of_mask(call, call.in(3), heads.q.dim(0), keys), call.in(4));
-  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), scaled(call)));
+  if (!heads.valid()) return;
+  give_attention(call, heads, Expr(), decoder_bias(call, heads), Expr(), scaled(call));
 }
 
-// One query, of a decoder. Keys and values of rank 4 are those of another sequence.
+// Keys and values of rank 4 are those of another sequence.
 void build_decoder(Call& call) {
   int64_t count = call.i64("num_heads", 0);
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
-  bool has_buffer = call.i64("past_present_share_buffer", 0) != 0 && call.has(5);
-  if (call.has(8) || call.has(9)) return call.fail(Code::kUnsupported, "beams");
+  bool has_buffer = call.i64("past_present_share_buffer", 0) != 0 && call.has(decoder::kPastKey);
+  if (call.has(decoder::kBeamWidth) || call.has(decoder::kBeams)) return call.fail(Code::kUnsupported, "beams");
   if (call.i64("output_qk", 0) != 0 || call.wants(3)) return call.fail(Code::kUnsupported, "the scores as a result");
-  if (!call.has(1) || !call.has(2)) return call.fail(Code::kUnsupported, "one packed input");
-  Heads heads = heads_of(call, count, call.in(10));
+  if (!call.has(decoder::kKey) || !call.has(decoder::kValue)) return call.fail(Code::kUnsupported, "one packed input");
+  Heads heads = heads_of(call, count, call.in(decoder::kBias));
   if (has_buffer) return build_decoder_buffer(call, heads);
-  if (call.has(5) && call.has(6)) {
-    Expr keys[] = {call.in(5), heads.k}, values[] = {call.in(6), heads.v};
-    heads.k = concat(keys, 2), heads.v = concat(values, 2);
-  }
-  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid()) return;
-  Expr bias = sum_of(bias_of_mask(call, call.in(3), heads.q.dim(0), heads.k.dim(2)), call.in(4));
-  call.out(0, attend(call, heads.q, heads.k, heads.v, Expr(), bias, Expr(), scaled(call)));
-  call.out(1, heads.k);
-  call.out(2, heads.v);
+  Expr past_k = call.in(decoder::kPastKey), past_v = call.in(decoder::kPastValue);
+  prepend_past(heads, past_k, past_v);
+  if (!heads.valid()) return;
+  give_attention(call, heads, Expr(), decoder_bias(call, heads), Expr(), scaled(call));
+  give_cache(call, heads);
 }
 
 // ---- Attention and QAttention: with the projections in front ----
 
-// Where the two have the inputs that they share.
-struct Places {
-  size_t mask, past, bias, shared_past;
+namespace packed {
+enum Input { kX, kWeight, kBias, kMask, kPast, kScoreBias, kPastLength };
+}
+namespace quantized {
+enum Input { kX, kWeight, kBias, kScale, kWeightScale, kMask, kZero, kWeightZero, kPast };
+}
+
+// The inputs that only one of the two kinds has are absent for the other.
+struct PackedInputs {
+  Expr product, mask, past, score_bias;
 };
 
-// Of quantised numbers: the product of what is left when the zero points are taken off.
-Expr quantised_projection(Call& call) {
+// The product of what is left when the zero points are taken off, in f32.
+Expr quantized_product(Call& call) {
+  auto whole = [](Expr x) { return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x; };
   auto centred = [&](size_t i, size_t zero) {
-    Expr wide = cast(call.in(i), DType::kI32), off = call.in(zero);
-    if (off && off.valid() && off.rank() == 1 && off.dim(0).is(1)) off = reshape(off, {});
+    Expr wide = cast(call.in(i), DType::kI32), off = whole(call.in(zero));
     return off ? wide - cast(off, DType::kI32) : wide;
   };
-  Expr scale = call.in(4);
-  if (scale.valid() && scale.rank() == 1 && scale.dim(0).is(1)) scale = reshape(scale, {});
-  return cast(matmul(centred(0, 6), centred(1, 7)), DType::kF32) * (reshape(call.in(3), {}) * scale);
+  Expr scale = whole(call.in(quantized::kWeightScale));
+  Expr x = centred(quantized::kX, quantized::kZero), w = centred(quantized::kWeight, quantized::kWeightZero);
+  return cast(matmul(x, w), DType::kF32) * (reshape(call.in(quantized::kScale), {}) * scale);
+}
+
+PackedInputs packed_inputs(Call& call) {
+  bool is_quantized = call.kind().op_type == "QAttention", has_buffer = call.i64("past_present_share_buffer", 0) != 0;
+  if (has_buffer || (!is_quantized && call.has(packed::kPastLength)))
+    call.fail(Code::kUnsupported, "a past in a buffer");
+  if (is_quantized) return {quantized_product(call), call.in(quantized::kMask), call.in(quantized::kPast), Expr()};
+  return {matmul(call.in(packed::kX), call.in(packed::kWeight)), call.in(packed::kMask), call.in(packed::kPast),
+          call.in(packed::kScoreBias)};
+}
+
+// q, k and v lie side by side in `all`. Without sizes of their own they are as wide as each other.
+Heads split_packed(Expr all, const std::vector<int64_t>& sizes, int64_t count) {
+  Dim width = all.dim(2), first = sizes.empty() ? floor_div(width, Dim(3)) : Dim(sizes[0]),
+      second = first + (sizes.empty() ? first : Dim(sizes[1]));
+  Expr q = by_heads(slice(all, 2, 0, first), count), k = by_heads(slice(all, 2, first, second), count),
+       v = by_heads(slice(all, 2, second, width), count);
+  return {q, k, v};
 }
 
 void build_packed(Call& call) {
-  bool is_quantised = call.kind().op_type == "QAttention";
-  constexpr size_t kNone = 99;
-  Places at = is_quantised ? Places{5, 8, kNone, kNone} : Places{3, 4, 5, 6};
   int64_t count = call.i64("num_heads", 0);
   std::vector<int64_t> sizes = call.i64s("qkv_hidden_sizes");
   if (count < 1) return call.fail(Code::kData, "'num_heads' must be given");
   if (!sizes.empty() && sizes.size() != 3) return call.fail(Code::kData, "'qkv_hidden_sizes' does not hold 3 sizes");
-  if (call.has(at.shared_past) || call.i64("past_present_share_buffer", 0) != 0)
-    return call.fail(Code::kUnsupported, "a past in a buffer");
   if (call.i64("do_rotary", 0) != 0) return call.fail(Code::kUnsupported, "'do_rotary'");
   call.ignore("rotary_embedding_dim");
-  Expr all = is_quantised ? quantised_projection(call) : matmul(call.in(0), call.in(1));
-  if (call.has(2)) all = all + call.in(2);
+  PackedInputs in = packed_inputs(call);
+  Expr all = call.has(packed::kBias) ? in.product + call.in(packed::kBias) : in.product;
   if (!all.valid() || all.rank() != 3) return call.fail(Code::kShape, "the input must have rank 3");
-  Dim width = all.dim(2), first = sizes.size() == 3 ? Dim(sizes[0]) : floor_div(width, Dim(3)),
-      second = sizes.size() == 3 ? first + Dim(sizes[1]) : first + first;
-  Expr q = by_heads(slice(all, 2, 0, first), count), k = by_heads(slice(all, 2, first, second), count),
-       v = by_heads(slice(all, 2, second, width), count);
-  if (call.has(at.past)) {  // [2, B, N, P, D]
-    Expr keys[] = {slot(call.in(at.past), 0, 0), k}, values[] = {slot(call.in(at.past), 0, 1), v};
-    k = concat(keys, 2), v = concat(values, 2);
+  Heads heads = split_packed(all, sizes, count);
+  if (in.past) {  // [2, B, N, P, D]
+    Expr past_k = slot(in.past, 0, 0), past_v = slot(in.past, 0, 1);
+    prepend_past(heads, past_k, past_v);
   }
-  if (!q.valid() || !k.valid() || !v.valid()) return;
+  if (!heads.valid()) return;
   if (call.wants(1)) {
-    Expr both[] = {unsqueeze(k, 0), unsqueeze(v, 0)};
+    Expr both[] = {unsqueeze(heads.k, 0), unsqueeze(heads.v, 0)};
     call.out(1, concat(both, 0));
   }
-  Expr bias = sum_of(bias_of_mask(call, call.in(at.mask), q.dim(0), k.dim(2)), call.in(at.bias));
+  Expr bias = sum_of(bias_of_mask(call, in.mask, heads.q.dim(0), heads.k.dim(2)), in.score_bias);
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("causal", call.i64("unidirectional", 0));
-  call.out(0, attend(call, q, k, v, Expr(), bias, Expr(), attrs));
+  give_attention(call, heads, Expr(), bias, Expr(), attrs);
 }
 
 // ---- GroupQueryAttention: the cache holds as many keys of a row as its number says ----
 
-Expr rotated(Call& call, Expr x, Expr positions, bool is_interleaved) {
+// The tokens of this run: where they begin in each row of the cache, [B], and their positions, [B, S].
+struct NewTokens {
+  Expr begin, positions;
+};
+
+// `total`: how many keys each row has with the new ones, [B].
+NewTokens new_tokens(Expr total, const Dim& steps) {
+  Builder& b = total.builder();
+  Expr begin = maximum(total - b.size(steps, DType::kI64), 0);
+  return {begin, unsqueeze(begin, 1) + row(b, steps)};
+}
+
+// Turns queries and keys, if the node asks for it. The tables are the inputs from `cosine` on.
+void rotate(Call& call, Heads& heads, size_t cosine, Expr positions) {
+  bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
+  if (!rotates) return;
   NamedAttrs attrs{{"style", is_interleaved ? "interleaved" : "half"}};
-  return call.op("rope", {x, call.in(7), call.in(8), positions}, attrs);
+  positions = cast(positions, DType::kI64);
+  heads.q = call.op("rope", {heads.q, call.in(cosine), call.in(cosine + 1), positions}, attrs);
+  heads.k = call.op("rope", {heads.k, call.in(cosine), call.in(cosine + 1), positions}, attrs);
 }
 
 // The cache, of this many keys, with new ones written from a position of each row on.
@@ -248,48 +315,68 @@ Heads split_groups(Call& call, int64_t count, int64_t kv_count) {
   return {by_heads(q, count), by_heads(k, kv_count), by_heads(v, kv_count)};
 }
 
-void build_group_query(Call& call) {
-  int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0);
-  if (count < 1 || kv_count < 1) return call.fail(Code::kData, "'num_heads' and 'kv_num_heads' must be given");
+// Which keys each query sees: none behind it and, with a window, only the last ones.
+Expr seen_keys(Expr positions, const Dim& keys, int64_t window) {
+  Builder& b = positions.builder();
+  Expr query = unsqueeze(unsqueeze(positions, 1), 3), key = row(b, keys), seen = less_equal(key, query);
+  if (window <= 0) return seen;
+  return logical_and(seen, less(query - b.scalar(DType::kI64, static_cast<double>(window)), key));
+}
+
+void check_group_query(Call& call) {
   call.ignore("kv_cache_bit_width");  // that of quantised caches
   for (const char* name : {"k_quant_type", "v_quant_type"})
-    if (call.text(name, "NONE") != "NONE") return call.fail(Code::kUnsupported, "a cache of quantised numbers");
-  if (call.i64("qk_output", 0) != 0) return call.fail(Code::kUnsupported, "'qk_output', the scores as a result");
-  bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
+    if (call.text(name, "NONE") != "NONE") call.fail(Code::kUnsupported, "a cache of quantised numbers");
+  if (call.i64("qk_output", 0) != 0) call.fail(Code::kUnsupported, "'qk_output', the scores as a result");
+}
+
+void build_group_query(Call& call) {
+  enum Input {
+    kQuery,
+    kKey,
+    kValue,
+    kPastKey,
+    kPastValue,
+    kLast,
+    kTotal,
+    kCosine,
+    kSine,
+    kPositions,
+    kScoreBias,
+    kSinks,
+  };
+  int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0);
+  if (count < 1 || kv_count < 1) return call.fail(Code::kData, "'num_heads' and 'kv_num_heads' must be given");
+  check_group_query(call);
   bool is_smooth = call.i64("smooth_softmax", 0) != 0;
   int64_t window = call.i64("local_window_size", -1);
   if (window == 0) return call.fail(Code::kData, "'local_window_size' is 0");
   Builder& b = call.builder();
   Heads heads = split_groups(call, count, kv_count);
-  Expr past_k = call.in(3), past_v = call.in(4), last = call.in(5);
-  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid() || !last.valid()) return;
-  std::vector<Dim> total = call.run_dims(6, "total_sequence_length");
-  if (total.size() != 1) return;
-  Dim steps = heads.q.dim(2), keys = past_k && past_k.valid() ? max(past_k.dim(2), total[0]) : total[0];
-  // Of each row: how many keys it has now, and where the new ones begin.
-  Expr length = reshape(cast(last, DType::kI64), {heads.q.dim(0)}) + 1.0;
-  Expr begin = maximum(length - b.size(steps, DType::kI64), 0);
-  Expr positions = unsqueeze(begin, 1) + row(b, steps);  // [B, S]
-  if (rotates) {
-    Expr given = call.has(9) ? cast(call.in(9), DType::kI64) : positions;
-    heads.q = rotated(call, heads.q, given, is_interleaved);
-    heads.k = rotated(call, heads.k, given, is_interleaved);
-  }
-  heads.k = appended(call, past_k, heads.k, begin, keys);
-  heads.v = appended(call, past_v, heads.v, begin, keys);
-  if (!heads.k.valid() || !heads.v.valid()) return;
-  Expr query = unsqueeze(unsqueeze(positions, 1), 3), key = row(b, keys), allowed = less_equal(key, query);
-  if (window > 0) allowed = logical_and(allowed, less(query - b.scalar(DType::kI64, static_cast<double>(window)), key));
+  Expr past_k = call.in(kPastKey), past_v = call.in(kPastValue), last = call.in(kLast);
+  if (!heads.valid() || !last.valid()) return;
+  std::vector<Dim> total = call.run_dims(kTotal, "total_sequence_length");
+  if (total.size() != 1) return call.fail(Code::kShape, "'total_sequence_length' must be one number");
+  Dim keys = past_k && past_k.valid() ? max(past_k.dim(2), total[0]) : total[0];
+  NewTokens tokens = new_tokens(reshape(cast(last, DType::kI64), {heads.q.dim(0)}) + 1.0, heads.q.dim(2));
+  Expr positions = call.in(kPositions);
+  rotate(call, heads, kCosine, positions ? positions : tokens.positions);
+  heads.k = appended(call, past_k, heads.k, tokens.begin, keys);
+  heads.v = appended(call, past_v, heads.v, tokens.begin, keys);
+  if (!heads.valid()) return;
   NamedAttrs attrs = scaled(call);
   attrs.emplace_back("softcap", call.f64("softcap", 0));
-  Expr sinks = call.in(11);
+  Expr sinks = call.in(kSinks);
   if (is_smooth && !sinks) sinks = broadcast_to(b.scalar(DType::kF32, 0), {Dim(count)});
-  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, call.in(10), sinks, attrs));
-  call.out(1, heads.k);
-  call.out(2, heads.v);
+  give_attention(call, heads, seen_keys(tokens.positions, keys, window), call.in(kScoreBias), sinks, attrs);
+  give_cache(call, heads);
 }
 
 // ---- SparseAttention: of blocks of keys, some of which each block of queries sees ----
+
+namespace sparse {
+enum Input { kQuery, kKey, kValue, kPastKey, kPastValue, kBlockRows, kBlockColumns, kMaxLength, kLengths, kCosine };
+}
 
 // [layouts, blocks, blocks]: whether queries of one block see keys of another, from rows of column numbers. Those of
 // row i stand from begin[i] up to begin[i + 1].
@@ -307,7 +394,8 @@ Expr seen_blocks(Expr begin, Expr columns) {
 Expr seen_by_blocks(Call& call, Expr positions, const Dim& keys, int64_t heads, int64_t size) {
   Builder& b = call.builder();
   auto wide = [](Expr x) { return cast(x, DType::kI64); };
-  Expr seen = seen_blocks(wide(call.in(5)), wide(call.in(6))), block = b.scalar(DType::kI64, static_cast<double>(size));
+  Expr begin = wide(call.in(sparse::kBlockRows)), columns = wide(call.in(sparse::kBlockColumns));
+  Expr seen = seen_blocks(begin, columns), block = b.scalar(DType::kI64, static_cast<double>(size));
   seen = gather(seen, call.op("floor_div", {row(b, keys), block}), 2);
   seen = gather(seen, call.op("floor_div", {positions, block}), 1);  // [L, B, S, T]
   if (!seen.valid()) return seen;
@@ -318,29 +406,21 @@ Expr seen_by_blocks(Call& call, Expr positions, const Dim& keys, int64_t heads, 
 void build_sparse(Call& call) {
   int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0),
           size = call.i64("sparse_block_size", 0);
-  bool rotates = call.i64("do_rotary", 0) != 0, is_interleaved = call.i64("rotary_interleaved", 0) != 0;
   if (count < 1 || kv_count < 1 || size < 1)
     return call.fail(Code::kData, "'num_heads', 'kv_num_heads' and 'sparse_block_size' must be given");
-  Builder& b = call.builder();
   Heads heads = split_groups(call, count, kv_count);
-  Expr past_k = call.in(3), past_v = call.in(4), lengths = call.in(8);
-  if (!heads.q.valid() || !heads.k.valid() || !heads.v.valid() || !lengths.valid() || !past_k.valid()) return;
-  Dim steps = heads.q.dim(2), keys = past_k.dim(2);
-  Expr begin = maximum(reshape(cast(lengths, DType::kI64), {heads.q.dim(0)}) - b.size(steps, DType::kI64), 0);
-  Expr positions = unsqueeze(begin, 1) + row(b, steps);  // [B, S]
-  if (rotates) {
-    NamedAttrs attrs{{"style", is_interleaved ? "interleaved" : "half"}};
-    heads.q = call.op("rope", {heads.q, call.in(9), call.in(10), positions}, attrs);
-    heads.k = call.op("rope", {heads.k, call.in(9), call.in(10), positions}, attrs);
-  }
-  heads.k = appended(call, past_k, heads.k, begin, keys);
-  heads.v = appended(call, past_v, heads.v, begin, keys);
-  if (!heads.k.valid() || !heads.v.valid()) return;
-  Expr allowed = less_equal(row(b, keys), unsqueeze(unsqueeze(positions, 1), 3));
-  allowed = logical_and(allowed, seen_by_blocks(call, positions, keys, count, size));
-  call.out(0, attend(call, heads.q, heads.k, heads.v, allowed, Expr(), Expr(), scaled(call)));
-  call.out(1, heads.k);
-  call.out(2, heads.v);
+  Expr past_k = call.in(sparse::kPastKey), past_v = call.in(sparse::kPastValue), lengths = call.in(sparse::kLengths);
+  if (!heads.valid() || !lengths.valid() || !past_k.valid()) return;
+  Dim keys = past_k.dim(2);
+  NewTokens tokens = new_tokens(reshape(cast(lengths, DType::kI64), {heads.q.dim(0)}), heads.q.dim(2));
+  rotate(call, heads, sparse::kCosine, tokens.positions);
+  heads.k = appended(call, past_k, heads.k, tokens.begin, keys);
+  heads.v = appended(call, past_v, heads.v, tokens.begin, keys);
+  if (!heads.valid()) return;
+  Expr allowed =
+      logical_and(seen_keys(tokens.positions, keys, 0), seen_by_blocks(call, tokens.positions, keys, count, size));
+  give_attention(call, heads, allowed, Expr(), Expr(), scaled(call));
+  give_cache(call, heads);
 }
 
 // ---- RotaryEmbedding: one position says where the first row stands ----
@@ -370,15 +450,14 @@ void build_rotary(Call& call) {
   call.out(0, call.op("rope", {x, cosine, sine, positions}, attrs));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
-    {"MultiHeadAttention", build_multi_head, "", nullptr, {}, kMicrosoft},
-    {"Attention", build_packed, "", nullptr, {}, kMicrosoft},
-    {"QAttention", build_packed, "", nullptr, {}, kMicrosoft},
-    {"GroupQueryAttention", build_group_query, "", nullptr, {}, kMicrosoft},
-    {"SparseAttention", build_sparse, "", nullptr, {}, kMicrosoft},
-    {"RotaryEmbedding", build_rotary, "", nullptr, {}, kMicrosoft},
-    {"DecoderMaskedMultiHeadAttention", build_decoder, "", nullptr, {}, kMicrosoft},
+    microsoft("MultiHeadAttention", build_multi_head),
+    microsoft("Attention", build_packed),
+    microsoft("QAttention", build_packed),
+    microsoft("GroupQueryAttention", build_group_query),
+    microsoft("SparseAttention", build_sparse),
+    microsoft("RotaryEmbedding", build_rotary),
+    microsoft("DecoderMaskedMultiHeadAttention", build_decoder),
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixtures of experts of the domain com.microsoft.
-#include "import/onnx/call.h"
+#include <algorithm>
+#include <tuple>
+
+#include "import/onnx/contrib.h"
 
 namespace rlx::onnx {
 
@@ -39,12 +42,19 @@ bool is_quantized(Call& call) {
   return call.kind().op_type == "QMoE";
 }
 
+// Where the inputs lie: both kinds begin with the tokens and the logits of the router. Then each layer has a weight, in
+// QMoE its scale, and a bias. QMoE has zero points behind all of them, and weights for the router's choice at the end.
+constexpr size_t kFirstLayer = 2, kFirstZeroPoint = 11, kRouterWeights = 14;
+
+// fc1, fc2 or fc3.
 Layer layer_of(Call& call, size_t i) {
   static constexpr const char* kBits[] = {"fc1_expert_weight_bits", "fc2_expert_weight_bits", "fc3_expert_weight_bits"};
-  if (!is_quantized(call)) return {call.in(2 + 2 * i), call.in(3 + 2 * i)};
-  int64_t bits = call.i64(kBits[i], call.i64("expert_weight_bits", 4));
-  if (bits != 2 && bits != 4 && bits != 8) call.fail(Code::kData, format("weights of {} bits", bits));
-  return {dequantized(call, 2 + 3 * i, 11 + i, bits), call.in(4 + 3 * i)};
+  if (!is_quantized(call)) return {call.in(kFirstLayer + 2 * i), call.in(kFirstLayer + 2 * i + 1)};
+  bool has_own = call.has_attr(kBits[i]);
+  call.ignore("expert_weight_bits");
+  int64_t bits = packed_bits(call, has_own ? kBits[i] : "expert_weight_bits", 4);
+  size_t weight = kFirstLayer + 3 * i;
+  return {dequantized(call, weight, kFirstZeroPoint + i, bits), call.in(weight + 2)};
 }
 
 // How other runtimes compute, and what only they can read.
@@ -55,7 +65,6 @@ void check_quantized(Call& call) {
   if (std::string_view type = call.text("quant_type", "int"); type != "int")
     call.fail(Code::kUnsupported, "the 'quant_type' " + std::string(type));
   if (call.i64("weights_prepacked", 0) > 0) call.fail(Code::kUnsupported, "weights in an order of another runtime");
-  static constexpr size_t kRouterWeights = 14;
   for (size_t i = kRouterWeights; i < call.inputs(); i++)
     if (call.has(i)) call.fail(Code::kUnsupported, format("input {}", i));
 }
@@ -94,56 +103,77 @@ Expr swiglu(Expr gate, Expr linear, const Swiglu& how) {
   return gate * unary(Op::kSigmoid, scaled) * (how.beta == 0 ? linear : linear + how.beta);
 }
 
-void build_experts(Call& call) {
-  std::string_view type = call.text("activation_type", "relu");
-  Swiglu how{call.f64("activation_alpha", 1), call.f64("activation_beta", 0), call.f64("swiglu_limit", 0),
-             call.i64("swiglu_fusion", 0)};
-  check_quantized(call);
-  if (call.i64("use_sparse_mixer", 0) != 0) return call.fail(Code::kUnsupported, "a sparse mixer");
-  if (type != "relu" && type != "gelu" && type != "silu" && type != "swiglu" && type != "identity")
-    return call.fail(Code::kUnsupported, "the activation " + std::string(type));
-  Expr x = call.in(0);
-  if (!x.valid() || (x.rank() != 2 && x.rank() != 3)) return call.fail(Code::kShape, "input must have rank 2 or 3");
-  Layer up = layer_of(call, 0), down = layer_of(call, 1), other = layer_of(call, 2);
-  auto [weights, index] = routes(call);
-  if (!weights.valid() || !up.weight.valid() || !down.weight.valid()) return;
-  bool is_swiglu = type == "swiglu";
-  if (is_swiglu && how.fusion == 0 && !other.weight)
-    return call.fail(Code::kData, "swiglu of two products needs the third bank");
-  std::vector<Dim> dims = x.dims();
-  Expr tokens = reshape(x, {Dim(-1), dims.back()});
-  std::string act = type == "identity" ? "none" : type == "gelu" ? "gelu_tanh" : std::string(type);
-  Expr none(&call.builder(), kAbsent);
-  bool is_plain = !is_swiglu && !up.bias && !down.bias && !other.bias;
-  if (is_plain) {
-    Expr gate = other.weight ? up.weight : none;
-    Expr y = call.op("moe_ffn", {tokens, other.weight ? other.weight : up.weight, down.weight, index, weights, gate},
-                     {{"act", act}, {"transpose_w", int64_t{1}}});
-    return call.out(0, reshape(y, dims));
-  }
-  Dim count = tokens.dim(0), k = index.dim(1);
-  Expr expert = reshape(index, {count * k});
+// A mixture whose inputs are checked. Of the three layers, fc1 is activated, fc3 multiplies what that gives, if there
+// is an fc3, and fc2 leads back to the size of a token.
+struct Experts {
+  std::string_view activation;
+  Swiglu how;  // of the activation "swiglu"
+  Layer fc1, fc2, fc3;
+  Expr tokens;          // [T, size]
+  Expr weights, index;  // of the experts of each token, [T, k]
+};
+
+// By the op, which has neither biases nor swiglu.
+Expr mixed_by_op(Call& call, const Experts& it) {
+  std::string act(it.activation == "identity" ? "none" : it.activation == "gelu" ? "gelu_tanh" : it.activation);
+  bool is_gated = bool(it.fc3.weight);
+  Expr up = is_gated ? it.fc3.weight : it.fc1.weight;
+  Expr gate = is_gated ? it.fc1.weight : Expr(&call.builder(), kAbsent);
+  return call.op("moe_ffn", {it.tokens, up, it.fc2.weight, it.index, it.weights, gate},
+                 {{"act", act}, {"transpose_w", int64_t{1}}});
+}
+
+// `linear`: the result of fc3, or absent.
+Expr activated(Call& call, const Experts& it, Expr y, Expr linear) {
+  if (it.activation == "swiglu") return swiglu(y, linear, it.how);
+  if (it.activation == "gelu")
+    y = call.op("gelu", {y}, {{"approx", "tanh"}});
+  else if (it.activation != "identity")
+    y = call.op(it.activation, {y});
+  return linear ? y * linear : y;
+}
+
+// Layer by layer, on one row for each token and expert.
+Expr mixed_by_layers(Call& call, const Experts& it) {
+  Dim count = it.tokens.dim(0), k = it.index.dim(1), size = it.tokens.dim(1);
+  Expr expert = reshape(it.index, {count * k});
   auto through = [&](Expr rows, const Layer& layer) {
     Expr y = call.op("grouped_matmul", {rows, layer.weight, expert}, {{"transpose_w", int64_t{1}}});
     return layer.bias ? y + gather(layer.bias, expert, 0) : y;
   };
-  Expr rows = reshape(broadcast_to(unsqueeze(tokens, 1), {count, k, dims.back()}), {count * k, dims.back()});
-  Expr first = through(rows, up), second = other.weight ? through(rows, other) : none, hidden;
-  if (is_swiglu)
-    hidden = swiglu(first, second, how);
-  else if (act == "none")
-    hidden = first;
-  else
-    hidden = type == "gelu" ? call.op("gelu", {first}, {{"approx", "tanh"}}) : call.op(act, {first});
-  if (!is_swiglu && other.weight) hidden = hidden * second;
-  Expr y = reshape(through(hidden, down), {count, k, dims.back()});
-  call.out(0, reshape(reduce(y * unsqueeze(weights, 2), "sum", {1}), dims));
+  Expr rows = reshape(broadcast_to(unsqueeze(it.tokens, 1), {count, k, size}), {count * k, size});
+  Expr y = through(rows, it.fc1), linear;
+  if (it.fc3.weight) linear = through(rows, it.fc3);
+  y = reshape(through(activated(call, it, y, linear), it.fc2), {count, k, size});
+  return reduce(y * unsqueeze(it.weights, 2), "sum", {1});
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
+void build_experts(Call& call) {
+  Experts it;
+  it.activation = call.text("activation_type", "relu");
+  it.how = {call.f64("activation_alpha", 1), call.f64("activation_beta", 0), call.f64("swiglu_limit", 0),
+            call.i64("swiglu_fusion", 0)};
+  check_quantized(call);
+  if (call.i64("use_sparse_mixer", 0) != 0) return call.fail(Code::kUnsupported, "a sparse mixer");
+  static constexpr std::string_view kActivations[] = {"relu", "gelu", "silu", "swiglu", "identity"};
+  if (std::ranges::find(kActivations, it.activation) == std::end(kActivations))
+    return call.fail(Code::kUnsupported, "the activation " + std::string(it.activation));
+  Expr x = call.in(0);
+  if (!x.valid() || (x.rank() != 2 && x.rank() != 3)) return call.fail(Code::kShape, "input must have rank 2 or 3");
+  it.fc1 = layer_of(call, 0), it.fc2 = layer_of(call, 1), it.fc3 = layer_of(call, 2);
+  std::tie(it.weights, it.index) = routes(call);
+  if (!it.weights.valid() || !it.fc1.weight.valid() || !it.fc2.weight.valid()) return;
+  bool is_swiglu = it.activation == "swiglu";
+  if (is_swiglu && it.how.fusion == 0 && !it.fc3.weight)
+    return call.fail(Code::kData, "swiglu of two products needs the weights of fc3");
+  it.tokens = reshape(x, {Dim(-1), x.dim(-1)});
+  bool has_op = !is_swiglu && !it.fc1.bias && !it.fc2.bias && !it.fc3.bias;
+  call.out(0, reshape(has_op ? mixed_by_op(call, it) : mixed_by_layers(call, it), x.dims()));
+}
+
 constexpr NodeKind kKinds[] = {
-    {"MoE", build_experts, "", nullptr, {}, kMicrosoft},
-    {"QMoE", build_experts, "", nullptr, {}, kMicrosoft},
+    microsoft("MoE", build_experts),
+    microsoft("QMoE", build_experts),
 };
 
 }  // namespace

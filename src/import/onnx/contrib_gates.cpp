@@ -132,16 +132,15 @@ void build_engram_gate(Call& call) {
   call.out(1, cast(normal(y, call.in(5)), value.dtype()));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
-    {"GatedRMSNorm", build_gated_norm, "", nullptr, {}, kMicrosoft},
-    {"BranchwiseRMSNorm", build_branch_norm, "", nullptr, {}, kMicrosoft},
-    {"LinearAttentionGate", build_attention_gate, "", nullptr, {}, kMicrosoft},
-    {"ScaledSiLU", build_scaled_silu, "", nullptr, {}, kMicrosoft},
-    {"GatedAdd", build_gated_add, "", nullptr, {}, kMicrosoft},
-    {"HyperConnectionPreMix", build_pre_mix, "", nullptr, {}, kMicrosoft},
-    {"HyperConnectionPostMix", build_post_mix, "", nullptr, {}, kMicrosoft},
-    {"EngramGate", build_engram_gate, "", nullptr, {}, kMicrosoft},
+    microsoft("GatedRMSNorm", build_gated_norm),
+    microsoft("BranchwiseRMSNorm", build_branch_norm),
+    microsoft("LinearAttentionGate", build_attention_gate),
+    microsoft("ScaledSiLU", build_scaled_silu),
+    microsoft("GatedAdd", build_gated_add),
+    microsoft("HyperConnectionPreMix", build_pre_mix),
+    microsoft("HyperConnectionPostMix", build_post_mix),
+    microsoft("EngramGate", build_engram_gate),
 };
 
 }  // namespace

@@ -122,11 +122,10 @@ void build_rotary_of_three(Call& call) {
   call.out(0, call.op("rope", {x, mixed(cosine), mixed(sine), token}, attrs));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
-    {"RelativePositionBias", build_relative_bias, "", nullptr, {}, kMicrosoft},
-    {"GatedRelativePositionBias", build_gated_bias, "", nullptr, {}, kMicrosoft},
-    {"MRotaryEmbedding", build_rotary_of_three, "", nullptr, {}, kMicrosoft},
+    microsoft("RelativePositionBias", build_relative_bias),
+    microsoft("GatedRelativePositionBias", build_gated_bias),
+    microsoft("MRotaryEmbedding", build_rotary_of_three),
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node kinds of the domain com.microsoft on quantised numbers: what their values say is computed, and quantised again.
-#include "import/onnx/call.h"
+#include "import/onnx/contrib.h"
 
 namespace rlx::onnx {
 
@@ -150,62 +150,63 @@ void build_q_embed(Call& call) {
   if (segments && call.has(4)) total = total + value(2, gather(call.in(4), segments, 0));
   call.out(0, call.op("layer_norm", {total, value(3, call.in(5)), value(4, call.in(6))},
                       {{"eps", call.f64("epsilon", 1e-12)}}));
-  call.out(1, mask ? reshape(reduce(cast(mask, DType::kI32), "sum", {1}), {ids.dim(0)})
-                   : broadcast_to(b.scalar(DType::kI32, 0), {ids.dim(0)}));
+  call.out(1, ones_of_rows(mask, ids));
 }
 
 // ---- rows of a table of few bits, in blocks along its last axis ----
 
-// Bytes as the numbers of `bits` bits that they hold, `count` of them along the last axis.
-Expr unpacked(Call& call, Expr x, int64_t bits, const Dim& count) {
-  if (bits == 8) return x;
-  return slice(call.op("unpack_bits", {x}, {{"bits", bits}}), -1, 0, count);
-}
+// A table that is packed in bytes.
+struct PackedTable {
+  int64_t bits;  // of each number; 0: the table is not packed
+
+  // Bytes as the numbers that they hold, `count` of them along the last axis: the last byte may have room for more.
+  Expr unpacked(Call& call, Expr x, const Dim& count) const {
+    if (bits == 0 || bits == 8) return x;
+    return slice(call.op("unpack_bits", {x}, {{"bits", bits}}), -1, 0, count);
+  }
+  Dim width(const Dim& bytes) const { return bits == 0 ? bytes : bytes * Dim(8 / bits); }
+  // The number that stands for 0 if there are no zero points.
+  double zero() const { return bits == 0 ? 0 : static_cast<double>(int64_t{1} << (bits - 1)); }
+};
 
 void build_gather_blocks(Call& call) {
-  int64_t bits = call.i64("bits", 4), block = call.i64("block_size", 128), axis = call.i64("gather_axis", 0);
+  int64_t bits = packed_bits(call, "bits", 4), block = call.i64("block_size", 128), axis = call.i64("gather_axis", 0);
   Expr table = call.in(0), index = call.in(1), scale = call.in(2), zero = call.in(3);
   if (!table.valid() || !index.valid() || !scale.valid()) return;
   auto rank = static_cast<int64_t>(table.rank());
   if (call.axis(axis, table.rank()) != 0 || call.axis(call.i64("quantize_axis", 1), table.rank()) != rank - 1)
     return call.fail(Code::kUnsupported, "a table that is not gathered by its rows, in blocks along its last axis");
-  bool is_packed = table.dtype() == DType::kU8 && call.bits(0) == 0;
-  Dim blocks = scale.dim(-1), width = is_packed ? table.dim(-1) * Dim(8 / bits) : table.dim(-1);
-  double middle = is_packed ? static_cast<double>(int64_t{1} << (bits - 1)) : 0;
+  PackedTable packed{table.dtype() == DType::kU8 && call.bits(0) == 0 ? bits : 0};
+  Dim blocks = scale.dim(-1), width = packed.width(table.dim(-1));
   Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
-  if (is_packed) rows = unpacked(call, rows, bits, width);
-  rows = cast(rows, scale.dtype());
+  rows = cast(packed.unpacked(call, rows, width), scale.dtype());
   if (!rows.valid() || !(width == blocks * Dim(block)))
     return call.fail(Code::kUnsupported, "a last axis that is not a whole number of blocks");
   std::vector<Dim> flat = rows.dims(), split = flat;
   split.back() = blocks, split.push_back(block);
-  Expr zeros = scalar_like(rows, middle);
-  if (zero) {
-    Expr taken = gather(zero, index, 0);
-    zeros = unsqueeze(cast(is_packed ? unpacked(call, taken, bits, blocks) : taken, scale.dtype()), -1);
-  }
+  Expr zeros = scalar_like(rows, packed.zero());
+  if (zero) zeros = unsqueeze(cast(packed.unpacked(call, gather(zero, index, 0), blocks), scale.dtype()), -1);
   call.out(0, reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), flat));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr NodeKind kKinds[] = {
-    {"QLinearAdd", build_binary, "add", nullptr, {}, kMicrosoft},
-    {"QLinearMul", build_binary, "mul", nullptr, {}, kMicrosoft},
-    {"QLinearSigmoid", build_unary, "sigmoid", nullptr, {}, kMicrosoft},
-    {"QLinearLeakyRelu", build_unary, "leaky_relu", nullptr, {}, kMicrosoft},
-    {"QLinearSoftmax", build_softmax, "", nullptr, {}, kMicrosoft},
-    {"QLinearConcat", build_concat, "", nullptr, {}, kMicrosoft},
-    {"QLinearWhere", build_where, "", nullptr, {}, kMicrosoft},
-    {"QLinearGlobalAveragePool", build_global_average, "", nullptr, {}, kMicrosoft},
-    {"QLinearReduceMean", build_reduce_mean, "", nullptr, {}, kMicrosoft},
-    {"MatMulIntegerToFloat", build_integer_to_float, "", nullptr, {}, kMicrosoft},
-    {"DynamicQuantizeMatMul", build_dynamic_matmul, "", nullptr, {}, kMicrosoft},
-    {"MulInteger", build_mul_integer, "", nullptr, {}, kMicrosoft},
-    {"ReduceSumInteger", build_sum_integer, "", nullptr, {}, kMicrosoft},
-    {"MatMulInteger16", build_matmul_integer16, "", nullptr, {}, kMicrosoft},
-    {"QGemm", build_q_gemm, "", nullptr, {}, kMicrosoft},
-    {"QEmbedLayerNormalization", build_q_embed, "", nullptr, {}, kMicrosoft},
-    {"GatherBlockQuantized", build_gather_blocks, "", nullptr, {}, kMicrosoft},
+    microsoft("QLinearAdd", build_binary, "add"),
+    microsoft("QLinearMul", build_binary, "mul"),
+    microsoft("QLinearSigmoid", build_unary, "sigmoid"),
+    microsoft("QLinearLeakyRelu", build_unary, "leaky_relu"),
+    microsoft("QLinearSoftmax", build_softmax),
+    microsoft("QLinearConcat", build_concat),
+    microsoft("QLinearWhere", build_where),
+    microsoft("QLinearGlobalAveragePool", build_global_average),
+    microsoft("QLinearReduceMean", build_reduce_mean),
+    microsoft("MatMulIntegerToFloat", build_integer_to_float),
+    microsoft("DynamicQuantizeMatMul", build_dynamic_matmul),
+    microsoft("MulInteger", build_mul_integer),
+    microsoft("ReduceSumInteger", build_sum_integer),
+    microsoft("MatMulInteger16", build_matmul_integer16),
+    microsoft("QGemm", build_q_gemm),
+    microsoft("QEmbedLayerNormalization", build_q_embed),
+    microsoft("GatherBlockQuantized", build_gather_blocks),
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Window {
 // (SAME_UPPER) or the start.
 void pad_same(Call& call, const std::vector<Dim>& space, bool upper, Window& window) {
   for (size_t i = 0; i < space.size(); i++) {
-    Dim stride = window.strides[i], reach = window.dilation[i] * (window.kernel[i] - 1) + 1;
+    Dim stride = window.strides[i], reach = Dim(window.dilation[i]) * Dim(window.kernel[i] - 1) + Dim(1);
     Dim out = floor_div(space[i] + stride - Dim(1), stride);
     Dim pad = (out - Dim(1)) * stride + reach - space[i];
     if (call.range(pad).lo < 0) pad = max(Dim(0), pad);
@@ -365,13 +365,13 @@ void build_q_avg_pool(Call& call) {
 
 constexpr NodeKind kKinds[] = {
     {"Conv", build_conv},
-    {"FusedConv", build_fused_conv, "", nullptr, {}, "com.microsoft"},
-    {"NhwcConv", build_conv, kChannelsLast, nullptr, {}, "com.microsoft"},
-    {"NhwcFusedConv", build_fused_conv, kChannelsLast, nullptr, {}, "com.microsoft"},
-    {"NhwcMaxPool", build_max_pool, kChannelsLast, nullptr, {}, "com.microsoft"},
-    {"ConvTransposeWithDynamicPads", build_conv_transpose, "", nullptr, {}, "com.microsoft"},
-    {"CausalConvWithState", build_causal_conv, "", nullptr, {}, "com.microsoft"},
-    {"QLinearAveragePool", build_q_avg_pool, "", nullptr, {}, "com.microsoft"},
+    microsoft("FusedConv", build_fused_conv),
+    microsoft("NhwcConv", build_conv, kChannelsLast),
+    microsoft("NhwcFusedConv", build_fused_conv, kChannelsLast),
+    microsoft("NhwcMaxPool", build_max_pool, kChannelsLast),
+    microsoft("ConvTransposeWithDynamicPads", build_conv_transpose),
+    microsoft("CausalConvWithState", build_causal_conv),
+    microsoft("QLinearAveragePool", build_q_avg_pool),
     {"ConvInteger", build_conv_integer},
     {.op_type = "QLinearConv", .build = build_q_conv, .per_channel = 0b11110110},
     {.op_type = "QLinearConv", .build = build_q_conv, .domain = "com.microsoft", .per_channel = 0b11110110},

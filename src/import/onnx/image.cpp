@@ -230,8 +230,10 @@ Expr pieces_of(Call& call, Expr first, Expr last, const Dim& n, int64_t count) {
   return logical_and(less_equal(unsqueeze(begin, 2), place), less(place, unsqueeze(end, 2)));
 }
 
-// The largest element of each piece of each box, 0 where it has none: along one axis, then along the other.
+// The largest element of each piece of each box, 0 where it has none: along one axis, then along the other. Each row
+// and column of pieces has nodes of its own.
 void build_max_roi_pool(Call& call) {
+  static constexpr int64_t kMostPieces = 1024;  // of an axis: a small file must not become a graph without end
   std::vector<int64_t> size = call.i64s("pooled_shape");
   double scale = call.f64("spatial_scale", 1);
   Expr x = call.in(0), rois = call.in(1);
@@ -239,6 +241,8 @@ void build_max_roi_pool(Call& call) {
   if (x.rank() != 4 || rois.rank() != 2) return call.fail(Code::kShape, "its inputs must have rank 4 and 2");
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     return call.fail(Code::kData, "'pooled_shape' must hold two sizes");
+  if (std::max(size[0], size[1]) > kMostPieces)
+    return call.fail(Code::kUnsupported, format("'pooled_shape' holds more than {}", kMostPieces));
   auto border = [&](int64_t i) {
     return cast(floor(abs(cast(slice(rois, 1, i, i + 1), DType::kF32)) * scale + 0.5), DType::kI64);
   };
@@ -293,8 +297,8 @@ constexpr NodeKind kKinds[] = {
     {"RoiAlign", build_roi_align},
     {"NonMaxSuppression", build_non_max_suppression},
     {"MaxRoiPool", build_max_roi_pool},
-    {"CropAndResize", build_crop_and_resize, "", nullptr, {}, "com.microsoft"},
-    {"GridSample", build_grid_sample, "", nullptr, {}, "com.microsoft"},
+    microsoft("CropAndResize", build_crop_and_resize),
+    microsoft("GridSample", build_grid_sample),
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ constexpr NodeKind kKinds[] = {
     {"OneHot", build_one_hot, "", fold_one_hot},
     {"ReverseSequence", build_reverse_sequence},
     {"TensorScatter", build_tensor_scatter},
-    {"GatherND", build_gather_nd, "", nullptr, {}, "com.microsoft"},
+    microsoft("GatherND", build_gather_nd),
 };
 
 }  // namespace

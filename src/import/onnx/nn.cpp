@@ -159,7 +159,7 @@ constexpr NodeKind kKinds[] = {
     {"LpNormalization", build_lp_norm},
     {"MeanVarianceNormalization", build_mean_variance_norm},
     {"Det", build_of_matrix, "det"},
-    {"Inverse", build_of_matrix, "inverse", nullptr, {}, "com.microsoft"},
+    microsoft("Inverse", build_of_matrix, "inverse"),
     {"GlobalAveragePool", build_global_average},
     {"GlobalMaxPool", build_global_max},
     {"SwiGLU", build_swiglu},

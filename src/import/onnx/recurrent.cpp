@@ -146,7 +146,7 @@ constexpr NodeKind kKinds[] = {
     {"LSTM", build_recurrent},
     {"GRU", build_recurrent},
     {"RNN", build_recurrent},
-    {"DynamicQuantizeLSTM", build_recurrent, "", nullptr, {}, "com.microsoft"},
+    microsoft("DynamicQuantizeLSTM", build_recurrent),
 };
 
 }  // namespace

@@ -319,7 +319,8 @@ Folded fold_slice(Call& call) {
   SliceArgs args = slice_args(call);
   if (args.starts.size() != 1 || args.ends.size() != 1 || !args.starts[0].is_literal() || !args.ends[0].is_literal())
     return std::nullopt;
-  int64_t n = x->dims[0], start = args.starts[0].literal(), end = args.ends[0].literal(), step = args.steps[0];
+  int64_t n = x->dims[0], start = args.starts[0].literal(), end = args.ends[0].literal();
+  int64_t step = std::clamp(args.steps[0], -n - 1, n + 1);  // a longer one takes one element too, and may overflow
   if (step == 0) return std::nullopt;
   int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
   start = std::min(std::max<int64_t>(start < 0 ? start + n : start, 0), highest);
@@ -504,9 +505,9 @@ constexpr NodeKind kKinds[] = {
     {"SpaceToDepth", build_space_to_depth},
     {"CenterCropPad", build_center_crop_pad},
     {"EyeLike", build_eye_like},
-    {"Pad", build_pad, "", nullptr, {}, "com.microsoft"},
-    {"Range", build_range, "", nullptr, {}, "com.microsoft"},
-    {"Trilu", build_trilu, "", nullptr, {}, "com.microsoft"},
+    microsoft("Pad", build_pad),
+    microsoft("Range", build_range),
+    microsoft("Trilu", build_trilu),
 };
 
 }  // namespace

@@ -202,8 +202,8 @@ constexpr NodeKind kKinds[] = {
     {"BlackmanWindow", build_window, "blackman"},
     {"DFT", build_dft},
     {"STFT", build_stft},
-    {"Rfft", build_contrib_dft, "", nullptr, {}, "com.microsoft"},
-    {"Irfft", build_contrib_dft, "", nullptr, {}, "com.microsoft"},
+    microsoft("Rfft", build_contrib_dft),
+    microsoft("Irfft", build_contrib_dft),
     {"MelWeightMatrix", build_mel_weight_matrix},
 };
 

@@ -311,7 +311,7 @@ TEST(errors, what_inputs_say_about_sizes_and_values) {
        }},
       {"gives an index out of range",
        RLX_E_RANGE,
-       {"gather 'y'", "index 7", "axis of 4"},
+       {"gather 'y'", "index 7", "size of 4"},
        [](User& u) {
          rlx_tensor_t* index = u.tensor({1}, RLX_I64);
          int64_t seven = 7;

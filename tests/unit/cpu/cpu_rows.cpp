@@ -466,7 +466,7 @@ TEST(cpu_rows, an_index_out_of_range_is_named) {
   };
   auto failed = run("error");
   EXPECT_EQ(failed.status().code(), Code::kRange);
-  EXPECT_EQ(failed.status().message(), "gather 'pick': index 5 at position 1 is outside an axis of 5");
+  EXPECT_EQ(failed.status().message(), "gather 'pick': index 5 at position 1 is outside a size of 5");
   EXPECT_EQ((*run("clamp"))[0].as<float>()[4], noise({5, 4}).as<float>()[16]);
   EXPECT_EQ((*run("drop"))[0].as<float>()[4], 0.0f);
 }

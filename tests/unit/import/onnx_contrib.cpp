@@ -23,6 +23,17 @@ TEST(onnx_contrib, two_axes_have_no_spectrum) {
   EXPECT_EQ(maker.import().status().code(), Code::kUnsupported);
 }
 
+TEST(onnx_contrib, packed_numbers_have_2_4_or_8_bits) {
+  for (int64_t bits : {0, 3, -1, 64}) {
+    Maker rows;
+    rows.input("table", 2, {"4", "8"}).input("i", 7, {"2"}).input("scale", 1, {"4", "1"});
+    rows.node("GatherBlockQuantized", {"table", "i", "scale"}, {"y"}, {Maker::attr("bits", bits)}, kMicrosoft);
+    Status status = rows.output("y").import().status();
+    EXPECT_EQ(status.code(), Code::kData);
+    EXPECT_NE(status.message().find(format("'bits' is {}, not 2, 4 or 8", bits)), std::string::npos);
+  }
+}
+
 TEST(onnx_contrib, dropout_after_a_bias_drops_nothing) {
   Maker maker;
   maker.input("x", 1, {"n", "2"}).f32("bias", {2}, {1, 2}).f32("more", {2}, {10, 20});

@@ -257,6 +257,22 @@ TEST(onnx_edges, the_farthest_bound_of_a_slice_in_steps_asks_for_no_memory) {
 }
 
 // What two attributes, or an attribute and an operand, say of one thing must be the same.
+TEST(onnx_edges, the_farthest_step_takes_one_size) {
+  Maker maker;
+  maker.input("x", 1, {"2", "3", "4"}).i64("from", {1}, {1}).i64("to", {1}, {100});
+  maker.i64("axis", {1}, {0}).i64("step", {1}, {INT64_MAX});
+  maker.node("Shape", {"x"}, {"dims"}).node("Slice", {"dims", "from", "to", "axis", "step"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 3, 4})}), "i64[1] 3");
+}
+
+TEST(onnx_edges, boxes_without_end_of_pieces_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "8", "8"}).input("boxes", 1, {"2", "5"});
+  std::vector<int64_t> pieces{1, int64_t{1} << 40};
+  maker.node("MaxRoiPool", {"x", "boxes"}, {"y"}, {Maker::attr("pooled_shape", pieces)}).output("y");
+  EXPECT_EQ(maker.import().status().code(), Code::kUnsupported);
+}
+
 TEST(onnx_edges, attributes_that_contradict_what_they_describe_are_refused) {
   auto message = [](const Maker& maker) { return std::string(maker.import().status().message()); };
   Maker conv, rotary, quantize;

@@ -59,6 +59,7 @@ TEST(fallback, the_report_says_what_ran_where) {
   Device &far = **env->find_device("far"), &cpu = **env->find_device("cpu");
   EXPECT_NE(dispatch_report(network(), far, options, &cpu).find("\"host\""), std::string::npos);
   EXPECT_NE(dispatch_report(network(), far, options).find("\"unsupported\""), std::string::npos);
+  EXPECT_NE(dispatch_report(network(), cpu, options).find("\"region\""), std::string::npos);
   std::string report = *program->report("dispatch");
   size_t at = report.find("\"host\"");
   ASSERT_NE(at, std::string::npos) << report;
