@@ -34,7 +34,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   return {};
 }
 
-void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out) {
+void give_outputs(rlx_env* env, std::span<Tensor> tensors, rlx_tensor_t** out) {
   InlinedVector<std::unique_ptr<rlx_tensor>, 4> made;
   for (Tensor& tensor : tensors) made.push_back(std::make_unique<rlx_tensor>(env, std::move(tensor)));
   for (size_t i = 0; i < made.size(); i++) out[i] = made[i].release();
@@ -151,8 +151,10 @@ rlx_status_t* rlx_compiled_run(rlx_compiled_t* compiled, const char* const* in_n
   return guard(arguments, [&]() -> Status {
     RunInputs inputs;
     RLX_TRY(read_inputs(compiled->env.get(), in_names, in, n_in, out_names, n_out, inputs));
-    auto outputs = RLX_TRY(compiled->compiled->run(inputs.in_names, inputs.in, inputs.out_names, n_out));
-    give_outputs(compiled->env.get(), std::move(outputs), out);
+    InlinedVector<Tensor, 4> outputs;
+    for (size_t i = 0; i < n_out; i++) outputs.push_back(Tensor());
+    RLX_TRY(compiled->compiled->run(inputs.in_names, inputs.in, inputs.out_names, outputs));
+    give_outputs(compiled->env.get(), outputs, out);
     return {};
   });
 }

@@ -29,6 +29,6 @@ struct RunInputs {
 Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t* const* in, size_t n_in,
                    const char* const* out_names, size_t n_out, RunInputs& inputs);
 // Gives every output a handle; on failure none.
-void give_outputs(rlx_env* env, std::vector<Tensor> tensors, rlx_tensor_t** out);
+void give_outputs(rlx_env* env, std::span<Tensor> tensors, rlx_tensor_t** out);
 
 }  // namespace rlx::capi

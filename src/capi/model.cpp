@@ -132,7 +132,7 @@ rlx_status_t* rlx_model_run(rlx_model_t* model, const char* device, const char* 
     RLX_TRY(read_inputs(model->env.get(), in_names, in, n_in, out_names, n_out, inputs));
     std::string_view spec = RLX_TRY(device_spec(*model->env.get(), device));
     auto ran = RLX_TRY(model->model->run(spec, inputs.in_names, inputs.in, inputs.out_names, n_out));
-    give_outputs(model->env.get(), std::move(ran.outputs), out);
+    give_outputs(model->env.get(), ran.outputs, out);
     if (ran_on) *ran_on = model->env->handle_of(ran.device);
     return {};
   });

@@ -373,8 +373,8 @@ Result<Tensor> Exec::converted_copy(size_t input, const Tensor& tensor) const {
   return copy;
 }
 
-Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
-                                           std::span<const size_t> out_slots) {
+Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> in, std::span<const size_t> out_slots,
+                      std::span<Tensor> results) {
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("input {} is not a tensor", i));
     RLX_TRY(check_type(SlotKind::kInput, in_slots[i], in[i], false));
@@ -384,20 +384,16 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(tensor), nullptr));
   }
   Run& run = *RLX_TRY(sized_run(false));
-  std::vector<Tensor> results;
-  results.reserve(out_slots.size());
-  for (size_t slot : out_slots) {
+  for (size_t i = 0; i < results.size(); i++) {
+    size_t slot = out_slots[i];
     if (is_aliased(SlotKind::kOutput, slot)) {
-      results.push_back(port(SlotKind::kOutput, slot).bound);
+      results[i] = port(SlotKind::kOutput, slot).bound;
       continue;
     }
-    if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) {
-      results.push_back(Tensor());  // the run will decide its size
-      continue;
-    }
-    results.push_back(RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
-                                                             run.dims(planned(SlotKind::kOutput, slot)))));
-    put(SlotKind::kOutput, slot, results.back(), nullptr, results.back().storage());  // nobody else holds it yet
+    if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) continue;  // the run will decide its size
+    results[i] = RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
+                                                        run.dims(planned(SlotKind::kOutput, slot))));
+    put(SlotKind::kOutput, slot, results[i], nullptr, results[i].storage());  // nobody else holds it yet
   }
   RLX_TRY(this->run());
   for (size_t i = 0; i < results.size(); i++) {
@@ -406,7 +402,7 @@ Result<std::vector<Tensor>> Exec::run_once(std::span<const size_t> in_slots, std
     results[i] = RLX_TRY(program_->env()->make_unfilled(made.dtype(), made.dims()));
     RLX_TRY(copy_bytes(results[i].storage()->place(), made.storage()->place(), made.bytes()));
   }
-  return results;
+  return {};
 }
 
 Result<std::string> Exec::report(std::string_view what) {

@@ -47,8 +47,8 @@ class Exec {
   const std::shared_ptr<Program>& program() const { return program_; }
 
   // A run with bindings for this call only. Its results are new host tensors.
-  Result<std::vector<Tensor>> run_once(std::span<const size_t> in_slots, std::span<const Tensor> in,
-                                       std::span<const size_t> out_slots);
+  Status run_once(std::span<const size_t> in_slots, std::span<const Tensor> in, std::span<const size_t> out_slots,
+                  std::span<Tensor> results);
 
  private:
   friend class Program;

@@ -118,12 +118,20 @@ Result<Indices> Program::slots_named(SlotKind kind, std::span<const std::string_
 
 Result<std::vector<Tensor>> Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                          std::span<const std::string_view> out_names, size_t n_out) {
-  Indices in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
-  Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));
-  std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
-  auto results = exec->run_once(in_slots, in, out_slots);
-  give_exec(std::move(exec));
+  RLX_TRY(slots_named(SlotKind::kOutput, out_names, n_out));  // before there is memory for as many
+  std::vector<Tensor> results(n_out);
+  RLX_TRY(run(in_names, in, out_names, results));
   return results;
+}
+
+Status Program::run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+                    std::span<const std::string_view> out_names, std::span<Tensor> out) {
+  Indices in_slots = RLX_TRY(slots_named(SlotKind::kInput, in_names, in.size()));
+  Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, out.size()));
+  std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
+  Status status = exec->run_once(in_slots, in, out_slots, out);
+  give_exec(std::move(exec));
+  return status;
 }
 
 Result<std::unique_ptr<Exec>> Program::take_exec() {

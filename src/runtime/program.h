@@ -61,6 +61,9 @@ class Program : public std::enable_shared_from_this<Program> {
   // Inputs and outputs by name, or in the order of declaration if the names are empty. Results are new host tensors.
   Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                   std::span<const std::string_view> out_names, size_t n_out);
+  // The same, into tensors that the caller has, which are null before; where it fails, some may hold what was made.
+  Status run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
+             std::span<const std::string_view> out_names, std::span<Tensor> out);
 
   void trim();   // releases the contexts that `run` keeps, but for those in use
   void leave();  // the same, and those in use go as their runs end, until another run begins
