@@ -147,10 +147,9 @@ Result<std::vector<Device*>> Model::candidates(std::string_view device) const {
   {
     std::lock_guard lock(mutex_);
     policy = policy_;
-    if (device.empty() || device == "fastest") specs = policy->chain;
+    if (device.empty()) specs = policy->chain;
   }
-  bool is_given = !device.empty() && device != "fastest";
-  for (std::string_view rest = is_given ? device : std::string_view(); !rest.empty();) {
+  for (std::string_view rest = device; !rest.empty();) {
     size_t comma = std::min(rest.find(','), rest.size());
     specs.emplace_back(rest.substr(0, comma));
     rest.remove_prefix(std::min(comma + 1, rest.size()));

@@ -240,6 +240,23 @@ TEST_F(Capi, a_graph_prints_as_text) {
             "RLX_E_NOT_FOUND: a graph cannot be printed as 'dot', only as 'rlx'");
 }
 
+TEST_F(Capi, a_device_says_how_it_would_run_a_graph) {
+  rlx_graph_output(graph, "y", rlx_graph_unary(graph, "exp", input("x", {2, 3})));
+  const rlx_device_t* cpu;
+  OK(rlx_env_find_device(env, "cpu", &cpu));
+  rlx_blob_t* json;
+  OK(rlx_device_supports(cpu, graph, nullptr, &json));
+  auto report = nlohmann::json::parse(text_of(json));
+  EXPECT_NE(report.dump().find("\"exp\""), std::string::npos) << report;
+  EXPECT_EQ(report.dump().find("unsupported"), std::string::npos) << report;
+  rlx_attrs_t* options;
+  OK(rlx_attrs_create("no.such=1", &options));
+  EXPECT_NE(words(rlx_device_supports(cpu, graph, options, &json)).find("RLX_E_OPTION"), std::string::npos);
+  EXPECT_EQ(json, nullptr);
+  rlx_attrs_release(options);
+  EXPECT_NE(words(rlx_device_supports(nullptr, graph, nullptr, &json)).find("device is NULL"), std::string::npos);
+}
+
 // ---- tensors ----
 
 TEST_F(Capi, tensor_bytes_go_in_and_out) {
