@@ -303,7 +303,9 @@ TEST_F(Capi, mapped_tensors_are_read_only) {
   EXPECT_EQ(words(rlx_tensor_write(t, 0, "x", 1)),
             "RLX_E_STATE: the tensor u8[8] cannot be written, it is read-only: a view of a file");
   rlx_tensor_release(t);
-  EXPECT_EQ(words(rlx_tensor_map_file(env, RLX_U8, more, 1, path.c_str(), 4, &t)).substr(0, 12), "RLX_E_RANGE:");
+  std::string beyond = words(rlx_tensor_map_file(env, RLX_U8, more, 1, path.c_str(), 4, &t));
+  EXPECT_EQ(beyond.substr(0, 12), "RLX_E_RANGE:");
+  EXPECT_NE(beyond.find(" of a file of "), std::string::npos) << beyond;
   EXPECT_EQ(words(rlx_tensor_map_file(env, RLX_U8, dims, 1, "/no/such", 0, &t)).substr(0, 16), "RLX_E_NOT_FOUND:");
   unlink(path.c_str());
 }
