@@ -27,6 +27,10 @@ static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t
 
 // Evaluates the op `cast`, so that there is only one table of conversions.
 Result<Tensor> cast(const Tensor& tensor, DType to, const MakeTensor* make) {
+  if (is_block(tensor.dtype()))
+    return Status(Code::kDtype, format("cast: {} is block-quantised: the op dequantize converts it", tensor.dtype()))
+        .with("op", "cast")
+        .with("got", name(tensor.dtype()));
   Graph graph("cast");
   Value x = RLX_TRY(graph.add_input("x", tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}));
   Value in[] = {x};

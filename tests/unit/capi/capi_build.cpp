@@ -334,6 +334,11 @@ TEST_F(Capi, cast_and_print) {
   EXPECT_EQ(text_of(text), "i32[3]\n1 0 ... 3 elements in all\n");
   rlx_tensor_release(t);
   rlx_tensor_release(i);
+  int64_t blocks = 32;
+  OK(rlx_tensor_create(env, nullptr, rlx_dtype_find("q4_0"), &blocks, 1, &t));
+  EXPECT_EQ(words(rlx_tensor_cast(t, RLX_F32, &i)),
+            "RLX_E_DTYPE: cast: q4_0 is block-quantised: the op dequantize converts it");
+  rlx_tensor_release(t);
 }
 
 // ---- graphs ----
