@@ -238,7 +238,9 @@ RLX_MUST rlx_status_t *rlx_schema(const rlx_env_t *env, const char *what, rlx_bl
  *   progress      called now and then by long calls (importing, compiling, setting params): what they do, and the
  *                 fraction that is done, 0 to 1. One call of the library never has two of these at once. RLX_CB_OK: the
  *                 call goes on. RLX_CB_STOP: it returns RLX_E_CANCELLED. Any other value: it returns RLX_E_CALLBACK. A
- *                 call that ends so has changed nothing. A struct of version 0.1 may end before this member. */
+ *                 call that ends so has changed nothing. A struct of version 0.1 may end before this member.
+ * Where log, alloc, parallel_for or progress throws an exception of C++, the call of the library returns
+ * RLX_E_CALLBACK. No other function may throw, and no thread may still be in parallel_for's work when it does. */
 typedef struct rlx_host {
   uint32_t struct_size;
   int32_t log_level;
@@ -409,8 +411,8 @@ RLX_MUST rlx_status_t *rlx_tensor_copy(rlx_tensor_t *to, uint64_t to_offset, con
                                        uint64_t from_offset, uint64_t bytes);
 
 /* A new host tensor with the elements converted as the op `cast` does: to a narrower float by rounding to nearest
- * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (complex to real, to a
- * block-quantised dtype). */
+ * even, to an integer by truncation and saturation, NaN to 0. Errors: RLX_E_DTYPE (complex to real; from or to a
+ * block-quantised dtype: the op `dequantize` reads one). */
 RLX_MUST rlx_status_t *rlx_tensor_cast(const rlx_tensor_t *tensor, rlx_dtype_t dtype, rlx_tensor_t **out);
 
 /* The dtype, the shape and at most max_elements elements as text for people. The form of the text may change. */

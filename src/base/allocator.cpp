@@ -9,6 +9,8 @@
 #include <bit>
 #include <cstdlib>
 
+#include "base/exception.h"
+
 namespace rlx {
 namespace {
 
@@ -103,12 +105,12 @@ std::shared_ptr<Host> Host::library() {
 }
 
 void Host::write_log(LogLevel level, const char* category, const std::string& message) const {
-  services_.log(services_.user, static_cast<int32_t>(level), category, message.c_str());
+  call_host("log", [&] { services_.log(services_.user, static_cast<int32_t>(level), category, message.c_str()); });
 }
 
 Status Host::progress(const char* what, double fraction) const {
   if (!services_.progress) return {};
-  int32_t answer = services_.progress(services_.user, what, fraction);
+  int32_t answer = call_host("progress", [&] { return services_.progress(services_.user, what, fraction); });
   if (answer == kCallbackOk) return {};
   if (answer == kCallbackStop) return Status(Code::kCancelled, format("{}: the host stopped it", what));
   return Status(Code::kCallback,
@@ -136,7 +138,8 @@ Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes
   if (bytes > PTRDIFF_MAX - align) return Status::no_memory();
   const HostServices& services = host->services();
   size_t asked = bytes == 0 ? align : bytes;
-  void* data = services.alloc(services.user, asked, align, static_cast<uint32_t>(kind));
+  void* data =
+      call_host("alloc", [&] { return services.alloc(services.user, asked, align, static_cast<uint32_t>(kind)); });
   if (!data) return Status::no_memory();
   host->count_taken(kind, bytes);
   HostMemory memory;

@@ -11,6 +11,8 @@ static Status rethrown(std::string_view where) {
     throw;
   } catch (const std::bad_alloc&) {
     return Status::no_memory();
+  } catch (const HostThrew& host) {
+    return Status(Code::kCallback, format("{}: the host's {} callback threw an exception", where, host.callback));
   } catch (const std::exception& exception) {
     return Status(Code::kInternal, format("{}: unexpected exception: {}", where, exception.what()));
   } catch (...) {

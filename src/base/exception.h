@@ -2,11 +2,28 @@
 // Turns an exception into a status.
 #pragma once
 
+#include <new>
 #include <string_view>
 
 #include "base/status.h"
 
 namespace rlx {
+
+// A callback of the host has thrown: that is no fault of ours.
+struct HostThrew {
+  const char* callback;
+};
+
+template <class Call>
+auto call_host(const char* callback, Call&& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (...) {
+    throw HostThrew{callback};
+  }
+}
 
 // The status of the exception that is being handled. The message begins with `where`, except for out of memory, whose
 // status is static.

@@ -25,19 +25,21 @@ static Result<AttrValue> resolved(const AttrValue& value, const DimTokens& token
   return value;
 }
 
-Result<NamedAttrs> values_of(const rlx_attrs_t* attrs) {
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env* env) {
   if (!attrs) return NamedAttrs();
   if (!attrs->failure.ok()) return attrs->failure;
+  for (const auto& [key, owner] : attrs->owners)
+    if (env) RLX_TRY(same_env(env, owner.get(), key.c_str()));
   return attrs->values;
 }
 
-Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const OpInfo& op, const DimTokens& tokens) {
-  NamedAttrs values = RLX_TRY(values_of(attrs));
+Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env& env, const OpInfo& op) {
+  NamedAttrs values = RLX_TRY(values_of(attrs, &env));
   for (auto& [key, value] : values) {
     auto is_it = [&, &key = key](const AttrDef& def) { return def.name == key; };
     auto def = std::find_if(op.attrs.begin(), op.attrs.end(), is_it);
     bool is_dim = def != op.attrs.end() && (def->kind == AttrKind::kDim || def->kind == AttrKind::kDims);
-    if (is_dim) value = RLX_TRY(resolved(value, tokens));
+    if (is_dim) value = RLX_TRY(resolved(value, env.dims));
   }
   return values;
 }
@@ -48,14 +50,17 @@ static const AttrValue* find(const rlx_attrs_t* attrs, std::string_view key) {
   return nullptr;
 }
 
-// The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure.
+// The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure. A value that is a
+// handle has an owner.
 template <class Make>
 static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argument> arguments, Make&& make,
-                const char* function = __builtin_FUNCTION()) {
+                rlx_env* owner = nullptr, const char* function = __builtin_FUNCTION()) {
   if (!attrs) return;
   auto body = [&]() -> Status {
     RLX_TRY(check(function, arguments));
     AttrValue value = RLX_TRY(make());
+    std::erase_if(attrs->owners, [&](const auto& pair) { return pair.first == key; });
+    if (owner) attrs->owners.emplace_back(key, owner);
     auto same = [&](const auto& pair) { return pair.first == key; };
     auto known = std::find_if(attrs->values.begin(), attrs->values.end(), same);
     if (known != attrs->values.end())
@@ -135,16 +140,18 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
 }
 
 void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t* graph) {
-  set(attrs, key, {handle(graph, "graph")}, [&]() -> Result<AttrValue> {
+  auto copied = [&]() -> Result<AttrValue> {
     if (!graph->status.ok()) return graph->status;
     return AttrValue(std::make_shared<const Graph>(graph->graph));
-  });
+  };
+  set(attrs, key, {handle(graph, "graph")}, copied, graph ? graph->env.get() : nullptr);
 }
 
 void rlx_attrs_set_tensor(rlx_attrs_t* attrs, const char* key, rlx_tensor_t* tensor) {
-  set(attrs, key, {handle(tensor, "tensor")}, [&]() -> Result<AttrValue> {
+  auto frozen = [&]() -> Result<AttrValue> {
     return AttrValue(RLX_TRY(RLX_TRY(kept(*tensor, tensor->env, "tensor")).frozen()));
-  });
+  };
+  set(attrs, key, {handle(tensor, "tensor")}, frozen, tensor ? tensor->env : nullptr);
 }
 
 rlx_status_t* rlx_attrs_get_i64s(const rlx_attrs_t* attrs, const char* key, int64_t* values, size_t capacity,

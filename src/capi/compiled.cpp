@@ -64,7 +64,7 @@ rlx_status_t* rlx_compile(const rlx_graph_t* graph, rlx_weights_t* weights, cons
     rlx_env* env = graph->env.get();
     auto shared = RLX_TRY(weights_of(env, weights));
     Device* on = RLX_TRY(device_of(*env, device));
-    auto values = RLX_TRY(values_of(options));
+    auto values = RLX_TRY(values_of(options, env));
     auto program = RLX_TRY(Program::compile(env->env, graph->graph, std::move(shared), on, values));
     *out = new rlx_compiled(env, std::move(program));
     return {};

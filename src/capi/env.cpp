@@ -77,7 +77,7 @@ static Result<int> thread_count(const AttrValue& option, const Environment& envi
 }
 
 static Result<rlx_env*> new_env(const rlx_attrs_t* options, const rlx_host_t* host) {
-  auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options))));
+  auto values = RLX_TRY(bind_options(env_options(), RLX_TRY(values_of(options, nullptr))));
   Environment environment(std::get<std::string>(values[kPrefix]));
   EnvOptions chosen;
   chosen.threads = RLX_TRY(thread_count(values[kThreads], environment));

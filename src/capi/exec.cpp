@@ -24,7 +24,7 @@ static Result<SlotKind> slot_kind(int32_t kind) {
 
 rlx_status_t* rlx_exec_create(rlx_compiled_t* compiled, const rlx_attrs_t* options, rlx_exec_t** out) {
   return guard({cleared(out, "out"), handle(compiled, "compiled")}, [&]() -> Status {
-    auto values = RLX_TRY(values_of(options));
+    auto values = RLX_TRY(values_of(options, compiled->env.get()));
     auto exec = RLX_TRY(Exec::create(compiled->compiled, values));
     *out = new rlx_exec{compiled->env, std::move(exec)};
     return {};
@@ -72,7 +72,8 @@ rlx_status_t* rlx_exec_want(rlx_exec_t* exec, const size_t* outputs, size_t n) {
 }
 
 rlx_status_t* rlx_exec_set(rlx_exec_t* exec, const rlx_attrs_t* options) {
-  return guard({handle(exec, "exec")}, [&]() -> Status { return exec->exec->set(RLX_TRY(values_of(options))); });
+  return guard({handle(exec, "exec")},
+               [&]() -> Status { return exec->exec->set(RLX_TRY(values_of(options, exec->env.get()))); });
 }
 
 rlx_status_t* rlx_exec_run(rlx_exec_t* exec) {

@@ -124,7 +124,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   }
   auto words = parse_attrs(text.substr(end));
   if (!words.ok()) return told(std::move(words).status());
-  auto given = values_of(attrs, *info, graph.env->dims);
+  auto given = values_of(attrs, *graph.env.get(), *info);
   if (!given.ok()) return told(std::move(given).status());
   NamedAttrs all = *std::move(words);
   for (auto& pair : *given) all.push_back(std::move(pair));

@@ -14,7 +14,7 @@ namespace rlx::capi {
 
 static Status import(rlx_env_t* env, const Source& source, const char* format, const rlx_attrs_t* options,
                      rlx_graph_t** graph, rlx_weights_t** weights) {
-  ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options))));
+  ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options, env))));
   chosen.with_weights = weights != nullptr;
   chosen.host = env->env->host().get();
   chosen.customs = env->customs;

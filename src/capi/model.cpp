@@ -54,14 +54,14 @@ rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights,
   return guard({cleared(out, "out"), handle(graph, "graph")}, [&]() -> Status {
     if (!graph->status.ok()) return graph->status;
     rlx_env* env = graph->env.get();
-    *out = RLX_TRY(new_model(env, graph->graph, RLX_TRY(weights_of(env, weights)), RLX_TRY(values_of(policy))));
+    *out = RLX_TRY(new_model(env, graph->graph, RLX_TRY(weights_of(env, weights)), RLX_TRY(values_of(policy, env))));
     return {};
   });
 }
 
 rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t* policy, rlx_model_t** out) {
   return guard({cleared(out, "out"), handle(env, "env"), {path, "path"}}, [&]() -> Status {
-    NamedAttrs values = RLX_TRY(values_of(policy));
+    NamedAttrs values = RLX_TRY(values_of(policy, env));
     ImportOptions options = RLX_TRY(import_options_in(values));
     options.host = env->env->host().get();
     options.customs = env->customs;
@@ -93,7 +93,7 @@ rlx_status_t* rlx_model_set_param(rlx_model_t* model, const char* name, rlx_tens
 rlx_status_t* rlx_model_set_policy(rlx_model_t* model, const rlx_attrs_t* policy) {
   return guard({handle(model, "model")}, [&]() -> Status {
     if (!policy) return model->model->set_policy(nullptr);
-    NamedAttrs values = RLX_TRY(values_of(policy));
+    NamedAttrs values = RLX_TRY(values_of(policy, model->env.get()));
     return model->model->set_policy(&values);
   });
 }

@@ -27,6 +27,10 @@ static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t
 
 // Evaluates the op `cast`, so that there is only one table of conversions.
 Result<Tensor> cast(const Tensor& tensor, DType to, const MakeTensor* make) {
+  if (is_block(tensor.dtype()))
+    return Status(Code::kDtype, format("cast: {} is block-quantised: the op dequantize converts it", tensor.dtype()))
+        .with("op", "cast")
+        .with("got", name(tensor.dtype()));
   Graph graph("cast");
   Value x = RLX_TRY(graph.add_input("x", tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}));
   Value in[] = {x};
@@ -73,9 +77,9 @@ Result<Tensor> kept(const rlx_tensor& tensor, const rlx_env* by, const char* arg
   return contents_of(tensor);
 }
 
-static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
+static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size, const char* of = "tensor") {
   if (offset <= size && bytes <= size - offset) return {};
-  return Status(Code::kRange, format("{}: {} bytes at offset {} of a tensor of {} bytes", what, bytes, offset, size))
+  return Status(Code::kRange, format("{}: {} bytes at offset {} of a {} of {} bytes", what, bytes, offset, of, size))
       .with("expected", std::to_string(size))
       .with("got", std::to_string(offset));
 }
@@ -174,7 +178,7 @@ rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64
     auto shape = RLX_TRY(checked_dims(dims, rank));
     size_t bytes = RLX_TRY(Tensor::checked_bytes(type, shape));
     auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
-    RLX_TRY(check_part(path, offset, bytes, file->bytes().size()));
+    RLX_TRY(check_part(path, offset, bytes, file->bytes().size(), "file"));
     // Nobody writes through the const_cast: the handle is read-only.
     auto* first = const_cast<std::byte*>(file->bytes().data()) + offset;
     Tensor tensor = RLX_TRY(Tensor::adopt(type, shape, std::shared_ptr<std::byte>(file, first), bytes, false));

@@ -73,6 +73,26 @@ class Exec {
     size_t output, input;
     std::optional<Dims> made;  // dims of the output, if no later run has exchanged it yet
   };
+  // A link and its ports, which get their old state back unless what happens to them succeeds.
+  struct Linked {
+    Linked(Exec& of, Link& it)
+        : exec(of),
+          link(it),
+          made(it.made),
+          from(of.outputs_[it.output]),
+          to(of.inputs_[it.input]),
+          room(of.rooms_[it.output]) {}
+    Linked(const Linked&) = delete;
+    Linked& operator=(const Linked&) = delete;
+    ~Linked();
+
+    Exec& exec;
+    Link& link;
+    std::optional<Dims> made;
+    Port from, to;
+    std::shared_ptr<Room> room;
+    bool stays = false;
+  };
   // A submitted run that may not have ended, and the state of the links at its start.
   struct Flight {
     std::shared_ptr<Run> run;
@@ -101,7 +121,8 @@ class Exec {
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
-  Status settle_link(SlotKind kind, size_t slot);
+  Status settle(SlotKind kind, Link& link);
+  Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   Status check_spots();

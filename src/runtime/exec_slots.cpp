@@ -122,23 +122,45 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   it.lent = std::move(lent);
 }
 
-// Called before a linked slot is bound again. An input starts with the new value. An output first hands its value to
-// the input.
-Status Exec::settle_link(SlotKind kind, size_t slot) {
-  for (Link& link : links_) {
-    if (kind == SlotKind::kInput && link.input == slot) link.made.reset();
-    if (kind == SlotKind::kOutput && link.output == slot) RLX_TRY(exchange(link));
-  }
+// A linked input that is bound anew starts with the new value. An output first hands its value to the input.
+Status Exec::settle(SlotKind kind, Link& link) {
+  if (kind == SlotKind::kOutput) return exchange(link);
+  link.made.reset();
   return {};
+}
+
+// Overlaps are looked for once the link is settled, as that moves memory. Whatever fails then, the link stands as
+// before.
+Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
+  auto replaced = [&]() -> Status {
+    if (const auto& given = bound ? bound.storage() : lent) RLX_TRY(check_overlap(kind, slot, *given));
+    return replace(kind, slot, std::move(bound), std::move(lent));
+  };
+  auto is_its = [&](const Link& it) { return (kind == SlotKind::kInput ? it.input : it.output) == slot; };
+  auto link = std::find_if(links_.begin(), links_.end(), is_its);
+  if (link == links_.end()) return replaced();
+  Linked before{*this, *link};
+  RLX_TRY(settle(kind, *link));
+  RLX_TRY(replaced());
+  before.stays = true;
+  return {};
+}
+
+Exec::Linked::~Linked() {
+  if (stays) return;
+  link.made = std::move(made);
+  exec.outputs_[link.output] = std::move(from);
+  exec.inputs_[link.input] = std::move(to);
+  exec.rooms_[link.output] = std::move(room);
+  exec.sizes_version_++;
+  exec.places_version_++;
 }
 
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up(false));
   if (tensor) RLX_TRY(check_type(kind, slot, tensor, is_written(kind, slot)));
-  RLX_TRY(settle_link(kind, slot));
-  if (tensor) RLX_TRY(check_overlap(kind, slot, *tensor.storage()));
-  return replace(kind, slot, std::move(tensor), nullptr);
+  return rebind(kind, slot, std::move(tensor), nullptr);
 }
 
 Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
@@ -152,14 +174,12 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
   RLX_TRY(catch_up(false));
-  RLX_TRY(settle_link(kind, slot));
   std::shared_ptr<Storage> lent;
   if (data) {
     std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
     lent = std::make_shared<Storage>(host_buffer(std::move(callers), bytes), 0, bytes);
-    RLX_TRY(check_overlap(kind, slot, *lent));
   }
-  return replace(kind, slot, {}, std::move(lent));
+  return rebind(kind, slot, {}, std::move(lent));
 }
 
 void Exec::forget_bindings() {

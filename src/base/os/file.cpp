@@ -54,10 +54,13 @@ Result<size_t> size_of(const Descriptor& file, const std::string& path) {
   struct stat info;
   if (fstat(file.get(), &info) != 0) return failed("open", path, errno);
   if (S_ISDIR(info.st_mode)) return failed("open", path, EISDIR);
-  if (!S_ISREG(info.st_mode)) {
-    return Status(Code::kInvalidArgument, format("cannot open \"{}\": not a regular file", path));
-  }
+  if (!S_ISREG(info.st_mode)) return Status(Code::kIo, format("cannot open \"{}\": not a regular file", path));
   return static_cast<size_t>(info.st_size);
+}
+
+// Without O_NONBLOCK, opening a pipe would wait for its writer before anyone can refuse it.
+Descriptor open_to_read(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 Status write_all(const Descriptor& file, const std::string& path, std::span<const std::byte> bytes) {
@@ -79,7 +82,7 @@ std::string temporary_name(const std::string& path) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file = open_to_read(path);
   if (file.get() < 0) return failed("open", path, errno);
   size_t size = RLX_TRY(size_of(file, path));
   if (size == 0) return MappedFile(path, nullptr, 0);  // mmap refuses an empty range
@@ -92,7 +95,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 }
 
 Result<std::string> read_file(const std::string& path, size_t limit) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file = open_to_read(path);
   if (file.get() < 0) return failed("open", path, errno);
   size_t expected = RLX_TRY(size_of(file, path));  // 0 for the files of /proc, whatever they hold
   auto too_long = [&] { return Status(Code::kRange, format("\"{}\" has more than {} bytes", path, limit)); };

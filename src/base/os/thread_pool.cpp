@@ -22,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/exception.h"
 #include "base/os/signal.h"
 #include "base/os/topology.h"
 
@@ -485,7 +486,8 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
   } work{n, grain, fn};
   auto take = [](void* argument, size_t) { static_cast<Work*>(argument)->take(); };
   const HostServices& services = host_->services();
-  services.parallel_for(services.user, static_cast<size_t>(std::min(most, workers())), take, &work);
+  auto calls = static_cast<size_t>(std::min(most, workers()));
+  call_host("parallel_for", [&] { services.parallel_for(services.user, calls, take, &work); });
   work.take();  // the rest, if the host left out calls
   work.exception.rethrow();
 }

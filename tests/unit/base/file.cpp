@@ -72,8 +72,14 @@ TEST_F(file, failures_name_the_path_and_the_reason) {
   EXPECT_EQ(missing.code(), Code::kNotFound);
   EXPECT_EQ(missing.message(), "cannot open \"" + path("no") + "\": No such file or directory");
   EXPECT_EQ(MappedFile::open(folder_).status().message(), "cannot open \"" + folder_.string() + "\": Is a directory");
-  EXPECT_EQ(read_file("/dev/null").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(read_file("/dev/null").status().code(), Code::kIo);
   EXPECT_EQ(write_file(path("no/x"), {}).code(), Code::kNotFound);
+}
+
+TEST_F(file, a_pipe_without_a_writer_is_refused_at_once) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(MappedFile::open(path("pipe")).status().code(), Code::kIo);
+  EXPECT_EQ(read_file(path("pipe")).status().message(), "cannot open \"" + path("pipe") + "\": not a regular file");
 }
 
 TEST_F(file, a_file_of_proc_is_read_although_it_claims_no_size) {

@@ -229,6 +229,27 @@ TEST(errors, names_sizes_and_handles) {
          Other other;
          rlx_graph_tensor(u.graph, other.tensor);
        }},
+      {"takes a tensor as an attribute from another environment",
+       RLX_E_INVALID_ARGUMENT,
+       {"'data'", "another environment"},
+       [](User& u) {
+         Other other;
+         rlx_attrs_t* attrs = u.attrs("");
+         rlx_attrs_set_tensor(attrs, "data", other.tensor);
+         rlx_value_t x = u.input("x", {2});
+         rlx_graph_op(u.graph, "relu", &x, 1, attrs);
+       }},
+      {"takes a branch from another environment",
+       RLX_E_INVALID_ARGUMENT,
+       {"if", "'then'", "another environment"},
+       [](User& u) {
+         Other other;
+         rlx_attrs_t* attrs = u.attrs("");
+         rlx_attrs_set_graph(attrs, "then", other.user.graph);
+         rlx_attrs_set_graph(attrs, "else", u.graph);
+         rlx_value_t pred = u.input("pred", {}, RLX_BOOL);
+         rlx_graph_op(u.graph, "if", &pred, 1, attrs);
+       }},
       {"passes NULL for a name",
        RLX_E_INVALID_ARGUMENT,
        {"rlx_graph_input", "name is NULL"},

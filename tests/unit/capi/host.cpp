@@ -46,6 +46,7 @@ class HostTest : public testing::Test {
       test->lines.push_back({at, category, message});
     };
   }
+  static constexpr int32_t kThrows = -1;
   // Answers with `answer` at the call `at_call`, else with RLX_CB_OK.
   void watch(int at_call, int32_t answer) {
     stop_at = at_call;
@@ -57,7 +58,9 @@ class HostTest : public testing::Test {
       EXPECT_LE(fraction, 1);
       test->told.emplace_back(what);
       test->inside = false;
-      return test->seen++ == test->stop_at ? test->stop_with : int32_t{RLX_CB_OK};
+      if (test->seen++ != test->stop_at) return int32_t{RLX_CB_OK};
+      if (test->stop_with == kThrows) throw 1;
+      return test->stop_with;
     };
   }
   static void fine(rlx_status_t* status) {
@@ -200,7 +203,8 @@ TEST_F(HostTest, progress_stops_a_compile) {
   rlx_weights_release(w);
   int calls = seen;
   ASSERT_GT(calls, 3);
-  for (auto [answer, code] : {std::pair<int32_t, rlx_code_t>(RLX_CB_STOP, RLX_E_CANCELLED), {0, RLX_E_CALLBACK}})
+  for (auto [answer, code] :
+       {std::pair<int32_t, rlx_code_t>(RLX_CB_STOP, RLX_E_CANCELLED), {0, RLX_E_CALLBACK}, {kThrows, RLX_E_CALLBACK}})
     for (int at = 0; at < calls; at++) {
       w = weights();
       seen = 0;
@@ -217,6 +221,28 @@ TEST_F(HostTest, progress_stops_a_compile) {
       }
       rlx_weights_release(w);
     }
+}
+
+// An exception of the host is its own fault, whichever callback throws it.
+TEST_F(HostTest, callbacks_that_throw_are_named) {
+  host.log_level = RLX_LOG_TRACE;
+  host.log = [](void*, int32_t, const char*, const char*) { throw 1; };
+  rlx_env_t* none = nullptr;
+  auto words = [](rlx_status_t* status) {
+    char text[200];
+    rlx_status_take(status, text, sizeof text);
+    return std::string(text);
+  };
+  EXPECT_EQ(words(rlx_env_create(nullptr, &host, &none)),
+            "RLX_E_CALLBACK: rlx_env_create: the host's log callback threw an exception");
+  host.log = nullptr;
+  host.alloc = [](void*, size_t, size_t, uint32_t) -> void* { throw 1; };
+  host.dealloc = [](void*, void*, size_t, size_t, uint32_t) {};
+  open();
+  int64_t dim = 1 << 20;
+  rlx_tensor_t* tensor = nullptr;
+  EXPECT_EQ(words(rlx_tensor_create(env, nullptr, RLX_F32, &dim, 1, &tensor)),
+            "RLX_E_CALLBACK: rlx_tensor_create: the host's alloc callback threw an exception");
 }
 
 TEST_F(HostTest, progress_stops_an_import_and_a_param) {

@@ -37,6 +37,28 @@ TEST(exec, linked_slots_exchange_at_the_next_run) {
   EXPECT_EQ(exec->set_dim("m", 1).code(), Code::kNotFound);
 }
 
+TEST(exec, a_link_stands_when_binding_one_of_its_slots_fails) {
+  auto env = env_with(1);
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  Tensor one = noise({2});
+  one.as<float>()[0] = one.as<float>()[1] = 1;
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  ASSERT_TRUE(exec->run().ok());
+  Tensor frozen = noise({2}).frozen().value();
+  for (float sum = 2; sum < 5; sum++) {
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(exec->bind(SlotKind::kInput, 0, one).code(), Code::kInvalidArgument);
+    EXPECT_EQ(exec->bind(SlotKind::kInput, 0, frozen).code(), Code::kState);
+    EXPECT_EQ(exec->bind_ptr(SlotKind::kInput, 0, one.data(), 8).code(), Code::kInvalidArgument);
+    EXPECT_EQ(exec->bind(SlotKind::kOutput, 0, one).code(), Code::kInvalidArgument);
+    EXPECT_EQ(exec->bind(SlotKind::kOutput, 0, frozen).code(), Code::kState);
+    EXPECT_EQ(exec->bind_ptr(SlotKind::kOutput, 0, one.data(), 8).code(), Code::kInvalidArgument);
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], sum);
+  }
+}
+
 TEST(exec, pointers_are_used_in_place_and_misaligned_ones_staged) {
   auto env = env_with(1);
   auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
