@@ -178,5 +178,37 @@ TEST(reduce, truth_values_and_none) {
   }
 }
 
+// Any byte but 0 is true (semantics.md T6); bytes without a common bit are too.
+TEST(reduce, bytes_that_are_true) {
+  constexpr int64_t kRows = 3, kLong = 301;
+  std::vector<uint8_t> x(static_cast<size_t>(kRows * kLong));
+  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<uint8_t>(1 << i % 8);
+  x[kLong + 9] = 0;
+  for (Isa isa : available_isas()) {
+    for (ReduceFn fn : {ReduceFn::kMax, ReduceFn::kMin}) {
+      for (uint32_t axes : {1U, 2U, 3U}) {
+        std::vector<uint8_t> y(x.size(), 77);
+        ReduceArgs args{.x = x.data(), .y = y.data(), .dtype = DType::kBool, .fn = fn};
+        set_axes(args, std::array{kRows, kLong}, axes);
+        run_whole(reduce_fns(isa).reduce, args);
+        int64_t zero_at = axes == 2 ? 1 : axes == 1 ? 9 : 0, results = axes == 2 ? kRows : axes == 1 ? kLong : 1;
+        for (int64_t i = 0; i < results; i++)
+          ASSERT_EQ(y[static_cast<size_t>(i)], fn == ReduceFn::kMax || i != zero_at) << axes << " at " << i;
+      }
+      for (int64_t inner : {int64_t{1}, kLong}) {
+        std::vector<uint8_t> y(x.size(), 77);
+        CumulativeArgs args{.x = x.data(), .y = y.data(), .dtype = DType::kBool, .fn = fn};
+        args.outer = inner == 1 ? kRows : 1, args.n = inner == 1 ? kLong : kRows, args.inner = inner;
+        run_whole(inner == 1 ? reduce_fns(isa).lines : reduce_fns(isa).cumulate, args);
+        for (int64_t i = 0; i < kRows * kLong; i++) {
+          int64_t row = i / kLong, column = i % kLong;
+          bool has_zero = inner == 1 ? row == 1 && column >= 9 : row >= 1 && column == 9;
+          ASSERT_EQ(y[static_cast<size_t>(i)], fn == ReduceFn::kMax || !has_zero) << inner << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rlx::cpu

@@ -26,7 +26,7 @@ std::vector<std::byte> values_of(DType dtype, std::mt19937& rng) {
                                1e300,   -1e300,      1e-310,       2147483583.0, 9007199254740993.};
     double special = kSpecial[rng() % std::size(kSpecial)];
     uint64_t whole = rng() % 3 ? rng() % 7 - 3 : (static_cast<uint64_t>(rng()) << 32 | rng());
-    if (dtype == DType::kBool) whole = rng() % 2;
+    if (dtype == DType::kBool) whole = rng() % 4 ? rng() % 2 : rng() % 256;  // any byte but 0 is true
     auto narrow = static_cast<float>(special);
     if (dtype == DType::kF64)
       std::memcpy(to, &special, 8);

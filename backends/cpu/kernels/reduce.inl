@@ -48,13 +48,20 @@ struct Min {
   }
 };
 
-// For bools as bytes of 0 or 1.
+// For bools: bytes that are true unless they are 0 (semantics.md T6). Joined ones are 0 or 1.
+template <class T>
+T truth(T a) {
+  if constexpr (std::is_integral_v<T>)
+    return a != 0;
+  else
+    return (T)(a != T{}) & 1;
+}
 struct Any {
   template <class T>
   static constexpr T kIdentity = 0;
   template <class T>
   static T join(T a, T b) {
-    return a | b;
+    return truth(static_cast<T>(a | b));
   }
 };
 struct All {
@@ -62,7 +69,7 @@ struct All {
   static constexpr T kIdentity = 1;
   template <class T>
   static T join(T a, T b) {
-    return a & b;
+    return truth(a) & truth(b);
   }
 };
 

@@ -226,6 +226,11 @@ struct OfTruth {
     return static_cast<To>(a != 0);
   }
 };
+// Of stored bools, of which any byte but 0 is true (semantics.md T6).
+template <class Body>
+struct OfTruths {
+  static uint8_t of(uint8_t a, uint8_t b) { return Body::of(uint8_t{a != 0}, uint8_t{b != 0}); }
+};
 // Conversion between numbers. A float outside the range of an integer becomes the nearest integer, NaN becomes 0
 // (semantics.md T8). No lane converts a value that its type cannot hold, so lanes need no branch.
 struct Conversion {
@@ -305,14 +310,21 @@ TypedFn find_integer(Op op) {
     default: return find_bits<std::make_unsigned_t<T>>(op);
   }
 }
-// A bool is a byte that is 0 or 1.
+template <class Body>
+constexpr TypedFn kEachTruths = each_two<uint8_t, uint8_t, OfTruths<Body>>;
 inline TypedFn find_truth(Op op) {
   switch (op) {
     case Op::kBitAnd:
-    case Op::kMin: return each_two<uint8_t, uint8_t, And>;
+    case Op::kMin: return kEachTruths<And>;
     case Op::kBitOr:
-    case Op::kMax: return each_two<uint8_t, uint8_t, Or>;
-    case Op::kBitXor: return each_two<uint8_t, uint8_t, Xor>;
+    case Op::kMax: return kEachTruths<Or>;
+    case Op::kNe:
+    case Op::kBitXor: return kEachTruths<Xor>;
+    case Op::kEq: return kEachTruths<Equal>;
+    case Op::kLt: return kEachTruths<Less>;
+    case Op::kLe: return kEachTruths<NotMore>;
+    case Op::kGt: return kEachTruths<More>;
+    case Op::kGe: return kEachTruths<NotLess>;
     case Op::kBitNot: return each_one<uint8_t, uint8_t, Falsehood>;
     default: return nullptr;
   }
@@ -344,7 +356,7 @@ inline TypedFn find_typed(Op op, DType from, DType to) {
     if (kTypedNumbers.has(to)) visit<kTypedNumbers>(to, [&]<class To>() { found = each_one<uint8_t, To, OfTruth>; });
     return found;
   }
-  if (from == DType::kBool) return to == from && find_truth(op) ? find_truth(op) : find_compare<uint8_t>(op);
+  if (from == DType::kBool) return to == from ? find_truth(op) : nullptr;
   if (!kTypedNumbers.has(from) || !(kTypedNumbers.has(to) || to == DType::kBool)) return nullptr;
   visit<kTypedNumbers>(from, [&]<class T>() {
     if (op == Op::kCast)
