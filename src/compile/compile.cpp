@@ -279,8 +279,7 @@ Result<std::shared_ptr<const CompiledGraph>> compile(const Graph& given, Device&
   auto alignment = static_cast<int64_t>(device.info().alignment);
   if (fallback) alignment = std::max(alignment, static_cast<int64_t>(fallback->info().alignment));
   Stopwatch lowering;
-  source->lowered =
-      RLX_TRY(lower(std::move(graph), {options.kernels, alignment, !device.info().prologue}, kernel_of));
+  source->lowered = RLX_TRY(lower(std::move(graph), {options.kernels, alignment, !device.info().prologue}, kernel_of));
   note("lower", lowering, source->lowered->graph.nodes().size());
   Stopwatch splitting;
   source->pieces = RLX_TRY(split_prologue(*source->lowered));

@@ -7,6 +7,7 @@
 
 #include "base/visit.h"
 #include "edit.h"
+#include "exceptions.h"
 #include "open_values.h"
 #include "ops/expr.h"
 #include "tests/support/tolerance.h"
@@ -234,136 +235,8 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
 }
 
-// ---- exceptions of close rules (semantics.md R2) ----
-
-bool is_self_comparison(const Node& node) {
-  return (node.op == Op::kEq || node.op == Op::kNe) && node.in[0] == node.in[1];
-}
-
-// Whether the node asks if weights of attention are NaN, as attention never does.
-bool guards_weights(const Graph& graph, const Node& node) {
-  if (node.op != Op::kIsNan && !is_self_comparison(node)) return false;
-  Value value = node.in[0];
-  while (!graph.node(value).in.empty() &&
-         (graph.node(value).op == Op::kCast || graph.info(graph.node(value)).is(kView)))
-    value = graph.node(value).in[0];
-  return graph.node(value).op == Op::kSoftmax || graph.node(value).op == Op::kDiv;
-}
-
-enum class Masks : uint8_t {
-  kAsWritten,
-  kLowest,   // one of a finite fill is lower than any score
-  kAllEqual  // so is one of -inf, and they are equally low
-};
-
-struct Exceptions {
-  Masks masks;
-  bool drops_guards;   // weights that are NaN stay so
-  bool moves_factors;  // one for each head multiplies q, one for each channel the weights, not the product
-};
-
-double highest_fill(DType dtype) {
-  return dtype == DType::kF16 ? -6e4 : -1e9;
-}
-
-bool is_finite_fill(const Node& node) {
-  if (node.op != Op::kConstant || !is_float(node.out[0].dtype)) return false;
-  const Tensor& tensor = node.attrs.tensor("value");
-  for (int64_t i = 0; i < tensor.count(); i++)
-    if (double value = element_as_f64(tensor, i);
-        std::isfinite(value) && value <= round_to(node.out[0].dtype, highest_fill(node.out[0].dtype)))
-      return true;
-  return false;
-}
-
-// Below all scores, and finite where the oracle computes.
-Expr lowest_of_all(Expr like) {
-  return -exp(scalar_like(like, 688));
-}
-
-// Scores may be low themselves: of what a product is part of, only what became the lowest of all is a mask.
-Expr is_mask(Expr x, bool is_score, Masks masks) {
-  Expr bound = is_score ? -exp(scalar_like(x, 344)) : scalar_like(x, highest_fill(x.dtype()));
-  Expr is_low = less_equal(x, bound);
-  return masks == Masks::kAllEqual ? is_low : logical_and(is_low, less(scalar_like(x, -INFINITY), x));
-}
-
-Expr masked(Expr x, bool is_score, Masks masks) {
-  return where(is_mask(x, is_score, masks), lowest_of_all(x), x);
-}
-
-// What a mask forbids is not looked at, whichever of the two it is.
-Expr masked_sum(std::span<const Expr> in, std::span<const bool> is_score, Masks masks) {
-  Expr sum = in[0] + in[1], nothing = scalar_like(sum, -INFINITY);
-  for (Expr x : in) sum = where(equal(x, nothing), nothing, sum);
-  for (size_t i = 0; i < 2; i++) sum = where(is_mask(in[i], is_score[i], masks), lowest_of_all(sum), sum);
-  return masked(sum, true, masks);
-}
-
-// Whether it holds one number for each head of scores, or for each channel.
-bool is_factor(Expr x) {
-  auto is_long = [](const Dim& dim) { return !dim.is(1); };
-  bool per_head = x.rank() >= 3 && x.dim(-1).is(1) && x.dim(-2).is(1);
-  return per_head || std::count_if(x.dims().begin(), x.dims().end(), is_long) <= 1;
-}
-
-// Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite.
-Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
-  Expr y = binary(node.op, in[0], in[1]);
-  for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
-    if (!is_factor(in[i])) continue;
-    Expr factor = node.op == Op::kDiv ? 1.0 / in[i] : in[i];
-    y = where(equal(abs(factor), scalar_like(factor, INFINITY)), scalar_like(y, NAN), y);
-  }
-  return y;
-}
-
 bool is_product(Op op) {
   return op == Op::kMatmul || op == Op::kConv || op == Op::kLinear || op == Op::kConvBiasAct;
-}
-
-// By node, whether a product is part of it.
-std::vector<bool> holds_product(const Graph& graph) {
-  std::vector<bool> holds(graph.nodes().size());
-  for (uint32_t i = 0; i < holds.size(); i++) {
-    const Node& node = graph.node(i);
-    holds[i] = node.op == Op::kMatmul ||
-               std::any_of(node.in.begin(), node.in.end(), [&](Value in) { return present(in) && holds[in.node]; });
-  }
-  return holds;
-}
-
-// What the graph means with these exceptions made.
-Result<Graph> with_exceptions(const Graph& graph, Exceptions made) {
-  const std::vector<bool> scores = holds_product(graph);
-  auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
-    const Node& node = graph.node(index);
-    Builder builder(to);
-    Expr value;
-    std::array<Expr, 3> given;
-    std::array<bool, 3> is_score{};
-    bool counts = is_float(node.out[0].dtype) && in.size() <= 3;
-    for (size_t k = 0; counts && k < in.size(); k++) {
-      given[k] = builder.wrap(in[k]);
-      is_score[k] = present(node.in[k]) && scores[node.in[k].node];
-    }
-    if (counts && made.masks != Masks::kAsWritten && node.op == Op::kAdd) {
-      value = masked_sum(std::span(given).first(2), std::span(is_score).first(2), made.masks);
-    } else if (counts && made.masks != Masks::kAsWritten && node.op == Op::kWhere) {
-      value = where(given[0], masked(given[1], is_score[1], made.masks), masked(given[2], is_score[2], made.masks));
-    } else if (counts && made.moves_factors && (node.op == Op::kMul || node.op == Op::kDiv)) {
-      value = with_moved_factor(node, std::span(given).first(2));
-    } else if (made.drops_guards && guards_weights(graph, node)) {
-      Expr x = builder.wrap(in[0]);
-      value = node.op == Op::kEq ? equal(less(x, x), less(x, x)) : less(x, x);
-    } else {
-      auto inner = [&](const Graph& body) { return with_exceptions(body, made); };
-      return copy_node(graph, index, in, to, RLX_TRY(with_bodies(node, inner)));
-    }
-    RLX_TRY(Status(builder.status()));
-    return Values{value.value()};
-  };
-  return edited(graph, copy, Leaves::kAll, Guards::kKept);
 }
 
 }  // namespace

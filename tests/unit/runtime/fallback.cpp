@@ -242,8 +242,7 @@ TEST(fallback, a_composite_that_is_formed_late_is_not_widened) {
   ASSERT_TRUE(far.ok()) << far.status().message();
   auto want = near->run({}, std::array{given}, {}, 1), got = (*far)->run({}, std::array{given}, {}, 1);
   ASSERT_TRUE(want.ok() && got.ok()) << got.status().message();
-  for (int i = 0; i < 12; i++)
-    EXPECT_NEAR(float((*got)[0].as<f16>()[i]), float((*want)[0].as<f16>()[i]), 1e-3) << i;
+  for (int i = 0; i < 12; i++) EXPECT_NEAR(float((*got)[0].as<f16>()[i]), float((*want)[0].as<f16>()[i]), 1e-3) << i;
 }
 
 // The samples of every op, on devices without half of the ops: the bits of typed evaluation.
