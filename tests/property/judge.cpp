@@ -102,6 +102,33 @@ TEST(judge, knows_the_exceptions_of_attention_and_no_more) {
   EXPECT_NE(difference(guarded), "");
 }
 
+// Whether the value of a key that is not allowed was read shows in what tells finite numbers from others.
+TEST(judge, knows_that_attention_may_not_read_a_value) {
+  auto graph = parse(R"(graph {
+    q = input f32[1,2,3]
+    k = input f32[1,2,3]
+    v = input f32[1,2,3]
+    %3 = attention(q, k, v) layout=bsx num_heads=1 causal=true
+    %4 = is_finite(%3)
+    output y = %4
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  for (Tensor& tensor : random.runs[0])
+    for (int64_t i = 0; i < tensor.count(); i++) tensor.as<float>()[i] = 0.5f;
+  for (bool is_read : {false, true}) {  // v has an infinite row that both queries use, or one that the first does not
+    float* v = random.runs[0][2].as<float>();
+    v[2] = is_read ? INFINITY : 0.5f, v[5] = is_read ? 0.5f : INFINITY;
+    INFINITY;  // of the first row, which both queries use; of the other
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    Results results = right_results(random);
+    EXPECT_EQ(meaning->difference(results), "");
+    results[0].as<bool8>()[2] = results[0].as<bool8>()[2] ? bool8(false) : bool8(true);
+    EXPECT_EQ(meaning->difference(results).empty(), !is_read);
+  }
+}
+
 // A graph of x: `lines`, which compute %9; then its output.
 static RandomGraph graph_of_lines(const char* shape, const char* lines) {
   auto graph = parse(std::string("graph {\n x = input f32") + shape + "\n" + lines + "\n output y = %9\n}");

@@ -65,13 +65,36 @@ Expr leaves_by_product(Builder& b, const Node& node, Value in) {
   return logical_or(greater(large, sums_end_at(dtype)), less(small, least));
 }
 
-// Which elements of the node's result may be anything as terms leave the dtype on the way; absent: none.
+// Whether these may be the weights of attention.
+bool are_weights(const Graph& graph, Value value) {
+  auto moves = [&](const Node& node) { return node.op == Op::kCast || graph.info(node).is(kView); };
+  while (moves(graph.node(value)) && !graph.node(value).in.empty()) value = graph.node(value).in[0];
+  Op op = graph.node(value).op;
+  if (op == Op::kWhere)
+    return are_weights(graph, graph.node(value).in[1]) || are_weights(graph, graph.node(value).in[2]);
+  return op == Op::kExp || op == Op::kSoftmax || op == Op::kDiv;
+}
+
+// Which elements are a sum with a value that is not finite and has the weight 0.
+Expr counts_unused(Builder& b, const Values& in) {
+  Expr weights = b.wrap(in[0]), values = b.wrap(in[1]);
+  Expr unused = cast(equal(weights, 0), DType::kF64);
+  Expr is_finite = less(abs(values), scalar_like(values, INFINITY));
+  return greater(matmul(unused, cast(logical_not(is_finite), DType::kF64)), 0);
+}
+
+// Which elements of the node's result may be anything as terms leave the dtype on the way, or are not read; absent:
+// none.
 Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const Values& in) {
   DType dtype = node.out[0].dtype;
   auto is_sum_of = [&](Value value) { return present(value) && is_number(graph.type(value).dtype); };
   if (!is_number(dtype) || !std::all_of(node.in.begin(), node.in.end(), is_sum_of)) return {};
   switch (node.op) {
-    case Op::kMatmul:
+    case Op::kMatmul: {
+      Expr is_large = greater(of_sizes(b, node, in), sums_end_at(dtype) / kScale);
+      bool may_skip = is_float(dtype) && is_float(graph.type(node.in[1]).dtype) && are_weights(graph, node.in[0]);
+      return may_skip ? logical_or(is_large, counts_unused(b, in)) : is_large;
+    }
     case Op::kConv: return greater(of_sizes(b, node, in), sums_end_at(dtype) / kScale);
     case Op::kReduce:
     case Op::kCumulative:

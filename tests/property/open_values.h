@@ -10,6 +10,7 @@ namespace rlx::test {
 // A graph of primitives, and its bodies, where each element of a float value that may be anything is `stand_in`:
 // - a number that its dtype cannot hold;
 // - a sum or product of terms that may leave the dtype on the way, in some order (semantics.md R2, C);
+// - a sum with a value that is not finite and has the weight 0 in attention (A5);
 // - what a singular matrix, or one that rounding may make singular, has as factors and solutions.
 // An output element that is the same for all stand-ins does not depend on these.
 Result<Graph> with_open_values(const Graph& primitives, double stand_in);
