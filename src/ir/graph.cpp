@@ -212,12 +212,34 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   return true;
 }
 
+static bool is_refuted(Guard::Relation relation, const Interval& difference) {
+  return difference.hi < 0 || (relation == Guard::kEqual && difference.lo > 0);
+}
+
+static std::string text_of(const Guard& guard) {
+  return format("{} {} {}", guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b);
+}
+
+// Guards that no size can meet are refused where numbers tell: whether one fixes a symbol before the others or after
+// them.
 Status Graph::check_guard(const Guard& guard) const {
-  Interval by = range(guard.b - guard.a);
-  bool refuted = by.hi < 0 || (guard.relation == Guard::kEqual && by.lo > 0);
-  if (!refuted) return {};
-  return Status(Code::kShape, format("{}{} {} {} does not hold", guard.where.empty() ? "" : guard.where + ": ", guard.a,
-                                     guard.relation == Guard::kEqual ? "=" : "<=", guard.b));
+  auto refused = [&](const std::string& why) {
+    std::string where = guard.where.empty() ? "" : guard.where + ": ";
+    return Status(Code::kShape, where + text_of(guard) + " does not hold" + why);
+  };
+  if (is_refuted(guard.relation, range(with_fixed_symbols(guard.b - guard.a)))) return refused("");
+  auto fixed = fixed_by(guard);
+  auto known = fixed ? guards_of_.find(fixed->first) : guards_of_.end();
+  if (known == guards_of_.end()) return {};
+  auto number = [&](std::string_view symbol) {
+    return symbol == fixed->first ? std::optional<Dim>(fixed->second) : std::nullopt;
+  };
+  for (uint32_t index : known->second) {
+    const Guard& other = guards_[index];
+    Dim difference = substitute(with_fixed_symbols(other.b - other.a), number);
+    if (is_refuted(other.relation, range(difference))) return refused(", as " + text_of(other));
+  }
+  return {};
 }
 
 Status Graph::add_guard(Guard guard) {
@@ -233,6 +255,10 @@ Status Graph::declare_guard(Guard guard) {
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
   if (auto fixed = fixed_by(guard)) fixed_.emplace(fixed->first, index);
+  visit_symbols(difference, [&](const std::string& symbol) {
+    auto& naming = guards_of_[symbol];
+    if (naming.empty() || naming.back() != index) naming.push_back(index);
+  });
   guards_.push_back(std::move(guard));
   return {};
 }
@@ -541,10 +567,15 @@ void Graph::roll_back(const Mark& mark) {
   }
   while (guards_.size() > mark.guards) {
     const Guard& guard = guards_.back();
-    auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, guard.b - guard.a));
+    Dim difference = guard.b - guard.a;
+    auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, difference));
     auto index = static_cast<uint32_t>(guards_.size() - 1);
     guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
     if (auto fixed = fixed_by(guard); fixed && fixed_.at(fixed->first) == index) fixed_.erase(fixed->first);
+    visit_symbols(difference, [&](const std::string& symbol) {
+      auto& naming = guards_of_.at(symbol);
+      if (!naming.empty() && naming.back() == index) naming.pop_back();
+    });
     guards_.pop_back();
   }
   while (nodes_.size() > mark.nodes) {

@@ -192,6 +192,7 @@ class Graph {
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
   ByName<uint32_t> fixed_;                                 // by symbol, the first guard that equals it to a number
+  ByName<std::vector<uint32_t>> guards_of_;                // by symbol, the guards that name it
 };
 
 // How often each value is used, by nodes and as a graph output.

@@ -159,6 +159,43 @@ static Result<Tensor> on_device(Device& device, Tensor value) {
   return Tensor::over(value.dtype(), value.dims(), std::make_shared<Storage>(std::move(buffer), 0, bytes));
 }
 
+namespace {
+
+struct PieceParams {
+  std::vector<Tensor> tensors;
+  bool are_owned = true;  // every tensor is one of the weights object: a form of them may be kept there
+};
+
+// What a piece reads of a set; nothing if a param is missing.
+Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& graph, const ParamSet& set,
+                                             const Weights& owner) {
+  PieceParams params;
+  for (uint32_t index : piece.params) {
+    const std::string& name = graph.leaf_name(graph.params()[index]);
+    const auto& [tensor, dropped] = set.params[index];
+    if (dropped)
+      return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
+    if (!tensor) return std::optional<PieceParams>();
+    params.tensors.push_back(tensor);
+    params.are_owned &= owner.find(name).storage() == tensor.storage();
+  }
+  return std::optional(std::move(params));
+}
+
+}  // namespace
+
+FormKey ParamStore::form_key(size_t index, std::span<const Tensor> params) const {
+  const Piece& piece = source_->pieces[index];
+  const Resident& resident = source_->lowered->residents[index];
+  FormKey key{.packing = resident.packing ? resident.packing->text() : "",
+              .device = reader_of(resident).info().name,
+              .body = piece.body,
+              .sources = {}};
+  if (!piece.is_leaf) key.kernels = source_->options.kernels, key.dispatch_of = source_->options.dispatch_of;
+  for (const Tensor& param : params) key.sources.push_back(param.storage());
+  return key;
+}
+
 // The value of one resident, computed from the params of a set; it tests false if one of them is missing. `made`: the
 // key of a form that this call has added to the weights.
 Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner,
@@ -171,37 +208,23 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
   if (is_plain && piece.params.empty()) return on_device(device, *resident.scope->graph.constant(resident.value));
   auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
   if (is_plain) {
-    uint32_t index = piece.params[0];
-    const ParamSet::Param& param = set.params[index];
+    uint32_t leaf = piece.params[0];
+    const ParamSet::Param& param = set.params[leaf];
     if (!param.dropped && is_usable(param.tensor))
-      return owner.aligned(graph.leaf_name(graph.params()[index]), param.tensor, *env_);
+      return owner.aligned(graph.leaf_name(graph.params()[leaf]), param.tensor, *env_);
   }
-  std::vector<Tensor> params;
-  FormKey key{.packing = resident.packing ? resident.packing->text() : "",
-              .device = device.info().name,
-              .body = piece.body,
-              .sources = {}};
-  if (!piece.is_leaf) key.kernels = source_->options.kernels, key.dispatch_of = source_->options.dispatch_of;
-  bool is_owned = true;  // every tensor is one of the weights object: its form may be kept there
-  for (uint32_t index : piece.params) {
-    const std::string& name = graph.leaf_name(graph.params()[index]);
-    const auto& [tensor, dropped] = set.params[index];
-    if (dropped)
-      return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
-    if (!tensor) return Tensor();
-    params.push_back(tensor);
-    key.sources.push_back(tensor.storage());
-    is_owned &= owner.find(name).storage() == tensor.storage();
-  }
+  auto params = RLX_TRY(params_of(piece, graph, set, owner));
+  if (!params) return Tensor();
   auto dense = [&]() -> Result<Tensor> {
-    if (!piece.is_leaf) return prologue_->run(piece.body, device, params);
-    return params.empty() ? *resident.scope->graph.constant(resident.value) : params[0];
+    if (!piece.is_leaf) return prologue_->run(piece.body, device, params->tensors);
+    return params->tensors.empty() ? *resident.scope->graph.constant(resident.value) : params->tensors[0];
   };
   auto make = [&]() -> Result<Tensor> {
     Tensor value = RLX_TRY(dense());
     return piece.pack ? prologue_->run(piece.pack, device, {&value, 1}) : on_device(device, std::move(value));
   };
-  if (!is_owned) return make();
+  if (!params->are_owned) return make();
+  FormKey key = form_key(index, params->tensors);
   auto note_and_make = [&] {
     made = key;
     return make();

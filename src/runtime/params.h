@@ -81,6 +81,7 @@ class ParamStore {
   std::vector<uint32_t> readers_of(std::span<const uint32_t> params) const;
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
   Device& reader_of(const Resident& resident) const;
+  FormKey form_key(size_t index, std::span<const Tensor> params) const;  // of the resident `index`
   // `made`: the key of a form that was not there before and that the weights now keep.
   Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
   Status note_failure(size_t index, Status status, Prepared& prepared) const;

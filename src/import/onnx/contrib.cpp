@@ -4,6 +4,7 @@
 #include <array>
 
 #include "import/onnx/contrib.h"
+#include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
 
@@ -122,11 +123,7 @@ void build_bias_softmax(Call& call) {
     bias = reshape(bias, dims);
   }
   Expr sum = x + bias;
-  if (!sum.valid()) return;
-  std::vector<Dim> dims = sum.dims(), flat(dims.begin(), dims.begin() + axis);
-  Dim inner = element_count(std::span<const Dim>(dims).subspan(static_cast<size_t>(axis)));
-  flat.push_back(inner);
-  call.out(0, reshape(call.op("softmax", {reshape(sum, flat)}, {{"axis", int64_t{-1}}}), dims));
+  if (sum.valid()) call.out(0, softmax_from_axis(call, "softmax", sum, axis));
 }
 
 // ---- products ----

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node kinds of the domain com.microsoft on quantised numbers: what their values say is computed, and quantised again.
 #include "import/onnx/contrib.h"
+#include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
 
@@ -37,17 +38,14 @@ void build_unary(Call& call) {
   give(call, call.op(call.kind().op, {real(call, 0)}, attrs), 3, call.type(0).dtype);
 }
 
-// Before opset 13 of ai.onnx, which an attribute tells, all axes from `axis` on count as one.
+// An attribute tells the opset of ai.onnx.
 void build_softmax(Call& call) {
   Expr x = real(call, 0);
   if (!x.valid()) return;
   int64_t axis = call.axis(call.i64("axis", -1), x.rank());
-  if (call.i64("opset", 13) >= 13) return give(call, call.op("softmax", {x}, {{"axis", axis}}), 3, call.type(0).dtype);
-  std::vector<Dim> dims = x.dims();
-  std::span<const Dim> all(dims);
-  auto at = static_cast<size_t>(axis);
-  Expr flat = reshape(x, {element_count(all.first(at)), element_count(all.subspan(at))});
-  give(call, reshape(call.op("softmax", {flat}, {{"axis", int64_t{1}}}), dims), 3, call.type(0).dtype);
+  bool is_old = call.i64("opset", 13) < 13;
+  Expr y = is_old ? softmax_from_axis(call, "softmax", x, axis) : call.op("softmax", {x}, {{"axis", axis}});
+  give(call, y, 3, call.type(0).dtype);
 }
 
 void build_concat(Call& call) {

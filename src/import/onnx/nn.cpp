@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds of neural networks: products, norms, softmax.
-#include "import/onnx/call.h"
+#include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
+
+Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis) {
+  if (!x.valid()) return x;
+  if (axis + 1 == static_cast<int64_t>(x.rank())) return call.op(op, {x}, {{"axis", axis}});
+  const std::vector<Dim> dims = x.dims();
+  std::vector<Dim> joined(dims.begin(), dims.begin() + axis);
+  joined.push_back(element_count(std::span(dims).subspan(static_cast<size_t>(axis))));
+  return reshape(call.op(op, {reshape(x, joined)}, {{"axis", axis}}), dims);
+}
 
 namespace {
 
@@ -37,18 +46,12 @@ void build_einsum(Call& call) {
   call.out(0, call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0]);
 }
 
-// Before opset 13 softmax normalises over all axes from `axis` on together.
 void build_softmax(Call& call) {
   Expr x = call.in(0);
-  bool flattens = call.opset() < 13;
-  int64_t axis = call.axis(call.i64("axis", flattens ? 1 : -1), x.rank());
-  bool is_last = axis + 1 == static_cast<int64_t>(x.rank());
-  if (!flattens || is_last) return call.out(0, call.op(call.kind().op, {x}, {{"axis", axis}}));
-  std::span<const Dim> dims(x.dims());
-  auto split = static_cast<size_t>(axis);
-  const std::vector<Dim>& original = x.dims();
-  Expr flat = reshape(x, {element_count(dims.first(split)), element_count(dims.subspan(split))});
-  call.out(0, reshape(call.op(call.kind().op, {flat}, {{"axis", int64_t{1}}}), original));
+  bool is_old = call.opset() < 13;
+  int64_t axis = call.axis(call.i64("axis", is_old ? 1 : -1), x.rank());
+  std::string_view op = call.kind().op;
+  call.out(0, is_old ? softmax_from_axis(call, op, x, axis) : call.op(op, {x}, {{"axis", axis}}));
 }
 
 // ---- norms ----

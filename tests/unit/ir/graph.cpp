@@ -99,6 +99,21 @@ TEST(graph, a_fixed_size_is_known_in_other_sizes) {
   EXPECT_FALSE(is_square_16(Guard::kLessEqual));
 }
 
+// Whichever comes first. What is rolled back says nothing.
+TEST(graph, guards_that_no_size_meets_are_refused) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  Guard fixes{Guard::kEqual, 4, n, "matmul"}, bounds{Guard::kEqual, n, min(3, n), "slice"};
+  Graph first, last;
+  EXPECT_TRUE(first.add_guard(fixes).ok());
+  EXPECT_EQ(first.add_guard(bounds).message(), "slice: n = min(3, n) does not hold");
+  EXPECT_TRUE(last.add_guard({Guard::kEqual, m, 7, {}}).ok());
+  Graph::Mark mark = last.mark();
+  EXPECT_TRUE(last.add_guard(bounds).ok());
+  EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n = min(3, n)");
+  last.roll_back(mark);
+  EXPECT_TRUE(last.add_guard(fixes).ok());
+}
+
 TEST(graph, messages_name_op_input_expected_and_got) {
   Graph graph;
   Value x = *graph.add_input("x", DType::kF32, {Dim(3)}), i = *graph.add_input("i", DType::kI64, {Dim(3)});

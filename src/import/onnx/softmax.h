@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes of ai.onnx and com.microsoft that have a softmax share.
+#pragma once
+
+#include <string_view>
+
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+// Of `op`, softmax or log_softmax, over all axes from `axis` on together, as Softmax meant it before opset 13.
+Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis);
+
+}  // namespace rlx::onnx
