@@ -247,16 +247,18 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
     changed = all;
   }
   Prepared prepared;
+  auto forget = [&](Prepared* it) {
+    for (const FormKey& form : it->forms) owner.forget(form);
+  };
+  std::unique_ptr<Prepared, decltype(forget)> undo(&prepared, forget);  // also where a callback of the host throws
   if (tried) std::erase_if(stale, [&](uint32_t i) { return take_over(i, *tried->next, next, prepared); });
-  if (Status status = prepare_all(stale, next, owner, prepared); !status.ok()) {
-    for (const FormKey& form : prepared.forms) owner.forget(form);
-    return status;
-  }
-  take_in(std::move(prepared), next);
+  RLX_TRY(prepare_all(stale, next, owner, prepared));
+  take_in(prepared, next);
   note_hole(next);
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
+  undo.release();
   return change;
 }
 
@@ -301,7 +303,7 @@ Status ParamStore::note_failure(size_t index, Status status, Prepared& prepared)
 }
 
 // The list of failures is as long as that of residents, so it is copied only where one comes or goes.
-void ParamStore::take_in(Prepared prepared, ParamSet& next) {
+void ParamStore::take_in(Prepared& prepared, ParamSet& next) {
   next.residents = next.residents.with(std::move(prepared.residents));
   bool moves = std::any_of(prepared.failures.begin(), prepared.failures.end(), [&](const auto& it) {
     return !it.second.ok() || (next.failures && !(*next.failures)[it.first].ok());

@@ -89,7 +89,7 @@ class ParamStore {
                            Weights& owner, const Change* tried = nullptr) const;
   bool take_over(size_t index, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
   Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
-  static void take_in(Prepared prepared, ParamSet& next);
+  static void take_in(Prepared& prepared, ParamSet& next);
   void note_hole(ParamSet& set) const;
   std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set,
                                                                   std::span<const uint32_t> changed) const;

@@ -87,9 +87,11 @@ TEST(golden_census, is_as_it_was) {
   const char* path = RLX_TESTS_DIR "/property/census.txt";
   std::string is = census();
   if (std::getenv("RLX_BLESS")) std::ofstream(path) << is;
-  std::stringstream was;
-  was << std::ifstream(path).rdbuf();
-  EXPECT_EQ(is, was.str()) << "./dev bless, if it is meant to be";
+  std::istringstream now(is);
+  std::ifstream was(path);
+  size_t line = 0;
+  for (std::string a, b; line++, std::getline(was, a), std::getline(now, b), was || now;)
+    ASSERT_EQ(was ? a : "(end)", now ? b : "(end)") << "line " << line << ": ./dev bless, if it is meant to be";
 }
 
 }  // namespace rlx::test

@@ -36,28 +36,38 @@ inline void unpack_numbers(const uint8_t* from, int64_t bytes, int bits, uint8_t
     for (int at = 0; at < 8; at += bits) *to++ = static_cast<uint8_t>(from[i] >> at & mask);
 }
 
-inline float nbits_zero(const NbitsProductArgs& p, int64_t column, int64_t block) {
-  const int64_t blocks = (p.k + p.block - 1) / p.block;
-  if (p.zero) return p.zero[column * blocks + block];
+// Where blocks, and the bytes of a row, are: found once, as divisions are slow.
+struct NbitsLayout {
+  int shift;       // a block has 2^shift terms
+  int64_t blocks;  // of a row
+  int64_t row;     // bytes
+  int64_t zeros;   // bytes of packed zero points
+  explicit NbitsLayout(const NbitsProductArgs& p)
+      : shift(__builtin_ctzll(static_cast<unsigned long long>(p.block))),
+        blocks((p.k + p.block - 1) >> shift),
+        row((blocks << shift) * p.bits / 8),
+        zeros((blocks * p.bits + 7) / 8) {}
+};
+
+inline float nbits_zero(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t block) {
+  if (p.zero) return p.zero[column * layout.blocks + block];
   if (!p.packed_zero) return static_cast<float>(1 << (p.bits - 1));
-  const int64_t row = (blocks * p.bits + 7) / 8, bit = block * p.bits;
-  return static_cast<float>(p.packed_zero[column * row + bit / 8] >> bit % 8 & ((1 << p.bits) - 1));
+  const int64_t bit = block * p.bits;
+  return static_cast<float>(p.packed_zero[column * layout.zeros + (bit >> 3)] >> (bit & 7) & ((1 << p.bits) - 1));
 }
 
 // The weights of a column for the terms [from, from + terms), and zeros up to a whole vector.
-inline void decode_column(const NbitsProductArgs& p, int64_t column, int64_t from, int64_t terms, float* to) {
-  const int64_t blocks = (p.k + p.block - 1) / p.block, row = blocks * p.block * p.bits / 8;
+inline void decode_column(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t from,
+                          int64_t terms, float* to) {
   uint8_t numbers[kNbitsTerms];
   const int64_t whole = (terms + 15) / 16 * 16;
-  unpack_numbers(p.packed + column * row + from * p.bits / 8, whole * p.bits / 8, p.bits, numbers);
+  unpack_numbers(p.packed + column * layout.row + from * p.bits / 8, whole * p.bits / 8, p.bits, numbers);
+  const float* scales = p.scale + column * layout.blocks;
   for (int64_t i = 0; i < whole;) {
-    const int64_t block = (from + i) / p.block,
-                  end = (block + 1) * p.block - from < whole ? (block + 1) * p.block - from : whole;
-    const Vec scale = splat(p.scale[column * blocks + block]), zero = splat(nbits_zero(p, column, block));
-    for (; i < end; i += kLanes) {
-      Vec number = to_float((Int)widened_bytes(load_bytes(numbers + i, kLanes)));
-      store(to + i, (number - zero) * scale);
-    }
+    const int64_t block = (from + i) >> layout.shift, rest = ((block + 1) << layout.shift) - from;
+    const Vec scale = splat(scales[block]), zero = splat(nbits_zero(p, layout, column, block));
+    for (const int64_t end = rest < whole ? rest : whole; i < end; i += kLanes)
+      store(to + i, (to_float((Int)widened_bytes(load_bytes(numbers + i, kLanes))) - zero) * scale);
   }
   for (int64_t i = terms; i < whole; ++i) to[i] = 0;
 }
@@ -97,6 +107,7 @@ inline void add_nbits_rows(const float* x, int64_t x_row, int64_t rows, const fl
 inline void nbits_run(const NbitsProductArgs& p, int64_t begin, int64_t end) {
   alignas(64) float w[kNbitsTileColumns * kNbitsTerms];
   NbitsSums sums;
+  const NbitsLayout layout(p);
   for (int64_t part = begin; part < end; ++part) {
     const int64_t panel = part % nbits_panels(p) * kNbitsPanel, row = part / nbits_panels(p) * kNbitsRows;
     const int64_t rows = p.m - row < kNbitsRows ? p.m - row : kNbitsRows;
@@ -107,7 +118,7 @@ inline void nbits_run(const NbitsProductArgs& p, int64_t begin, int64_t end) {
       for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
         const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
         for (int64_t c = 0; c < kNbitsTileColumns; ++c)  // columns that are none repeat the last; nothing stores them
-          decode_column(p, column + (c < columns ? c : columns - 1), from, terms, w + c * kNbitsTerms);
+          decode_column(p, layout, column + (c < columns ? c : columns - 1), from, terms, w + c * kNbitsTerms);
         add_nbits_rows(p.x + row * p.k + from, p.k, rows, w, terms, sums);
       }
       for (int64_t r = 0; r < rows; ++r)

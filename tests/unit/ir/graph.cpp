@@ -105,11 +105,11 @@ TEST(graph, guards_that_no_size_meets_are_refused) {
   Guard fixes{Guard::kEqual, 4, n, "matmul"}, bounds{Guard::kEqual, n, min(3, n), "slice"};
   Graph first, last;
   EXPECT_TRUE(first.add_guard(fixes).ok());
-  EXPECT_EQ(first.add_guard(bounds).message(), "slice: n = min(3, n) does not hold");
+  EXPECT_EQ(first.add_guard(bounds).message(), "slice: n = min(3,n) does not hold");
   EXPECT_TRUE(last.add_guard({Guard::kEqual, m, 7, {}}).ok());
   Graph::Mark mark = last.mark();
   EXPECT_TRUE(last.add_guard(bounds).ok());
-  EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n = min(3, n)");
+  EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n = min(3,n)");
   last.roll_back(mark);
   EXPECT_TRUE(last.add_guard(fixes).ok());
 }

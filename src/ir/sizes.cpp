@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a graph knows of sizes: symbols with their ranges, the guards, and the way back to what it knew before.
+#include <algorithm>
+#include <array>
+
+#include "ir/graph.h"
+
+namespace rlx {
+
+// ---- symbols ----
+
+const std::pair<std::string, Interval>* Graph::find_symbol(std::string_view name) const {
+  for (const Graph* graph = this; graph; graph = graph->around_) {
+    auto found = graph->symbol_index_.find(name);
+    if (found != graph->symbol_index_.end()) return &graph->symbols_[found->second];
+  }
+  return nullptr;
+}
+
+bool Graph::has_symbol(std::string_view name) const {
+  return find_symbol(name) != nullptr;
+}
+
+bool Graph::is_found_in_run(std::string_view name) const {
+  return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
+}
+
+void Graph::count_decided(const Node& node, int by) {
+  visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+    if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
+  });
+}
+
+Interval Graph::symbol_range(std::string_view name) const {
+  const auto* found = find_symbol(name);
+  return found ? found->second : Interval();
+}
+
+Interval Graph::declared_range(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) { return symbol_range(name); });
+}
+
+Interval Graph::range(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) {
+    Interval range = symbol_range(name);
+    if (range.hi == Interval::kUnbounded) range.hi = std::max(range.lo, kLargestSymbol);
+    return range;
+  });
+}
+
+Status Graph::declare_symbol(std::string_view name, Interval range) {
+  const auto* known = find_symbol(name);
+  Interval before = known ? known->second : Interval();
+  Interval both{std::max(before.lo, range.lo), std::min(before.hi, range.hi)};
+  auto refuse = [&](const std::string& why) {
+    return Status(Code::kRange, format("the size '{}' {}", name, why)).with("value", name);
+  };
+  if (range.lo < 0) return refuse(format("has the minimum {}: no size is negative", range.lo));
+  if (range.lo > range.hi)
+    return refuse(format("has no legal value: its minimum {} is above its maximum {}", range.lo, range.hi));
+  if (both.lo > both.hi)
+    return refuse(format("cannot be in [{}, {}] and in [{}, {}]", before.lo, before.hi, range.lo, range.hi));
+  if (known && both.lo == before.lo && both.hi == before.hi) return {};
+  auto own = symbol_index_.find(name);
+  if (own != symbol_index_.end()) {
+    narrowed_.emplace_back(own->second, before);
+    symbols_[own->second].second = both;
+  } else {
+    symbol_index_.emplace(name, static_cast<uint32_t>(symbols_.size()));
+    symbols_.emplace_back(name, both);
+  }
+  return {};
+}
+
+// ---- guards ----
+
+// Equal for a = b and b = a, whose differences have opposite signs.
+static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
+  if (relation == Guard::kLessEqual) return difference.hash();
+  return difference.hash() ^ (Dim(-1) * difference).hash();
+}
+
+bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
+  if (guards_.empty() && !around_) return false;
+  auto [first, last] = guard_index_.equal_range(guard_hash(relation, difference));
+  for (auto at = first; at != last; ++at) {
+    const Guard& guard = guards_[at->second];
+    if (guard.relation != relation) continue;
+    if (guard.b - guard.a == difference || (relation == Guard::kEqual && guard.a - guard.b == difference)) return true;
+  }
+  return around_ && around_->has_guard(relation, difference);
+}
+
+// Whether the dim with such a term, a min or max times a number, is not negative only if it is with either operand in
+// the place of the term; else one of the two is enough.
+static bool both_count(const Term& term) {
+  return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
+}
+
+// A term of the dim that is a min or max, times a number: one of which both operands count if the dim shall not be
+// negative, rather than one where either does. Null if there is none.
+static const Term* extreme_in(const Dim& dim) {
+  if (dim.is_literal()) return nullptr;
+  const Term* found = nullptr;
+  for (const Term& term : dim.polynomial()->terms) {
+    if (term.atoms.size() != 1) continue;
+    Atom::Kind kind = term.atoms[0]->kind;
+    if (kind != Atom::kMax && kind != Atom::kMin) continue;
+    if (both_count(term)) return &term;
+    if (!found) found = &term;
+  }
+  return found;
+}
+
+bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
+  if (has_relation(Guard::kLessEqual, a, b)) return true;
+  Dim difference = b - a;
+  const Term* extreme = depth > 0 ? extreme_in(difference) : nullptr;
+  if (!extreme) return false;
+  const Atom& atom = *extreme->atoms[0];
+  Dim rest = difference - Dim::from({{*extreme}});
+  auto holds_with = [&](const Dim& operand) { return is_at_most(0, rest + extreme->coefficient * operand, depth - 1); };
+  return both_count(*extreme) ? holds_with(atom.a) && holds_with(atom.b) : holds_with(atom.a) || holds_with(atom.b);
+}
+
+// By the dims as given, without resolving them.
+bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  if (a == b) return true;
+  Dim difference = b - a;
+  if (has_guard(Guard::kEqual, difference)) return true;
+  return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
+}
+
+constexpr int kExtremes = 4;  // of nested min and max
+
+bool Graph::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  if (has_relation(relation, a, b)) return true;
+  if (relation == Guard::kLessEqual) return is_at_most(a, b, kExtremes);
+  return has_relation(Guard::kLessEqual, a, b) && has_relation(Guard::kLessEqual, b, a);
+}
+
+bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const {
+  if (proves(relation, a, b)) return true;
+  // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
+  if (Dim x = resolved(a), y = resolved(b); proves(relation, x, y)) return true;
+  Dim x = with_fixed_symbols(a), y = with_fixed_symbols(b);
+  return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
+}
+
+// Ranges decide before guards. So what ranges prove alone has the same form whatever guards there are.
+Dim Graph::resolved(const Dim& dim) const {
+  if (dim.is_literal()) return dim;
+  return rewritten(dim, [this](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
+    if (kind != Atom::kMax && kind != Atom::kMin) return std::nullopt;
+    auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
+    Interval difference = range(b - a);
+    if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
+    // Their operands are resolved already: resolving them again at each level would take exponential time.
+    if (is_at_most(a, b, kExtremes)) return decided(true);
+    if (is_at_most(b, a, kExtremes)) return decided(false);
+    Dim extreme = kind == Atom::kMax ? max(a, b) : min(a, b);
+    for (const Dim& operand : {a, b})
+      if (has_guard(Guard::kEqual, operand - extreme)) return operand;
+    return std::nullopt;
+  });
+}
+
+// The symbol that the guard equals to a number, and the number.
+static std::optional<std::pair<std::string, int64_t>> fixed_by(const Guard& guard) {
+  if (guard.relation != Guard::kEqual) return std::nullopt;
+  for (const auto& [name, number] : {std::pair(&guard.a, &guard.b), {&guard.b, &guard.a}})
+    if (number->is_literal() && name->symbol_name()) return std::pair(*name->symbol_name(), number->literal());
+  return std::nullopt;
+}
+
+Dim Graph::with_fixed_symbols(const Dim& dim) const {
+  if (dim.is_literal()) return dim;
+  return substitute(dim, [this](std::string_view symbol) -> std::optional<Dim> {
+    for (const Graph* graph = this; graph; graph = graph->around_)
+      if (auto at = graph->fixed_.find(symbol); at != graph->fixed_.end())
+        return fixed_by(graph->guards_[at->second])->second;
+    return std::nullopt;
+  });
+}
+
+bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
+  if (a == b) return true;
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  auto is_same = [&](const Dim& x, const Dim& y) {
+    return x == y || implies(Guard::kEqual, x, y) || implies(Guard::kEqual, resolved(x), resolved(y));
+  };
+  for (size_t i = 0; i < a.rank(); i++)
+    if (!is_same(a.dims[i], b.dims[i])) return false;
+  return true;
+}
+
+static bool is_refuted(Guard::Relation relation, const Interval& difference) {
+  return difference.hi < 0 || (relation == Guard::kEqual && difference.lo > 0);
+}
+
+static std::string text_of(const Guard& guard) {
+  return format("{} {} {}", guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b);
+}
+
+// Guards that no size can meet are refused where numbers tell: whether one fixes a symbol before the others or after
+// them.
+Status Graph::check_guard(const Guard& guard) const {
+  auto refused = [&](const std::string& why) {
+    std::string where = guard.where.empty() ? "" : guard.where + ": ";
+    return Status(Code::kShape, where + text_of(guard) + " does not hold" + why);
+  };
+  if (is_refuted(guard.relation, range(with_fixed_symbols(guard.b - guard.a)))) return refused("");
+  auto fixed = fixed_by(guard);
+  auto known = fixed ? guards_of_.find(fixed->first) : guards_of_.end();
+  if (known == guards_of_.end()) return {};
+  auto number = [&](std::string_view symbol) {
+    return symbol == fixed->first ? std::optional<Dim>(fixed->second) : std::nullopt;
+  };
+  for (uint32_t index : known->second) {
+    const Guard& other = guards_[index];
+    Dim difference = substitute(with_fixed_symbols(other.b - other.a), number);
+    if (is_refuted(other.relation, range(difference))) return refused(", as " + text_of(other));
+  }
+  return {};
+}
+
+Status Graph::add_guard(Guard guard) {
+  RLX_TRY(check_guard(guard));
+  return implies(guard.relation, guard.a, guard.b) ? Status() : declare_guard(std::move(guard));
+}
+
+Status Graph::declare_guard(Guard guard) {
+  RLX_TRY(check_guard(guard));
+  Dim difference = guard.b - guard.a;
+  RLX_TRY(check_parts(std::array{guard.a, guard.b}));
+  if (difference.is(0) || has_guard(guard.relation, difference)) return {};
+  auto index = static_cast<uint32_t>(guards_.size());
+  guard_index_.emplace(guard_hash(guard.relation, difference), index);
+  if (auto fixed = fixed_by(guard)) fixed_.emplace(fixed->first, index);
+  visit_symbols(difference, [&](const std::string& symbol) {
+    auto& naming = guards_of_[symbol];
+    if (naming.empty() || naming.back() != index) naming.push_back(index);
+  });
+  guards_.push_back(std::move(guard));
+  return {};
+}
+
+// ---- the way back ----
+
+void Graph::roll_back(const Mark& mark) {
+  while (narrowed_.size() > mark.narrowed) {
+    symbols_[narrowed_.back().first].second = narrowed_.back().second;
+    narrowed_.pop_back();
+  }
+  while (symbols_.size() > mark.symbols) {
+    symbol_index_.erase(symbols_.back().first);
+    symbols_.pop_back();
+  }
+  while (guards_.size() > mark.guards) {
+    const Guard& guard = guards_.back();
+    Dim difference = guard.b - guard.a;
+    auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, difference));
+    auto index = static_cast<uint32_t>(guards_.size() - 1);
+    guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+    if (auto fixed = fixed_by(guard); fixed && fixed_.at(fixed->first) == index) fixed_.erase(fixed->first);
+    visit_symbols(difference, [&](const std::string& symbol) {
+      auto& naming = guards_of_.at(symbol);
+      if (!naming.empty() && naming.back() == index) naming.pop_back();
+    });
+    guards_.pop_back();
+  }
+  while (nodes_.size() > mark.nodes) {
+    count_decided(nodes_.back(), -1);
+    nodes_.pop_back();
+  }
+}
+
+}  // namespace rlx
