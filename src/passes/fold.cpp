@@ -10,10 +10,16 @@ namespace rlx {
 
 static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant must not be larger than its inputs
 
+// The real values of quantised numbers, or these as i32: products of the numbers themselves are formed of them.
+static bool widens_numbers(const Graph& graph, const Node& node) {
+  if (element_count(node.out[0].dims).is(1)) return false;
+  if (node.op == Op::kDequantizeLinear) return true;
+  return node.op == Op::kCast && node.out[0].dtype == DType::kI32 && is_eight_bit(graph.type(node.in[0]).dtype);
+}
+
 static bool worth_folding(const Graph& graph, const Node& node) {
   const OpInfo& info = graph.info(node);
   if (info.is(kLeaf) || !info.is(kPure) || info.is(kVaries) || node.in.empty()) return false;
-  if (node.op == Op::kDequantizeLinear && !element_count(node.out[0].dims).is(1)) return false;  // rules look for it
   for (const AttrDef& def : info.attrs)
     if (def.kind == AttrKind::kGraph) return false;
   int64_t given = 0, made = 0;
@@ -23,6 +29,7 @@ static bool worth_folding(const Graph& graph, const Node& node) {
     if (!constant || is_block(constant->dtype())) return false;
     given += constant->count();
   }
+  if (widens_numbers(graph, node)) return false;
   for (const ValueType& type : node.out) {
     if (!all_literal(type.dims)) return false;
     made += element_count(type.dims).literal();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a panel of columns times a block of rows. The weights of a few columns and a chunk of terms are decoded to
-// the stack; then they are multiplied by all rows of the block, so decoding costs little where there are many rows.
-
-#include "backends/cpu/kernels/bytes.inl"
+// A part is a panel of columns times a block of rows. For few rows each weight is decoded in registers and used at
+// once. For more, the weights of a few columns and a chunk of terms are decoded to the stack and multiplied by all
+// rows.
 
 inline constexpr int64_t kNbitsPanel = 16;   // columns
 inline constexpr int64_t kNbitsRows = 64;    // of a block
-inline constexpr int64_t kNbitsTerms = 512;  // of a chunk
+inline constexpr int64_t kNbitsFewRows = 4;  // that decode in registers
+inline constexpr int64_t kNbitsTerms = 512;  // of a chunk on the stack
+inline constexpr int64_t kNbitsRun = 4096;   // terms that one accumulator runs over, at most, times its lanes
 inline constexpr int kNbitsTileRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kNbitsTileColumns = 4;
 
@@ -17,23 +18,45 @@ inline int64_t nbits_parts(const NbitsProductArgs& p) {
   return nbits_panels(p) * ((p.m + kNbitsRows - 1) / kNbitsRows);
 }
 
-// ---- decoding ----
+// ---- decoding: sixteen numbers at a time, which are of one block ----
 
-// The numbers of these bytes, one to a byte.
-inline void unpack_numbers(const uint8_t* from, int64_t bytes, int bits, uint8_t* to) {
-  int64_t i = 0;
-  if (bits == 4) {
-    const __m128i low = _mm_set1_epi8(15);
-    for (; i + 16 <= bytes; i += 16, to += 32) {
-      __m128i pairs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
-      __m128i first = _mm_and_si128(pairs, low), second = _mm_and_si128(_mm_srli_epi16(pairs, 4), low);
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi8(first, second));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi8(first, second));
-    }
+inline constexpr int64_t kSixteen = 16;
+struct Sixteen {
+  Vec v[kSixteen / kLanes];
+};
+
+// One to a byte.
+template <int kBits>
+inline __m128i sixteen_bytes(const uint8_t* from) {
+  if constexpr (kBits == 8) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  if constexpr (kBits == 4) {
+    const __m128i low = _mm_set1_epi8(15), pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return _mm_unpacklo_epi8(_mm_and_si128(pairs, low), _mm_and_si128(_mm_srli_epi16(pairs, 4), low));
   }
-  const int mask = (1 << bits) - 1;
-  for (; i < bytes; ++i)
-    for (int at = 0; at < 8; at += bits) *to++ = static_cast<uint8_t>(from[i] >> at & mask);
+  uint8_t numbers[kSixteen];
+  for (int i = 0; i < kSixteen; ++i) numbers[i] = from[i / 4] >> i % 4 * 2 & 3;
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
+}
+
+inline Sixteen sixteen_floats(__m128i bytes) {
+#if RLX_ISA == 2
+  return {{to_float((Int)_mm512_cvtepu8_epi32(bytes))}};
+#elif RLX_ISA == 1
+  return {{to_float((Int)_mm256_cvtepu8_epi32(bytes)), to_float((Int)_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))}};
+#else
+  const __m128i none = _mm_setzero_si128(), low = _mm_unpacklo_epi8(bytes, none), high = _mm_unpackhi_epi8(bytes, none);
+  return {{to_float((Int)_mm_unpacklo_epi16(low, none)), to_float((Int)_mm_unpackhi_epi16(low, none)),
+           to_float((Int)_mm_unpacklo_epi16(high, none)), to_float((Int)_mm_unpackhi_epi16(high, none))}};
+#endif
+}
+
+// The first n stay; the others become 0.
+inline Sixteen first_of(const Sixteen& all, int64_t n) {
+  float numbers[kSixteen] = {};
+  __builtin_memcpy(numbers, &all, static_cast<size_t>(n) * sizeof(float));
+  Sixteen some;
+  __builtin_memcpy(&some, numbers, sizeof some);
+  return some;
 }
 
 // Where blocks, and the bytes of a row, are: found once, as divisions are slow.
@@ -56,23 +79,67 @@ inline float nbits_zero(const NbitsProductArgs& p, const NbitsLayout& layout, in
   return static_cast<float>(p.packed_zero[column * layout.zeros + (bit >> 3)] >> (bit & 7) & ((1 << p.bits) - 1));
 }
 
-// The weights of a column for the terms [from, from + terms), and zeros up to a whole vector.
-inline void decode_column(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t from,
-                          int64_t terms, float* to) {
-  uint8_t numbers[kNbitsTerms];
-  const int64_t whole = (terms + 15) / 16 * 16;
-  unpack_numbers(p.packed + column * layout.row + from * p.bits / 8, whole * p.bits / 8, p.bits, numbers);
+// Calls use(i, weights, n) for the n terms from + i, ... of [from, from + terms) in a column: sixteen, and at the end
+// fewer, with zeros after them.
+template <int kBits, class Use>
+[[gnu::always_inline]] inline void for_each_sixteen(const NbitsProductArgs& p, const NbitsLayout& layout,
+                                                    int64_t column, int64_t from, int64_t terms, Use&& use) {
+  const uint8_t* numbers = p.packed + column * layout.row + from * kBits / 8;
   const float* scales = p.scale + column * layout.blocks;
-  for (int64_t i = 0; i < whole;) {
+  const int64_t whole = terms / kSixteen * kSixteen;
+  Vec scale, zero;
+  auto weights = [&](int64_t i) __attribute__((always_inline)) {
+    Sixteen w = sixteen_floats(sixteen_bytes<kBits>(numbers + i * kBits / 8));
+    RLX_UNROLL for (Vec& v : w.v) v = (v - zero) * scale;
+    return w;
+  };
+  for (int64_t i = 0; i < terms;) {
     const int64_t block = (from + i) >> layout.shift, rest = ((block + 1) << layout.shift) - from;
-    const Vec scale = splat(scales[block]), zero = splat(nbits_zero(p, layout, column, block));
-    for (const int64_t end = rest < whole ? rest : whole; i < end; i += kLanes)
-      store(to + i, (to_float((Int)widened_bytes(load_bytes(numbers + i, kLanes))) - zero) * scale);
+    scale = splat(scales[block]), zero = splat(nbits_zero(p, layout, column, block));
+    for (const int64_t end = rest < whole ? rest : whole; i < end; i += kSixteen) use(i, weights(i), kSixteen);
+    if (i == whole && i < terms && i < rest) {
+      use(i, first_of(weights(i), terms - i), terms - i);
+      return;
+    }
   }
-  for (int64_t i = terms; i < whole; ++i) to[i] = 0;
 }
 
-// ---- sums ----
+// ---- few rows ----
+
+template <int kBits, int Rows>
+void nbits_column(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t column) {
+  constexpr int kVecs = kSixteen / kLanes;
+  Vec sums[Rows] = {};
+  for (int64_t from = 0; from < p.k; from += kNbitsRun) {
+    const int64_t terms = p.k - from < kNbitsRun ? p.k - from : kNbitsRun;
+    Vec acc[Rows][kVecs] = {};
+    const float* x = p.x + row * p.k + from;
+    auto add = [&](int64_t i, const Sixteen& w, int64_t n) __attribute__((always_inline)) {
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+        const float* left = x + r * p.k + i;
+        RLX_UNROLL for (int v = 0; v < kVecs; ++v) {
+          if (n > v * kLanes) acc[r][v] = fma(load_some(left + v * kLanes, n - v * kLanes), w.v[v], acc[r][v]);
+        }
+      }
+    };
+    for_each_sixteen<kBits>(p, layout, column, from, terms, add);
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+      RLX_UNROLL for (const Vec& some : acc[r]) sums[r] += some;
+    }
+  }
+  for (int r = 0; r < Rows; ++r) p.y[(row + r) * p.n + column] = reduce_add(sums[r]) + (p.bias ? p.bias[column] : 0);
+}
+
+template <int kBits>
+void nbits_few_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t rows, int64_t panel,
+                    int64_t last) {
+  using ColumnFn = void (*)(const NbitsProductArgs&, const NbitsLayout&, int64_t, int64_t);
+  constexpr ColumnFn kFns[kNbitsFewRows] = {nbits_column<kBits, 1>, nbits_column<kBits, 2>, nbits_column<kBits, 3>,
+                                            nbits_column<kBits, 4>};
+  for (int64_t column = panel; column < last; ++column) kFns[rows - 1](p, layout, row, column);
+}
+
+// ---- many rows ----
 
 // Sums of the lanes of a tile: rows of x, columns of decoded weights.
 using NbitsSums = Vec[kNbitsRows][kNbitsTileColumns];
@@ -104,28 +171,43 @@ inline void add_nbits_rows(const float* x, int64_t x_row, int64_t rows, const fl
   for (; r < rows; ++r) add_nbits_tile<1>(x + r * x_row, x_row, w, terms, sums + r);
 }
 
-inline void nbits_run(const NbitsProductArgs& p, int64_t begin, int64_t end) {
+template <int kBits>
+void nbits_many_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t rows, int64_t panel,
+                     int64_t last) {
   alignas(64) float w[kNbitsTileColumns * kNbitsTerms];
   NbitsSums sums;
-  const NbitsLayout layout(p);
-  for (int64_t part = begin; part < end; ++part) {
-    const int64_t panel = part % nbits_panels(p) * kNbitsPanel, row = part / nbits_panels(p) * kNbitsRows;
-    const int64_t rows = p.m - row < kNbitsRows ? p.m - row : kNbitsRows;
-    const int64_t last = panel + kNbitsPanel < p.n ? panel + kNbitsPanel : p.n;
-    for (int64_t column = panel; column < last; column += kNbitsTileColumns) {
-      __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof sums[0]);
-      const int64_t columns = last - column < kNbitsTileColumns ? last - column : kNbitsTileColumns;
-      for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
-        const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
-        for (int64_t c = 0; c < kNbitsTileColumns; ++c)  // columns that are none repeat the last; nothing stores them
-          decode_column(p, layout, column + (c < columns ? c : columns - 1), from, terms, w + c * kNbitsTerms);
-        add_nbits_rows(p.x + row * p.k + from, p.k, rows, w, terms, sums);
+  for (int64_t column = panel; column < last; column += kNbitsTileColumns) {
+    __builtin_memset(sums, 0, static_cast<size_t>(rows) * sizeof sums[0]);
+    const int64_t columns = last - column < kNbitsTileColumns ? last - column : kNbitsTileColumns;
+    for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
+      const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
+      for (int64_t c = 0; c < kNbitsTileColumns; ++c) {  // columns that are none repeat the last; nothing stores them
+        float* to = w + c * kNbitsTerms;
+        auto keep = [&](int64_t i, const Sixteen& some, int64_t) __attribute__((always_inline)) {
+          __builtin_memcpy(to + i, &some, sizeof some);
+        };
+        for_each_sixteen<kBits>(p, layout, column + (c < columns ? c : columns - 1), from, terms, keep);
       }
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < columns; ++c)
-          p.y[(row + r) * p.n + column + c] = reduce_add(sums[r][c]) + (p.bias ? p.bias[column + c] : 0);
+      add_nbits_rows(p.x + row * p.k + from, p.k, rows, w, terms, sums);
     }
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        p.y[(row + r) * p.n + column + c] = reduce_add(sums[r][c]) + (p.bias ? p.bias[column + c] : 0);
   }
+}
+
+template <int kBits>
+void nbits_part(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t part) {
+  const int64_t panel = part % nbits_panels(p) * kNbitsPanel, row = part / nbits_panels(p) * kNbitsRows;
+  const int64_t rows = p.m - row < kNbitsRows ? p.m - row : kNbitsRows;
+  const int64_t last = panel + kNbitsPanel < p.n ? panel + kNbitsPanel : p.n;
+  (rows <= kNbitsFewRows ? nbits_few_rows<kBits> : nbits_many_rows<kBits>)(p, layout, row, rows, panel, last);
+}
+
+inline void nbits_run(const NbitsProductArgs& p, int64_t begin, int64_t end) {
+  const NbitsLayout layout(p);
+  auto part = p.bits == 2 ? nbits_part<2> : p.bits == 4 ? nbits_part<4> : nbits_part<8>;
+  for (int64_t i = begin; i < end; ++i) part(p, layout, i);
 }
 
 inline constexpr NbitsFns kNbits = {{nbits_parts, nbits_run}};
