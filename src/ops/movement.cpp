@@ -136,6 +136,16 @@ Outputs decompose_roll(const Inputs& in, const Attrs& attrs) {
   return {concat(parts, axis)};
 }
 
+// x[from[i, j], j] where `axis` is 0, and x[i, from[i, j]] where it is 1: whole rows of x.
+static Expr rows_at(Expr x, Expr from, int64_t axis) {
+  const std::vector<Dim> shape{x.dim(0), x.dim(1), 1};
+  std::vector<Dim> along(3, 1);
+  along[static_cast<size_t>(1 - axis)] = x.dim(1 - axis);
+  Expr own = broadcast_to(iota(x.builder(), along, 1 - axis, from.dtype()), shape), other = reshape(from, shape);
+  Expr index = axis == 0 ? concat(std::array{other, own}, 2) : concat(std::array{own, other}, 2);
+  return x.builder().op(Op::kGatherNd, {x, index});
+}
+
 Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], lens = in[1];
   int64_t time = attrs.i64("time_axis"), batch = attrs.i64("batch_axis");
@@ -146,6 +156,7 @@ Outputs decompose_reverse_sequence(const Inputs& in, const Attrs& attrs) {
   along_batch[static_cast<size_t>(batch)] = x.dim(batch);
   Expr t = iota(in.builder(), along_time, time, lens.dtype()), length = reshape(lens, along_batch);
   Expr from = where(less(t, length), length - 1.0 - t, t);
+  if (time < 2 && batch < 2 && x.rank() > 2) return {rows_at(x, from, time)};
   return {in.builder().op(Op::kGatherElements, {x, broadcast_to(from, x.dims())}, {{"axis", time}})};
 }
 

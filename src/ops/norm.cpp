@@ -81,12 +81,11 @@ static Outputs normalise_groups(const Inputs& in, const Dim& groups, double eps)
   auto channels = divided(x, x.dim(1), groups);
   if (!channels) return {};
   Dim space = element_count(std::span(x.dims()).subspan(2));
-  Expr split = reshape(x, {x.dim(0), groups, *channels * space});
-  Expr mu = mean(split, {2}), c = split - mu;
-  Expr inv_std = 1.0 / sqrt(mean(c * c, {2}) + eps);
-  Expr y = scaled_by_channel(reshape(c * inv_std, x.dims()), in[1], in[2]);
+  Expr split[] = {reshape(x, {x.dim(0), groups, *channels * space})};
+  Outputs norm = in.builder().ops(Op::kLayerNorm, split, {{"axis", int64_t{2}}, {"eps", eps}});
+  Expr y = scaled_by_channel(reshape(norm[0], x.dims()), in[1], in[2]);
   std::vector<Dim> per_group{x.dim(0), groups};
-  return {y, reshape(mu, per_group), reshape(inv_std, per_group)};
+  return {y, reshape(norm[1], per_group), reshape(norm[2], per_group)};
 }
 
 Outputs decompose_group_norm(const Inputs& in, const Attrs& attrs) {
