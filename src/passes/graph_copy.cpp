@@ -87,16 +87,16 @@ Status GraphCopy::copy_all() {
 
 Result<Value> GraphCopy::copy_cone(Value value) {
   if (!present(value)) return value;
-  std::vector<uint32_t> waiting{value.node};
+  std::vector<Value> waiting{value};  // of one node some outputs may be there, and others not
   while (!waiting.empty()) {
-    uint32_t node = waiting.back();
+    Value next = waiting.back();
     size_t before = waiting.size();
-    if (!has({node, 0}))
-      for (Value input : from_.node(node).in)
-        if (present(input) && !has(input)) waiting.push_back(input.node);
+    if (!has(next))
+      for (Value input : from_.node(next).in)
+        if (present(input) && !has(input)) waiting.push_back(input);
     if (waiting.size() > before) continue;  // its inputs first
     waiting.pop_back();
-    if (!has({node, 0})) RLX_TRY(infer_again(node));
+    if (!has(next)) RLX_TRY(infer_again(next.node));
   }
   return mapped(value);
 }

@@ -113,20 +113,25 @@ static int show(uint64_t seed) {
   return 0;
 }
 
+constexpr unsigned kMostSeconds = 300;  // for one graph; a loop without end is a fault too
+
 using CheckSeed = std::string (*)(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 
 static int run_for(double seconds, uint64_t first, CheckSeed check) {
   using Clock = std::chrono::steady_clock;
-  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(signal, name_seed);
+  for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGALRM}) std::signal(signal, name_seed);
   auto env = env_of_tests().value();
   uint64_t faults = 0;
   std::chrono::time_point end = Clock::now() + std::chrono::duration<double>(seconds);
-  for (uint64_t seed = first; Clock::now() < end; seed++)
-    if (std::string wrong = check(seed, env, tally); !wrong.empty()) {
-      std::printf("==== %s\n", wrong.c_str());
-      std::fflush(stdout);
-      faults++;
-    }
+  for (uint64_t seed = first; Clock::now() < end; seed++) {
+    alarm(kMostSeconds);
+    std::string wrong = check(seed, env, tally);
+    if (wrong.empty()) continue;
+    std::printf("==== %s\n", wrong.c_str());
+    std::fflush(stdout);
+    faults++;
+  }
+  alarm(0);
   std::printf("%llu graphs from seed %llu, %llu of them run, at %llu sizes; %llu faults\n",
               static_cast<unsigned long long>(tally.graphs), static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(tally.evaluated), static_cast<unsigned long long>(tally.runs),
