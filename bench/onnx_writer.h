@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes ONNX models into memory, so that librlx and its peer read the same bytes. Field numbers are those of
-// onnx.proto; every value is f32, except the results of i64() and inputs of kI64.
+// onnx.proto; every value is f32 unless its name says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class Message {
 
 class OnnxWriter {
  public:
-  enum Type : int { kF32 = 1, kI64 = 7, kBool = 9 };  // as ONNX numbers them
+  enum Type : int { kF32 = 1, kU8 = 2, kI64 = 7, kBool = 9 };  // as ONNX numbers them
   using Names = std::vector<std::string>;
   using Attributes = std::vector<Message>;
 
@@ -65,12 +65,16 @@ class OnnxWriter {
     initialiser(name, kI64, dims, Message().raw(9, values));
   }
 
+  void u8(const std::string& name, const std::vector<int64_t>& dims, std::span<const uint8_t> values) {
+    initialiser(name, kU8, dims, Message().raw(9, values));
+  }
+
   // Adds a node and returns the new name of its one output.
-  std::string node(const char* op, const Names& in, const Attributes& attributes = {}) {
+  std::string node(const char* op, const Names& in, const Attributes& attributes = {}, const char* domain = "") {
     std::string out = "v" + std::to_string(++nodes_);
     Message node;
     for (const std::string& name : in) node.text(1, name);
-    node.text(2, out).text(4, op);
+    node.text(2, out).text(4, op).text(7, domain);
     for (const Message& attribute : attributes) node.sub(5, attribute);
     graph_.sub(1, node);
     return out;
@@ -83,6 +87,9 @@ class OnnxWriter {
     for (int64_t value : values) list.number(8, value);
     return list;
   }
+  static Message attribute(const char* name, std::string_view word) {
+    return Message().text(1, name).text(4, word).number(20, 3);
+  }
   static Message attribute(const char* name, const OnnxWriter& body) {
     return Message().text(1, name).sub(6, body.graph()).number(20, 5);
   }
@@ -90,7 +97,9 @@ class OnnxWriter {
   int64_t node_count() const { return nodes_; }
   std::vector<uint8_t> model() const {
     constexpr int kIrVersion = 8, kOpset = 17;
-    std::string bytes = Message().number(1, kIrVersion).sub(7, graph()).sub(8, Message().number(2, kOpset)).bytes();
+    Message contrib = Message().text(1, "com.microsoft").number(2, 1);
+    std::string bytes =
+        Message().number(1, kIrVersion).sub(7, graph()).sub(8, Message().number(2, kOpset)).sub(8, contrib).bytes();
     return {bytes.begin(), bytes.end()};
   }
 

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// librlx beside ONNX Runtime on single ops of ONNX, on one thread: which kernels are behind. Equal outputs are asserted
+// for every row; a row whose outputs differ ends the program.
+//
+//   bench_ops MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]    (the model is not read)
+#include <rlx.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "client.h"
+#include "measure.h"
+#include "onnx_writer.h"
+#include "ort.h"
+
+namespace bench {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+int64_t count_of(const Dims& dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  return count;
+}
+
+// A model of one node, and what its inputs hold.
+class OneOp {
+ public:
+  using Attributes = OnnxWriter::Attributes;
+  struct Input {
+    std::string name;
+    Dims dims;
+    std::vector<float> values;
+  };
+
+  std::string input(const Dims& dims) {
+    Input it{"x" + std::to_string(inputs_.size()), dims, noise(dims)};
+    std::vector<std::string> sizes;
+    for (int64_t dim : dims) sizes.push_back(std::to_string(dim));
+    onnx_.input(it.name, OnnxWriter::kF32, sizes);
+    inputs_.push_back(std::move(it));
+    return inputs_.back().name;
+  }
+  std::string weight(const Dims& dims) {
+    std::string name = next_weight();
+    onnx_.f32(name, dims, noise(dims));
+    return name;
+  }
+  std::string numbers(const std::vector<int64_t>& values) {
+    std::string name = next_weight();
+    onnx_.i64(name, {static_cast<int64_t>(values.size())}, values);
+    return name;
+  }
+  std::string bytes(const Dims& dims) {
+    std::vector<uint8_t> values(static_cast<size_t>(count_of(dims)));
+    for (uint8_t& byte : values) byte = static_cast<uint8_t>(random() >> 16);
+    std::string name = next_weight();
+    onnx_.u8(name, dims, values);
+    return name;
+  }
+  void node(const char* op, const OnnxWriter::Names& in, const Attributes& attributes = {}, const char* domain = "") {
+    onnx_.output(onnx_.node(op, in, attributes, domain));
+  }
+
+  std::vector<uint8_t> model() const { return onnx_.model(); }
+  std::vector<Input>& inputs() { return inputs_; }
+
+ private:
+  uint32_t random() { return state_ = state_ * 1664525u + 1013904223u; }
+  // Between 0.1 and 1.1, so that roots and logarithms have a value.
+  std::vector<float> noise(const Dims& dims) {
+    std::vector<float> values(static_cast<size_t>(count_of(dims)));
+    for (float& value : values) value = 0.1f + static_cast<float>(random() >> 8) / 0x1p24f;
+    return values;
+  }
+  std::string next_weight() { return "w" + std::to_string(weights_++); }
+
+  OnnxWriter onnx_;
+  std::vector<Input> inputs_;
+  int weights_ = 0;
+  uint32_t state_ = 12345;
+};
+
+struct Row {
+  const char* name;
+  void (*make)(OneOp&);
+};
+
+OnnxWriter::Attributes ints(const char* name, const Dims& values) {
+  return {OnnxWriter::attribute(name, values)};
+}
+OnnxWriter::Attributes axis(int64_t axis) {
+  return {OnnxWriter::attribute("axis", axis)};
+}
+OnnxWriter::Attributes window(int64_t kernel, int64_t stride, int64_t pad) {
+  return {OnnxWriter::attribute("kernel_shape", Dims{kernel, kernel}),
+          OnnxWriter::attribute("strides", Dims{stride, stride}),
+          OnnxWriter::attribute("pads", Dims{pad, pad, pad, pad})};
+}
+
+void unary(OneOp& it, const char* op) {
+  it.node(op, {it.input({1024, 1024})});
+}
+void product(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  it.node("MatMul", {it.input({m, k}), it.weight({k, n})});
+}
+void few_bits(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  constexpr int64_t kBlock = 32;
+  OnnxWriter::Attributes attributes{OnnxWriter::attribute("K", k), OnnxWriter::attribute("N", n),
+                                    OnnxWriter::attribute("bits", int64_t{4}),
+                                    OnnxWriter::attribute("block_size", kBlock)};
+  it.node("MatMulNBits", {it.input({m, k}), it.bytes({n, k / kBlock, kBlock / 2}), it.weight({n * k / kBlock})},
+          attributes, "com.microsoft");
+}
+void convolution(OneOp& it, const Dims& x, const Dims& w, int64_t stride, int64_t pad, int64_t groups = 1) {
+  OnnxWriter::Attributes attributes = window(w[2], stride, pad);
+  attributes.push_back(OnnxWriter::attribute("group", groups));
+  it.node("Conv", {it.input(x), it.weight(w), it.weight({w[0]})}, attributes);
+}
+void twice(OneOp& it, const Dims& x, const char* mode) {
+  OnnxWriter::Attributes attributes{OnnxWriter::attribute("mode", std::string_view(mode))};
+  Dims sizes = x;
+  sizes[2] *= 2, sizes[3] *= 2;
+  it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
+}
+
+const Row kRows[] = {
+    {"Add, rows",
+     [](OneOp& it) {
+       it.node("Add", {it.input({4096, 768}), it.input({768})});
+     }},
+    {"Mul, columns",
+     [](OneOp& it) {
+       it.node("Mul", {it.input({4096, 768}), it.input({4096, 1})});
+     }},
+    {"Div",
+     [](OneOp& it) {
+       it.node("Div", {it.input({1024, 1024}), it.input({1024, 1024})});
+     }},
+    {"Exp", [](OneOp& it) { unary(it, "Exp"); }},
+    {"Log", [](OneOp& it) { unary(it, "Log"); }},
+    {"Erf", [](OneOp& it) { unary(it, "Erf"); }},
+    {"Tanh", [](OneOp& it) { unary(it, "Tanh"); }},
+    {"Sigmoid", [](OneOp& it) { unary(it, "Sigmoid"); }},
+    {"Sqrt", [](OneOp& it) { unary(it, "Sqrt"); }},
+    {"Sin", [](OneOp& it) { unary(it, "Sin"); }},
+    {"HardSwish", [](OneOp& it) { unary(it, "HardSwish"); }},
+    {"Softmax",
+     [](OneOp& it) {
+       it.node("Softmax", {it.input({64, 128, 512})}, axis(-1));
+     }},
+    {"Softmax, inner",
+     [](OneOp& it) {
+       it.node("Softmax", {it.input({64, 128, 64})}, axis(1));
+     }},
+    {"LayerNormalization",
+     [](OneOp& it) {
+       it.node("LayerNormalization", {it.input({512, 768}), it.weight({768}), it.weight({768})});
+     }},
+    {"InstanceNormalization",
+     [](OneOp& it) {
+       it.node("InstanceNormalization", {it.input({1, 64, 56, 56}), it.weight({64}), it.weight({64})});
+     }},
+    {"BatchNormalization",
+     [](OneOp& it) {
+       it.node("BatchNormalization",
+               {it.input({1, 64, 56, 56}), it.weight({64}), it.weight({64}), it.weight({64}), it.weight({64})});
+     }},
+    {"LRN",
+     [](OneOp& it) {
+       it.node("LRN", {it.input({1, 64, 56, 56})}, {OnnxWriter::attribute("size", int64_t{5})});
+     }},
+    {"ReduceMean, rows",
+     [](OneOp& it) {
+       it.node("ReduceMean", {it.input({1024, 1024})}, ints("axes", {1}));
+     }},
+    {"ReduceMean, columns",
+     [](OneOp& it) {
+       it.node("ReduceMean", {it.input({1024, 1024})}, ints("axes", {0}));
+     }},
+    {"ReduceMax, images",
+     [](OneOp& it) {
+       it.node("ReduceMax", {it.input({8, 64, 56, 56})}, ints("axes", {2, 3}));
+     }},
+    {"CumSum",
+     [](OneOp& it) {
+       it.node("CumSum", {it.input({512, 1024}), it.numbers({1})});
+     }},
+    {"Transpose, heads",
+     [](OneOp& it) {
+       it.node("Transpose", {it.input({8, 128, 12, 64})}, ints("perm", {0, 2, 1, 3}));
+     }},
+    {"Transpose, matrix",
+     [](OneOp& it) {
+       it.node("Transpose", {it.input({1024, 1024})}, ints("perm", {1, 0}));
+     }},
+    {"Transpose, channels",
+     [](OneOp& it) {
+       it.node("Transpose", {it.input({4, 64, 56, 56})}, ints("perm", {0, 2, 3, 1}));
+     }},
+    {"Concat",
+     [](OneOp& it) {
+       it.node("Concat", {it.input({64, 512}), it.input({64, 256}), it.input({64, 768})}, axis(1));
+     }},
+    {"Gather, columns",
+     [](OneOp& it) {
+       it.node("Gather", {it.input({256, 1000}), it.numbers({5, 900, 17, 333, 2, 64})}, axis(1));
+     }},
+    {"Slice, steps",
+     [](OneOp& it) {
+       it.node("Slice", {it.input({64, 56, 56}), it.numbers({0}), it.numbers({56}), it.numbers({2}), it.numbers({2})});
+     }},
+    {"Pad",
+     [](OneOp& it) {
+       it.node("Pad", {it.input({4, 64, 56, 56}), it.numbers({0, 0, 1, 1, 0, 0, 1, 1})});
+     }},
+    {"Tile",
+     [](OneOp& it) {
+       it.node("Tile", {it.input({128, 128}), it.numbers({4, 4})});
+     }},
+    {"DepthToSpace",
+     [](OneOp& it) {
+       it.node("DepthToSpace", {it.input({1, 256, 64, 64})}, {OnnxWriter::attribute("blocksize", int64_t{2})});
+     }},
+    {"Resize, nearest",
+     [](OneOp& it) {
+       twice(it, {1, 64, 64, 64}, "nearest");
+     }},
+    {"Resize, linear",
+     [](OneOp& it) {
+       twice(it, {1, 64, 64, 64}, "linear");
+     }},
+    {"MaxPool",
+     [](OneOp& it) {
+       it.node("MaxPool", {it.input({1, 64, 112, 112})}, window(3, 2, 1));
+     }},
+    {"AveragePool",
+     [](OneOp& it) {
+       it.node("AveragePool", {it.input({1, 64, 56, 56})}, window(3, 1, 1));
+     }},
+    {"GlobalAveragePool",
+     [](OneOp& it) {
+       it.node("GlobalAveragePool", {it.input({8, 256, 14, 14})});
+     }},
+    {"Conv 3x3",
+     [](OneOp& it) {
+       convolution(it, {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1);
+     }},
+    {"Conv 1x1",
+     [](OneOp& it) {
+       convolution(it, {1, 256, 28, 28}, {128, 256, 1, 1}, 1, 0);
+     }},
+    {"Conv 7x7, strides",
+     [](OneOp& it) {
+       convolution(it, {1, 3, 224, 224}, {64, 3, 7, 7}, 2, 3);
+     }},
+    {"Conv 3x3, depthwise",
+     [](OneOp& it) {
+       convolution(it, {1, 128, 56, 56}, {128, 1, 3, 3}, 1, 1, 128);
+     }},
+    {"Conv 3x3, groups",
+     [](OneOp& it) {
+       convolution(it, {1, 128, 28, 28}, {128, 4, 3, 3}, 1, 1, 32);
+     }},
+    {"ConvTranspose 4x4",
+     [](OneOp& it) {
+       it.node("ConvTranspose", {it.input({1, 64, 28, 28}), it.weight({64, 32, 4, 4})}, window(4, 2, 1));
+     }},
+    {"MatMul 1 768 3072", [](OneOp& it) { product(it, 1, 768, 3072); }},
+    {"MatMul 16 768 768", [](OneOp& it) { product(it, 16, 768, 768); }},
+    {"MatMul 128 768 768", [](OneOp& it) { product(it, 128, 768, 768); }},
+    {"MatMul 512 512 512", [](OneOp& it) { product(it, 512, 512, 512); }},
+    {"MatMul, batches",
+     [](OneOp& it) {
+       it.node("MatMul", {it.input({12, 128, 64}), it.input({12, 64, 128})});
+     }},
+    {"MatMulNBits, 1 row", [](OneOp& it) { few_bits(it, 1, 4096, 4096); }},
+    {"MatMulNBits, 128 rows", [](OneOp& it) { few_bits(it, 128, 1024, 1024); }},
+};
+
+struct Program {
+  rlx_graph_t* graph = nullptr;
+  rlx_compiled_t* compiled = nullptr;
+  rlx_exec_t* exec = nullptr;
+
+  Program(rlx_env_t* env, const std::vector<uint8_t>& model) {
+    check(rlx_import_memory(env, "onnx", model.data(), model.size(), nullptr, nullptr, nullptr, &graph, nullptr));
+    check(rlx_compile(graph, nullptr, nullptr, nullptr, &compiled));
+    check(rlx_exec_create(compiled, nullptr, &exec));
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    rlx_exec_release(exec);
+    rlx_compiled_release(compiled);
+    rlx_graph_release(graph);
+  }
+};
+
+// Of one op, beside the peer; returns the ratio.
+double bench_op(const Row& row, const Turns& turns) {
+  OneOp op;
+  row.make(op);
+  std::vector<uint8_t> model = op.model();
+  Env env = make_env(1);
+  Program program(env.get(), model);
+  Ort ort(model, 1);
+  for (OneOp::Input& input : op.inputs()) {
+    auto slot = static_cast<size_t>(rlx_compiled_find(program.compiled, RLX_INPUT, input.name.c_str()));
+    size_t bytes = input.values.size() * sizeof(float);
+    check(rlx_exec_bind_ptr(program.exec, RLX_INPUT, slot, input.values.data(), bytes));
+    ort.bind(input.name, Ort::Type::kF32, input.dims, input.values.data());
+  }
+  auto ours = [&] { check(rlx_exec_run(program.exec)); };
+  auto peer = [&] { ort.run(); };
+  ours(), peer();
+  assert_equal(row.name, output(program.exec), ort.output(0));
+  int runs = std::max(1, static_cast<int>(20 / time_ms(ours)));  // a turn of some 20 ms
+  Duel times = duel(turns, std::min(runs, 100), ours, peer);
+  print_duel(row.name, times, "us", 1e3);
+  std::fflush(stdout);
+  return times.ratio();
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: %s MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]\n", argv[0]);
+    return 2;
+  }
+  const bench::Turns turns{argc > 3 ? std::max(1, std::atoi(argv[3])) : 5, 0};
+  const std::string part = argc > 4 ? argv[4] : "";
+  bench::Ort::load(argv[2]);
+  std::printf("%s; librlx %s, ONNX Runtime %s\nsingle ops, f32, 1 thread; %d turns each, in alternation\n",
+              bench::cpu_name().c_str(), rlx_version_string(), bench::Ort::version().c_str(), turns.count);
+  std::printf("%-22s  %-27s  %-27s  unit ratio\n", "", "librlx [quartiles]", "ONNX Runtime [quartiles]");
+  double logs = 0, least = INFINITY;
+  int count = 0;
+  for (const bench::Row& row : bench::kRows) {
+    if (std::string(row.name).find(part) == std::string::npos) continue;
+    double ratio = bench::bench_op(row, turns);
+    logs += std::log(ratio), least = std::min(least, ratio), count++;
+  }
+  if (count > 0) std::printf("geometric mean of %d ops: %.2fx, least %.2fx\n", count, std::exp(logs / count), least);
+}
