@@ -41,8 +41,9 @@ struct Epilogue : Ending {
   int64_t residual_row = 0;
 };
 
-// The packed form of a [k, n] matrix: panels of panel_width(n) columns, one after another, each row-major [k, width];
-// the columns beyond n are zero. It is the same for every Isa.
+// The packed form of a [k, n] matrix: panels of panel_width(n) columns, one after another; the columns beyond n are
+// zero. A panel consists of strips, each row-major [k, strip], whose width is that of the Isa's tiles: each Isa has its
+// form.
 constexpr int64_t panel_width(int64_t n) {
   return n % 48 == 0 ? 48 : 32;
 }

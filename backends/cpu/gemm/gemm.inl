@@ -11,6 +11,12 @@ constexpr int vecs_for(int64_t width) {
   return RLX_ISA == 2 && width % 48 == 0 ? 3 : 2;
 }
 
+// Columns that a tile takes. A panel consists of strips of as many columns, [k, strip] each, so that a tile reads
+// memory from front to back.
+constexpr int64_t strip_of(int64_t width) {
+  return vecs_for(width) * kLanes;
+}
+
 struct Blocks {
   int64_t count, size;
 };
@@ -36,7 +42,7 @@ inline void pack_square(const PackPiece& piece, int64_t t, int64_t c, float* to,
   for (int i = 0; i < kLanes; ++i) store(to + i * width, square[i]);
 }
 
-// Copies columns [begin, end) of a piece to column `to` of a panel.
+// Copies columns [begin, end) of a piece to column `to` of a strip.
 inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64_t end, float* to, int64_t width) {
   // Of a transposed piece a cache line of each column at a time.
   constexpr int64_t kTermsAtOnce = 16;
@@ -55,10 +61,10 @@ inline void pack_columns(const PackPiece& piece, int64_t k, int64_t begin, int64
 }
 
 inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
-  int64_t width = panel_width(p.n);
-  for (int64_t panel = begin; panel < end; ++panel) {
-    float* to = p.packed + panel * width * p.k;
-    int64_t lo = panel * width, hi = lo + width, first_of_piece = 0;
+  int64_t width = strip_of(panel_width(p.n)), strips = panel_width(p.n) / width;
+  for (int64_t strip = begin * strips; strip < end * strips; ++strip) {
+    float* to = p.packed + strip * width * p.k;
+    int64_t lo = strip * width, hi = lo + width, first_of_piece = 0;
     if (hi > p.n) {
       for (int64_t i = 0; i < width * p.k; ++i) to[i] = 0;
     }
@@ -85,17 +91,23 @@ constexpr TileFn gemv_fn(int64_t rows) {
   return kFns[rows - 1];
 }
 
-// One panel times rows [row, row + rows) of A. `next` is the next panel, to prefetch, or null.
-inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64_t column, const float* panel,
-                          const float* next) {
+// One panel times rows [row, row + rows) of A. `next` is the next panel, to prefetch, or null. The panel may have more
+// terms than the product: those before it and after it lie in other pieces of a sum.
+struct Panel {
+  const float* data;
+  int64_t terms;
+  const float* next;
+};
+inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64_t column, const Panel& panel) {
   alignas(64) float out[kMaxRows * kTileStride];
-  int64_t width = panel_width(p.n);
+  int64_t width = panel_width(p.n), strip = strip_of(width);
   int vecs = vecs_for(width);
-  for (int64_t c = 0; c < width && column + c < p.n; c += vecs * kLanes) {
-    int64_t columns = p.n - column - c < vecs * kLanes ? p.n - column - c : vecs * kLanes;
+  for (int64_t c = 0; c < width && column + c < p.n; c += strip) {
+    int64_t columns = p.n - column - c < strip ? p.n - column - c : strip;
+    const float* b = panel.data + c * panel.terms;
     auto tile = [&](int64_t r, int64_t count, TileFn fn) {
-      const float* ahead = next ? next + r * (p.k * width / rows) : panel;
-      fn({p.a + (row + r) * p.a_row, p.a_row, 1, panel + c, width, p.k, out, kTileStride, ahead}, false);
+      const float* ahead = panel.next ? panel.next + r * (p.k * width / rows) : panel.data;
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, out, kTileStride, ahead}, false);
       finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
     };
     if (p.m <= kGemvRows) {
@@ -116,7 +128,7 @@ inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
     int64_t rows = p.m - row < blocks.size ? p.m - row : blocks.size;
     const float* here = p.packed + panel * width * p.k;
     bool more = part + 1 < end && panel + 1 < panels;
-    product_panel(p, row, rows, panel * width, here, more ? here + width * p.k : nullptr);
+    product_panel(p, row, rows, panel * width, {here, p.k, more ? here + width * p.k : nullptr});
   }
 }
 
@@ -137,7 +149,8 @@ inline void product_pieces_run(const CutProduct<ProductArgs>& p, int64_t begin, 
     here.y_row = here.n;
     here.epilogue = {};
     int64_t rows = here.m - row < blocks.size ? here.m - row : blocks.size;
-    product_panel(here, row, rows, panel * width, p.whole.packed + (panel * p.whole.k + from) * width, nullptr);
+    const float* data = p.whole.packed + panel * p.whole.k * width + from * strip_of(width);
+    product_panel(here, row, rows, panel * width, {data, p.whole.k, nullptr});
   }
 }
 

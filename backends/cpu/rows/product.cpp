@@ -37,7 +37,7 @@ Packing packing_of(const KernelQuery& query) {
           .transposed = transposed};
 }
 
-void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+void encode_pack(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   bool transposed = view.node.attrs.flag("transposed");
   const View& w = view.in[0];
   PackArgs args;
@@ -46,8 +46,7 @@ void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch)
   args.pieces[0] = {w.as<LooseFloat>(), args.n, transposed ? 1 : args.n, transposed ? args.k : 1};
   args.piece_count = 1;
   args.packed = view.out[0].as<float>();
-  // The form is the same for every Isa.
-  load(block, gemm_fns(Isa::kBaseline).pack, args, static_cast<double>(args.k * args.n) / 2, launch);
+  load(block, caps.fns.gemm.pack, args, static_cast<double>(args.k * args.n) / 2, launch);
 }
 
 // ---- few results of many terms ----
