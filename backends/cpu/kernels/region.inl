@@ -264,6 +264,7 @@ struct Registers {
   alignas(64) float storage[kRegisterFloats];
   const float* at[kMaxRegionRegisters];  // where each register is read: its storage, or a dense input itself
   Walk walks[kMaxRegionInputs];
+  int64_t filled[kMaxRegionInputs];  // by the one value of this row; -1: by something else
   int64_t tile;
   float* own(int reg) { return storage + reg * tile; }
 };
@@ -280,8 +281,17 @@ inline void prepare(const RegionArgs& p, Registers& r) {
   }
   for (int i = 0; i < p.input_count; ++i) {
     r.walks[i] = walk_of(p, p.inputs[i]);
+    r.filled[i] = -1;
     if (r.walks[i] == Walk::kOnce) load_input(p, p.inputs[i], true, 0, r.tile, r.own(p.inputs[i].reg));
   }
+}
+
+// The row in which these elements lie if the input has one value for all of it; else -1.
+inline int64_t row_of_one_value(const RegionArgs& p, const RegionInput& input, int64_t begin, int64_t count) {
+  const int last = p.rank - 1;
+  if (last < 0 || input.strides[last] != 0) return -1;
+  int64_t row = begin / p.dims[last];
+  return (begin + count - 1) / p.dims[last] == row ? row : -1;
 }
 
 inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count) {
@@ -292,7 +302,9 @@ inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64
       r.at[input.reg] = static_cast<const float*>(input.data) + begin;
     } else if (r.walks[i] != Walk::kOnce) {
       r.at[input.reg] = r.own(input.reg);
-      load_input(p, input, false, begin, count, r.own(input.reg));
+      int64_t row = row_of_one_value(p, input, begin, count);
+      if (row < 0 || row != r.filled[i]) load_input(p, input, false, begin, count, r.own(input.reg));
+      r.filled[i] = row;  // tiles before the last are full, so the register is too
     }
   }
   // The last op writes to the output itself, unless it would write behind its end.
