@@ -148,7 +148,7 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
 
 Exec::Linked::~Linked() {
   if (stays) return;
-  link.made = std::move(made);
+  link.made = made;
   exec.outputs_[link.output] = std::move(from);
   exec.inputs_[link.input] = std::move(to);
   exec.rooms_[link.output] = std::move(room);

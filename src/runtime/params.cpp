@@ -258,7 +258,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
-  undo.release();
+  (void)undo.release();
   return change;
 }
 
