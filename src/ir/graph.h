@@ -19,6 +19,7 @@
 #include "base/stable_vector.h"
 #include "base/status.h"
 #include "ir/attr.h"
+#include "ir/equalities.h"
 #include "ir/op.h"
 
 namespace rlx {
@@ -169,9 +170,11 @@ class Graph {
   bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
   bool is_at_most(const Dim& a, const Dim& b, int depth) const;
   bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
-  Dim with_fixed_symbols(const Dim& dim) const;  // each symbol that a guard equals to a number is that number
+  Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
-  Status check_guard(const Guard& guard) const;
+  bool is_refuted(const Guard& guard) const;
+  bool is_equation(const Guard& guard) const;
+  Status learn(uint32_t guard);
   void count_decided(const Node& node, int by);
 
   std::string name_;
@@ -191,7 +194,7 @@ class Graph {
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
-  ByName<uint32_t> fixed_;                                 // by symbol, the first guard that equals it to a number
+  Equalities equalities_;                                  // that guards say
   ByName<std::vector<uint32_t>> guards_of_;                // by symbol, the guards that name it
 };
 

@@ -143,7 +143,7 @@ bool Graph::implies(Guard::Relation relation, const Dim& a, const Dim& b) const 
   if (proves(relation, a, b)) return true;
   // Either may have fewer terms. Dims as given count too, because guards are recorded about them.
   if (Dim x = resolved(a), y = resolved(b); proves(relation, x, y)) return true;
-  Dim x = with_fixed_symbols(a), y = with_fixed_symbols(b);
+  Dim x = reduced(a), y = reduced(b);
   return (x != a || y != b) && proves(relation, resolved(x), resolved(y));
 }
 
@@ -165,22 +165,23 @@ Dim Graph::resolved(const Dim& dim) const {
   });
 }
 
-// The symbol that the guard equals to a number, and the number.
-static std::optional<std::pair<std::string, int64_t>> fixed_by(const Guard& guard) {
-  if (guard.relation != Guard::kEqual) return std::nullopt;
-  for (const auto& [name, number] : {std::pair(&guard.a, &guard.b), {&guard.b, &guard.a}})
-    if (number->is_literal() && name->symbol_name()) return std::pair(*name->symbol_name(), number->literal());
-  return std::nullopt;
-}
-
-Dim Graph::with_fixed_symbols(const Dim& dim) const {
-  if (dim.is_literal()) return dim;
-  return substitute(dim, [this](std::string_view symbol) -> std::optional<Dim> {
+Dim Graph::reduced(const Dim& dim) const {
+  constexpr int64_t kMostRounds = 64, kMostParts = 256;
+  auto solution = [this](std::string_view symbol) -> std::optional<Dim> {
     for (const Graph* graph = this; graph; graph = graph->around_)
-      if (auto at = graph->fixed_.find(symbol); at != graph->fixed_.end())
-        return fixed_by(graph->guards_[at->second])->second;
+      if (const Dim* found = graph->equalities_.find(symbol)) return *found;
     return std::nullopt;
-  });
+  };
+  bool is_known = false;
+  for (const Graph* graph = this; graph; graph = graph->around_) is_known |= !graph->equalities_.empty();
+  if (!is_known || dim.is_literal()) return dim;
+  Dim now = dim;
+  for (int64_t round = 0; round < kMostRounds; round++) {
+    Dim next = substitute(now, solution);
+    if (next == now || next.parts() > kMostParts) break;
+    now = std::move(next);
+  }
+  return now;
 }
 
 bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
@@ -194,55 +195,71 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   return true;
 }
 
-static bool is_refuted(Guard::Relation relation, const Interval& difference) {
-  return difference.hi < 0 || (relation == Guard::kEqual && difference.lo > 0);
-}
-
 static std::string text_of(const Guard& guard) {
   return format("{} {} {}", guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b);
 }
 
-// Guards that no size can meet are refused where numbers tell: whether one fixes a symbol before the others or after
-// them.
-Status Graph::check_guard(const Guard& guard) const {
-  auto refused = [&](const std::string& why) {
-    std::string where = guard.where.empty() ? "" : guard.where + ": ";
-    return Status(Code::kShape, where + text_of(guard) + " does not hold" + why);
-  };
-  if (is_refuted(guard.relation, range(with_fixed_symbols(guard.b - guard.a)))) return refused("");
-  auto fixed = fixed_by(guard);
-  auto known = fixed ? guards_of_.find(fixed->first) : guards_of_.end();
-  if (known == guards_of_.end()) return {};
-  auto number = [&](std::string_view symbol) {
-    return symbol == fixed->first ? std::optional<Dim>(fixed->second) : std::nullopt;
-  };
-  for (uint32_t index : known->second) {
-    const Guard& other = guards_[index];
-    Dim difference = substitute(with_fixed_symbols(other.b - other.a), number);
-    if (is_refuted(other.relation, range(difference))) return refused(", as " + text_of(other));
+static Status refused(const Guard& guard, const std::string& why) {
+  std::string where = guard.where.empty() ? "" : guard.where + ": ";
+  return Status(Code::kShape, where + text_of(guard) + " does not hold" + why);
+}
+
+// Whether no sizes meet it, as far as ranges and all that is known of single symbols tell.
+bool Graph::is_refuted(const Guard& guard) const {
+  Dim difference = reduced(guard.b - guard.a);
+  Interval values = range(difference);
+  return values.hi < 0 || (guard.relation == Guard::kEqual && (values.lo > 0 || is_never_zero(difference)));
+}
+
+// As an equation: also where a <= b and b <= a.
+bool Graph::is_equation(const Guard& guard) const {
+  if (guard.relation == Guard::kEqual) return true;
+  Dim difference = guard.b - guard.a;
+  return range(difference).hi == 0 || has_guard(Guard::kLessEqual, guard.a - guard.b);
+}
+
+// Takes in what a new guard says together with those that were there. Of these, equations are solved that were not, and
+// one that no size can meet any more is an error of the new one.
+Status Graph::learn(uint32_t index) {
+  std::vector<uint32_t> waiting{index};
+  while (!waiting.empty()) {
+    const Guard& guard = guards_[waiting.back()];
+    waiting.pop_back();
+    if (is_refuted(guard)) return refused(guards_[index], &guard == &guards_[index] ? "" : ", as " + text_of(guard));
+    if (!is_equation(guard)) continue;
+    const std::string* symbol = equalities_.learn(reduced(guard.b - guard.a), guards_.size());
+    if (!symbol) continue;
+    Interval values = range(*equalities_.find(*symbol)), legal = symbol_range(*symbol);
+    if (values.hi < legal.lo || values.lo > legal.hi)
+      return refused(guards_[index], format(", as '{}' is in [{}, {}]", *symbol, legal.lo, legal.hi));
+    for (const std::string& name : equalities_.depending_on(*symbol))
+      if (auto naming = guards_of_.find(name); naming != guards_of_.end())
+        waiting.insert(waiting.end(), naming->second.begin(), naming->second.end());
   }
   return {};
 }
 
 Status Graph::add_guard(Guard guard) {
-  RLX_TRY(check_guard(guard));
+  if (is_refuted(guard)) return refused(guard, "");
   return implies(guard.relation, guard.a, guard.b) ? Status() : declare_guard(std::move(guard));
 }
 
 Status Graph::declare_guard(Guard guard) {
-  RLX_TRY(check_guard(guard));
+  if (is_refuted(guard)) return refused(guard, "");
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0) || has_guard(guard.relation, difference)) return {};
+  Mark before = mark();
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
-  if (auto fixed = fixed_by(guard)) fixed_.emplace(fixed->first, index);
   visit_symbols(difference, [&](const std::string& symbol) {
     auto& naming = guards_of_[symbol];
     if (naming.empty() || naming.back() != index) naming.push_back(index);
   });
   guards_.push_back(std::move(guard));
-  return {};
+  Status status = learn(index);
+  if (!status.ok()) roll_back(before);
+  return status;
 }
 
 // ---- the way back ----
@@ -256,13 +273,13 @@ void Graph::roll_back(const Mark& mark) {
     symbol_index_.erase(symbols_.back().first);
     symbols_.pop_back();
   }
+  equalities_.forget_after(mark.guards);
   while (guards_.size() > mark.guards) {
     const Guard& guard = guards_.back();
     Dim difference = guard.b - guard.a;
     auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, difference));
     auto index = static_cast<uint32_t>(guards_.size() - 1);
     guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
-    if (auto fixed = fixed_by(guard); fixed && fixed_.at(fixed->first) == index) fixed_.erase(fixed->first);
     visit_symbols(difference, [&](const std::string& symbol) {
       auto& naming = guards_of_.at(symbol);
       if (!naming.empty() && naming.back() == index) naming.pop_back();

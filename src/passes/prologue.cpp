@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/prologue.h"
 
+#include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,18 +12,110 @@ namespace rlx {
 
 namespace {
 
-// The params that a value depends on, in a fixed order.
-std::vector<uint32_t> params_below(const Graph& graph, Value value) {
-  std::vector<uint32_t> found, waiting{value.node};
-  std::unordered_set<uint32_t> seen{value.node};
-  while (!waiting.empty()) {
-    uint32_t node = waiting.back();
-    waiting.pop_back();
-    if (graph.node(node).op == Op::kParam) found.push_back(node);
-    for (Value input : graph.node(node).in)
-      if (present(input) && seen.insert(input.node).second) waiting.push_back(input.node);
+constexpr uint32_t kNone = UINT32_MAX;
+
+bool is_leaf(const Graph& graph, Value value) {
+  return graph.info(graph.node(value)).is(kLeaf);
+}
+
+// The params that values depend on, in a fixed order.
+std::vector<uint32_t> params_below(const Graph& graph, std::span<const Value> values) {
+  std::vector<uint32_t> found, waiting;
+  std::unordered_set<uint32_t> seen;
+  auto visit = [&](Value value) {
+    if (present(value) && seen.insert(value.node).second) waiting.push_back(value.node);
+  };
+  for (Value value : values) {
+    visit(value);
+    while (!waiting.empty()) {
+      uint32_t node = waiting.back();
+      waiting.pop_back();
+      if (graph.node(node).op == Op::kParam) found.push_back(node);
+      for (Value input : graph.node(node).in) visit(input);
+    }
   }
   return found;
+}
+
+// Walks over the nodes that compute a value: goes below a node where `enter` says so.
+void walk(const Graph& graph, Value value, FunctionRef<bool(uint32_t node)> enter) {
+  std::vector<Value> waiting{value};
+  while (!waiting.empty()) {
+    Value next = waiting.back();
+    waiting.pop_back();
+    if (!present(next) || is_leaf(graph, next) || !enter(next.node)) continue;
+    const auto& in = graph.node(next).in;
+    waiting.insert(waiting.end(), in.begin(), in.end());
+  }
+}
+
+struct Group {
+  std::vector<uint32_t> residents;
+  std::vector<Value> values;  // of them
+  size_t nodes = 0;           // that compute them
+};
+
+// Cuts the residents that one device computes of one graph into groups that share no computed value.
+class Sharing {
+ public:
+  explicit Sharing(const Graph& graph) : graph_(graph), reader_(graph.nodes().size(), kNone) {}
+
+  // What no earlier resident reads is counted to this one; what one does read joins the two.
+  void add(uint32_t resident, Value value) {
+    auto self = static_cast<uint32_t>(groups_.size());
+    groups_.push_back({{resident}, {value}});
+    joined_with_.push_back(self);
+    walk(graph_, value, [&](uint32_t node) {
+      if (reader_[node] == self) return false;
+      if (reader_[node] != kNone) {
+        uint32_t a = root(reader_[node]), b = root(self);
+        joined_with_[std::max(a, b)] = std::min(a, b);
+        return false;
+      }
+      reader_[node] = self;
+      groups_[self].nodes++;
+      return true;
+    });
+  }
+
+  std::vector<Group> groups() {
+    std::vector<Group> joined(groups_.size());
+    for (uint32_t i = 0; i < groups_.size(); i++) {
+      Group& to = joined[root(i)];
+      to.residents.push_back(groups_[i].residents[0]);
+      to.values.push_back(groups_[i].values[0]);
+      to.nodes += groups_[i].nodes;
+    }
+    std::erase_if(joined, [](const Group& group) { return group.residents.empty(); });
+    return joined;
+  }
+
+ private:
+  uint32_t root(uint32_t group) {
+    while (joined_with_[group] != group) group = joined_with_[group] = joined_with_[joined_with_[group]];
+    return group;
+  }
+
+  const Graph& graph_;
+  std::vector<uint32_t> reader_;       // by node: the first group that reads it
+  std::vector<Group> groups_;          // by resident
+  std::vector<uint32_t> joined_with_;  // by group: itself, or an earlier one
+};
+
+// Residents that share values are computed apart where that costs little: then each is computed again only where its
+// own params change, and their dense values need not be there at one time.
+bool may_be_apart(const Graph& graph, const Group& group) {
+  constexpr size_t kMostWork = 4;  // times that of computing them together
+  size_t work = 0;
+  for (Value value : group.values) {
+    std::unordered_set<uint32_t> seen;
+    walk(graph, value, [&](uint32_t node) {
+      bool is_new = work <= kMostWork * group.nodes && seen.insert(node).second;
+      work += is_new;
+      return is_new;
+    });
+  }
+  return work <= kMostWork * group.nodes;
 }
 
 // The index of a param among those of the program. A param of a body has the name of one around it.
@@ -62,17 +156,18 @@ static Graph prologue_graph(const OpTable& table) {
   return graph;
 }
 
-// A copy of the graph that computes the value, with inputs in place of params.
-static Result<Graph> body_of(const Resident& resident, const Indices& indices, std::vector<uint32_t>& params) {
-  const Graph& scope = resident.scope->graph;
+// A copy of the graph that computes the residents, with inputs in place of params.
+static Result<Graph> body_of(const Graph& scope, std::span<const Value> values, const Indices& indices,
+                             std::vector<uint32_t>& params) {
   Graph body = prologue_graph(scope.table());
   GraphCopy copy(scope, body);
-  for (uint32_t param : params_below(scope, resident.value)) {
+  for (uint32_t param : params_below(scope, values)) {
     const ValueType& type = scope.node(param).out[0];
     copy.set({param, 0}, RLX_TRY(body.add_input(std::to_string(params.size()), type.dtype, type.dims)));
     params.push_back(indices.at(scope, param));
   }
-  RLX_TRY(body.add_output("value", RLX_TRY(copy.copy_cone(resident.value))));
+  for (size_t i = 0; i < values.size(); i++)
+    RLX_TRY(body.add_output("value" + std::to_string(i), RLX_TRY(copy.copy_cone(values[i]))));
   return body;
 }
 
@@ -85,32 +180,69 @@ static Result<Graph> pack_of(const Resident& resident) {
   return graph;
 }
 
-// A param or constant that is read unchanged: there is nothing to compute or to keep.
-static Piece leaf_piece(const Resident& resident, const Indices& indices) {
-  const Graph& graph = resident.scope->graph;
-  Piece piece{.is_leaf = true};
-  if (graph.node(resident.value).op == Op::kParam) piece.params.push_back(indices.at(graph, resident.value.node));
-  return piece;
-}
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(const Lowered& lowered) : lowered_(lowered), indices_(lowered.graph) {}
+
+  Result<std::vector<Piece>> split() {
+    for (uint32_t i = 0; i < lowered_.residents.size(); i++) {
+      const Resident& resident = lowered_.residents[i];
+      if (is_leaf(resident.scope->graph, resident.value))
+        RLX_TRY(add_leaf(i));
+      else
+        sharing_.try_emplace({resident.scope, resident.on_host}, resident.scope->graph)
+            .first->second.add(i, resident.value);
+    }
+    for (auto& [where, sharing] : sharing_)
+      for (const Group& group : sharing.groups()) RLX_TRY(add_group(where.first->graph, group));
+    auto is_first = [](const Piece& a, const Piece& b) { return a.residents[0] < b.residents[0]; };
+    std::sort(pieces_.begin(), pieces_.end(), is_first);
+    return std::move(pieces_);
+  }
+
+ private:
+  // A dense param or constant is read unchanged: there is nothing to compute or to keep.
+  Status add_leaf(uint32_t index) {
+    const Resident& resident = lowered_.residents[index];
+    const Graph& graph = resident.scope->graph;
+    if (resident.packing) return add(graph, {index}, {&resident.value, 1}, true);
+    Piece piece{.residents = {index}, .body = nullptr, .params = {}, .packs = {nullptr}, .is_leaf = true};
+    if (graph.node(resident.value).op == Op::kParam) piece.params.push_back(indices_.at(graph, resident.value.node));
+    pieces_.push_back(std::move(piece));
+    return {};
+  }
+
+  Status add_group(const Graph& graph, const Group& group) {
+    if (!may_be_apart(graph, group)) return add(graph, group.residents, group.values, false);
+    for (size_t i = 0; i < group.residents.size(); i++)
+      RLX_TRY(add(graph, {group.residents[i]}, {&group.values[i], 1}, false));
+    return {};
+  }
+
+  Status add(const Graph& graph, std::vector<uint32_t> residents, std::span<const Value> values, bool is_leaf) {
+    Piece piece{.residents = std::move(residents), .body = nullptr, .params = {}, .packs = {}, .is_leaf = is_leaf};
+    piece.body = shared_.one_of(RLX_TRY(body_of(graph, values, indices_, piece.params)));
+    for (uint32_t index : piece.residents) {
+      const Resident& resident = lowered_.residents[index];
+      piece.packs.push_back(resident.packing ? shared_.one_of(RLX_TRY(pack_of(resident))) : nullptr);
+    }
+    pieces_.push_back(std::move(piece));
+    return {};
+  }
+
+  const Lowered& lowered_;
+  Indices indices_;
+  Shared shared_;
+  std::map<std::pair<const Lowered*, bool>, Sharing> sharing_;  // by graph, and whether the host reads them
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered) {
-  Indices indices(lowered.graph);
-  Shared shared;
-  std::vector<Piece> pieces;
-  pieces.reserve(lowered.residents.size());
-  for (const Resident& resident : lowered.residents) {
-    const Graph& scope = resident.scope->graph;
-    bool is_leaf = scope.info(scope.node(resident.value)).is(kLeaf);
-    if (is_leaf && !resident.packing) {
-      pieces.push_back(leaf_piece(resident, indices));
-      continue;
-    }
-    Piece piece{.is_leaf = is_leaf};
-    piece.body = shared.one_of(RLX_TRY(body_of(resident, indices, piece.params)));
-    if (resident.packing) piece.pack = shared.one_of(RLX_TRY(pack_of(resident)));
-    pieces.push_back(std::move(piece));
-  }
-  return pieces;
+  return Splitter(lowered).split();
 }
 
 }  // namespace rlx

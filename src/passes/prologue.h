@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prologue: for every resident value, the graph that computes it from params and constants, and the graph that
-// packs it. They read no size. Equal graphs, as in repeated layers, are one object.
+// The prologue: the graphs that compute the resident values from params and constants, and those that pack them. They
+// read no size. Equal graphs, as in repeated layers, are one object.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,17 @@
 
 namespace rlx {
 
+// Residents that are computed together: one, or all that share so much that apart they would take far longer.
 struct Piece {
-  // From the params that it reads, as inputs in this order, to one output; null for a param or constant that is dense.
+  std::vector<uint32_t> residents;  // indices, rising
+  // From the params that it reads, as inputs in this order, to the residents, an output each; null for a param or
+  // constant that is dense.
   std::shared_ptr<const Graph> body;
-  std::shared_ptr<const Graph> pack;  // from that output to the form that is read; null: the value is read dense
-  std::vector<uint32_t> params;       // the inputs of the body: indices among the params of the program
-  bool is_leaf = false;               // a param or constant itself: nothing to compute
+  std::vector<uint32_t> params;                     // the inputs of the body: indices among the params of the program
+  std::vector<std::shared_ptr<const Graph>> packs;  // by resident, from the output to its form; null: it is read dense
+  bool is_leaf = false;                             // a param or constant itself: nothing to compute
+
+  bool is_plain() const { return is_leaf && !packs[0]; }  // read as it is
 };
 
 Result<std::vector<Piece>> split_prologue(const Lowered& lowered);

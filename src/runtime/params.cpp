@@ -56,7 +56,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->note_reads();
   ParamSet set;
   set.params = SharedVector(std::move(first));
-  set.residents = SharedVector(std::vector<Tensor>(params->source_->pieces.size()));
+  set.residents = SharedVector(std::vector<Tensor>(params->source_->lowered->residents.size()));
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   settle(change);
@@ -71,7 +71,7 @@ void ParamStore::note_reads() {
     for (uint32_t param : pieces[i].params) {
       if (readers_[param].empty()) needed_.push_back(param);
       readers_[param].push_back(i);
-      if (pieces[i].is_leaf && !pieces[i].pack) is_read_plainly_[param] = true;
+      if (pieces[i].is_plain()) is_read_plainly_[param] = true;
     }
 }
 
@@ -146,8 +146,8 @@ void ParamStore::settle(Change& change) {
 
 // ---- preparing ----
 
-Device& ParamStore::reader_of(const Resident& resident) const {
-  return resident.on_host ? *source_->fallback : *source_->device;
+Device& ParamStore::reader_of(const Piece& piece) const {
+  return source_->lowered->residents[piece.residents[0]].on_host ? *source_->fallback : *source_->device;
 }
 
 // As the device can use it: the same bytes, or a copy in its own memory.
@@ -184,50 +184,62 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
 
 }  // namespace
 
-FormKey ParamStore::form_key(size_t index, std::span<const Tensor> params) const {
-  const Piece& piece = source_->pieces[index];
-  const Resident& resident = source_->lowered->residents[index];
-  FormKey key{.packing = resident.packing ? resident.packing->text() : "",
-              .device = reader_of(resident).info().name,
-              .body = piece.body,
-              .sources = {}};
+FormKey ParamStore::form_key(const Piece& piece, std::span<const Tensor> params) const {
+  FormKey key{.packings = {}, .device = reader_of(piece).info().name, .body = piece.body, .sources = {}};
+  for (uint32_t index : piece.residents) {
+    const auto& packing = source_->lowered->residents[index].packing;
+    key.packings.push_back(packing ? packing->text() : "");
+  }
   if (!piece.is_leaf) key.kernels = source_->options.kernels, key.dispatch_of = source_->options.dispatch_of;
   for (const Tensor& param : params) key.sources.push_back(param.storage());
   return key;
 }
 
-// The value of one resident, computed from the params of a set; it tests false if one of them is missing. `made`: the
-// key of a form that this call has added to the weights.
-Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& owner,
-                                    std::optional<FormKey>& made) const {
-  const Piece& piece = source_->pieces[index];
-  const Resident& resident = source_->lowered->residents[index];
-  const Graph& graph = source_->graph();
-  Device& device = reader_of(resident);
-  bool is_plain = piece.is_leaf && !piece.pack;
-  if (is_plain && piece.params.empty()) return on_device(device, *resident.scope->graph.constant(resident.value));
-  auto is_usable = [&](const Tensor& tensor) { return !tensor || device.can_use(*tensor.storage()->buffer()); };
-  if (is_plain) {
-    uint32_t leaf = piece.params[0];
-    const ParamSet::Param& param = set.params[leaf];
-    if (!param.dropped && is_usable(param.tensor))
-      return owner.aligned(graph.leaf_name(graph.params()[leaf]), param.tensor, *env_);
+// Computes and packs: each dense value goes as soon as its packed form is there.
+Result<std::vector<Tensor>> ParamStore::made_of(const Piece& piece, std::span<const Tensor> params) const {
+  Device& device = reader_of(piece);
+  std::vector<Tensor> made;
+  if (!piece.is_leaf) {
+    made = RLX_TRY(prologue_->run(piece.body, device, params));
+  } else if (!params.empty()) {
+    made = {params[0]};
+  } else {
+    const Resident& resident = source_->lowered->residents[piece.residents[0]];
+    made = {*resident.scope->graph.constant(resident.value)};
   }
-  auto params = RLX_TRY(params_of(piece, graph, set, owner));
-  if (!params) return Tensor();
-  auto dense = [&]() -> Result<Tensor> {
-    if (!piece.is_leaf) return prologue_->run(piece.body, device, params->tensors);
-    return params->tensors.empty() ? *resident.scope->graph.constant(resident.value) : params->tensors[0];
-  };
-  auto make = [&]() -> Result<Tensor> {
-    Tensor value = RLX_TRY(dense());
-    return piece.pack ? prologue_->run(piece.pack, device, {&value, 1}) : on_device(device, std::move(value));
-  };
-  if (!params->are_owned) return make();
-  FormKey key = form_key(index, params->tensors);
+  for (size_t i = 0; i < made.size(); i++)
+    made[i] = piece.packs[i] ? RLX_TRY(prologue_->run(piece.packs[i], device, {&made[i], 1}))[0]
+                             : RLX_TRY(on_device(device, std::move(made[i])));
+  return made;
+}
+
+// A param or constant as it is; a Tensor that tests false where the param has to be copied or is not there.
+Result<Tensor> ParamStore::plain(const Piece& piece, const ParamSet& set, Weights& owner) const {
+  Device& device = reader_of(piece);
+  if (piece.params.empty()) {
+    const Resident& resident = source_->lowered->residents[piece.residents[0]];
+    return on_device(device, *resident.scope->graph.constant(resident.value));
+  }
+  uint32_t leaf = piece.params[0];
+  const auto& [tensor, dropped] = set.params[leaf];
+  if (dropped || !tensor || !device.can_use(*tensor.storage()->buffer())) return Tensor();
+  const Graph& graph = source_->graph();
+  return owner.aligned(graph.leaf_name(graph.params()[leaf]), tensor, *env_);
+}
+
+// The values of the residents of a piece, computed from the params of a set; they test false if one of these is
+// missing.
+Result<std::vector<Tensor>> ParamStore::residents_of(const Piece& piece, const ParamSet& set, Weights& owner,
+                                                     std::optional<FormKey>& made) const {
+  if (piece.is_plain())
+    if (Tensor tensor = RLX_TRY(plain(piece, set, owner))) return std::vector{tensor};
+  auto params = RLX_TRY(params_of(piece, source_->graph(), set, owner));
+  if (!params) return std::vector<Tensor>(piece.residents.size());
+  if (!params->are_owned) return made_of(piece, params->tensors);
+  FormKey key = form_key(piece, params->tensors);
   auto note_and_make = [&] {
     made = key;
-    return make();
+    return made_of(piece, params->tensors);
   };
   return owner.form(key, note_and_make);
 }
@@ -236,7 +248,7 @@ Result<Tensor> ParamStore::resident(size_t index, const ParamSet& set, Weights& 
 Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
                                                  std::span<const uint32_t> changed, Weights& owner,
                                                  const Change* tried) const {
-  std::vector<uint32_t> stale, all;
+  std::vector<uint32_t> stale, all;  // pieces, params
   if (base) {
     stale = readers_of(changed);
   } else {
@@ -251,7 +263,8 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
     for (const FormKey& form : it->forms) owner.forget(form);
   };
   std::unique_ptr<Prepared, decltype(forget)> undo(&prepared, forget);  // also where a callback of the host throws
-  if (tried) std::erase_if(stale, [&](uint32_t i) { return take_over(i, *tried->next, next, prepared); });
+  if (tried)
+    std::erase_if(stale, [&](uint32_t i) { return take_over(source_->pieces[i], *tried->next, next, prepared); });
   RLX_TRY(prepare_all(stale, next, owner, prepared));
   take_in(prepared, next);
   note_hole(next);
@@ -263,42 +276,46 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
 }
 
 // What a try has made of the very params that are set now.
-bool ParamStore::take_over(size_t index, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
-  for (uint32_t param : source_->pieces[index].params)
+bool ParamStore::take_over(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
+  for (uint32_t param : piece.params)
     if (tried.params[param].tensor.storage() != next.params[param].tensor.storage() || next.params[param].dropped)
       return false;
-  if (!tried.residents[index]) return false;
-  prepared.residents.emplace_back(index, tried.residents[index]);
-  return note_failure(index, Status(), prepared).ok();
+  std::vector<Tensor> made;
+  for (uint32_t index : piece.residents) {
+    if (!tried.residents[index]) return false;
+    made.push_back(tried.residents[index]);
+  }
+  return note(piece, std::move(made), prepared).ok();
 }
 
 Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner,
                                Prepared& prepared) const {
   const Host* host = is_told_ ? env_->host().get() : nullptr;
   for (size_t i = 0; i < stale.size(); i++) {
+    const Piece& piece = source_->pieces[stale[i]];
     std::optional<FormKey> made;
-    auto result = resident(stale[i], next, owner, made);
+    auto result = residents_of(piece, next, owner, made);
     if (made) prepared.forms.push_back(*std::move(made));
-    Status status = result.ok() ? Status() : result.status();
-    if (result.ok()) prepared.residents.emplace_back(stale[i], *std::move(result));
-    RLX_TRY(note_failure(stale[i], std::move(status), prepared));
+    RLX_TRY(note(piece, std::move(result), prepared));
     if (host) RLX_TRY(host->progress("prepare params", static_cast<double>(i + 1) / static_cast<double>(stale.size())));
   }
   if (host && !stale.empty())
     host->log(LogLevel::kTrace, "params", [&] {
-      return format("prepared {} of the params, {} anew", plural(stale.size(), "value"), prepared.forms.size());
+      return format("prepared {} of the params, {} anew", plural(prepared.residents.size(), "value"),
+                    prepared.forms.size());
     });
   return {};
 }
 
 // An index out of range in a body is an error of the run that enters it (semantics.md B3).
-Status ParamStore::note_failure(size_t index, Status status, Prepared& prepared) const {
-  if (!status.ok()) {
-    bool is_of_body = source_->lowered->residents[index].scope != source_->lowered.get();
-    if (!is_of_body || status.code() != Code::kRange) return status;
-    prepared.residents.emplace_back(index, Tensor());
+Status ParamStore::note(const Piece& piece, Result<std::vector<Tensor>> result, Prepared& prepared) const {
+  bool is_of_body = source_->lowered->residents[piece.residents[0]].scope != source_->lowered.get();
+  Status status = result.ok() ? Status() : result.status();
+  if (!status.ok() && !(is_of_body && status.code() == Code::kRange)) return status;
+  for (size_t i = 0; i < piece.residents.size(); i++) {
+    prepared.residents.emplace_back(piece.residents[i], result.ok() ? std::move((*result)[i]) : Tensor());
+    prepared.failures.emplace_back(piece.residents[i], status);
   }
-  prepared.failures.emplace_back(index, std::move(status));
   return {};
 }
 

@@ -78,16 +78,19 @@ class ParamStore {
     std::vector<FormKey> forms;  // that are new
   };
   void note_reads();
-  std::vector<uint32_t> readers_of(std::span<const uint32_t> params) const;
+  std::vector<uint32_t> readers_of(std::span<const uint32_t> params) const;  // pieces
   Status set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner);
-  Device& reader_of(const Resident& resident) const;
-  FormKey form_key(size_t index, std::span<const Tensor> params) const;  // of the resident `index`
+  Device& reader_of(const Piece& piece) const;
+  FormKey form_key(const Piece& piece, std::span<const Tensor> params) const;
+  Result<std::vector<Tensor>> made_of(const Piece& piece, std::span<const Tensor> params) const;
+  Result<Tensor> plain(const Piece& piece, const ParamSet& set, Weights& owner) const;
   // `made`: the key of a form that was not there before and that the weights now keep.
-  Result<Tensor> resident(size_t index, const ParamSet& set, Weights& owner, std::optional<FormKey>& made) const;
-  Status note_failure(size_t index, Status status, Prepared& prepared) const;
+  Result<std::vector<Tensor>> residents_of(const Piece& piece, const ParamSet& set, Weights& owner,
+                                           std::optional<FormKey>& made) const;
+  Status note(const Piece& piece, Result<std::vector<Tensor>> result, Prepared& prepared) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, std::span<const uint32_t> changed,
                            Weights& owner, const Change* tried = nullptr) const;
-  bool take_over(size_t index, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
+  bool take_over(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
   Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
   static void take_in(Prepared& prepared, ParamSet& next);
   void note_hole(ParamSet& set) const;

@@ -21,15 +21,18 @@ Result<std::shared_ptr<Program>> Prologue::program_of(const std::shared_ptr<cons
   return programs_.emplace(key, std::move(made)).first->second;
 }
 
-Result<Tensor> Prologue::run(const std::shared_ptr<const Graph>& graph, Device& device, std::span<const Tensor> in) {
+Result<std::vector<Tensor>> Prologue::run(const std::shared_ptr<const Graph>& graph, Device& device,
+                                          std::span<const Tensor> in) {
   std::shared_ptr<Program> program = RLX_TRY(program_of(graph, device));
-  const Slot& output = program->slots(SlotKind::kOutput)[0];
-  auto bytes = static_cast<size_t>(output.bytes);
-  auto memory = std::make_shared<Storage>(RLX_TRY(device.allocate(bytes, MemoryKind::kPrepared)), 0, bytes);
-  Tensor made = RLX_TRY(Tensor::over(output.type.dtype, output.upper, std::move(memory)));
   std::unique_ptr<Exec> exec = RLX_TRY(Exec::create(program));
   for (size_t i = 0; i < in.size(); i++) RLX_TRY(exec->bind(SlotKind::kInput, i, in[i]));
-  RLX_TRY(exec->bind(SlotKind::kOutput, 0, made));
+  std::vector<Tensor> made;
+  for (const Slot& output : program->slots(SlotKind::kOutput)) {
+    auto bytes = static_cast<size_t>(output.bytes);
+    auto memory = std::make_shared<Storage>(RLX_TRY(device.allocate(bytes, MemoryKind::kPrepared)), 0, bytes);
+    made.push_back(RLX_TRY(Tensor::over(output.type.dtype, output.upper, std::move(memory))));
+    RLX_TRY(exec->bind(SlotKind::kOutput, made.size() - 1, made.back()));
+  }
   RLX_TRY(exec->run());
   return made;
 }

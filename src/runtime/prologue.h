@@ -8,6 +8,7 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "compile/compile.h"
 #include "runtime/env.h"
@@ -21,8 +22,9 @@ class Prologue {
   Prologue(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source)
       : env_(std::move(env)), source_(std::move(source)) {}
 
-  // Runs a graph of the prologue on these inputs. Returns its one output, in memory of the device.
-  Result<Tensor> run(const std::shared_ptr<const Graph>& graph, Device& device, std::span<const Tensor> in);
+  // Runs a graph of the prologue on these inputs. Returns its outputs, in memory of the device.
+  Result<std::vector<Tensor>> run(const std::shared_ptr<const Graph>& graph, Device& device,
+                                  std::span<const Tensor> in);
 
  private:
   Result<std::shared_ptr<Program>> program_of(const std::shared_ptr<const Graph>& graph, Device& device);

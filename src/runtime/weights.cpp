@@ -14,7 +14,8 @@ static bool same_owner(const std::weak_ptr<Storage>& a, const std::weak_ptr<Stor
 }
 
 size_t FormKey::hash() const {
-  uint64_t hash = hash_combine(hash64(packing), hash64(device));
+  uint64_t hash = hash64(device);
+  for (const std::string& packing : packings) hash = hash_combine(hash, hash64(packing));
   for (const auto& source : sources) hash = hash_combine(hash, reinterpret_cast<uintptr_t>(source.lock().get()));
   return body ? hash_combine(hash, structure_hash(*body)) : hash;
 }
@@ -23,7 +24,7 @@ bool FormKey::operator==(const FormKey& other) const {
   auto choice = [](const FormKey& key) {
     return std::tie(key.kernels.math, key.kernels.bounds, key.kernels.dispatch, key.dispatch_of);
   };
-  return packing == other.packing && device == other.device && choice(*this) == choice(other) &&
+  return packings == other.packings && device == other.device && choice(*this) == choice(other) &&
          std::equal(sources.begin(), sources.end(), other.sources.begin(), other.sources.end(), same_owner) &&
          (body == other.body || (body && other.body && same_structure(*body, *other.body)));
 }
@@ -138,7 +139,8 @@ Result<std::string> Weights::report(std::string_view what) const {
   } else if (what == "memory") {
     uint64_t originals = 0, forms = 0;
     for (const Entry& entry : entries_) originals += entry.tensor.bytes() + entry.copy.bytes();
-    for (const auto& [hash, form] : forms_) forms += form.tensor.bytes();
+    for (const auto& [hash, form] : forms_)
+      for (const Tensor& tensor : form.tensors) forms += tensor.bytes();
     json.member("originals", originals).member("forms", forms).member("form_count", uint64_t{forms_.size()});
   } else {
     return Status(Code::kNotFound, "weights have no report '" + std::string(what) + "', only metadata, memory")
@@ -148,21 +150,21 @@ Result<std::string> Weights::report(std::string_view what) const {
   return std::move(json).take();
 }
 
-Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tensor>()>& make) {
+Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<Result<Tensors>()>& make) {
   size_t hash = key.hash();
-  auto find = [&]() -> const Tensor* {
+  auto find = [&]() -> const Tensors* {
     auto [first, last] = forms_.equal_range(hash);
     for (auto it = first; it != last; ++it)
-      if (it->second.key == key) return &it->second.tensor;
+      if (it->second.key == key) return &it->second.tensors;
     return nullptr;
   };
   std::vector<std::shared_ptr<Storage>> gone;  // released without the lock
   {
     std::lock_guard lock(mutex_);
-    if (const Tensor* known = find()) return *known;
+    if (const Tensors* known = find()) return *known;
     makers_++;
   }
-  Result<Tensor> result = Status::no_memory();
+  Result<Tensors> result = Status::no_memory();
   try {
     result = make();
   } catch (const std::bad_alloc&) {  // is told as a failure is
@@ -173,8 +175,8 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
     return std::find(replaced_.begin(), replaced_.end(), source.lock()) != replaced_.end();
   });
   if (--makers_ == 0) gone.swap(replaced_);
-  Tensor made = RLX_TRY(std::move(result));
-  if (const Tensor* known = find()) return *known;  // another thread was faster: one form for all
+  Tensors made = RLX_TRY(std::move(result));
+  if (const Tensors* known = find()) return *known;  // another thread was faster: one form for all
   if (!is_current) return made;
   forms_.emplace(hash, Form{key, made});
   for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
@@ -182,13 +184,13 @@ Result<Tensor> Weights::form(const FormKey& key, const std::function<Result<Tens
 }
 
 void Weights::forget(const FormKey& key) {
-  Tensor gone;  // released without the lock
+  Tensors gone;  // released without the lock
   std::lock_guard lock(mutex_);
   size_t hash = key.hash();
   auto [first, last] = forms_.equal_range(hash);
   auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second.key == key; });
   if (found == last) return;
-  std::swap(gone, found->second.tensor);
+  std::swap(gone, found->second.tensors);
   forms_.erase(found);
   for (const auto& source : key.sources) {
     auto [begin, end] = hashes_of_.equal_range(source.lock().get());

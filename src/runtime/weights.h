@@ -18,10 +18,10 @@
 
 namespace rlx {
 
-// What makes two prepared forms the same one: the expression over params that they hold, what chose the kernels that
-// compute it, its packing, and the device.
+// What makes prepared forms the same ones: the expressions over params that they hold, what chose the kernels that
+// compute them, their packings, and the device. Expressions that are computed together are one form of several tensors.
 struct FormKey {
-  std::string packing;  // of the kernel that reads it; empty: dense
+  std::vector<std::string> packings;  // by tensor, of the kernel that reads it; empty: dense
   std::string device;
   std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`; null: the source
   // Of the expression, whose bits they decide. A source alone has the same bytes in every program.
@@ -49,7 +49,8 @@ class Weights {
   Result<std::string> report(std::string_view what) const;  // JSON: "metadata" "memory"
 
   // The form of this key, made by `make` where there is none yet. `make` runs without the lock.
-  Result<Tensor> form(const FormKey& key, const std::function<Result<Tensor>()>& make);
+  using Tensors = std::vector<Tensor>;
+  Result<Tensors> form(const FormKey& key, const std::function<Result<Tensors>()>& make);
   void forget(const FormKey& key);  // for who made it and does not need it after all
   // Originals that forms replace and nobody needs any more (weights.drop); a later get of one is RLX_E_STATE.
   void drop(std::string_view name, const Tensor& original);  // where the name still has these bytes
@@ -63,7 +64,7 @@ class Weights {
   };
   struct Form {
     FormKey key;
-    Tensor tensor;
+    Tensors tensors;
   };
   const Entry* find_entry(std::string_view name) const;
 

@@ -215,6 +215,11 @@ struct Noise {
   bool keeps_sizes;  // none where it may change a size that contents decide
 };
 
+// Whether it adds up elements of an operand: where they cancel, their roundings are all that is left.
+bool adds_up(Op op) {
+  return op == Op::kReduce || op == Op::kReduceWindow || op == Op::kCumulative || op == Op::kMatmul || op == Op::kConv;
+}
+
 // The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
   const std::vector<bool> decides = decides_sizes(graph);
@@ -225,6 +230,7 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     Values read(in.begin(), in.end());  // of two readers one may take a number as 0
     for (Value& value : read)
       if (random.chance(25)) value = flushed(to, value);
+    if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, true, random));
     Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
     bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);

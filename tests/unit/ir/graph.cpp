@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "ir/text.h"
 #include "ops/expr.h"
@@ -112,6 +113,69 @@ TEST(graph, guards_that_no_size_meets_are_refused) {
   EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n = min(3,n)");
   last.roll_back(mark);
   EXPECT_TRUE(last.add_guard(fixes).ok());
+}
+
+// Whatever their order.
+TEST(graph, equations_of_sizes_are_solved_together) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k");
+  std::vector<Guard> guards{{Guard::kEqual, n, 2 * m, {}},
+                            {Guard::kLessEqual, m, k, {}},
+                            {Guard::kLessEqual, k, m, {}},
+                            {Guard::kEqual, n + k, 9, {}}};
+  auto less = [](const Guard& a, const Guard& b) { return Dim::compare(a.b - a.a, b.b - b.a) < 0; };
+  std::sort(guards.begin(), guards.end(), less);
+  do {
+    Graph graph;
+    for (const Guard& guard : guards) ASSERT_TRUE(graph.add_guard(guard).ok());
+    EXPECT_TRUE(graph.implies(Guard::kEqual, k, 3)) << guards[0].a.text();
+    EXPECT_TRUE(graph.is_same_type({DType::kF32, {n * m}}, {DType::kF32, {18}}));
+    EXPECT_FALSE(graph.implies(Guard::kEqual, k, 6));
+    Graph::Mark mark = graph.mark();
+    EXPECT_FALSE(graph.add_guard({Guard::kEqual, m, k + 1, {}}).ok());
+    EXPECT_FALSE(graph.add_guard({Guard::kLessEqual, m, 2, {}}).ok());
+    EXPECT_EQ(graph.guards().size(), mark.guards);
+  } while (std::next_permutation(guards.begin(), guards.end(), less));
+}
+
+// n = 2 m is known of m = 0 and n = m; a text with these guards, read back, has no other.
+TEST(graph, equations_say_what_no_guard_of_them_says_alone) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  Graph graph;
+  for (const Guard& guard : {Guard{Guard::kEqual, m, 0, {}}, {Guard::kEqual, m, n, {}}, {Guard::kEqual, n, 2 * m, {}}})
+    EXPECT_TRUE(graph.add_guard(guard).ok());
+  EXPECT_EQ(graph.guards().size(), 2u);
+}
+
+TEST(graph, equations_without_integer_solutions_are_refused) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  EXPECT_FALSE(Graph().add_guard({Guard::kEqual, 2 * n, 4 * m + 1, {}}).ok());
+  Graph graph;  // 2 n = 3 m is solved for neither, but n = 3 says what m is
+  EXPECT_TRUE(graph.add_guard({Guard::kEqual, 2 * n, 3 * m, {}}).ok());
+  Graph::Mark mark = graph.mark();
+  EXPECT_EQ(graph.add_guard({Guard::kEqual, n, 4, "mul"}).message(), "mul: n = 4 does not hold, as 2*n = 3*m");
+  EXPECT_TRUE(graph.add_guard({Guard::kEqual, n, 3, {}}).ok());
+  EXPECT_TRUE(graph.implies(Guard::kEqual, m, 2));
+  graph.roll_back(mark);
+  EXPECT_FALSE(graph.implies(Guard::kEqual, m, 2));
+  EXPECT_TRUE(graph.add_guard({Guard::kEqual, m, 4, {}}).ok());
+  EXPECT_TRUE(graph.implies(Guard::kEqual, n, 6));
+}
+
+TEST(graph, equations_that_leave_a_range_are_refused) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
+  ASSERT_TRUE(graph.declare_symbol("m", {3, 8}).ok());
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  EXPECT_EQ(graph.add_guard({Guard::kEqual, n, 3 * m, "join"}).message(), "join: n = 3*m does not hold");
+}
+
+// A square of a square of a square...: neither time nor memory follow what it would be if it were multiplied out.
+TEST(graph, equations_of_products_stay_short) {
+  Graph graph;
+  auto size = [](int i) { return Dim::symbol("s" + std::to_string(i)); };
+  for (int i = 0; i < 60; i++) EXPECT_TRUE(graph.add_guard({Guard::kEqual, size(i + 1), size(i) * size(i), {}}).ok());
+  EXPECT_TRUE(graph.implies(Guard::kEqual, size(2), size(1) * size(1)));
+  EXPECT_TRUE(graph.implies(Guard::kEqual, size(2), size(0) * size(0) * size(0) * size(0)));
 }
 
 TEST(graph, messages_name_op_input_expected_and_got) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What equations between sizes say of single symbols, as in Gaussian elimination: so what they prove together does not
+// depend on the order in which they came.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/dim.h"
+#include "base/hash.h"
+
+namespace rlx {
+
+// Whether no integers make it 0: 2*n - 4*m + 1.
+bool is_never_zero(const Dim& dim);
+
+class Equalities {
+ public:
+  // Takes in that the dim is 0. Returns the symbol that it is solved for: the last by name that stands alone, times 1 or
+  // -1. Null if there is none, or if what it equals is long. `step` does not fall from one call to the next.
+  const std::string* learn(const Dim& zero, size_t step);
+  void forget_after(size_t step);  // what later steps have taught
+
+  const Dim* find(std::string_view symbol) const;  // what it equals, perhaps by symbols that are solved too; or null
+  std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
+  bool empty() const { return solved_.empty(); }
+
+ private:
+  template <class T>
+  using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+  BySymbol<Dim> solved_;
+  BySymbol<std::vector<std::string>> named_by_;  // by symbol: the solved ones whose solutions name it
+  std::vector<std::pair<std::string, size_t>> order_;  // of solving: symbol, step
+};
+
+}  // namespace rlx
