@@ -206,9 +206,12 @@ static Status refused(const Guard& guard, const std::string& why) {
 
 // Whether no sizes meet it, as far as ranges and all that is known of single symbols tell.
 bool Graph::is_refuted(const Guard& guard) const {
-  Dim difference = reduced(guard.b - guard.a);
-  Interval values = range(difference);
-  return values.hi < 0 || (guard.relation == Guard::kEqual && (values.lo > 0 || is_never_zero(difference)));
+  auto is_never = [&](const Dim& difference) {
+    Interval values = range(difference);
+    return values.hi < 0 || (guard.relation == Guard::kEqual && (values.lo > 0 || is_never_zero(difference)));
+  };
+  Dim difference = guard.b - guard.a;
+  return is_never(difference) || is_never(reduced(difference));
 }
 
 // As an equation: also where a <= b and b <= a.
@@ -229,12 +232,13 @@ Status Graph::learn(uint32_t index) {
     if (!is_equation(guard)) continue;
     const std::string* symbol = equalities_.learn(reduced(guard.b - guard.a), guards_.size());
     if (!symbol) continue;
-    Interval values = range(*equalities_.find(*symbol)), legal = symbol_range(*symbol);
-    if (values.hi < legal.lo || values.lo > legal.hi)
-      return refused(guards_[index], format(", as '{}' is in [{}, {}]", *symbol, legal.lo, legal.hi));
-    for (const std::string& name : equalities_.depending_on(*symbol))
+    for (const std::string& name : equalities_.depending_on(*symbol)) {
+      Interval values = range(reduced(Dim::symbol(name))), legal = symbol_range(name);
+      if (values.hi < legal.lo || values.lo > legal.hi)
+        return refused(guards_[index], format(", as '{}' is in [{}, {}]", name, legal.lo, legal.hi));
       if (auto naming = guards_of_.find(name); naming != guards_of_.end())
         waiting.insert(waiting.end(), naming->second.begin(), naming->second.end());
+    }
   }
   return {};
 }

@@ -58,6 +58,30 @@ static void find_alignments(Plan& plan) {
     }
 }
 
+// A guard is checked where the last of its sizes is found; a step may find several, one after the other.
+static void note_readers_of_symbols(Plan& plan) {
+  const std::vector<Guard>& guards = plan.graph().guards();
+  auto visit = [&](const Dim& dim, auto&& body) {
+    visit_symbols(dim, [&](const std::string& name) {
+      if (uint32_t symbol = plan.symbol(name); symbol != Plan::kNoSymbol) body(plan.symbols[symbol]);
+    });
+  };
+  auto add_once = [](std::vector<uint32_t>& list, uint32_t it) {
+    if (list.empty() || list.back() != it) list.push_back(it);
+  };
+  for (SizeId id = 0; id < plan.sizes.size(); id++)
+    visit(plan.sizes[id], [&](PlanSymbol& symbol) { add_once(symbol.sizes, id); });
+  for (uint32_t i = 0; i < guards.size(); i++) {
+    const Guard& guard = guards[i];
+    uint32_t known = PlanSymbol::later(plan.known_at(guard.a), plan.known_at(guard.b));
+    if (known == PlanSymbol::kGiven) plan.given_guards.push_back(i);
+    for (const Dim* dim : {&guard.a, &guard.b})
+      visit(*dim, [&](PlanSymbol& symbol) {
+        if (symbol.made_by == known) add_once(symbol.guards, i);
+      });
+  }
+}
+
 // `wished`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
                                                 std::span<const SlotAlias> wished) {
@@ -78,6 +102,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   find_alignments(*plan);
   share_buffers(*plan, wished);
   steps.place();
+  note_readers_of_symbols(*plan);
   return std::shared_ptr<const Plan>(std::move(plan));
 }
 

@@ -120,10 +120,12 @@ struct PlanBuffer {
 struct PlanSymbol {
   static constexpr uint32_t kGiven = UINT32_MAX;
   std::string name;
-  Interval range;             // declared
-  int64_t upper;              // planned
-  bool is_open = false;       // no bound: buffers of this size lie in rooms
-  uint32_t made_by = kGiven;  // the run knows the size before this step; kGiven: before the run
+  Interval range;                // declared
+  int64_t upper;                 // planned
+  bool is_open = false;          // no bound: buffers of this size lie in rooms
+  uint32_t made_by = kGiven;     // the run knows the size before this step; kGiven: before the run
+  std::vector<SizeId> sizes;     // entries of the size table that name it
+  std::vector<uint32_t> guards;  // of the graph: those that can be checked once this size is known
   bool is_fresh() const { return made_by != kGiven; }
   // Which of two such steps is the later one; kGiven comes before all.
   static uint32_t later(uint32_t a, uint32_t b) { return a == kGiven || (b != kGiven && b > a) ? b : a; }
@@ -204,10 +206,10 @@ struct Plan {
   std::vector<PlanRoom> rooms;
   std::vector<ChosenSize> chosen;  // each after those on which it depends
   std::vector<PlanSlot> inputs, outputs;
-  std::vector<SlotAlias> aliases;     // at most one per slot
-  std::vector<Control> controls;      // in the order of their steps
-  bool is_body = false;               // its slots move from trip to trip
-  std::vector<uint32_t> guard_steps;  // by guard of the graph: known_at of its dims
+  std::vector<SlotAlias> aliases;      // at most one per slot
+  std::vector<Control> controls;       // in the order of their steps
+  bool is_body = false;                // its slots move from trip to trip
+  std::vector<uint32_t> given_guards;  // of the graph: those that can be checked before the run
   int64_t arena_bytes = 0, sized_bytes = 0;
 
   uint32_t symbol(std::string_view name) const;  // or kNoSymbol

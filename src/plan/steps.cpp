@@ -20,8 +20,6 @@ Status Steps::add_all() {
     if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
       plan_.symbols[symbol].made_by = step_of_[size.node];
   for (PlanRoom& room : plan_.rooms) room.known = plan_.known_at(room.dims);
-  for (const Guard& guard : graph_.guards())
-    plan_.guard_steps.push_back(PlanSymbol::later(plan_.known_at(guard.a), plan_.known_at(guard.b)));
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "base/nearest.h"
 #include "import/source.h"
@@ -150,14 +151,21 @@ bool waits(const Plan& plan, const std::vector<bool>& found, const Dim& dim) {
   return any;
 }
 
-// Checks the guards whose last size becomes known before this step. A step may find several sizes, one after the other.
-Status check_guards(const Plan& plan, uint32_t step, const std::vector<bool>& found, const SymbolLookup& lookup) {
-  const std::vector<Guard>& guards = plan.graph().guards();
-  for (size_t i = 0; i < guards.size(); i++) {
-    if (plan.guard_steps[i] != step || waits(plan, found, guards[i].a) || waits(plan, found, guards[i].b)) continue;
-    RLX_TRY(check_guard(plan.graph(), guards[i], lookup));
+// Checks those of the guards that have all their sizes.
+Status check_guards(const Plan& plan, std::span<const uint32_t> guards, const std::vector<bool>& found,
+                    const SymbolLookup& lookup) {
+  for (uint32_t index : guards) {
+    const Guard& guard = plan.graph().guards()[index];
+    if (!waits(plan, found, guard.a) && !waits(plan, found, guard.b)) RLX_TRY(check_guard(plan.graph(), guard, lookup));
   }
   return {};
+}
+
+// The value of an entry of the size table. One that divides by a size which the run has yet to find has none yet: it is
+// 0 until then.
+Result<int64_t> entry(const Plan& plan, SizeId id, const std::vector<bool>& found, const SymbolLookup& lookup) {
+  auto size = evaluate(plan.sizes[id], lookup);
+  return !size.ok() && waits(plan, found, plan.sizes[id]) ? 0 : std::move(size);
 }
 
 Status of_sizes(Status status) {
@@ -213,7 +221,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   RLX_TRY(choose(plan, lookup));
   for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
-  RLX_TRY(of_sizes(check_guards(plan, PlanSymbol::kGiven, found_, lookup)));
+  RLX_TRY(of_sizes(check_guards(plan, plan.given_guards, found_, lookup)));
   return of_sizes(evaluate_table(plan));
 }
 
@@ -230,21 +238,34 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   RLX_TRY(choose(plan, std::cref(known)));
-  RLX_TRY(of_found_sizes(check_guards(plan, PlanSymbol::kGiven, found_, std::cref(known))));
+  RLX_TRY(of_found_sizes(check_guards(plan, plan.given_guards, found_, std::cref(known))));
   return evaluate_table(plan);
 }
 
+// In the time that what names the symbol takes: a run may find thousands of sizes.
 Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
-  RLX_TRY(check_range(plan.symbols[fresh], size));
-  std::copy(symbols_.begin(), symbols_.end(), next_symbols_.begin());
-  next_symbols_[fresh] = size;
+  const PlanSymbol& it = plan.symbols[fresh];
+  RLX_TRY(check_range(it, size));
+  int64_t before = std::exchange(symbols_[fresh], size);
   found_[fresh] = true;
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
-  Known known{index_of, next_symbols_};
+  Known known{index_of, symbols_};
   SymbolLookup lookup = std::cref(known);
-  RLX_TRY(of_found_sizes(check_guards(plan, plan.symbols[fresh].made_by, found_, lookup)));
-  return evaluate_table(plan);
+  auto evaluate_all = [&]() -> Status {
+    RLX_TRY(of_found_sizes(check_guards(plan, it.guards, found_, lookup)));
+    for (SizeId id : it.sizes) next_[id] = RLX_TRY(entry(plan, id, found_, lookup));
+    return {};
+  };
+  Status status = evaluate_all();
+  if (!status.ok()) {
+    symbols_[fresh] = before;
+    return status;
+  }
+  auto moves = [this](SizeId id) { return next_[id] != values_[id]; };
+  if (size != before || std::any_of(it.sizes.begin(), it.sizes.end(), moves)) version_++;
+  for (SizeId id : it.sizes) take_next(id);
+  return {};
 }
 
 // Sets the symbols that a condition chooses from two other sizes.
@@ -263,23 +284,21 @@ Status SizeState::evaluate_table(const Plan& plan) {
   IndexOf index_of(symbol);
   Known known{index_of, next_symbols_};
   SymbolLookup lookup = std::cref(known);
-  // A dim that divides by a size which the run has yet to find has no value yet: it is 0 until then.
-  for (size_t i = 0; i < next_.size(); i++) {
-    auto size = evaluate(plan.sizes[i], lookup);
-    next_[i] = !size.ok() && waits(plan, found_, plan.sizes[i]) ? 0 : RLX_TRY(std::move(size));
-  }
+  for (SizeId id = 0; id < next_.size(); id++) next_[id] = RLX_TRY(entry(plan, id, found_, lookup));
   commit();
   return {};
+}
+
+void SizeState::take_next(SizeId id) {
+  if (next_[id] == values_[id]) return;
+  values_[id] = next_[id];
+  changed_[id] = version_;
 }
 
 void SizeState::commit() {
   if (version_ > 0 && next_symbols_ == symbols_) return;  // then no entry of the table has changed
   version_++;
-  for (SizeId i = 0; i < next_.size(); i++) {
-    if (next_[i] == values_[i]) continue;
-    values_[i] = next_[i];
-    changed_[i] = version_;
-  }
+  for (SizeId id = 0; id < next_.size(); id++) take_next(id);
   std::copy(next_symbols_.begin(), next_symbols_.end(), symbols_.begin());
 }
 

@@ -43,7 +43,8 @@ class SizeState {
  private:
   Status choose(const Plan& plan, const SymbolLookup& lookup);
   Status evaluate_table(const Plan& plan);
-  void commit();  // makes the next values the present ones
+  void commit();              // makes the next values the present ones
+  void take_next(SizeId id);  // of one entry
 
   std::vector<int64_t> symbols_, values_;
   std::vector<int64_t> next_, next_symbols_;  // while they are being resolved

@@ -211,6 +211,31 @@ TEST(growth, sizes_in_which_branches_differ_are_planned_in_linear_time) {
   EXPECT_LT(seconds[1], 10 * 4 * seconds[0] + 0.05);
 }
 
+// One run of a graph that finds so many sizes, each by a node of its own.
+static double seconds_to_find_sizes(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {8}), sum = x;
+  for (int i = 0; i < count; i++) {
+    Expr found = b.op(Op::kNonzero, {less(x * (1.0 + i), b.scalar(DType::kF32, 0.25))});
+    sum = sum + cast(reduce(found, "sum", {0, 1}, false), DType::kF32);
+  }
+  output(b, "y", sum);
+  auto program = Program::compile(env_with(1), graph, std::make_shared<Weights>(), nullptr, {});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  std::array in{noise({8})};
+  EXPECT_TRUE((*program)->run({}, in, {}, 1).ok());
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE((*program)->run({}, in, {}, 1).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, sizes_are_found_in_linear_time) {
+  double few = seconds_to_find_sizes(100), many = seconds_to_find_sizes(1000);
+  std::printf("a run: %.2f ms with 100 sizes to find, %.2f ms with 1,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 3 * few + 0.002);
+}
+
 // As read from a text: every body declares all symbols of the graph around it.
 static Graph graph_of_branches(int count) {
   std::string text = "graph {\na = input f32[15]\np = input bool[]\n";

@@ -128,9 +128,9 @@ TEST(plan, names_residents_rooms_and_bodies) {
 
 // It waits for the later one to become known, and where one is known before the run, for the other.
 TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
-  auto graph = parse(R"(graph "g" (n in [0, 100]) {
+  auto graph = parse(R"(graph "g" (n in [0, 100], m in [0, 100]) {
     x = input f32[n]
-    other = input f32[n + 3]
+    other = input f32[m]
     count = input i64[]
     p = dynamic_iota(count) max=100
     first = cast(p) to=f32
@@ -147,13 +147,15 @@ TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
   auto made_plan = planned(*graph);
   ASSERT_TRUE(made_plan.ok()) << made_plan.status().message();
   const Plan* plan = made_plan->get();
-  std::vector<uint32_t> made;
+  std::vector<const PlanSymbol*> made;
   for (const PlanSymbol& symbol : plan->symbols)
-    if (symbol.is_fresh()) made.push_back(symbol.made_by);
+    if (symbol.is_fresh()) made.push_back(&symbol);
   ASSERT_EQ(made.size(), 2u);
   ASSERT_EQ(graph->guards().size(), 3u) << print(*graph);
-  std::sort(made.begin(), made.end());
-  EXPECT_EQ(plan->guard_steps, (std::vector<uint32_t>{made[0], made[1], made[1]})) << plan_text(*plan);
+  std::sort(made.begin(), made.end(), [](auto* a, auto* b) { return a->made_by < b->made_by; });
+  EXPECT_EQ(made[0]->guards, (std::vector<uint32_t>{0})) << plan_text(*plan);
+  EXPECT_EQ(made[1]->guards, (std::vector<uint32_t>{1, 2})) << plan_text(*plan);
+  EXPECT_TRUE(plan->given_guards.empty());
 }
 
 // Also where nobody reads it: the kernel writes it.
