@@ -11,6 +11,7 @@
 
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/memory.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -18,7 +19,7 @@ static constexpr size_t kSlack = size_t{1} << 20;
 static constexpr size_t kHeader = 2500;  // of the sample, about: what is not data
 
 static std::string sound_file() {
-  std::ifstream file(RLX_TESTS_DIR "/models/blocks.gguf", std::ios::binary);
+  std::ifstream file(test_path("models/blocks.gguf"), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

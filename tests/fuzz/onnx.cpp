@@ -12,6 +12,7 @@
 #include "runtime/program.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/memory.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -19,7 +20,7 @@ static constexpr size_t kSlack = size_t{8} << 20;
 static constexpr int64_t kPlanLimit = int64_t{1} << 20;
 
 static std::string read_model() {
-  std::ifstream file(RLX_TESTS_DIR "/models/digits.onnx", std::ios::binary);
+  std::ifstream file(test_path("models/digits.onnx"), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -19,13 +19,16 @@
 #include "ir/verify.h"
 #include "rules/rules.h"
 #include "tests/support/host_ops.h"
+#include "tests/support/paths.h"
 #include "tests/support/transforms.h"
 
 namespace rlx {
 
 namespace fs = std::filesystem;
 
-static constexpr char kFolder[] = RLX_TESTS_DIR "/golden";
+static fs::path folder_of_goldens() {
+  return test::test_path("golden");
+}
 
 // ---- text ----
 
@@ -140,8 +143,8 @@ static std::string pass_form(const std::string& text) {
 
 static std::vector<std::string> golden_files() {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(kFolder))
-    if (entry.path().extension() == ".rlx") files.push_back(fs::relative(entry.path(), kFolder).string());
+  for (const auto& entry : fs::recursive_directory_iterator(folder_of_goldens()))
+    if (entry.path().extension() == ".rlx") files.push_back(fs::relative(entry.path(), folder_of_goldens()).string());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -149,7 +152,7 @@ static std::vector<std::string> golden_files() {
 class golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(golden, file) {
-  fs::path path = fs::path(kFolder) / GetParam();
+  fs::path path = folder_of_goldens() / GetParam();
   std::string folder = fs::path(GetParam()).begin()->string(), is = read(path);
   std::string should = folder == "ir" ? ir_form(is) : folder == "verify" ? verify_form(is) : pass_form(is);
   if (std::getenv("RLX_BLESS"))
@@ -169,13 +172,13 @@ INSTANTIATE_TEST_SUITE_P(, golden, testing::ValuesIn(golden_files()), [](const a
 TEST(golden_files, stand_in_every_folder) {
   for (const char* folder : {"ir", "verify", "decompose", "canonicalize", "fold", "fuse", "layout", "merge-siblings",
                              "expand", "widen", "simplify", "regions", "dce"})
-    EXPECT_FALSE(fs::is_empty(fs::path(kFolder) / folder)) << folder;
+    EXPECT_FALSE(fs::is_empty(folder_of_goldens() / folder)) << folder;
 }
 
 TEST(golden_files, show_every_rule_at_work) {
   std::set<std::string> shown;
   for (const std::string& file : golden_files())
-    for (const std::string& line : lines_of(read(fs::path(kFolder) / file)))
+    for (const std::string& line : lines_of(read(folder_of_goldens() / file)))
       if (constexpr std::string_view kKey = "; rules: "; line.starts_with(kKey)) {
         std::istringstream list(line.substr(kKey.size()));
         for (std::string rule; std::getline(list, rule, ',');) shown.insert(rule.substr(rule.find_first_not_of(' ')));

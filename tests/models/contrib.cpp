@@ -6,6 +6,7 @@
 
 #include "runtime/model.h"
 #include "tests/support/models.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -25,8 +26,8 @@ static std::string wrong(const Tensor& got, const Tensor& want) {
 class contrib : public testing::TestWithParam<const char*> {};
 
 TEST_P(contrib, computes_what_onnx_runtime_computes) {
-  auto file = open_onnx(RLX_TESTS_DIR "/models/contrib.onnx");
-  auto stored = read_tensors(RLX_TESTS_DIR "/models/contrib_expected.tensors");
+  auto file = open_onnx(test_path("models/contrib.onnx"));
+  auto stored = read_tensors(test_path("models/contrib_expected.tensors"));
   ASSERT_TRUE(file.ok() && stored.ok()) << file.status().message() << stored.status().message();
   auto env = Env::create({.threads = 2});
   auto model = Model::create(*env, file->graph, file->weights, {});

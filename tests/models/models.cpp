@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/support/models.h"
+#include "tests/support/paths.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -65,14 +66,14 @@ TEST(models, minilm_computes_what_onnx_runtime_computes) {
   auto path = fetched("minilm/model.onnx");
   if (path.empty()) GTEST_SKIP() << "the model is not in the cache: ./dev demo fetches it";
   auto model = open_onnx(path);
-  auto stored = read_tensors(RLX_TESTS_DIR "/models/minilm_expected.tensors");
+  auto stored = read_tensors(test_path("models/minilm_expected.tensors"));
   ASSERT_TRUE(model.ok() && stored.ok()) << model.status().message() << stored.status().message();
   for (const char* batch : {"a.", "b."}) expect_stored_output(*model, with_prefix(*stored, batch), "last_hidden_state");
 }
 
 TEST(models, digits_computes_what_onnx_runtime_computes) {
-  auto model = open_onnx(RLX_TESTS_DIR "/models/digits.onnx");
-  auto stored = read_tensors(RLX_TESTS_DIR "/models/digits_expected.tensors");
+  auto model = open_onnx(test_path("models/digits.onnx"));
+  auto stored = read_tensors(test_path("models/digits_expected.tensors"));
   ASSERT_TRUE(model.ok() && stored.ok()) << model.status().message() << stored.status().message();
   expect_stored_output(*model, *stored, model->graph.outputs()[0].name.c_str());
 }

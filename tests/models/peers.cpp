@@ -9,6 +9,7 @@
 #include "ir/text.h"
 #include "runtime/program.h"
 #include "tests/support/models.h"
+#include "tests/support/paths.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -25,7 +26,7 @@ const std::map<std::string, double> kTolerances = {{"", 1e-4}, {".f16", 8.0 / (1
 // The folder that `./dev peers` fills, unless RLX_PEERS names another.
 fs::path folder() {
   const char* given = std::getenv("RLX_PEERS");
-  return given ? fs::path(given) : fs::path(RLX_TESTS_DIR).parent_path() / "build" / "peers" / "exports";
+  return given ? fs::path(given) : test_path("../build/peers/exports");
 }
 
 using Counts = std::map<std::string, int>;

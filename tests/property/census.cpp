@@ -11,6 +11,7 @@
 
 #include "examples.h"
 #include "plan/plan.h"
+#include "tests/support/paths.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -84,7 +85,7 @@ std::string census() {
 }  // namespace
 
 TEST(golden_census, is_as_it_was) {
-  const char* path = RLX_TESTS_DIR "/property/census.txt";
+  const auto path = test_path("property/census.txt");
   std::string is = census();
   if (std::getenv("RLX_BLESS")) std::ofstream(path) << is;
   std::istringstream now(is);

@@ -10,6 +10,7 @@
 #include "draw.h"
 #include "edit.h"
 #include "ir/text.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -159,7 +160,7 @@ bool knows_sizes(const Graph& graph) {
 const std::vector<Example>& examples() {
   static const std::vector<Example> kExamples = [] {
     std::vector<fs::path> paths;
-    for (const auto& entry : fs::directory_iterator(RLX_TESTS_DIR "/property/examples")) paths.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(test_path("property/examples"))) paths.push_back(entry.path());
     std::sort(paths.begin(), paths.end());
     std::vector<Example> examples;
     for (const fs::path& path : paths) load(path, examples);

@@ -8,6 +8,7 @@
 
 #include "ir/text.h"
 #include "properties.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 static std::vector<fs::path> found_files() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(RLX_TESTS_DIR "/property/found")) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(test_path("property/found"))) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -9,6 +9,7 @@
 #include "base/visit.h"
 #include "ir/text.h"
 #include "tests/support/host_ops.h"
+#include "tests/support/paths.h"
 
 namespace rlx::test {
 
@@ -130,7 +131,7 @@ static void read_file(const fs::path& path, std::vector<Sample>& samples) {
 const std::vector<Sample>& all_samples() {
   static const std::vector<Sample> kSamples = [] {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(RLX_TESTS_DIR "/samples"))
+    for (const auto& entry : fs::directory_iterator(test_path("samples")))
       if (entry.path().extension() == ".golden" || entry.path().extension() == ".rlx") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     std::vector<Sample> samples;

@@ -10,6 +10,7 @@
 
 #include "import/format.h"
 #include "ops/blocks.h"
+#include "tests/support/paths.h"
 
 namespace rlx {
 
@@ -59,7 +60,7 @@ static std::string failure(const std::string& bytes) {
 // ---- what PyPI's gguf wrote: tests/samples/make_gguf.py ----
 
 static std::string sample() {
-  std::ifstream file(RLX_TESTS_DIR "/models/blocks.gguf", std::ios::binary);
+  std::ifstream file(test::test_path("models/blocks.gguf"), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
