@@ -108,13 +108,17 @@ Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const V
 
 // ---- matrices ----
 
-// By matrix, with two axes of 1: whether a change by a few roundings may make it singular.
-Expr is_nearly_singular(Expr matrix) {
+// By matrix, with two axes of 1: whether a change by a few roundings may take a dimension from what it spans.
+Expr loses_rank(Expr matrix) {
   double rounding = matrix.dtype() == DType::kF64 ? 0x1p-53 : 0x1p-24;
-  Expr square = slice(cast(matrix, DType::kF64), -1, 0, min(matrix.dim(-2), matrix.dim(-1)));
-  Expr values = matrix.builder().ops(Op::kSvd, std::array{square})[1];
+  Expr values = matrix.builder().ops(Op::kSvd, std::array{cast(matrix, DType::kF64)})[1];
   Expr least = reduce(values, "min", {-1}), largest = reduce(values, "max", {-1});
   return unsqueeze(less_equal(least, largest * (64 * rounding)), -1);
+}
+
+// The same for the square that factors are found in.
+Expr is_nearly_singular(Expr matrix) {
+  return loses_rank(slice(matrix, -1, 0, min(matrix.dim(-2), matrix.dim(-1))));
 }
 
 Expr triangle(Expr matrix, bool is_lower, bool has_unit_diagonal) {
@@ -131,6 +135,7 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
   switch (node.op) {
     case Op::kLu:
     case Op::kQr: return is_nearly_singular(b.wrap(in[0]));
+    case Op::kSvd: return loses_rank(b.wrap(in[0]));
     case Op::kCholesky: {
       Expr lower = triangle(b.wrap(in[0]), true, false), strict = lower - triangle(lower, false, false);
       Axes turned = trailing_axes(0, lower.rank());
