@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged safetensors files: every truncation and many seeded mutations end in tensors that lie in the file, or in a
-// status, with no more memory than a fixed amount.
+// Damaged safetensors files. Every truncation and many seeded mutations end in tensors that lie in the file, or in a
+// status. The memory that this takes has a fixed limit.
 #include "import/safetensors.h"
 
 #include <gtest/gtest.h>
