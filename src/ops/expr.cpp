@@ -274,8 +274,15 @@ Expr gather(Expr x, Expr indices, int64_t axis) {
 Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype) {
   return builder.op(Op::kIota, {}, {{"shape", std::move(dims)}, {"axis", axis}, {"dtype", dtype}});
 }
-Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims) {
-  return x.builder().op(Op::kReduce, {x}, {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}});
+Expr reduce(Expr x, const char* fn, Axes axes, KeepDims keep_dims) {
+  return x.builder().op(Op::kReduce, {x},
+                        {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", static_cast<int64_t>(keep_dims)}});
+}
+Expr cumulative(Expr x, const char* fn, int64_t axis) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", fn}, {"axis", axis}});
+}
+Expr cumulative_before(Expr x, const char* fn, int64_t axis) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", fn}, {"axis", axis}, {"exclusive", int64_t{1}}});
 }
 Expr as_index(Expr position, Expr n) {
   return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
@@ -284,9 +291,14 @@ Expr as_index(Expr position, Expr n) {
 Expr mean(Expr x, Axes axes) {
   return x.builder().op(Op::kMean, {x}, {{"axes", std::move(axes)}, {"keep_dims", int64_t{1}}});
 }
-Expr matmul(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+Expr matmul(Expr a, Expr b, Transposed transposed) {
   return a.builder().op(Op::kMatmul, {a, b},
-                        {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
+                        {{"transpose_a", int64_t{transposed.a}}, {"transpose_b", int64_t{transposed.b}}});
+}
+Expr swap_last_axes(Expr x) {
+  Axes perm = trailing_axes(0, x.rank());
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return transpose(x, perm);
 }
 Expr stop_gradient(Expr x) {
   return unary(Op::kStopGradient, x);

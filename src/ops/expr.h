@@ -221,13 +221,20 @@ Expr slice(Expr x, int64_t axis, Dim start, Dim end, int64_t step = 1);
 Expr unsqueeze(Expr x, int64_t axis);  // axis of the result
 Expr gather(Expr x, Expr indices, int64_t axis);
 Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype);
-Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims = true);
+enum class KeepDims : bool { kNo, kYes };  // whether a reduced axis stays, as 1
+Expr reduce(Expr x, const char* fn, Axes axes, KeepDims keep_dims = KeepDims::kYes);
 inline Expr sum(Expr x, Axes axes) {
   return reduce(x, "sum", std::move(axes));
 }
-Expr mean(Expr x, Axes axes);          // keeps the axes as 1
-Expr as_index(Expr position, Expr n);  // held within [0, n), as i64
-Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
+Expr mean(Expr x, Axes axes);                                  // keeps the axes as 1
+Expr cumulative(Expr x, const char* fn, int64_t axis);         // of each element and those before it
+Expr cumulative_before(Expr x, const char* fn, int64_t axis);  // of those before it only
+Expr as_index(Expr position, Expr n);                          // held within [0, n), as i64
+struct Transposed {
+  bool a = false, b = false;
+};
+Expr matmul(Expr a, Expr b, Transposed transposed = {});
+Expr swap_last_axes(Expr x);
 Expr stop_gradient(Expr x);
 Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of several phases: work that would be one long part is cut by sizes alone, so no number of threads, and no way
-// in which a host runs them, changes a bit.
+// Steps of several phases. Sizes alone decide how work that would be one long part is cut. So the bits do not depend on
+// the number of threads, nor on how a host runs them.
 #include <cstring>
 #include <thread>
 
