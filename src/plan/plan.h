@@ -148,7 +148,7 @@ struct ChosenSize {
   Dim when, then, otherwise;
 };
 
-// A symbol that is the dim of an axis of an input or output of a control step, and so gets its size from that value.
+// A symbol that gets its size from an axis of an input or output of a control step.
 struct CarriedSize {
   uint32_t slot, axis, symbol;
 };
