@@ -86,9 +86,8 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
   };
   return require_shape(k, "k", std::array{batch, k.dim(1), k.dim(2), q.dim(3)}) &&
          require_shape(v, "v", std::array{batch, k.dim(1), k.dim(2), v.dim(3)}) &&
-         (!in[3] || require_shape(in[3], "mask", scores, true)) &&
-         (!in[4] || require_shape(in[4], "bias", scores, true)) && fits(5, "kv_len", {batch}) &&
-         fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
+         (!in[3] || require_stretch(in[3], "mask", scores)) && (!in[4] || require_stretch(in[4], "bias", scores)) &&
+         fits(5, "kv_len", {batch}) && fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
 // Attention up to its scores.

@@ -319,23 +319,34 @@ bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
   return false;
 }
 
-bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast) {
-  if (!x.valid()) return false;
-  auto agree = [&](const Dim& expected, const Dim& got) -> Result<Dim> {
+// A size of x that must equal another one.
+static auto agree_in(Expr x) {
+  return [x](const Dim& expected, const Dim& got) -> Result<Dim> {
     RLX_TRY(x.builder().graph().add_guard({Guard::kEqual, got, expected, "size"}));
     return expected;
   };
+}
+
+// Fails, and returns false.
+static bool refuse_shape(Expr x, std::string_view what, std::string_view fault, std::span<const Dim> dims) {
+  std::string expected = text_of({dims.begin(), dims.end()});
+  x.builder().fail(Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(), fault, expected))
+                       .with("input", what)
+                       .with("expected", expected)
+                       .with("got", text_of(x.dims())));
+  return false;
+}
+
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims) {
+  if (!x.valid()) return false;
   bool fits = x.rank() == dims.size();
-  if (broadcast) fits = stretch(x.dims(), dims, agree).ok();
-  for (size_t i = 0; i < x.rank() && fits && !broadcast; i++) fits = agree(dims[i], x.dims()[i]).ok();
-  if (!fits)
-    x.builder().fail(
-        Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(),
-                                    broadcast ? "does not stretch to" : "is not", text_of({dims.begin(), dims.end()})))
-            .with("input", what)
-            .with("expected", text_of({dims.begin(), dims.end()}))
-            .with("got", text_of(x.dims())));
-  return fits;
+  for (size_t i = 0; i < x.rank() && fits; i++) fits = agree_in(x)(dims[i], x.dims()[i]).ok();
+  return fits || refuse_shape(x, what, "is not", dims);
+}
+
+bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims) {
+  if (!x.valid()) return false;
+  return stretch(x.dims(), dims, agree_in(x)).ok() || refuse_shape(x, what, "does not stretch to", dims);
 }
 
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {

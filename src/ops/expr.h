@@ -241,8 +241,8 @@ Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1
 // ---- sizes, checked (semantics.md S2); nullopt or false: the builder has failed, so return {} ----
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
-// Requires that x has these sizes or, with `broadcast`, stretches to them (aligned right, a literal 1 fits any). `what`
-// names x.
-bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast = false);
+// Requires that x has these sizes, or that it stretches to them (aligned right, a literal 1 fits any). `what` names x.
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims);
+bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims);
 
 }  // namespace rlx

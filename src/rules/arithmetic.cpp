@@ -27,11 +27,11 @@ static Pattern of_shape() {
 
 // x / c -> x * (1/c), if the dtype holds 1/c. For a power of two the bits are the same, else there is one more
 // rounding.
-static Expr divide_by_constant(const Match& m, bool exact_only) {
+static Expr divide_by_constant(const Match& m, Grade grade) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
   if (!c || !is_float(dtype) || !is_normal(dtype, *c) || !is_normal(dtype, 1 / *c)) return Expr();
-  if (is_power_of_two(*c) != exact_only) return Expr();
+  if (is_power_of_two(*c) != (grade == exact)) return Expr();
   if (!m.has_shape(m.in(0))) return Expr();
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
 }
@@ -160,9 +160,9 @@ void add_arithmetic_rules(RuleSet& rules) {
   rules.add(exact, "neg_neg", neg(neg(a)), a);
   rules.add(exact, "cast_to_itself", std::vector{Op::kCast}, cast_to_itself);
   rules.add(exact, "divide_by_power_of_two", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, true); });
+            [](const Match& m) { return divide_by_constant(m, exact); });
   rules.add(close, "divide_by_constant", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, false); });
+            [](const Match& m) { return divide_by_constant(m, close); });
   rules.add(close, "divide_by_root", a / sqrt(v).shared(),
             [=](const Match& m) { return divide_by_root(m, m[a], m[v]); });
   rules.add(exact, "subtract_constant", std::vector{Op::kSub}, subtract_constant);

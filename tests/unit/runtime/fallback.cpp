@@ -101,7 +101,7 @@ TEST(fallback, takes_params_and_sizes_of_now) {
       for (int i = 0; i < 2; i++) ASSERT_TRUE(exec->run().ok());
       expect_near(shown(*exec, SlotKind::kOutput, 0), want);
       Fence fence = exec->submit({}).value();
-      ASSERT_TRUE(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr).ok());
+      ASSERT_TRUE(fence.wait().ok());
       expect_near(shown(*exec, SlotKind::kOutput, 0), want);
     }
   }
