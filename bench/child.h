@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that may take for ever, use all memory, or end its process runs in a child, which reports what it has done so
-// far. Times are CPU times of all threads together, so that they are comparable on a shared machine.
+// Runs work in a child process, because it may take for ever, use all memory, or end its process. The child reports
+// what it has done so far. Times are CPU times of all threads together, so that they are comparable on a shared
+// machine.
 #pragma once
 
 #include <cstddef>

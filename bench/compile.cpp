@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures compile time on graphs that are each hard in one way, beside the limits for the library, and beside the time
-// in which ONNX Runtime makes a session of the same bytes. Every graph has a process of its own, where the two take
-// turns: a graph that takes for ever, or ends its process, only loses its own row.
+// Measures compile time on graphs that are each hard in one way. Beside it stand the limits that the library sets
+// itself, and the time in which ONNX Runtime makes a session of the same bytes. Every graph has a process of its own,
+// where the two take turns: a graph that takes for ever, or ends its process, only loses its own row.
 //
 //   bench_compile MODEL.onnx libonnxruntime.so [RUNS [PART_OF_A_NAME]]
 #include <rlx.h>
@@ -98,7 +98,7 @@ Told take_turns(const Model& model, Weights weights, int sides, const Setup& set
   });
 }
 
-// If one of the two ends the process, the turns of the other are lost, so the other runs once more, alone.
+// If one of the two libraries ends the process, the turns of the other are lost. So the other runs once more, alone.
 Measured measure(const Job& job, const Setup& setup) {
   Model model = job.make();
   Told both = take_turns(model, job.weights, kBoth, setup);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the most that this machine can do, so that other figures can be read as a share of it: multiply-adds on
-// registers, and bytes moved from the caches and from memory, by one thread and by two.
+// Measures the most that this machine can do: multiply-adds on registers, and bytes moved from the caches and from
+// memory, by one thread and by two. Other figures can be read as a share of these.
 #include <immintrin.h>
 
 #include <algorithm>

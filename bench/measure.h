@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing on a shared machine: medians with quartiles, and two programs measured in turns (A B A B ...), so that other
+// Timing on a shared machine: medians with quartiles. Two programs are measured in turns (A B A B ...), so that other
 // load affects both alike.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the cost of a run beyond its kernels, beside the limits for the library, and beside ONNX Runtime where it
-// has the same: the same ONNX bytes, in turns, with outputs compared.
+// Measures the cost of a run beyond its kernels. Beside it stand the limits that the library sets itself and, where it
+// can do the same, ONNX Runtime on the same ONNX bytes, in turns, with outputs compared.
 //
 //   bench_runtime MODEL.onnx libonnxruntime.so [TURNS [PART_OF_A_NAME]]
 #include <rlx.h>
@@ -243,8 +243,8 @@ void loop(const Setup& setup, Table& table) {
   table.print(it);
 }
 
-// The extra time of the first run at a new size within the plan, compared with a second run at that size. Both follow
-// a run of the same library, so that the weights which the other one has left in the caches count for neither.
+// The extra time of the first run at a new size within the plan, compared with a second run at that size. Before both
+// comes a run of the same library. So neither pays for weights that the other library has left in the caches.
 void new_size(const Setup& setup, Table& table) {
   Env env = make_env(1);
   Executable program(env.get(), setup.minilm.c_str(), 8, 128);

@@ -10,6 +10,7 @@
  *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or
  *    "". An array of length 0 may be NULL. A length whose bytes exceed PTRDIFF_MAX is RLX_E_INVALID_ARGUMENT, and
  *    nothing is touched.
+ *  - A handle that an out parameter receives belongs to the caller, who releases it. Devices are borrowed.
  *  - Shared handles and graphs are reference counted: X_retain returns its argument. attrs and exec have one owner.
  *    X_release(NULL) does nothing. Handles may be released in any order: a child holds its parents.
  *  - A handle belongs to the environment in which it was made. Mixing two environments is RLX_E_INVALID_ARGUMENT.
@@ -504,14 +505,16 @@ RLX_API void rlx_graph_push_name(rlx_graph_t *graph, const char *name);
 /* Ends the innermost name of rlx_graph_push_name. Errors, kept: RLX_E_STATE if there is none. */
 RLX_API void rlx_graph_pop_name(rlx_graph_t *graph);
 
-/* An elementwise op of one input: "relu" "exp" "neg" ... */
+/* An elementwise op of one input: "relu" "exp" "neg" ... This and the functions down to rlx_graph_softmax are short
+ * forms of rlx_graph_op: the graph keeps the same errors. */
 RLX_API rlx_value_t rlx_graph_unary(rlx_graph_t *graph, const char *op, rlx_value_t x);
 
 /* An elementwise op of two inputs of one dtype: "add" "mul" "lt" ... Shapes are aligned at the right, and a literal dim
  * of 1 broadcasts. */
 RLX_API rlx_value_t rlx_graph_binary(rlx_graph_t *graph, const char *op, rlx_value_t a, rlx_value_t b);
 
-/* The matrix product over the last two dims; the leading ones broadcast. */
+/* The matrix product: a[..., m, k] and b[..., k, n] give [..., m, n]; the leading dims broadcast. The dtype is that of
+ * both operands, or i32 for 8-bit integers. */
 RLX_API rlx_value_t rlx_graph_matmul(rlx_graph_t *graph, rlx_value_t a, rlx_value_t b);
 
 /* The elements converted to another dtype, as by rlx_tensor_cast. */
@@ -529,7 +532,8 @@ RLX_API rlx_value_t rlx_graph_transpose(rlx_graph_t *graph, rlx_value_t x, const
 RLX_API rlx_value_t rlx_graph_reduce(rlx_graph_t *graph, const char *op, rlx_value_t x, const int64_t *axes, size_t n,
                                      int32_t keep_dims);
 
-/* exp(x - max) / sum of these, along one axis. */
+/* exp(x - max) divided by the sum of these along one axis, for floats: the shape and dtype of x. A negative axis counts
+ * from the end. */
 RLX_API rlx_value_t rlx_graph_softmax(rlx_graph_t *graph, rlx_value_t x, int64_t axis);
 
 /* The number of inputs, outputs, params or symbols (kind: RLX_INPUT ...) of the graph; 0 for an unknown kind. */

@@ -24,7 +24,8 @@ struct Gemm {
   Transpose b = Transpose::kNone;
 };
 
-// A size or stride that BLAS cannot take (negative, above 2^31 - 1, a row stride below the row) is kRange.
+// RLX_E_RANGE for a size or stride that BLAS cannot take: negative, above 2^31 - 1, or a row stride below the length of
+// a row.
 Status gemm_f32(const Gemm& shape, float alpha, const float* a, const float* b, float beta, float* c);
 Status gemm_f64(const Gemm& shape, double alpha, const double* a, const double* b, double beta, double* c);
 Status gemm_c64(const Gemm& shape, std::complex<float> alpha, const std::complex<float>* a,

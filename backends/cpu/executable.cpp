@@ -175,12 +175,12 @@ static std::byte* moved(const std::byte* place, uintptr_t distance) {
   return reinterpret_cast<std::byte*>(there);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Finds the words of a block that are pointers into slots: it encodes the block once more with the slots at other
-// addresses, and a word that changes by the distance of a slot is a pointer into it. If anything else differs, the
-// block is encoded again whenever a slot moves. Blocks of bodies are examined at once, because their slots move at
-// every trip; others when a slot moves for the first time.
+// Finds the words of a block that are pointers into slots. It encodes the block once more with the slots at other
+// addresses: a word that changes by the distance of a slot is a pointer into it. If anything else differs, the block is
+// encoded again whenever a slot moves. Blocks of bodies are examined at once, because their slots move at every trip;
+// others when a slot moves for the first time.
 void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState& state) const {
-  // The distances lie far apart, so that no sum of two is a third one, and have the alignment of memory.
+  // No two distances add up to a third one, and each has the alignment of memory.
   auto distance = [](uint32_t base) { return uintptr_t{base} << 36 | uintptr_t{base * 40503u & 0xffff} << 16; };
   const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A segment of a plan on the CPU. Its steps are encoded into argument blocks, which hold the present pointers and
-// sizes, and a team of threads executes them. Invariant: a step is encoded again exactly when a size or a base that it
-// uses has changed; if only slots have moved, just the pointers in its block are replaced.
+// sizes. A team of threads executes them. Invariant: a step is encoded again exactly when a size or a base that it uses
+// has changed; if only slots have moved, only the pointers in its block are replaced.
 #pragma once
 
 #include <memory>

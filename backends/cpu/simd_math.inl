@@ -109,8 +109,8 @@ inline Vec erf(Vec x) {
   return select(t < splat(0.93f), x * near, copysign(far, x));
 }
 
-// Sine and cosine in quadrants: x = n pi/2 + r. The reduction runs in f64 with pi/2 in two parts, the first of 33 bits,
-// so that n times it is exact for n < 2^20; beyond 10^5 the C library's reduction takes the lane.
+// Sine and cosine in quadrants: x = n pi/2 + r. The reduction runs in f64 with pi/2 in two parts. The first part has 33
+// bits, so that n times it is exact for n < 2^20. Beyond 10^5 the C library reduces the lane.
 inline constexpr int kHalf = kLanes / 2;
 using HalfVec [[gnu::vector_size(4 * kHalf)]] = float;
 using HalfDouble [[gnu::vector_size(8 * kHalf)]] = double;

@@ -71,7 +71,7 @@ class Worker {
     Fence done;
     auto after = std::make_shared<std::vector<Fence>>(wait.begin(), wait.end());
     auto job = [done, after, work = std::move(work)] {
-      Status status = Fence::wait(*after, true, Fence::kForever, nullptr);
+      Status status = Fence::wait_all(*after);
       for (const Fence& fence : *after)
         if (status.ok() && !fence.result().ok()) status = Status(Code::kAborted, "what it waited for has failed");
       done.signal(status.ok() ? work() : status);

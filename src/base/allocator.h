@@ -56,8 +56,8 @@ class Host {
   bool logs(LogLevel level) const {
     return services_.log != nullptr && static_cast<int32_t>(level) >= services_.log_level;
   }
-  // Categories: "device", "compile", "kernel", "plan", "params". Does nothing, and does not call `text` (() ->
-  // std::string), if there is no sink or it does not want the level. No lock may be held.
+  // Categories: "device", "compile", "kernel", "plan", "params". If there is no sink, or it does not want the level,
+  // nothing happens and `text` (() -> std::string) is not called. The caller must hold no lock.
   template <class Text>
   void log(LogLevel level, const char* category, Text&& text) const {
     if (logs(level)) write_log(level, category, text());

@@ -402,8 +402,8 @@ static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr&
   return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
 }
 
-// k max(a, b) beside other terms is the larger of what a and b give in its place, if k > 0; else the smaller. So a and
-// b may cancel with the other terms.
+// If k > 0, a dim with the term k max(a, b) is the larger of the same dim with k a and with k b in its place; else the
+// smaller. There a and b may cancel with the other terms.
 static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, const RangeLookup& ranges,
                                                 int& budget) {
   const Atom& extreme = *term.atoms[0];

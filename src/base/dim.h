@@ -59,7 +59,8 @@ class Dim {
   std::shared_ptr<const Polynomial> terms_;
 };
 
-// A symbol, or a floor(a/b), max(a,b) or min(a,b) that does not simplify, or an a*b that is too long to multiply out.
+// A factor of a term: a symbol; a floor(a/b), max(a,b) or min(a,b) that does not simplify; or an a*b that is too long
+// to multiply out.
 struct Atom {
   enum Kind : uint8_t { kSymbol, kFloorDiv, kMax, kMin, kProduct } kind;
   std::string name;  // of a symbol
@@ -125,7 +126,8 @@ Result<int64_t> checked_axis(int64_t axis, size_t rank);
 // RLX_E_SHAPE: "x needs rank 2 or more, not 1"; expected "0" says that `what` must be a scalar.
 Status wrong_rank(std::string_view what, std::string_view expected, size_t got);
 
-// The common size of two dims that have to agree and are neither equal nor a literal 1, or why they do not agree.
+// The common size of two dims that must agree, where neither is a literal 1 and the two are not equal; or why they do
+// not agree.
 using AgreeFn = FunctionRef<Result<Dim>(const Dim& a, const Dim& b)>;
 // NumPy's broadcasting: aligned right, a literal 1 stretches, all others agree.
 Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b, AgreeFn agree);

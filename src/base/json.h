@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON (RFC 8259) for reports and schemas: members stay in the order written, one element per line, so that a
-// report can be read and compared as text. The writer places the commas; the caller ends whatever it begins.
+// Writes JSON (RFC 8259) for reports and schemas. Members stay in the order written, one element per line, so that a
+// report can be read and compared as text. The writer places the commas; the caller must end whatever it begins.
 #pragma once
 
 #include <cstdint>

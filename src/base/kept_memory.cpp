@@ -61,8 +61,8 @@ Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind ki
   return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
 }
 
-// Memory that exceeds the limit, and a buffer that nobody has wanted for long, are freed when this returns, after the
-// lock is released.
+// Frees memory above the limit, and a buffer that nobody has wanted for long. This happens at the end, after the lock
+// is released.
 void KeptMemory::take_back(HostMemory memory, Class of) {
   HostMemory unwanted;
   std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector that never changes. What `with` returns shares all but the changed parts with it, so a version of a long
-// list costs as much as its changes, and earlier versions stay. Items lie in the leaves of a tree.
+// A vector that never changes. `with` returns a new version, which shares everything but the changed parts. So a
+// version of a long list costs as much as its changes, and earlier versions stay. Items lie in the leaves of a tree.
 #pragma once
 
 #include <algorithm>

@@ -44,11 +44,9 @@ enum EnvOption : size_t { kThreads, kPin, kSpin, kPrefix, kKeptMemory };
 std::span<const AttrDef> env_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
-      make("threads", AttrKind::kI64, false, {}, {}, 0, kMostThreads),
-      flag("threads.pin", false),
-      make("threads.spin", AttrKind::kI64, false, {}, {}, 0, kLongestSpin),
-      make("env.prefix", AttrKind::kStr, false, std::string("RLX")),
-      make("memory.cache", AttrKind::kI64, false, int64_t{256} << 20, {}, 0),
+      within(opt_i64("threads"), 0, kMostThreads),        flag("threads.pin", false),
+      within(opt_i64("threads.spin"), 0, kLongestSpin),   str("env.prefix", "RLX"),
+      within(i64("memory.cache", int64_t{256} << 20), 0),
   };
   return kOptions;
 }

@@ -83,7 +83,7 @@ rlx_status_t* rlx_exec_run(rlx_exec_t* exec) {
 rlx_status_t* rlx_exec_submit(rlx_exec_t* exec, rlx_fence_t* const* wait, size_t n_wait, rlx_fence_t** done) {
   return guard({cleared(done, "done"), handle(exec, "exec"), array(wait, n_wait, "wait")}, [&]() -> Status {
     std::vector<Fence> before = RLX_TRY(fences_of(exec->env.get(), wait, n_wait, "wait"));
-    auto made = std::make_unique<rlx_fence>(exec->env.get(), Fence(), false);
+    auto made = std::make_unique<rlx_fence>(exec->env.get(), Fence(), rlx_fence::SignalledBy::kRun);
     made->fence = RLX_TRY(exec->exec->submit(before));
     *done = made.release();
     return {};

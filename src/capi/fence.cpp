@@ -38,7 +38,7 @@ rlx_fence::~rlx_fence() {
 
 rlx_status_t* rlx_fence_create(rlx_env_t* env, rlx_fence_t** out) {
   return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
-    *out = new rlx_fence(env, Fence(env->env->queue().helper()), true);
+    *out = new rlx_fence(env, Fence(env->env->queue().helper()), rlx_fence::SignalledBy::kCaller);
     return {};
   });
 }

@@ -8,7 +8,9 @@
 #include "device/fence.h"
 
 struct rlx_fence : rlx::capi::Counted {
-  rlx_fence(rlx_env* owner, rlx::Fence made, bool by_caller) : env(owner), fence(std::move(made)), is_host(by_caller) {}
+  enum class SignalledBy { kRun, kCaller };
+  rlx_fence(rlx_env* owner, rlx::Fence made, SignalledBy by)
+      : env(owner), fence(std::move(made)), is_host(by == SignalledBy::kCaller) {}
   ~rlx_fence();
   const uint32_t* alive() const { return env->alive(); }
 

@@ -15,11 +15,12 @@ namespace rlx::capi {
 static Status import(rlx_env_t* env, const Source& source, const char* format, const rlx_attrs_t* options,
                      rlx_graph_t** graph, rlx_weights_t** weights) {
   ImportOptions chosen = RLX_TRY(parse_import_options(RLX_TRY(values_of(options, env))));
+  chosen.with_graph = graph != nullptr;
   chosen.with_weights = weights != nullptr;
   chosen.host = env->env->host().get();
   chosen.customs = env->customs;
   if (!graph && !weights) return Status(Code::kInvalidArgument, "neither a graph nor weights are asked for");
-  auto read = RLX_TRY(import_source(source, format ? format : "", graph != nullptr, chosen));
+  auto read = RLX_TRY(import_source(source, format ? format : "", chosen));
   std::unique_ptr<rlx_weights> made(weights ? new rlx_weights(env) : nullptr);
   if (made) {
     for (auto& [name, tensor] : read.weights) RLX_TRY(made->weights->put(name, std::move(tensor)));

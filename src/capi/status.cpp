@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rlx_status_*: the handle is a pointer to the failure, so passing it on costs nothing, and out of memory can be
-// reported without an allocation.
+// rlx_status_*: the handle is a pointer to the failure. So passing it on costs nothing, and RLX_E_NO_MEMORY needs no
+// allocation.
 #include <algorithm>
 #include <string_view>
 

@@ -20,28 +20,29 @@ namespace rlx {
 // The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
 // sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
 // `prologue` cuts out the pieces that depend on params and constants alone.
+constexpr bool kInsideOut = true;
 struct Pass {
   std::string_view name;
   PassFn run;
   bool inside_out = false;  // on bodies before the graph around them
 };
 static constexpr Pass kPasses[] = {
-    {"inline", inline_customs},            // custom ops become their bodies, or calls of the host
-    {"canonicalize", canonicalize},        // equal meanings get one form, equal values one node
-    {"fold", fold_constants},              // typed eval of constants
-    {"precision", assign_precision},       // the float dtype to compute in, if the option names one
-    {"branches", inline_branches},         // an `if` whose condition is known is replaced by its branch
-    {"sink", sink_residents},              // operands of bodies that depend on params and constants alone
-    {"hoist", hoist_invariants, true},     // values that do not vary move out of loops
-    {"fuse", fuse_composites},             // composites that this device has a kernel for
-    {"layout", choose_layouts},            // transposes and splits around composites become their layout
-    {"merge-siblings", merge_siblings},    // products that share their left input become one: QKV, gate and up
-    {"expand", expand_composites},         // composites without a kernel on this device
-    {"widen", widen_halves},               // halves for which it has kernels in f32 only
-    {"simplify", simplify},                // canonicalize and fold again, after expand; chains of scalars
-    {"regions", group_elementwise},        // the remaining elementwise nodes, in one kernel per region
-    {"dce", drop_dead_nodes},              // nodes that no output depends on
-    {"check-supported", check_supported},  // names every node left without a kernel, and why
+    {"inline", inline_customs},               // custom ops become their bodies, or calls of the host
+    {"canonicalize", canonicalize},           // equal meanings get one form, equal values one node
+    {"fold", fold_constants},                 // typed eval of constants
+    {"precision", assign_precision},          // the float dtype to compute in, if the option names one
+    {"branches", inline_branches},            // an `if` whose condition is known is replaced by its branch
+    {"sink", sink_residents},                 // operands of bodies that depend on params and constants alone
+    {"hoist", hoist_invariants, kInsideOut},  // values that do not vary move out of loops
+    {"fuse", fuse_composites},                // composites that this device has a kernel for
+    {"layout", choose_layouts},               // transposes and splits around composites become their layout
+    {"merge-siblings", merge_siblings},       // products that share their left input become one: QKV, gate and up
+    {"expand", expand_composites},            // composites without a kernel on this device
+    {"widen", widen_halves},                  // halves for which it has kernels in f32 only
+    {"simplify", simplify},                   // canonicalize and fold again, after expand; chains of scalars
+    {"regions", group_elementwise},           // the remaining elementwise nodes, in one kernel per region
+    {"dce", drop_dead_nodes},                 // nodes that no output depends on
+    {"check-supported", check_supported},     // names every node left without a kernel, and why
 };
 
 std::vector<std::string_view> pass_names() {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "compile/compile.h"
+#include "ops/attr_defs.h"
 #include "rules/rules.h"
 
 namespace rlx {
@@ -23,62 +24,54 @@ Enum choice(const AttrValue& value) {
   return *find_choice<Enum>(std::get<std::string>(value));  // coerce has checked it
 }
 
+template <auto kMember>
+void set_flag(CompileOptions& options, std::string_view, const AttrValue& value) {
+  options.*kMember = std::get<int64_t>(value) != 0;
+}
+template <auto kMember>
+void set_list(CompileOptions& options, std::string_view, const AttrValue& value) {
+  options.*kMember = std::get<std::vector<std::string>>(value);
+}
+
 const std::vector<OptionRow>& rows() {
+  using namespace attr_defs;
   using Options = CompileOptions;
   using Text = std::string_view;
   static const std::vector<OptionRow> kRows = {
-      {{"dims.", AttrKind::kI64, true, {}, {}, 0},
-       "upper size to plan for",
+      {within(i64("dims."), 0), "upper size to plan for",
        [](Options& o, Text rest, const AttrValue& v) { o.dims.emplace_back(rest, std::get<int64_t>(v)); }},
-      {{"math", AttrKind::kEnum, false, "close", kChoices<Grade>},
-       "which rewrites are allowed",
+      {enums("math", kChoices<Grade>, "close"), "which rewrites are allowed",
        [](Options& o, Text, const AttrValue& v) { o.kernels.math = choice<Grade>(v); }},
-      {{"precision", AttrKind::kEnum, false, "graph", "graph|f32|f16|bf16"},
-       "the dtype that f16, bf16 and f32 are computed in",
+      {enums("precision", "graph|f32|f16|bf16", "graph"), "the dtype that f16, bf16 and f32 are computed in",
        [](Options& o, Text, const AttrValue& v) {
          o.precision = find_dtype(std::get<std::string>(v)).value_or(DType::kNone);
        }},
-      {{"layout", AttrKind::kEnum, false, "auto", "auto|plain"},
+      {enums("layout", "auto|plain", "auto"),
        "where axes lie between kernels: as these read best, or as the graph says",
        [](Options& o, Text, const AttrValue& v) { o.plain_layout = std::get<std::string>(v) == "plain"; }},
-      {{"bounds", AttrKind::kEnum, false, "error", kChoices<Bounds>},
-       "what an index out of range does",
+      {enums("bounds", kChoices<Bounds>, "error"), "what an index out of range does",
        [](Options& o, Text, const AttrValue& v) { o.kernels.bounds = choice<Bounds>(v); }},
-      {{"dispatch", AttrKind::kEnum, false, "native", kChoices<Dispatch>},
-       "native kernels, primitives only, or reference",
+      {enums("dispatch", kChoices<Dispatch>, "native"), "native kernels, primitives only, or reference",
        [](Options& o, Text, const AttrValue& v) { o.kernels.dispatch = choice<Dispatch>(v); }},
-      {{"dispatch.", AttrKind::kEnum, true, {}, kChoices<Dispatch>},
-       "the same for one op",
+      {enums("dispatch.", kChoices<Dispatch>), "the same for one op",
        [](Options& o, Text rest, const AttrValue& v) { o.dispatch_of.emplace_back(rest, choice<Dispatch>(v)); }},
-      {{"fallback", AttrKind::kEnum, false, "error", "error|host"},
+      {enums("fallback", "error|host", "error"),
        "what an op does that the device has no kernel for: it fails, or runs on the CPU between copies",
        [](Options& o, Text, const AttrValue& v) { o.falls_back = std::get<std::string>(v) == "host"; }},
-      {{"debug.verify", AttrKind::kBool, false, int64_t{0}},
-       "verify the graph after every pass, not only after the last",
-       [](Options& o, Text, const AttrValue& v) { o.verify_each = std::get<int64_t>(v) != 0; }},
-      {{"passes.skip", AttrKind::kStrs, false, std::vector<std::string>()},
-       "passes and rules to leave out",
-       [](Options& o, Text, const AttrValue& v) { o.skip = std::get<std::vector<std::string>>(v); }},
-      {{"passes.expect", AttrKind::kStrs, false, std::vector<std::string>()},
-       "rules that must fire",
-       [](Options& o, Text, const AttrValue& v) { o.expect = std::get<std::vector<std::string>>(v); }},
-      {{"io.convert", AttrKind::kBool, false, int64_t{0}},
-       "inputs of other dtypes are converted",
-       [](Options& o, Text, const AttrValue& v) { o.io_convert = std::get<int64_t>(v) != 0; }},
-      {{"io.alias", AttrKind::kStrs, false, std::vector<std::string>()},
-       "\"output=input\": the two share their memory, so a run consumes the input",
-       [](Options& o, Text, const AttrValue& v) { o.alias = std::get<std::vector<std::string>>(v); }},
-      {{"weights.drop", AttrKind::kBool, false, int64_t{0}},
-       "release original bytes that a prepared form replaces",
-       [](Options& o, Text, const AttrValue& v) { o.drop_weights = std::get<int64_t>(v) != 0; }},
-      {{"threads", AttrKind::kI64, false, {}, {}, 1, INT_MAX},
-       "most threads of one run",
+      {flag("debug.verify", false), "verify the graph after every pass, not only after the last",
+       set_flag<&Options::verify_each>},
+      {strs("passes.skip", {}), "passes and rules to leave out", set_list<&Options::skip>},
+      {strs("passes.expect", {}), "rules that must fire", set_list<&Options::expect>},
+      {flag("io.convert", false), "inputs of other dtypes are converted", set_flag<&Options::io_convert>},
+      {strs("io.alias", {}), "\"output=input\": the two share their memory, so a run consumes the input",
+       set_list<&Options::alias>},
+      {flag("weights.drop", false), "release original bytes that a prepared form replaces",
+       set_flag<&Options::drop_weights>},
+      {within(opt_i64("threads"), 1, INT_MAX), "most threads of one run",
        [](Options& o, Text, const AttrValue& v) { o.threads = static_cast<int>(std::get<int64_t>(v)); }},
-      {{"memory.limit", AttrKind::kI64, false, {}, {}, 0},
-       "bytes that a plan may take",
+      {within(opt_i64("memory.limit"), 0), "bytes that a plan may take",
        [](Options& o, Text, const AttrValue& v) { o.memory_limit = std::get<int64_t>(v); }},
-      {{"dump", AttrKind::kStr, false, {}},
-       "folder for the graph after each pass",
+      {opt_str("dump"), "folder for the graph after each pass",
        [](Options& o, Text, const AttrValue& v) { o.dump = std::get<std::string>(v); }},
   };
   return kRows;

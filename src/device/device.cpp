@@ -8,7 +8,7 @@ namespace rlx {
 
 Status Executable::run(const RunArgs& args, ExecState& state) const {
   Fence fence = RLX_TRY(submit(args, state));
-  RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
+  RLX_TRY(fence.wait());
   return fence.result();
 }
 
@@ -17,7 +17,7 @@ Result<std::shared_ptr<Buffer>> Device::allocate(size_t bytes, MemoryKind kind) 
 }
 
 Result<Fence> Device::transfer(std::span<const Copy> copies, std::span<const Fence> wait) {
-  RLX_TRY(Fence::wait(wait, true, Fence::kForever, nullptr));
+  RLX_TRY(Fence::wait_all(wait));
   for (const Copy& copy : copies)
     if (copy.bytes) std::memmove(copy.to.host, copy.from.host, copy.bytes);
   return Fence::finished({});
@@ -25,7 +25,7 @@ Result<Fence> Device::transfer(std::span<const Copy> copies, std::span<const Fen
 
 static Status transfer(Device& device, const Copy& copy) {
   Fence fence = RLX_TRY(device.transfer({&copy, 1}, {}));
-  RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
+  RLX_TRY(fence.wait());
   return fence.result();
 }
 

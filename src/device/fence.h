@@ -40,6 +40,8 @@ class Fence {
   // Fails only with RLX_E_TIMEOUT; the results of the fences are not returned.
   static Status wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which);
   static constexpr uint64_t kForever = UINT64_MAX;
+  static Status wait_all(std::span<const Fence> fences) { return wait(fences, true, kForever, nullptr); }
+  Status wait() const { return wait_all({this, 1}); }
   // A file descriptor that is readable once the fence is done. The caller closes it.
   Result<int> export_fd() const;
   bool operator==(const Fence& other) const { return state_ == other.state_; }

@@ -103,9 +103,8 @@ static Result<const Format*> find_format(const Source& source, std::string_view 
       .with("expected", kFormatNames);
 }
 
-static Result<ImportedFile> import_as(const Format& format, const Source& source, bool with_graph,
-                                      const ImportOptions& options) {
-  if (with_graph && !format.has_graph)
+static Result<ImportedFile> import_as(const Format& format, const Source& source, const ImportOptions& options) {
+  if (options.with_graph && !format.has_graph)
     return Status(Code::kUnsupported, rlx::format("{} files hold weights and no graph", format.name));
   if (!format.has_choices && !options.choices.empty())
     return Status(Code::kOption, rlx::format("nothing about inputs can be chosen in {} files", format.name));
@@ -171,10 +170,9 @@ Result<ImportOptions> parse_import_options(const NamedAttrs& given) {
   return options;
 }
 
-Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph,
-                                   const ImportOptions& options) {
+Result<ImportedFile> import_source(const Source& source, std::string_view name, const ImportOptions& options) {
   const Format& format = *RLX_TRY(find_format(source, name));
-  auto file = import_as(format, source, with_graph, options);
+  auto file = import_as(format, source, options);
   if (file.ok()) return file;
   Status status = std::move(file).status();
   if (status.code() == Code::kData && !looks_like(source.bytes).empty())

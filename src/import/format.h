@@ -22,7 +22,6 @@ std::span<const AttrDef> import_options();  // the options of a user: "params.mi
 Result<ImportOptions> parse_import_options(const NamedAttrs& given);
 
 // Reads a source in the format of this name; "": the first bytes decide.
-Result<ImportedFile> import_source(const Source& source, std::string_view name, bool with_graph,
-                                   const ImportOptions& options);
+Result<ImportedFile> import_source(const Source& source, std::string_view name, const ImportOptions& options);
 
 }  // namespace rlx

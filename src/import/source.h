@@ -71,6 +71,7 @@ inline constexpr std::string_view kStaticInputs = "static";
 
 // How a file is read.
 struct ImportOptions {
+  bool with_graph = true;      // false: only the weights are read
   bool with_weights = true;    // large initialisers become params; else all become constants
   int64_t params_min = 65;     // an initialiser with at least so many elements becomes a param
   bool decode = false;         // tensors whose type is not a dtype become f32; else they are refused

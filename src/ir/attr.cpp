@@ -185,22 +185,17 @@ std::optional<std::string> to_str(const AttrValue& value) {
 template <class T, class Convert>
 std::optional<std::vector<T>> to_list(const AttrValue& value, Convert convert) {
   std::vector<T> list;
+  auto add = [&](const auto& item) {
+    auto converted = convert(AttrValue(item));
+    if (converted) list.push_back(*converted);
+    return converted.has_value();
+  };
   bool fits = std::visit(
       [&]<class V>(const V& x) {
-        if constexpr (IsVector<V>::value) {
-          for (const auto& item : x) {
-            auto converted = convert(AttrValue(item));
-            if (!converted) return false;
-            list.push_back(*converted);
-          }
-          return true;
-        } else if constexpr (std::is_same_v<V, std::monostate>) {
-          return false;
-        } else {
-          auto converted = convert(AttrValue(x));
-          if (converted) list.push_back(*converted);
-          return converted.has_value();
-        }
+        if constexpr (IsVector<V>::value)
+          return std::all_of(x.begin(), x.end(), add);
+        else
+          return !std::is_same_v<V, std::monostate> && add(x);
       },
       value);
   if (!fits) return std::nullopt;

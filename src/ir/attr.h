@@ -136,9 +136,9 @@ class Attrs {
 
 bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, graphs by structure
 
-// Coerces (an integer to a number or dim, a string to an enum, dtype, dim or bool, a scalar to a list of one), checks
-// legal ranges, and fills in the defaults that do not depend on the inputs. RLX_E_OPTION for an unknown, repeated,
-// missing or illegal attribute.
+// Converts each value to the kind of its attribute (an integer to a number or dim, a string to an enum, dtype, dim or
+// bool, a scalar to a list of one). Checks legal ranges. Fills in the defaults that do not depend on the inputs.
+// RLX_E_OPTION for an unknown, repeated, missing or illegal attribute.
 Result<Attrs> bind_attrs(const OpInfo& info, const NamedAttrs& given);
 // The given options, checked against their definitions and in the order of `defs`; absent ones have their default.
 // RLX_E_OPTION for an unknown option.

@@ -201,7 +201,7 @@ class Graph {
 // How often each value is used, by nodes and as a graph output.
 std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][output]
 
-// Visits every symbol in the sizes and attributes of a node, and those of its sub-graphs that they share with this
+// Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
 // graph.
 void visit_symbols(const Node& node, const std::function<void(const std::string&)>& body);
 
@@ -249,9 +249,9 @@ struct InferArgs {
   Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
 };
 
-// What `add` does before it appends: checks a node against its row, brings its attributes to normal form and infers its
-// outputs, from inputs of these types, one per port (input_types of ir/normal.h). Symbols and guards are those of
-// `scope`, which gets the new ones.
+// What `add` does before it appends: checks a node against its row, brings its attributes to normal form, and infers
+// its outputs. `in` has one type per port (input_types of ir/normal.h). Symbols and guards are those of `scope`, which
+// gets the new ones.
 Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node);
 
 }  // namespace rlx

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The normal form of a node's attributes, by the roles that its row gives them: defaults that depend on the inputs are
-// filled in, axes count from the front, and they are sorted where their order does not matter. `Graph::add` stores only
-// this form, so equal nodes compare equal, and a reader of nodes need handle no other form.
+// The normal form of a node's attributes, by the roles that its row gives them. Defaults that depend on the inputs are
+// filled in. Axes count from the front, and are sorted where their order has no meaning. `Graph::add` stores only this
+// form. So equal nodes compare equal, and a reader of nodes need handle no other form.
 #pragma once
 
 #include <span>

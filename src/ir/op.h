@@ -120,8 +120,8 @@ class OpTable {
   const OpInfo& info(Op op) const { return rows_[index_[static_cast<size_t>(op)]]; }
   bool has(Op op) const { return static_cast<size_t>(op) < index_.size() && index_[static_cast<size_t>(op)] != kNoRow; }
   const OpInfo* find(std::string_view name) const;  // null: no such op
-  // Help with an unknown name, " (did you mean 'silu'?)": the op whose name differs in case, or that has this name in
-  // another library, else one with a similar name; "" if there is none. Only ops for users.
+  // Help with an unknown name, " (did you mean 'silu'?)". It names the op whose name differs only in case, or that has
+  // this name in another library; else one with a similar name. "" if there is none. Only ops for users.
   std::string suggestion(std::string_view word) const;
   std::span<const OpInfo> rows() const { return rows_; }
 

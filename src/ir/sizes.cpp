@@ -91,8 +91,8 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
   return around_ && around_->has_guard(relation, difference);
 }
 
-// Whether the dim with such a term, a min or max times a number, is not negative only if it is with either operand in
-// the place of the term; else one of the two is enough.
+// For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" needs this with a and with b in the
+// place of the min or max. Else one of the two is enough.
 static bool both_count(const Term& term) {
   return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
 }
@@ -221,8 +221,8 @@ bool Graph::is_equation(const Guard& guard) const {
   return range(difference).hi == 0 || has_guard(Guard::kLessEqual, guard.a - guard.b);
 }
 
-// Takes in what a new guard says together with those that were there. Of these, equations are solved that were not, and
-// one that no size can meet any more is an error of the new one.
+// Takes in a new guard together with those that were there. An earlier equation may be solved now. If no size can meet
+// an earlier guard any more, the new one is in error.
 Status Graph::learn(uint32_t index) {
   std::vector<uint32_t> waiting{index};
   while (!waiting.empty()) {

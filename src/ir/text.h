@@ -34,9 +34,9 @@ Result<Graph> parse(std::string_view text, const OpTable& table = op_table(),
                     const std::shared_ptr<const CustomOps>& customs = nullptr);
 
 // `axis=-1 eps=1e-5 perm=[0,2,1] act=gelu name="a b" shape=[batch,past+seq,64]`: the syntax of attributes, of op
-// strings and of options. A number is an integer or an f64, every other word is a string, and a list with anything but
-// numbers is a list of strings; binding converts each to the kind that the row asks for. RLX_E_OPTION with detail
-// "column".
+// strings and of options. A number is an integer or an f64. Every other word is a string. A list is a list of numbers
+// if all its items are numbers, else a list of strings. Binding converts each value to the kind that the row asks for.
+// RLX_E_OPTION with detail "column".
 Result<NamedAttrs> parse_attrs(std::string_view text);
 
 // An op's name and its attributes: "layer_norm axis=-1".

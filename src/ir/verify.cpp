@@ -106,9 +106,9 @@ class Verifier {
     return {};
   }
 
-  // A guard may have been recorded before another one that decides a min or max in it, so its form may differ from the
+  // A guard may have been recorded before another one that decides a min or max in it. Then its form differs from the
   // one that inference finds now. We accept it if one guard implies it, with min and max resolved or not, or one guard
-  // and an equality.
+  // together with an equality.
   bool is_known_otherwise(const Guard& guard) const {
     std::vector<Dim> equalities{0}, known;
     for (const Guard& it : graph_.guards()) {

@@ -86,9 +86,8 @@ static bool shapes_agree(Expr q, Expr k, Expr v, const Inputs& in) {
   };
   return require_shape(k, "k", std::array{batch, k.dim(1), k.dim(2), q.dim(3)}) &&
          require_shape(v, "v", std::array{batch, k.dim(1), k.dim(2), v.dim(3)}) &&
-         (!in[3] || require_shape(in[3], "mask", scores, true)) &&
-         (!in[4] || require_shape(in[4], "bias", scores, true)) && fits(5, "kv_len", {batch}) &&
-         fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
+         (!in[3] || require_stretch(in[3], "mask", scores)) && (!in[4] || require_stretch(in[4], "bias", scores)) &&
+         fits(5, "kv_len", {batch}) && fits(6, "alibi", {heads}) && fits(7, "sinks", {heads});
 }
 
 // Attention up to its scores.
@@ -126,7 +125,7 @@ static std::optional<Scored> scored(const Inputs& in, const Attrs& attrs) {
   Expr j = iota(b, {1, 1, 1, keys}, 3, DType::kI64), i = iota(b, {1, 1, rows, 1}, 2, DType::kI64);
   if (attrs.is("align", "lower_right")) i = i + (n - b.size(rows, DType::kI64));
 
-  Expr s = matmul(q, k, false, true);
+  Expr s = matmul(q, k, {.b = true});
   s = attrs.has("scale") ? s * attrs.f64("scale") : s / sqrt(b.size(q.dim(3), type));
   if (double cap = attrs.f64("softcap"); cap > 0) s = tanh(s / cap) * cap;
   Expr capped = s;
@@ -174,7 +173,7 @@ static Expr summed_to(Expr x, std::span<const Dim> dims) {
 // The sum over the query heads that read each kv head.
 static Expr fold_heads(Expr x, const Scored& all) {
   if (all.group.is(1)) return x;
-  return reduce(reshape(x, {x.dim(0), all.kv_heads, all.group, x.dim(2), x.dim(3)}), "sum", {2}, false);
+  return reduce(reshape(x, {x.dim(0), all.kv_heads, all.group, x.dim(2), x.dim(3)}), "sum", {2}, KeepDims::kNo);
 }
 
 // From y and lse, which the forward op has returned. p are the weights, ds is the gradient of the scores.
@@ -191,7 +190,7 @@ Outputs decompose_attention_grad(const Inputs& in, const Attrs& attrs) {
   if (!require_shape(in[9], "lse", std::span(out).first(3))) return {};
   Expr lse = unsqueeze(cast(in[9], type), 3), sees = less(scalar_like(lse, -INFINITY), lse);
   Expr p = where(sees, exp(all->s - lse), 0), delta = sum(dy * y, {3});
-  Expr ds = p * (matmul(dy, v, false, true) - delta);
+  Expr ds = p * (matmul(dy, v, {.b = true}) - delta);
   Expr dv = matmul(transpose(p, {0, 1, 3, 2}), dy);
   if (attrs.is("empty_row", "mean")) {
     Expr share = where(sees, 0, dy / cast(maximum(all->n, 1), type));
@@ -220,7 +219,8 @@ Outputs decompose_scores(const Inputs& in, const Attrs&) {
 
 // ---- rope ----
 
-// A table [S, R/2] or [B, S, R/2] in a shape that broadcasts against x, whose head axis may stand before or after S.
+// A table [S, R/2] or [B, S, R/2], in a shape that broadcasts against x. The head axis of x may stand before or after
+// S.
 static Expr align_table(Expr table, Expr positions, bool heads_first, const Dim& batch, const Dim& rows, DType type) {
   if (positions) table = gather(table, positions, 0);
   bool batched = table.rank() == 3 && !table.dim(0).is(1);

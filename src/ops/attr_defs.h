@@ -60,6 +60,12 @@ inline AttrDef i64s(std::string_view name, std::vector<int64_t> fallback) {
 inline AttrDef f64(std::string_view name, double fallback) {
   return make(name, AttrKind::kF64, false, fallback);
 }
+inline AttrDef str(std::string_view name, std::string fallback) {
+  return make(name, AttrKind::kStr, false, std::move(fallback));
+}
+inline AttrDef strs(std::string_view name, std::vector<std::string> fallback) {
+  return make(name, AttrKind::kStrs, false, std::move(fallback));
+}
 inline AttrDef dim(std::string_view name, int64_t fallback) {
   return make(name, AttrKind::kDim, false, Dim(fallback));
 }

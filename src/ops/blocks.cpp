@@ -25,7 +25,9 @@ struct Block {
   int signed_byte(int offset) const { return field<int8_t>(offset); }
   double half(int offset) const { return static_cast<double>(static_cast<float>(field<f16>(offset))); }
   int bits(int offset, int shift, int mask) const { return byte(offset) >> shift & mask; }
-  int nibble(int offset, bool high) const { return bits(offset, high ? 4 : 0, 15); }
+  int lo(int offset) const { return bits(offset, 0, 15); }
+  int hi(int offset) const { return bits(offset, 4, 15); }
+  int nibble(int offset, bool is_high) const { return is_high ? hi(offset) : lo(offset); }
 };
 
 constexpr double kKV[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -55,7 +57,7 @@ double q8_0(Block b, int i) {
 double q2_k(Block b, int i) {
   int scales = i / 16, j = i % 128 / 32;
   int q = b.bits(16 + 32 * (i / 128) + i % 32, 2 * j, 3);
-  return b.half(80) * b.nibble(scales, false) * q - b.half(82) * b.nibble(scales, true);
+  return b.half(80) * b.lo(scales) * q - b.half(82) * b.hi(scales);
 }
 
 double q3_k(Block b, int i) {
@@ -72,8 +74,8 @@ struct ScaleMin {
     if (s < 4) {
       scale = b.byte(4 + s) & 63, min = b.byte(4 + s + 4) & 63;
     } else {
-      scale = b.nibble(4 + s + 4, false) + 16 * b.bits(4 + s - 4, 6, 3);
-      min = b.nibble(4 + s + 4, true) + 16 * b.bits(4 + s, 6, 3);
+      scale = b.lo(4 + s + 4) + 16 * b.bits(4 + s - 4, 6, 3);
+      min = b.hi(4 + s + 4) + 16 * b.bits(4 + s, 6, 3);
     }
   }
 };

@@ -77,31 +77,39 @@ static Result<Window> window_of(const EvalArgs& args) {
   return Window{conv, lo, Dims(spatial), dense_strides(spatial)};
 }
 
+// One output: the sum over all channels and taps of a filter. `first`: the first channel of x that it reads. Zeros are
+// not skipped, because 0 times an infinite weight is NaN.
+template <class X, class W>
+static Accumulator<X> sum_at(const Window& window, const Dims& place, const X* first, int64_t x_plane, const W* filter,
+                             std::span<const int64_t> filter_dims) {
+  int64_t channels = filter_dims[0], taps = *element_count(filter_dims.subspan(1));
+  Accumulator<X> sum = 0;
+  Odometer<0> tap(Dims(filter_dims.subspan(1)), {});
+  for (int64_t k = 0; k < taps; k++, tap.next()) {
+    int64_t at = window.offset(place, tap.index());
+    for (int64_t c = 0; c < channels; c++) {
+      Accumulator<X> read = at < 0 ? Accumulator<X>(0) : term<Accumulator<X>>(first[c * x_plane + at]);
+      sum += read * term<Accumulator<X>>(filter[c * taps + k]);
+    }
+  }
+  return sum;
+}
+
 template <class X, class W, class Out>
 static void convolve(const EvalArgs& args, const Window& window) {
   const Operand &x = args.in[0], &w = args.in[1], &out = args.out[0];
-  std::span<const int64_t> out_dims(out.dims), w_dims(w.dims);
-  int64_t items = out_dims[0], filters = out_dims[1], channels = w_dims[1], x_channels = x.dims[1];
+  std::span<const int64_t> out_dims(out.dims), filter_dims = std::span<const int64_t>(w.dims).subspan(1);
+  int64_t items = out_dims[0], filters = out_dims[1], channels = w.dims[1], x_channels = x.dims[1];
   int64_t per_group = filters / args.attrs.i64("groups");
-  int64_t places = *element_count(out_dims.subspan(2)), taps = *element_count(w_dims.subspan(2));
+  int64_t places = *element_count(out_dims.subspan(2)), weights = *element_count(filter_dims);
   int64_t x_plane = *element_count(std::span<const int64_t>(x.dims).subspan(2));
-  using Sum = Accumulator<X>;
   for (int64_t item = 0; item < items; item++)
     for (int64_t filter = 0; filter < filters; filter++) {
       const X* first = x.as<X>() + (item * x_channels + filter / per_group * channels) * x_plane;
       Odometer<0> place(Dims(out_dims.subspan(2)), {});
-      for (int64_t p = 0; p < places; p++, place.next()) {
-        Sum sum = 0;
-        Odometer<0> tap(Dims(w_dims.subspan(2)), {});
-        for (int64_t k = 0; k < taps; k++, tap.next()) {
-          int64_t at = window.offset(place.index(), tap.index());
-          for (int64_t c = 0; c < channels; c++) {  // zeros are not skipped: 0 times an infinite weight is NaN
-            Sum read = at < 0 ? Sum(0) : term<Sum>(first[c * x_plane + at]);
-            sum += read * term<Sum>(w.as<W>()[(filter * channels + c) * taps + k]);
-          }
-        }
-        out.as<Out>()[(item * filters + filter) * places + p] = rounded<Out>(sum);
-      }
+      for (int64_t p = 0; p < places; p++, place.next())
+        out.as<Out>()[(item * filters + filter) * places + p] =
+            rounded<Out>(sum_at(window, place.index(), first, x_plane, w.as<W>() + filter * weights, filter_dims));
     }
 }
 

@@ -53,7 +53,7 @@ static Result<std::shared_ptr<const Graph>> body_of(Graph& parent, const Expr& b
   Expr i = RLX_TRY(input("i", DType::kI64, {})), all = RLX_TRY(input("boxes", boxes.dtype(), boxes.dims()));
   Expr may = RLX_TRY(input("good", DType::kBool, good.dims())), most = RLX_TRY(input("most", DType::kI64, {}));
   Expr here = unsqueeze(gather(all, i, 2), 2);
-  Expr covered = reduce(logical_and(kept, overlaps(here, all, iou)), "max", {2}, false);
+  Expr covered = reduce(logical_and(kept, overlaps(here, all, iou)), "max", {2}, KeepDims::kNo);
   Expr keeps = logical_and(logical_and(gather(may, i, 2), logical_not(covered)), less(count, most));
   Expr is_here = equal(iota(b, {1, 1, good.dim(2)}, 2, DType::kI64), i);
   Expr next = logical_or(kept, logical_and(is_here, unsqueeze(keeps, 2)));

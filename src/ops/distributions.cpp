@@ -86,11 +86,7 @@ static Expr drawn_index(Expr c, Expr u) {
   const Dim &rows = c.dim(0), &count = c.dim(1);
   Expr total = slice(c, 1, count - Dim(1), count);
   Expr below = less_equal(reshape(c, {rows, 1, count}), unsqueeze(u * total, 2));
-  return minimum(reduce(cast(below, DType::kI64), "sum", {2}, false), b.size(count, DType::kI64) - 1.0);
-}
-
-static Expr running_sum(Expr x, bool exclusive) {
-  return x.builder().op(Op::kCumulative, {x}, {{"fn", "sum"}, {"axis", int64_t{1}}, {"exclusive", int64_t{exclusive}}});
+  return minimum(reduce(cast(below, DType::kI64), "sum", {2}, KeepDims::kNo), b.size(count, DType::kI64) - 1.0);
 }
 
 Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
@@ -98,7 +94,7 @@ Outputs decompose_categorical(const Inputs& in, const Attrs& attrs) {
   Expr logits = in[0];
   if (logits.rank() != 2) return refuse(in, Code::kShape, format("logits has rank {}, not 2", logits.rank()));
   if (!require(logits, Guard::kLessEqual, 1, logits.dim(1))) return {};
-  Expr c = running_sum(b.op(Op::kSoftmax, {logits}), false);
+  Expr c = cumulative(b.op(Op::kSoftmax, {logits}), "sum", 1);
   auto [u, next] = uniform(in[1], in[2], {logits.dim(0), attrs.dim("n")}, DType::kF32);
   return {cast(drawn_index(c, cast(u, c.dtype())), attrs.dtype("index_dtype")), next};
 }
@@ -128,10 +124,10 @@ Outputs decompose_sample_token(const Inputs& in, const Attrs& attrs) {
   }
   Expr p = b.op(Op::kSoftmax, {l}), keep = equal(rank, 0);
   Expr good = b.scalar(DType::kBool, 1);
-  if (in[5]) good = less(running_sum(p, true), cast(per_row(in[5], rows, "top_p"), DType::kF32));
+  if (in[5]) good = less(cumulative_before(p, "sum", 1), cast(per_row(in[5], rows, "top_p"), DType::kF32));
   if (in[6])
     good = logical_and(good, less_equal(cast(per_row(in[6], rows, "min_p"), DType::kF32) * slice(p, 1, 0, 1), p));
-  Expr c = running_sum(where(logical_or(keep, good), p, 0), false);
+  Expr c = cumulative(where(logical_or(keep, good), p, 0), "sum", 1);
   auto [u, next] = uniform(in[1], in[2], {rows, 1}, DType::kF32);
   Expr j = drawn_index(c, u);
   if (greedy) j = where(greedy, 0, j);

@@ -79,9 +79,6 @@ static Expr filled(Builder& b, const Dim& n, double value) {
 static Expr scattered(Expr x, Expr indices, Expr updates, const char* reduction = "none") {
   return x.builder().op(Op::kScatter, {x, indices, updates}, {{"reduction", reduction}});
 }
-static Expr running_sum(Expr x, bool exclusive) {
-  return x.builder().op(Op::kCumulative, {x}, {{"fn", "sum"}, {"axis", int64_t{0}}, {"exclusive", int64_t{exclusive}}});
-}
 
 // Row-major positions as index tuples [K, rank]; -1 stays -1 in every component.
 static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
@@ -101,12 +98,12 @@ Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = flat(in[0]), found = not_equal(x, 0);
   const Dim &n = x.dim(0), &most = attrs.dim("max_count");
-  Expr ones = cast(found, DType::kI64), at = running_sum(ones, true), limit = b.size(most, DType::kI64);
-  // An element that was not found, or is one too many, goes to an extra last place, which is cut off.
+  Expr ones = cast(found, DType::kI64), at = cumulative_before(ones, "sum", 0), limit = b.size(most, DType::kI64);
+  // Elements that were not found, and those beyond `max_count`, go to an extra last place, which is cut off.
   Expr place = where(logical_and(found, less(at, limit)), at, limit);
   Expr places = scattered(filled(b, most + 1, -1), place, iota(b, {n}, 0, DType::kI64));
   Expr index = unravelled(slice(places, 0, 0, most), in[0].dims());
-  Expr count = minimum(reduce(ones, "sum", {0}, false), limit);
+  Expr count = minimum(reduce(ones, "sum", {0}, KeepDims::kNo), limit);
   if (!attrs.flag("bounded")) index = gather(index, positions(count, most, attrs), 0);
   return {index, count};
 }
@@ -141,7 +138,7 @@ Outputs decompose_unique(const Inputs& in, const Attrs& attrs) {
   Expr position = iota(b, {n}, 0, DType::kI64);
   Expr previous = gather(sorted[0], maximum(position - 1.0, 0), 0);
   Expr starts = cast(logical_or(equal(position, 0), not_equal(sorted[0], previous)), DType::kI64);
-  Expr group = running_sum(starts, false) - 1.0, count = reduce(starts, "sum", {0}, false);
+  Expr group = cumulative(starts, "sum", 0) - 1.0, count = reduce(starts, "sum", {0}, KeepDims::kNo);
   Expr length = b.size(n, DType::kI64);
   Expr first = scattered(broadcast_to(length, {n}), group, sorted[1], "min");
   Expr counts = scattered(filled(b, n, 0), group, filled(b, n, 1), "add");

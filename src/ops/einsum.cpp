@@ -215,7 +215,7 @@ class Einsum {
         kept += term.labels[i];
       else
         axes.push_back(static_cast<int64_t>(i));
-    if (!axes.empty()) term = {reduce(term.x, "sum", axes, false), kept};
+    if (!axes.empty()) term = {reduce(term.x, "sum", axes, KeepDims::kNo), kept};
   }
 
   Labelled contract(const Labelled& a, const Labelled& b, size_t index) {

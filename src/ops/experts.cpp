@@ -47,7 +47,7 @@ Outputs decompose_moe_ffn(const Inputs& in, const Attrs& attrs) {
   Expr hidden = in[5] ? up * apply_act(through(rows, in[5]), act) : apply_act(up, act);
   Expr y = through(hidden, in[2]);
   if (!y.valid()) return {y};
-  return {reduce(reshape(y, {tokens, k, y.dim(1)}) * unsqueeze(weights, 2), "sum", {1}, false)};
+  return {reduce(reshape(y, {tokens, k, y.dim(1)}) * unsqueeze(weights, 2), "sum", {1}, KeepDims::kNo)};
 }
 
 }  // namespace rlx

@@ -274,8 +274,15 @@ Expr gather(Expr x, Expr indices, int64_t axis) {
 Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype) {
   return builder.op(Op::kIota, {}, {{"shape", std::move(dims)}, {"axis", axis}, {"dtype", dtype}});
 }
-Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims) {
-  return x.builder().op(Op::kReduce, {x}, {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", int64_t{keep_dims}}});
+Expr reduce(Expr x, const char* fn, Axes axes, KeepDims keep_dims) {
+  return x.builder().op(Op::kReduce, {x},
+                        {{"fn", fn}, {"axes", std::move(axes)}, {"keep_dims", static_cast<int64_t>(keep_dims)}});
+}
+Expr cumulative(Expr x, const char* fn, int64_t axis) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", fn}, {"axis", axis}});
+}
+Expr cumulative_before(Expr x, const char* fn, int64_t axis) {
+  return x.builder().op(Op::kCumulative, {x}, {{"fn", fn}, {"axis", axis}, {"exclusive", int64_t{1}}});
 }
 Expr as_index(Expr position, Expr n) {
   return cast(maximum(minimum(position, n - 1.0), 0), DType::kI64);
@@ -284,9 +291,14 @@ Expr as_index(Expr position, Expr n) {
 Expr mean(Expr x, Axes axes) {
   return x.builder().op(Op::kMean, {x}, {{"axes", std::move(axes)}, {"keep_dims", int64_t{1}}});
 }
-Expr matmul(Expr a, Expr b, bool transpose_a, bool transpose_b) {
+Expr matmul(Expr a, Expr b, Transposed transposed) {
   return a.builder().op(Op::kMatmul, {a, b},
-                        {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}});
+                        {{"transpose_a", int64_t{transposed.a}}, {"transpose_b", int64_t{transposed.b}}});
+}
+Expr swap_last_axes(Expr x) {
+  Axes perm = trailing_axes(0, x.rank());
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return transpose(x, perm);
 }
 Expr stop_gradient(Expr x) {
   return unary(Op::kStopGradient, x);
@@ -307,23 +319,34 @@ bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b) {
   return false;
 }
 
-bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast) {
-  if (!x.valid()) return false;
-  auto agree = [&](const Dim& expected, const Dim& got) -> Result<Dim> {
+// A size of x that must equal another one.
+static auto agree_in(Expr x) {
+  return [x](const Dim& expected, const Dim& got) -> Result<Dim> {
     RLX_TRY(x.builder().graph().add_guard({Guard::kEqual, got, expected, "size"}));
     return expected;
   };
+}
+
+// Fails, and returns false.
+static bool refuse_shape(Expr x, std::string_view what, std::string_view fault, std::span<const Dim> dims) {
+  std::string expected = text_of({dims.begin(), dims.end()});
+  x.builder().fail(Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(), fault, expected))
+                       .with("input", what)
+                       .with("expected", expected)
+                       .with("got", text_of(x.dims())));
+  return false;
+}
+
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims) {
+  if (!x.valid()) return false;
   bool fits = x.rank() == dims.size();
-  if (broadcast) fits = stretch(x.dims(), dims, agree).ok();
-  for (size_t i = 0; i < x.rank() && fits && !broadcast; i++) fits = agree(dims[i], x.dims()[i]).ok();
-  if (!fits)
-    x.builder().fail(
-        Status(Code::kShape, format("{} is {}, which {} {}", what, x.dims(),
-                                    broadcast ? "does not stretch to" : "is not", text_of({dims.begin(), dims.end()})))
-            .with("input", what)
-            .with("expected", text_of({dims.begin(), dims.end()}))
-            .with("got", text_of(x.dims())));
-  return fits;
+  for (size_t i = 0; i < x.rank() && fits; i++) fits = agree_in(x)(dims[i], x.dims()[i]).ok();
+  return fits || refuse_shape(x, what, "is not", dims);
+}
+
+bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims) {
+  if (!x.valid()) return false;
+  return stretch(x.dims(), dims, agree_in(x)).ok() || refuse_shape(x, what, "does not stretch to", dims);
 }
 
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b) {

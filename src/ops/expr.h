@@ -221,21 +221,28 @@ Expr slice(Expr x, int64_t axis, Dim start, Dim end, int64_t step = 1);
 Expr unsqueeze(Expr x, int64_t axis);  // axis of the result
 Expr gather(Expr x, Expr indices, int64_t axis);
 Expr iota(Builder& builder, std::vector<Dim> dims, int64_t axis, DType dtype);
-Expr reduce(Expr x, const char* fn, Axes axes, bool keep_dims = true);
+enum class KeepDims : bool { kNo, kYes };  // whether a reduced axis stays, as 1
+Expr reduce(Expr x, const char* fn, Axes axes, KeepDims keep_dims = KeepDims::kYes);
 inline Expr sum(Expr x, Axes axes) {
   return reduce(x, "sum", std::move(axes));
 }
-Expr mean(Expr x, Axes axes);          // keeps the axes as 1
-Expr as_index(Expr position, Expr n);  // held within [0, n), as i64
-Expr matmul(Expr a, Expr b, bool transpose_a = false, bool transpose_b = false);
+Expr mean(Expr x, Axes axes);                                  // keeps the axes as 1
+Expr cumulative(Expr x, const char* fn, int64_t axis);         // of each element and those before it
+Expr cumulative_before(Expr x, const char* fn, int64_t axis);  // of those before it only
+Expr as_index(Expr position, Expr n);                          // held within [0, n), as i64
+struct Transposed {
+  bool a = false, b = false;
+};
+Expr matmul(Expr a, Expr b, Transposed transposed = {});
+Expr swap_last_axes(Expr x);
 Expr stop_gradient(Expr x);
 Axes trailing_axes(int64_t first, size_t rank);  // first..rank-1
 
 // ---- sizes, checked (semantics.md S2); nullopt or false: the builder has failed, so return {} ----
 std::optional<Dim> divided(Expr x, const Dim& a, const Dim& b);              // a / b exactly, or with a guard
 bool require(Expr x, Guard::Relation relation, const Dim& a, const Dim& b);  // or a guard
-// Requires that x has these sizes or, with `broadcast`, stretches to them (aligned right, a literal 1 fits any). `what`
-// names x.
-bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims, bool broadcast = false);
+// Requires that x has these sizes, or that it stretches to them (aligned right, a literal 1 fits any). `what` names x.
+bool require_shape(Expr x, std::string_view what, std::span<const Dim> dims);
+bool require_stretch(Expr x, std::string_view what, std::span<const Dim> dims);
 
 }  // namespace rlx

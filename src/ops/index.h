@@ -9,8 +9,8 @@
 
 namespace rlx {
 
-// The position that an index means in a dim of size n, or -1 if the index is to be ignored (semantics.md X2).
-// `position` is the place of the index in its tensor, for messages.
+// The position that an index means in a dim of size n; -1 if the index must be ignored (semantics.md X2). `position` is
+// the place of the index in its tensor, for messages.
 Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, int64_t position);
 
 inline int64_t index_at(const Operand& indices, int64_t i) {

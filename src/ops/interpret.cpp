@@ -116,8 +116,8 @@ class Walk {
     return bind_results(index, node);
   }
 
-  // The sizes of carries may change, and the number of trips is known only afterwards, so the results are not compared
-  // with the node's types.
+  // Does not compare the results with the node's types: the sizes of carries may change, and the number of trips is
+  // known only afterwards.
   Status run_loop(uint32_t index, const Node& node) {
     std::vector<Tensor> given;
     for (Value in : node.in) given.push_back(value(in));

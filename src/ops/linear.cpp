@@ -13,7 +13,7 @@ Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   bool transposed = attrs.flag("transpose_w");
   std::vector<Dim> dims = x.dims();
   Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});
-  Expr y = matmul(rows, w, false, transposed);
+  Expr y = matmul(rows, w, {.b = transposed});
   dims.back() = w.dim(transposed ? 0 : 1);
   if (bias && require_shape(bias, "bias", std::span(dims).last(1))) y = y + bias;
   if (x.rank() != 2) y = reshape(y, dims);

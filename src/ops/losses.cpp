@@ -40,11 +40,11 @@ static Expr reduced(Expr loss, const Chosen& chosen, const Attrs& attrs) {
   if (chosen.counted) loss = where(chosen.counted, loss, 0);
   if (attrs.is("reduction", "none")) return loss;
   Axes all = trailing_axes(0, loss.rank());
-  Expr total = reduce(loss, "sum", all, false);
+  Expr total = reduce(loss, "sum", all, KeepDims::kNo);
   if (attrs.is("reduction", "sum")) return total;
   Expr weight = chosen.weight;
   if (!weight && chosen.counted) weight = cast(chosen.counted, loss.dtype());
-  Expr count = weight ? reduce(weight, "sum", all, false)
+  Expr count = weight ? reduce(weight, "sum", all, KeepDims::kNo)
                       : loss.builder().size(element_count(chosen.index.dims()), loss.dtype());
   return total / count;
 }
@@ -72,7 +72,7 @@ Outputs decompose_softmax_cross_entropy(const Inputs& in, const Attrs& attrs) {
     along_classes[static_cast<size_t>(axis)] = logp.dim(axis);
     if (in[2]) each = each * reshape(in[2], along_classes);
     Expr classes = in.builder().size(logp.dim(axis), logp.dtype());
-    loss = loss * (1 - smoothing) - reduce(each, "sum", {axis}, false) * (smoothing / classes);
+    loss = loss * (1 - smoothing) - reduce(each, "sum", {axis}, KeepDims::kNo) * (smoothing / classes);
   }
   return {reduced(loss, *chosen, attrs)};
 }
@@ -96,7 +96,7 @@ Outputs decompose_soft_cross_entropy(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   if (!require_shape(in[1], "target", in[0].dims())) return {};
   Expr logp = in.builder().op(Op::kLogSoftmax, {in[0]}, {{"axis", axis}});
-  return {-reduce(in[1] * logp, "sum", {axis}, false)};
+  return {-reduce(in[1] * logp, "sum", {axis}, KeepDims::kNo)};
 }
 
 Outputs decompose_bce_with_logits(const Inputs& in, const Attrs&) {

@@ -42,11 +42,12 @@ Outputs decompose_flatten(const Inputs& in, const Attrs& attrs) {
 
 // ---- repetition ----
 
-// x with the axis repeated as a whole or, with `elements`, element by element. It goes through rank 3, so that it works
-// for an x of the highest rank.
-static Expr repeated(Expr x, size_t axis, const Dim& times, bool elements) {
+// x with the axis repeated as a whole, or element by element. It goes through rank 3, so that it works for an x of the
+// highest rank.
+enum class Repeat { kAxis, kElements };
+static Expr repeated(Expr x, size_t axis, const Dim& times, Repeat what) {
   if (times.is(1)) return x;
-  size_t cut = axis + elements;
+  size_t cut = what == Repeat::kElements ? axis + 1 : axis;
   std::vector<Dim> dims = x.dims();
   Dim before = product(dims, 0, cut), after = product(dims, cut, dims.size());
   dims[axis] *= times;
@@ -56,12 +57,12 @@ static Expr repeated(Expr x, size_t axis, const Dim& times, bool elements) {
 Outputs decompose_tile(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const auto& repeats = attrs.dims("repeats");
-  for (size_t i = 0; i < repeats.size() && x.valid(); i++) x = repeated(x, i, repeats[i], false);
+  for (size_t i = 0; i < repeats.size() && x.valid(); i++) x = repeated(x, i, repeats[i], Repeat::kAxis);
   return {x};
 }
 
 Outputs decompose_repeat(const Inputs& in, const Attrs& attrs) {
-  return {repeated(in[0], static_cast<size_t>(attrs.i64("axis")), attrs.dim("repeats"), true)};
+  return {repeated(in[0], static_cast<size_t>(attrs.i64("axis")), attrs.dim("repeats"), Repeat::kElements)};
 }
 
 // ---- pieces ----

@@ -18,7 +18,7 @@ Outputs decompose_log_softmax_grad(const Inputs& in, const Attrs& attrs) {
 
 // The sum over the axes before `axis`.
 static Expr over_leading(Expr x, int64_t axis) {
-  return reduce(x, "sum", trailing_axes(0, static_cast<size_t>(axis)), false);
+  return reduce(x, "sum", trailing_axes(0, static_cast<size_t>(axis)), KeepDims::kNo);
 }
 
 // All inputs must have the dtype of x. Beside a half x statistics may be f32, but the wide rule has made x f32 here.
@@ -80,8 +80,8 @@ Outputs decompose_group_norm_grad(const Inputs& in, const Attrs& attrs) {
   Expr dx = s * (g - mean(g, {2}) - h * mean(g * h, {2}));
   Axes others{0};
   for (int64_t axis : trailing_axes(2, x.rank())) others.push_back(axis);
-  return {reshape(dx, x.dims()), reduce(dy * reshape(h, x.dims()), "sum", others, false),
-          reduce(dy, "sum", others, false)};
+  return {reshape(dx, x.dims()), reduce(dy * reshape(h, x.dims()), "sum", others, KeepDims::kNo),
+          reduce(dy, "sum", others, KeepDims::kNo)};
 }
 
 }  // namespace rlx

@@ -97,7 +97,7 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
 
 // The fold of nothing (semantics.md N8).
 static Expr fold_identity(Expr x, const char* fn) {
-  return reduce(broadcast_to(scalar_like(x, 0), {0}), fn, {0}, false);
+  return reduce(broadcast_to(scalar_like(x, 0), {0}), fn, {0}, KeepDims::kNo);
 }
 
 // Tensors of shape [count of each axis ..., taps]: the values in the windows, their positions, and whether they lie in
@@ -175,7 +175,7 @@ Outputs decompose_arg_reduce_window(const Inputs& in, const Attrs& attrs) {
   hit = logical_and(hit, cells.inside);
   // Indices rise along a window, so the least hit is the first.
   Expr none = b.size(element_count(x.dims()), DType::kI64);
-  Expr first = reduce(where(hit, cells.index, none), "min", {last}, false);
+  Expr first = reduce(where(hit, cells.index, none), "min", {last}, KeepDims::kNo);
   return {where(less(first, none), first, -1)};
 }
 

@@ -90,7 +90,7 @@ Outputs decompose_dynamic_quantize_linear(const Inputs& in, const Attrs&) {
   Builder& b = in.builder();
   Expr x = in[0];
   Axes all = trailing_axes(0, x.rank());
-  Expr hi = maximum(reduce(x, "max", all, false), 0), lo = minimum(reduce(x, "min", all, false), 0);
+  Expr hi = maximum(reduce(x, "max", all, KeepDims::kNo), 0), lo = minimum(reduce(x, "min", all, KeepDims::kNo), 0);
   Expr scale = where(equal(hi, lo), 1, hi - lo) / 255;
   Expr zp = cast(minimum(maximum(unary(Op::kRound, -lo / scale), 0), 255), DType::kU8);
   return {b.op(Op::kQuantizeLinear, {x, scale, zp}), scale, zp};

@@ -156,14 +156,14 @@ Outputs decompose_scaled_matmul(const Inputs& in, const Attrs& attrs) {
   Expr right = cast(w, wide) * scale_of_rows(w, in[3], block, wide);
   if (!require_shape(left, "a with its scale", a.dims()) || !require_shape(right, "b with its scale", w.dims()))
     return {};
-  Expr y = matmul(left, right, false, true);
+  Expr y = matmul(left, right, {.b = true});
   if (bias && y.valid() && require_shape(bias, "bias", std::array{y.dim(-1)})) y = y + cast(bias, wide);
   return {cast(y, to)};
 }
 
 Outputs decompose_lora_matmul(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
-  return {matmul(x, in[1], false, attrs.flag("transpose_w")) + matmul(matmul(x, in[2]), in[3]) * attrs.f64("scale")};
+  return {matmul(x, in[1], {.b = attrs.flag("transpose_w")}) + matmul(matmul(x, in[2]), in[3]) * attrs.f64("scale")};
 }
 
 Outputs decompose_grouped_matmul(const Inputs& in, const Attrs& attrs) {
@@ -171,7 +171,7 @@ Outputs decompose_grouped_matmul(const Inputs& in, const Attrs& attrs) {
   if (x.rank() != 2 || w.rank() != 3) return refuse(x, Code::kShape, "x needs rank 2, w rank 3");
   if (!require_shape(index, "idx", std::array{x.dim(0)})) return {};
   Expr chosen = gather(w, index, 0);
-  Expr y = matmul(unsqueeze(x, 1), cast(chosen, x.dtype()), false, attrs.flag("transpose_w"));
+  Expr y = matmul(unsqueeze(x, 1), cast(chosen, x.dtype()), {.b = attrs.flag("transpose_w")});
   if (!y.valid()) return {};
   return {reshape(y, {y.dim(0), y.dim(2)})};
 }
@@ -195,7 +195,7 @@ Outputs decompose_fake_quantize(const Inputs& in, const Attrs& attrs) {
   for (int64_t axis : trailing_axes(0, x.rank()))
     if (axis != attrs.i64_or("axis", -1)) axes.push_back(axis);
   Expr amax = state;
-  if (!attrs.is("mode", "fixed")) amax = reduce(abs(x), "max", axes, false);
+  if (!attrs.is("mode", "fixed")) amax = reduce(abs(x), "max", axes, KeepDims::kNo);
   double decay = attrs.f64("decay");
   if (attrs.is("mode", "ema")) amax = state * decay + amax * (1 - decay);
   Expr s = along_axis(x, amax, "state", attrs);

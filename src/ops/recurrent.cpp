@@ -70,7 +70,7 @@ struct Step {
 };
 
 static std::vector<Expr> step_rnn(const Step& s) {
-  return {s.act(0, s.given + matmul(s.state[0], s.recurrent, false, true) + s.bias)};
+  return {s.act(0, s.given + matmul(s.state[0], s.recurrent, {.b = true}) + s.bias)};
 }
 
 static std::vector<Expr> step_gru(const Step& s) {
@@ -78,7 +78,7 @@ static std::vector<Expr> step_gru(const Step& s) {
   auto gate = [&](int64_t i, Expr from) {
     int64_t rows = 0;
     Expr weights = slice(s.recurrent, rows, Dim(i) * h.dim(1), Dim(i + 1) * h.dim(1));
-    return matmul(from, weights, false, true);
+    return matmul(from, weights, {.b = true});
   };
   Expr z = s.act(0, s.part(s.given, 0) + gate(0, h) + s.part(s.bias, 0));
   Expr r = s.act(0, s.part(s.given, 1) + gate(1, h) + s.part(s.bias, 1));
@@ -90,7 +90,7 @@ static std::vector<Expr> step_gru(const Step& s) {
 static std::vector<Expr> step_lstm(const Step& s) {
   Expr h = s.state[0], c = s.state[1];
   Expr factor = s.all.state_to_product ? s.all.state_to_product(h) : h;
-  Expr z = s.given + matmul(factor, s.recurrent, false, true) + s.bias;
+  Expr z = s.given + matmul(factor, s.recurrent, {.b = true}) + s.bias;
   auto peep = [&](Expr gate, int64_t i, Expr from) { return s.peephole ? gate + s.part(s.peephole, i) * from : gate; };
   Expr i = s.act(0, peep(s.part(z, 0), 0, c));
   Expr f = s.all.input_forget ? 1.0 - i : s.act(0, peep(s.part(z, 2), 2, c));
@@ -128,7 +128,7 @@ static Outputs run_direction(const Recurrence& all, int64_t direction) {
   for (Expr first : {all.h0, all.c0})
     if (state.size() < cell.states)
       state.push_back(first ? of_direction(first, direction) : broadcast_to(scalar_like(x, 0), {batch, hidden}));
-  Expr given = matmul(x, of_direction(all.w, direction), false, true), bias = of_direction(all.bias, direction);
+  Expr given = matmul(x, of_direction(all.w, direction), {.b = true}), bias = of_direction(all.bias, direction);
   if (bias) given = given + slice(bias, 0, 0, gates);
   bias = bias ? slice(bias, 0, gates, gates + gates) : broadcast_to(scalar_like(x, 0), {gates});
   std::vector<Expr> xs{given}, invariants{r, bias};
@@ -249,7 +249,7 @@ Outputs decompose_selective_scan(const Inputs& in, const Attrs&) {
   Outputs results = scan(carries, xs, invariants, false, [](auto carry, auto now, auto kept) -> std::vector<Expr> {
     Expr change = unsqueeze(now[1], 2);
     Expr next = exp(change * kept[0]) * carry[0] + unsqueeze(now[1] * now[0], 2) * unsqueeze(now[2], 1);
-    return {next, reduce(next * unsqueeze(now[3], 1), "sum", {2}, false)};
+    return {next, reduce(next * unsqueeze(now[3], 1), "sum", {2}, KeepDims::kNo)};
   });
   if (results.size() != 2) return {};
   Expr y = time_first(results[1]);

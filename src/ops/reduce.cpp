@@ -100,7 +100,7 @@ Status eval_cumulative(EvalArgs& args) {
 
 // A reduction of x along the axes of the attributes.
 static Expr reduced(Expr x, const char* fn, const Attrs& attrs) {
-  return reduce(x, fn, attrs.i64s("axes"), attrs.flag("keep_dims"));
+  return reduce(x, fn, attrs.i64s("axes"), KeepDims{attrs.flag("keep_dims")});
 }
 
 // The number of elements that each result reduces.
@@ -149,11 +149,11 @@ Outputs decompose_log_sum(const Inputs& in, const Attrs& attrs) {
 Outputs decompose_logsumexp(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0];
   const Axes& axes = attrs.i64s("axes");
-  auto shift = [&](bool keep_dims) {
+  auto shift = [&](KeepDims keep_dims) {
     Expr largest = reduce(x, "max", axes, keep_dims);
     return stop_gradient(where(unary(Op::kIsFinite, largest), largest, 0));
   };
-  return {shift(attrs.flag("keep_dims")) + log(reduced(exp(x - shift(true)), "sum", attrs))};
+  return {shift(KeepDims{attrs.flag("keep_dims")}) + log(reduced(exp(x - shift(KeepDims::kYes)), "sum", attrs))};
 }
 
 }  // namespace rlx

@@ -188,7 +188,7 @@ Outputs decompose_gather_sum(const Inputs& in, const Attrs& attrs) {
   if (!require_shape(weight, "weight", index.dims())) return {};
   std::vector<Dim> along(x.rank() + 1 - static_cast<size_t>(axis), 1);
   along[0] = index.dim(0), along[1] = index.dim(1);
-  return {reduce(gather(x, index, axis) * reshape(weight, along), "sum", {axis + 1}, false)};
+  return {reduce(gather(x, index, axis) * reshape(weight, along), "sum", {axis + 1}, KeepDims::kNo)};
 }
 
 // Replaces elements whose coordinate lies outside x, along any axis, by `value`.

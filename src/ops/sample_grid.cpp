@@ -62,10 +62,11 @@ static Expr weighted_sum(Expr x, int64_t batch_dims, const std::vector<std::vect
   }
 }
 
-// The two elements around a coordinate.
-static std::vector<Tap> linear_taps(Expr c, Expr n, bool zeros) {
+// The two elements around a coordinate. Those beyond the ends are 0 or, with `kEnd`, the nearest element.
+enum class Beyond { kZero, kEnd };
+static std::vector<Tap> linear_taps(Expr c, Expr n, Beyond beyond) {
   Expr low = floor(c), high = low + 1.0, part = c - low;
-  auto inside = [&](Expr position) { return zeros ? is_inside(position, n) : Expr(); };
+  auto inside = [&](Expr position) { return beyond == Beyond::kZero ? is_inside(position, n) : Expr(); };
   return {{low, 1.0 - part, inside(low)}, {high, part, inside(high)}};
 }
 
@@ -93,7 +94,7 @@ struct Sampling {
     bool zeros = padding == "zeros";
     if (mode == "cubic") return cubic_taps(c, n);
     c = padded(c, n);
-    if (mode == "linear") return linear_taps(c, n, zeros);
+    if (mode == "linear") return linear_taps(c, n, zeros ? Beyond::kZero : Beyond::kEnd);
     Expr position = unary(Op::kRound, c);
     return {{position, Expr(), zeros ? is_inside(position, n) : Expr()}};
   }
@@ -165,7 +166,7 @@ Outputs decompose_affine_grid(const Inputs& in, const Attrs& attrs) {
   Expr base = reshape(concat(columns, -1), {element_count(space), width + 1});
   result.insert(result.end(), space.begin(), space.end());
   result.emplace_back(width);
-  return {reshape(matmul(base, theta, false, true), result)};
+  return {reshape(matmul(base, theta, {.b = true}), result)};
 }
 
 // ---- roi_align ----
@@ -182,7 +183,7 @@ static Expr bin_samples(Expr start, Expr end, int64_t bins, int64_t sampling, bo
 // Samples up to one pixel outside read the edge; beyond that they are 0.
 static std::vector<Tap> edge_taps(Expr c, Expr n, const std::vector<Dim>& place, const std::vector<Dim>& along) {
   Expr inside = logical_and(less_equal(scalar_like(c, -1), c), less_equal(c, n));
-  std::vector<Tap> taps = linear_taps(maximum(minimum(c, n - 1.0), 0), n, false);
+  std::vector<Tap> taps = linear_taps(maximum(minimum(c, n - 1.0), 0), n, Beyond::kEnd);
   for (Tap& tap : taps) {
     tap.position = broadcast_to(reshape(tap.position, along), place);
     tap.weight = broadcast_to(reshape(tap.weight, along), place);
@@ -216,8 +217,8 @@ Outputs decompose_roi_align(const Inputs& in, const Attrs& attrs) {
   Expr y = weighted_sum(channels_last(x), 0, taps, sizes);
   if (!y.valid()) return {};
   y = reshape(y, {count, bins[0], sampling, bins[1], sampling, x.dim(1)});
-  y = attrs.is("mode", "max") ? reduce(y, "max", {2, 4}, false)
-                              : reduce(y, "sum", {2, 4}, false) / static_cast<double>(sampling * sampling);
+  y = attrs.is("mode", "max") ? reduce(y, "max", {2, 4}, KeepDims::kNo)
+                              : reduce(y, "sum", {2, 4}, KeepDims::kNo) / static_cast<double>(sampling * sampling);
   return {transpose(y, {0, 3, 1, 2})};
 }
 
@@ -278,7 +279,7 @@ Outputs decompose_deform_conv(const Inputs& in, const Attrs& attrs) {
   std::vector<Expr> sizes;
   for (int64_t axis = 0; axis < 2; axis++) {
     sizes.push_back(size_of(x, 2 + axis));
-    corners.push_back(linear_taps(conv->coordinate(axis, attrs), sizes.back(), true));
+    corners.push_back(linear_taps(conv->coordinate(axis, attrs), sizes.back(), Beyond::kZero));
   }
   Expr grouped = reshape(x, {conv->items, conv->offset_groups, *split, x.dim(2), x.dim(3)});
   Expr y = weighted_sum(transpose(grouped, {0, 1, 3, 4, 2}), 2, corners, sizes);  // [N, og, taps, oh, ow, C]

@@ -11,9 +11,12 @@ static Expr on_diagonal(Builder& b, const Dim& n) {
   return equal(iota(b, {n, 1}, 0, DType::kI64), iota(b, {1, n}, 1, DType::kI64));
 }
 
-static Expr solved(Expr a, Expr b, bool lower, bool unit_diagonal) {
-  return a.builder().op(Op::kTriangularSolve, {a, b},
-                        {{"lower", int64_t{lower}}, {"unit_diagonal", int64_t{unit_diagonal}}});
+// The x of a x = b, where a is a triangle: only its elements in the triangle are read.
+static Expr solved_upper(Expr a, Expr b) {
+  return a.builder().op(Op::kTriangularSolve, {a, b}, {{"lower", int64_t{0}}});
+}
+static Expr solved_unit_lower(Expr a, Expr b) {
+  return a.builder().op(Op::kTriangularSolve, {a, b}, {{"lower", int64_t{1}}, {"unit_diagonal", int64_t{1}}});
 }
 
 Outputs decompose_solve(const Inputs& in, const Attrs&) {
@@ -26,7 +29,7 @@ Outputs decompose_solve(const Inputs& in, const Attrs&) {
   if (right.rank() < 2) return refuse(in, Code::kShape, "b needs one axis less than a, or as many");
   Expr picks = equal(unsqueeze(factors[1], -1), iota(b, {1, a.dim(-1)}, 1, DType::kI64));  // rows in their new order
   right = matmul(cast(picks, a.dtype()), right);
-  Expr x = solved(factors[0], solved(factors[0], right, true, true), false, false);
+  Expr x = solved_upper(factors[0], solved_unit_lower(factors[0], right));
   if (!is_vector || !x.valid()) return {x};
   return {reshape(x, {x.dims().begin(), x.dims().end() - 1})};
 }
@@ -47,22 +50,22 @@ static std::optional<Determined> determined(Expr a) {
   Outputs factors = b.ops(Op::kLu, {a});
   if (!b.status().ok()) return std::nullopt;
   Expr kept = where(on_diagonal(b, a.dim(-1)), factors[0], 0);
-  return Determined{reduce(kept, "sum", {static_cast<int64_t>(a.rank()) - 1}, false), factors[2]};
+  return Determined{reduce(kept, "sum", {static_cast<int64_t>(a.rank()) - 1}, KeepDims::kNo), factors[2]};
 }
 
 Outputs decompose_det(const Inputs& in, const Attrs&) {
   auto found = determined(in[0]);
   if (!found) return {};
   Axes last{static_cast<int64_t>(in[0].rank()) - 2};
-  return {found->sign * reduce(found->diagonal, "prod", last, false)};
+  return {found->sign * reduce(found->diagonal, "prod", last, KeepDims::kNo)};
 }
 
 Outputs decompose_slogdet(const Inputs& in, const Attrs&) {
   auto found = determined(in[0]);
   if (!found) return {};
   Axes last{static_cast<int64_t>(in[0].rank()) - 2};
-  Expr signs = reduce(unary(Op::kSign, found->diagonal), "prod", last, false);
-  return {found->sign * signs, reduce(log(abs(found->diagonal)), "sum", last, false)};
+  Expr signs = reduce(unary(Op::kSign, found->diagonal), "prod", last, KeepDims::kNo);
+  return {found->sign * signs, reduce(log(abs(found->diagonal)), "sum", last, KeepDims::kNo)};
 }
 
 Outputs decompose_lstsq(const Inputs& in, const Attrs&) {
@@ -70,7 +73,7 @@ Outputs decompose_lstsq(const Inputs& in, const Attrs&) {
   Outputs factors = b.ops(Op::kQr, {in[0]});
   if (!b.status().ok()) return {};
   if (!require(in[0], Guard::kLessEqual, in[0].dim(-1), in[0].dim(-2))) return {};
-  return {solved(factors[1], matmul(factors[0], in[1], true, false), false, false)};
+  return {solved_upper(factors[1], matmul(factors[0], in[1], {.a = true}))};
 }
 
 Outputs decompose_pinv(const Inputs& in, const Attrs& attrs) {
@@ -84,14 +87,7 @@ Outputs decompose_pinv(const Inputs& in, const Attrs& attrs) {
   Expr s = factors[1];
   Expr kept = less(rcond * reduce(s, "max", {static_cast<int64_t>(s.rank()) - 1}), s);
   Expr inverse = where(kept, 1.0 / where(kept, s, 1), 0);
-  return {matmul(factors[2],
-                 unsqueeze(inverse, -1) * transpose(factors[0],
-                                                    [&] {
-                                                      Axes perm = trailing_axes(0, a.rank());
-                                                      std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-                                                      return perm;
-                                                    }()),
-                 true, false)};
+  return {matmul(factors[2], unsqueeze(inverse, -1) * swap_last_axes(factors[0]), {.a = true})};
 }
 
 }  // namespace rlx

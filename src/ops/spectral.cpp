@@ -14,7 +14,9 @@ static Expr fitted(Expr x, int64_t axis, const Dim& n) {
   return x.builder().op(Op::kPad, {x}, {{"lo", none}, {"hi", more}});
 }
 
-static Expr transformed(Expr x, int64_t axis, bool inverse, const std::string& norm) {
+enum class Direction { kForward, kInverse };
+static Expr transformed(Expr x, int64_t axis, Direction direction, const std::string& norm) {
+  bool inverse = direction == Direction::kInverse;
   return x.builder().op(Op::kFft, {x}, {{"axes", Axes{axis}}, {"inverse", int64_t{inverse}}, {"norm", norm}});
 }
 
@@ -27,7 +29,7 @@ Outputs decompose_rfft(const Inputs& in, const Attrs& attrs) {
   int64_t axis = attrs.i64("axis");
   Dim n = attrs.has("n") ? attrs.dim("n") : x.dim(axis);
   x = fitted(x, axis, n);
-  Expr y = transformed(with_imaginary(x, scalar_like(x, 0)), axis, false, attrs.str("norm"));
+  Expr y = transformed(with_imaginary(x, scalar_like(x, 0)), axis, Direction::kForward, attrs.str("norm"));
   return {slice(y, axis, 0, floor_div(n, Dim(2)) + Dim(1))};
 }
 
@@ -48,7 +50,8 @@ Outputs decompose_irfft(const Inputs& in, const Attrs& attrs) {
   x = with_imaginary(real, imaginary);
   Expr tail = unary(Op::kConj, slice(x, axis, 1, mirrored));
   tail = b.op(Op::kFlip, {tail}, {{"axes", Axes{axis}}});
-  return {unary(Op::kReal, transformed(concat(std::array{x, tail}, axis), axis, true, attrs.str("norm")))};
+  return {
+      unary(Op::kReal, transformed(concat(std::array{x, tail}, axis), axis, Direction::kInverse, attrs.str("norm")))};
 }
 
 Outputs decompose_stft(const Inputs& in, const Attrs& attrs) {
@@ -73,7 +76,7 @@ Outputs decompose_stft(const Inputs& in, const Attrs& attrs) {
   }
   if (onesided) return {b.op(Op::kRfft, {y})};
   if (!is_complex(y.dtype())) y = with_imaginary(y, scalar_like(y, 0));
-  return {transformed(y, 2, false, "backward")};
+  return {transformed(y, 2, Direction::kForward, "backward")};
 }
 
 Outputs decompose_window(const Inputs& in, const Attrs& attrs) {

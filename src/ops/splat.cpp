@@ -165,14 +165,10 @@ Outputs decompose_gaussian_splat_rasterize(const Inputs& in, const Attrs& attrs)
                             logical_and(less_equal(power, scalar_like(power, 0)),
                                         less_equal(scalar_like(opacity, attrs.f64("alpha_cutoff")), opacity)));
   opacity = where(active, opacity, 0);
-  auto running = [&](Expr x, const char* fn, bool exclusive) {
-    return b.op(Op::kCumulative, {x},
-                {{"fn", std::string(fn)}, {"axis", int64_t{2}}, {"exclusive", int64_t{exclusive}}});
-  };
-  Expr passed = running(1.0 - opacity, "prod", false), before = running(1.0 - opacity, "prod", true);
+  Expr passed = cumulative(1.0 - opacity, "prod", 2), before = cumulative_before(1.0 - opacity, "prod", 2);
   Expr keep = logical_and(active, less_equal(scalar_like(passed, attrs.f64("transmittance_min")), passed));
   if (int64_t most = attrs.i64("max_splats"); most > 0)
-    keep = logical_and(keep, less_equal(running(cast(active, DType::kI64), "sum", false),
+    keep = logical_and(keep, less_equal(cumulative(cast(active, DType::kI64), "sum", 2),
                                         b.scalar(DType::kI64, static_cast<double>(most))));
   Expr color = where(unsqueeze(valid, 1), s[3], 0), ones = broadcast_to(scalar_like(color, 1), {count, 1});
   std::array parts{color, ones};

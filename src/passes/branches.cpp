@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces an `if` with a known condition by the nodes of the branch that it takes. What the branch read has fewer uses
-// then, and its nodes have the operands that it was given, so both are canonicalized and folded again: a branch may end
-// in a known `if` itself.
+// Replaces an `if` with a known condition by the nodes of the branch that it takes. This leaves fewer uses of what the
+// branch read, and gives the nodes of the branch new operands. So both are canonicalized and folded again: a branch may
+// end in a known `if` itself.
 #include <algorithm>
 #include <optional>
 

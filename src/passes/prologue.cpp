@@ -102,8 +102,8 @@ class Sharing {
   std::vector<uint32_t> joined_with_;  // by group: itself, or an earlier one
 };
 
-// Residents that share values are computed apart where that costs little: then each is computed again only where its
-// own params change, and their dense values need not be there at one time.
+// Whether residents that share values are computed apart, because that costs little. Then each is computed again only
+// where its own params change, and their dense values need not be in memory at the same time.
 bool may_be_apart(const Graph& graph, const Group& group) {
   constexpr size_t kMostWork = 4;  // times that of computing them together
   size_t work = 0;

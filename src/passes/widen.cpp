@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes ops on halves in f32, between casts, if the device has a kernel for f32 and none for halves. A primitive on
-// halves computes in f32 and rounds once (semantics.md N6), and so does a wide composite (N7), so the meaning stays.
+// Computes ops on halves in f32, between casts, if the device has a kernel for f32 and none for halves. The meaning
+// stays: a primitive on halves computes in f32 and rounds once (semantics.md N6), and so does a wide composite (N7).
 #include <algorithm>
 
 #include "passes/casts.h"

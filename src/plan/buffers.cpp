@@ -23,8 +23,8 @@ bool Buffers::is_whole(Value value) const {
              element_count(std::span<const Dim>(graph_.type(value).dims));
 }
 
-// An output is written in place if a run step computes all of its bytes. If one value is several outputs, the first one
-// takes the buffer, and an output that shares its memory with an input (io.alias) comes before the others.
+// An output is written in place if a run step computes all of its bytes. One value may be several outputs. Then an
+// output that shares its memory with an input (io.alias) takes the buffer, else the first output does.
 void Buffers::claim_outputs() {
   output_of_.resize(graph_.nodes().size());
   for (uint32_t i = 0; i < graph_.nodes().size(); i++) output_of_[i].resize(graph_.node(i).out.size(), -1);

@@ -73,8 +73,8 @@ bool SlotUses::may_share(size_t output, size_t input) const {
 
 namespace {
 
-// Goes from the last step to the first, so that the place of an output is final when an operand of its step asks for
-// the same place.
+// Goes from the last step to the first. So the place of an output is final before an operand of its step asks for the
+// same place.
 class Sharing {
  public:
   Sharing(Plan& plan, std::span<const SlotAlias> aliases) : plan_(plan), uses_(plan), is_taken_(plan.buffers.size()) {

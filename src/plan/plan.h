@@ -47,7 +47,7 @@ struct Lowered {
   std::vector<const Kernel*> kernels;                   // by node; null for leaves and resident nodes
   std::vector<bool> on_host;                            // by node: its kernel is the host's
   std::vector<Resident> residents;                      // of the graph, then of its bodies
-  std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of control_bodies
+  std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
 
   uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
   uint32_t dense_resident(Value value) const { return of_value.at(key(value)); }
@@ -148,7 +148,7 @@ struct ChosenSize {
   Dim when, then, otherwise;
 };
 
-// A symbol that is the dim of an axis of an input or output of a control step, and so gets its size from that value.
+// A symbol that gets its size from an axis of an input or output of a control step.
 struct CarriedSize {
   uint32_t slot, axis, symbol;
 };

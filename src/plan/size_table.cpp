@@ -120,8 +120,8 @@ void SizeTable::note_chosen(const Joins& joins) {
   std::sort(plan_.chosen.begin(), plan_.chosen.end(), [](auto& a, auto& b) { return a.symbol < b.symbol; });
 }
 
-// The upper size of a symbol that a node decides: the most that the deciding sizes allow at their upper ones, if that
-// is less than the maximum of its range.
+// The upper size of a symbol that a node decides: its declared maximum, or less if the deciding sizes, at their upper
+// ones, allow only less.
 int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
   const Node& node = plan_.graph().node(maker);
   if (node.op == Op::kDynamicIota && node.attrs.has("max")) {
@@ -151,8 +151,8 @@ Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   });
 }
 
-// A bound that only far larger sizes reach counts as none, for example the 2^31 - 1 that files write for the end of an
-// axis, or half of it in steps of 2: memory for as much cannot be set aside.
+// A bound far above all usual sizes counts as none, because memory for it cannot be set aside. Files write 2^31 - 1 for
+// the end of an axis, or half of it for steps of 2.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
   constexpr int64_t kFar = int64_t{1} << 24;
   auto far_range = [&, this](std::string_view name) -> Interval {

@@ -26,8 +26,8 @@ class Pattern {
  public:
   Pattern() = default;
   explicit Pattern(std::shared_ptr<const PatternNode> node) : node_(std::move(node)) {}
-  // A number in a pattern matches a constant of any shape whose elements are as near as the dtype tells numbers apart:
-  // files hold rounded constants.
+  // A number in a pattern matches a constant of any shape whose elements all equal it, up to the precision of their
+  // dtype: files hold rounded constants.
   Pattern(double number);  // NOLINT
 
   // The same pattern, but the value must also satisfy `holds`; `why` names the condition in the report of near misses.
@@ -81,8 +81,8 @@ Pattern either(std::vector<Pattern> alternatives);
 // `factors` in any order; all other factors must be constants whose product is near `scalar`.
 Pattern product(std::vector<Pattern> factors, double scalar = 1);
 Pattern maybe_cast(Pattern x);  // x, or x cast between a half and f32
-// x, or a chain of views of x that all pass the test. The matcher steps over every such view, so x is the first value
-// that is none, and there is one way to match. The views themselves may have other uses.
+// x, or a chain of views of x that all pass the test. The matcher steps over every such view. So x is the first value
+// below that is not such a view, and there is only one way to match. The views themselves may have other uses.
 Pattern through_views(Pattern x, ViewTest passes = any_view);
 Pattern mean(Pattern x);  // over any axes, which it keeps
 Pattern sum(Pattern x);
@@ -149,9 +149,9 @@ class Match {
   bool is_refused(Expr x) const;
   bool checks_indices() const;  // an index out of range fails the run
 
-  // Demands a condition on sizes: it is proved, or becomes a guard of the graph. A rule may demand it only where the
-  // replaced nodes would fail in a run without it, even if they read nothing: a guard may turn an error into an earlier
-  // one, and never a run that works into one that fails.
+  // Requires a condition on sizes: it is proved, or becomes a guard of the graph. A rule may require it only if the
+  // replaced nodes fail in every run that breaks it, even in one that reads no element. So a guard may turn an error
+  // into an earlier one, but never a run that works into one that fails.
   bool require(const Dim& a, Guard::Relation relation, const Dim& b) const;
   size_t required() const { return required_; }  // how many became guards
 

@@ -180,7 +180,8 @@ void Workspace::merge_equals() {
 }
 
 // Facts stay true after a replacement. If more is known of the new value than of the old one, the facts of its users
-// are found again, and so on upwards. A phase can improve twice, so each node is looked at no more than twice.
+// are computed again, and then those of their users. A phase can improve twice, so each node is visited no more than
+// twice.
 void Workspace::improve_users(Value old, Value made) {
   bool is_better =
       facts_.phase(made.node) < facts_.phase(old.node) || (facts_.knows_more(made) && !facts_.knows_more(old));

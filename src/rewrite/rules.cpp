@@ -37,10 +37,16 @@ static int depth_of(const Pattern& pattern) {
   return deepest + (is_product ? 2 : counts);  // factors may stand in a tree
 }
 
-// The ops that every match of the pattern contains.
+// Lists of ops: every match of the pattern contains an op of each.
 static void collect_needs(const Pattern& pattern, std::vector<std::vector<Op>>& needs) {
   const PatternNode* node = pattern.get();
-  if (!node || node->kind == PatternNode::kEither) return;
+  if (!node) return;
+  if (node->kind == PatternNode::kEither) {
+    bool all_are_ops = std::none_of(node->in.begin(), node->in.end(),
+                                    [](const Pattern& alternative) { return anchors_of(alternative).empty(); });
+    if (all_are_ops) needs.push_back(anchors_of(pattern));
+    return;
+  }
   if (node->kind == PatternNode::kOp) needs.push_back({node->op});
   for (const Pattern& input : node->in) collect_needs(input, needs);
 }

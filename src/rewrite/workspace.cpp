@@ -6,8 +6,8 @@
 
 namespace rlx {
 
-// A set of rules may visit each given or expanded node this often, on average; one that needs more goes on for ever.
-// Nodes that rules make do not raise the limit, so rules that make more and more of them come to an end too.
+// The limit of visits per node, on average, for a set of rules; one that needs more goes on for ever. Only the nodes of
+// the given graph, and expanded ones, count. So rules that make more and more nodes come to an end too.
 static constexpr uint64_t kMostVisits = 64;
 
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)

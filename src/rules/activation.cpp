@@ -6,34 +6,29 @@ namespace rlx {
 
 using namespace patterns;
 
-static Expr gelu_of(const Match& m, const Pattern& x, const char* approx) {
-  if (!m.has_shape(m[x])) return m.miss("the constants enlarge x");
-  return m.builder().op(Op::kGelu, {m[x]}, {{"approx", approx}});
+static Pattern gelu(const Pattern& x, const char* approx) {
+  return op(Op::kGelu, {x}).with("approx", std::string(approx));
 }
 
 void add_activation_rules(RuleSet& rules) {
-  Pattern x = any();
+  Pattern x = any(), k = scalar();
   // x * sigmoid(x) -> silu(x); x * sigmoid(k * x) -> silu(x; beta = k)
-  rules.add(exact, "silu", product({op(Op::kSigmoid, {x}), x}), [=](const Match& m) { return unary(Op::kSilu, m[x]); });
-  Pattern k = scalar();
+  rules.add(exact, "silu", product({op(Op::kSigmoid, {x}), x}), op(Op::kSilu, {x}));
   rules.add(close, "silu_beta", product({op(Op::kSigmoid, {x * k}), x}), [=](const Match& m) {
     return m.builder().op(Op::kSilu, {m[x]}, {{"beta", m.number(k)}});
   });
   // x * clamp(x + 3, 0, 6) / 6 -> hard_swish(x)
   Pattern shifted = x + 3.0, low = exactly(0), high = exactly(6);
   Pattern clamped = either({op(Op::kClamp, {shifted, low, high}), op(Op::kMin, {op(Op::kMax, {shifted, low}), high})});
-  rules.add(close, "hard_swish_clamped", product({x, clamped}, 1.0 / 6),
-            [=](const Match& m) { return unary(Op::kHardSwish, m[x]); });
+  rules.add(close, "hard_swish_clamped", product({x, clamped}, 1.0 / 6), op(Op::kHardSwish, {x}));
   // x * (1 + erf(x / sqrt 2)) * 0.5 -> gelu(x), the 0.5 anywhere
-  rules.add(close, "gelu", product({erf(product({x}, 0.70710678)) + 1.0, x}, 0.5),
-            [=](const Match& m) { return gelu_of(m, x, "none"); });
+  rules.add(close, "gelu", product({erf(product({x}, 0.70710678)) + 1.0, x}, 0.5), gelu(x, "none"));
   // x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) * 0.5 -> gelu(x; tanh)
   Pattern cube = product({x, x, x}, 0.044715), inner = product({x + cube}, 0.79788456);
-  rules.add(close, "gelu_tanh", product({tanh(inner) + 1.0, x}, 0.5),
-            [=](const Match& m) { return gelu_of(m, x, "tanh"); });
+  rules.add(close, "gelu_tanh", product({tanh(inner) + 1.0, x}, 0.5), gelu(x, "tanh"));
   Pattern slope = product({x, x}, 0.044715) + 1.0;
   rules.add(close, "gelu_tanh_factored", product({tanh(product({x, slope}, 0.79788456)) + 1.0, x}, 0.5),
-            [=](const Match& m) { return gelu_of(m, x, "tanh"); });
+            gelu(x, "tanh"));
 }
 
 }  // namespace rlx

@@ -27,32 +27,13 @@ static Pattern of_shape() {
 
 // x / c -> x * (1/c), if the dtype holds 1/c. For a power of two the bits are the same, else there is one more
 // rounding.
-static Expr divide_by_constant(const Match& m, bool exact_only) {
+static Expr divide_by_constant(const Match& m, Grade grade) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
   if (!c || !is_float(dtype) || !is_normal(dtype, *c) || !is_normal(dtype, 1 / *c)) return Expr();
-  if (is_power_of_two(*c) != exact_only) return Expr();
+  if (is_power_of_two(*c) != (grade == exact)) return Expr();
   if (!m.has_shape(m.in(0))) return Expr();
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
-}
-
-// pow(x, n) for small n
-static Expr small_power(const Match& m) {
-  auto exponent = m.splat(m.in(1));
-  Expr x = m.in(0);
-  if (!exponent || !is_float(x.dtype()) || !m.has_shape(x)) return Expr();
-  if (*exponent == 1) return x;
-  if (*exponent == 2) return x * x;
-  if (*exponent == 3) return x * x * x;
-  if (*exponent == -1) return 1.0 / x;
-  return Expr();
-}
-
-// pow(x, -0.5) -> rsqrt(x), which differs at -0 and -inf
-static Expr power_as_rsqrt(const Match& m) {
-  auto exponent = m.splat(m.in(1));
-  Expr x = m.in(0);
-  return exponent == -0.5 && is_float(x.dtype()) && m.has_shape(x) ? unary(Op::kRsqrt, x) : Expr();
 }
 
 // a / sqrt(v) -> a * rsqrt(v); 1 / sqrt(v) -> rsqrt(v)
@@ -68,14 +49,6 @@ static Expr subtract_constant(const Match& m) {
   auto c = m.splat(m.in(1));
   if (!c || !is_float(m.anchor().dtype()) || !m.has_shape(m.in(0)) || std::isnan(*c)) return Expr();
   return m.in(0) + scalar_of(m.in(0), -*c);
-}
-
-static Expr plus_zero(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    auto c = m.splat(m.in(i));
-    if (c && *c == 0 && m.has_shape(m.in(1 - i))) return m.in(1 - i);
-  }
-  return Expr();
 }
 
 // cast(x) to x's own dtype -> x; cast(cast(x, f32), half) of a half x -> x
@@ -135,6 +108,17 @@ static Expr softmax_unshifted(const Match& m, const Pattern& x, const Pattern& t
   return m.builder().op(Op::kSoftmax, {m[x]}, {{"axis", axes[0]}});
 }
 
+static void add_power_rules(RuleSet& rules) {
+  Pattern x = any().where("a float of the result's shape",
+                          [](const Match& m, Expr x) { return is_float(x.dtype()) && m.has_shape(x); });
+  auto power = [&](double exponent) { return op(Op::kPow, {x, exactly(exponent)}); };
+  rules.add(close, "small_power", power(1), x);
+  rules.add(close, "small_power", power(2), x * x);
+  rules.add(close, "small_power", power(3), x * x * x);
+  rules.add(close, "small_power", power(-1), 1.0 / x);
+  rules.add(fast, "power_as_rsqrt", power(-0.5), op(Op::kRsqrt, {x}));  // which differs at -0 and -inf
+}
+
 // Rules of booleans; "not" is exclusive or with true.
 static void add_logical_rules(RuleSet& rules) {
   Pattern x = of_shape(), c = any(), a = any(), b = any(), truth = exactly(1);
@@ -172,19 +156,18 @@ void add_arithmetic_rules(RuleSet& rules) {
   Pattern x = of_shape(), a = any(), v = any();
   // x * 1 -> x; x / 1 -> x
   rules.add(exact, "times_one", either({x * exactly(1), x / exactly(1)}), x);
-  rules.add(fast, "plus_zero", std::vector{Op::kAdd}, plus_zero);
+  rules.add(fast, "plus_zero", either({x + exactly(0), x + exactly(-0.0)}), x);
   rules.add(exact, "neg_neg", neg(neg(a)), a);
   rules.add(exact, "cast_to_itself", std::vector{Op::kCast}, cast_to_itself);
   rules.add(exact, "divide_by_power_of_two", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, true); });
+            [](const Match& m) { return divide_by_constant(m, exact); });
   rules.add(close, "divide_by_constant", std::vector{Op::kDiv},
-            [](const Match& m) { return divide_by_constant(m, false); });
+            [](const Match& m) { return divide_by_constant(m, close); });
   rules.add(close, "divide_by_root", a / sqrt(v).shared(),
             [=](const Match& m) { return divide_by_root(m, m[a], m[v]); });
-  rules.add(close, "small_power", std::vector{Op::kPow}, small_power);
-  rules.add(fast, "power_as_rsqrt", std::vector{Op::kPow}, power_as_rsqrt);
   rules.add(exact, "subtract_constant", std::vector{Op::kSub}, subtract_constant);
   rules.add(exact, "scalar_out_of_view", std::vector{Op::kReshape, Op::kTranspose}, scalar_out_of_view);
+  add_power_rules(rules);
   add_logical_rules(rules);
   add_softmax_rules(rules);
 }

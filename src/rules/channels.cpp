@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to each channel by numbers that params give, as by a batch norm after training, goes into the weights of
-// the product before it: the prologue computes them.
+// Folds a scale and a shift per channel, which params give (as a batch norm does after training), into the weights of
+// the product before it. The prologue then computes the new weights.
 #include "rules/products.h"
 #include "rules/rules.h"
 

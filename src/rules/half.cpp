@@ -63,16 +63,18 @@ static Expr narrow(const Match& m) {
 
 // Operands beside a half x may be f32, for example the tables of rope. For an f32 t: cast(t, half) -> t, which is more
 // precise. For a half t: cast(t, f32) -> t, which is equal.
-static Expr beside_halves(const Match& m, bool rounded) {
+enum class Undone { kNarrowing, kWidening };
+static Expr without_casts_beside(const Match& m, Undone what) {
   const Node& node = m.node(m.anchor());
   const OpInfo& info = m.graph().info(node);
-  DType half = m.anchor().dtype(), from = rounded ? DType::kF32 : half, to = rounded ? half : DType::kF32;
+  bool narrowed = what == Undone::kNarrowing;
+  DType half = m.anchor().dtype(), from = narrowed ? DType::kF32 : half, to = narrowed ? half : DType::kF32;
   if (!is_half(half)) return Expr();
   std::vector<Expr> in;
   bool changes = false;
   for (size_t i = 0; i < node.in.size(); i++) {
     Expr x = m.in(i);
-    bool may_be_either = x && port_of(info, i).letter == kBeside && !(rounded && m.is_resident(x));
+    bool may_be_either = x && port_of(info, i).letter == kBeside && !(narrowed && m.is_resident(x));
     Expr source = may_be_either ? before_cast(m, x, from, to) : Expr();
     changes |= bool(source);
     in.push_back(source ? source : x);
@@ -93,9 +95,10 @@ static std::vector<Op> with_f32_beside_halves() {
 
 void add_half_rules(RuleSet& rules) {
   rules.add(exact, "narrow", std::vector{Op::kCast}, narrow);
-  rules.add(close, "beside_halves", with_f32_beside_halves(), [](const Match& m) { return beside_halves(m, true); });
+  rules.add(close, "beside_halves", with_f32_beside_halves(),
+            [](const Match& m) { return without_casts_beside(m, Undone::kNarrowing); });
   rules.add(exact, "widened_beside_halves", with_f32_beside_halves(),
-            [](const Match& m) { return beside_halves(m, false); });
+            [](const Match& m) { return without_casts_beside(m, Undone::kWidening); });
 }
 
 }  // namespace rlx

@@ -186,10 +186,6 @@ static Slots slots_of(const Match& m, Expr product) {
   return m.is(product, Op::kIntegerConv) ? Slots{5, 6} : Slots{4, 5};
 }
 
-static bool is_product(const Match& m, Expr x) {
-  return m.is(x, Op::kIntegerMatmul) || (m.is(x, Op::kIntegerConv) && !m.node(x).attrs.flag("relu"));
-}
-
 // The product with one more operand; absent if it has this operand already.
 static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, DType dtype) {
   const Node& node = m.node(product);
@@ -199,47 +195,43 @@ static Expr with_operand(const Match& m, Expr product, size_t at, Expr operand, 
   return numbers ? m.rebuilt(product, {{at, numbers}})[0] : Expr();
 }
 
-// cast(product) * s -> product(s)
-static Expr scaled_product(const Match& m) {
-  for (size_t i = 0; i < 2; i++) {
-    Expr real = m.in(i);
-    if (real.dtype() != DType::kF32 || !m.is(real, Op::kCast)) continue;
-    Expr product = m.input(real, 0);
-    if (!is_product(m, product) || m.anchor().dims() != product.dims()) continue;
-    if (!m.take(real) || !m.take(product)) continue;
-    if (Expr y = with_operand(m, product, slots_of(m, product).scale, m.in(1 - i), DType::kF32)) return y;
-  }
-  return Expr();
-}
-
-// product(s) + bias -> product(s, bias); of a convolution in i32 too
-static Expr product_with_bias(const Match& m) {
+// The product with a bias; of a convolution in i32 too.
+static Expr with_bias(const Match& m, Expr product, Expr bias) {
   constexpr size_t kAdd = 4;
-  for (size_t i = 0; i < 2; i++) {
-    Expr product = m.in(i), bias = m.in(1 - i);
-    if (!is_product(m, product) || !m.is_resident(bias) || m.anchor().dims() != product.dims()) continue;
-    bool is_real = product.dtype() == DType::kF32;
-    if (is_one_number(bias) || (!is_real && !m.is(product, Op::kIntegerConv)) || !m.take(product)) continue;
-    if (Expr y = with_operand(m, product, is_real ? slots_of(m, product).bias : kAdd, bias, product.dtype())) return y;
-  }
-  return Expr();
+  bool is_real = product.dtype() == DType::kF32;
+  if (m.anchor().dims() != product.dims() || is_one_number(bias)) return Expr();
+  if (!is_real && !m.is(product, Op::kIntegerConv)) return Expr();
+  return with_operand(m, product, is_real ? slots_of(m, product).bias : kAdd, bias, product.dtype());
 }
 
-// relu(integer_conv(x, w; s)) -> integer_conv(x, w; s, relu)
-static Expr relu_of_conv(const Match& m) {
-  Expr y = m.in(0);
-  if (!m.is(y, Op::kIntegerConv) || y.dtype() != DType::kF32 || !m.take(y)) return Expr();
-  return m.rebuilt(y, {}, m.node(y).attrs.with("relu", int64_t{1}))[0];
-}
-
-// quantize_linear(integer_conv(x, w; s), t, z) -> integer_conv(x, w; s, t, z)
-static Expr quantized_conv(const Match& m) {
-  Expr y = m.in(0), scale = m.in(1), zero = m.in(2);
-  if (!m.is(y, Op::kIntegerConv) || y.dtype() != DType::kF32 || m.attrs().i64("block_size") > 0) return Expr();
+// The convolution with the scale and zero point of its result, which has one number for each.
+static Expr with_result_scale(const Match& m, Expr conv, Expr scale, Expr zero) {
   DType to = m.anchor().dtype();
-  if (!is_eight_bit(to) || scale.dtype() != DType::kF32 || !is_one_number(scale) || !m.take(y)) return Expr();
+  if (!is_eight_bit(to) || scale.dtype() != DType::kF32 || !is_one_number(scale)) return Expr();
   zero = zero ? reshape(zero, {}) : m.builder().scalar(to, 0);
-  return m.rebuilt(y, {{7, reshape(scale, {})}, {8, zero}})[0];
+  return m.rebuilt(conv, {{7, reshape(scale, {})}, {8, zero}})[0];
+}
+
+static Pattern of_f32(const Pattern& pattern) {
+  return pattern.where("in f32", [](const Match&, Expr x) { return x.dtype() == DType::kF32; });
+}
+
+static void add_rules_after_products(RuleSet& rules) {
+  Pattern a = any(), b = any(), s = any(), bias = resident(), conv = of_f32(op(Op::kIntegerConv, {a, b}));
+  Pattern product = either({op(Op::kIntegerMatmul, {a, b}), op(Op::kIntegerConv, {a, b}).with("relu", int64_t{0})});
+  // cast(product) * s -> product(s)
+  rules.add(exact, "integer_scale", of_f32(op(Op::kCast, {product})) * s, [=](const Match& m) {
+    bool enlarges = m.anchor().dims() != m[product].dims();
+    return enlarges ? Expr() : with_operand(m, m[product], slots_of(m, m[product]).scale, m[s], DType::kF32);
+  });
+  // product(s) + bias -> product(s, bias)
+  rules.add(exact, "integer_bias", product + bias, [=](const Match& m) { return with_bias(m, m[product], m[bias]); });
+  // relu(integer_conv(a, b; s)) -> integer_conv(a, b; s, relu)
+  rules.add(exact, "integer_relu", op(Op::kRelu, {conv}),
+            [=](const Match& m) { return m.rebuilt(m[conv], {}, m.attrs(conv).with("relu", int64_t{1}))[0]; });
+  // quantize_linear(integer_conv(a, b; s), t, z) -> integer_conv(a, b; s, t, z)
+  rules.add(exact, "integer_quantize", op(Op::kQuantizeLinear, {conv, s}).with("block_size", int64_t{0}),
+            [=](const Match& m) { return with_result_scale(m, m[conv], m[s], m.in(2)); });
 }
 
 void add_integer_rules(RuleSet& rules) {
@@ -247,12 +239,7 @@ void add_integer_rules(RuleSet& rules) {
   rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
   rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
-  for (Op product : {Op::kIntegerMatmul, Op::kIntegerConv}) {
-    rules.add(exact, "integer_scale", std::vector{Op::kMul}, scaled_product, 2, {product});
-    rules.add(exact, "integer_bias", std::vector{Op::kAdd}, product_with_bias, 1, {product});
-  }
-  rules.add(exact, "integer_relu", std::vector{Op::kRelu}, relu_of_conv, 1, {Op::kIntegerConv});
-  rules.add(exact, "integer_quantize", std::vector{Op::kQuantizeLinear}, quantized_conv, 1, {Op::kIntegerConv});
+  add_rules_after_products(rules);
 }
 
 }  // namespace rlx

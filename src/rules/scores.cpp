@@ -90,11 +90,7 @@ Expr scores_of_product(const Match& m) {
   double scale = 1;
   q = unscaled(m, q, scale);
   Expr k = unscaled(m, kt, scale);
-  if (!m.attrs().flag("transpose_b")) {
-    Axes perm = trailing_axes(0, k.rank());
-    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    k = transpose(k, perm);
-  }
+  if (!m.attrs().flag("transpose_b")) k = swap_last_axes(k);
   return absorbed(m, {.value = m.anchor(), .q = q, .k = k, .scale = scale});
 }
 
@@ -259,8 +255,8 @@ bool joins(const Scores& s, double fill) {
   return !s.mask || (s.fill == fill && std::isinf(fill));
 }
 
-// Turns the masks so far into a bias, if all of them were floats. Where two finite fills apply, their sum is lower than
-// either, so such a row attends to keys with one fill only: a boolean cannot express that.
+// Turns the masks so far into a bias, if all of them were floats. Where two finite fills add up, their sum is lower
+// than either. So a row whose keys all have a fill attends to those with one fill only, which a boolean cannot express.
 bool as_bias(Scores& s) {
   if (s.mask && !s.additive) return false;
   s.bias = plus(s.bias, s.additive);

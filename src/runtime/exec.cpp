@@ -84,14 +84,14 @@ Status Exec::catch_up(bool waits) {
     Flight& first = flights_.front();
     bool must = waits || first.decides_links;
     if (!must && !first.fence.is_done()) break;
-    RLX_TRY(Fence::wait({&first.fence, 1}, true, Fence::kForever, nullptr));
+    RLX_TRY(first.fence.wait());
     if (first.fence.result().ok()) {
       if (first.decides_links) note_made(*first.run);
       Held held = land(first);
       flights_.pop_front();
       continue;
     }
-    for (const Flight& flight : flights_) RLX_TRY(Fence::wait({&flight.fence, 1}, true, Fence::kForever, nullptr));
+    for (const Flight& flight : flights_) RLX_TRY(flight.fence.wait());
     restore_links(first);
     std::vector<Held> held;
     for (Flight& flight : flights_) held.push_back(land(flight));

@@ -111,7 +111,7 @@ Status HostSide::copy(std::span<const Extent> extents, const RunArgs& args, bool
   }
   if (copies_.empty()) return {};
   Fence fence = RLX_TRY(device_.transfer(copies_, {}));
-  RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
+  RLX_TRY(fence.wait());
   return fence.result();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParamStore: the current tensors of a compiled graph's params and what the prologue made of them, as one immutable set
-// that is replaced whole; the next one shares with it what does not change, so setting one param costs little however
-// many there are. Shared by every plan of it. Invariant: a set that is published is complete for its tensors:
-// every resident value whose params are all set has its bytes, but for what an error keeps a body from that is not run.
+// ParamStore: the current tensors of a compiled graph's params, and what the prologue made of them. Both form one
+// immutable set, which is replaced whole. The next set shares what does not change, so setting one param costs little
+// however many there are. All plans of the compiled graph share the store. Invariant: in a published set every resident
+// value whose params are all set has its bytes, unless an error keeps back what only an untaken body needs.
 #pragma once
 
 #include <atomic>

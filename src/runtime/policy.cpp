@@ -9,8 +9,7 @@
 namespace rlx {
 
 static Result<AttrValue> checked(std::string_view key, AttrKind kind, const AttrValue& value, double least = 0) {
-  AttrDef def{key, kind, true, {}, {}, least};
-  return coerce(def, value);
+  return coerce({.name = key, .kind = kind, .lo = least}, value);
 }
 
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others) {

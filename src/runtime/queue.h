@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunQueue: submitted runs. A run begins when the fences that it waits for are done, on a thread of the queue or on a
-// thread that waits for any fence of this queue. Invariant: the fence of a run is signalled exactly once, and by then
-// the queue holds nothing of the run.
+// RunQueue: submitted runs. A run begins when the fences that it waits for are done. It runs on a thread of the queue,
+// or on a thread that waits for any fence of this queue. Invariant: the fence of a run is signalled exactly once, and
+// by then the queue holds nothing of the run.
 #pragma once
 
 #include <memory>

@@ -41,19 +41,19 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
     chosen.choices.stretches |= choices.stretches;
     chosen.choices.values.insert(chosen.choices.values.end(), choices.values.begin(), choices.values.end());
-    ImportedFile file = RLX_TRY(import_source(source, "", true, chosen));
+    ImportedFile file = RLX_TRY(import_source(source, "", chosen));
     RLX_TRY(put_weights(file, weights));
     return std::move(file.graph);
   });
   auto weights = std::make_shared<Weights>();
-  auto file = import_source(source, "", true, options);
+  auto file = import_source(source, "", options);
   if (file.ok()) {
     RLX_TRY(put_weights(*file, *weights));
     return Model::create(env, file->graph, std::move(weights), policy, std::move(special));
   }
   ImportOptions bare = options;
   bare.choices.interface_only = true;
-  auto interface = import_source(source, "", true, bare);
+  auto interface = import_source(source, "", bare);
   if (!interface.ok() || !may_be_special(file.status(), interface->graph)) return std::move(file).status();
   special->note_static(file.status());
   RLX_TRY(put_weights(*interface, *weights));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights: named tensors in the order of their first put, the metadata of the file they came from, and the forms that
-// programs prepared of them, so that every program, plan and exec shares one. Thread-safe.
+// Weights: named tensors in the order of their first put, and the metadata of the file that they came from. Also the
+// forms that programs have prepared from them: every program, plan and exec of these weights shares one. Thread-safe.
 #pragma once
 
 #include <deque>

@@ -83,10 +83,10 @@ TEST(allocation, a_trip_of_a_loop_that_grows_allocates_nothing_once_its_rooms_ar
     return std::shared_ptr<const Graph>(graph);
   };
   auto cond = body_with([](Builder&, Expr x, Expr most) {
-    return std::vector{less(reduce(x * 0.0 + 1.0, "sum", {0, 1}, false), most * 4.0)};
+    return std::vector{less(reduce(x * 0.0 + 1.0, "sum", {0, 1}, KeepDims::kNo), most * 4.0)};
   });
   auto body = body_with([](Builder&, Expr x, Expr) {
-    Expr row = reduce(x, "max", {0}, true) * 0.5;
+    Expr row = reduce(x, "max", {0}) * 0.5;
     return std::vector{concat(std::array{x, row}, 0), reshape(row, {Dim(4)})};
   });
   Graph graph;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program run at many sizes gives what programs for exactly these sizes give, bit for bit, and no run at a new size
-// allocates, so none compiles or plans.
+// A program that runs at many sizes gives the same bits as programs made for exactly these sizes. A run at a new size
+// allocates nothing, so it neither compiles nor plans.
 #include <cstring>
 
 #include "tests/allocation/counting.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference meaning of every op against a second source. Nothing here names an op: a row without samples, or with a
-// dtype that none of them has, fails, and a row that is added brings its samples with it.
+// Compares the reference meaning of every op with a second source. Nothing here names an op. A row fails if it has no
+// samples, or none for one of its dtypes. So a new row must bring its samples.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -84,8 +84,9 @@ static bool same_digits(const Tensor& got, const Expected& expected) {
   return true;
 }
 
-// The oracle computes floats in f64, whatever is declared: it must meet the second source as a f64 kernel would. But
-// the literals of a composite have the dtype of its operands (semantics.md T1), so it is held to that dtype's bound.
+// The oracle computes floats in f64, whatever dtype is declared, so it is compared as an f64 kernel would be. But the
+// literals of a composite have the dtype of its operands (semantics.md T1). So a composite is held to the bound of that
+// dtype.
 static std::string oracle_difference(const Tensor& got, const Expected& expected, const OpInfo& info,
                                      const Terms& terms) {
   DType wide = is_complex(expected.dtype) ? DType::kC128 : is_float(expected.dtype) ? DType::kF64 : expected.dtype;

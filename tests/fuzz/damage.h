@@ -2,12 +2,16 @@
 // Damaged files: cut off anywhere, or changed in a few places by a seed.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <numeric>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "import/source.h"
+#include "tests/fuzz/memory.h"
 
 namespace rlx::test {
 
@@ -35,6 +39,24 @@ inline std::string mutated(std::string bytes, const std::vector<size_t>& structu
     }
   }
   return bytes;
+}
+
+// Reads many mutations of a file whose first `header` bytes are its structure. `read`: whether the bytes were read,
+// else it must have ended in a status. Some mutations are read and some are not, and none takes much memory.
+inline void expect_clean_mutations(const std::string& file, size_t header, bool (*read)(std::string_view bytes)) {
+  constexpr size_t kSlack = size_t{1} << 20;
+  std::vector<size_t> structure(header);
+  std::iota(structure.begin(), structure.end(), size_t{0});
+  int sound = 0;
+  for (uint32_t seed = 0; seed < kMutations; seed++) {
+    std::mt19937 random(seed);
+    size_t before = live_bytes();
+    forget_peak();
+    sound += read(mutated(file, structure, random));
+    ASSERT_LE(peak_bytes() - before, kSlack) << "seed " << seed;
+  }
+  EXPECT_GT(sound, 0);
+  EXPECT_LT(sound, kMutations);
 }
 
 }  // namespace rlx::test

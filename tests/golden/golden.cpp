@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden files: graphs as text with what is to come of them. The folder says how a file is read:
+// Golden files: graphs as text, and the expected result of each. The folder says how a file is read:
 //
 //   ir/        one graph, printed as it is parsed
 //   verify/    graphs that are refused, `---` between them, each with `; error: COLUMN: MESSAGE` on the offending line
-//   others     `; pass: NAME` in the header, a graph, `---`, the rules that fired, and the graph that the pass makes of
-//   it
+//   others     `; pass: NAME` in the header, a graph, `---`, the rules that fired, and the resulting graph
 //
-// A file is right if it equals what it would be written as. With RLX_BLESS=1 it is written (`./dev bless`).
+// A test makes the whole text anew and compares it with the file. With RLX_BLESS=1 it writes the file instead (`./dev
+// bless`).
 #include <gtest/gtest.h>
 
 #include <cstdlib>

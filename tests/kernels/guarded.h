@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers for kernel tests: values between guards of a NaN with a payload of its own, at any misalignment, so that a
-// kernel that writes outside is caught, and one that reads outside spreads NaN.
+// Buffers for kernel tests, at any misalignment. On both sides of the values lie guards: NaN with a payload of its own.
+// A kernel that writes outside changes a guard, and one that reads outside spreads NaN.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks that another framework exported in two ways each, in f32 and in halves (tests/peer/export.py), through the
-// whole library: every composite forms, in halves as in f32, nothing is left of its parts, and at three sizes the
-// results are those that the framework had.
+// whole library. Every composite forms, in halves as in f32, and nothing is left of its parts. At three sizes the
+// results are those of the framework.
 #include <gtest/gtest.h>
 
 #include <algorithm>

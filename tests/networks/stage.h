@@ -38,8 +38,8 @@ struct Value {
 };
 using Values = std::map<std::string, Value>;
 
-// How near the two must be: by the largest difference, or, where activations are rounded to 8 bits in the run and a
-// last bit decides which way, by the angle between the results and the choice that they come to.
+// How the two are compared. kClose: by their largest difference. kQuantised, where a run rounds activations to 8 bits
+// and a last bit decides the direction: by the angle between the results, and by the class that they choose.
 enum class Bar : uint8_t { kClose, kQuantised };
 
 class Stage {

@@ -26,7 +26,8 @@ struct Tolerance {
 
 // ---- one case, in a process of its own: "" or what is wrong ----
 
-// The tensors of all inputs or outputs, one after another, and what the model cannot know of them before it is opened.
+// The tensors of all inputs or outputs, one after another. Also what the model must be told of them before it is
+// opened.
 struct Data {
   std::vector<Tensor> tensors;
   std::string options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow: `if`, `while` and `scan`, nested, with captures passed as operands, with constants and params inside,
-// with no trip at all, with conditions that are false at once. A loop ends whatever its values are.
+// Control flow: `if`, `while` and `scan`, also nested. Captures are operands; bodies hold constants and params. Some
+// loops have no trip, and some conditions are false at once. A loop ends whatever its values are.
 #include "draw.h"
 #include "edit.h"
 #include "ops/expr.h"
@@ -104,7 +104,7 @@ Expr random_condition(Draw& draw, Builder& builder) {
     case 1: return less(builder.size(draw.attribute_dim(Dim::symbol("n")), DType::kI64), limit);
     case 2: {
       Expr x = draw.any(builder, DTypeSet{draw.float_type()});
-      return x.valid() ? greater(reduce(x, "sum", trailing_axes(0, x.rank()), false), 0) : x;
+      return x.valid() ? greater(reduce(x, "sum", trailing_axes(0, x.rank()), KeepDims::kNo), 0) : x;
     }
     default: return draw.value(builder, DType::kBool, {});
   }
@@ -147,7 +147,7 @@ std::optional<Graph> loop_condition(Draw& around, const std::vector<ValueType>& 
   Expr more = logical_and(less((*in)[0], limit), less_equal(builder.scalar(DType::kI64, 0), (*in)[0]));
   Expr x = body.random.pick(*in);
   if (body.random.chance(25) && dtypes::N.has(x.dtype())) {
-    Expr largest = reduce(x, "max", trailing_axes(0, x.rank()), false);
+    Expr largest = reduce(x, "max", trailing_axes(0, x.rank()), KeepDims::kNo);
     more = logical_and(more, less(largest, scalar_like(largest, 50)));
   }
   if (body.random.chance(10)) more = builder.scalar(DType::kBool, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each rule fires in graphs drawn from the examples and in random ones, and what becomes of these. A rule
-// that fires less or more than it did is seen here, near misses included, though the meaning stays; so is what a plan
-// sets aside. The census is a golden (census.txt): `./dev bless` takes a new one, and the diff names the rules.
+// Counts how often each rule fires in graphs drawn from the examples and in random graphs, and what memory plans of
+// these need. So a rule that fires less or more than it did is seen, even if the meaning stays. Near misses count too.
+// The census is a golden (census.txt): `./dev bless` takes a new one, and the diff names the rules.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random graphs: nodes of every row of the op table whose attributes text can give, composites as exporters spell them,
-// integers that wrap, control flow; with sizes 0, 1, odd and symbolic, run at three bindings of the symbols. The same
-// seed is the same graph on every machine.
+// Random graphs. They hold nodes of every row of the op table whose attributes text can give, composites as exporters
+// spell them, integers that wrap, and control flow. Sizes are 0, 1, odd and symbolic; each graph runs at three sets of
+// them. The same seed is the same graph on every machine.
 #pragma once
 
 #include <map>

@@ -102,7 +102,7 @@ TEST(judge, knows_the_exceptions_of_attention_and_no_more) {
   EXPECT_NE(difference(guarded), "");
 }
 
-// Whether the value of a key that is not allowed was read shows in what tells finite numbers from others.
+// An op that tells finite numbers from others shows whether attention has read the value of a key that is not allowed.
 TEST(judge, knows_that_attention_may_not_read_a_value) {
   auto graph = parse(R"(graph {
     q = input f32[1,2,3]

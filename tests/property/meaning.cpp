@@ -90,8 +90,8 @@ std::string of_another_type(size_t output, const Tensor& got, const Tensor& want
                 type_text(want.dtype(), want.dims()));
 }
 
-// What no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, what is below the normal numbers of
-// f32, and the parts of a complex number that is not finite.
+// Changes what no tolerance looks at (semantics.md N3-N5): the sign of NaN and of zero, numbers below the normal ones
+// of f32, and the parts of a complex number that is not finite.
 Expr otherwise_equal(Expr value, Random& random) {
   if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
   Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
@@ -144,7 +144,8 @@ bool means_attention(Graph graph) {
   return true;
 }
 
-// A number from -1 to 1 for each element, another for another value, so that what is nearly equal may change its order.
+// A number from -1 to 1 for each element. Different values get different numbers, so that nearly equal values may
+// change their order.
 Expr wobble(Expr value) {
   Expr phase = cast(value, DType::kF64) * value.builder().scalar(DType::kF64, 1e9);
   Expr wave = cast(value.builder().op(Op::kSin, {phase}), value.dtype());
@@ -220,7 +221,7 @@ bool adds_up(Op op) {
   return op == Op::kReduce || op == Op::kReduceWindow || op == Op::kCumulative || op == Op::kMatmul || op == Op::kConv;
 }
 
-// The graph, and its bodies, with what every float node gives multiplied by a number within a few roundings of 1.
+// The graph and its bodies, with the result of every float node multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
   const std::vector<bool> decides = decides_sizes(graph);
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
@@ -427,9 +428,9 @@ bool Meaning::depends_on_open_values(size_t output, int64_t i) const {
                      [&](const Results& run) { return !same_element(run[output], by_stand_in_[0][output], i); });
 }
 
-// Whether it depends on what may be anything, or rounding decides if it overflows, or is a number at all: then nothing
-// can be asked of it. Nor can it of the NaN that attention may have by its definition from a key that a query does not
-// use (semantics.md A5), or that a mask which is added leaves and a mask that chooses does not.
+// Whether nothing can be asked of this element. It may depend on a value that may be anything. Or rounding may decide
+// whether it overflows, or whether it is a number at all. Attention may also give NaN by its definition, from a key
+// that a query does not use (semantics.md A5); a mask that is added keeps such a NaN, and a mask that chooses drops it.
 bool Meaning::is_open(size_t output, int64_t i) const {
   c128 exact = element(runs_[0][output], i);
   if ((has_attention_ && is_nan(exact)) || (has_huge_numbers_ && !is_finite(exact))) return true;
@@ -441,9 +442,9 @@ bool Meaning::is_open(size_t output, int64_t i) const {
   });
 }
 
-// The error may be a multiple of how far the runs are apart, or of one rounding at the largest value. Where they
-// disagree on integers (of a comparison, of a rounding to whole numbers), or on how many elements there are (that
-// differ from each other), or where it shows the bits of numbers, all of that output is left out.
+// The error may be a multiple of the distance between the runs, or of one rounding at the largest value. The whole
+// output is left out if it shows the bits of numbers, or if the runs disagree on integers (from a comparison, or from
+// rounding to whole numbers) or on how many distinct elements there are.
 std::string Meaning::difference(size_t output, const Tensor& got) const {
   const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
   auto has_its_dims = [&](const Results& run) { return same_dims(run[output], got); };

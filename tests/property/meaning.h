@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a random graph computes, known more than once: by the oracle, with every value rounded to its dtype, and with
-// noise of a few roundings on every node. How far these are apart says what rounding does to this graph, so that a long
-// chain of ops is judged by its own condition.
+// What a random graph computes, found in three ways: by the oracle, with every value rounded to its dtype, and with
+// noise of a few roundings on every node. The distance between these shows how much rounding matters in this graph. So
+// a long chain of ops is judged by its own condition.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,8 @@ class Meaning {
   // Whether it runs where numbers below the normal ones are 0 too (semantics.md N5), which may decide a size.
   bool runs_without_subnormals() const;
 
-  // "" or where `got`, as declared or as the oracle holds it, is neither what the oracle gives nor near it.
+  // "" if `got` is what the oracle gives, or near it; else the first place where it is not. `got` is as declared, or as
+  // the oracle holds it.
   std::string difference(const Results& got);
   // The same of results that must be those of typed evaluation, bit for bit (any NaN is any NaN).
   std::string difference_in_bits(const Results& got) const;

@@ -83,8 +83,8 @@ Expr counts_unused(Builder& b, const Values& in) {
   return greater(matmul(unused, cast(logical_not(is_finite), DType::kF64)), 0);
 }
 
-// Which elements of the node's result may be anything as terms leave the dtype on the way, or are not read; absent:
-// none.
+// Which elements of the node's result may be anything, because terms may leave the dtype on the way or may not be read.
+// Absent: none.
 Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const Values& in) {
   DType dtype = node.out[0].dtype;
   auto is_sum_of = [&](Value value) { return present(value) && is_number(graph.type(value).dtype); };

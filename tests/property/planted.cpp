@@ -77,7 +77,7 @@ std::optional<Graph> compare_without_wrapping(const Graph& graph) {
   });
 }
 
-// x / c -> x * (1 / c) for a power of two, which 1 / c is in f64 but not always in the dtype.
+// x / c -> x * (1 / c) where f64 holds 1 / c exactly, but the dtype may not: c is a power of two.
 std::optional<Graph> multiply_by_inverse(const Graph& graph) {
   return replaced(graph, [&](Builder& builder, uint32_t index, const Values& in) -> Expr {
     const Node& node = graph.node(index);

@@ -43,7 +43,7 @@ TEST(sizes, expressions_follow_their_symbols) {
   Expr cache = input(b, "cache", {past, 4}), x = input(b, "x", {seq, 4});
   Expr all = concat(std::array{cache, x}, 0);
   Expr keys = iota(b, {1, total}, 1, DType::kF32), rows = iota(b, {seq, 1}, 0, DType::kF32) + b.size(past, DType::kF32);
-  Expr scores = where(less_equal(keys, rows), matmul(x, all, false, true), b.scalar(DType::kF32, -1e9));
+  Expr scores = where(less_equal(keys, rows), matmul(x, all, {.b = true}), b.scalar(DType::kF32, -1e9));
   output(b, "y", matmul(b.ops(Op::kSoftmax, {scores})[0], all));
   output(b, "half", slice(all, 0, floor_div(total, 2), total));
   auto env = env_with(1);
@@ -69,7 +69,7 @@ TEST(sizes, a_size_from_data_is_known_when_the_walk_arrives) {
   Expr picks = b.ops(Op::kDynamicIota, std::array{count}, {{"max", int64_t{12}}})[0];
   Expr rows = gather(x, picks, 0);
   output(b, "rows", rows * 2.0);
-  output(b, "total", reduce(exp(rows), "sum", {0}, false));
+  output(b, "total", reduce(exp(rows), "sum", {0}, KeepDims::kNo));
   auto env = env_with(2);
   for (const char* device : {"cpu", "reference"}) {
     auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});

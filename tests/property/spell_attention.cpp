@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as exporters spell it: two products, and between them a softmax of scores that went through links, such as
-// scales, soft caps and masks, in any order, wrong ones too.
+// Attention as exporters spell it: two products, and a softmax of scores between them. The scores go through links,
+// such as scales, soft caps and masks, in any order, wrong orders too.
 #include <cmath>
 #include <limits>
 
@@ -33,8 +33,8 @@ Heads random_heads(Draw& draw) {
   return heads;
 }
 
-// [batch, heads, length, depth]: as it is, split from [batch, length, heads * depth], of one batch for all, with
-// heads that are shared.
+// A value [batch, heads, length, depth]: of this shape, or split from [batch, length, heads * depth], or with one batch
+// for all, or with shared heads.
 Expr split_heads(Draw& draw, Builder& builder, const Heads& of, const Dim& length, const Dim& depth, bool is_query) {
   Dim batch = !is_query && draw.random.chance(12) ? Dim(1) : of.batch;
   if (draw.random.chance(40)) {
@@ -191,7 +191,7 @@ Expr attention(Draw& draw, Builder& builder) {
   Axes swapped = last == 3 ? Axes{0, 1, 3, 2} : Axes{0, 2, 1};
   if (draw.random.chance(15))
     for (int64_t& axis : swapped) axis = draw.random.chance(50) ? axis - last - 1 : axis;
-  Expr scores = draw.random.chance(20) ? matmul(q, k, false, true) : matmul(q, transpose(k, swapped));
+  Expr scores = draw.random.chance(20) ? matmul(q, k, {.b = true}) : matmul(q, transpose(k, swapped));
   DType narrow = of.dtype;
   bool is_wide = is_half(narrow) && draw.random.chance(50);
   if (is_wide) scores = cast(scores, DType::kF32);

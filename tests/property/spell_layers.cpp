@@ -37,7 +37,7 @@ Expr product(Draw& draw, Builder& builder, Expr x, const Dim& width) {
   Dim depth = x.dim(-1);
   Expr y;
   switch (draw.random.below(4)) {
-    case 0: y = matmul(x, draw.weight(builder, dtype, {width, depth}), false, true); break;
+    case 0: y = matmul(x, draw.weight(builder, dtype, {width, depth}), {.b = true}); break;
     case 1: y = matmul(x, transpose(draw.weight(builder, dtype, {width, depth}), {1, 0})); break;
     case 2: {
       Shape rows{1, depth}, shape = x.dims();

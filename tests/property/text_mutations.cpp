@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged text: every mutation of a printed graph ends in a graph or a status that says where, never in anything else;
-// and so does the compiler's work on the graph.
+// Damaged text. Every mutation of a printed graph ends in a graph, or in a status that says where the error is. So does
+// the compiler's work on such a graph.
 #include <gtest/gtest.h>
 
 #include "generate.h"

@@ -11,7 +11,7 @@ namespace rlx::test {
 
 namespace {
 
-// The number of a constant as a tensor of axes of 1, or of as many elements as another operand has.
+// The number of a constant, as a tensor whose axes are all 1, or with as many elements as another operand has.
 Result<Values> enlarged(Graph& to, const Tensor& value, Random& random) {
   static constexpr int64_t kWidths[] = {1, 1, 2, 3, 4};
   Builder builder(to);

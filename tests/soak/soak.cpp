@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything at once, for a while: eight threads run, submit behind fences of the host, set params, cancel, link,
-// change sizes and give up contexts and environments in flight, all of it at random. Every answer is one that the
+// Everything at once, for a while. Eight threads make random calls: they run, submit behind fences of the host, set
+// params, cancel, link, change sizes, and release contexts and environments in flight. Every answer is one that the
 // header allows, and every result is that of one set of params. Under the sanitizers a race or a leak is a fault too.
 //
 //   soak [--seconds N] [--seed N]

@@ -101,7 +101,7 @@ static Status read_line(const std::string& text, Sample& sample) {
   return {};
 }
 
-// The cases of a *.golden file, or those in the comments of a *.rlx file, which all run the program of that file.
+// The cases of a *.golden file; or those in the comments of a *.rlx file, whose program they all run.
 static void read_file(const fs::path& path, std::vector<Sample>& samples) {
   bool is_program = path.extension() == ".rlx";
   std::ifstream file(path);

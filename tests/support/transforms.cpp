@@ -62,30 +62,31 @@ Result<Graph> fuse_normal_form(Graph graph, PassContext& context) {
   return fuse_composites(folded, context);
 }
 
+using enum Composites;
 constexpr Transform kTransforms[] = {
-    {"decompose", decompose_composites, Grade::kExact, false},
-    {"inline", inline_customs, Grade::kExact, false},
-    {"canonicalize", canonicalize, Grade::kClose, true},
-    {"canonicalize.strict", canonicalize, Grade::kExact, true},
-    {"canonicalize.fast", canonicalize, Grade::kFast, true},
-    {"fold", fold_constants, Grade::kExact, true},
-    {"fold.strict", fold_constants, Grade::kExact, true},
-    {"branches", inline_branches, Grade::kExact, false},
-    {"sink", sink_residents, Grade::kExact, false},
-    {"precision", in_f32, Grade::kClose, false},
-    {"hoist", hoist_invariants, Grade::kExact, false},
-    {"fuse", fuse_normal_form, Grade::kClose, true},
-    {"fuse.strict", fuse_normal_form, Grade::kExact, true},
-    {"layout", choose_layouts, Grade::kExact, true},
-    {"merge-siblings", merge_siblings, Grade::kClose, true},
-    {"merge-siblings.strict", merge_siblings, Grade::kExact, true},
-    {"expand", expand_composites, Grade::kExact, false},
-    {"widen", widen_where_f32_has_kernels, Grade::kClose, true},
-    {"simplify", simplify, Grade::kClose, false},
-    {"simplify.strict", simplify, Grade::kExact, false},
-    {"regions", group_elementwise, Grade::kExact, true},
-    {"dce", drop_dead_nodes, Grade::kExact, true},
-    {"check-supported", check_supported, Grade::kExact, true},
+    {"decompose", decompose_composites, Grade::kExact, kRefused},
+    {"inline", inline_customs, Grade::kExact, kRefused},
+    {"canonicalize", canonicalize, Grade::kClose, kTaken},
+    {"canonicalize.strict", canonicalize, Grade::kExact, kTaken},
+    {"canonicalize.fast", canonicalize, Grade::kFast, kTaken},
+    {"fold", fold_constants, Grade::kExact, kTaken},
+    {"fold.strict", fold_constants, Grade::kExact, kTaken},
+    {"branches", inline_branches, Grade::kExact, kRefused},
+    {"sink", sink_residents, Grade::kExact, kRefused},
+    {"precision", in_f32, Grade::kClose, kRefused},
+    {"hoist", hoist_invariants, Grade::kExact, kRefused},
+    {"fuse", fuse_normal_form, Grade::kClose, kTaken},
+    {"fuse.strict", fuse_normal_form, Grade::kExact, kTaken},
+    {"layout", choose_layouts, Grade::kExact, kTaken},
+    {"merge-siblings", merge_siblings, Grade::kClose, kTaken},
+    {"merge-siblings.strict", merge_siblings, Grade::kExact, kTaken},
+    {"expand", expand_composites, Grade::kExact, kRefused},
+    {"widen", widen_where_f32_has_kernels, Grade::kClose, kTaken},
+    {"simplify", simplify, Grade::kClose, kRefused},
+    {"simplify.strict", simplify, Grade::kExact, kRefused},
+    {"regions", group_elementwise, Grade::kExact, kTaken},
+    {"dce", drop_dead_nodes, Grade::kExact, kTaken},
+    {"check-supported", check_supported, Grade::kExact, kTaken},
 };
 
 }  // namespace
@@ -95,7 +96,7 @@ Result<Graph> Transform::run(const Graph& graph, Bounds bounds, RewriteReport* r
   context.report = report;
   context.checks_indices = bounds == Bounds::kError;
   context.math = math;
-  if (has_kernels) context.refuses = [](const Facts&, Value) { return std::string(); };
+  if (composites == kTaken) context.refuses = [](const Facts&, Value) { return std::string(); };
   return pass(graph, context);
 }
 

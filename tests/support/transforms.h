@@ -11,11 +11,14 @@
 
 namespace rlx::test {
 
+// Whether the device has kernels for every composite, or for none.
+enum class Composites : uint8_t { kTaken, kRefused };
+
 struct Transform {
   std::string_view name;  // of the pass; with ".strict" if only exact rules may fire
   PassFn pass;
   Grade math;
-  bool has_kernels;  // whether the device takes every composite, or none
+  Composites composites;
 
   bool exact() const { return math == Grade::kExact; }  // results keep every bit
   // For runs with these bounds: if an index out of range fails the run, a guard may fail it instead.

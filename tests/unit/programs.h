@@ -79,7 +79,8 @@ struct Encoder {
     output(b, "y", y);
     Expr wide = reshape(mask, {batch, seq, 1});
     output(b, "pooled",
-           reduce(y * wide, "sum", {1}, false) / maximum(reduce(wide, "sum", {1}, false), scalar_like(wide, 1e-9)));
+           reduce(y * wide, "sum", {1}, KeepDims::kNo) /
+               maximum(reduce(wide, "sum", {1}, KeepDims::kNo), scalar_like(wide, 1e-9)));
   }
 
   static std::vector<Tensor> inputs(int64_t batch, int64_t seq) {

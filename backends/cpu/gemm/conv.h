@@ -55,7 +55,8 @@ struct FilterPackArgs {
 };
 extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the same for every Isa
 
-// Limits of the direct loop, which is for groups too small for a product and keeps the rows that it reads on the stack.
+// Limits of the direct loop. It serves groups that are too small for a product, and keeps the rows that it reads on the
+// stack.
 inline constexpr int64_t kMostPhases = 16, kMostReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
   return last.spread == 1 && last.stride <= kMostPhases && last.reach() / last.stride < kMostReach;

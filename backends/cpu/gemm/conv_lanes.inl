@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions with the filters along the lanes: a tile multiplies a vector of weights by single elements of x, which
-// it reads in place, or from a copy of the rows with zeros around them. Sums are transposed into rows of places when
-// they are stored. A part is a block of filters times places of one item that lie side by side in y, or `spread` apart.
+// Convolutions with the filters along the lanes. A tile multiplies a vector of weights by single elements of x. It
+// reads them in place, or from a copy of the rows with zeros around them. Sums are transposed into rows of y when they
+// are stored. A part is a block of filters times some places of one item; these lie side by side in y, or `spread`
+// apart.
 
 inline constexpr int64_t kLaneFilters = 2 * kFilterPanel;  // of a part
 inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
@@ -45,7 +46,7 @@ inline int64_t lane_parts(const ConvArgs& p) {
   return p.items * p.groups * cut.filter_blocks * cut.y_residues * cut.x_residues * cut.row_blocks * cut.column_blocks;
 }
 
-// The outputs of a part along an axis, first + i * spread, and (if asked for) the taps that reach x for them: tap k
+// The outputs of a part along an axis: first + i * spread. If asked for, also the taps that reach x for them: tap k
 // reads base[k] + i * stride.
 struct LaneAxis {
   int64_t first, count, taps;
@@ -306,7 +307,7 @@ inline void list_terms(const ConvArgs& p, const LanePart& part, const LaneSource
   }
 }
 
-// The taps that fall between the elements of a spread x read zeros, which show only in products with weights that are
+// Adds the taps that fall between the elements of a spread x. They read zeros, so they matter only for weights that are
 // not finite. `w`: of the filters of this part.
 inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const float* w, float* sums) {
   int64_t panels = filter_panels(p.filters), first = part.group * panels + part.filter / kFilterPanel;

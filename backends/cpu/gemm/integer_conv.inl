@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 8-bit numbers with places along the lanes. A part is a block of a plane for some filters of a group.
-// Four channels of a place lie in one lane, as the instructions for products of four numbers need them. The sums of a
-// chunk of channels stay in registers. Groups of few channels would leave most of each four empty, so they are summed
-// in f32, which is exact for few terms.
+// Convolutions of 8-bit numbers, with positions of a plane along the lanes. A part is a block of a plane for some
+// filters of a group. Four channels of a position lie in one lane, as the instructions for products of four numbers
+// need them. The sums of a chunk of channels stay in registers. Groups of few channels would leave most of each four
+// empty, so they are summed in f32, which is exact for few terms.
 
 #include "backends/cpu/gemm/phases.inl"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with weights of few bits: y[i, j] is the sum over t of x[i, t] * w[j, t], plus bias[j], where w[j, t] is
-// (q - zero) * scale of the number q of `bits` bits in row j of `packed`, and of its block of terms.
+// Products with weights of few bits: y[i, j] = bias[j] + the sum over t of x[i, t] * w[j, t]. A weight is w[j, t] = (q
+// - zero) * scale, where q is number t, of `bits` bits, in row j of `packed`, and zero and scale are those of its block
+// of terms.
 #pragma once
 
 #include "backends/cpu/isa.h"

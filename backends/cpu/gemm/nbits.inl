@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a panel of columns times a block of rows. For few rows each weight is decoded in registers and used at
-// once. For more, the weights of a few columns and a chunk of terms are decoded to the stack and multiplied by all
-// rows.
+// A part is a panel of columns times a block of rows. With few rows, each weight is decoded in registers and used at
+// once. With more, the weights of a few columns and a chunk of terms are decoded to the stack, and then multiplied by
+// all rows.
 
 inline constexpr int64_t kNbitsPanel = 16;   // columns
 inline constexpr int64_t kNbitsRows = 64;    // of a block

@@ -63,7 +63,8 @@ inline int64_t steps_in(int64_t n, int64_t stride) {
   return stride == 1 ? n : stride == 2 ? n >> 1 : n / stride;
 }
 
-// Writes the elements from + i * stride of a row for i in [0, length), and `outside` for missing ones and up to `end`.
+// Writes the elements at from + i * stride of a row, for i in [0, length). Writes `outside` for missing ones, and from
+// `length` to `end`.
 template <class Row>
 inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, int64_t end, float outside,
                        float* to) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows over planes, for loops with places along the lanes. The rows of x that a block of outputs reads are copied
-// once, sorted by residues modulo the strides, with the value for positions outside x around them. Then an output lies
-// at a fixed distance from each of its taps, and a block of rows is one long row, with some unused elements between its
-// rows.
+// Windows over planes, for loops with positions of a plane along the lanes. The rows of x that a block of outputs reads
+// are copied once. In the copy, positions are sorted by their residue modulo the strides, with the value for positions
+// outside x around them. Then an output lies at a fixed distance from each of its taps. A block of rows is one long
+// row, with some unused elements between its rows.
 
 inline constexpr int64_t kPlaneCopy = 16384;  // elements of x, on the stack
 inline constexpr int64_t kPlaneTaps = 512;
@@ -21,7 +21,7 @@ struct PlaneShape {
   int64_t row_blocks, column_blocks;  // of a plane
   int64_t blocks() const { return row_blocks * column_blocks; }
 };
-// Chooses a shape such that a block has at most `most` outputs, gaps included, and its copy at most `copy` elements.
+// Chooses the shape of a block: at most `most` outputs, gaps included, and at most `copy` elements of x in its copy.
 inline PlaneShape plane_shape(const ConvAxis& y, const ConvAxis& x, int64_t most, int64_t copy = kPlaneCopy) {
   auto phases = [&](const ConvAxis& axis) {  // one more than fits stands for all that do not
     return axis.taps == 1 ? 1 : axis.stride <= copy ? axis.stride : copy + 1;
@@ -63,7 +63,7 @@ inline void fill_vectors(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; i += kLanes) store(to + i, splat(value));
 }
 
-// As read_phase, but what comes after `length` in the last vector is overwritten too, so that short rows need no masks.
+// As read_phase, but the last vector is also overwritten beyond `length`, so that short rows need no masks.
 template <class Row>
 inline void copy_row(const ConvAxis& axis, const Row& row, int64_t from, int64_t length, float outside, float* to) {
   int64_t begin = from >= 0 ? 0 : steps_in(axis.stride - 1 - from, axis.stride);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One block of queries of one head against its keys, kKeyBlock at a time, with a running maximum and sum (Milakov and
-// Gimelshein, "Online normalizer calculation for softmax", 2018). Everything is transposed, with one query per lane:
-// then scores = K Q^T and y^T = V^T P^T are register tiles that read K and V in place, and a softmax runs down the rows
+// Gimelshein, "Online normalizer calculation for softmax", 2018). Everything is transposed, with one query per lane.
+// Then scores = K Q^T and y^T = V^T P^T are register tiles that read K and V in place, and a softmax runs down the rows
 // without work across lanes.
 
 #include "backends/cpu/gemm/tile.inl"

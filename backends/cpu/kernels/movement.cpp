@@ -217,8 +217,7 @@ bool find_place(Bounds bounds, int64_t index, int64_t n, int64_t& at) {
   return true;
 }
 
-// How often in succession each element is taken, where the indices are 0, 0, 1, 1, 2, 2 ..., as in resizing by a whole
-// factor; 0 for other indices.
+// k if the indices are 0, 1, 2 ..., each k times in succession, as in resizing by a whole factor; 0 for other indices.
 template <class Index>
 int64_t repeats_of(const Index* index, int64_t count, int64_t n) {
   int64_t times = 0;

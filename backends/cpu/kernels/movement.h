@@ -99,7 +99,8 @@ void cut_rows(WriteRowsArgs&);  // into parts
 int64_t write_rows_parts(const WriteRowsArgs&);
 BadIndex write_rows(const WriteRowsArgs&, int64_t begin, int64_t end);
 
-// The fold "add", "mul", "max" or "min" of rows of this type, element by element in that type (halves in f32), or null.
+// Folds a row into another, element by element, in the type of the rows (halves in f32); null if `reduction` is not
+// "add", "mul", "max" or "min".
 FoldRowFn row_fold(std::string_view reduction, DType dtype);
 // Whether the fold is the same to the bit whatever the accumulator: of integers, in f64, and extremes.
 bool folds_exactly(std::string_view reduction, DType dtype);

@@ -63,9 +63,9 @@ struct RegionArgs {
 int region_operands(RegionCode code);  // 1 to 3
 
 // Takes a program in which every input, constant and op has a register of its own, numbered in this order from 0.
-// Renumbers it so that a register is reused once its last reader has run, also in the outputs, and sets register_count.
-// Returns false and changes nothing if more than kMaxRegionRegisters would be live at once, or the program names more
-// than 256 registers.
+// Reuses each register once its last reader has run, renumbers all operands and outputs, and sets register_count.
+// Returns false and changes nothing if more than kMaxRegionRegisters would be live at once, or if the program names
+// more than 256 registers.
 bool assign_registers(RegionArgs& args, std::span<RegionOp> ops);
 
 // Merges neighbouring dims that are contiguous in all operands, and drops those of size 1: fewer, longer rows. The

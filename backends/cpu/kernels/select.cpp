@@ -236,7 +236,7 @@ void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
 
 constexpr int64_t kLargestElement = 8;
 
-// A piece is so long that few of its elements are among the k first for a while, and that the last, too, has k.
+// A piece is so long that after its beginning few elements are among the first k. The last piece, too, has at least k.
 Pieces pieces_of(const SelectArgs& p) {
   int64_t least = std::max(kPartElements, 2048 * p.k);
   Pieces pieces = p.inner == 1 && p.k > 0 ? cut(p.n, p.outer, least) : Pieces{1, p.n};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signal over futex(2). A wake-up is never lost: a waiter sets an atomic before it sleeps, the waker reads that atomic
-// after its own store, and the kernel compares the count again before it puts a thread to sleep.
+// Signal over futex(2). A wake-up is never lost. A waiter sets an atomic before it sleeps; the waker reads that atomic
+// after its own store; and the kernel compares the count again before it puts a thread to sleep.
 #include "base/os/signal.h"
 
 #include <linux/futex.h>

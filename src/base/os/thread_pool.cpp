@@ -298,8 +298,8 @@ void Crew::dismiss(const Team& team) {
   taken_.fetch_and(~bit(team.place_), std::memory_order_release);
 }
 
-// Deals the threads out, one to each run in turn, until none is left or no run can use more, and calls fn(worker, seat)
-// for each. Every caller occupies a core, so as many threads stay idle.
+// Deals the threads out, one to each run in turn, until no thread is left or no run can use more. Calls fn(worker,
+// seat) for each. The caller of a run occupies a core, so for each run one thread stays idle.
 template <class Fn>
 void Crew::deal(uint64_t active, Fn fn) const {
   uint64_t runs = active & kRuns;

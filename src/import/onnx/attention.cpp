@@ -111,7 +111,7 @@ void build_attention(Call& call) {
 
   Expr root = root_of_scale(call, q);
   Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
-  Expr scores = matmul(q * root, every_k * root, false, true), raw = scores;
+  Expr scores = matmul(q * root, every_k * root, {.b = true}), raw = scores;
   double cap = call.f64("softcap", 0);
   if (cap > 0) scores = tanh(scores / cap) * cap;
   Expr capped = scores;

@@ -39,7 +39,7 @@ Result<Expr> row_numbers(Call& call, Expr rows) {
   })[0];
   RLX_TRY(call.status());
   Expr sorted = gather(rows, order, 0), previous = gather(sorted, maximum(places - 1.0, 0), 0);
-  Expr differs = reduce(cast(not_equal(sorted, previous), DType::kI64), "sum", {1}, false);
+  Expr differs = reduce(cast(not_equal(sorted, previous), DType::kI64), "sum", {1}, KeepDims::kNo);
   Expr starts = cast(greater(differs, 0), DType::kI64);
   Expr number = call.op("cumulative", {starts}, {{"fn", "sum"}, {"axis", int64_t{0}}});
   return call.op("scatter_elements", {places, order, number}, {{"axis", int64_t{0}}});

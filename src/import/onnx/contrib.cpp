@@ -160,7 +160,7 @@ void build_fused_matmul(Call& call) {
   bool turns_a = call.i64("transA", 0) != 0 && !is_row, turns_b = call.i64("transB", 0) != 0 && !is_column;
   if (is_row) a = unsqueeze(a, 0);
   if (is_column) b = unsqueeze(b, 1);
-  Expr y = matmul(a, b, turns_a, turns_b);
+  Expr y = matmul(a, b, {.a = turns_a, .b = turns_b});
   if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;
   if (!y.valid()) return;
   std::vector<Dim> dims = y.dims();
@@ -171,7 +171,7 @@ void build_fused_matmul(Call& call) {
 
 void build_fused_gemm(Call& call) {
   double alpha = call.f64("alpha", 1), beta = call.f64("beta", 1);
-  Expr y = matmul(call.in(0), call.in(1), call.i64("transA", 0) != 0, call.i64("transB", 0) != 0);
+  Expr y = matmul(call.in(0), call.in(1), {.a = call.i64("transA", 0) != 0, .b = call.i64("transB", 0) != 0});
   if (alpha != 1) y = y * alpha;
   if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
   call.out(0, activated(call, y));
@@ -221,7 +221,7 @@ void build_matmul_bnb4(Call& call) {
   Expr numbers = gather(call.builder().constant(*table), cast(bits, DType::kI32), 0);
   Expr scales = reshape(broadcast_to(unsqueeze(scale, 1), {scale.dim(0), Dim(block)}), {held});
   Expr b = reshape(cast(numbers, scale.dtype()) * slice(scales, 0, 0, count), {Dim(rows), Dim(columns)});
-  call.out(0, matmul(call.in(0), b, false, turned != 0));
+  call.out(0, matmul(call.in(0), b, {.b = turned != 0}));
 }
 
 // ---- the rest ----

@@ -103,8 +103,8 @@ Expr swiglu(Expr gate, Expr linear, const Swiglu& how) {
   return gate * unary(Op::kSigmoid, scaled) * (how.beta == 0 ? linear : linear + how.beta);
 }
 
-// A mixture whose inputs are checked. Of the three layers, fc1 is activated, fc3 multiplies what that gives, if there
-// is an fc3, and fc2 leads back to the size of a token.
+// A mixture whose inputs are checked. Each expert has two or three layers: fc2(act(fc1(x))), or fc2(act(fc1(x)) *
+// fc3(x)). fc2 leads back to the size of a token.
 struct Experts {
   std::string_view activation;
   Swiglu how;  // of the activation "swiglu"

@@ -99,7 +99,7 @@ void build_pre_mix(Call& call) {
   Expr streams = grouped(x, branches), gates = gates_of(call.in(1), streams);
   if (!streams.valid() || !gates.valid()) return;
   int64_t axis = static_cast<int64_t>(streams.rank()) - 2;
-  Expr y = reduce(wide(streams) * gates, "sum", {axis}, false) * scale;
+  Expr y = reduce(wide(streams) * gates, "sum", {axis}, KeepDims::kNo) * scale;
   call.out(0, cast(y, x.dtype()));
 }
 
@@ -109,7 +109,7 @@ void build_post_mix(Call& call) {
   if (!x.valid() || x.rank() < (branches > 0 ? 1U : 2U)) return call.fail(Code::kShape, "'streams' has too few axes");
   Expr streams = grouped(x, branches), gates = gates_of(call.in(2), streams), block = call.in(1);
   if (!streams.valid() || !gates.valid() || !block.valid()) return;
-  Expr mixed = call.has(3) ? matmul(wide(call.in(3)), wide(streams), true) : wide(streams);
+  Expr mixed = call.has(3) ? matmul(wide(call.in(3)), wide(streams), {.a = true}) : wide(streams);
   Expr y = mixed + gates * wide(unsqueeze(block, -2));
   call.out(0, cast(reshape(y, x.dims()), x.dtype()));
 }

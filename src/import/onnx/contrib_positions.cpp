@@ -79,7 +79,8 @@ Tensor streams_of(Call& call, const std::vector<int64_t>& sections, int64_t colu
   return std::move(*streams);
 }
 
-// A row of the table for every token, [B * S, columns], each column from the row of its stream's position.
+// For every token a row of the table, [B * S, columns]. Each column comes from the row at the position of the column's
+// stream.
 Expr mixed_table(Call& call, Expr table, Expr positions, const Tensor& streams) {
   Builder& b = call.builder();
   Expr stream = b.constant(streams), mixed;

@@ -20,7 +20,8 @@ Expr real(Call& call, size_t i) {
   return call.op("dequantize_linear", {x, scale, zero}, attrs);
 }
 
-// With the scale and zero point of inputs i and i + 1, in the dtype of the first input if there is no zero point.
+// Quantises the result, with the scale and zero point of inputs i and i + 1. Without a zero point it has the dtype of
+// the first input.
 void give(Call& call, Expr y, size_t i, DType dtype) {
   NamedAttrs attrs;
   Expr zero = whole(call.in(i + 1));
@@ -113,20 +114,20 @@ void build_sum_integer(Call& call) {
   if (!x.valid()) return;
   std::vector<int64_t> given = call.i64s("axes");
   Axes axes = given.empty() ? trailing_axes(0, x.rank()) : call.axes(given, x.rank());
-  call.out(0, reduce(cast(x, DType::kI32), "sum", axes, call.i64("keepdims", 1) != 0));
+  call.out(0, reduce(cast(x, DType::kI32), "sum", axes, KeepDims{call.i64("keepdims", 1) != 0}));
 }
 
 void build_matmul_integer16(Call& call) {
   call.out(0, matmul(cast(call.in(0), DType::kI32), cast(call.in(1), DType::kI32)));
 }
 
-// a, its scale and zero point, b, its scale and zero point, an i32 bias, and the scale and zero point of the result:
-// without these it is f32
+// Inputs: a, its scale and zero point; b, its scale and zero point; an i32 bias; the scale and zero point of the
+// result. Without the last two the result is f32.
 void build_q_gemm(Call& call) {
   Expr a = centred(call.in(0), call.in(2)), b = call.in(3), b_zero = whole(call.in(5)), b_scale = whole(call.in(4));
   bool turns_b = call.i64("transB", 0) != 0;
   if (turns_b && b_zero && b_zero.valid() && b_zero.rank() == 1) b_zero = unsqueeze(b_zero, 1);
-  Expr total = matmul(a, centred(b, b_zero), call.i64("transA", 0) != 0, turns_b);
+  Expr total = matmul(a, centred(b, b_zero), {.a = call.i64("transA", 0) != 0, .b = turns_b});
   if (call.has(6)) total = total + call.in(6);
   Expr y = cast(total, DType::kF32) * (whole(call.in(1)) * b_scale);
   if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;

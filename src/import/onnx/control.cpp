@@ -69,8 +69,8 @@ void build_if(Call& call) {
   const Sizes* condition = call.sizes(0);
   if (condition && condition->items.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
   if (condition && condition->items[0].is_literal()) return take_branch(call, condition->items[0].is(0) ? *no : *yes);
-  // A branch that these sizes never take may be invalid at them, so only the branch that is taken decides what is
-  // refused.
+  // A branch that is never taken at these sizes may be invalid at them. So only the branch that is taken decides what
+  // is refused.
   Importer::Refusals before = call.importer().refusals();
   Status status = build_branches(call, *yes, *no);
   if (status.ok()) status = call.status();

@@ -156,7 +156,8 @@ void build_conv_integer(Call& call) {
   call.out(0, call.op("conv", {x, w}, conv_attrs(call, 1)));
 }
 
-// x, its scale and zero point, w, its scale and zero point, the scale and zero point of the result, an i32 bias
+// Inputs: x, its scale and zero point; w, its scale and zero point; the scale and zero point of the result; an i32
+// bias.
 void build_q_conv(Call& call) {
   bool is_last = has_channels_last(call);
   Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(3), call.in(5), true);

@@ -179,8 +179,8 @@ void build_roi_align(Call& call) {
                        {"mode", mode}}));
 }
 
-// [boxes, 1, pieces, n]: how much each of n elements counts in each of `count` samples of a box's axis, from `first` to
-// `last` as fractions of the axis; and [boxes, 1, count]: which samples lie outside.
+// The samples of one axis of each box, from `first` to `last` as fractions of the axis. `weights`, [boxes, 1, count,
+// n]: how much each of the n elements counts in each sample. `outside`, [boxes, 1, count]: which samples lie outside.
 struct Samples {
   Expr weights, outside;
 };
@@ -213,7 +213,7 @@ void build_crop_and_resize(Call& call) {
   Samples down = samples_of(border(0), border(2), x.dim(2), size[0], mode == "nearest");
   Samples across = samples_of(border(1), border(3), x.dim(3), size[1], mode == "nearest");
   Expr y = matmul(cast(down.weights, x.dtype()), gather(x, image, 0));
-  y = matmul(y, cast(across.weights, x.dtype()), false, true);
+  y = matmul(y, cast(across.weights, x.dtype()), {.b = true});
   Expr outside = logical_or(unsqueeze(down.outside, 3), unsqueeze(across.outside, 2));
   call.out(0, where(outside, extrapolation, y));
 }

@@ -81,7 +81,7 @@ void build_linear_attention(Call& call) {
   std::array carries{first};
   Outputs results = scan(carries, xs, {}, false, [&](auto carry, auto now, auto) -> std::vector<Expr> {
     Expr kept = rule.gates ? carry[0] * exp(now[3]) : carry[0], value = now[2];
-    if (rule.corrects) value = (value - matmul(now[1], kept, true, false)) * now.back();
+    if (rule.corrects) value = (value - matmul(now[1], kept, {.a = true})) * now.back();
     Expr next = kept + now[1] * value;
     return {next, matmul(now[0], next) * scale};
   });

@@ -62,7 +62,7 @@ Expr count_windows(Call& call, Expr x, const Grams& grams, int64_t distance) {
     Expr same = equal(tokens, reshape(slice(pool, 1, i, i + 1), {Dim(1), Dim(1), Dim(-1)}));
     found = i == 0 ? same : logical_and(found, same);
   }
-  return reduce(cast(found, DType::kF32), "sum", {1}, false);
+  return reduce(cast(found, DType::kF32), "sum", {1}, KeepDims::kNo);
 }
 
 // Skips do not change 1-grams.

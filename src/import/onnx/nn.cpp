@@ -34,7 +34,7 @@ void build_gemm(Call& call) {
   double alpha = call.f64("alpha", 1), beta = call.f64("beta", 1);
   bool transpose_a = call.i64("transA", 0) != 0, transpose_b = call.i64("transB", 0) != 0;
   if (call.opset() < 7) call.ignore("broadcast");
-  Expr y = matmul(call.in(0), call.in(1), transpose_a, transpose_b);
+  Expr y = matmul(call.in(0), call.in(1), {.a = transpose_a, .b = transpose_b});
   if (alpha != 1) y = y * alpha;
   if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
   call.out(0, y);

@@ -57,8 +57,9 @@ Status Importer::run() {
   return add_outputs(model_.graph);
 }
 
-// The inputs of the model from which the value is computed: small ones of integers, bools, or floats in a list, so that
-// a graph can be made for each of their values. An input of a body stands for its value in the graph around it.
+// The inputs of the model from which the value is computed, if a graph can be made for each of their values: small
+// lists of floats, and small tensors of integers or bools. An input of a body stands for its value in the graph around
+// it.
 std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
   std::set<std::string> names;
   std::set<std::pair<size_t, uint32_t>> seen;  // level and node

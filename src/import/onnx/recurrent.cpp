@@ -89,7 +89,7 @@ const Kind& kind_of(std::string_view op_type) {
   return op_type.ends_with("LSTM") ? kLstm : op_type == "GRU" ? kGru : kRnn;
 }
 
-// Weights [directions, in, gates] of 8 bits, with a scale and a zero point per direction or per gate, as values in the
+// 8-bit weights [directions, in, gates], with a scale and a zero point per direction or per gate, as real values in the
 // layout of LSTM.
 Expr dequantised(Call& call, size_t weight, size_t scale) {
   Expr w = call.in(weight);

@@ -32,7 +32,7 @@ template <int64_t kInputSince>
 void build_fn(Call& call) {
   ReduceArgs args = reduce_args(call, kInputSince);
   std::string fn(call.kind().op);
-  call.out(0, args.identity ? call.in(0) : reduce(call.in(0), fn.c_str(), args.axes, args.keep_dims));
+  call.out(0, args.identity ? call.in(0) : reduce(call.in(0), fn.c_str(), args.axes, KeepDims{args.keep_dims}));
 }
 
 // Our ops that reduce: mean, reduce_l1, ... With an empty list of axes only their elementwise part remains.

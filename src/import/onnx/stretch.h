@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Broadcasting of sizes that only a run shows to be 1. A graph's own broadcasting goes by literals (semantics.md S3),
-// so that no step has to ask. Where a run found that this was not enough, the file is imported again with the choice
-// `stretches`: an operand whose size may be 1 is then made as large as the result, by reading it at places that move
-// with the result's or stay at its only element.
+// Broadcasting of sizes that only a run shows to be 1. A graph broadcasts only literals (semantics.md S3), so that no
+// step has to ask. Where a run found that this was not enough, the file is imported again with the choice `stretches`.
+// Then an operand whose size may be 1 is made as large as the result: it is read at positions that move with those of
+// the result, or stay at its only element.
 #pragma once
 
 #include "ops/expr.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every tensor of a GGUF file is read, where types that are no dtype are refused and where they are decoded.
+// Reads every tensor of a GGUF file, once where types without a dtype are refused, and once where they are decoded.
 #include "tests/fuzz/targets/harness.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

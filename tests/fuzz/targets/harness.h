@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the libFuzzer targets share: bytes go through the public C API, and whatever they are, a call ends in a result
-// or in a status with a message that is not our bug. Sanitizers, and libFuzzer's own limits of time and memory, see the
+// What the libFuzzer targets share. Bytes go through the public C API. Whatever they are, a call ends in a result, or
+// in a status whose message is not an error of ours. Sanitizers, and libFuzzer's own limits of time and memory, see the
 // rest.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutates messages of protocol buffers field by field, so that lengths stay right and changes reach what the fields
-// mean: bytes that change anywhere mostly damage a length, which ends the import at once.
+// Mutates messages of protocol buffers field by field. So lengths stay right, and changes reach what the fields mean.
+// Mutations of single bytes would mostly damage a length, which ends the import at once.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -81,8 +81,8 @@ struct Told {
   rlx_status_t* (*make)(User&);
 };
 
-// Of every error: `op` is the name of an op, names have no quotes, who speaks of a rank says which was expected and
-// came.
+// Holds for every error: the detail `op` is the name of an op, names have no quotes, and an error about a rank has the
+// details `expected` and `got`.
 void expect_details(const char* what, const rlx_status_t* status);
 
 void expect_told(const std::vector<Told>& mistakes);

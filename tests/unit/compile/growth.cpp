@@ -156,8 +156,8 @@ static double seconds_of_branches(int n, bool by_size, int64_t rows) {
   std::vector<Dim> dims{by_size ? Dim::symbol("s") : Dim(8)};
   NamedAttrs attrs{{"then", branch_of(dims, Op::kSin, rows)}, {"else", branch_of(dims, Op::kCos, 0)}};
   Expr x = input(b, "x", dims), y = x;
-  Expr is_small =
-      by_size ? less(b.size(x.dim(0), DType::kI64), b.scalar(DType::kI64, 5)) : less(reduce(x, "sum", {0}, false), 1);
+  Expr is_small = by_size ? less(b.size(x.dim(0), DType::kI64), b.scalar(DType::kI64, 5))
+                          : less(reduce(x, "sum", {0}, KeepDims::kNo), 1);
   std::clock_t begin = std::clock();
   for (int i = 0; i < n; i++) {
     Expr made = b.ops(Op::kIf, std::array{is_small, rows ? x : y}, attrs)[0];
@@ -218,7 +218,7 @@ static double seconds_to_find_sizes(int count) {
   Expr x = input(b, "x", {8}), sum = x;
   for (int i = 0; i < count; i++) {
     Expr found = b.op(Op::kNonzero, {less(x * (1.0 + i), b.scalar(DType::kF32, 0.25))});
-    sum = sum + cast(reduce(found, "sum", {0, 1}, false), DType::kF32);
+    sum = sum + cast(reduce(found, "sum", {0, 1}, KeepDims::kNo), DType::kF32);
   }
   output(b, "y", sum);
   auto program = Program::compile(env_with(1), graph, std::make_shared<Weights>(), nullptr, {});

@@ -78,10 +78,10 @@ TEST(cpu_rows, products_of_every_form) {
   Expr x = input(b, "x", {3, 7, 20}), y = input(b, "y", {3, 20, 9});
   Expr w = weight(b, *weights, "w", {20, 33}), wt = weight(b, *weights, "wt", {33, 20});
   output(b, "packed", matmul(x, w));
-  output(b, "packed_t", matmul(x, wt, false, true));
+  output(b, "packed_t", matmul(x, wt, {.b = true}));
   output(b, "batched", matmul(x, y));
-  output(b, "flipped", matmul(transpose(x, {0, 2, 1}), transpose(y, {0, 2, 1}), true, true));
-  output(b, "outer", matmul(x, x, true));
+  output(b, "flipped", matmul(transpose(x, {0, 2, 1}), transpose(y, {0, 2, 1}), {.a = true, .b = true}));
+  output(b, "outer", matmul(x, x, {.a = true}));
   output(b, "wide", matmul(reshape(x, {3, 1, 7, 20}), broadcast_to(reshape(y, {3, 1, 20, 9}), {3, 2, 20, 9})));
   output(b, "prepared", matmul(x, transpose(wt * 2.0, {1, 0})));
   std::string report = compare(graph, weights, {noise({3, 7, 20}), noise({3, 20, 9}, 5)});
@@ -141,7 +141,7 @@ TEST(cpu_rows, large_and_wide_products_are_blas_s) {
   Expr wide_x = cast(x, DType::kF64), wide_y = cast(y, DType::kF64);
   output(b, "large", matmul(x, y));
   output(b, "flipped", matmul(x, transpose(y, {1, 0})));
-  output(b, "f64", cast(matmul(wide_x, wide_y, true), DType::kF32));
+  output(b, "f64", cast(matmul(wide_x, wide_y, {.a = true}), DType::kF32));
   output(b, "views", cast(matmul(slice(wide_x, 0, 0, 300, 3), transpose(wide_y, {1, 0})), DType::kF32));
   std::string report = compare(graph, nullptr, {noise({300, 300}, 1, 0.1f), noise({300, 300}, 2, 0.1f)});
   EXPECT_NE(report.find("matmul_f64_blas"), std::string::npos) << report;
@@ -183,7 +183,7 @@ TEST(cpu_rows, integers_f64_and_truth_values_have_kernels) {
     if (dtype != DType::kBool) {
       for (Op op : {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv}) make(op, {x, y});
       for (Op op : {Op::kGt, Op::kGe, Op::kLe, Op::kLt}) make(op, {y, x});
-      output(b, "sums", reduce(transpose(x, {2, 0, 1}), "sum", {0, 2}, false));
+      output(b, "sums", reduce(transpose(x, {2, 0, 1}), "sum", {0, 2}, KeepDims::kNo));
       output(b, "float", cast(x, DType::kF32));
     } else {
       for (Op op : {Op::kBitAnd, Op::kBitOr, Op::kBitXor}) make(op, {x, y});
@@ -191,7 +191,7 @@ TEST(cpu_rows, integers_f64_and_truth_values_have_kernels) {
     }
     for (Op op : {Op::kMax, Op::kMin, Op::kEq, Op::kNe}) make(op, {x, y});
     output(b, "choice", where(less(y, x), x, y));
-    output(b, "top", reduce(x, "max", {0, 2}, true));
+    output(b, "top", reduce(x, "max", {0, 2}));
     output(b, "flags", cast(x, DType::kI32));
     output(b, "picked", b.op(Op::kGatherElements, {x, index}, {{"axis", int64_t{2}}}));
     std::vector<Tensor> in = {whole_numbers(dtype, {4, 1, 300}), whole_numbers(dtype, {5, 1}),
@@ -386,9 +386,9 @@ TEST(cpu_rows, movement_and_reductions) {
   output(b, "joined", concat(std::array{x, x * 2.0, slice(x, 1, 3, 9)}, 1));
   output(b, "sum1", sum(x, {1}));
   output(b, "sum2", sum(x, {2}));
-  output(b, "top", reduce(x, "max", {0, 1}, false));
-  output(b, "low", reduce(x, "min", {0, 2}, false));
-  output(b, "all", reduce(x, "prod", {0, 1, 2}, false));
+  output(b, "top", reduce(x, "max", {0, 1}, KeepDims::kNo));
+  output(b, "low", reduce(x, "min", {0, 2}, KeepDims::kNo));
+  output(b, "all", reduce(x, "prod", {0, 1, 2}, KeepDims::kNo));
   output(b, "mean", mean(x, {-1}));
   for (int i = 0; i < 6; i++) picks.as<int64_t>()[i] = std::clamp<int64_t>(picks.as<int64_t>()[i], -5, 4);
   compare(graph, nullptr, {noise({5, 40, 6}), picks});

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of several phases: work that would be one long part is cut by sizes alone, so no number of threads, and no way
-// in which a host runs them, changes a bit.
+// Steps of several phases. Sizes alone decide how work that would be one long part is cut. So the bits do not depend on
+// the number of threads, nor on how a host runs them.
 #include <cstring>
-#include <thread>
 
 #include "ir/text.h"
+#include "tests/support/host_threads.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -80,14 +80,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 std::shared_ptr<Env> env_with_host_threads() {
   EnvOptions options{.default_device = test_device()};
   if (is_far()) options.backends.push_back(far::backend(nullptr));
-  HostServices services;
-  services.thread_count = [](void*) { return 3u; };
-  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < n; i++) threads.emplace_back([=] { fn(arg, i); });
-    for (auto& thread : threads) thread.join();
-  };
-  return *Env::create(options, services);
+  return *Env::create(options, test::three_threads());
 }
 
 }  // namespace

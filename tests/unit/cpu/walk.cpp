@@ -6,7 +6,8 @@
 #include <chrono>
 #include <new>
 #include <stdexcept>
-#include <thread>
+
+#include "tests/support/host_threads.h"
 
 namespace rlx::cpu {
 namespace {
@@ -56,14 +57,7 @@ TEST(walk, exceptions_of_kernels_are_statuses_alone_and_in_a_team) {
 }
 
 TEST(walk, exceptions_of_kernels_are_statuses_on_the_threads_of_a_host) {
-  HostServices services;
-  services.thread_count = [](void*) { return 3u; };
-  services.parallel_for = [](void*, size_t n, void (*fn)(void*, size_t), void* arg) {
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < n; i++) threads.emplace_back([=] { fn(arg, i); });
-    for (auto& thread : threads) thread.join();
-  };
-  ThreadPool pool(Host::make(services).value(), {});
+  ThreadPool pool(Host::make(test::three_threads()).value(), {});
   expect_statuses(pool);
 }
 

@@ -116,8 +116,9 @@ TEST(gguf, a_type_that_is_no_dtype_is_decoded_if_that_is_asked_for) {
   ASSERT_TRUE(options.ok()) << options.status().message();
   auto owner = std::make_shared<const std::string>(sample());
   Source source{std::as_bytes(std::span(*owner)), owner, {}};
-  EXPECT_TRUE(import_source(source, "", false, *options).ok());
-  EXPECT_FALSE(import_source(source, "gguf", false, {}).ok());
+  options->with_graph = false;
+  EXPECT_TRUE(import_source(source, "", *options).ok());
+  EXPECT_FALSE(import_source(source, "gguf", {.with_graph = false}).ok());
   EXPECT_EQ(failure(file_of({.tensors = {tensor("w", {256}, 16, 0)}, .data = 66})),
             "gguf: tensor 'w': elements of the type iq2_xxs, which cannot be decoded");
   EXPECT_EQ(failure(file_of({.tensors = {tensor("w", {256}, 77, 0)}, .data = 66})),

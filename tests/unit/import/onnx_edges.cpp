@@ -359,8 +359,7 @@ TEST(onnx_edges, a_far_number_of_sizes_takes_no_memory) {
   EXPECT_EQ(Opened(maker).run({counting({0})}), "i64[1] -2147483647");
 }
 
-// Each crop once doubled the size, and reasoning about sizes in sizes took time that grew with the power of their
-// depth.
+// The size must not double with each crop, nor the time grow exponentially with their number.
 TEST(onnx_edges, an_open_axis_may_be_cropped_many_times) {
   constexpr int kTimes = 12;
   Maker maker;
@@ -372,7 +371,7 @@ TEST(onnx_edges, an_open_axis_may_be_cropped_many_times) {
   EXPECT_EQ(opened.run({counting({5})}), "f32[0]");
 }
 
-// The guard of the pieces, 1 + max(0, n - 1) = n, says what the start of the slice is, inside a quotient too.
+// The guard of the pieces, 1 + max(0, n - 1) = n, determines the start of the slice, also inside a quotient.
 TEST(onnx_edges, a_guard_of_pieces_says_where_a_slice_begins) {
   Maker maker;
   maker.input("x", 1, {"n"}).i64("last", {1}, {-1}).i64("front", {1}, {INT32_MIN}).i64("zero", {1}, {0});
@@ -453,7 +452,8 @@ TEST(onnx_edges, an_input_has_no_negative_size) {
   EXPECT_EQ(imported->graph.guards()[0].b.text(), "a - b");
 }
 
-// The guard of the arg, 1 <= m, shows that the start, max(0, m - 1), is within the axis; the length stays what it was.
+// The guard of the arg-max, 1 <= m, proves that the start, max(0, m - 1), is within the axis. The length keeps its
+// form.
 TEST(onnx_edges, a_slice_backwards_keeps_its_length_when_a_guard_is_known) {
   Maker maker(13);
   maker.input("x", 1, {"m"}).i64("from", {1}, {-1}).i64("to", {1}, {1}).i64("axis", {1}, {0}).i64("step", {1}, {-2});
@@ -524,7 +524,7 @@ TEST(onnx_edges, an_exact_coordinate_is_its_own_nearest) {
   }
 }
 
-// Of the two that the guards of a pad and of a split make shorter, one begins at max(0, k - 1).
+// The guard of the split comes after the slice, and shortens the size of the slice, whose start is max(0, k - 1).
 TEST(onnx_edges, a_guard_shortens_what_an_earlier_slice_kept_long) {
   Maker maker(13);
   maker.input("x", 1, {"k"}).i64("last", {1}, {-1}).i64("far", {1}, {-2}).i64("axis", {1}, {0}).i64("one", {1}, {1});

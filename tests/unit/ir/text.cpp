@@ -300,7 +300,7 @@ TEST(text, garbage_ends_in_a_status) {
   EXPECT_FALSE(parse("graph \xff {}").ok());
 }
 
-// The guard was not known yet when the slice got its size, so inference gives another form when it is.
+// The slice got its size before the guard was known. With the guard, inference gives the size another form.
 TEST(text, a_size_inferred_before_a_guard_is_read_after_it) {
   auto graph = parse(R"(graph (n) {
     guard 1 <= n "pad"

@@ -244,8 +244,9 @@ TEST(control, branches_of_unequal_rank_need_sizes_that_are_fixed) {
 
 static NamedAttrs while_below(double limit, int64_t max_trips = -1) {
   std::vector<ValueType> values{{DType::kF64, {Dim(2)}}, kScalar};
-  auto cond = sub_graph(
-      values, [=](Builder&, auto& in) { return std::vector{less(reduce(in[0], "max", {0}, false), in[1] * limit)}; });
+  auto cond = sub_graph(values, [=](Builder&, auto& in) {
+    return std::vector{less(reduce(in[0], "max", {0}, KeepDims::kNo), in[1] * limit)};
+  });
   auto body = sub_graph(values, [](Builder&, auto& in) { return std::vector{in[0] * in[0]}; });
   return {{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}, {"max_trips", max_trips}};
 }
@@ -272,7 +273,7 @@ TEST(control, while_refuses_a_carry_that_changes_its_type) {
                  }),
                  Code::kShape, "4 is not 2");
   expect_failure(Op::kWhile, {x}, with([](Builder& b, auto& in) {
-                   return std::vector{cast(counted(b, reduce(in[0], "max", {0}, false)), DType::kF64)};
+                   return std::vector{cast(counted(b, reduce(in[0], "max", {0}, KeepDims::kNo)), DType::kF64)};
                  }),
                  Code::kShape, "depends on contents");
   NamedAttrs number = with([](Builder&, auto& in) { return std::vector{in[0]}; });
@@ -308,7 +309,7 @@ TEST(control, while_stacks_what_every_trip_gives) {
 TEST(control, a_carry_of_a_scan_may_change_its_size) {
   Dim rows = Dim::symbol("rows");
   auto body = sub_graph({{DType::kF64, {rows}}, kScalar}, [](Builder&, auto& in) {
-    return std::vector{concat(std::array{in[0], reshape(in[1], {1})}, 0), reduce(in[0], "sum", {0}, false)};
+    return std::vector{concat(std::array{in[0], reshape(in[1], {1})}, 0), reduce(in[0], "sum", {0}, KeepDims::kNo)};
   });
   Graph graph;
   Value h = *graph.add_input("h", DType::kF64, {Dim::symbol("n")}), xs = *graph.add_input("xs", DType::kF64, {Dim(3)});
@@ -356,8 +357,9 @@ TEST(control, a_size_that_is_known_may_be_named_as_that_of_a_carry) {
   auto body = sub_graph({{DType::kF64, {Dim::symbol("n")}}}, [](Builder&, auto& in) {
     return std::vector{concat(std::array{in[0], in[0]}, 0)};
   });
-  auto cond = sub_graph({{DType::kF64, {Dim::symbol("n")}}},
-                        [](Builder&, auto& in) { return std::vector{less(reduce(in[0], "sum", {0}, false), 10)}; });
+  auto cond = sub_graph({{DType::kF64, {Dim::symbol("n")}}}, [](Builder&, auto& in) {
+    return std::vector{less(reduce(in[0], "sum", {0}, KeepDims::kNo), 10)};
+  });
   NamedAttrs attrs{{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}};
   Graph graph;
   Value x = *graph.add_input("x", DType::kF64, {Dim::symbol("n")});

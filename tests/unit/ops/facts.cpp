@@ -78,7 +78,8 @@ TEST(facts, the_opposite_of_what_sizes_decide_is_decided) {
   }
 }
 
-// A loop over params is run when they are set, unless its body holds params of its own, whose names are the program's.
+// A loop over params is resident, so it runs when they are set. This does not hold if its body holds params of its own,
+// whose names are those of the program.
 TEST(facts, a_loop_has_the_phase_of_what_it_reads) {
   auto phase = [](const std::string& xs, const std::string& leaf) {
     auto graph = parse("graph {\n xs = " + xs + R"( f32[3,4]

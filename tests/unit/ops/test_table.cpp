@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding an op is adding a row: a table with two rows more than the library's, and everything that knows ops by their
-// rows alone knows them. Nothing but these rows and their functions names them.
+// Adding an op is adding a row. This table has two rows more than the library's, and everything that reads ops from
+// their rows knows them. Nothing but the rows and their functions names them.
 #include <gtest/gtest.h>
 
 #include "capi/schema.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row says of a view is what its eval computes: elements read through the strides are those of the result, where
-// the input is dense and where it lies turned in its buffer.
+// The views that rows declare agree with their evals: elements read through the strides are those of the result. The
+// input is dense, or lies transposed in its buffer.
 #include "ops/views.h"
 
 #include <cstring>

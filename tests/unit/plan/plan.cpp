@@ -126,7 +126,7 @@ TEST(plan, names_residents_rooms_and_bodies) {
   EXPECT_EQ(text.find("resident.1"), text.npos) << text;
 }
 
-// It waits for the later one to become known, and where one is known before the run, for the other.
+// A guard on two sizes waits for the one that becomes known later, also where the other is known before the run.
 TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
   auto graph = parse(R"(graph "g" (n in [0, 100], m in [0, 100]) {
     x = input f32[n]

@@ -227,7 +227,8 @@ TEST(rewrite_soundness, rules_that_make_more_and_more_come_to_an_end) {
   EXPECT_EQ(report.lines.back().reason, kOutOfBudget);
 }
 
-// What a replacement is made of reads what it was given, though the rule offers something else in its place as well.
+// The nodes of a replacement keep their operands, even if the rule also offers another value in the place of one of
+// these.
 TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
   RuleSet rules;
   rules.add(exact, "two", std::vector{Op::kExp}, [](const Match& m) {
@@ -252,7 +253,7 @@ TEST(rewrite_soundness, a_replacement_reads_what_it_was_made_of) {
   EXPECT_EQ(input_of(1), std::pair(Op::kSin, Op::kInput));
 }
 
-// A node that a rule spells in another way, here with an axis from the back, is the one that is there.
+// A rule that spells a node in another way (here with an axis from the back) gets the node that is there.
 TEST(rewrite_soundness, a_rule_finds_a_node_by_other_attributes) {
   RuleSet rules;
   size_t nodes = 0;

@@ -139,7 +139,7 @@ TEST(exec_alias, the_old_value_is_kept_for_all_who_read_it) {
   output(b, "y2", concat(std::array{slice(x2, 0, 4, 8), slice(x2, 0, 0, 4)}, 0));
   output(b, "y3", concat(std::array{slice(x3, 0, 4, 8), slice(x0, 0, 0, 4)}, 0));
   output(b, "old", x3);
-  output(b, "late", reduce(concat(std::array{x2, x2}, 0), "sum", {0}, false));
+  output(b, "late", reduce(concat(std::array{x2, x2}, 0), "sum", {0}, KeepDims::kNo));
   for (const char* device : {"", "reference"}) {
     auto env = env_with(1);
     auto program = *Program::compile(env, graph, nullptr, *env->find_device(device),

@@ -50,7 +50,7 @@ TEST(control, a_loop_runs_until_its_condition_fails) {
   auto cond = std::make_shared<Graph>(), body = std::make_shared<Graph>();
   {
     Builder b(*cond);
-    output(b, "more", less(reduce(input(b, "x", {3}), "sum", {0}, false), b.scalar(DType::kF32, 20)));
+    output(b, "more", less(reduce(input(b, "x", {3}), "sum", {0}, KeepDims::kNo), b.scalar(DType::kF32, 20)));
   }
   {
     Builder b(*body);

@@ -71,7 +71,7 @@ static std::shared_ptr<const Graph> below(double limit, std::vector<Formal> inpu
   return body_of(inputs, [=](Builder& b, const Exprs& in) {
     std::vector<int64_t> axes(in[0].rank());
     for (size_t i = 0; i < axes.size(); i++) axes[i] = static_cast<int64_t>(i);
-    return Exprs{less(reduce(in[0], "sum", axes, false), b.scalar(DType::kF32, limit))};
+    return Exprs{less(reduce(in[0], "sum", axes, KeepDims::kNo), b.scalar(DType::kF32, limit))};
   });
 }
 
@@ -171,7 +171,7 @@ TEST(control_plan, sizes_that_branches_decide_are_known_after_them) {
   Expr x = input(b, "x", {6, 2});
   Expr y = b.ops(Op::kIf, std::array{pred, x}, {{"then", half}, {"else", whole}})[0];
   output(b, "y", y);
-  output(b, "sum", reduce(y, "sum", {0}, false));
+  output(b, "sum", reduce(y, "sum", {0}, KeepDims::kNo));
   NamedAttrs options;
   for (const auto& [name, range] : graph.symbols()) options.emplace_back("dims." + name, int64_t{6});
   Pair pair(graph, nullptr, options);
@@ -243,10 +243,10 @@ TEST(control_plan, the_size_of_a_carry_may_change_at_every_trip) {
   Dim rows = Dim::symbol("rows");
   auto sized = [&](Body body) { return body_of({{"x", {rows, 3}}, {"most", {}}}, body, {{"rows", {0, 9}}}); };
   auto cond = sized([&](Builder&, const Exprs& in) {
-    return Exprs{less(reduce(in[0] * 0.0 + 1.0, "sum", {0, 1}, false), in[1] * 3.0)};
+    return Exprs{less(reduce(in[0] * 0.0 + 1.0, "sum", {0, 1}, KeepDims::kNo), in[1] * 3.0)};
   });
   auto body = sized([&](Builder& b, const Exprs& in) {
-    Expr row = reduce(in[0], "max", {0}, true) * 0.5;
+    Expr row = reduce(in[0], "max", {0}) * 0.5;
     return Exprs{b.op(Op::kConcat, {in[0], row}, {{"axis", int64_t{0}}})};
   });
   Graph graph;
@@ -255,7 +255,7 @@ TEST(control_plan, the_size_of_a_carry_may_change_at_every_trip) {
   Expr x = input(b, "x", {Dim::symbol("n"), 3}), most = input(b, "most", {});
   Expr y = b.ops(Op::kWhile, std::array{x, most}, {{"cond", cond}, {"body", body}, {"n_carry", int64_t{1}}})[0];
   output(b, "y", y);
-  output(b, "sum", reduce(y, "sum", {0}, false));
+  output(b, "sum", reduce(y, "sum", {0}, KeepDims::kNo));
   Pair pair(graph);
   auto limit = [](float value) {
     Tensor tensor = noise({});
@@ -278,10 +278,10 @@ static std::vector<Expr> growing_loop(Builder& b, Expr x, Expr most, Interval ra
   Dim rows = Dim::symbol("rows");
   auto sized = [&](Body body) { return body_of({{"x", {rows, 3}}, {"most", {}}}, body, {{"rows", range}}); };
   auto cond = sized([&](Builder&, const Exprs& in) {
-    return Exprs{less(reduce(in[0] * 0.0 + 1.0, "sum", {0, 1}, false), in[1] * 3.0)};
+    return Exprs{less(reduce(in[0] * 0.0 + 1.0, "sum", {0, 1}, KeepDims::kNo), in[1] * 3.0)};
   });
   auto body = sized([&](Builder& inner, const Exprs& in) {
-    Expr row = reduce(in[0], "max", {0}, true) * 0.5;
+    Expr row = reduce(in[0], "max", {0}) * 0.5;
     Exprs outs{inner.op(Op::kConcat, {in[0], row}, {{"axis", int64_t{0}}})};
     if (stacks) outs.push_back(reshape(row, {Dim(3)}));
     return outs;
@@ -297,7 +297,7 @@ TEST(control_plan, a_count_without_a_maximum_is_an_open_size) {
   Expr count = b.wrap(*graph.add_input("count", DType::kI64, {}));
   Expr at = cast(b.op(Op::kDynamicIota, {count}), DType::kF32), range = input(b, "x", {3}) + unsqueeze(at, 1);
   output(b, "y", range * 2.0);
-  output(b, "sum", reduce(range, "sum", {0}, false));
+  output(b, "sum", reduce(range, "sum", {0}, KeepDims::kNo));
   Pair pair(graph);
   for (int64_t n : {3, 0, 100000, 1}) {
     Tensor tensor = *Tensor::create(DType::kI64, std::span<const int64_t>());
@@ -330,7 +330,7 @@ TEST(control_plan, what_has_no_bound_grows_outside_the_arena) {
   output(b, "last", loop[0]);
   output(b, "rows", loop[1]);
   Expr wide = concat(std::array{loop[0] * 2.0, loop[1]}, 0);
-  output(b, "sum", reduce(tanh(wide), "sum", {0}, false));
+  output(b, "sum", reduce(tanh(wide), "sum", {0}, KeepDims::kNo));
   output(b, "wide", wide + 1.0);
   Pair pair(graph);
   for (float rows : {3.f, 1.f, 200.f, 7.f, 1000.f, 2.f})
@@ -358,15 +358,15 @@ TEST(control_plan, what_grows_in_a_branch_in_a_scan) {
   std::vector<Formal> inputs{{"x", {2, 3}}, {"most", {}}};
   auto grows = body_of(inputs, [](Builder& b, const Exprs& in) {
     std::vector<Expr> loop = growing_loop(b, in[0], in[1], {}, true);
-    return Exprs{reduce(loop[0], "sum", {0}, false) + reduce(loop[1], "sum", {0}, false), loop[0]};
+    return Exprs{reduce(loop[0], "sum", {0}, KeepDims::kNo) + reduce(loop[1], "sum", {0}, KeepDims::kNo), loop[0]};
   });
   auto stays = body_of(inputs, [](Builder&, const Exprs& in) {
-    return Exprs{reduce(in[0], "max", {0}, false), in[0]};
+    return Exprs{reduce(in[0], "max", {0}, KeepDims::kNo), in[0]};
   });
   std::vector<Formal> outer{{"x", {2, 3}}, {"most", {}}, {"flag", {}, DType::kBool}};
   auto body = body_of({{"flag", {}, DType::kBool}, {"most", {}}, {"x", {2, 3}}}, [&](Builder& b, const Exprs& in) {
     auto branch = b.ops(Op::kIf, std::array{in[0], in[2], in[1]}, {{"then", grows}, {"else", stays}});
-    return Exprs{branch[0] * 2.0, reduce(branch[1], "sum", {0}, false)};
+    return Exprs{branch[0] * 2.0, reduce(branch[1], "sum", {0}, KeepDims::kNo)};
   });
   Graph graph;
   Builder b(graph);
@@ -392,7 +392,7 @@ TEST(control_plan, a_carry_of_a_scan_changes_its_size) {
     auto body = body_of({{"h", {rows, 2}}, {"x", {2}}},
                         [](Builder&, const Exprs& in) {
                           Expr next = concat(std::array{in[0], reshape(in[1], {Dim(1), Dim(2)})}, 0) * 0.5;
-                          return Exprs{next, reduce(next, "sum", {0}, false)};
+                          return Exprs{next, reduce(next, "sum", {0}, KeepDims::kNo)};
                         },
                         {{"rows", range}});
     Graph graph;
@@ -438,7 +438,7 @@ TEST(control_plan, the_dispatch_report_names_nodes_of_bodies) {
   auto body = body_of(inputs, [&](Builder& b, const Exprs& in) {
     auto then = body_of(inputs, [](Builder&, const Exprs& it) { return Exprs{tanh(it[0])}; });
     auto otherwise = body_of(inputs, [](Builder&, const Exprs& it) { return Exprs{it[0] - 1.0}; });
-    Expr flag = less(reduce(in[0], "sum", {0}, false), b.scalar(DType::kF32, 0));
+    Expr flag = less(reduce(in[0], "sum", {0}, KeepDims::kNo), b.scalar(DType::kF32, 0));
     return Exprs{b.ops(Op::kIf, std::array{flag, in[0]}, {{"then", then}, {"else", otherwise}})[0]};
   });
   Graph graph;

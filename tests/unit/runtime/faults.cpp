@@ -104,7 +104,7 @@ TEST_P(faults, an_exec_with_links_binds_submits_and_runs) {
     RLX_TRY(exec->link(0, 0));
     for (int run = 0; run < 3; run++) {
       Fence fence = RLX_TRY(exec->submit({}));
-      RLX_TRY(Fence::wait({&fence, 1}, true, Fence::kForever, nullptr));
+      RLX_TRY(fence.wait());
       RLX_TRY(fence.result());
     }
     RLX_TRY(exec->run());

@@ -85,7 +85,8 @@ TEST(param_threads, programs_of_other_grades_do_not_share_what_they_compute) {
   EXPECT_TRUE(std::equal(got.as<float>(), got.as<float>() + 4096, want.as<float>()));
 }
 
-// Each set is made of the one before, so params may be set one by one, and an earlier set stays as it was.
+// Each set of params shares most of the one before. So params may be set one by one, and an earlier set stays as it
+// was.
 TEST(param_threads, many_params_are_set_one_by_one) {
   constexpr size_t kParams = 2000;
   Graph graph;

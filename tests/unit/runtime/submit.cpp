@@ -36,7 +36,7 @@ static std::shared_ptr<Program> gatherer(const std::shared_ptr<Env>& env) {
 }
 
 static Status waited(const Fence& fence) {
-  Status status = Fence::wait({&fence, 1}, true, Fence::kForever, nullptr);
+  Status status = fence.wait();
   return status.ok() ? fence.result() : status;
 }
 
@@ -65,7 +65,7 @@ TEST_P(submit, runs_of_one_exec_follow_each_other) {
   ASSERT_TRUE(exec->link(0, 0).ok());
   std::vector<Fence> fences;
   for (int run = 0; run < 20; run++) fences.push_back(*exec->submit({}));
-  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, nullptr).ok());
+  ASSERT_TRUE(Fence::wait_all(fences).ok());
   for (const Fence& fence : fences) EXPECT_TRUE(fence.result().ok()) << fence.result().message();
   EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[2], 1048575.0f);
   ASSERT_TRUE(exec->run().ok());
@@ -159,7 +159,7 @@ TEST_P(submit, a_context_may_go_while_its_runs_are_in_flight) {
     fences.push_back(*exec->submit({}));
   }
   gate.signal({});
-  ASSERT_TRUE(Fence::wait(fences, true, Fence::kForever, nullptr).ok());
+  ASSERT_TRUE(Fence::wait_all(fences).ok());
   EXPECT_TRUE(fences[1].result().ok());
   EXPECT_EQ(y.as<float>()[1], 5);
 }
