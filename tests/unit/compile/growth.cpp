@@ -211,7 +211,7 @@ TEST(growth, sizes_in_which_branches_differ_are_planned_in_linear_time) {
   EXPECT_LT(seconds[1], 10 * 4 * seconds[0] + 0.05);
 }
 
-// One run of a graph that finds so many sizes, each by a node of its own.
+// One run of a graph that finds so many sizes, each by a node of its own: the fastest of five.
 static double seconds_to_find_sizes(int count) {
   Graph graph;
   Builder b(graph);
@@ -225,9 +225,13 @@ static double seconds_to_find_sizes(int count) {
   EXPECT_TRUE(program.ok()) << program.status().message();
   std::array in{noise({8})};
   EXPECT_TRUE((*program)->run({}, in, {}, 1).ok());
-  std::clock_t begin = std::clock();
-  EXPECT_TRUE((*program)->run({}, in, {}, 1).ok());
-  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  double least = INFINITY;
+  for (int run = 0; run < 5; run++) {
+    std::clock_t begin = std::clock();
+    EXPECT_TRUE((*program)->run({}, in, {}, 1).ok());
+    least = std::min(least, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least;
 }
 
 TEST(growth, sizes_are_found_in_linear_time) {
