@@ -905,8 +905,8 @@ typedef struct rlx_op_def {
 RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
 
 /* Registers an op, for good. Graphs that are built or imported from then on may use it as the op "custom", by its name.
- * Its other attributes are free: numbers, strings and lists of them, but for "name" and "effects". With effects=true a
- * call is never left out, merged with an equal one, or moved before or behind another one with effects; else the
+ * Its other attributes are free: numbers, strings and lists of them, except for "name" and "effects". With effects=true
+ * a call is never left out, merged with an equal one, or moved before or behind another one with effects; else the
  * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
  * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
