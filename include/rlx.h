@@ -935,8 +935,8 @@ RLX_API rlx_tensor_t *rlx_opcall_tensor(const rlx_opcall_t *call, int32_t kind, 
 RLX_API const rlx_attrs_t *rlx_opcall_attrs(const rlx_opcall_t *call);
 
 /* In infer: the dtype and the shape of an output, numbers or tokens of the inputs. Outputs may come in any order; one
- * that comes again replaces the first. Errors: RLX_E_STATE in run, RLX_E_RANGE (64 outputs at most; a token that is
- * none), RLX_E_DTYPE, RLX_E_SHAPE (rank, a negative size). */
+ * that comes again replaces the first. Errors: RLX_E_STATE in run, RLX_E_RANGE (64 outputs at most; an unknown token),
+ * RLX_E_DTYPE, RLX_E_SHAPE (rank, a negative size). */
 RLX_MUST rlx_status_t *rlx_opcall_set_shape(rlx_opcall_t *call, size_t output, rlx_dtype_t dtype, const int64_t *dims,
                                             size_t rank);
 

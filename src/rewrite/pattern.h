@@ -163,7 +163,7 @@ class Match {
   Expr with_views(Expr x, Expr under, Expr base) const;
 
   // Offers a replacement for another value than the anchor. If the rule succeeds, users of `old` read `made`, except
-  // for where the types differ or a cycle would close. So the rule must be right without it.
+  // where the types differ or a cycle would close. So the rule must be right without it.
   void offer(Value old, Expr made) const { offered_.emplace_back(old, made.value()); }
   // Replaces all outputs of a node: returns the first of `made`, and offers the others.
   Expr offer_all(Expr old, const Outputs& made) const;
