@@ -905,8 +905,8 @@ typedef struct rlx_op_def {
 RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
 
 /* Registers an op, for good. Graphs that are built or imported from then on may use it as the op "custom", by its name.
- * Its other attributes are free: numbers, strings and lists of them, but for "name" and "effects". With effects=true a
- * call is never left out, merged with an equal one, or moved before or behind another one with effects; else the
+ * Its other attributes are free: numbers, strings and lists of them, except for "name" and "effects". With effects=true
+ * a call is never left out, merged with an equal one, or moved before or behind another one with effects; else the
  * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
  * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
@@ -935,8 +935,8 @@ RLX_API rlx_tensor_t *rlx_opcall_tensor(const rlx_opcall_t *call, int32_t kind, 
 RLX_API const rlx_attrs_t *rlx_opcall_attrs(const rlx_opcall_t *call);
 
 /* In infer: the dtype and the shape of an output, numbers or tokens of the inputs. Outputs may come in any order; one
- * that comes again replaces the first. Errors: RLX_E_STATE in run, RLX_E_RANGE (64 outputs at most; a token that is
- * none), RLX_E_DTYPE, RLX_E_SHAPE (rank, a negative size). */
+ * that comes again replaces the first. Errors: RLX_E_STATE in run, RLX_E_RANGE (64 outputs at most; an unknown token),
+ * RLX_E_DTYPE, RLX_E_SHAPE (rank, a negative size). */
 RLX_MUST rlx_status_t *rlx_opcall_set_shape(rlx_opcall_t *call, size_t output, rlx_dtype_t dtype, const int64_t *dims,
                                             size_t rank);
 

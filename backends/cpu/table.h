@@ -58,7 +58,7 @@ class Table {
  public:
   explicit Table(const OpTable& ops);
   std::span<const CpuKernel> rows(Op op) const;
-  std::vector<std::string_view> names(Op op) const;  // of its rows, but for `eval`
+  std::vector<std::string_view> names(Op op) const;  // of its rows, except for `eval`
   Found find(const KernelQuery&) const;
 
  private:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_compiled_t: a handle of a program.
 #pragma once
 
 #include <string_view>

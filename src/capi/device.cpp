@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_device_*: what a device is, and what it supports.
 #include <charconv>
 #include <string>
 

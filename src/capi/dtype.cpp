@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_dtype_*: names and sizes of dtypes.
 #include "base/dtype.h"
 
 #include "capi/guard.h"

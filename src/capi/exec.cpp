@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_exec_*: a handle of an execution context.
 #include "runtime/exec.h"
 
 #include "capi/attrs.h"

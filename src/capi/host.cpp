@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_host_init, rlx_op_def_init: structs that callers make at the size that they know.
 #include "capi/versioned.h"
 
 void rlx_host_init(rlx_host_t* host, size_t struct_size) {

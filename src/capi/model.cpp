@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_model_*: a handle of a model.
 #include "runtime/model.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// rlx_weights_t: a handle of weights.
 #pragma once
 
 #include "capi/env.h"

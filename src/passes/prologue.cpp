@@ -60,7 +60,7 @@ class Sharing {
  public:
   explicit Sharing(const Graph& graph) : graph_(graph), reader_(graph.nodes().size(), kNone) {}
 
-  // What no earlier resident reads is counted to this one; what one does read joins the two.
+  // A node that no earlier resident reads counts for this one. A node that an earlier one reads joins the two groups.
   void add(uint32_t resident, Value value) {
     auto self = static_cast<uint32_t>(groups_.size());
     groups_.push_back({{resident}, {value}});

@@ -293,15 +293,18 @@ class Matcher {
     return commutes && solve_inputs(pattern, node, true, next);
   }
 
+  // Numbers come first: if a number is not there, the rest is no near miss.
   bool solve_inputs(const PatternNode& pattern, const Node& node, bool swapped, const Goal* next) {
     InlinedVector<Goal, 4> goals;
     size_t count = pattern.in.size();
     goals.reserve(count);  // so that none moves: each goal points to the next
-    for (size_t i = 0; i < count; i++) {
-      Value in = node.in[swapped ? 1 - i : i];
-      if (!present(in)) return false;
-      goals.push_back({pattern.in[i].get(), in, i + 1 < count ? goals.data() + i + 1 : next});
-    }
+    for (bool numbers : {true, false})
+      for (size_t i = 0; i < count; i++) {
+        if ((pattern.in[i].get()->kind == PatternNode::kNumber) != numbers) continue;
+        Value in = node.in[swapped ? 1 - i : i];
+        if (!present(in)) return false;
+        goals.push_back({pattern.in[i].get(), in, goals.size() + 1 < count ? goals.data() + goals.size() + 1 : next});
+      }
     return solve(goals.empty() ? next : &goals[0]);
   }
 

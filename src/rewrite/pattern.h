@@ -162,7 +162,7 @@ class Match {
   // x is a chain of views of `under`. This is the same chain over `base`, which has the shape of `under`.
   Expr with_views(Expr x, Expr under, Expr base) const;
 
-  // Offers a replacement for another value than the anchor. If the rule succeeds, users of `old` read `made`, but for
+  // Offers a replacement for another value than the anchor. If the rule succeeds, users of `old` read `made`, except
   // where the types differ or a cycle would close. So the rule must be right without it.
   void offer(Value old, Expr made) const { offered_.emplace_back(old, made.value()); }
   // Replaces all outputs of a node: returns the first of `made`, and offers the others.

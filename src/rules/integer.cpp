@@ -220,7 +220,7 @@ static void add_rules_after_products(RuleSet& rules) {
   Pattern a = any(), b = any(), s = any(), bias = resident(), conv = of_f32(op(Op::kIntegerConv, {a, b}));
   Pattern product = either({op(Op::kIntegerMatmul, {a, b}), op(Op::kIntegerConv, {a, b}).with("relu", int64_t{0})});
   // cast(product) * s -> product(s)
-  rules.add(exact, "integer_scale", of_f32(op(Op::kCast, {product})) * s, [=](const Match& m) {
+  rules.add(exact, "integer_scale", op(Op::kCast, {product}) * s, [=](const Match& m) {
     bool enlarges = m.anchor().dims() != m[product].dims();
     return enlarges ? Expr() : with_operand(m, m[product], slots_of(m, m[product]).scale, m[s], DType::kF32);
   });

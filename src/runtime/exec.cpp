@@ -342,7 +342,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!flights_.empty()) before.push_back(flights_.back().fence);
   run->program = program_;
-  run->held.clear();  // what it uses, as the slots may be bound anew
+  run->held.clear();  // what it uses, as the slots may be bound again
   for (const auto* list : {&inputs_, &outputs_})
     for (const Port& it : *list) {
       run->held.push_back(it.given() ? it.use : it.own);

@@ -122,7 +122,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   it.lent = std::move(lent);
 }
 
-// A linked input that is bound anew starts with the new value. An output first hands its value to the input.
+// A linked input that is bound again starts with the new value. An output first hands its value to the input.
 Status Exec::settle(SlotKind kind, Link& link) {
   if (kind == SlotKind::kOutput) return exchange(link);
   link.made.reset();

@@ -220,7 +220,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   return made;
 }
 
-// What was set before it took part in changes, but for what has been set again since.
+// What was set before it took part in changes, except for what has been set again since.
 Status Model::catch_up(OnDevice& on, uint64_t version) {
   ParamStore::Change change;
   for (bool is_first = true;; is_first = false) {
@@ -337,7 +337,7 @@ void Model::log_hit(const Device& device) const {
                     [&] { return format("a plan for {} is there and fits", device.info().name); });
 }
 
-// Other sizes run now. A context is made anew in less time than a run that needs a large arena.
+// Other sizes run now. A context is made again in less time than a run that needs a large arena.
 static void leave(Program& plan) {
   if (plan.plan().arena_bytes > kLargeArena) plan.leave();
 }

@@ -65,7 +65,7 @@ class Program : public std::enable_shared_from_this<Program> {
   Status run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
              std::span<const std::string_view> out_names, std::span<Tensor> out);
 
-  void trim();   // releases the contexts that `run` keeps, but for those in use
+  void trim();   // releases the contexts that `run` keeps, except for those in use
   void leave();  // the same, and those in use go as their runs end, until another run begins
 
   Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise functions of the op table, as programs for each instruction set of this machine and as references in
-// f64. Nothing here names an op but for the exceptions in functions.cpp.
+// f64. Nothing here names an op, apart from the exceptions in functions.cpp.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ struct Way {
 };
 std::vector<Way> ways_of(const Function& function, DType dtype);
 
-// The function in f64. The operands are of the function's dtype; so the result is exact but for the rounding of f64.
+// The function in f64. The operands are of the function's dtype; so the result is exact except for the rounding of f64.
 std::vector<double> exact(const Function& function, std::span<const Tensor> operands);
 
 }  // namespace rlx::accuracy

@@ -271,7 +271,7 @@ TEST(attention, infinite_fill_makes_an_empty_row) {
   }
 }
 
-// 0 * inf and 0 * NaN are NaN, but for a key that is not allowed.
+// 0 * inf and 0 * NaN are NaN, except for a key that is not allowed.
 TEST(attention, keys_of_no_weight_count_where_they_are_allowed) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
   for (float bad : {kInfinite, -kInfinite, std::numeric_limits<float>::quiet_NaN()}) {

@@ -117,7 +117,7 @@ int64_t likeliest(const Value& logits) {
   return std::max_element(row.begin(), row.end()) - row.begin();
 }
 
-// The outputs "present..." as the inputs "past_key_values...", but for those without elements.
+// The outputs "present..." as the inputs "past_key_values...", except for those without elements.
 void carry(const Values& out, Values& in) {
   for (const auto& [name, value] : out)
     if (name.starts_with("present") && !value.bytes.empty()) in["past_key_values" + name.substr(7)] = value;

@@ -170,7 +170,7 @@ Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, R
   return value.value();
 }
 
-// A sum of numbers that are opposite but for roundings may be nothing at all.
+// A sum of numbers that are opposite except for roundings may be nothing at all.
 Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   Builder builder(graph);
   Expr sum = builder.wrap(given), zero = scalar_like(sum, 0);

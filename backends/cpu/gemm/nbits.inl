@@ -181,7 +181,7 @@ void nbits_many_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64
     const int64_t columns = last - column < kNbitsTileColumns ? last - column : kNbitsTileColumns;
     for (int64_t from = 0; from < p.k; from += kNbitsTerms) {
       const int64_t terms = p.k - from < kNbitsTerms ? p.k - from : kNbitsTerms;
-      for (int64_t c = 0; c < kNbitsTileColumns; ++c) {  // columns that are none repeat the last; nothing stores them
+      for (int64_t c = 0; c < kNbitsTileColumns; ++c) {  // columns beyond the last repeat it; nothing stores them
         float* to = w + c * kNbitsTerms;
         auto keep = [&](int64_t i, const Sixteen& some, int64_t) __attribute__((always_inline)) {
           __builtin_memcpy(to + i, &some, sizeof some);

@@ -55,7 +55,7 @@ inline TapRange taps_inside(const ConvAxis& axis, int64_t out) {
 // What all rows of outputs share: the columns [first, first + columns), and the line that they read.
 struct WindowRow {
   int64_t first, columns, from;           // from: the position in x where the line begins
-  int64_t length, pitch, before, inside;  // the line is neutral but for [before, inside)
+  int64_t length, pitch, before, inside;  // the line is neutral except for [before, inside)
 };
 inline WindowRow window_row(const ConvAxis& last, int64_t first, int64_t columns) {
   WindowRow row{.first = first, .columns = columns, .from = first * last.stride - last.lo};
