@@ -30,8 +30,9 @@ struct Slot {
   std::string name;
   ValueType type;     // symbolic
   Dims upper;         // at the upper sizes
-  int64_t bytes = 0;  // at the upper sizes
-  bool may_be_unaligned = false;
+  int64_t bytes = 0;            // at the upper sizes
+  size_t alignment = 1;         // of memory that is used as it lies; a power of two
+  bool has_fresh_dims = false;  // the run decides some of its dims
 };
 
 class Exec;

@@ -52,7 +52,8 @@ TEST(allocation, a_step_of_many_operands_allocates_nothing_when_its_sizes_change
     int64_t before = allocations();
     for (size_t i = 0; i < kOperands; i++) ASSERT_TRUE(exec->bind(SlotKind::kInput, i, x).ok());
     ASSERT_TRUE(exec->run().ok());
-    if (n != 64) EXPECT_EQ(allocations() - before, 0) << n;
+    if (n == 64) continue;  // the slot's own memory comes with the first run
+    EXPECT_EQ(allocations() - before, 0) << n;
   }
 }
 
