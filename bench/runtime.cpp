@@ -261,8 +261,10 @@ void new_size(const Setup& setup, Table& table) {
   };
   std::vector<double> ours, peer;
   for (int turn = 0; turn < setup.turns.count; ++turn) {
-    take_turn(turn, [&](Batch& batch) { program.bind(batch); }, [&] { program.run(); }, ours);
-    take_turn(turn, [&](Batch& batch) { bind(session, batch); }, [&] { session.run(); }, peer);
+    take_turn(
+        turn, [&](Batch& batch) { program.bind(batch); }, [&] { program.run(); }, ours);
+    take_turn(
+        turn, [&](Batch& batch) { bind(session, batch); }, [&] { session.run(); }, peer);
   }
   Line it = line("MiniLM, a new size within its plan, ms", spread(ours), {0.1, 0.05});
   it.peer = figure(spread(peer));
