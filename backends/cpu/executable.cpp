@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "backends/cpu/walk.h"
-#include "base/inlined_vector.h"
 
 namespace rlx::cpu {
 
@@ -43,6 +42,7 @@ class CpuState : public ExecState {
   std::vector<std::vector<Pointer>> pointers;
   HostMemory probe;  // a block encoded with the slots at other addresses
   std::vector<Place> probe_bases;
+  std::vector<View> operands;  // of the step at hand; capacity for those of any
 };
 
 CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, const Caps& caps,
@@ -95,21 +95,23 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   state->stale.assign(count(), CpuState::kStale);
   state->on_move.resize(count(), CpuState::kLook);
   state->pointers.resize(count());
-  size_t most = 0;
+  size_t most_bytes = 0, most_operands = 0;
   for (uint32_t i = 0; i < count(); i++) {
+    most_operands = std::max(most_operands, step(i).in.size() + step(i).out.size());
     if (!moves_[i]) continue;
     size_t bytes = args_at_[i + 1] - args_at_[i];
-    most = std::max(most, bytes);
+    most_bytes = std::max(most_bytes, bytes);
     state->pointers[i].reserve(bytes / sizeof(uintptr_t));
   }
-  state->probe = RLX_TRY(HostMemory::allocate(context_.host, most, MemoryKind::kScratch));
+  state->operands.reserve(most_operands);
+  state->probe = RLX_TRY(HostMemory::allocate(context_.host, most_bytes, MemoryKind::kScratch));
   state->probe_bases.resize(plan_->base_count());
   return std::unique_ptr<ExecState>(std::move(state));
 }
 
-static View resolve(const Access& access, const RunArgs& args) {
-  View view;
-  if (access.dtype == DType::kNone) return view;
+// An operand at its present place and sizes. `view` is empty before.
+static void resolve(const Access& access, const RunArgs& args, View& view) {
+  if (access.dtype == DType::kNone) return;
   view.dtype = access.dtype;
   for (SizeId id : access.dims) view.dims.push_back(args.sizes.values[id]);
   view.strides.resize(view.dims.size());
@@ -121,41 +123,28 @@ static View resolve(const Access& access, const RunArgs& args) {
   // Block types have no views: their shift is 0.
   view.data = args.bases.values[access.base].host + access.offset +
               args.sizes.values[access.shift] * element_bytes(access.dtype);
-  return view;
 }
 
-// The operands of a step at their present places and sizes.
-class CpuExecutable::Operands {
- public:
-  Operands(const Step& step, const RunArgs& args) : inputs_(step.in.size()), count_(inputs_ + step.out.size()) {
-    views_.reserve(count_);
-    for (const Access& it : step.in) views_.push_back(resolve(it, args));
-    for (const Access& it : step.out) views_.push_back(resolve(it, args));
-  }
-  std::span<const View> in() const { return {views_.data(), inputs_}; }
-  std::span<const View> out() const { return {views_.data() + inputs_, count_ - inputs_}; }
-
- private:
-  size_t inputs_, count_;
-  InlinedVector<View, 16> views_;
-};
-
-StepView CpuExecutable::view_of(uint32_t index, const Operands& operands, const RunArgs& args) const {
+// It refers to the operands in the state, which the next call replaces.
+StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, CpuState& state) const {
+  const Step& own = step(index);
+  state.operands.clear();
+  for (const auto* list : {&own.in, &own.out})
+    for (const Access& it : *list) resolve(it, args, state.operands.emplace_back());
+  std::span<const View> all = state.operands;
   return {*plan_,
-          step(index),
-          plan_->graph().node(step(index).node),
-          operands.in(),
-          operands.out(),
-          args.bases.values[kArenaBase].host + step(index).scratch_offset,
+          own,
+          plan_->graph().node(own.node),
+          all.first(own.in.size()),
+          all.subspan(own.in.size()),
+          args.bases.values[kArenaBase].host + own.scratch_offset,
           args.symbols.data(),
           compiled_[index].get()};
 }
 
 void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state) const {
-  Operands operands(step(index), args);
   state.launches[index] = {};
-  kernel(index).encode(view_of(index, operands, args), caps_, state.args.data() + args_at_[index],
-                       state.launches[index]);
+  kernel(index).encode(view_of(index, args, state), caps_, state.args.data() + args_at_[index], state.launches[index]);
 }
 
 // What the walk sees.
@@ -195,10 +184,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   size_t bytes = args_at_[index + 1] - args_at_[index];
   std::memcpy(state.probe.data(), state.args.data() + args_at_[index], bytes);
   Launch launch;
-  {
-    Operands operands(own, elsewhere);
-    kernel(index).encode(view_of(index, operands, elsewhere), caps_, state.probe.data(), launch);
-  }
+  kernel(index).encode(view_of(index, elsewhere, state), caps_, state.probe.data(), launch);
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
   state.on_move[index] = launch == state.launches[index] ? CpuState::kSet : CpuState::kEncode;
@@ -269,9 +255,8 @@ void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
 
 // The step sets the sizes that it decides. Steps that depend on them are encoded before the next step runs.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
-  Operands operands(step(index), args);
   auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
-  RLX_TRY(kernel(index).measure(view_of(index, operands, args), tell));
+  RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
   follow_changes(args, state);
   return {};
 }

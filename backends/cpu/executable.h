@@ -37,8 +37,7 @@ class CpuExecutable : public Executable {
     return row ? static_cast<const CpuKernel&>(*row) : kCopyKernel;
   }
   bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
-  class Operands;
-  StepView view_of(uint32_t index, const Operands& operands, const RunArgs&) const;
+  StepView view_of(uint32_t index, const RunArgs&, CpuState&) const;
   void note_uses();
   bool decides_sizes(uint32_t index) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);

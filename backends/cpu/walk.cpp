@@ -47,8 +47,9 @@ class DenormalMode {
 #endif
 };
 
-// The first failure of a run that several threads share; a thread that sees one stops.
-class FirstFailure {
+// The first failure of a run that several threads share; a thread that sees one stops. All of them look often, so it
+// shares its cache line with nothing that is written.
+class alignas(64) FirstFailure {
  public:
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
   void set(Status status) {
@@ -126,8 +127,11 @@ static void walk_with_team(Team& team, std::span<const EncodedPhase> phases, std
                            FirstFailure& failure, CancelToken cancel) {
   for (const PhaseGroup& group : groups) {
     std::span<const EncodedPhase> own = phases.subspan(group.first, group.count);
-    auto part = [&](int64_t begin, int64_t end) { run_part(own[0], begin, end, failure, cancel); };
     if (group.grain) {
+      // With all it needs in one cache line: the helpers fetch it from the caller at every step.
+      auto part = [&phase = own[0], &failure, cancel](int64_t begin, int64_t end) {
+        run_part(phase, begin, end, failure, cancel);
+      };
       team.chunks(own[0].launch.parts, group.grain, part, group.workers);
     } else {
       for (const EncodedPhase& phase : own) run_part(phase, 0, phase.launch.parts, failure, cancel);

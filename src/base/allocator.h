@@ -86,7 +86,12 @@ class HostMemory {
   HostMemory() = default;
   static Result<HostMemory> allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind,
                                      size_t align = kMemoryAlignment);
-  HostMemory(HostMemory&& other) noexcept { swap(other); }
+  HostMemory(HostMemory&& other) noexcept
+      : host_(std::move(other.host_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(other.size_),
+        align_(other.align_),
+        kind_(other.kind_) {}
   HostMemory& operator=(HostMemory other) noexcept {
     swap(other);
     return *this;

@@ -44,21 +44,24 @@ Result<HostMemory> KeptMemory::allocated(Class of, size_t asked) const {
 Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind kind) {
   bool is_kept = most_ > 0 && bytes >= kSmallest && bytes <= most_;
   Class of{kind, is_kept ? class_size(bytes) : bytes};
-  HostMemory memory;
-  if (is_kept) {
-    std::lock_guard lock(mutex_);
-    if (auto found = kept_.find(of); found != kept_.end() && !found->second.empty()) {
-      memory = std::move(found->second.back().memory);
-      found->second.pop_back();
-      bytes_ -= of.second;
-    }
-  }
+  HostMemory memory = is_kept ? take_kept(of) : HostMemory();
   if (memory.data())
     memory.count_again();
   else
     memory = RLX_TRY(allocated(of, bytes));
   std::shared_ptr<KeptMemory> home = is_kept ? shared_from_this() : nullptr;
   return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
+}
+
+// None where no buffer of the class is kept.
+HostMemory KeptMemory::take_kept(Class of) {
+  std::lock_guard lock(mutex_);
+  auto found = kept_.find(of);
+  if (found == kept_.end() || found->second.empty()) return {};
+  HostMemory memory = std::move(found->second.back().memory);
+  found->second.pop_back();
+  bytes_ -= of.second;
+  return memory;
 }
 
 // Frees memory above the limit, and a buffer that nobody has wanted for long. This happens at the end, after the lock

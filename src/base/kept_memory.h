@@ -31,6 +31,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   using Class = std::pair<MemoryKind, size_t>;
   class Held;
   Result<HostMemory> allocated(Class of, size_t asked) const;
+  HostMemory take_kept(Class of);
   void take_back(HostMemory memory, Class of);
   HostMemory take_oldest(uint64_t before);  // none where all have come back later
 

@@ -29,7 +29,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return Status(Code::kInvalidArgument, format("in[{}] is NULL", i));
-    inputs.in.push_back(RLX_TRY(kept(*in[i], env, "in")));
+    inputs.in.push_back(*RLX_TRY(kept(*in[i], env, "in")));
   }
   return {};
 }
@@ -133,7 +133,7 @@ size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t s
 rlx_status_t* rlx_compiled_set_param(rlx_compiled_t* compiled, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(compiled, "compiled"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
     RLX_TRY(not_of_a_model(*compiled));
-    Tensor contents = RLX_TRY(kept(*tensor, compiled->env.get(), "tensor"));
+    Tensor contents = *RLX_TRY(kept(*tensor, compiled->env.get(), "tensor"));
     return compiled->compiled->set_param(name, RLX_TRY(contents.frozen()));
   });
 }

@@ -65,12 +65,12 @@ std::string to_text(const Tensor& tensor, size_t max_elements) {
   return text;
 }
 
-Result<Tensor> contents_of(const rlx_tensor& tensor) {
-  if (const Tensor* contents = tensor.contents()) return *contents;
+Result<const Tensor*> contents_of(const rlx_tensor& tensor) {
+  if (const Tensor* contents = tensor.contents()) return contents;
   return Status(Code::kState, "a tensor of a custom op has bytes only while its `run` is called");
 }
 
-Result<Tensor> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument) {
+Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument) {
   if (tensor.is_lent())
     return Status(Code::kState, format("'{}' is lent to a callback of a custom op: make a copy", argument));
   RLX_TRY(same_env(by, tensor.env, argument));
@@ -110,7 +110,7 @@ static Place place_in(const Tensor& tensor, uint64_t offset) {
 
 // The tensor itself, or a copy that the host can address.
 static Result<Tensor> on_host(const rlx_tensor& handle) {
-  Tensor tensor = RLX_TRY(contents_of(handle));
+  Tensor tensor = *RLX_TRY(contents_of(handle));
   if (tensor.data() || tensor.bytes() == 0) return tensor;
   Tensor copy = RLX_TRY(handle.env->env->make_unfilled(tensor.dtype(), tensor.dims()));
   RLX_TRY(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()));
@@ -222,7 +222,7 @@ void* rlx_tensor_data(const rlx_tensor_t* tensor) {
 
 rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void* data, size_t bytes) {
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
-    Tensor contents = RLX_TRY(contents_of(*tensor));
+    Tensor contents = *RLX_TRY(contents_of(*tensor));
     RLX_TRY(check_part("write", offset, bytes, contents.bytes()));
     RLX_TRY(check_writable(*tensor, contents));
     return copy_bytes(place_in(contents, offset), Callers(data, bytes).place(), bytes);
@@ -231,7 +231,7 @@ rlx_status_t* rlx_tensor_write(rlx_tensor_t* tensor, uint64_t offset, const void
 
 rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void* data, size_t bytes) {
   return guard({handle(tensor, "tensor"), array(data, bytes, "data")}, [&]() -> Status {
-    Tensor contents = RLX_TRY(contents_of(*tensor));
+    Tensor contents = *RLX_TRY(contents_of(*tensor));
     RLX_TRY(check_part("read", offset, bytes, contents.bytes()));
     return copy_bytes(Callers(data, bytes).place(), place_in(contents, offset), bytes);
   });
@@ -240,7 +240,7 @@ rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void*
 rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_tensor_t* from, uint64_t from_offset,
                               uint64_t bytes) {
   return guard({handle(to, "to"), handle(from, "from")}, [&]() -> Status {
-    Tensor target = RLX_TRY(contents_of(*to)), source = RLX_TRY(contents_of(*from));
+    Tensor target = *RLX_TRY(contents_of(*to)), source = *RLX_TRY(contents_of(*from));
     RLX_TRY(check_part("copy to", to_offset, bytes, target.bytes()));
     RLX_TRY(check_part("copy from", from_offset, bytes, source.bytes()));
     RLX_TRY(check_writable(*to, target));

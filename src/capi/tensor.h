@@ -41,9 +41,9 @@ struct rlx_tensor : rlx::capi::Counted {
 namespace rlx::capi {
 
 // The contents, for the length of a call; RLX_E_STATE if there are none.
-Result<Tensor> contents_of(const rlx_tensor& tensor);
-// The contents for whatever keeps them longer, in this environment; RLX_E_STATE if they are lent.
-Result<Tensor> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
+Result<const Tensor*> contents_of(const rlx_tensor& tensor);
+// The contents for whatever keeps a copy, in this environment; RLX_E_STATE if they are lent.
+Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
 
 // A tensor with a copy of the caller's data; checks all arguments.
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,

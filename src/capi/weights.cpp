@@ -31,7 +31,7 @@ void rlx_weights_release(rlx_weights_t* weights) {
 
 rlx_status_t* rlx_weights_put(rlx_weights_t* weights, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(weights, "weights"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
-    Tensor contents = RLX_TRY(kept(*tensor, weights->env.get(), "tensor"));
+    Tensor contents = *RLX_TRY(kept(*tensor, weights->env.get(), "tensor"));
     return weights->weights->put(name, RLX_TRY(contents.frozen()));
   });
 }

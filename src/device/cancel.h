@@ -15,7 +15,11 @@ namespace rlx {
 class Cancellation {
  public:
   uint64_t next() { return submitted_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  void cancel() { cancelled_.store(submitted_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
+  // The number only grows, even if another thread cancels meanwhile and has seen fewer runs.
+  void cancel() {
+    uint64_t last = submitted_.load(std::memory_order_relaxed), known = cancelled_.load(std::memory_order_relaxed);
+    while (known < last && !cancelled_.compare_exchange_weak(known, last, std::memory_order_relaxed)) continue;
+  }
 
  private:
   friend class CancelToken;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -13,12 +14,14 @@
 #include <mutex>
 #include <vector>
 
+#include "base/os/signal.h"
+
 namespace rlx {
 
 struct FenceWaiter::Events {
   std::mutex mutex;
   std::condition_variable changed;
-  uint64_t count = 0;
+  std::atomic<uint64_t> count{0};  // changed under the lock
 };
 
 FenceWaiter::FenceWaiter() : events_(std::make_unique<Events>()) {}
@@ -112,13 +115,14 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     return {};
   };
   if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
-  using Clock = std::chrono::steady_clock;
+  using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
   auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
 
   auto waiter = std::make_shared<FenceWaiter>();
   std::vector<std::shared_ptr<Helper>> helpers;
+  std::chrono::microseconds spin{0};
   auto leave = [&](void*) {  // fences may outlive many waits
     for (const Fence& fence : fences) {
       std::lock_guard lock(fence.state_->mutex);
@@ -134,21 +138,21 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
     const auto& helper = fence.state_->helper;
     if (helper && std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
   }
-  for (const auto& helper : helpers) helper->join(waiter);
+  for (const auto& helper : helpers) {
+    helper->join(waiter);
+    spin = std::max(spin, std::chrono::microseconds(helper->spin()));
+  }
 
   FenceWaiter::Events& events = *waiter->events_;
   for (;;) {
-    uint64_t seen;
-    {
-      std::lock_guard lock(events.mutex);
-      seen = events.count;
-    }
+    uint64_t seen = events.count;
+    auto news = [&] { return events.count != seen; };
     if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
     if (std::any_of(helpers.begin(), helpers.end(), [&](const auto& helper) { return helper->help(!bounded); }))
       continue;
+    if (spin_until(std::min(until, Clock::now() + spin), news)) continue;
     std::unique_lock lock(events.mutex);
-    auto news = [&] { return events.count != seen; };
     if (bounded)
       events.changed.wait_until(lock, until, news);
     else

@@ -24,6 +24,8 @@ class Helper {
   // Until `leave`, the waiter is told of new pieces of work.
   virtual void join(const std::shared_ptr<FenceWaiter>& waiter) = 0;
   virtual void leave(const std::shared_ptr<FenceWaiter>& waiter) = 0;
+  // The microseconds that a waiter stays awake before it sleeps.
+  virtual int spin() const = 0;
 };
 
 class Fence {

@@ -194,12 +194,6 @@ Status Exec::renew_frozen_memory() {
   return {};
 }
 
-bool Exec::has_fresh_dims(const Slot& slot) const {
-  const Plan& plan = program_->plan();
-  return std::any_of(slot.type.dims.begin(), slot.type.dims.end(),
-                     [&](const Dim& dim) { return !dim.is_literal() && plan.known_at(dim) != PlanSymbol::kGiven; });
-}
-
 // If the run decides the size of an output, the output's memory must hold the largest size.
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
@@ -215,7 +209,7 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
   const Slot& it = slot_of(kind, slot);
   bool gives_sizes = kind == SlotKind::kInput && port.bound;
   if (!port.given() || gives_sizes) return {};
-  if (has_fresh_dims(slot_of(kind, slot))) return check_upper_memory(kind, slot);
+  if (it.has_fresh_dims) return check_upper_memory(kind, slot);
   Dims dims = run.dims(planned(kind, slot));
   if (port.bound) {
     if (std::ranges::equal(port.bound.dims(), dims)) return {};
@@ -337,7 +331,7 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
   Flight flight{last_, Fence(), {}, false};
   for (const Link& link : links_) {
     flight.ports.emplace_back(outputs_[link.output], inputs_[link.input]);
-    flight.decides_links |= has_fresh_dims(slot_of(SlotKind::kOutput, link.output));
+    flight.decides_links |= slot_of(SlotKind::kOutput, link.output).has_fresh_dims;
   }
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!flights_.empty()) before.push_back(flights_.back().fence);
@@ -390,9 +384,9 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
       results[i] = port(SlotKind::kOutput, slot).bound;
       continue;
     }
-    if (has_fresh_dims(slot_of(SlotKind::kOutput, slot))) continue;  // the run will decide its size
-    results[i] = RLX_TRY(program_->env()->make_unfilled(slot_of(SlotKind::kOutput, slot).type.dtype,
-                                                        run.dims(planned(SlotKind::kOutput, slot))));
+    const Slot& it = slot_of(SlotKind::kOutput, slot);
+    if (it.has_fresh_dims) continue;  // the run will decide its size
+    results[i] = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
     put(SlotKind::kOutput, slot, results[i], nullptr, results[i].storage());  // nobody else holds it yet
   }
   RLX_TRY(this->run());

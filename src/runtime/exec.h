@@ -109,15 +109,27 @@ class Exec {
   };
 
   Exec() = default;
-  Port& port(SlotKind kind, size_t slot);
+  // The two slots of an alias share one port.
+  Port& port(SlotKind kind, size_t slot) {
+    if (kind == SlotKind::kInput) return inputs_[slot];
+    return input_of_[slot] == kNoInput ? outputs_[slot] : inputs_[input_of_[slot]];
+  }
   const Port& port(SlotKind kind, size_t slot) const { return const_cast<Exec*>(this)->port(kind, slot); }
-  bool is_aliased(SlotKind kind, size_t slot) const;
+  bool is_aliased(SlotKind kind, size_t slot) const {
+    return kind == SlotKind::kInput ? has_alias_[slot] : input_of_[slot] != kNoInput;
+  }
+  bool is_written(SlotKind kind, size_t slot) const {
+    return kind == SlotKind::kOutput || inputs_[slot].is_linked || has_alias_[slot];
+  }
   const Slot& slot_of(SlotKind kind, size_t slot) const { return program_->slots(kind)[slot]; }
-  const PlanSlot& planned(SlotKind kind, size_t slot) const;
-  uint32_t base_of(SlotKind kind, size_t slot) const;
+  const PlanSlot& planned(SlotKind kind, size_t slot) const {
+    return kind == SlotKind::kInput ? program_->plan().inputs[slot] : program_->plan().outputs[slot];
+  }
+  uint32_t base_of(SlotKind kind, size_t slot) const {
+    return kind == SlotKind::kInput ? program_->plan().input_base(slot) : program_->plan().output_base(slot);
+  }
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
-  bool is_written(SlotKind kind, size_t slot) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
@@ -147,7 +159,6 @@ class Exec {
   Status resolve_sizes(Run& run);
   Status place_slots(Run& run);
   Status place_slot(Run& run, SlotKind kind, size_t slot);
-  bool has_fresh_dims(const Slot& slot) const;
   Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(const Run& run, SlotKind kind, size_t slot) const;
   Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);

@@ -18,26 +18,6 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
   return Status(Code::kRange, format("there is no {} slot {}; the program has {}", kind_text(kind), slot, count));
 }
 
-const PlanSlot& Exec::planned(SlotKind kind, size_t slot) const {
-  const Plan& plan = program_->plan();
-  return kind == SlotKind::kInput ? plan.inputs[slot] : plan.outputs[slot];
-}
-
-uint32_t Exec::base_of(SlotKind kind, size_t slot) const {
-  const Plan& plan = program_->plan();
-  return kind == SlotKind::kInput ? plan.input_base(slot) : plan.output_base(slot);
-}
-
-// The two slots of an alias share one port.
-Exec::Port& Exec::port(SlotKind kind, size_t slot) {
-  if (kind == SlotKind::kInput) return inputs_[slot];
-  return input_of_[slot] == kNoInput ? outputs_[slot] : inputs_[input_of_[slot]];
-}
-
-bool Exec::is_aliased(SlotKind kind, size_t slot) const {
-  return kind == SlotKind::kInput ? has_alias_[slot] : input_of_[slot] != kNoInput;
-}
-
 Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const {
   const Slot& it = slot_of(kind, slot);
   DType wanted = it.type.dtype;
@@ -57,10 +37,6 @@ Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool i
 }
 
 // ---- binding ----
-
-bool Exec::is_written(SlotKind kind, size_t slot) const {
-  return kind == SlotKind::kOutput || inputs_[slot].is_linked || is_aliased(kind, slot);
-}
 
 Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const {
   return Status(Code::kInvalidArgument,
@@ -84,12 +60,9 @@ Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) c
 }
 
 bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const {
-  DType dtype = slot.type.dtype;
-  if (bound && bound.dtype() != dtype) return true;
+  if (bound && bound.dtype() != slot.type.dtype) return true;
   if (!program_->device().can_use(*given.buffer())) return true;
-  if (slot.may_be_unaligned) return false;
-  size_t unit = is_block(dtype) ? 1 : std::min<size_t>(8, static_cast<size_t>(element_bytes(dtype)));
-  return reinterpret_cast<uintptr_t>(given.host()) % unit != 0;
+  return (reinterpret_cast<uintptr_t>(given.host()) & (slot.alignment - 1)) != 0;
 }
 
 // Replaces the binding of a slot; on failure the old one stays. It does not look for overlaps: a run checks all places
@@ -110,11 +83,12 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
 
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
   Port& it = port(kind, slot);
-  bool gives_same = bound ? it.gives && std::ranges::equal(*it.gives, bound.dims()) : !it.gives;
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
-  if (is_input && !gives_same) sizes_version_++;
-  if (!gives_same && bound) it.gives = Dims(bound.dims());
-  if (!bound) it.gives.reset();
+  bool gives_same = !is_input || (bound ? it.gives && std::ranges::equal(*it.gives, bound.dims()) : !it.gives);
+  if (!gives_same) {
+    it.gives = bound ? std::optional(Dims(bound.dims())) : std::nullopt;
+    sizes_version_++;
+  }
   places_version_++;
   it.is_staged = use && needs_stage(slot_of(kind, slot), bound, *use);
   it.use = std::move(use);
@@ -198,14 +172,14 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(catch_up(false));
   Port& it = port(kind, slot);
   if (it.bound) return it.bound;
-  Run& run = *RLX_TRY(sized_run(has_fresh_dims(slot_of(kind, slot))));
+  Run& run = *RLX_TRY(sized_run(slot_of(kind, slot).has_fresh_dims));
   if (!it.lent) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
   return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.lent ? it.lent : it.own);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
-  wished_[RLX_TRY(check_dim(program_->plan(), symbol, size))] = size;
-  sizes_version_++;
+  int64_t& wished = wished_[RLX_TRY(check_dim(program_->plan(), symbol, size))];
+  if (std::exchange(wished, size) != size) sizes_version_++;
   return {};
 }
 

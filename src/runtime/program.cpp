@@ -55,10 +55,17 @@ Result<std::shared_ptr<Program>> Program::finish(std::shared_ptr<ParamStore> par
 
 void Program::make_slots() {
   const Graph& graph = plan_->graph();
-  auto add = [&](SlotKind kind, const std::string& name, const ValueType& type, Dims upper, int64_t bytes) {
+  auto add = [&](SlotKind kind, const std::string& name, const ValueType& type, Dims upper, int64_t bytes) -> Slot& {
     std::vector<Slot>& list = slots_[static_cast<size_t>(kind) - 1];
     slot_of_[static_cast<size_t>(kind) - 1].emplace(name, list.size());
-    list.push_back({name, type, upper, bytes});
+    return list.emplace_back(Slot{name, type, upper, bytes});
+  };
+  auto add_planned = [&](SlotKind kind, const std::string& name, Value value, const PlanSlot& planned) {
+    const ValueType& type = graph.type(value);
+    Slot& slot = add(kind, name, type, planned.upper, planned.bytes);
+    bool may_be_unaligned = (kind == SlotKind::kInput && planned.may_be_unaligned) || is_block(type.dtype);
+    if (!may_be_unaligned) slot.alignment = std::min<size_t>(8, static_cast<size_t>(element_bytes(type.dtype)));
+    slot.has_fresh_dims = plan_->known_at(planned.dims) != PlanSymbol::kGiven;
   };
   auto reserve = [&](SlotKind kind, size_t count) {
     slots_[static_cast<size_t>(kind) - 1].reserve(count);
@@ -68,12 +75,9 @@ void Program::make_slots() {
   reserve(SlotKind::kOutput, graph.outputs().size());
   reserve(SlotKind::kParam, graph.params().size());
   for (size_t i = 0; i < graph.inputs().size(); i++)
-    add(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), graph.node(graph.inputs()[i]).out[0],
-        plan_->inputs[i].upper, plan_->inputs[i].bytes);
-  for (size_t i = 0; i < graph.inputs().size(); i++) slots_[0][i].may_be_unaligned = plan_->inputs[i].may_be_unaligned;
+    add_planned(SlotKind::kInput, graph.leaf_name(graph.inputs()[i]), {graph.inputs()[i], 0}, plan_->inputs[i]);
   for (size_t i = 0; i < graph.outputs().size(); i++)
-    add(SlotKind::kOutput, graph.outputs()[i].name, graph.type(graph.outputs()[i].value), plan_->outputs[i].upper,
-        plan_->outputs[i].bytes);
+    add_planned(SlotKind::kOutput, graph.outputs()[i].name, graph.outputs()[i].value, plan_->outputs[i]);
   for (uint32_t node : graph.params()) {
     const ValueType& type = graph.node(node).out[0];
     Dims dims;

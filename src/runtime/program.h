@@ -28,10 +28,11 @@ enum class SlotKind : int32_t { kInput = 1, kOutput = 2, kParam = 3 };  // the v
 
 struct Slot {
   std::string name;
-  ValueType type;     // symbolic
-  Dims upper;         // at the upper sizes
-  int64_t bytes = 0;  // at the upper sizes
-  bool may_be_unaligned = false;
+  ValueType type;               // symbolic
+  Dims upper;                   // at the upper sizes
+  int64_t bytes = 0;            // at the upper sizes
+  size_t alignment = 1;         // of memory that is used as it lies; a power of two
+  bool has_fresh_dims = false;  // the run decides some of its dims
 };
 
 class Exec;

@@ -59,15 +59,18 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   explicit Shared(const ThreadPool* pool) : pool_(pool) {}
 
   bool help(bool has_time) override {
-    if (!has_time && pool_) return false;
     std::shared_ptr<Submission> first;
     {
       std::lock_guard lock(mutex_);
-      first = take();
+      if (has_time || threads_.empty()) first = take();
     }
     if (!first) return false;
     execute(std::move(first));
     return true;
+  }
+  int spin() const override {
+    std::lock_guard lock(mutex_);
+    return spin_;
   }
   void join(const std::shared_ptr<FenceWaiter>& waiter) override {
     std::lock_guard lock(mutex_);
@@ -125,8 +128,10 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   void prepare() {
     std::call_once(counted_, [this] {
       size_t most = pool_ ? static_cast<size_t>(pool_->workers()) : 0;
+      int spin = pool_ ? pool_->spin() : 0;
       std::lock_guard lock(mutex_);
       most_ = most;
+      spin_ = spin;
     });
   }
 
@@ -173,11 +178,12 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   const ThreadPool* const pool_;  // used only by `prepare`, so not after the env is gone
   std::once_flag counted_;
   const pid_t process_ = getpid();
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_, finishing_;
   std::shared_ptr<Submission> first_;
   Submission* last_ = nullptr;
   size_t most_ = 0;
+  int spin_ = 0;
   std::vector<Thread> threads_;
   size_t queued_ = 0, idle_ = 0;
   size_t unfinished_ = 0;  // runs that were submitted and have not ended

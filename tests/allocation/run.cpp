@@ -36,6 +36,27 @@ TEST(allocation, a_run_allocates_nothing_while_sizes_stay_or_change) {
   EXPECT_GT(allocations(), before_all) << "the counter counts";
 }
 
+TEST(allocation, a_step_of_many_operands_allocates_nothing_when_its_sizes_change) {
+  constexpr size_t kOperands = 40;
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {1, 64}).ok());
+  Builder b(graph);
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < kOperands; i++)
+    parts.push_back(input(b, ("x" + std::to_string(i)).c_str(), {4, Dim::symbol("n")}));
+  output(b, "y", concat(parts, 1));
+  auto env = env_with(1);
+  auto exec = Exec::create(*Program::compile(env, graph, nullptr, nullptr, {})).value();
+  for (int64_t n : {64, 3, 17, 64, 5}) {
+    Tensor x = noise({4, n});
+    int64_t before = allocations();
+    for (size_t i = 0; i < kOperands; i++) ASSERT_TRUE(exec->bind(SlotKind::kInput, i, x).ok());
+    ASSERT_TRUE(exec->run().ok());
+    if (n == 64) continue;  // the slot's own memory comes with the first run
+    EXPECT_EQ(allocations() - before, 0) << n;
+  }
+}
+
 // Trips move the bases of their body, alternate between two places for a carry, slice xs and stack ys.
 TEST(allocation, a_trip_allocates_nothing) {
   auto body = std::make_shared<Graph>();

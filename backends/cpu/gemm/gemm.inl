@@ -207,15 +207,16 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
   return row_blocks(p.m).count * ((p.n + width - 1) / width) * p.batches();
 }
 
-// Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros after its columns.
+// Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
-    if (b_col == 1 && columns == kMatmulWidth) {
-      for (int64_t c = 0; c < kMatmulWidth; c += kLanes) store(to + c, load(b + c));
+    if (b_col == 1) {
+      for (int64_t c = 0; c < columns; c += kLanes) store(to + c, load_some(b + c, columns - c));
       continue;
     }
     for (int64_t c = 0; c < columns; ++c) to[c] = b[c * b_col];
-    for (int64_t c = columns; c < kMatmulWidth; ++c) to[c] = 0;
+    for (int64_t c = columns; c < end; ++c) to[c] = 0;
   }
 }
 
@@ -302,7 +303,7 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
     if (!in_place) copy_panel(b, p.b_row, p.b_col, terms, block.columns, panel);
     int64_t b_row = in_place ? p.b_row : kMatmulWidth;
     for (int64_t c = 0; c < block.columns; c += 2 * kLanes) {
-      for_each_tile(block.rows, 2, [&](int64_t r, int64_t, TileFn fn) {
+      for_each_tile(block.rows, block.columns - c > kLanes ? 2 : 1, [&](int64_t r, int64_t, TileFn fn) {
         fn({block.a + r * p.a_row + k * p.a_col, p.a_row, p.a_col, (in_place ? b : panel) + c, b_row, terms,
             sums + r * kTileStride + c, kTileStride, b},
            k > 0);

@@ -11,8 +11,8 @@
 
 namespace rlx {
 
-void Signal::raise() {
-  count_.fetch_add(1, std::memory_order_seq_cst);
+void Signal::raise(uint32_t by) {
+  count_.fetch_add(by, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0)
     syscall(SYS_futex, &count_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }

@@ -34,11 +34,11 @@ bool spin_until(SpinClock::time_point end, Done done) {
   return false;
 }
 
-// A counter of raises. A waiter passes the last count that it saw, so it misses no raise.
+// A counter that others raise. A waiter passes the last count that it saw, so it misses no raise.
 class Signal {
  public:
   uint32_t now() const { return count_.load(std::memory_order_seq_cst); }
-  void raise();                                     // wakes all that wait
+  void raise(uint32_t by = 1);                      // wakes all that wait
   void wait(uint32_t seen, int spin_microseconds);  // 0: sleeps at once
 
  private:

@@ -55,6 +55,9 @@ namespace detail {
 
 constexpr int kMostThreads = 1024;
 
+// Between what different threads write: processors fetch cache lines in pairs.
+constexpr size_t kApart = 128;
+
 // The chunks [next, end) of one worker that nobody has claimed yet, and how many workers may claim them.
 struct Share {
   uint32_t next, end, workers;
@@ -69,7 +72,7 @@ struct Share {
   uint64_t word() const { return next | uint64_t{end} << kChunkBits | uint64_t{workers} << 2 * kChunkBits; }
 };
 
-struct alignas(64) SharedWord {
+struct alignas(kApart) SharedWord {
   std::atomic<uint64_t> word{0};  // a Share
 };
 
@@ -83,22 +86,22 @@ struct Board {
   // The low bits hold how many workers take part in the step, the others a number of the step.
   static constexpr uint32_t kStep = 1 << 11, kWorkers = kStep - 1;
   static_assert(kMostThreads < kStep);
-  alignas(64) std::atomic<uint32_t> step{0};
+  alignas(kApart) std::atomic<uint32_t> step{0};
 
   // The current step. Only a thread that has claimed one of its chunks may use these.
-  alignas(64) std::optional<ChunkFn> fn;
+  alignas(kApart) std::optional<ChunkFn> fn;
   int64_t n = 0, grain = 1;
   FirstException exception;
 
-  alignas(64) std::atomic<int64_t> unfinished{0};  // chunks of this step
-  Signal finished;                                 // someone else finished the last chunk
+  uint32_t of_helpers = 0;  // chunks that helpers have taken, of all steps; only the caller uses it
+  Signal finished;          // counts those that are finished
 };
 
 struct Worker {
   Crew* crew = nullptr;
   int index = 0;
   pthread_t thread{};
-  alignas(64) std::atomic<bool> is_asleep{false};
+  alignas(kApart) std::atomic<bool> is_asleep{false};
   Signal wake;
 };
 
@@ -114,6 +117,7 @@ class Crew {
   ~Crew();
 
   int size() const { return static_cast<int>(workers_.size()); }
+  int spin() const { return spin_; }
 
   // Makes `team` a run of up to `most` workers. Returns false if the caller is alone; there is nothing to dismiss then.
   bool hire(int most, Team& team);
@@ -139,7 +143,7 @@ class Crew {
   void deal(uint64_t active, Fn fn) const;
   void wake(const Team& team, int workers);
   bool claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk);
-  bool help(Board& board, int index, int workers, uint64_t active);
+  int64_t help(Board& board, int index, int workers, uint64_t active);
 
   std::vector<int> cores_;  // where worker i belongs, with pin
   cpu_set_t mask_;          // of the thread that made the crew; all its threads get this mask
@@ -153,8 +157,8 @@ class Crew {
   std::atomic<bool> leaving_{false};
   std::atomic<uint64_t> taken_{0};  // places
 
-  alignas(64) std::atomic<uint64_t> active_{0};
-  alignas(64) std::atomic<int> sleepers_{0};
+  alignas(kApart) std::atomic<uint64_t> active_{0};
+  alignas(kApart) std::atomic<int> sleepers_{0};
 };
 
 // The crew whose job this thread runs, or null.
@@ -225,7 +229,7 @@ void Crew::serve(Worker& worker) {
     }
     Board* board = seat.place == Seat::kNone ? nullptr : &boards_[static_cast<size_t>(seat.place)];
     uint32_t step = board ? board->step.load() : 0;
-    if (board) has_helped |= help(*board, seat.index, static_cast<int>(step & Board::kWorkers), active);
+    if (board) has_helped |= help(*board, seat.index, static_cast<int>(step & Board::kWorkers), active) > 0;
 
     auto has_news = [&] { return active_.load() != active || (board && board->step.load() != step); };
     if (spin_ > 0 && spin_briefly(has_news)) continue;
@@ -344,9 +348,10 @@ bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) 
 }
 
 // Takes chunks until there are none: first those of its own share, then those of others. A thread leaves when runs come
-// or go; the caller (index 0) stays. Returns false if there was nothing to do.
-bool Crew::help(Board& board, int index, int workers, uint64_t active) {
-  bool did_help = false;
+// or go; the caller (index 0) stays. Returns how many it took. A helper counts them as finished, and does not touch
+// them after that.
+int64_t Crew::help(Board& board, int index, int workers, uint64_t active) {
+  int64_t taken = 0;
   __builtin_prefetch(&board.fn);  // while the claim is under way
   for (int turn = 0; turn < workers && index < workers; turn++) {
     auto owner = static_cast<uint32_t>((index + turn) % workers);
@@ -360,13 +365,11 @@ bool Crew::help(Board& board, int index, int workers, uint64_t active) {
         }
       stays = index == 0 || active_.load(std::memory_order_relaxed) == active;
     }
-    if (finished == 0) continue;
-    did_help = true;
-    bool was_last = board.unfinished.fetch_sub(finished, std::memory_order_acq_rel) == finished;
-    if (was_last && index > 0) board.finished.raise();
+    taken += finished;
+    if (finished > 0 && index > 0) board.finished.raise(static_cast<uint32_t>(finished));
     if (!stays) break;
   }
-  return did_help;
+  return taken;
 }
 
 void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
@@ -375,7 +378,6 @@ void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn)
   board.fn = fn;
   board.n = n;
   board.grain = grain;
-  board.unfinished.store(count, std::memory_order_relaxed);
   for (int64_t i = 0; i < workers; i++) {
     Share share{static_cast<uint32_t>(count * i / workers), static_cast<uint32_t>(count * (i + 1) / workers),
                 static_cast<uint32_t>(workers)};
@@ -384,10 +386,9 @@ void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn)
   uint32_t number = (board.step.load(std::memory_order_relaxed) | Board::kWorkers) + 1;
   board.step.store(number | static_cast<uint32_t>(workers));
   if (sleepers_.load() > 0) wake(team, workers);
-  help(board, 0, workers, 0);
-  for (uint32_t seen = board.finished.now(); board.unfinished.load(std::memory_order_acquire) > 0;
-       seen = board.finished.now())
-    board.finished.wait(seen, spin_);
+  board.of_helpers += static_cast<uint32_t>(count - help(board, 0, workers, 0));
+  for (uint32_t now = board.finished.now(); now != board.of_helpers; now = board.finished.now())
+    board.finished.wait(now, spin_);
   board.exception.rethrow();
 }
 
@@ -435,6 +436,10 @@ int ThreadPool::workers() const {
   if (has_teams()) return crew()->size();
   uint32_t count = host_->services().thread_count(host_->services().user);
   return static_cast<int>(std::clamp<uint32_t>(count, 1, detail::kMostThreads));
+}
+
+int ThreadPool::spin() const {
+  return crew()->spin();
 }
 
 void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {

@@ -63,6 +63,9 @@ class ThreadPool {
   // The most workers that a run may have, at least 1. The first call reads the topology of the machine (about 2 ms).
   int workers() const;
 
+  // How many microseconds a thread that waits stays awake. Of a pool that has teams.
+  int spin() const;
+
   // False: the threads are the host's. It may run jobs one after another, so no job may wait for another.
   bool has_teams() const { return host_->has_own_threads(); }
 
