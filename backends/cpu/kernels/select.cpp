@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "backends/cpu/kernels/deal.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -174,6 +175,16 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
   for (int64_t line = 0; line < lines; line++) store_selected(p, x + line, stretch, found[line], to + line);
 }
 
+// The first k of one line of short keys, after sorting all of them.
+template <class T>
+void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+  uint64_t packed[2][kMostDealt];
+  for (int64_t i = 0; i < stretch.n; i++)
+    packed[0][i] = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
+  const uint64_t* sorted = deal_packed(packed[0], packed[1], stretch.n);
+  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(sorted[i]), to + i * p.inner);
+}
+
 template <class T>
 struct Entry {
   Key<T> key;
@@ -215,7 +226,16 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
-  for (int64_t line = 0; line < lines; line++) select_several(p, x + line, stretch, to + line);
+  constexpr int64_t kMany = 16;  // a heap of more than one in so many costs more than sorting
+  bool many = (p.largest || !p.nan_wins) && is_dealt(stretch.n) && p.k * kMany > stretch.n;
+  for (int64_t line = 0; line < lines; line++) {
+    if constexpr (sizeof(T) <= sizeof(uint32_t))
+      if (many) {
+        select_many(p, x + line, stretch, to + line);
+        continue;
+      }
+    select_several(p, x + line, stretch, to + line);
+  }
 }
 
 void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
