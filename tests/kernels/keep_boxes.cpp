@@ -14,9 +14,9 @@ using Box = std::array<T, 4>;
 
 // Corners on a grid, so that many ratios are exactly the limit; some boxes have no area, no end, or NaN.
 template <class T>
-T corner(std::mt19937& rng) {
+T corner(std::mt19937& rng, uint32_t grid) {
   const T kOdd[] = {T(NAN), T(INFINITY), T(-INFINITY), T(-0.0), T(1e-40)};
-  return rng() % 40 == 0 ? kOdd[rng() % 5] : T(rng() % 9) / T(2);
+  return rng() % 40 == 0 ? kOdd[rng() % 5] : T(rng() % grid) / T(2);
 }
 
 template <class T>
@@ -34,10 +34,11 @@ bool shares(const Box<T>& a, const Box<T>& b, T iou) {
 }
 
 template <class T>
-void check(DType dtype, int64_t batch, int64_t classes, int64_t n, int64_t most, T iou, std::mt19937& rng) {
+void check(DType dtype, int64_t batch, int64_t classes, int64_t n, int64_t most, T iou, std::mt19937& rng,
+           uint32_t grid = 9) {
   std::vector<Box<T>> boxes(static_cast<size_t>(batch * n));
   for (auto& box : boxes)
-    for (T& it : box) it = corner<T>(rng);
+    for (T& it : box) it = corner<T>(rng, grid);
   auto count = static_cast<size_t>(batch * classes * n);
   std::vector<int64_t> order(count);
   std::vector<uint8_t> good(count), kept(count + 1, 7), again = kept;
@@ -72,6 +73,7 @@ TEST(keep_boxes, overlap_none_that_was_kept_before) {
         ASSERT_NO_FATAL_FAILURE(check<double>(DType::kF64, 1, 2, n, most, iou, rng));
       }
   ASSERT_NO_FATAL_FAILURE(check<float>(DType::kF32, 0, 3, 5, 2, 0.5F, rng));
+  ASSERT_NO_FATAL_FAILURE(check<float>(DType::kF32, 1, 1, 3000, 5000, 0.9F, rng, 500));  // keeps most of them
 }
 
 }  // namespace

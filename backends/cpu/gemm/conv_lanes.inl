@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with the filters along the lanes. A tile multiplies a vector of weights by single elements of x. It
 // reads them in place, or from a copy of the rows with zeros around them. Sums are transposed into rows of y when they
-// are stored. A part is a block of filters times some places of one item; these lie side by side in y, or `spread`
-// apart.
+// are stored. A part is a block of filters times some places of one item. These lie side by side in y, or `spread`
+// apart, and all have one position on the first of three axes.
 
 inline constexpr int64_t kLaneFilters = 2 * kFilterPanel;  // of a part
 inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
@@ -18,10 +18,12 @@ struct LaneCut {
   int64_t row_blocks, column_blocks;     // of one residue
   int64_t y_residues, x_residues;        // that have outputs
 };
-// The most elements of a channel that a part of this many outputs copies.
+// The most elements of a channel that a part of this many outputs copies: all rows that it spans, or those of each tap
+// by themselves.
 inline int64_t lane_copy_size(const ConvArgs& p, int64_t rows, int64_t columns) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  int64_t lines = y.taps == 1 ? rows : (rows - 1) * y.stride + y.reach() / y.spread + 1;
+  int64_t spanned = (rows - 1) * y.stride + y.reach() / y.spread + 1;
+  int64_t lines = rows * y.taps < spanned ? rows * y.taps : spanned;
   int64_t width = columns + x.reach() / (x.stride * x.spread) + 1;
   return lines * width * (x.taps < x.stride ? x.taps : x.stride);
 }
@@ -43,11 +45,12 @@ inline LaneCut cut_lanes(const ConvArgs& p) {
 inline int64_t lane_parts(const ConvArgs& p) {
   LaneCut cut = cut_lanes(p);
   if (!p.places()) return 0;
-  return p.items * p.groups * cut.filter_blocks * cut.y_residues * cut.x_residues * cut.row_blocks * cut.column_blocks;
+  return p.items * p.axes[0].out * p.groups * cut.filter_blocks * cut.y_residues * cut.x_residues * cut.row_blocks *
+         cut.column_blocks;
 }
 
-// The outputs of a part along an axis: first + i * spread. If asked for, also the taps that reach x for them: tap k
-// reads base[k] + i * stride.
+// The outputs of a part along an axis are first + i * spread. The taps that reach x for any of them: tap k reads
+// base[k] + i * stride.
 struct LaneAxis {
   int64_t first, count, taps;
   int16_t tap[kLaneTaps];
@@ -65,6 +68,7 @@ inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin,
       if (at % axis.spread != 0) continue;
       at /= axis.spread;
     }
+    if (at >= axis.size || at + (it.count - 1) * axis.stride < 0) continue;
     if (it.taps == 0 || at < it.lowest) it.lowest = at;
     if (it.taps == 0 || at > it.highest) it.highest = at;
     it.tap[it.taps] = static_cast<int16_t>(tap);
@@ -74,7 +78,7 @@ inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin,
 
 struct LanePart {
   int64_t item, group, filter, filters;  // `filter` of the group
-  LaneAxis y, x;
+  LaneAxis z, y, x;                      // z: one output
 };
 inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, LanePart& it) {
   auto take = [&](int64_t count) {
@@ -86,6 +90,7 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
   int64_t x_residue = take(cut.x_residues), y_residue = take(cut.y_residues);
   int64_t block = take(cut.filter_blocks);
   it.group = take(p.groups);
+  find_lane_axis(p.axes[0], take(p.axes[0].out), 0, 1, it.z);
   it.item = part;
   it.filter = block * kLaneFilters;
   it.filters = p.filters - it.filter < kLaneFilters ? p.filters - it.filter : kLaneFilters;
@@ -99,7 +104,8 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
 struct LaneSource {
   bool copies;
   int64_t channel, row, line;  // line: between neighbouring rows of the copy
-  int64_t rows, from_step;     // of the copy: this many rows, every from_step-th row of x from y.lowest on
+  int64_t rows;                // of the copy
+  bool by_tap;                 // the copy has the rows of each tap by themselves, else all from y.lowest on
   int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
   int64_t phases, phase_from[kMostPhases], width;  // of a line: the start of each phase in x, and the length
 };
@@ -122,11 +128,12 @@ inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it)
     it.tap_x[i] = static_cast<int32_t>(phase * it.width + (part.x.base[i] - from) / x.stride);
   }
   it.line = it.phases * it.width;
-  it.from_step = part.y.taps == 1 ? y.stride : 1;
-  it.row = y.stride / it.from_step * it.line;
+  it.rows = last_y - part.y.lowest + 1;
+  it.by_tap = part.y.taps * part.y.count < it.rows;
+  if (it.by_tap) it.rows = part.y.taps * part.y.count;
+  it.row = it.by_tap ? it.line : y.stride * it.line;
   for (int64_t i = 0; i < part.y.taps; ++i)
-    it.tap_y[i] = static_cast<int32_t>((part.y.base[i] - part.y.lowest) * it.line);
-  it.rows = (last_y - part.y.lowest) / it.from_step + 1;
+    it.tap_y[i] = static_cast<int32_t>((it.by_tap ? i * part.y.count : part.y.base[i] - part.y.lowest) * it.line);
   it.channel = it.rows * it.line;
 }
 
@@ -134,7 +141,7 @@ inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it)
 inline void copy_channel(const ConvArgs& p, const LanePart& part, const LaneSource& source, const float* x, float* to) {
   const ConvAxis &rows = p.axes[1], &last = p.axes[2];
   for (int64_t r = 0; r < source.rows; ++r) {
-    int64_t at = part.y.lowest + r * source.from_step;
+    int64_t at = source.by_tap ? part.y.base[r / part.y.count] + r % part.y.count * rows.stride : part.y.lowest + r;
     for (int64_t phase = 0; phase < source.phases; ++phase, to += source.width) {
       if (at < 0 || at >= rows.size)
         for (int64_t i = 0; i < source.width; ++i) to[i] = 0;
@@ -266,7 +273,7 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
   bool joined = !is_spread && y.spread == 1 && part.x.count == x.out;
   int64_t lines = joined ? 1 : part.y.count, length = joined ? part.y.count * part.x.count : part.x.count;
   for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {
-    int64_t at = (part.y.first + line * y.spread) * x.out + part.x.first;
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
     for (int64_t c = 0; c < length; c += kTileStride) {
       int64_t columns = length - c < kTileStride ? length - c : kTileStride;
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
@@ -307,14 +314,14 @@ inline void list_terms(const ConvArgs& p, const LanePart& part, const LaneSource
   }
 }
 
-// Adds the taps that fall between the elements of a spread x. They read zeros, so they matter only for weights that are
-// not finite. `w`: of the filters of this part.
+// Adds the taps that fall between the elements of a spread x, or beyond x. They read zeros, so they matter only for
+// weights that are not finite. `w`: of the filters of this part.
 inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const float* w, float* sums) {
   int64_t panels = filter_panels(p.filters), first = part.group * panels + part.filter / kFilterPanel;
   const float* of_zeros = p.w + (p.groups * panels * p.terms() + first) * kFilterPanel;
   bool is_finite = true;
   for (int64_t f = 0; f < part.filters; ++f) is_finite = is_finite && of_zeros[f] == 0;
-  if (is_finite || part.y.taps * part.x.taps == p.taps()) return;
+  if (is_finite || part.z.taps * part.y.taps * part.x.taps == p.taps()) return;
   auto is_read = [](const LaneAxis& axis, int64_t tap) {
     for (int64_t i = 0; i < axis.taps; ++i) {
       if (axis.tap[i] == tap) return true;
@@ -323,8 +330,9 @@ inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const floa
   };
   float skipped[kLaneFilters] = {};
   for (int64_t term = 0; term < p.terms(); ++term) {
-    int64_t row = term % p.taps() / p.axes[2].taps, column = term % p.axes[2].taps;
-    if (is_read(part.y, row) && is_read(part.x, column)) continue;
+    int64_t lines = term % p.taps() / p.axes[2].taps, column = term % p.axes[2].taps;
+    if (is_read(part.z, lines / p.axes[1].taps) && is_read(part.y, lines % p.axes[1].taps) && is_read(part.x, column))
+      continue;
     for (int64_t f = 0; f < part.filters; ++f)
       skipped[f] += 0 * w[(f / kFilterPanel * p.terms() + term) * kFilterPanel + f % kFilterPanel];
   }
@@ -344,20 +352,25 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
       p.w + (part.group * filter_panels(p.filters) + part.filter / kFilterPanel) * p.terms() * kFilterPanel;
   int64_t block = taps ? kLaneTerms / taps : 1;  // channels
   if (source.copies && taps && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
-  if (taps == 0 || p.channels == 0) {
+  if (taps == 0 || part.z.taps == 0 || p.channels == 0) {
     for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
     add_skipped_taps(p, part, w, sums);
     return finish_lanes(p, part, sums);
   }
   list_terms(p, part, source, block < p.channels ? block : p.channels, terms);
-  for (int64_t channel = 0; channel < p.channels; channel += block) {
-    int64_t channels = p.channels - channel < block ? p.channels - channel : block;
-    const float* from = x + channel * plane;
-    if (source.copies) {
-      for (int64_t c = 0; c < channels; ++c) copy_channel(p, part, source, from + c * plane, copy + c * source.channel);
-      from = copy;
+  int64_t slice = p.axes[1].size * p.axes[2].size, slice_taps = p.axes[1].taps * p.axes[2].taps;
+  for (int64_t k = 0; k < part.z.taps; ++k) {
+    for (int64_t channel = 0; channel < p.channels; channel += block) {
+      int64_t channels = p.channels - channel < block ? p.channels - channel : block;
+      const float* from = x + channel * plane + part.z.base[k] * slice;
+      if (source.copies) {
+        for (int64_t c = 0; c < channels; ++c)
+          copy_channel(p, part, source, from + c * plane, copy + c * source.channel);
+        from = copy;
+      }
+      const float* weights = w + (channel * all_taps + part.z.tap[k] * slice_taps) * kFilterPanel;
+      sum_lanes(p, part, source, from, weights, terms, channels * taps, sums, k > 0 || channel > 0);
     }
-    sum_lanes(p, part, source, from, w + channel * all_taps * kFilterPanel, terms, channels * taps, sums, channel > 0);
   }
   add_skipped_taps(p, part, w, sums);
   finish_lanes(p, part, sums);
@@ -377,8 +390,7 @@ inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 
 inline bool lanes_fit(const ConvArgs& p) {
   const ConvAxis &z = p.axes[0], &y = p.axes[1], &x = p.axes[2];
-  if (!is_flat(z)) return false;
-  for (const ConvAxis* axis : {&y, &x}) {
+  for (const ConvAxis* axis : {&z, &y, &x}) {
     if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
   }
   if (y.taps * x.taps > kLaneTerms || x.stride > kMostPhases || y.stride > ConvAxis::kFar) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part is a panel of columns times a block of rows. With few rows, each weight is decoded in registers and used at
-// once. With more, the weights of a few columns and a chunk of terms are decoded to the stack, and then multiplied by
-// all rows.
+// once; where a register holds a weight for each number of 4 bits, one permutation decodes sixteen. With more, the
+// weights of a few columns and a chunk of terms are decoded to the stack, and then multiplied by all rows.
 
 inline constexpr int64_t kNbitsPanel = 16;   // columns
 inline constexpr int64_t kNbitsRows = 64;    // of a block
@@ -130,12 +130,82 @@ void nbits_column(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t 
   for (int r = 0; r < Rows; ++r) p.y[(row + r) * p.n + column] = reduce_add(sums[r]) + (p.bias ? p.bias[column] : 0);
 }
 
+#if RLX_ISA == 2
+
+inline constexpr int64_t kPairs = 2 * kLanes;  // terms that are decoded together: the even ones, and the odd ones
+
+// Puts the even ones of each kPairs terms before the odd ones.
+inline void part_terms(const float* x, int64_t terms, float* to) {
+  auto every_second = [&]<int... I>(int64_t i, std::integer_sequence<int, I...>) {
+    Vec a = load(x + i), b = load(x + i + kLanes);
+    store(to + i, __builtin_shufflevector(a, b, (2 * I)...));
+    store(to + i + kLanes, __builtin_shufflevector(a, b, (2 * I + 1)...));
+  };
+  for (int64_t i = 0; i < terms; i += kPairs) every_second(i, std::make_integer_sequence<int, kLanes>());
+}
+
+// Adds to `sums` the products of whole kPairs of terms in a column. x: rows of kNbitsRun terms, in parts. kMiddle: the
+// zero points are not given.
+template <int Rows, bool kMiddle>
+void add_nibbles(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t from, int64_t terms,
+                 const float* x, Vec* sums) {
+  const uint8_t* numbers = p.packed + column * layout.row + from / 2;
+  const float* scales = p.scale + column * layout.blocks;
+  const Vec each = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  Vec acc[Rows][2] = {};
+  const int64_t step = p.block < kNbitsRun ? p.block : kNbitsRun;  // what one scale stands for; `from` is a multiple
+  int64_t block = from >> layout.shift;
+  for (int64_t first = 0; first < terms; first += step, ++block) {
+    const Vec zero = kMiddle ? splat(8.0f) : splat(nbits_zero(p, layout, column, block));
+    const Vec weights = (each - zero) * splat(scales[block]);
+    for (int64_t i = first; i < (terms - first < step ? terms : first + step); i += kPairs) {
+      const __m512i pairs = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + i / 2)));
+      const Vec even = _mm512_permutexvar_ps(pairs, weights);  // looks at 4 bits only
+      const Vec odd = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), weights);
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) {
+        acc[r][0] = fma(load(x + r * kNbitsRun + i), even, acc[r][0]);
+        acc[r][1] = fma(load(x + r * kNbitsRun + i + kLanes), odd, acc[r][1]);
+      }
+    }
+  }
+  RLX_UNROLL for (int r = 0; r < Rows; ++r) sums[r] += acc[r][0] + acc[r][1];
+}
+
+template <int Rows>
+void nibble_columns(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t panel, int64_t last) {
+  alignas(64) float x[Rows * kNbitsRun];
+  Vec sums[kNbitsPanel][Rows] = {};
+  const int64_t whole = p.k / kPairs * kPairs;
+  auto add = p.zero || p.packed_zero ? add_nibbles<Rows, false> : add_nibbles<Rows, true>;
+  for (int64_t from = 0; from < whole; from += kNbitsRun) {
+    const int64_t terms = whole - from < kNbitsRun ? whole - from : kNbitsRun;
+    for (int r = 0; r < Rows; ++r) part_terms(p.x + (row + r) * p.k + from, terms, x + r * kNbitsRun);
+    for (int64_t column = panel; column < last; ++column) add(p, layout, column, from, terms, x, sums[column - panel]);
+  }
+  for (int64_t column = panel; column < last; ++column) {
+    Vec* own = sums[column - panel];
+    auto add_rest = [&](int64_t i, const Sixteen& w, int64_t n) __attribute__((always_inline)) {
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) own[r] =
+          fma(load_some(p.x + (row + r) * p.k + whole + i, n), w.v[0], own[r]);
+    };
+    for_each_sixteen<4>(p, layout, column, whole, p.k - whole, add_rest);
+    for (int r = 0; r < Rows; ++r) p.y[(row + r) * p.n + column] = reduce_add(own[r]) + (p.bias ? p.bias[column] : 0);
+  }
+}
+
+#endif
+
 template <int kBits>
 void nbits_few_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t rows, int64_t panel,
                     int64_t last) {
   using ColumnFn = void (*)(const NbitsProductArgs&, const NbitsLayout&, int64_t, int64_t);
   constexpr ColumnFn kFns[kNbitsFewRows] = {nbits_column<kBits, 1>, nbits_column<kBits, 2>, nbits_column<kBits, 3>,
                                             nbits_column<kBits, 4>};
+#if RLX_ISA == 2
+  constexpr decltype(&nibble_columns<1>) kNibbles[kNbitsFewRows] = {nibble_columns<1>, nibble_columns<2>,
+                                                                    nibble_columns<3>, nibble_columns<4>};
+  if (kBits == 4 && p.block >= kPairs) return kNibbles[rows - 1](p, layout, row, panel, last);
+#endif
   for (int64_t column = panel; column < last; ++column) kFns[rows - 1](p, layout, row, column);
 }
 

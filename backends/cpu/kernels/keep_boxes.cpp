@@ -14,15 +14,58 @@ struct Box {
   T area() const { return (y_high - y_low) * (x_high - x_low); }
 };
 
-// Rounds as the definition does (decompose_keep_boxes), so that the answer is the same at the limit too.
+// Some values of T side by side.
 template <class T>
-bool overlap(const Box<T>& a, const Box<T>& b, T iou) {
-  T height = std::max(std::min(a.y_high, b.y_high) - std::max(a.y_low, b.y_low), T(0));
-  T width = std::max(std::min(a.x_high, b.x_high) - std::max(a.x_low, b.x_low), T(0));
-  T both = height * width, all = a.area() + b.area() - both;
-  bool is_real = a.area() > 0 && b.area() > 0 && all > 0;
-  return iou < (is_real ? both / all : T(0));
+using Several [[gnu::vector_size(16)]] = T;
+template <class T>
+constexpr int64_t kWidth = 16 / sizeof(T);
+
+template <class V>
+V larger(V a, V b) {
+  return a < b ? b : a;
 }
+template <class V>
+V smaller(V a, V b) {
+  return b < a ? b : a;
+}
+
+// Boxes that a line has kept, coordinate by coordinate; places that are not taken hold no area.
+template <class T>
+class Kept {
+ public:
+  bool is_full() const { return count_ == kMost; }
+  void add(const Box<T>& box) {
+    const T all[] = {box.y_low, box.x_low, box.y_high, box.x_high, box.area()};
+    for (int c = 0; c < kNumbers; c++) numbers_[c][count_] = all[c];
+    count_++;
+    for (auto& numbers : numbers_)
+      for (int64_t i = count_; i % kWidth<T>; i++) numbers[i] = 0;
+  }
+  // Whether the box overlaps one of these. Rounds as the definition does (decompose_keep_boxes), so that the answer is
+  // the same at the limit too.
+  bool cover(const Box<T>& a, T iou) const {
+    const Several<T> none{}, area = a.area() - none;
+    for (int64_t i = 0; i < count_; i += kWidth<T>) {
+      Several<T> b[kNumbers];
+      for (int c = 0; c < kNumbers; c++) std::memcpy(&b[c], numbers_[c] + i, sizeof b[c]);
+      Several<T> height = larger(smaller(a.y_high - none, b[2]) - larger(a.y_low - none, b[0]), none);
+      Several<T> width = larger(smaller(a.x_high - none, b[3]) - larger(a.x_low - none, b[1]), none);
+      Several<T> both = height * width, all = area + b[4] - both;
+      auto is_real = (area > none) & (b[4] > none) & (all > none);
+      auto over = iou < (is_real ? both / all : none);
+      uint64_t halves[2];
+      std::memcpy(halves, &over, sizeof halves);
+      if (halves[0] | halves[1]) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int kNumbers = 5;
+  static constexpr int64_t kMost = 512;
+  T numbers_[kNumbers][kMost];
+  int64_t count_ = 0;
+};
 
 template <class T>
 class Line {
@@ -36,28 +79,29 @@ class Line {
         iou_(static_cast<T>(args.iou)) {}
 
   void keep(int64_t most) {
-    std::memset(kept_, 0, static_cast<size_t>(n_));
+    for (int64_t i = 0; i < n_; i++) kept_[i] = good_[i] ? kOpen : kOut;
+    Kept<T> kept;
     int64_t count = 0;
     for (int64_t i = 0; i < n_ && count < most; i++) {
-      if (!good_[i] || is_covered(i)) continue;
-      kept_[i] = 1;
+      if (kept_[i] == kOut || kept.cover(box(i), iou_)) continue;
+      kept_[i] = kIn;
       count++;
+      kept.add(box(i));
+      if (kept.is_full()) {
+        drop_covered(i + 1, kept);
+        kept = {};
+      }
     }
+    for (int64_t i = 0; i < n_; i++) kept_[i] = kept_[i] == kIn;
   }
 
  private:
+  enum State : uint8_t { kOpen, kIn, kOut };
+
   const Box<T>& box(int64_t i) const { return boxes_[std::clamp<int64_t>(order_[i], 0, n_ - 1)]; }
-
-  bool is_covered(int64_t i) const {
-    const Box<T> here = box(i);
-    for (int64_t j = next_kept(0, i); j < i; j = next_kept(j + 1, i))
-      if (overlap(here, box(j), iou_)) return true;
-    return false;
-  }
-
-  int64_t next_kept(int64_t from, int64_t end) const {
-    const void* found = std::memchr(kept_ + from, 1, static_cast<size_t>(end - from));
-    return found ? static_cast<const uint8_t*>(found) - kept_ : end;
+  void drop_covered(int64_t from, const Kept<T>& kept) {
+    for (int64_t i = from; i < n_; i++)
+      if (kept_[i] == kOpen && kept.cover(box(i), iou_)) kept_[i] = kOut;
   }
 
   const Box<T>* boxes_;

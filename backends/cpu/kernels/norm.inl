@@ -232,11 +232,77 @@ inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, 
   }
 }
 
+// Short rows, kLanes of them at once: a lane is a row, and a vector what all have at one place. What is found of a row
+// would cost more than its elements otherwise.
+inline constexpr int64_t kShortRow = 128;
+
+inline void read_columns(const NormArgs& p, int64_t first, int64_t count, Vec* columns) {
+  for (int64_t i = 0; i < p.n; i += kLanes) {
+    Vec rows[kLanes] = {};
+    for (int64_t r = 0; r < count; ++r) rows[r] = first_walk(row_of(p, first + r, 0), i, p.n - i);
+    transpose(rows);
+    __builtin_memcpy(columns + i, rows, sizeof rows);
+  }
+}
+inline void write_columns(const NormArgs& p, int64_t first, int64_t count, const Vec* columns) {
+  for (int64_t i = 0; i < p.n; i += kLanes) {
+    Vec rows[kLanes];
+    __builtin_memcpy(rows, columns + i, sizeof rows);
+    transpose(rows);
+    for (int64_t r = 0; r < count; ++r) store_some(p.y + (first + r) * p.y_row + i, rows[r], p.n - i);
+  }
+}
+
+// Sums value(i) over [0, n).
+template <class Value>
+[[gnu::always_inline]] inline Vec sum_of_columns(int64_t n, Value&& value) {
+  Vec sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= n; i += kSums) {
+    RLX_UNROLL for (int s = 0; s < kSums; ++s) sums[s] += value(i + s);
+  }
+  for (; i < n; ++i) sums[0] += value(i);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+template <bool Centre>
+void short_rows(const NormArgs& p, int64_t first, int64_t count) {
+  Vec columns[kShortRow], mean{}, rest{};
+  const Vec n = splat(static_cast<float>(p.n));
+  read_columns(p, first, count, columns);
+  if constexpr (Centre) {
+    mean = sum_of_columns(
+               p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i]; }) /
+           n;
+    rest = sum_of_columns(
+               p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i] = columns[i] - mean; }) /
+           n;
+  }
+  Vec squares = sum_of_columns(
+      p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i] * columns[i]; });
+  Vec variance = squares / n - rest * rest;
+  Vec inv = 1.0f / sqrt(select(variance < Vec{}, Vec{}, variance) + p.eps);
+  if (p.mean) store_some(p.mean + first, mean + rest, count);
+  if (p.inv) store_some(p.inv + first, inv, count);
+  if (!p.y) return;
+  for (int64_t i = 0; i < p.n; ++i) {
+    Vec v = (columns[i] - rest) * inv;
+    if (p.gamma) v *= p.gamma[i];
+    if (p.beta) v += p.beta[i];
+    columns[i] = v;
+  }
+  write_columns(p, first, count, columns);
+}
+
 template <bool Centre>
 void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
   int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
   auto count = static_cast<double>(p.n);
-  for (int64_t r = begin * each; r < last; ++r) {
+  int64_t r = begin * each;
+  if (p.n > 0 && p.n <= kShortRow)
+    for (int64_t some; (some = last - r < kLanes ? last - r : kLanes) > kLanes / 2; r += some)
+      short_rows<Centre>(p, r, some);
+  for (; r < last; ++r) {
     NormRow row = row_of(p, r, 0);
     Moments m{};
     if constexpr (Centre) {

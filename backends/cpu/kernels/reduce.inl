@@ -73,6 +73,28 @@ struct All {
   }
 };
 
+// Folds the lanes of a vector: the upper half onto the lower one, until one lane is left.
+template <class Fn, class T, int Width, class V, int... I>
+T fold_half(V v, std::integer_sequence<int, I...>) {
+  if constexpr (Width == 0)
+    return v[0];
+  else
+    return fold_half<Fn, T, Width / 2>(Fn::join(v, __builtin_shufflevector(v, v, (I < Width ? I + Width : I)...)),
+                                       std::integer_sequence<int, I...>());
+}
+template <class Fn, class T, class V>
+[[gnu::always_inline]] inline T fold_lanes_of(const V& v) {
+  constexpr int kCount = sizeof(V) / sizeof(T);
+  if constexpr (sizeof(V) > 16) {
+    using Half [[gnu::vector_size(sizeof(V) / 2)]] = T;
+    Half halves[2];
+    __builtin_memcpy(halves, &v, sizeof v);
+    return fold_lanes_of<Fn, T, Half>(Fn::join(halves[0], halves[1]));
+  } else {
+    return fold_half<Fn, T, kCount / 2>(v, std::make_integer_sequence<int, kCount>());
+  }
+}
+
 // Folds a row of adjacent terms.
 template <class Fn, class T>
 T reduce_row(const T* x, int64_t n) {
@@ -92,11 +114,7 @@ T reduce_row(const T* x, int64_t n) {
       }
     }
     lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
-    T each[kWidth];
-    __builtin_memcpy(each, &lanes[0], sizeof each);
-    for (int64_t width = kWidth / 2; width > 0; width /= 2)
-      for (int64_t k = 0; k < width; ++k) each[k] = Fn::join(each[k], each[k + width]);
-    total = Fn::join(total, each[0]);
+    total = Fn::join(total, fold_lanes_of<Fn, T>(lanes[0]));
   }
   T rest = Fn::template kIdentity<T>;
   for (; i < n; ++i) rest = Fn::join(rest, x[i]);
@@ -104,6 +122,7 @@ T reduce_row(const T* x, int64_t n) {
 }
 
 inline int64_t offset_of(const ReduceAxes& axes, int64_t index) {
+  if (axes.rank <= 1) return index * axes.strides[0];  // index < the only dim; divisions are slow
   int64_t offset = 0;
   for (int32_t d = axes.rank - 1; d >= 0; --d) {
     offset += index % axes.dims[d] * axes.strides[d];

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "backends/cpu/kernels/deal.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -131,10 +132,50 @@ void store_selected(const SelectArgs& p, const T* x, const Stretch& stretch, int
   if (p.values) static_cast<T*>(p.values)[at] = x[i * p.inner];
 }
 
+// The extreme of a line that is so short that looking for a better one costs more than comparing lane by lane.
+constexpr int64_t kShortLine = 512;
+template <class T>
+int64_t extreme_of_short(const Order<T>& order, const T* x, int64_t n) {
+  using Place =
+      std::conditional_t<sizeof(Key<T>) == 8, int64_t, std::conditional_t<sizeof(Key<T>) == 4, int32_t, int16_t>>;
+  constexpr int64_t kWide = kWidth<T>;
+  int64_t found = 0, i = kWide;
+  if (n >= 2 * kWide) {
+    using Places [[gnu::vector_size(16)]] = Place;
+    Keys<T> best = order.several(x);
+    Places places{}, here;
+    for (int64_t lane = 0; lane < kWide; lane++) places[lane] = static_cast<Place>(lane);
+    for (here = places; i + kWide <= n; i += kWide) {
+      here += all<Places>(kWide);
+      Keys<T> keys = order.several(x + i);
+      auto better = order.is_better(keys, best);
+      best = better ? keys : best;
+      places = better ? here : places;
+    }
+    found = places[0];
+    for (int64_t lane = 1; lane < kWide; lane++) {
+      Key<T> key = best[lane], so_far = order.one(x + found);
+      bool comes_later = places[lane] > found, ties = !order.precedes(key, so_far) && !order.precedes(so_far, key);
+      if (ties ? comes_later == order.p.last : order.precedes(key, so_far)) found = places[lane];
+    }
+  } else {
+    i = 1;
+  }
+  for (Key<T> best = order.one(x + found); i < n; i++) {
+    Key<T> key = order.one(x + i);
+    if (!order.is_better(key, best)) continue;
+    best = key;
+    found = i;
+  }
+  return found;
+}
+
 template <class T>
 void select_extreme(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   Order<T> order{p};
   int64_t found = 0;
+  if constexpr (sizeof(Key<T>) > 1)
+    if (stretch.n <= kShortLine) return store_selected(p, x, stretch, extreme_of_short(order, x, stretch.n), to);
   for (int64_t i = 0; (i = find_better(order, x, i + 1, stretch.n, order.one(x + found))) < stretch.n;) found = i;
   store_selected(p, x, stretch, found, to);
 }
@@ -172,6 +213,29 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
     }
   }
   for (int64_t line = 0; line < lines; line++) store_selected(p, x + line, stretch, found[line], to + line);
+}
+
+// The first k of one line of short keys, after sorting all of them.
+template <class T>
+void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+  uint64_t packed[2][kMostDealt];
+  for (int64_t i = 0; i < stretch.n; i++)
+    packed[0][i] = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
+  const uint64_t* sorted = deal_packed(packed[0], packed[1], stretch.n);
+  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(sorted[i]), to + i * p.inner);
+}
+
+// Up to kSideBySide lines of a few adjacent elements, which are laid side by side first.
+constexpr int64_t kFew = 8;
+template <class T>
+void select_extremes_of_few(const SelectArgs& p, int64_t line, int64_t lines) {
+  T turned[kFew * kSideBySide];
+  const T* x = static_cast<const T*>(p.x) + line * p.n;
+  for (int64_t i = 0; i < p.n; i++)
+    for (int64_t at = 0; at < lines; at++) turned[i * lines + at] = x[at * p.n + i];
+  SelectArgs beside = p;
+  beside.inner = lines;
+  select_extremes(beside, turned, Stretch{p.n}, lines, line);
 }
 
 template <class T>
@@ -215,7 +279,16 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
-  for (int64_t line = 0; line < lines; line++) select_several(p, x + line, stretch, to + line);
+  constexpr int64_t kMany = 16;  // a heap of more than one in so many costs more than sorting
+  bool many = (p.largest || !p.nan_wins) && is_dealt(stretch.n) && p.k * kMany > stretch.n;
+  for (int64_t line = 0; line < lines; line++) {
+    if constexpr (sizeof(T) <= sizeof(uint32_t))
+      if (many) {
+        select_many(p, x + line, stretch, to + line);
+        continue;
+      }
+    select_several(p, x + line, stretch, to + line);
+  }
 }
 
 void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
@@ -228,8 +301,10 @@ void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
         select_lines<T>(p, part / across, first, std::min(kSideBySide, p.inner - first));
         continue;
       }
-      for (int64_t line = part * each; line < std::min(p.outer, (part + 1) * each); line++)
-        select_lines<T>(p, line, 0, 1);
+      int64_t line = part * each, last = std::min(p.outer, line + each);
+      if (p.k == 1 && p.n <= kFew && !p.line && !p.positions)
+        for (; line < last; line += kSideBySide) select_extremes_of_few<T>(p, line, std::min(kSideBySide, last - line));
+      for (; line < last; line++) select_lines<T>(p, line, 0, 1);
     }
   });
 }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
 
+#include "backends/cpu/kernels/deal.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -22,30 +22,15 @@ constexpr int64_t kMostEntries = int64_t{1} << 32;  // whose places have 32 bits
 
 // ---- orders: what is sorted is an entry of the size of an index, which says which element it stands for
 
-// The place of a key among all keys of its type.
-template <class T>
-uint32_t rank_of(T value) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(value)) return UINT32_MAX;
-    auto bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0 + 0 is 0
-    return bits >> 31 ? ~bits : bits | 1u << 31;
-  } else {
-    return std::is_signed_v<T> ? static_cast<uint32_t>(static_cast<int32_t>(value)) ^ 1u << 31 : value;
-  }
-}
-
-// The rank of a short key, and behind it the place: entries are compared as numbers.
+// Entries of short keys are compared as numbers.
 template <class T>
 struct Packed {
   using Entry = uint64_t;
   const T* x;
   bool descending;
 
-  Entry entry(int64_t at) const {
-    uint32_t rank = rank_of(static_cast<Compute<T>>(x[at]));
-    return uint64_t{descending ? ~rank : rank} << 32 | static_cast<uint32_t>(at);
-  }
-  static int64_t place(Entry entry) { return static_cast<uint32_t>(entry); }
+  Entry entry(int64_t at) const { return packed_entry(static_cast<Compute<T>>(x[at]), at, descending); }
+  static int64_t place(Entry entry) { return packed_place(entry); }
   bool operator()(Entry a, Entry b) const { return a < b; }
 };
 
@@ -150,6 +135,19 @@ void spread_piece(const Order& order, const Line& line, int64_t piece) {
               [&](auto entry, int64_t bucket) { entries[to[static_cast<size_t>(bucket)]++] = entry; });
 }
 
+// A few entries of short keys; they keep the order of their places.
+template <class T, class Order>
+void deal_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
+  uint64_t packed[2][kMostDealt];
+  for (int64_t i = 0; i < n; i++) packed[0][i] = Packed<T>{order.x, order.descending}.entry(order.place(entries[i]));
+  const uint64_t* sorted = deal_packed(packed[0], packed[1], n);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t place = Packed<T>::place(sorted[i]);
+    if (values) values[i] = order.x[place];
+    entries[i] = static_cast<typename Order::Entry>(place);
+  }
+}
+
 template <class T, class Order>
 void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
   const SortArgs& args = line.args;
@@ -161,8 +159,11 @@ void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
   } else {
     for (int64_t i = 0; i < args.n; i++) entries[i] = order.entry(i);
   }
-  std::sort(entries + first, entries + last, order);
   T* values = args.values ? static_cast<T*>(args.values) + line.number * args.n : nullptr;
+  if constexpr (sizeof(T) <= sizeof(uint32_t))
+    if (is_dealt(last - first))
+      return deal_bucket<T>(order, entries + first, values ? values + first : nullptr, last - first);
+  std::sort(entries + first, entries + last, order);
   for (int64_t i = first; i < last; i++) {
     int64_t place = order.place(entries[i]);
     if (values) values[i] = order.x[place];

@@ -82,9 +82,11 @@ ConvArgs conv_args(const StepView& view) {
 // gather mostly zeros. Planes are copied for each channel, which only repays with several taps.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
   constexpr int64_t kFewFilters = 8, kSomeTaps = 4;
-  bool is_spread = args.axes[1].spread > 1 || args.axes[2].spread > 1;
+  bool is_spread = false;
+  for (const ConvAxis& axis : args.axes) is_spread = is_spread || axis.spread > 1;
   if (args.filters > kFewFilters || is_spread) return fits_lanes(args) ? fns.lanes : fns.product;
-  return args.taps() >= kSomeTaps && fits_planes(args) ? fns.planes : fns.product;
+  if (args.taps() < kSomeTaps) return fns.product;
+  return fits_planes(args) ? fns.planes : fits_lanes(args) ? fns.lanes : fns.product;
 }
 
 void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorting by short keys, of up to 32 bits, without comparing them: a key's rank and its place are packed into one
+// number, and these are dealt out by the bytes of their ranks.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace rlx::cpu {
+
+// The place of a key among all keys of its type.
+template <class T>
+uint32_t rank_of(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(value)) return UINT32_MAX;
+    auto bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0 + 0 is 0
+    return bits >> 31 ? ~bits : bits | 1u << 31;
+  } else {
+    return std::is_signed_v<T> ? static_cast<uint32_t>(static_cast<int32_t>(value)) ^ 1u << 31 : value;
+  }
+}
+
+// The rank of a key, and behind it the place.
+template <class T>
+uint64_t packed_entry(T key, int64_t place, bool descending) {
+  uint32_t rank = rank_of(key);
+  return uint64_t{descending ? ~rank : rank} << 32 | static_cast<uint32_t>(place);
+}
+inline int64_t packed_place(uint64_t entry) {
+  return static_cast<uint32_t>(entry);
+}
+
+// Fewer entries are compared as fast; more do not fit on the stack, twice.
+inline constexpr int64_t kLeastDealt = 96, kMostDealt = 4096;
+constexpr bool is_dealt(int64_t n) {
+  return n >= kLeastDealt && n <= kMostDealt;
+}
+
+// Sorts packed entries whose places ascend: deals them out by each byte of their ranks, the lowest first, and keeps the
+// order of equal ones. Returns where they are in the end: in `from`, or in `to`.
+inline uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
+  constexpr int kBytes = 4;
+  uint32_t counts[kBytes][256] = {};
+  for (int64_t i = 0; i < n; i++)
+    for (int b = 0; b < kBytes; b++) counts[b][from[i] >> (32 + 8 * b) & 255]++;
+  for (int b = 0; b < kBytes; b++) {
+    if (counts[b][from[0] >> (32 + 8 * b) & 255] == n) continue;  // all have this byte
+    uint32_t next = 0;
+    for (uint32_t& count : counts[b]) next += std::exchange(count, next);
+    for (int64_t i = 0; i < n; i++) to[counts[b][from[i] >> (32 + 8 * b) & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  return from;
+}
+
+}  // namespace rlx::cpu
