@@ -277,6 +277,7 @@ void short_rows(const NormArgs& p, int64_t first, int64_t count) {
     rest = sum_of_columns(
                p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i] = columns[i] - mean; }) /
            n;
+    rest = select(mean - mean == Vec{}, rest, Vec{});  // beside a mean that is not finite there is none
   }
   Vec squares = sum_of_columns(
       p.n, [&](int64_t i) __attribute__((always_inline)) { return columns[i] * columns[i]; });
