@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "backends/cpu/walk.h"
 
@@ -22,10 +23,9 @@ struct Pointer {
 class CpuState : public ExecState {
  public:
   HostMemory args;
-  std::vector<Launch> launches;       // by step
-  std::vector<EncodedPhase> phases;   // of all steps, without those that have no parts; capacity for all
-  std::vector<uint32_t> first_phase;  // by step, and behind the last
-  std::vector<PhaseGroup> groups;     // capacity for all
+  std::vector<Launch> launches;      // by step
+  std::vector<EncodedPhase> phases;  // of the steps that run next, without those that have no parts; capacity for all
+  std::vector<PhaseGroup> groups;    // capacity for all
   enum Stale : uint8_t { kFresh, kStale, kStaleByMove };
   std::vector<Stale> stale;  // by step: whether it must be encoded before it runs
   bool has_stale = true;
@@ -49,12 +49,14 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
                              const DeviceContext& context)
     : plan_(std::move(plan)), segment_(plan_->segments[segment]), caps_(caps), context_(context) {
   moves_.resize(count(), 0);
+  std::unordered_set<uint32_t> makers;  // steps that decide sizes
+  for (const PlanSymbol& symbol : plan_->symbols) makers.insert(symbol.made_by);
   for (uint32_t i = 0; i < count(); i++) {
     args_at_.push_back(args_bytes_);
     const CpuKernel& row = kernel(i);
     compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step(i).node)) : nullptr);
     args_bytes_ += (row.args_bytes(step(i)) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
-    if (row.measure && !segment_.is_sized && decides_sizes(i)) deciding_.push_back(i);
+    if (row.measure && !segment_.is_sized && makers.contains(segment_.first + i)) deciding_.push_back(i);
   }
   args_at_.push_back(args_bytes_);
   note_uses();
@@ -80,18 +82,12 @@ void CpuExecutable::note_uses() {
   }
 }
 
-bool CpuExecutable::decides_sizes(uint32_t index) const {
-  return std::any_of(plan_->symbols.begin(), plan_->symbols.end(),
-                     [&](const PlanSymbol& symbol) { return symbol.made_by == segment_.first + index; });
-}
-
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   auto state = std::make_unique<CpuState>();
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
   state->launches.resize(count());
   state->phases.reserve(count() * Launch::kMostPhases);
   state->groups.reserve(count() * Launch::kMostPhases);
-  state->first_phase.resize(count() + 1);
   state->stale.assign(count(), CpuState::kStale);
   state->on_move.resize(count(), CpuState::kLook);
   state->pointers.resize(count());
@@ -148,14 +144,12 @@ void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state)
 }
 
 // What the walk sees.
-void CpuExecutable::list_phases(CpuState& state) const {
+void CpuExecutable::list_phases(uint32_t first, uint32_t last, CpuState& state) const {
   state.phases.clear();
-  for (uint32_t i = 0; i < count(); i++) {
-    state.first_phase[i] = static_cast<uint32_t>(state.phases.size());
+  for (uint32_t i = first; i < last; i++)
     for (const Launch::Phase& phase : state.launches[i].phases)
       if (phase.parts > 0) state.phases.push_back({state.args.data() + args_at_[i], phase, kernel(i).keeps_denormals});
-  }
-  state.first_phase[count()] = static_cast<uint32_t>(state.phases.size());
+  group_phases(state.phases, state.groups);
 }
 
 // A distant address, from which nothing is read.
@@ -234,11 +228,10 @@ void CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
         is_slot(base.id) ? move_slot(base, args, state) : mark(base.steps, state);
     state.bases_seen = *args.bases.newest;
   }
-  if (state.has_stale) encode_stale(args, state);
 }
 
-void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
-  for (uint32_t i = 0; i < count(); i++) {
+void CpuExecutable::encode_stale(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
+  for (uint32_t i = first; i < last; i++) {
     if (state.stale[i] == CpuState::kFresh) continue;
     encode(i, args, state);
     bool has_moved = plan_->is_body || state.stale[i] == CpuState::kStaleByMove;
@@ -248,12 +241,9 @@ void CpuExecutable::encode_stale(const RunArgs& args, CpuState& state) const {
       state.on_move[i] = CpuState::kLook;
     state.stale[i] = CpuState::kFresh;
   }
-  state.has_stale = false;
-  list_phases(state);
-  if (deciding_.empty()) group_phases(state.phases, state.groups);
 }
 
-// The step sets the sizes that it decides. Steps that depend on them are encoded before the next step runs.
+// The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
   auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
   RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
@@ -261,25 +251,36 @@ Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& sta
   return {};
 }
 
+// Only steps of the range are encoded and listed: a segment may decide thousands of sizes, one after the other.
 Status CpuExecutable::walk_range(uint32_t first, uint32_t last, const RunArgs& args, CpuState& state) const {
-  uint32_t begin = state.first_phase[first], end = state.first_phase[last];
-  std::span<const EncodedPhase> phases = std::span<const EncodedPhase>(state.phases).subspan(begin, end - begin);
-  group_phases(phases, state.groups);
-  return walk(phases, state.groups, *context_.pool, args.threads, args.cancel);
+  if (state.has_stale) encode_stale(first, last, args, state);
+  list_phases(first, last, state);
+  return walk(state.phases, state.groups, *context_.pool, args.threads, args.cancel);
 }
 
 Status CpuExecutable::run(const RunArgs& args, ExecState& own) const {
   auto& state = static_cast<CpuState&>(own);
   follow_changes(args, state);
+  if (!deciding_.empty()) return run_deciding(args, state);
+  if (state.has_stale) {
+    encode_stale(0, count(), args, state);
+    list_phases(0, count(), state);
+    state.has_stale = false;
+  }
   if (segment_.is_sized) return walk_alone(state.phases, args.cancel);
-  if (deciding_.empty()) return walk(state.phases, state.groups, *context_.pool, args.threads, args.cancel);
+  return walk(state.phases, state.groups, *context_.pool, args.threads, args.cancel);
+}
+
+Status CpuExecutable::run_deciding(const RunArgs& args, CpuState& state) const {
   uint32_t next = 0;
   for (uint32_t index : deciding_) {
     RLX_TRY(walk_range(next, index, args, state));
     RLX_TRY(measure(index, args, state));
     next = index;
   }
-  return walk_range(next, count(), args, state);
+  RLX_TRY(walk_range(next, count(), args, state));
+  state.has_stale = false;
+  return {};
 }
 
 Result<Fence> CpuExecutable::submit(const RunArgs& args, ExecState& state) const {

@@ -39,15 +39,15 @@ class CpuExecutable : public Executable {
   bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   StepView view_of(uint32_t index, const RunArgs&, CpuState&) const;
   void note_uses();
-  bool decides_sizes(uint32_t index) const;
   static void mark(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
-  void list_phases(CpuState&) const;
-  void encode_stale(const RunArgs&, CpuState&) const;
+  void list_phases(uint32_t first, uint32_t last, CpuState&) const;
+  void encode_stale(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
   void move_slot(const Users& slot, const RunArgs&, CpuState&) const;
   void follow_changes(const RunArgs&, CpuState&) const;
   Status measure(uint32_t index, const RunArgs&, CpuState&) const;
+  Status run_deciding(const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
 
   std::shared_ptr<const Plan> plan_;

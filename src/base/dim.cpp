@@ -100,7 +100,7 @@ size_t Dim::hash() const {
 static std::vector<Term> terms_of(const Dim& dim) {
   if (const Polynomial* polynomial = dim.polynomial()) return polynomial->terms;
   if (dim.literal() == 0) return {};
-  return {Term{dim.literal(), {}}};
+  return {Term{saturate(dim.literal()), {}}};
 }
 
 // Whether the term is a multiple of max(a, b) or min(a, b).
@@ -149,7 +149,7 @@ Dim Dim::from(Polynomial polynomial) {
     if (!merged.empty() && compare_atoms(merged.back().atoms, term.atoms) == 0)
       merged.back().coefficient = add(merged.back().coefficient, term.coefficient);
     else
-      merged.push_back(std::move(term));
+      merged.push_back({saturate(term.coefficient), std::move(term.atoms)});
   }
   std::erase_if(merged, [](const Term& term) { return term.coefficient == 0; });
   if (join_extremes(merged)) return from({std::move(merged)});
@@ -163,6 +163,8 @@ Dim Dim::from(Polynomial polynomial) {
 }
 
 static Dim from_atom(Atom atom) {
+  for (Dim* dim : {&atom.a, &atom.b})
+    if (dim->is_literal()) *dim = saturate(dim->literal());
   atom.hash = atom.kind == Atom::kSymbol ? std::hash<std::string>()(atom.name)
                                          : mix(mix(mix(1, atom.kind), atom.a.hash()), atom.b.hash());
   return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
@@ -298,7 +300,7 @@ static Dim whole_part(const Dim& a, int64_t b) {
 }
 
 Dim floor_div(const Dim& a, const Dim& b) {
-  if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(a.literal_, b.literal_));
+  if (a.is_literal() && b.is_literal() && !b.is(0)) return Dim(divide_down(saturate(a.literal_), b.literal_));
   if (auto exact = exact_div(a, b)) return *exact;
   if (!a.is_literal() && b.is_literal() && b.literal() > 1)
     if (Dim whole = whole_part(a, b.literal()); !whole.is(0)) return whole + floor_div(a - whole * b, b);

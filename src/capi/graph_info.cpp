@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rlx_graph_*: reading a graph.
+#include <algorithm>
 #include <string>
 
 #include "capi/blob.h"
@@ -26,10 +27,6 @@ static const std::string& name_of(const Graph& graph, int32_t kind, size_t index
                               : graph.leaf_name(leaves(graph, kind)[index]);
 }
 
-static Value value_of(const Graph& graph, int32_t kind, size_t index) {
-  return kind == RLX_OUTPUT ? graph.outputs()[index].value : Value{leaves(graph, kind)[index], 0};
-}
-
 size_t rlx_graph_count(const rlx_graph_t* graph, int32_t kind) {
   return value_or(0, {handle(graph, "graph")}, [&] { return count_of(graph->graph, kind); });
 }
@@ -42,10 +39,15 @@ const char* rlx_graph_name(const rlx_graph_t* graph, int32_t kind, size_t index)
 
 rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* name) {
   return value_or(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
-    if (kind == RLX_SYMBOL) return 0;
-    for (size_t i = 0; i < count_of(graph->graph, kind); i++)
-      if (name_of(graph->graph, kind, i) == name) return to_c(*graph, value_of(graph->graph, kind, i));
-    return 0;
+    const Graph& of = graph->graph;
+    if (kind == RLX_OUTPUT) {
+      auto is_it = [&](const GraphOutput& output) { return output.name == name; };
+      auto found = std::find_if(of.outputs().begin(), of.outputs().end(), is_it);
+      return found == of.outputs().end() ? 0 : to_c(*graph, found->value);
+    }
+    auto leaf = kind == RLX_INPUT || kind == RLX_PARAM ? of.find_leaf(name) : std::nullopt;
+    bool is_it = leaf && of.info(of.node(*leaf)).is(kVaries) == (kind == RLX_INPUT);
+    return is_it ? to_c(*graph, *leaf) : 0;
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/equalities.h"
 
+#include <algorithm>
 #include <numeric>
 #include <unordered_set>
 
@@ -26,25 +27,52 @@ static bool names(const Dim& dim, std::string_view symbol) {
   return found;
 }
 
+namespace {
+
+// A walk over all that depends on the symbol of a term.
+struct Walk {
+  const Term* term;
+  std::vector<std::string_view> found;
+  std::unordered_set<std::string_view> seen;
+  size_t at = 0, next = 0;  // in `found`, and among those that name this one
+};
+
+}  // namespace
+
+// Of two symbols, the one on which fewer depend is solved for, else the last by name. So the way from a symbol to what
+// it equals at last is short, and each symbol gets another last solution a few times only, in whichever order a long
+// chain of equal sizes comes.
 const std::string* Equalities::learn(const Dim& zero, size_t step) {
   constexpr int64_t kMostParts = 16;
   if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return nullptr;
   int64_t divisor = content(zero).first;
-  const std::string* last = nullptr;
-  Dim solution;
+  std::vector<Walk> walks;
   for (const Term& term : zero.polynomial()->terms) {
-    if (term.atoms.size() != 1 || term.atoms[0]->kind != Atom::kSymbol) continue;
-    if (term.coefficient != divisor && term.coefficient != -divisor) continue;
-    const std::string& symbol = term.atoms[0]->name;
-    Dim rest = zero - Dim::from({{term}});
-    if ((last && symbol < *last) || names(rest, symbol)) continue;
-    last = &symbol;
-    solution = *exact_div(rest, -term.coefficient);
+    bool stands_alone = term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol &&
+                        (term.coefficient == divisor || term.coefficient == -divisor);
+    if (!stands_alone || find(term.atoms[0]->name) || names(zero - Dim::from({{term}}), term.atoms[0]->name)) continue;
+    walks.push_back({&term, {term.atoms[0]->name}, {term.atoms[0]->name}});
   }
-  if (!last) return nullptr;
-  visit_symbols(solution, [&](const std::string& name) { named_by_[name].push_back(*last); });
-  order_.emplace_back(*last, step);
-  return &solved_.emplace(*last, std::move(solution)).first->first;
+  if (walks.empty()) return nullptr;
+  std::sort(walks.begin(), walks.end(), [](const Walk& a, const Walk& b) { return a.found[0] > b.found[0]; });
+  auto goes_on = [&](Walk& walk) {
+    for (; walk.at < walk.found.size(); walk.at++, walk.next = 0) {
+      auto named = named_by_.find(walk.found[walk.at]);
+      if (named == named_by_.end() || walk.next == named->second.size()) continue;
+      const std::string& name = named->second[walk.next++];
+      if (walk.seen.insert(name).second) walk.found.emplace_back(name);
+      return true;
+    }
+    return false;
+  };
+  auto shortest = walks.end();  // the time that all take is that of the shortest
+  while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), goes_on);
+  const Term& term = *shortest->term;
+  const std::string& symbol = term.atoms[0]->name;
+  Dim solution = *exact_div(zero - Dim::from({{term}}), -term.coefficient);
+  visit_symbols(solution, [&](const std::string& name) { named_by_[name].push_back(symbol); });
+  order_.emplace_back(symbol, step);
+  return &solved_.emplace(symbol, std::move(solution)).first->first;
 }
 
 void Equalities::forget_after(size_t step) {

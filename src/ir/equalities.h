@@ -19,8 +19,8 @@ bool is_never_zero(const Dim& dim);
 
 class Equalities {
  public:
-  // Takes in that the dim is 0. Returns the symbol that it is solved for: the last by name that stands alone, times 1
-  // or -1. Null if there is none, or if what it equals is long. `step` does not fall from one call to the next.
+  // Takes in that the dim is 0. Returns the symbol that it is solved for: one that stands alone, times 1 or -1. Null if
+  // there is none, or if what it equals is long. `step` does not fall from one call to the next.
   const std::string* learn(const Dim& zero, size_t step);
   void forget_after(size_t step);  // what later steps have taught
 

@@ -96,7 +96,20 @@ class Walk {
     auto found = params_.find(graph_.leaf_name(index));
     if (found == params_.end() && !is_read_[index]) return {};
     if (found == params_.end()) return Status(Code::kState, "the param '" + graph_.leaf_name(index) + "' is not set");
+    RLX_TRY(check_param(index, found->second));
     return set_leaf(index, found->second), Status();
+  }
+
+  Status check_param(uint32_t index, const Tensor& tensor) {
+    const ValueType& type = graph_.node(index).out[0];
+    bool fits = tensor.dtype() == type.dtype && tensor.rank() == type.rank();
+    for (size_t i = 0; fits && i < type.rank(); i++) {
+      auto size = evaluate(type.dims[i], lookup());
+      fits = !size.ok() || *size == tensor.dims()[i];
+    }
+    if (fits) return {};
+    return Status(Code::kShape, format("the param '{}' is {}, not {}", graph_.leaf_name(index), type,
+                                       type_text(tensor.dtype(), tensor.dims())));
   }
 
   Status read_size(uint32_t index, const Node& node) {

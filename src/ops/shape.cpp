@@ -139,7 +139,8 @@ static SliceRange<Dim> slice_range(const InferArgs& args, const Dim& n, Dim star
   if (step > 0) {
     // How exporters write "to the end". A start past the end makes the length negative, hence 0.
     bool to_end = end.is_literal() && end.literal() >= kAboveEverySize;
-    start = args.not_negative(from_end(start)), end = to_end ? n : clamp(from_end(end), 0, n);
+    start = from_end(start), end = to_end ? n : clamp(from_end(end), 0, n);
+    start = args.graph.range(start).hi <= 0 ? Dim(0) : args.not_negative(start);
   } else {
     bool to_front = end.is_literal() && end.literal() <= -kAboveEverySize;
     start = clamp(from_end(start), -1, n - 1), end = to_front ? Dim(-1) : clamp(from_end(end), -1, n - 1);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates nodes that depend on constants alone, by the typed `eval`, which gives the same bits as the run. Values
-// that depend on params wait for the prologue. A result that is much larger than its inputs, such as that of a
-// broadcast, stays a node.
+// Evaluates nodes that depend on constants alone, by the typed `eval`: with math=strict only those that every device
+// computes to the same bits; the prologue computes the others. Values that depend on params wait for it too. A result
+// that is much larger than its inputs, such as that of a broadcast, stays a node.
+#include <algorithm>
+
 #include "ops/interpret.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
@@ -17,7 +19,16 @@ static bool widens_numbers(const Graph& graph, const Node& node) {
   return node.op == Op::kCast && node.out[0].dtype == DType::kI32 && is_eight_bit(graph.type(node.in[0]).dtype);
 }
 
-static bool worth_folding(const Graph& graph, const Node& node) {
+// Whether every device computes the same bits (semantics.md R5).
+static bool has_certain_bits(const Graph& graph, const Node& node) {
+  auto is_inexact = [](DType dtype) { return is_float(dtype) || is_complex(dtype); };
+  bool is_of_floats =
+      std::any_of(node.out.begin(), node.out.end(), [&](const ValueType& type) { return is_inexact(type.dtype); });
+  for (Value in : node.in) is_of_floats |= present(in) && is_inexact(graph.type(in).dtype);
+  return !is_of_floats || graph.info(node).tol == Tol::kE0;
+}
+
+static bool worth_folding(const Graph& graph, const Node& node, Grade math) {
   const OpInfo& info = graph.info(node);
   if (info.is(kLeaf) || !info.is(kPure) || info.is(kVaries) || node.in.empty()) return false;
   for (const AttrDef& def : info.attrs)
@@ -29,7 +40,7 @@ static bool worth_folding(const Graph& graph, const Node& node) {
     if (!constant || is_block(constant->dtype())) return false;
     given += constant->count();
   }
-  if (widens_numbers(graph, node)) return false;
+  if (widens_numbers(graph, node) || (math == Grade::kExact && !has_certain_bits(graph, node))) return false;
   for (const ValueType& type : node.out) {
     if (!all_literal(type.dims)) return false;
     made += element_count(type.dims).literal();
@@ -48,14 +59,14 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
   return interpret(aside, {});
 }
 
-Result<Graph> fold_constants(Graph graph, PassContext&) {
-  auto is_ready = [&](const Node& node) { return worth_folding(graph, node); };
+Result<Graph> fold_constants(Graph graph, PassContext& context) {
+  auto is_ready = [&](const Node& node) { return worth_folding(graph, node, context.math); };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_ready)) return graph;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
     Node node = graph.node(index);
     for (Value& value : node.in) value = copy.mapped(value);
     std::vector<Value> constants;
-    if (!worth_folding(copy.to(), node)) return constants;
+    if (!worth_folding(copy.to(), node, context.math)) return constants;
     auto results = evaluate_node(copy.to(), node);
     if (!results.ok()) return constants;  // for example an index out of range: the run reports it
     for (Tensor& tensor : *results) constants.push_back(RLX_TRY(copy.to().add_constant(std::move(tensor))));

@@ -52,8 +52,13 @@ void walk(const Graph& graph, Value value, FunctionRef<bool(uint32_t node)> ente
 struct Group {
   std::vector<uint32_t> residents;
   std::vector<Value> values;  // of them
-  size_t nodes = 0;           // that compute them
+  size_t work = 0;            // that computing them together takes
 };
+
+// What a node adds to a piece: it may read thousands of params.
+size_t work_of(const Graph& graph, uint32_t node) {
+  return 1 + graph.node(node).in.size();
+}
 
 // Cuts the residents that one device computes of one graph into groups that share no computed value.
 class Sharing {
@@ -73,7 +78,7 @@ class Sharing {
         return false;
       }
       reader_[node] = self;
-      groups_[self].nodes++;
+      groups_[self].work += work_of(graph_, node);
       return true;
     });
   }
@@ -84,7 +89,7 @@ class Sharing {
       Group& to = joined[root(i)];
       to.residents.push_back(groups_[i].residents[0]);
       to.values.push_back(groups_[i].values[0]);
-      to.nodes += groups_[i].nodes;
+      to.work += groups_[i].work;
     }
     std::erase_if(joined, [](const Group& group) { return group.residents.empty(); });
     return joined;
@@ -105,17 +110,17 @@ class Sharing {
 // Whether residents that share values are computed apart, because that costs little. Then each is computed again only
 // where its own params change, and their dense values need not be in memory at the same time.
 bool may_be_apart(const Graph& graph, const Group& group) {
-  constexpr size_t kMostWork = 4;  // times that of computing them together
+  constexpr size_t kMostTimes = 4;
   size_t work = 0;
   for (Value value : group.values) {
     std::unordered_set<uint32_t> seen;
     walk(graph, value, [&](uint32_t node) {
-      bool is_new = work <= kMostWork * group.nodes && seen.insert(node).second;
-      work += is_new;
+      bool is_new = work <= kMostTimes * group.work && seen.insert(node).second;
+      if (is_new) work += work_of(graph, node);
       return is_new;
     });
   }
-  return work <= kMostWork * group.nodes;
+  return work <= kMostTimes * group.work;
 }
 
 // The index of a param among those of the program. A param of a body has the name of one around it.

@@ -212,7 +212,9 @@ bool Match::require(const Dim& a, Guard::Relation relation, const Dim& b) const 
 struct Occurrence {
   Value value;
   size_t left = 0, right = 0;  // indices into the tree, or 0: it is not taken apart
+  size_t first = 0, end = 1;   // the numbers of what is below it, itself included, where parts follow their whole
   bool is_product() const { return left != 0; }
+  bool holds(const Occurrence& part) const { return first <= part.first && part.end <= end; }
 };
 using ProductTree = std::vector<Occurrence>;
 static constexpr size_t kLargestProduct = 64;  // occurrences; what is left is not taken apart
@@ -222,7 +224,7 @@ struct ProductState {
   const PatternNode* pattern;
   size_t index;
   const ProductTree* tree;
-  std::vector<size_t> placed;
+  InlinedVector<size_t, 4> placed;
 };
 
 // What remains to match, as a linked list on the stack. A match meets the first goal in some way, and then the others.
@@ -310,14 +312,7 @@ class Matcher {
 
   bool step_product(const PatternNode& pattern, Value value, const Goal* next) {
     if (!bind(pattern, value)) return false;
-    ProductTree tree{{value}};
-    for (size_t at = 0; at < tree.size() && tree.size() < kLargestProduct; at++) {
-      const Node& node = match_.graph().node(tree[at].value);
-      if (node.op != Op::kMul || !belongs(tree, at)) continue;
-      tree[at].left = tree.size(), tree[at].right = tree.size() + 1;
-      tree.push_back({node.in[0]});
-      tree.push_back({node.in[1]});
-    }
+    ProductTree tree = tree_of(value);
     size_t mark = products_.size();
     for (const Occurrence& it : tree)
       if (it.is_product()) products_.push_back(it.value.node);
@@ -326,20 +321,52 @@ class Matcher {
     return found;
   }
 
+  // A factor is taken apart only if the product above it alone uses it.
+  ProductTree tree_of(Value value) const {
+    ProductTree tree{{value}};
+    std::vector<uint32_t> products;
+    for (size_t at = 0; at < tree.size() && tree.size() < kLargestProduct; at++) {
+      const Node& node = match_.graph().node(tree[at].value);
+      if (node.op != Op::kMul) continue;
+      if (at > 0 && !match_.workspace_->is_used_only_by(tree[at].value, products)) continue;
+      products.push_back(tree[at].value.node);
+      tree[at].left = tree.size(), tree[at].right = tree.size() + 1;
+      tree.push_back({node.in[0]});
+      tree.push_back({node.in[1]});
+    }
+    for (size_t at = tree.size(); at-- > 0;)  // parts have later indices
+      if (tree[at].is_product()) tree[at].end = 1 + tree[tree[at].left].end + tree[tree[at].right].end;
+    for (Occurrence& it : tree) {
+      it.end += it.first;
+      if (!it.is_product()) continue;
+      tree[it.left].first = it.first + 1;
+      tree[it.right].first = it.first + 1 + tree[it.left].end;
+    }
+    return tree;
+  }
+
   // Places the next factor on each sub-product that is still whole. After the last factor, checks what is left.
   bool place_factor(const ProductState& state, const Goal* next) {
     if (state.index == state.pattern->in.size()) return finish_product(state, next);
+    const PatternNode& factor = *state.pattern->in[state.index].get();
+    const Value* found = find(&factor);
+    std::optional<Value> bound = found ? std::optional(*found) : std::nullopt;
+    auto may_be = [&](Value value) {
+      if (bound) return *bound == value;
+      return factor.kind != PatternNode::kOp || match_.graph().node(value).op == factor.op;
+    };
     std::vector<Value> tried;  // equal values match alike
     for (size_t at = 0; at < state.tree->size(); at++) {
       Value value = (*state.tree)[at].value;
+      if (!may_be(value)) continue;
       if (is_touched(state, at) || std::find(tried.begin(), tried.end(), value) != tried.end()) continue;
       tried.push_back(value);
       ProductState then = state;
       then.index++;
       then.placed.push_back(at);
       Goal rest{.next = next, .product = &then};
-      Goal factor{state.pattern->in[state.index].get(), value, &rest};
-      if (solve(&factor)) return true;
+      Goal goal{&factor, value, &rest};
+      if (solve(&goal)) return true;
     }
     return false;
   }
@@ -356,15 +383,13 @@ class Matcher {
     return near(scalar, state.pattern->number, match_.anchor().dtype()) && solve(next);
   }
 
-  static bool holds(const ProductTree& tree, size_t whole, size_t part) {
-    if (whole == part) return true;
-    return tree[whole].is_product() && (holds(tree, tree[whole].left, part) || holds(tree, tree[whole].right, part));
-  }
-
   // Whether the occurrence has a part in common with a placed factor.
   static bool is_touched(const ProductState& state, size_t at) {
-    return std::any_of(state.placed.begin(), state.placed.end(),
-                       [&](size_t placed) { return holds(*state.tree, at, placed) || holds(*state.tree, placed, at); });
+    const Occurrence& it = (*state.tree)[at];
+    return std::any_of(state.placed.begin(), state.placed.end(), [&](size_t placed) {
+      const Occurrence& other = (*state.tree)[placed];
+      return it.holds(other) || other.holds(it);
+    });
   }
 
   // Collects what no factor took, in pieces as large as possible. A scalar factor of such a piece is a piece of its
@@ -402,15 +427,6 @@ class Matcher {
     auto splat = match_.splat(x);
     if (!splat || (pattern.number == 0 && std::signbit(*splat) != std::signbit(pattern.number))) return false;
     return pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype());
-  }
-
-  // Whether a factor may be taken apart: only the product above it uses it.
-  bool belongs(const ProductTree& tree, size_t at) const {
-    if (at == 0) return true;
-    std::vector<uint32_t> products;
-    for (const Occurrence& it : tree)
-      if (it.is_product()) products.push_back(it.value.node);
-    return match_.workspace_->is_used_only_by(tree[at].value, products);
   }
 
   // Whether each node between the root and the wildcards vanishes with the match, or is cheap enough to stay besides. A

@@ -2,6 +2,7 @@
 // How the graph of a Workspace changes: nodes are built, users are rewired, unused nodes die, equal nodes merge, and
 // nodes that may match now are queued.
 #include <algorithm>
+#include <deque>
 
 #include "rewrite/workspace.h"
 
@@ -98,7 +99,7 @@ void Workspace::release(uint32_t node) {
         states_[used].live = false;
         going.push_back(used);
       } else if (uses_.count(used) <= kFewUses) {
-        enqueue_above(used);
+        touched_.push_back(used);
       }
     }
   }
@@ -137,7 +138,7 @@ void Workspace::replace(Value old, Value made) {
   }
   rewire_outputs(old, made);
   improve_users(old, made);
-  enqueue_above(made.node);
+  touched_.push_back(made.node);
   if (uses_.count(old.node) == 0 && states_[old.node].pins == 0 && states_[old.node].live) release(old.node);
 }
 
@@ -211,9 +212,9 @@ void Workspace::enqueue(uint32_t node) {
   queue_.push({states_[node].position, node});
 }
 
-// This node has changed or lost a use: queues the nodes above it whose rules look as far down. Casts and views do not
-// count as distance, up to kMostFree of them in a row.
-void Workspace::enqueue_above(uint32_t node) {
+// Queues the nodes above the touched ones whose rules look as far down. Casts and views do not count as distance, up to
+// kMostFree of them in a row. The walk is one for all: thousands may lie below one node that thousands read.
+void Workspace::enqueue_above_touched() {
   constexpr size_t kMostFree = 8;
   struct Seen {
     uint32_t node;
@@ -222,17 +223,23 @@ void Workspace::enqueue_above(uint32_t node) {
   };
   stamps_.resize(graph_.nodes().size(), 0);
   walk_++;
-  std::vector<Seen> seen{{node, 0, 0}};
-  for (size_t at = 0; at < seen.size(); at++) {
-    const Seen below = seen[at];
+  std::deque<Seen> seen;  // by distance
+  for (uint32_t node : touched_) seen.push_back({node, 0, 0});
+  touched_.clear();
+  while (!seen.empty()) {
+    const Seen below = seen.front();
+    seen.pop_front();
+    if (stamps_[below.node] == walk_) continue;
+    stamps_[below.node] = walk_;
     uses_.all_of(below.node, [&](uint32_t user, uint32_t) {
-      if (stamps_[user] == walk_) return true;
-      stamps_[user] = walk_;
       Op op = graph_.node(user).op;
       if (rules_.depth(op) > below.distance) enqueue(user);
       bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMostFree;
-      int next = below.distance + !is_free;
-      if (next < rules_.depth()) seen.push_back({user, next, below.free + is_free});
+      if (stamps_[user] == walk_) return true;
+      if (is_free)
+        seen.push_front({user, below.distance, below.free + 1});
+      else if (below.distance + 1 < rules_.depth())
+        seen.push_back({user, below.distance + 1, below.free});
       return true;
     });
   }

@@ -26,6 +26,8 @@ class Exec {
   // Keeps the tensor; its dims determine symbols. A tensor that tests false unbinds: the slot then uses memory of its
   // own.
   Status bind(SlotKind kind, size_t slot, Tensor tensor);
+  // All slots, in their order. Only the run looks whether they overlap: for all of them together, in less time.
+  Status bind_all(SlotKind kind, std::span<const Tensor> tensors);
   // The caller's memory, until rebound; null unbinds. Its dims come from the other inputs and set_dim.
   Status bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes);
   // The slot's memory, own or bound, in its present shape. It outlives the exec. Waits if a run in flight decides the

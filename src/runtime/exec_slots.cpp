@@ -137,6 +137,15 @@ Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   return rebind(kind, slot, std::move(tensor), nullptr);
 }
 
+Status Exec::bind_all(SlotKind kind, std::span<const Tensor> tensors) {
+  for (size_t slot = 0; slot < tensors.size(); slot++) {
+    RLX_TRY(check_slot(kind, slot));
+    RLX_TRY(check_type(kind, slot, tensors[slot], is_written(kind, slot)));
+    RLX_TRY(replace(kind, slot, tensors[slot], nullptr));
+  }
+  return {};
+}
+
 Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
   RLX_TRY(check_slot(kind, slot));
   const Slot& it = slot_of(kind, slot);

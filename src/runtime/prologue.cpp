@@ -25,14 +25,14 @@ Result<std::vector<Tensor>> Prologue::run(const std::shared_ptr<const Graph>& gr
                                           std::span<const Tensor> in) {
   std::shared_ptr<Program> program = RLX_TRY(program_of(graph, device));
   std::unique_ptr<Exec> exec = RLX_TRY(Exec::create(program));
-  for (size_t i = 0; i < in.size(); i++) RLX_TRY(exec->bind(SlotKind::kInput, i, in[i]));
+  RLX_TRY(exec->bind_all(SlotKind::kInput, in));
   std::vector<Tensor> made;
   for (const Slot& output : program->slots(SlotKind::kOutput)) {
     auto bytes = static_cast<size_t>(output.bytes);
     auto memory = std::make_shared<Storage>(RLX_TRY(device.allocate(bytes, MemoryKind::kPrepared)), 0, bytes);
     made.push_back(RLX_TRY(Tensor::over(output.type.dtype, output.upper, std::move(memory))));
-    RLX_TRY(exec->bind(SlotKind::kOutput, made.size() - 1, made.back()));
   }
+  RLX_TRY(exec->bind_all(SlotKind::kOutput, made));
   RLX_TRY(exec->run());
   return made;
 }

@@ -60,9 +60,8 @@ int64_t solve_monotone(At at, int64_t given) {
   int64_t lo = 0, hi = kLargestSymbol;
   while (lo < hi) {
     int64_t middle = lo + (hi - lo) / 2;
-    auto there = at(middle);
-    if (!there.ok()) return kUnknown;
-    if (*there < given)
+    auto there = at(middle);  // an error: terms that are too large
+    if (there.ok() && *there < given)
       lo = middle + 1;
     else
       hi = middle;

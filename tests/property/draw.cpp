@@ -238,8 +238,15 @@ bool Draw::are_small(size_t first) const {
 
 // ---- contents ----
 
+static constexpr int64_t kMostGiven = int64_t{1} << 20;  // elements of a leaf that a text has
+
 Tensor Draw::contents(const ValueType& type, size_t run) {
   auto sizes = sizes_of(type.dims, run);
+  if (!sizes && all_literal(type.dims)) {  // a text may have larger ones than are drawn
+    sizes.emplace();
+    for (const Dim& dim : type.dims) sizes->push_back(dim.literal());
+    if (element_count(*sizes).value_or(kMostGiven + 1) > kMostGiven) sizes.reset();
+  }
   // A size that is found in the run alone is no size of an input: the run will say so.
   return random_tensor(random, type.dtype, sizes ? *sizes : Dims(std::vector<int64_t>(type.rank(), 0)));
 }

@@ -69,7 +69,7 @@ constexpr Transform kTransforms[] = {
     {"canonicalize", canonicalize, Grade::kClose, kTaken},
     {"canonicalize.strict", canonicalize, Grade::kExact, kTaken},
     {"canonicalize.fast", canonicalize, Grade::kFast, kTaken},
-    {"fold", fold_constants, Grade::kExact, kTaken},
+    {"fold", fold_constants, Grade::kClose, kTaken},
     {"fold.strict", fold_constants, Grade::kExact, kTaken},
     {"branches", inline_branches, Grade::kExact, kRefused},
     {"sink", sink_residents, Grade::kExact, kRefused},

@@ -144,4 +144,12 @@ TEST(dim, a_number_divides_sums_of_any_length) {
   EXPECT_EQ(floor_div(sum, 3), exact_div(sum - 7, 3).value() + 2);
 }
 
+TEST(dim, numbers_in_a_sum_are_ones_that_read_back) {
+  Dim n = Dim::symbol("n");
+  for (const Dim& dim : {n + INT64_MIN, n - INT64_MAX, max(n, INT64_MIN), INT64_MIN * n})
+    EXPECT_TRUE(parse_dim(dim.text()).ok()) << dim.text();
+  EXPECT_TRUE(floor_div(Dim(INT64_MIN), -1).is_literal());
+  EXPECT_TRUE(exact_div(n + INT64_MIN, -1).has_value());
+}
+
 }  // namespace rlx

@@ -235,9 +235,28 @@ static double seconds_to_find_sizes(int count) {
 }
 
 TEST(growth, sizes_are_found_in_linear_time) {
-  double few = seconds_to_find_sizes(100), many = seconds_to_find_sizes(1000);
-  std::printf("a run: %.2f ms with 100 sizes to find, %.2f ms with 1,000\n", few * 1e3, many * 1e3);
+  double few = seconds_to_find_sizes(200), many = seconds_to_find_sizes(2000);
+  std::printf("a run: %.2f ms with 200 sizes to find, %.2f ms with 2,000\n", few * 1e3, many * 1e3);
   EXPECT_LT(many, 10 * 3 * few + 0.002);
+}
+
+// A chain of `op` over inputs. Every product in it may be the root of a formula.
+static double seconds_to_fuse(Op op, int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr y = tanh(input(b, "x", {8})) + erf(input(b, "z", {8})) + unary(Op::kSigmoid, input(b, "s", {8}));
+  for (int i = 0; i < count; i++) y = binary(op, y, input(b, ("x" + std::to_string(i)).c_str(), {8}));
+  output(b, "y", y);
+  PassContext context;
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(fuse_composites(std::move(graph), context).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, long_products_are_matched_in_little_time) {
+  double sums = seconds_to_fuse(Op::kAdd, 1000), products = seconds_to_fuse(Op::kMul, 1000);
+  std::printf("fuse: %.1f ms for 1,000 sums, %.1f ms for 1,000 products\n", sums * 1e3, products * 1e3);
+  EXPECT_LT(products, 0.25);
 }
 
 // As read from a text: every body declares all symbols of the graph around it.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <ctime>
 
 #include "ir/text.h"
 #include "ops/expr.h"
@@ -169,6 +170,31 @@ TEST(graph, equations_that_leave_a_range_are_refused) {
   EXPECT_EQ(graph.add_guard({Guard::kEqual, n, 3 * m, "join"}).message(), "join: n = 3*m does not hold");
 }
 
+// a1 = a2, a0 = a1, ...: each symbol that is solved last is one that the others are solved by.
+TEST(graph, long_chains_of_equations_cost_the_same_in_every_order) {
+  constexpr int kSizes = 5000;
+  auto size = [](int i) { return Dim::symbol(format("a{:05}", i)); };
+  for (bool descends : {false, true}) {
+    Graph graph;
+    auto add = [&](int first, int end) {
+      for (int i = first; i < end; i++) {
+        int at = descends ? kSizes - 1 - i : i;
+        ASSERT_TRUE(graph.add_guard({Guard::kEqual, size(at), size(at + 1) + 1, {}}).ok());
+      }
+    };
+    std::clock_t begin = std::clock();
+    add(0, kSizes / 2);
+    Graph::Mark mark = graph.mark();
+    add(kSizes / 2, kSizes);
+    graph.roll_back(mark);
+    EXPECT_FALSE(graph.implies(Guard::kEqual, size(7), size(4007) + 4000));
+    add(kSizes / 2, kSizes);
+    EXPECT_TRUE(graph.implies(Guard::kEqual, size(7), size(4007) + 4000));
+    EXPECT_FALSE(graph.add_guard({Guard::kEqual, size(7), size(4007), {}}).ok());
+    EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 4);
+  }
+}
+
 // A square of a square of a square...: neither time nor memory follow what it would be if it were multiplied out.
 TEST(graph, equations_of_products_stay_short) {
   Graph graph;
@@ -176,6 +202,31 @@ TEST(graph, equations_of_products_stay_short) {
   for (int i = 0; i < 60; i++) EXPECT_TRUE(graph.add_guard({Guard::kEqual, size(i + 1), size(i) * size(i), {}}).ok());
   EXPECT_TRUE(graph.implies(Guard::kEqual, size(2), size(1) * size(1)));
   EXPECT_TRUE(graph.implies(Guard::kEqual, size(2), size(0) * size(0) * size(0) * size(0)));
+}
+
+// As exporters write "from the beginning", and starts that no size reaches.
+TEST(graph, a_slice_that_starts_before_every_size_starts_at_0) {
+  for (int64_t start : {INT64_MIN, INT64_MIN + 1, -(int64_t{1} << 62), int64_t{-9}})
+    for (int64_t end : {int64_t{-1}, int64_t{7}, INT64_MAX}) {
+      Graph graph;
+      ASSERT_TRUE(graph.declare_symbol("n", {1, 7}).ok());
+      Value x = *graph.add_input("x", DType::kF32, {Dim::symbol("n")});
+      auto y = graph.add(Op::kSlice, {&x, 1},
+                         {{"starts", std::vector<Dim>{start}}, {"ends", std::vector<Dim>{end}}, {"axes", Axes{0}}});
+      ASSERT_TRUE(y.ok()) << y.status().message();
+      EXPECT_EQ(graph.type(*y).dims[0].text(), end < 0 ? "n - 1" : "n") << start << " " << end;
+      ASSERT_TRUE(graph.add_output("y", *y).ok());
+      EXPECT_TRUE(parse(print(graph)).ok()) << print(graph);
+    }
+}
+
+TEST(graph, the_interpreter_wants_params_of_their_types) {
+  auto graph = parse("graph {\n x = input f32[2]\n w = param f32[2]\n y = add(x, w)\n output y\n}");
+  ASSERT_TRUE(graph.ok());
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{2});
+  auto results = interpret(*graph, {&x, 1}, {{"w", *Tensor::create(DType::kF32, std::array<int64_t, 1>{1})}});
+  ASSERT_FALSE(results.ok());
+  EXPECT_EQ(results.status().code(), Code::kShape);
 }
 
 TEST(graph, messages_name_op_input_expected_and_got) {

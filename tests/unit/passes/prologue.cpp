@@ -2,6 +2,7 @@
 // How the prologue is cut into pieces, and what programs compute with them.
 #include "passes/prologue.h"
 
+#include <cstring>
 #include <ctime>
 
 #include "tests/unit/programs.h"
@@ -63,6 +64,20 @@ TEST(prologue, values_that_residents_share_are_computed_once_where_they_are_many
   EXPECT_EQ(std::count(is_found.begin(), is_found.end(), true), static_cast<int64_t>(is_found.size()));
 }
 
+// Apart, each of the residents would read all params.
+TEST(prologue, residents_that_share_what_reads_many_params_are_computed_together) {
+  constexpr int kCount = 300;
+  Weights weights;
+  Graph graph;
+  Builder b(graph);
+  std::vector<Expr> params;
+  for (int i = 0; i < kCount; i++) params.push_back(weight(b, weights, ("p" + std::to_string(i)).c_str(), {1}));
+  Expr joined = concat(params, 0), x = input(b, "x", {kCount});
+  for (int i = 0; i < kCount; i++)
+    output(b, ("y" + std::to_string(i)).c_str(), x + unary(Op::kSin, joined * (2.0 + i)));
+  EXPECT_LT(nodes_of(pieces_of(graph)), 10u * kCount);
+}
+
 TEST(prologue, a_chain_of_residents_follows_each_of_its_params) {
   for (int count : {3, 200}) {
     auto weights = std::make_shared<Weights>();
@@ -104,6 +119,25 @@ TEST(prologue, a_chain_of_residents_takes_linear_time) {
   double few = seconds_to_run(200), many = seconds_to_run(2000);
   std::printf("%.1f ms for 200, %.1f ms for 2,000\n", few * 1e3, many * 1e3);
   EXPECT_LT(many, 10 * 4 * few);
+}
+
+// semantics.md R5: the constant and the input hold the same numbers.
+TEST(prologue, strict_values_of_constants_have_the_bits_of_the_run) {
+  Tensor numbers = noise({512}, 3, 4);
+  for (Op op : {Op::kGelu, Op::kExp, Op::kTanh, Op::kErf, Op::kSoftmax, Op::kSqrt, Op::kRsqrt, Op::kSigmoid}) {
+    Graph graph;
+    Builder b(graph);
+    Expr one = input(b, "one", {512}), x = input(b, "x", {512}), c = b.wrap(*graph.add_constant(numbers));
+    output(b, "before", b.op(op, {c}) * one);
+    output(b, "now", b.op(op, {x}) * one);
+    auto program = Program::compile(env_with(1), graph, std::make_shared<Weights>(), nullptr, {{"math", "strict"}});
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    Tensor ones = *Tensor::create(DType::kF32, std::array<int64_t, 1>{512});
+    std::fill_n(ones.as<float>(), 512, 1.0f);
+    auto results = (*program)->run({}, std::array{ones, numbers}, {}, 2);
+    ASSERT_TRUE(results.ok()) << results.status().message();
+    EXPECT_EQ(std::memcmp((*results)[0].data(), (*results)[1].data(), 512 * 4), 0) << static_cast<int>(op);
+  }
 }
 
 }  // namespace rlx

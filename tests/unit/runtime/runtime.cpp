@@ -107,4 +107,17 @@ TEST(runtime, failures_name_what_is_wrong) {
       "needs neither and plans for the sizes of each run");
 }
 
+// Halfway to the largest size, n^5 is more than any number holds.
+TEST(runtime, sizes_are_found_from_high_powers_of_them) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 4}).ok());
+  Dim n = Dim::symbol("n");
+  Builder b(graph);
+  output(b, "y", unary(Op::kExp, input(b, "x", {n * n * n * n * n})));
+  auto program = Program::compile(env_with(1), graph, std::make_shared<Weights>(), nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE((*program)->run({}, std::array{noise({243})}, {}, 1).ok());
+  EXPECT_FALSE((*program)->run({}, std::array{noise({242})}, {}, 1).ok());
+}
+
 }  // namespace rlx
