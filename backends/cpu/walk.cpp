@@ -15,9 +15,9 @@ namespace rlx::cpu {
 
 namespace {
 
-// In nanoseconds on one thread. A step with less work than kWorthSharing runs on one worker. A run whose shareable work
-// is less than kWorthWaking runs on the caller, because waking a sleeping thread takes about as long: 23 to 72 us were
-// measured.
+// In nanoseconds on one thread. A step is shared if that saves kWorthSharing: the hand-over, and fetching from another
+// core what it wrote, take 1 to 3 us. A run whose shareable work is less than kWorthWaking runs on the caller, because
+// waking a sleeping thread takes about as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
 // What one more worker costs a phase, and what it costs the caller to wake it: spread too thin, a phase ends later than
@@ -82,6 +82,12 @@ int workers_fed(double nanoseconds, double of_each) {
   return static_cast<int>(std::clamp(std::sqrt(nanoseconds / of_each), 1.0, kMost));
 }
 
+// n workers save t - t / n.
+static int least_workers(double nanoseconds) {
+  double beyond = nanoseconds - kWorthSharing;
+  return beyond > 1 ? static_cast<int>(std::ceil(1 + kWorthSharing / beyond)) : INT32_MAX;
+}
+
 int workers_fed(std::span<const PhaseGroup> groups) {
   double shared = 0;
   int most = 1;
@@ -96,11 +102,11 @@ void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>&
   groups.clear();
   for (uint32_t i = 0; i < phases.size(); i++) {
     const Launch::Phase& launch = phases[i].launch;
-    bool shared = launch.parts > 1 && launch.nanoseconds >= kWorthSharing;
-    if (shared) {
+    int workers = workers_fed(launch.nanoseconds, kCostOfWorker), least = least_workers(launch.nanoseconds);
+    if (launch.parts > 1 && least <= workers) {
       double part = launch.nanoseconds / static_cast<double>(launch.parts);
       groups.push_back({i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part)), launch.nanoseconds,
-                        workers_fed(launch.nanoseconds, kCostOfWorker)});
+                        workers, least});
     } else if (groups.empty() || groups.back().grain) {
       groups.push_back({i, 1, 0});
     } else {
@@ -127,7 +133,7 @@ static void walk_with_team(Team& team, std::span<const EncodedPhase> phases, std
                            FirstFailure& failure, CancelToken cancel) {
   for (const PhaseGroup& group : groups) {
     std::span<const EncodedPhase> own = phases.subspan(group.first, group.count);
-    if (group.grain) {
+    if (group.grain && team.workers() >= group.least) {
       // With all it needs in one cache line: the helpers fetch it from the caller at every step.
       auto part = [&phase = own[0], &failure, cancel](int64_t begin, int64_t end) {
         run_part(phase, begin, end, failure, cancel);
@@ -144,7 +150,7 @@ static Status walk_with_host(ThreadPool& pool, int workers, std::span<const Enco
                              std::span<const PhaseGroup> groups, CancelToken cancel) {
   FirstFailure failure;
   for (const PhaseGroup& group : groups) {
-    if (!group.grain) {
+    if (!group.grain || workers < group.least) {
       RLX_TRY(walk_alone(phases.subspan(group.first, group.count), cancel));
       continue;
     }

@@ -25,6 +25,7 @@ struct PhaseGroup {
   int64_t grain;           // parts in a chunk; 0 for a serial group
   double nanoseconds = 0;  // of shared work on one thread
   int workers = 1;         // for which there is enough work
+  int least = 1;           // with fewer it ends sooner on one
 };
 
 // The number of workers that finishes work of `nanoseconds` soonest, if each additional worker costs `of_each`

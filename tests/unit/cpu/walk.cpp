@@ -74,6 +74,9 @@ TEST(walk, workers_follow_the_work) {
   EXPECT_EQ(workers_fed(groups_of({20000, 20000})), 1) << "not worth a wake-up";
   EXPECT_EQ(groups_of({5000})[0].workers, 14);
   EXPECT_EQ(groups_of({2500})[0].workers, 10);
+  EXPECT_EQ(groups_of({2500})[0].least, 5) << "two would save 1250 ns, four 1875";
+  EXPECT_EQ(groups_of({4000})[0].least, 2);
+  EXPECT_EQ(groups_of({2100})[0].grain, 0) << "as many as would save enough are not fed";
   EXPECT_GE(groups_of({1e6})[0].workers, 64);
   EXPECT_EQ(workers_fed(groups_of(std::vector<double>(100, 5000))), 12) << "the run is worth waking 12";
   EXPECT_EQ(workers_fed(groups_of(std::vector<double>(400, 2500))), 10) << "no step feeds more";
