@@ -69,12 +69,15 @@ class OnnxWriter {
     initialiser(name, kU8, dims, Message().raw(9, values));
   }
 
-  // Adds a node and returns the new name of its one output.
-  std::string node(const char* op, const Names& in, const Attributes& attributes = {}, const char* domain = "") {
+  // Adds a node and returns the new name of its first output. Names of the others are that and a number.
+  std::string node(const char* op, const Names& in, const Attributes& attributes = {}, const char* domain = "",
+                   int outputs = 1) {
     std::string out = "v" + std::to_string(++nodes_);
     Message node;
     for (const std::string& name : in) node.text(1, name);
-    node.text(2, out).text(4, op).text(7, domain);
+    node.text(2, out);
+    for (int i = 1; i < outputs; ++i) node.text(2, out + "." + std::to_string(i));
+    node.text(4, op).text(7, domain);
     for (const Message& attribute : attributes) node.sub(5, attribute);
     graph_.sub(1, node);
     return out;

@@ -61,9 +61,27 @@ class OneOp {
     onnx_.u8(name, dims, values);
     return name;
   }
-  void node(const char* op, const OnnxWriter::Names& in, const Attributes& attributes = {}, const char* domain = "") {
-    onnx_.output(onnx_.node(op, in, attributes, domain));
+  std::string number(float value) {
+    std::string name = next_weight();
+    onnx_.f32(name, {}, {&value, 1});
+    return name;
   }
+  std::string zero_byte(uint8_t value) {
+    std::string name = next_weight();
+    onnx_.u8(name, {}, {&value, 1});
+    return name;
+  }
+  // A node before the last one, which `node` adds.
+  std::string step(const char* op, const OnnxWriter::Names& in, const Attributes& attributes = {},
+                   const char* domain = "", int outputs = 1) {
+    return onnx_.node(op, in, attributes, domain, outputs);
+  }
+  void node(const char* op, const OnnxWriter::Names& in, const Attributes& attributes = {}, const char* domain = "",
+            int outputs = 1) {
+    onnx_.output(step(op, in, attributes, domain, outputs));
+  }
+  // Outputs are compared as f32.
+  void cast(const std::string& from) { node("Cast", {from}, {OnnxWriter::attribute("to", int64_t{OnnxWriter::kF32})}); }
 
   std::vector<uint8_t> model() const { return onnx_.model(); }
   std::vector<Input>& inputs() { return inputs_; }
@@ -125,6 +143,52 @@ void twice(OneOp& it, const Dims& x, const char* mode) {
   Dims sizes = x;
   sizes[2] *= 2, sizes[3] *= 2;
   it.node("Resize", {it.input(x), "", "", it.numbers(sizes)}, attributes);
+}
+
+// Of one to three axes; the strides and pads of all are equal.
+void windows(OneOp& it, const char* op, const Dims& x, const Dims& w, int64_t stride, int64_t pad,
+             int64_t dilation = 1) {
+  const size_t axes = x.size() - 2;
+  OnnxWriter::Attributes attributes{OnnxWriter::attribute("kernel_shape", Dims(w.end() - axes, w.end())),
+                                    OnnxWriter::attribute("strides", Dims(axes, stride)),
+                                    OnnxWriter::attribute("pads", Dims(2 * axes, pad))};
+  if (dilation > 1) attributes.push_back(OnnxWriter::attribute("dilations", Dims(axes, dilation)));
+  OnnxWriter::Names in{it.input(x)};
+  if (w.size() > axes) in.push_back(it.weight(w));
+  it.node(op, in, attributes);
+}
+void conv(OneOp& it, const Dims& x, const Dims& w, int64_t stride, int64_t pad, int64_t dilation = 1) {
+  windows(it, "Conv", x, w, stride, pad, dilation);
+}
+void layer_norm(OneOp& it, int64_t rows, int64_t n) {
+  it.node("LayerNormalization", {it.input({rows, n}), it.weight({n}), it.weight({n})});
+}
+void reduce(OneOp& it, const char* op, const Dims& x, const Dims& axes) {
+  it.node(op, {it.input(x)}, ints("axes", axes));
+}
+void extreme(OneOp& it, const Dims& x) {
+  it.cast(it.step("ArgMax", {it.input(x)}, axis(-1)));
+}
+void first(OneOp& it, const Dims& x, int64_t k) {
+  it.node("TopK", {it.input(x), it.numbers({k})}, {}, "", 2);
+}
+void recurrent(OneOp& it, const char* op, int64_t gates, int64_t steps, int64_t width) {
+  const Dims weights{1, gates * width, width};
+  it.node(op, {it.input({steps, 1, width}), it.weight(weights), it.weight(weights), it.weight({1, 2 * gates * width})},
+          {OnnxWriter::attribute("hidden_size", width)});
+}
+std::string quantized(OneOp& it, const Dims& dims) {
+  return it.step("QuantizeLinear", {it.input(dims), it.number(0.005F), it.zero_byte(3)});
+}
+void boxes(OneOp& it, int64_t classes, int64_t n) {
+  it.cast(it.step("NonMaxSuppression",
+                  {it.input({1, n, 4}), it.input({1, classes, n}), it.numbers({20}), it.number(0.5F)}));
+}
+void columns(OneOp& it, int64_t n) {
+  it.node("Concat", {it.input({n, 1}), it.input({n, 1}), it.input({n, 1}), it.input({n, 1})}, axis(1));
+}
+void quantized_product(OneOp& it, int64_t m, int64_t k, int64_t n) {
+  it.cast(it.step("MatMulInteger", {quantized(it, {m, k}), it.bytes({k, n}), it.zero_byte(3), it.zero_byte(128)}));
 }
 
 const Row kRows[] = {
@@ -279,6 +343,173 @@ const Row kRows[] = {
      }},
     {"MatMulNBits, 1 row", [](OneOp& it) { few_bits(it, 1, 4096, 4096); }},
     {"MatMulNBits, 128 rows", [](OneOp& it) { few_bits(it, 128, 1024, 1024); }},
+    {"MatMulNBits, 4 rows", [](OneOp& it) { few_bits(it, 4, 2048, 2048); }},
+    {"MatMul 4 768 768", [](OneOp& it) { product(it, 4, 768, 768); }},
+    {"MatMul 4096 64 3", [](OneOp& it) { product(it, 4096, 64, 3); }},
+    {"MatMul, decode",
+     [](OneOp& it) {
+       it.node("MatMul", {it.input({12, 1, 64}), it.input({12, 64, 128})});
+     }},
+    {"MatMul, windows",
+     [](OneOp& it) {
+       it.node("MatMul", {it.input({64, 49, 32}), it.input({64, 32, 49})});
+     }},
+    {"MatMulInteger 1", [](OneOp& it) { quantized_product(it, 1, 768, 768); }},
+    {"MatMulInteger 128", [](OneOp& it) { quantized_product(it, 128, 768, 768); }},
+    {"Conv 1x1, few",
+     [](OneOp& it) {
+       conv(it, {1, 3, 224, 224}, {3, 3, 1, 1}, 1, 0);
+     }},
+    {"Conv 3x3, strides",
+     [](OneOp& it) {
+       conv(it, {1, 128, 56, 56}, {128, 128, 3, 3}, 2, 1);
+     }},
+    {"Conv 3x3, dilated",
+     [](OneOp& it) {
+       conv(it, {1, 256, 33, 33}, {64, 256, 3, 3}, 1, 18, 18);
+     }},
+    {"Conv 16x16, patches",
+     [](OneOp& it) {
+       conv(it, {1, 3, 224, 224}, {192, 3, 16, 16}, 16, 0);
+     }},
+    {"Conv 41, audio",
+     [](OneOp& it) {
+       conv(it, {1, 32, 4000}, {32, 32, 41}, 1, 20);
+     }},
+    {"Conv 3x3x3",
+     [](OneOp& it) {
+       conv(it, {1, 16, 16, 32, 32}, {32, 16, 3, 3, 3}, 1, 1);
+     }},
+    {"Conv 3x3x3, few",
+     [](OneOp& it) {
+       conv(it, {1, 1, 32, 32, 32}, {8, 1, 3, 3, 3}, 1, 1);
+     }},
+    {"Conv 7x7, depthwise",
+     [](OneOp& it) {
+       convolution(it, {1, 192, 28, 28}, {192, 1, 7, 7}, 1, 3, 192);
+     }},
+    {"Conv 5x5, small planes",
+     [](OneOp& it) {
+       convolution(it, {1, 960, 7, 7}, {960, 1, 5, 5}, 1, 2, 960);
+     }},
+    {"ConvTranspose 2x2",
+     [](OneOp& it) {
+       windows(it, "ConvTranspose", {1, 128, 28, 28}, {128, 64, 2, 2}, 2, 0);
+     }},
+    {"ConvTranspose to RGB",
+     [](OneOp& it) {
+       windows(it, "ConvTranspose", {1, 64, 64, 64}, {64, 3, 4, 4}, 2, 1);
+     }},
+    {"ConvTranspose 2x2x2",
+     [](OneOp& it) {
+       windows(it, "ConvTranspose", {1, 32, 8, 8, 8}, {32, 16, 2, 2, 2}, 2, 0);
+     }},
+    {"MaxPool 2x2",
+     [](OneOp& it) {
+       windows(it, "MaxPool", {1, 64, 112, 112}, {2, 2}, 2, 0);
+     }},
+    {"MaxPool 5x5",
+     [](OneOp& it) {
+       windows(it, "MaxPool", {1, 256, 20, 20}, {5, 5}, 1, 2);
+     }},
+    {"MaxPool 14x14",
+     [](OneOp& it) {
+       windows(it, "MaxPool", {1, 256, 14, 14}, {14, 14}, 1, 0);
+     }},
+    {"MaxPool 3x3x3",
+     [](OneOp& it) {
+       windows(it, "MaxPool", {1, 32, 16, 32, 32}, {3, 3, 3}, 2, 1);
+     }},
+    {"AveragePool 2x2",
+     [](OneOp& it) {
+       windows(it, "AveragePool", {1, 512, 14, 14}, {2, 2}, 2, 0);
+     }},
+    {"GlobalMaxPool",
+     [](OneOp& it) {
+       it.node("GlobalMaxPool", {it.input({1, 1280, 7, 7})});
+     }},
+    {"Resize, cubic",
+     [](OneOp& it) {
+       twice(it, {1, 32, 40, 40}, "cubic");
+     }},
+    {"GridSample",
+     [](OneOp& it) {
+       it.node("GridSample", {it.input({1, 32, 56, 56}), it.input({1, 56, 56, 2})});
+     }},
+    {"LSTM, a step", [](OneOp& it) { recurrent(it, "LSTM", 4, 1, 256); }},
+    {"LSTM, 50 steps", [](OneOp& it) { recurrent(it, "LSTM", 4, 50, 128); }},
+    {"GRU, 50 steps", [](OneOp& it) { recurrent(it, "GRU", 3, 50, 128); }},
+    {"LayerNorm, short rows", [](OneOp& it) { layer_norm(it, 3136, 96); }},
+    {"LayerNorm, a long row", [](OneOp& it) { layer_norm(it, 1, 4096); }},
+    {"Softmax, short rows",
+     [](OneOp& it) {
+       it.node("Softmax", {it.input({4096, 16})}, axis(-1));
+     }},
+    {"ReduceMax, rows",
+     [](OneOp& it) {
+       reduce(it, "ReduceMax", {2048, 128}, {1});
+     }},
+    {"ReduceMean, short rows",
+     [](OneOp& it) {
+       reduce(it, "ReduceMean", {65536, 4}, {1});
+     }},
+    {"ReduceMean, middle",
+     [](OneOp& it) {
+       reduce(it, "ReduceMean", {16, 128, 128}, {1});
+     }},
+    {"ReduceL2",
+     [](OneOp& it) {
+       reduce(it, "ReduceL2", {512, 512}, {0, 1});
+     }},
+    {"ArgMax, rows",
+     [](OneOp& it) {
+       extreme(it, {2048, 128});
+     }},
+    {"ArgMax, short rows",
+     [](OneOp& it) {
+       extreme(it, {65536, 4});
+     }},
+    {"TopK 5",
+     [](OneOp& it) {
+       first(it, {64, 1000}, 5);
+     }},
+    {"TopK, all",
+     [](OneOp& it) {
+       first(it, {64, 1000}, 1000);
+     }},
+    {"NonMaxSuppression 1", [](OneOp& it) { boxes(it, 1, 1000); }},
+    {"NonMaxSuppression 80", [](OneOp& it) { boxes(it, 80, 1000); }},
+    {"NonZero",
+     [](OneOp& it) {
+       it.cast(it.step("NonZero", {it.step("Greater", {it.input({256, 256}), it.number(1)})}));
+     }},
+    {"Concat, columns", [](OneOp& it) { columns(it, 8400); }},
+    {"Transpose, columns",
+     [](OneOp& it) {
+       it.node("Transpose", {it.input({65536, 3})}, ints("perm", {1, 0}));
+     }},
+    {"Where",
+     [](OneOp& it) {
+       std::string x = it.input({512, 512});
+       it.node("Where", {it.step("Greater", {x, it.number(0.5F)}), x, it.number(-1e9F)});
+     }},
+    {"Gelu",
+     [](OneOp& it) {
+       it.node("Gelu", {it.input({512, 512})}, {}, "com.microsoft");
+     }},
+    {"Pow 1.7",
+     [](OneOp& it) {
+       it.node("Pow", {it.input({512, 512}), it.number(1.7F)});
+     }},
+    {"Add, one row",
+     [](OneOp& it) {
+       it.node("Add", {it.input({1, 128}), it.input({1, 128})});
+     }},
+    {"Quantize and back",
+     [](OneOp& it) {
+       std::string q = quantized(it, {1, 64, 56, 56});
+       it.node("DequantizeLinear", {q, it.number(0.005F), it.zero_byte(3)});
+     }},
 };
 
 struct Program {

@@ -208,7 +208,6 @@ inline Vec gelu_tanh_near(Vec x) {
   return x / (exp(minus_2u) + 1.0f);
 }
 
-// In f64, because the exponent of a tail needs more digits than f32 has.
 using HalfLong [[gnu::vector_size(8 * kHalf)]] = int64_t;
 template <HalfDouble (*f)(HalfDouble)>
 inline Vec in_doubles(Vec x) {
@@ -233,6 +232,43 @@ inline HalfDouble exp(HalfDouble x) {
   return (HalfDouble)((HalfLong)p + ((HalfLong)shifted << 52));
 }
 
+// The exponent of a tail needs more digits than f32 has: it is the sum of two numbers, or, without a fused
+// multiply-add, in f64.
+#if RLX_ISA > 0
+
+// a erfc(a / sqrt 2) / 2 = e^(-a a / 2) q P(q / 2 - 1) for q = a / (a / 4 + 1), fitted on [0, 14]. Scaled last, because
+// the power alone may be subnormal.
+inline Vec gelu_tail(Vec a) {
+  Vec q = a / fma(a, 0.25f, splat(1.0f)), u = fma(q, 0.5f, splat(-1.0f)), square = a * a;
+  Vec p = polynomial(u, -3.23823297e-05f, 4.61570016e-05f, 0.000392964605f, -0.000878745341f, -0.00188168173f,
+                     0.0151010361f, -0.0466307998f, 0.0967842191f, -0.151974156f, 0.188821286f);
+  auto [n, r] = split_exp(square * -0.5f);
+  Vec lost = fma(a, a, -square);
+  return scale_by_power(q * fma(p, exp_less_one(fma(lost, -0.5f, r)), p), n);
+}
+// x Phi(x) = (h + |h|) - tail(|x|) for h = x / 2. -inf gives NaN as the definition does.
+inline Vec gelu(Vec x) {
+  Vec h = x * 0.5f, large = h + abs(h);
+  return large - gelu_tail(raw_min(splat(14.0f), abs(x)));
+}
+
+// x (1 + tanh u) / 2 = x / (1 + e^-2u), and below 0 x e^2u / (1 + e^2u); e^(-2 * 12 ...) is 0.
+inline Vec gelu_tanh(Vec x) {
+  constexpr float kOne = 1.59576917f, kOneRest = -4.53406805e-08f, kThree = 0.0713548139f, kThreeRest = 2.39883247e-09f;
+  Vec a = raw_min(splat(12.0f), abs(x)), s = a * a, s_rest = fma(a, a, -s);
+  // 2 |u| = a (kOne + kThree a a)
+  Vec p = s * kThree, w = p + kOne, part = w - p;
+  Vec w_rest = (p - (w - part)) + (kOne - part) + fma(s, splat(kThree), -p);
+  w_rest += fma(s_rest, kThree, fma(s, splat(kThreeRest), kOneRest));
+  Vec m = a * w, m_rest = fma(a, w_rest, fma(a, w, -m));
+  auto [n, r] = split_exp(-m);
+  Vec e = exp_less_one(r - m_rest), power = scale_by_power(e + 1.0f, n), near = raw_max(splat(-12.0f), x);
+  Vec y = select(x < splat(0.0f), scale_by_power(fma(near, e, near), n), x) / (power + 1.0f);
+  return select(x == splat(-kInf), splat(kNan), y);
+}
+
+#else
+
 // a erfc(a / sqrt 2) / 2, where erfc(a / sqrt 2) / 2 = e^(-a a / 2) q P(q) for q = 1 / (a + 2.5), fitted on [0, 14].
 inline HalfDouble gelu_tail(HalfDouble a) {
   HalfDouble q = 1.0 / (a + 2.5);
@@ -256,6 +292,8 @@ inline Vec gelu_tanh(Vec x) {
   y = select(x > splat(14.0f), x, y);
   return select(x == splat(-kInf), splat(kNan), select(x == x, y, x));
 }
+
+#endif
 
 inline Vec softplus(Vec x) {
   return max(x, splat(0.0f)) + log1p(exp(-abs(x)));

@@ -171,7 +171,30 @@ TEST(rows, layer_norm_far_from_zero) {
   std::mt19937 rng(3);
   for (float offset : {100.0f, -1e4f}) {
     ASSERT_NO_FATAL_FAILURE(check_norm({true, false, false, true, true, false}, 6, 777, offset, rng));
+    ASSERT_NO_FATAL_FAILURE(check_norm({true, false, false, true, true, false}, 40, 96, offset, rng));
   }
+}
+
+// One element that is not finite; the rows around it stay as they are.
+TEST(rows, layer_norm_of_special_values) {
+  constexpr int64_t kRows = 40;
+  for (int64_t n : {5, 96, 300})
+    for (float odd : {INFINITY, -INFINITY, NAN})
+      for (Isa isa : available_isas()) {
+        SCOPED_TRACE(testing::Message() << isa_name(isa) << " rows of " << n << ", " << odd);
+        std::mt19937 rng(6);
+        Guarded x = Guarded::random(kRows * n, rng), y(kRows * n), mean(kRows), inv(kRows);
+        NormArgs args{.x = x.data(), .y = y.data(), .mean = mean.data(), .inv = inv.data(), .rows = kRows, .n = n};
+        args.x_row = args.y_row = n;
+        x[7 * n + 2] = odd;
+        run_norm(isa, true, args);
+        for (int64_t r = 0; r < kRows; ++r) {
+          NormWant want = norm(args, r, true);
+          ASSERT_NO_FATAL_FAILURE(expect_norm_class(&y[r * n], want.y));
+          ASSERT_TRUE(same_special(mean[r], want.mean) || std::fabs(mean[r] - want.mean) < 1e-5) << mean[r];
+          ASSERT_EQ(std::isnan(inv[r]), r == 7);
+        }
+      }
 }
 
 TEST(rows, nan_stays_in_its_row) {

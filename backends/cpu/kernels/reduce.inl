@@ -95,6 +95,18 @@ template <class Fn, class T, class V>
   }
 }
 
+// From `count` on: a mask of the last `count` of Width lanes.
+template <class M, int64_t Width>
+struct LastLanes {
+  M values[2 * Width];
+};
+template <class M, int64_t Width>
+constexpr LastLanes<M, Width> last_lanes() {
+  LastLanes<M, Width> masks{};
+  for (int64_t i = Width; i < 2 * Width; ++i) masks.values[i] = M(-1);
+  return masks;
+}
+
 // Folds a row of adjacent terms.
 template <class Fn, class T>
 T reduce_row(const T* x, int64_t n) {
@@ -116,9 +128,25 @@ T reduce_row(const T* x, int64_t n) {
     lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
     total = Fn::join(total, fold_lanes_of<Fn, T>(lanes[0]));
   }
-  T rest = Fn::template kIdentity<T>;
-  for (; i < n; ++i) rest = Fn::join(rest, x[i]);
-  return Fn::join(total, rest);
+  if (n < kWidth) {
+    T rest = Fn::template kIdentity<T>;
+    for (; i < n; ++i) rest = Fn::join(rest, x[i]);
+    return Fn::join(total, rest);
+  }
+  Lanes rest = Lanes{} + Fn::template kIdentity<T>, terms;
+  for (; i + kWidth <= n; i += kWidth) {
+    __builtin_memcpy(&terms, x + i, sizeof terms);
+    rest = Fn::join(rest, terms);
+  }
+  if (i < n) {  // the last vector of the row, without what was folded already
+    using Mask = decltype(rest == rest);
+    static constexpr auto kMasks = last_lanes<std::remove_cvref_t<decltype(Mask{}[0])>, kWidth>();
+    Mask mask;
+    __builtin_memcpy(&mask, kMasks.values + (n - i), sizeof mask);
+    __builtin_memcpy(&terms, x + n - kWidth, sizeof terms);
+    rest = Fn::join(rest, mask ? terms : Lanes{} + Fn::template kIdentity<T>);
+  }
+  return Fn::join(total, fold_lanes_of<Fn, T>(rest));
 }
 
 inline int64_t offset_of(const ReduceAxes& axes, int64_t index) {
