@@ -5,11 +5,11 @@
 #include <numbers>
 #include <sstream>
 
-#include "backends/cpu/device.h"
 #include "base/format.h"
 #include "ir/text.h"
 #include "ops/expr.h"
 #include "ops/interpret.h"
+#include "tests/support/isas.h"
 
 namespace rlx::accuracy {
 
@@ -99,28 +99,16 @@ double bound_of(const Function& function, DType dtype) {
 
 // ---- how the CPU computes them ----
 
-// A device for each instruction set, beside "cpu", which is the best of them.
-static Result<Devices> open_all(const DeviceContext& context) {
-  Devices devices;
-  for (cpu::Isa isa : cpu::available_isas()) {
-    cpu::CpuInfo info = cpu::detect_cpu();
-    info.chosen = isa;
-    info.has_vnni = info.has_vnni && isa == cpu::Isa::kAvx512;
-    devices.push_back(cpu::make_device(context, info, std::string(cpu::isa_name(isa))));
-  }
-  return devices;
-}
-
 static const std::shared_ptr<Env>& env() {
-  static const std::shared_ptr<Env> kEnv = *Env::create({.threads = 0, .backends = {{"cpu", open_all}}});
+  static const std::shared_ptr<Env> kEnv = *Env::create({.threads = 0, .backends = {{"cpu", test::open_isas}}});
   return kEnv;
 }
 
 std::vector<Way> ways_of(const Function& function, DType dtype) {
   std::vector<Way> ways;
   Graph graph = *graph_of(function, dtype);
-  for (cpu::Isa isa : cpu::available_isas()) {
-    std::string device(cpu::isa_name(isa)), seen;
+  for (const std::string& device : test::isa_devices()) {
+    std::string seen;
     for (const char* math : {"strict", "close"}) {  // "fast" promises less: semantics.md R3
       auto program = Program::compile(env(), graph, nullptr, *env()->find_device(device), {{"math", math}});
       if (!program.ok()) continue;

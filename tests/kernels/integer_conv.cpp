@@ -143,5 +143,14 @@ TEST(integer_conv, every_form_of_window_sign_and_end) {
   }
 }
 
+// Of one place the rows of a copy would be empty, and no place would fit.
+TEST(integer_conv, takes_no_windows_without_taps) {
+  for (int64_t channels : {1, 8}) {
+    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 3), axis(5, 3), axis(5, 0))));
+    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 0), axis(5, 3))));
+    EXPECT_FALSE(fits_integer_conv(shape(1, channels, 2, axis(5, 3), axis(5, 0))));
+  }
+}
+
 }  // namespace
 }  // namespace rlx::cpu

@@ -169,6 +169,12 @@ const std::vector<Example>& examples() {
   return kExamples;
 }
 
+std::vector<Example> examples_in(const std::string& file) {
+  std::vector<Example> examples;
+  load(test_path(file), examples);
+  return examples;
+}
+
 Result<RandomGraph> drawn(const Example& example, uint64_t seed) {
   constexpr int kAttempts = 60;
   Random random(seed);

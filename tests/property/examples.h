@@ -17,6 +17,7 @@ struct Example {
   std::string text;
 };
 const std::vector<Example>& examples();
+std::vector<Example> examples_in(const std::string& file);
 
 // A graph of the example, varied; the last refusal where the builder takes none.
 Result<RandomGraph> drawn(const Example& example, uint64_t seed);

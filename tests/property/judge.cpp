@@ -163,6 +163,8 @@ TEST(judge, asks_nothing_of_what_overflows_on_the_way_and_all_of_what_stands_bes
       " %9 = reduce(x) fn=sum axes=[1]",
       " %8 = cumulative(x) fn=sum axis=1\n %9 = slice(%8) starts=[3] ends=[4] axes=[1]",
       " %7 = constant f32[4,1] {1, 1, 1, 1}\n %9 = matmul(x, %7)",
+      " %6 = constant f32[2,1] {0, 0}\n %7 = constant i64[4] {0, 0, 0, 0}\n"
+      " %9 = scatter(%6, %7, x) axis=1 reduction=add",
   };
   for (const char* lines : kSums) expect_only_first_is_open(graph_of_lines("[2,4]", lines), kRows);
   static constexpr float kFactors[] = {kLarge, kLarge, 1e-38f, 1e-38f, 1, 2, -3, -4};

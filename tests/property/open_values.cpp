@@ -65,6 +65,18 @@ Expr leaves_by_product(Builder& b, const Node& node, Value in) {
   return logical_or(greater(large, sums_end_at(dtype)), less(small, least));
 }
 
+bool is_scatter(Op op) {
+  return op == Op::kScatter || op == Op::kScatterElements || op == Op::kScatterNd;
+}
+
+// An element and the updates that are added to it; absent where none are.
+Expr leaves_by_updates(Builder& b, const Node& node, const Values& in) {
+  DType dtype = node.out[0].dtype;
+  if (!is_number(dtype) || !node.attrs.is("reduction", "add")) return {};
+  std::array sizes{finite_size(b.wrap(in[0])), b.wrap(in[1]), finite_size(b.wrap(in[2]))};
+  return greater(b.ops(node.op, sizes, node.attrs.named())[0], sums_end_at(dtype));
+}
+
 // Whether these may be the weights of attention.
 bool are_weights(const Graph& graph, Value value) {
   auto moves = [&](const Node& node) { return node.op == Op::kCast || graph.info(node).is(kView); };
@@ -86,6 +98,7 @@ Expr counts_unused(Builder& b, const Values& in) {
 // Which elements of the node's result may be anything, because terms may leave the dtype on the way or may not be read.
 // Absent: none.
 Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const Values& in) {
+  if (is_scatter(node.op)) return leaves_by_updates(b, node, in);
   DType dtype = node.out[0].dtype;
   auto is_sum_of = [&](Value value) { return present(value) && is_number(graph.type(value).dtype); };
   if (!is_number(dtype) || !std::all_of(node.in.begin(), node.in.end(), is_sum_of)) return {};

@@ -13,9 +13,12 @@ struct ConvAxis {
   int64_t size = 1, out = 1, taps = 1;
   int64_t stride = 1, dilation = 1, spread = 1, lo = 0;
 
-  // From the first tap to the last. kFar stands for all that is farther: no copy on a stack holds it.
+  // From the first tap to the last, if there are two. kFar stands for all that is farther: no copy on a stack holds it.
   static constexpr int64_t kFar = int64_t{1} << 24;
-  constexpr int64_t reach() const { return taps > 1 && dilation > kFar / (taps - 1) ? kFar : (taps - 1) * dilation; }
+  constexpr int64_t reach() const {
+    if (taps < 2) return 0;
+    return dilation > kFar / (taps - 1) ? kFar : (taps - 1) * dilation;
+  }
 };
 
 inline constexpr int kConvAxes = 3;

@@ -54,7 +54,7 @@ inline int64_t lane_parts(const ConvArgs& p) {
 struct LaneAxis {
   int64_t first, count, taps;
   int16_t tap[kLaneTaps];
-  int32_t base[kLaneTaps];
+  int64_t base[kLaneTaps];  // as far outside of x as pads say
   int64_t lowest, highest;  // of `base`
 };
 inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin, int64_t most, LaneAxis& it) {
@@ -72,7 +72,7 @@ inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin,
     if (it.taps == 0 || at < it.lowest) it.lowest = at;
     if (it.taps == 0 || at > it.highest) it.highest = at;
     it.tap[it.taps] = static_cast<int16_t>(tap);
-    it.base[it.taps++] = static_cast<int32_t>(at);
+    it.base[it.taps++] = at;
   }
 }
 
@@ -116,7 +116,7 @@ inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it)
   if (!it.copies) {
     it.channel = p.plane(), it.row = y.stride * x.size;
     for (int64_t i = 0; i < part.y.taps; ++i) it.tap_y[i] = static_cast<int32_t>(part.y.base[i] * x.size);
-    for (int64_t i = 0; i < part.x.taps; ++i) it.tap_x[i] = part.x.base[i];
+    for (int64_t i = 0; i < part.x.taps; ++i) it.tap_x[i] = static_cast<int32_t>(part.x.base[i]);
     return;
   }
   it.width = part.x.count + (part.x.highest - part.x.lowest) / x.stride;

@@ -33,7 +33,8 @@ inline PlaneShape integer_plane_shape(const ConvShape& p) {
 inline bool integer_conv_fits(const ConvShape& p) {
   for (const ConvAxis& axis : p.axes)
     if (axis.spread != 1) return false;
-  return p.taps() <= kPlaneTaps && (p.places() == 0 || p.filters == 0 || integer_plane_shape(p).rows > 0);
+  return p.taps() > 0 && p.taps() <= kPlaneTaps &&
+         (p.places() == 0 || p.filters == 0 || integer_plane_shape(p).rows > 0);
 }
 
 // ---- the place of a part ----

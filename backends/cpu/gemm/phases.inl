@@ -81,7 +81,7 @@ inline void read_phase(const ConvAxis& axis, const Row& row, int64_t from, int64
 template <class Row>
 inline void read_phases(const ConvAxis& axis, const Row& row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
-  int64_t reach = (axis.taps - 1) * axis.dilation / axis.stride, length = columns + reach;
+  int64_t length = columns + axis.reach() / axis.stride;
   int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
   for (int64_t r = 0; r < axis.stride; ++r)
     read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
