@@ -29,7 +29,7 @@ def node_kinds():
     total = 0
     for path in sorted((ROOT / "src/import/onnx").glob("*.cpp")):
         for table in re.findall(r"kKinds\[\] = \{\n(.*?)\n\};", path.read_text(encoding="utf-8"), re.DOTALL):
-            total += len(re.findall(r'^    (?:\{(?:\.op_type = )?|microsoft\()"', table, re.MULTILINE))
+            total += len(re.findall(r'^    (?:\{(?:\.op_type = )?|(?:microsoft|machine_learning)\()"', table, re.MULTILINE))
     return total
 
 

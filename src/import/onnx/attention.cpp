@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's Attention (opsets 23 to 25) and RotaryEmbedding. Attention is built step by step: scores, softcap, bias,
-// softmax, product. The compiler forms the op from it if nothing reads an inner value.
+// ONNX's Attention (opsets 23 to 25), FlexAttention and RotaryEmbedding. Attention is built step by step: scores,
+// softcap, bias, softmax, product. The compiler forms the op from it if nothing reads an inner value.
 #include <cmath>
 #include <limits>
 
-#include "import/onnx/call.h"
-#include "import/onnx/tensor.h"
+#include "import/onnx/importer.h"
 
 namespace rlx::onnx {
 
@@ -130,6 +129,33 @@ void build_attention(Call& call) {
   call.out(0, y);
 }
 
+// ---- FlexAttention: graphs change the scores, and what the softmax makes of them ----
+
+// What the graph of an attribute makes of x; x itself without such an attribute.
+Expr changed(Call& call, const char* attribute, Expr x) {
+  if (!call.has_attr(attribute) || !x.valid()) return x;
+  const GraphProto* graph = call.graph(attribute);
+  if (!graph) return x;
+  auto made = call.importer().inline_graph(*graph, {{.type = x.type(), .value = x.value()}});
+  if (!made.ok()) return call.fail(made.status()), x;
+  if (made->size() != 1) return call.fail(Code::kData, format("the graph '{}' must have one output", attribute)), x;
+  if (made->front().refused)
+    return call.fail(Status(Code::kUnsupported, "a node of its graph cannot be imported").with(kFollowsRefused, "")), x;
+  return cast(call.importer().expr(made->front(), call.builder()), x.dtype());
+}
+
+void build_flex_attention(Call& call) {
+  Expr q = call.in(0), k = call.in(1), v = call.in(2);
+  if (!q.valid() || !k.valid() || !v.valid() || q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
+    return call.fail(Code::kShape, "Q, K and V must all have rank 4");
+  DType precision = call.dtype("softmax_precision", is_half(q.dtype()) ? DType::kF32 : q.dtype());
+  Expr root = root_of_scale(call, q);
+  Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
+  Expr scores = changed(call, "score_mod", cast(matmul(q * root, every_k * root, {.b = true}), precision));
+  Expr weights = changed(call, "prob_mod", call.op("softmax", {scores}, {{"axis", int64_t{-1}}}));
+  call.out(0, cast(matmul(weights, cast(every_v, precision)), call.type(2).dtype));
+}
+
 void build_rotary(Call& call) {
   Expr x = call.in(0), cosine = call.in(1), sine = call.in(2), positions = call.in(3);
   if (!x.valid() || !cosine.valid() || !sine.valid()) return;
@@ -151,6 +177,7 @@ void build_rotary(Call& call) {
 constexpr NodeKind kKinds[] = {
     {"Attention", build_attention},
     {"RotaryEmbedding", build_rotary},
+    {.op_type = "FlexAttention", .build = build_flex_attention, .domain = "ai.onnx.preview", .control = true},
 };
 
 }  // namespace

@@ -16,11 +16,17 @@ void Call::fail(const Status& failure) {
   if (status_.ok()) status_ = failure;
 }
 
+void Call::fail_of_sizes(std::string message) {
+  fail(Status(Code::kUnsupported, std::move(message)).with(kDependsOnSizes, "1"));
+}
+
 void Call::fail_unless_known(size_t i, Status failure) {
+  auto names = importer_.static_inputs(*in_[i]);
+  if (!names) return fail(failure);
   std::string wanted;
-  for (const std::string& name : importer_.static_inputs(*in_[i])) wanted += (wanted.empty() ? "" : "\n") + name;
-  if (!wanted.empty()) failure = Status(failure.code(), std::string(failure.message())).with(kStaticInputs, wanted);
-  fail(failure);
+  for (const std::string& name : *names) wanted += (wanted.empty() ? "" : "\n") + name;
+  Status status(failure.code(), std::string(failure.message()));
+  fail(wanted.empty() ? std::move(status).with(kDependsOnSizes, "1") : std::move(status).with(kStaticInputs, wanted));
 }
 
 Status Call::status() const {
@@ -30,6 +36,12 @@ Status Call::status() const {
     if (!read_[i] && node_.attribute[i].name != "consumed_inputs")  // of the first opsets: what memory to use again
       return Status(Code::kUnsupported, "the attribute '" + std::string(node_.attribute[i].name) + "' is not known");
   return {};
+}
+
+Call Call::with(const NodeProto& node, const std::vector<size_t>& inputs) const {
+  std::vector<OnnxValue*> in;
+  for (size_t i : inputs) in.push_back(i < in_.size() ? in_[i] : nullptr);
+  return {importer_, builder_, kind_, node, opset_, std::move(in)};
 }
 
 // ---- inputs ----

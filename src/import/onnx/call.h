@@ -39,6 +39,7 @@ struct OnnxValue {
   bool refused = false;                      // made by a node that cannot be imported
   bool absent = false;                       // an optional input of a function that its caller leaves out
   bool is_sequence = false;                  // a sequence of `items`, of known length; an absent optional is one too
+  bool is_stacked = false;  // the only item is a tensor whose rows are the elements: only the run knows how many
   std::vector<OnnxValue> items = {};
   size_t level = 0;  // the nesting level of bodies at which `value` lives
 };
@@ -92,6 +93,8 @@ std::span<const NodeKind> attention_kinds();
 std::span<const NodeKind> sequence_kinds();
 std::span<const NodeKind> linear_attention_kinds();
 std::span<const NodeKind> ngram_kinds();
+std::span<const NodeKind> ml_kinds();
+std::span<const NodeKind> tree_kinds();
 
 class Call {
  public:
@@ -106,6 +109,9 @@ class Call {
         read_(node.attribute.size()),
         out_(node.output.size()) {}
 
+  // The same kind on other terms: a node of its own, which must outlive it, on these inputs.
+  Call with(const NodeProto& node, const std::vector<size_t>& inputs) const;
+  const NodeProto& node() const { return node_; }
   const NodeKind& kind() const { return kind_; }
   int64_t opset() const { return opset_; }
   Builder& builder() { return builder_; }
@@ -163,8 +169,9 @@ class Call {
 
   void fail(Code code, std::string message);  // keeps the first
   void fail(const Status& failure);
-  // Fails unless the elements of input i are known. If inputs of the model decide them, the status names these inputs,
-  // so that a special model can be made.
+  void fail_of_sizes(std::string message);  // with known sizes it may succeed: a special model is tried
+  // Fails unless the elements of input i are known. If inputs of the model or sizes decide them, the status says so:
+  // then a special model can be made.
   void fail_unless_known(size_t i, Status failure);
   Status status() const;  // an error too if an attribute was not read
 

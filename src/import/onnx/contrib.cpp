@@ -182,13 +182,30 @@ void build_gemm_fast_gelu(Call& call) {
   call.out(0, call.op("gelu", {call.has(2) ? y + call.in(2) : y}, {{"approx", "tanh"}}));
 }
 
-// Weights of a few bits, in blocks along K. g_idx, which reorders the blocks, is not supported.
+// [N, K]: the weights of a MatMulNBits whose columns say which block they belong to.
+Expr weights_by_group(Call& call, int64_t bits) {
+  Expr x = call.in(0), packed = call.in(1), zero = call.in(3);
+  if (!x.valid() || !packed.valid() || packed.rank() != 3) return call.fail(Code::kShape, "B must have rank 3"), packed;
+  Dim rows = packed.dim(0), blocks = packed.dim(1), columns = x.dim(-1);
+  auto unpacked = [&](Expr p) { return bits == 8 ? p : call.op("unpack_bits", {p}, {{"bits", bits}}); };
+  Expr group = slice(call.in(4), 0, 0, columns);
+  auto each = [&](Expr p) { return gather(cast(p, x.dtype()), group, 1); };
+  Expr numbers = cast(slice(reshape(unpacked(packed), {rows, Dim(-1)}), 1, 0, columns), x.dtype());
+  if (zero && zero.valid() && zero.dtype() == DType::kU8)
+    zero = slice(unpacked(reshape(zero, {rows, Dim(-1)})), 1, 0, blocks);
+  numbers = zero ? numbers - each(reshape(zero, {rows, blocks})) : numbers - static_cast<double>(1 << (bits - 1));
+  return numbers * each(reshape(call.in(2), {rows, blocks}));
+}
+
+// Weights of a few bits, in blocks along K. With g_idx a column may belong to any of the blocks.
 void build_matmul_nbits(Call& call) {
   for (const char* unused : {"accuracy_level", "K", "N"}) call.ignore(unused);
   if (call.i64("weight_prepacked", 0) != 0)
     return call.fail(Code::kUnsupported, "'weight_prepacked', weights in the order of one kernel");
-  if (call.has(4)) return call.fail(Code::kUnsupported, "'g_idx', an order of its own");
-  int64_t bits = call.i64("bits", 4), block = call.i64("block_size", 0);
+  int64_t bits = packed_bits(call, "bits", 4), block = call.i64("block_size", 0);
+  if (call.has(4))
+    return call.out(
+        0, call.op("linear", {call.in(0), weights_by_group(call, bits), call.in(5)}, {{"transpose_w", int64_t{1}}}));
   call.out(0, call.op("matmul_nbits", {call.in(0), call.in(1), call.in(2), call.in(3), call.in(5)},
                       {{"bits", bits}, {"block", block}}));
 }

@@ -439,7 +439,7 @@ void build_rotary(Call& call) {
   bool is_flat = x.rank() == 3;
   if (is_flat && heads == 0) {
     Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);
-    if (!count.is_literal()) return call.fail(Code::kUnsupported, "a number of heads that is not known");
+    if (!count.is_literal()) return call.fail_of_sizes("a number of heads that is not known");
     heads = count.literal();
   }
   NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"},

@@ -180,7 +180,7 @@ void build_gather_blocks(Call& call) {
   Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
   rows = cast(packed.unpacked(call, rows, width), scale.dtype());
   if (!rows.valid() || !(width == blocks * Dim(block)))
-    return call.fail(Code::kUnsupported, "a last axis that is not a whole number of blocks");
+    return call.fail_of_sizes("a last axis that is not a whole number of blocks");
   std::vector<Dim> flat = rows.dims(), split = flat;
   split.back() = blocks, split.push_back(block);
   Expr zeros = scalar_like(rows, packed.zero());

@@ -75,7 +75,7 @@ void build_if(Call& call) {
   Status status = build_branches(call, *yes, *no);
   if (status.ok()) status = call.status();
   if (status.ok()) return;
-  if (!call.importer().static_inputs(*call.value(0)).empty()) {
+  if (call.importer().static_inputs(*call.value(0))) {
     call.importer().refusals().wanted = std::move(before.wanted);
     call.importer().refusals().only_unknown = before.only_unknown;
   }
@@ -146,12 +146,15 @@ Result<std::shared_ptr<const Graph>> loop_condition(const BodyGraph& body, bool 
   return std::make_shared<const Graph>(std::move(graph));
 }
 
+constexpr std::string_view kOpenCondition = "condition";  // detail of a status
+
 Result<bool> known_condition(const OnnxValue& value) {
   if (value.tensor && value.tensor.dtype() == DType::kBool && value.tensor.count() == 1)
     return value.tensor.as<uint8_t>()[0] != 0;
   if (value.sizes && value.sizes->items.size() == 1 && value.sizes->items[0].is_literal())
     return !value.sizes->items[0].is(0);
-  return Status(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows");
+  return Status(Code::kUnsupported, "a condition that only a run knows, of trips with sequences or growing rows")
+      .with(kOpenCondition, "1");
 }
 
 // Unrolls a loop whose number of trips is known at import.
@@ -243,13 +246,110 @@ Status build_trips(Call& call, const GraphProto& proto) {
   return {};
 }
 
+// ---- a sequence that every trip makes longer by one: the rows that the trips stack ----
+
+bool reads(const GraphProto& graph, std::string_view name, const NodeProto* besides) {
+  auto has = [&](const NodeProto& node) {
+    if (&node == besides) return false;
+    if (std::ranges::find(node.input, name) != node.input.end()) return true;
+    for (const AttributeProto& attribute : node.attribute)
+      for (const GraphProto& inner : attribute.graphs)
+        if (reads(inner, name, nullptr) ||
+            std::ranges::any_of(inner.output, [&](const auto& it) { return it.name == name; }))
+          return true;
+    return false;
+  };
+  return std::ranges::any_of(graph.node, has);
+}
+
+// The node that appends a value to the sequence `before`, if that is all that happens to it.
+const NodeProto* appending_node(const GraphProto& body, std::string_view before, std::string_view after) {
+  for (const NodeProto& node : body.node) {
+    bool appends = node.op_type == "SequenceInsert" && node.input.size() >= 2 && node.input[0] == before &&
+                   (node.input.size() == 2 || node.input[2].empty()) && node.output[0] == after;
+    auto outputs = std::ranges::count_if(body.output, [&](const auto& it) { return it.name == after; });
+    if (appends && outputs == 1 && !reads(body, before, &node) && !reads(body, after, nullptr)) return &node;
+  }
+  return nullptr;
+}
+
+struct StackedLoop {
+  GraphProto body;
+  NodeProto node;
+  std::vector<size_t> inputs;         // of the node, that are left
+  std::vector<size_t> kept, stacked;  // outputs of the node: tensors, and sequences
+};
+
+// Nullopt if a sequence is not empty at the start, or not only made longer.
+std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
+  size_t carries = proto.input.size() - std::min<size_t>(proto.input.size(), 2);
+  if (proto.output.size() < carries + 1 || call.inputs() != carries + 2) return std::nullopt;
+  StackedLoop loop{proto, call.node(), {0, 1}, {}, {}};
+  std::vector<ValueInfoProto> inputs(proto.input.begin(), proto.input.begin() + 2), outputs{proto.output[0]}, rows;
+  std::vector<const NodeProto*> appending;
+  for (size_t i = 0; i < carries; i++) {
+    const OnnxValue* start = call.value(2 + i);
+    if (!start || !start->is_sequence) {
+      if (!start) return std::nullopt;
+      inputs.push_back(proto.input[2 + i]), outputs.push_back(proto.output[1 + i]);
+      loop.inputs.push_back(2 + i), loop.kept.push_back(i);
+      continue;
+    }
+    const NodeProto* node = appending_node(proto, proto.input[2 + i].name, proto.output[1 + i].name);
+    if (!node || start->absent || start->is_stacked || !start->items.empty()) return std::nullopt;
+    appending.push_back(node), loop.stacked.push_back(i);
+    rows.push_back({node->input[1], {}});
+  }
+  for (size_t i = carries + 1; i < proto.output.size(); i++)
+    outputs.push_back(proto.output[i]), loop.kept.push_back(i - 1);
+  outputs.insert(outputs.end(), rows.begin(), rows.end());
+  loop.body.input = std::move(inputs), loop.body.output = std::move(outputs);
+  loop.body.node.clear();
+  for (const NodeProto& node : proto.node)
+    if (std::ranges::find(appending, &node) == appending.end()) loop.body.node.push_back(node);
+  loop.node.output.assign(loop.kept.size() + loop.stacked.size(), proto.output[0].name);  // all are wanted
+  return loop;
+}
+
+Status build_stacked(Call& call, StackedLoop loop) {
+  const GraphProto& body = call.importer().keep(std::move(loop.body));
+  Call inner = call.with(loop.node, loop.inputs);
+  RLX_TRY(build_trips(inner, body));
+  inner.graph("body");
+  RLX_TRY(inner.status());
+  std::vector<OnnxValue>& results = inner.results();
+  for (size_t i = 0; i < loop.kept.size(); i++) call.out(loop.kept[i], results[i]);
+  for (size_t i = 0; i < loop.stacked.size(); i++) {
+    OnnxValue sequence{.is_sequence = true, .is_stacked = true};
+    sequence.items.push_back(results[loop.kept.size() + i]);
+    call.out(loop.stacked[i], sequence);
+  }
+  return {};
+}
+
+// If the number of trips is known, a loop with sequences is unrolled. Else sequences may be rows that it stacks.
+Status build_with_sequences(Call& call, const GraphProto& body) {
+  const Sizes* most = call.sizes(0);
+  bool is_counted = most && most->items.size() == 1 && most->items[0].is_literal();
+  Importer::Refusals before = call.importer().refusals();
+  Status status = is_counted ? write_out(call, body) : Status();
+  if (is_counted && !status.detail(kOpenCondition)) return status;
+  call.importer().refusals() = before;
+  if (auto loop = stacked_loop(call, body)) {
+    status = build_stacked(call, std::move(*loop));
+    if (!status.detail(kGrowingRows)) return status;
+    call.importer().refusals() = std::move(before);
+  }
+  return is_counted ? status : write_out(call, body);
+}
+
 // A body cannot have sequences, or stacked rows whose size changes from trip to trip: such a loop is unrolled.
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
   if (!body) return;
   bool has_sequences = call.inputs() < body->input.size();
   for (size_t i = 2; i < call.inputs(); i++) has_sequences |= !call.has(i) || call.value(i)->is_sequence;
-  if (has_sequences) return call.fail(write_out(call, *body));
+  if (has_sequences) return call.fail(build_with_sequences(call, *body));
   Importer::Refusals before = call.importer().refusals();
   Status status = build_trips(call, *body);
   if (!status.detail(kGrowingRows)) return call.fail(status);
@@ -342,7 +442,7 @@ Result<Outputs> build_batch(Call& call, const Walk& walk, const std::vector<Expr
   if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
   for (const Expr& x : in)
     if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMostTrips)
-      return Status(Code::kUnsupported, "a batch whose size is not known, or large");
+      return Status(Code::kUnsupported, "a batch whose size is not known, or large").with(kDependsOnSizes, "1");
   Outputs results;
   std::vector<std::vector<Expr>> rows;
   for (int64_t row = 0; row < in[0].dim(0).literal(); row++) {

@@ -60,7 +60,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
     return window;
   }
   if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
-    return call.fail(Code::kUnsupported, "the size of its kernel is open"), window;
+    return call.fail_of_sizes("the size of its kernel is open"), window;
   for (size_t i = 0; i < kernel.size(); i++)  // a pool has none but the attribute's
     if (kernel[i] >= 0 && window.kernel[i] != kernel[i])
       return call.fail(Code::kShape, format("'kernel_shape' says {}, the weights {}", window.kernel[i], kernel[i])),
@@ -187,7 +187,7 @@ void build_causal_conv(Call& call) {
     return call.fail(Code::kShape, "its input and weight must have rank 3");
   if (dilation < 1) return call.fail(Code::kData, "'dilation' is below 1");
   if (is_last) x = channels_second(x), past = past ? channels_second(past) : past;
-  if (!x.dim(1).is_literal()) return call.fail(Code::kUnsupported, "a number of channels that is not known");
+  if (!x.dim(1).is_literal()) return call.fail_of_sizes("a number of channels that is not known");
   Dim before = (w.dim(2) - Dim(1)) * Dim(dilation);
   if (!past) past = broadcast_to(scalar_like(x, 0), {x.dim(0), x.dim(1), before});
   Expr parts[] = {past, x};

@@ -2,6 +2,7 @@
 // ONNX node kinds that work element by element. Most are one op of ours. Those that may compute shapes also have a fold
 // on sizes.
 #include "import/onnx/call.h"
+#include "import/onnx/e2m1.h"
 #include "import/onnx/fold.h"
 #include "import/onnx/tensor.h"
 
@@ -31,6 +32,14 @@ void build_pair(Call& call) {
   }
   if (call.kind().op == "pow") b = cast(b, a.dtype());  // the exponent may have a dtype of its own (T1)
   call.out(0, call.op(call.kind().op, {a, b}));
+}
+
+// A power of an integer to a float, a root for example, is computed in doubles and truncated.
+void build_pow(Call& call) {
+  Expr a = call.in(0), b = call.in(1);
+  if (!a.valid() || !b.valid()) return;
+  if (!is_integer(a.dtype()) || !is_float(b.dtype())) return build_pair(call);
+  call.out(0, cast(binary(Op::kPow, cast(a, DType::kF64), cast(b, DType::kF64)), a.dtype()));
 }
 
 // max, min, add of one or more.
@@ -84,7 +93,10 @@ void build_bit_shift(Call& call) {
 // To numbers of a few bits: the low bits of the integer, with the sign extended.
 void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
   if (!x.valid()) return;
-  call.set_bits(0, bits);
+  if (is_e2m1(to, bits)) {
+    call.out(0, is_e2m1(x.dtype(), call.bits(0)) ? x : to_e2m1(call, x));
+    return call.set_bits(0, bits);
+  }
   if (bits == 0 || bits == call.bits(0)) {
     if (x.dtype() != to) x = call.op("cast", {x}, {{"to", to}, {"saturate", int64_t{saturate}}});
   } else {
@@ -176,7 +188,7 @@ constexpr NodeKind kKinds[] = {
     {"Sub", build_pair, "sub", fold_sub},
     {"Mul", build_pair, "mul", fold_mul},
     {"Div", build_pair, "div", fold_div},
-    {"Pow", build_pair, "pow"},
+    {"Pow", build_pow, "pow"},
     {"Mod", build_mod, "", fold_mod},
     {"Reciprocal", build_reciprocal},
     {"Min", build_chain, "min", fold_min},
@@ -199,7 +211,7 @@ constexpr NodeKind kKinds[] = {
     {"GreaterOrEqual", build_swapped, "le", fold_greater_equal},
     {"Where", build_same, "where", fold_where},
     {"Cast", build_cast, "", fold_cast},
-    {"CastLike", build_cast_like},
+    {"CastLike", build_cast_like, "", fold_cast_like},
     {"IsNaN", build_same, "is_nan"},
     {"IsInf", build_is_inf},
     {"Clip", build_clip},

@@ -224,10 +224,9 @@ Folded fold_where(Call& call) {
 
 // Casts among integers and bool. Exporters also cast sizes to floats, which hold them up to 2^24 or 2^53. A narrower
 // integer is assumed to hold the size: sizes of tensors rarely exceed 2^31.
-Folded fold_cast(Call& call) {
+static Folded fold_cast_to(Call& call, const Result<DType>& to) {
   const Sizes* x = call.sizes(0);
-  auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
-  call.ignore("saturate");
+  for (const char* unused : {"saturate", "round_mode"}) call.ignore(unused);
   if (!x || !to.ok()) return std::nullopt;
   bool is_wide = *to == DType::kF32 || *to == DType::kF64;
   if (is_wide && std::all_of(x->items.begin(), x->items.end(), [](const Dim& item) { return item.is_literal(); }))
@@ -240,6 +239,13 @@ Folded fold_cast(Call& call) {
     result.items.push_back(*to == DType::kBool ? negated(is_zero(call, item)) : item);
   }
   return result;
+}
+
+Folded fold_cast(Call& call) {
+  return fold_cast_to(call, dtype_of(static_cast<int32_t>(call.i64("to", 0))));
+}
+Folded fold_cast_like(Call& call) {
+  return call.has(1) ? fold_cast_to(call, call.type(1).dtype) : std::nullopt;
 }
 
 }  // namespace rlx::onnx

@@ -31,6 +31,7 @@ Folded fold_greater(Call& call);
 Folded fold_greater_equal(Call& call);
 Folded fold_where(Call& call);
 Folded fold_cast(Call& call);
+Folded fold_cast_like(Call& call);
 
 // The elements of `from` at the places that `index` gives for the row-major positions of a tensor of these dims.
 template <class Index>

@@ -7,6 +7,7 @@
 
 #include "base/fraction.h"
 #include "import/onnx/call.h"
+#include "import/onnx/roi_align.h"
 
 namespace rlx::onnx {
 
@@ -28,42 +29,84 @@ bool is_given(Call& call, size_t i) {
   return call.has(i) && !(call.type(i).rank() == 1 && call.type(i).dims[0].is(0));
 }
 
-// One scale for all axes: the smallest or the largest of those that give the sizes.
-std::vector<Dim> with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::vector<int64_t>& axes,
-                                bool smallest) {
+// One scale for all axes, the smallest or the largest of those that give the sizes, and the sizes that it gives.
+struct OneScale {
+  double scale = 0;
+  std::vector<Dim> sizes;
+};
+OneScale with_one_scale(Call& call, const std::vector<Dim>& sizes, const std::vector<int64_t>& axes, bool smallest) {
   const std::vector<Dim>& dims = call.type(0).dims;
   double chosen = 0;
   for (size_t i = 0; i < sizes.size(); i++) {
     const Dim& n = dims[static_cast<size_t>(axes[i])];
     if (!n.is_literal() || !sizes[i].is_literal() || n.is(0)) {
-      call.fail(Code::kUnsupported, "'keep_aspect_ratio_policy' of sizes that are not numbers");
-      return sizes;
+      call.fail_of_sizes("'keep_aspect_ratio_policy' of sizes that are not numbers");
+      return {0, sizes};
     }
     double scale = static_cast<double>(sizes[i].literal()) / static_cast<double>(n.literal());
     chosen = i == 0 ? scale : smallest ? std::min(chosen, scale) : std::max(chosen, scale);
   }
-  std::vector<Dim> result;
+  OneScale result{chosen, {}};
   for (int64_t axis : axes) {
     auto n = static_cast<double>(dims[static_cast<size_t>(axis)].literal());
-    result.emplace_back(static_cast<int64_t>(std::floor(chosen * n + 0.5)));
+    result.sizes.emplace_back(static_cast<int64_t>(std::floor(chosen * n + 0.5)));
   }
   return result;
 }
 
-// The sizes or the scales, from the inputs of this opset.
-void add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
+// A result of these sizes at one scale, of which they may not be the floor: then x goes on behind its end as it ends,
+// the result is longer, and is cut.
+Expr resized_by_one_scale(Call& call, Expr x, const std::vector<int64_t>& axes, const OneScale& one, NamedAttrs attrs) {
+  std::vector<Dim> lo(x.rank(), 0), hi = lo;
+  for (int64_t axis : axes) hi[static_cast<size_t>(axis)] = static_cast<int64_t>(std::ceil(1 / one.scale));
+  x = call.op("pad", {x, Expr(&call.builder(), kAbsent)}, {{"lo", lo}, {"hi", hi}, {"mode", "edge"}});
+  for (auto& [name, value] : attrs)
+    if (name == "sizes") name = "scales", value = std::vector<double>(axes.size(), one.scale);
+  Expr y = call.op("resize", {x}, attrs);
+  for (size_t i = 0; i < axes.size() && y.valid(); i++) y = slice(y, axes[i], 0, one.sizes[i]);
+  return y;
+}
+
+// The sizes or the scales, from the inputs of this opset. If one scale is asked for, it is returned, and the sizes that
+// it gives are added.
+std::optional<OneScale> add_extent(Call& call, const std::vector<int64_t>& axes, NamedAttrs& attrs) {
   std::string_view policy = call.text("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
-    return call.fail(Code::kData, "'keep_aspect_ratio_policy' is " + std::string(policy));
+    call.fail(Code::kData, "'keep_aspect_ratio_policy' is " + std::string(policy));
   size_t scales = call.opset() < 11 ? 1 : 2;
   if (call.opset() >= 11 && is_given(call, 3)) {
     std::vector<Dim> sizes = policy == "stretch" ? call.run_dims(3, "sizes") : call.dims(3, "sizes");
-    if (sizes.size() != axes.size()) return call.fail(Code::kData, "'sizes' does not suit the axes");
-    if (policy != "stretch") sizes = with_one_scale(call, sizes, axes, policy == "not_larger");
-    attrs.emplace_back("sizes", sizes);
-  } else {
-    attrs.emplace_back("scales", scales_of(call, call.reals(scales, "scales")));
+    std::optional<OneScale> one;
+    if (sizes.size() != axes.size())
+      call.fail(Code::kData, "'sizes' does not suit the axes");
+    else if (policy != "stretch")
+      one = with_one_scale(call, sizes, axes, policy == "not_larger");
+    attrs.emplace_back("sizes", one ? one->sizes : sizes);
+    return one;
   }
+  attrs.emplace_back("scales", scales_of(call, call.reals(scales, "scales")));
+  return std::nullopt;
+}
+
+// The last corner of a result that a scale makes lies at n * scale - 1, which need not be a whole number: so a crop has
+// the same elements. Its borders are these fractions of the axes; nullopt: every scale makes a whole size.
+std::optional<std::vector<double>> crop_of_corners(Call& call, const std::vector<int64_t>& axes) {
+  if (call.opset() < 11 || is_given(call, 3) || call.i64("antialias", 0) != 0) return std::nullopt;
+  std::vector<double> scales = scales_of(call, call.reals(2, "scales")), borders(axes.size(), 0);
+  bool is_whole = true;
+  for (size_t i = 0; i < axes.size() && i < scales.size(); i++) {
+    const Dim& n = call.type(0).dims[static_cast<size_t>(axes[i])];
+    borders.push_back(1);
+    if (scales[i] == std::floor(scales[i])) continue;
+    if (!n.is_literal()) {
+      call.fail_of_sizes("corners of a size that is not known, at a scale that is no whole number");
+      return std::nullopt;
+    }
+    double size = static_cast<double>(n.literal()) * scales[i], last = std::floor(size) - 1;
+    is_whole = is_whole && size == std::floor(size);
+    borders.back() = last > 0 ? last / (size - 1) : 0;
+  }
+  return is_whole ? std::nullopt : std::optional(std::move(borders));
 }
 
 // Where the elements of an axis of a crop lie in x, and which of them lie outside. o elements go from `start` to `end`,
@@ -111,10 +154,12 @@ void build_resize(Call& call) {
   Expr x = call.in(0);
   std::vector<int64_t> axes = call.axes(call.i64s("axes", trailing_axes(0, x.rank())), x.rank());
   NamedAttrs attrs{{"axes", axes}};
-  add_extent(call, axes, attrs);
+  auto one = add_extent(call, axes, attrs);
   bool is_old = call.opset() < 11;
   std::string coord(is_old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel"));
   std::string nearest(is_old ? "floor" : call.text("nearest_mode", "round_prefer_floor"));
+  auto corners = coord == "align_corners" ? crop_of_corners(call, axes) : std::nullopt;
+  if (corners) coord = "tf_crop_and_resize";
   attrs.emplace_back("coord", coord);
   attrs.emplace_back("mode", std::string(call.text("mode", "nearest")));
   attrs.emplace_back("nearest_mode", nearest);
@@ -124,10 +169,14 @@ void build_resize(Call& call) {
   attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
   bool is_crop = coord == "tf_crop_and_resize";
   if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
-  bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
+  bool is_open = is_crop && !corners && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
   if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3))
     return call.out(0, crop_in_run(call, x, axes, call.run_dims(3, "sizes")));
-  if (is_crop) attrs.emplace_back("roi", call.reals(1, "roi"));
+  if (is_crop) attrs.emplace_back("roi", corners ? *corners : call.reals(1, "roi"));
+  // Coordinates that do not depend on how long the axis is.
+  bool is_local = (coord == "half_pixel" || coord == "asymmetric") && call.i64("exclude_outside", 0) == 0 &&
+                  call.i64("antialias", 0) == 0;
+  if (one && one->scale > 0 && is_local) return call.out(0, resized_by_one_scale(call, x, axes, *one, attrs));
   call.out(0, call.op("resize", {x}, attrs));
 }
 
@@ -163,20 +212,25 @@ void build_affine_grid(Call& call) {
 // ---- boxes ----
 
 void build_roi_align(Call& call) {
+  static constexpr int64_t kMostSamples = 1 << 20;  // or elements of the result, along an axis
   bool is_old = call.opset() < 16;
   std::string_view coord = is_old ? "output_half_pixel" : call.text("coordinate_transformation_mode", "half_pixel");
   if (coord != "half_pixel" && coord != "output_half_pixel")
     call.fail(Code::kData, "'coordinate_transformation_mode' is " + std::string(coord));
-  int64_t sampling = call.i64("sampling_ratio", 0);
-  if (sampling <= 0) return call.fail(Code::kUnsupported, "'sampling_ratio' 0, a number of samples of each box's own");
-  std::string mode(call.text("mode", "avg"));
+  std::string_view mode = call.text("mode", "avg");
+  if (mode != "avg" && mode != "max") return call.fail(Code::kData, "'mode' is " + std::string(mode));
+  RoiAlign node{call.i64("output_height", 1), call.i64("output_width", 1), call.i64("sampling_ratio", 0),
+                call.f64("spatial_scale", 1), coord == "half_pixel",       mode == "max"};
+  if (std::min(node.height, node.width) < 1 || std::max({node.height, node.width, node.sampling}) > kMostSamples)
+    return call.fail(Code::kData, "'output_height', 'output_width' or 'sampling_ratio' is out of range");
+  if (node.is_max || node.sampling <= 0) return call.out(0, roi_align_by_samples(call, node));
   call.out(0, call.op("roi_align", {call.in(0), call.in(1), call.in(2)},
-                      {{"out_h", call.i64("output_height", 1)},
-                       {"out_w", call.i64("output_width", 1)},
-                       {"sampling", sampling},
-                       {"scale", call.f64("spatial_scale", 1)},
-                       {"half_pixel", int64_t{coord == "half_pixel"}},
-                       {"mode", mode}}));
+                      {{"out_h", node.height},
+                       {"out_w", node.width},
+                       {"sampling", node.sampling},
+                       {"scale", node.scale},
+                       {"half_pixel", int64_t{node.half_pixel}},
+                       {"mode", "avg"}}));
 }
 
 // The samples of one axis of each box, from `first` to `last` as fractions of the axis. `weights`, [boxes, 1, count,
@@ -279,14 +333,21 @@ void build_non_max_suppression(Call& call) {
   static constexpr int64_t kMost = int64_t{1} << 40;  // no more than there can be boxes
   Dim most = 0;
   if (call.has(2)) {
-    std::vector<Dim> given = call.dims(2, "max_output_boxes_per_class");
+    std::vector<Dim> given = call.run_dims(2, "max_output_boxes_per_class");
     if (given.size() != 1) return call.fail(Code::kData, "'max_output_boxes_per_class' is not one number");
     most = given[0].is_literal() ? Dim(std::clamp<int64_t>(given[0].literal(), 0, kMost)) : given[0];
   }
   NamedAttrs attrs{
       {"max_out", most}, {"iou", number_or(call, 3, "iou_threshold", 0)}, {"center", call.i64("center_point_box", 0)}};
-  if (call.has(4)) attrs.emplace_back("score", number_or(call, 4, "score_threshold", 0));
-  call.out(0, call.op("non_max_suppression", {call.in(0), call.in(1)}, attrs));
+  Expr scores = call.in(1);
+  if (call.has(4) && (call.value(4)->tensor || call.sizes(4))) {
+    attrs.emplace_back("score", number_or(call, 4, "score_threshold", 0));
+  } else if (call.has(4) && scores.valid()) {  // a threshold that only the run knows
+    Expr least = reshape(cast(call.in(4), scores.dtype()), {});
+    scores = where(less(least, scores), scores, -std::numeric_limits<double>::infinity());
+    attrs.emplace_back("score", static_cast<double>(std::numeric_limits<float>::lowest()));
+  }
+  call.out(0, call.op("non_max_suppression", {call.in(0), scores}, attrs));
 }
 
 constexpr NodeKind kKinds[] = {

@@ -43,8 +43,10 @@ class Importer {
   // For calls.
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
-  Result<Tensor> read(const TensorProto& proto);                         // of an attribute
-  std::vector<std::string> static_inputs(const OnnxValue& value) const;  // inputs of the model that decide it, if any
+  Result<Tensor> read(const TensorProto& proto);  // of an attribute
+  // The inputs of the model that decide a value, together with the sizes: none if these alone do. Nullopt: other data
+  // decide it.
+  std::optional<std::vector<std::string>> static_inputs(const OnnxValue& value) const;
   // The refused nodes so far. A node that does not need the nodes it contains restores the earlier state.
   struct Refusals {
     std::vector<std::pair<std::string, size_t>> kinds;  // the reason, and the number of nodes
@@ -53,6 +55,8 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
+  // Keeps a graph that a builder has made: its initializers are read when they are asked for.
+  const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
   bool stretches() const { return options_.choices.stretches; }
   // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs = {});
@@ -68,6 +72,8 @@ class Importer {
   Status add_inputs();
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
+  void find_determined(std::span<const ValueInfoProto* const> inputs);
+  Dim input_dim(const DimensionProto& proto, std::string_view input, size_t axis) const;
   Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
   Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
   Status count_expanded(size_t nodes);
@@ -100,10 +106,11 @@ class Importer {
   Imported& out_;
   const ImportOptions& options_;
   std::vector<Scope> scopes_;
-  std::set<std::string, std::less<>> sizes_;     // that inputs have, by name
-  std::deque<GraphProto> bodies_;                // of functions, with the attributes of their calls
-  size_t expanded_ = 0;                          // nodes of functions and of unrolled trips
-  std::vector<const FunctionProto*> functions_;  // that are being expanded
+  std::set<std::string, std::less<>> sizes_;       // that inputs have, by name
+  std::set<std::string, std::less<>> determined_;  // names in sizes of inputs that a run can solve for
+  std::deque<GraphProto> bodies_;                  // of functions, with the attributes of their calls
+  size_t expanded_ = 0;                            // nodes of functions and of unrolled trips
+  std::vector<const FunctionProto*> functions_;    // that are being expanded
   struct Level {
     const Graph* around;                                 // the graph that its node is in
     std::unordered_map<const OnnxValue*, Value> inputs;  // by the value that they stand for

@@ -21,6 +21,43 @@ static Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis
   return Dim::symbol(dim.dim_param);
 }
 
+// The type of a tensor, or of an optional one; null: neither.
+static const TensorTypeProto* tensor_type_of(const TypeProto& type) {
+  const TypeProto* inner = &type;
+  if (!type.optional_type.empty() && !type.optional_type[0].elem_type.empty())
+    inner = type.optional_type[0].elem_type.data();
+  return inner->tensor_type.empty() ? nullptr : inner->tensor_type.data();
+}
+
+// A size that stands alone says what its name means, and so does an expression of names of which all others are known.
+void Importer::find_determined(std::span<const ValueInfoProto* const> inputs) {
+  std::vector<Dim> open;
+  for (const ValueInfoProto* input : inputs)
+    if (const TensorTypeProto* type = tensor_type_of(input->type); type && !type->shape.empty())
+      for (size_t i = 0; i < type->shape[0].dim.size(); i++)
+        open.push_back(dim_of(type->shape[0].dim[i], input->name, i));
+  for (const auto& [name, size] : options_.choices.dims) determined_.emplace(name);
+  while (true) {
+    size_t before = determined_.size();
+    for (const Dim& dim : open) {
+      std::set<std::string> unknown;
+      visit_symbols(dim, [&](const std::string& name) {
+        if (!determined_.contains(name)) unknown.insert(name);
+      });
+      if (unknown.size() == 1) determined_.insert(*unknown.begin());
+    }
+    if (determined_.size() == before) return;
+  }
+}
+
+// An expression of names that nothing determines is a name itself.
+Dim Importer::input_dim(const DimensionProto& proto, std::string_view input, size_t axis) const {
+  Dim dim = dim_of(proto, input, axis);
+  bool is_determined = true;
+  visit_symbols(dim, [&](const std::string& name) { is_determined &= determined_.contains(name); });
+  return is_determined || dim.symbol_name() ? dim : Dim::symbol(std::string(proto.dim_param));
+}
+
 std::string element_name(const std::string& sequence, size_t i) {
   return sequence + "." + std::to_string(i);
 }
@@ -74,7 +111,7 @@ Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProt
     return size ? std::optional<Dim>(*size) : std::nullopt;
   };
   for (const DimensionProto& dim : type.shape[0].dim)
-    dims.push_back(substitute(dim_of(dim, name, dims.size()), chosen));
+    dims.push_back(substitute(input_dim(dim, name, dims.size()), chosen));
   auto value = out_.graph.add_input(name, *dtype, dims);
   if (!value.ok()) return std::move(value).status().prefixed("ONNX model: ");
   if (const Tensor* constant = options_.choices.find_value(name)) {
@@ -123,6 +160,7 @@ Status Importer::add_inputs() {
   for (const ValueInfoProto& input : model_.graph.input)
     if (!scopes_.back().contains(input.name)) inputs.push_back(&input);  // old files list initializers as inputs too
   RLX_TRY(check_input_names(inputs));
+  find_determined(inputs);
   for (const ValueInfoProto* input : inputs) RLX_TRY(add_input(*input));
   std::vector<std::string_view> known(sizes_.begin(), sizes_.end());
   for (const auto& [symbol, size] : options_.choices.dims) RLX_TRY(check_name("dims", "size", symbol, known));

@@ -22,6 +22,8 @@ const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
       sequence_kinds,
       linear_attention_kinds,
       ngram_kinds,
+      ml_kinds,
+      tree_kinds,
       conv_kinds,
       image_kinds,
       random_kinds,

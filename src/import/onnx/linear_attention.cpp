@@ -44,7 +44,7 @@ std::optional<Rule> rule_of(Call& call) {
 
 double scale_of(Call& call, const Dim& width) {
   if (double scale = call.f64("scale", 0); scale != 0) return scale;
-  if (!width.is_literal()) return call.fail(Code::kUnsupported, "a size of keys that is not known"), 1;
+  if (!width.is_literal()) return call.fail_of_sizes("a size of keys that is not known"), 1;
   return 1 / std::sqrt(static_cast<double>(width.literal()));
 }
 

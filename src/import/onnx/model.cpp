@@ -56,8 +56,9 @@ static std::span<const Row<AttributeProto>> rows_of(AttributeProto&) {
 static std::span<const Row<NodeProto>> rows_of(NodeProto&) {
   using T = NodeProto;
   static constexpr Row<T> kRows[] = {
-      {1, "input", texts<&T::input>},    {2, "output", texts<&T::output>},          {3, "name", text<&T::name>},
-      {4, "op_type", text<&T::op_type>}, {5, "attribute", messages<&T::attribute>}, {7, "domain", text<&T::domain>}};
+      {1, "input", texts<&T::input>},     {2, "output", texts<&T::output>},          {3, "name", text<&T::name>},
+      {4, "op_type", text<&T::op_type>},  {5, "attribute", messages<&T::attribute>}, {7, "domain", text<&T::domain>},
+      {8, "overload", text<&T::overload>}};
   return kRows;
 }
 
@@ -125,7 +126,8 @@ static std::span<const Row<FunctionProto>> rows_of(FunctionProto&) {
                                                  {7, "node", messages<&FunctionProto::node>},
                                                  {9, "opset_import", messages<&FunctionProto::opset_import>},
                                                  {10, "domain", text<&FunctionProto::domain>},
-                                                 {11, "attribute_proto", messages<&FunctionProto::attribute_proto>}};
+                                                 {11, "attribute_proto", messages<&FunctionProto::attribute_proto>},
+                                                 {13, "overload", text<&FunctionProto::overload>}};
   return kRows;
 }
 

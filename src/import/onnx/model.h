@@ -51,7 +51,7 @@ struct AttributeProto {
 
 struct NodeProto {
   std::vector<std::string_view> input, output;  // "": an absent optional one
-  std::string_view name, op_type, domain;
+  std::string_view name, op_type, domain, overload;
   std::vector<AttributeProto> attribute;
 };
 
@@ -102,7 +102,7 @@ struct OperatorSetProto {
 
 // A node kind that the model spells out itself.
 struct FunctionProto {
-  std::string_view name, domain;
+  std::string_view name, domain, overload;
   std::vector<std::string_view> input, output;
   std::vector<NodeProto> node;
   std::vector<OperatorSetProto> opset_import;

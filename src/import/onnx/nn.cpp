@@ -56,18 +56,30 @@ void build_softmax(Call& call) {
 
 // ---- norms ----
 
+// The dtype of the statistics. Ours are at least as precise: halves are computed in f32.
+DType stash_type(Call& call) {
+  DType stash = call.dtype("stash_type", DType::kF32);
+  if (!is_float(stash)) call.fail(Code::kData, format("'stash_type' is {}", stash));
+  return stash;
+}
+
+// In doubles if the statistics are; the result has the dtype of x.
+Outputs build_norm(Call& call, std::string_view op, std::initializer_list<Expr> in) {
+  DType stash = stash_type(call), dtype = call.type(0).dtype;
+  std::vector<Expr> operands;
+  for (const Expr& each : in) operands.push_back(each && stash == DType::kF64 ? cast(each, stash) : each);
+  Outputs y = call.ops(op, operands, {{"axis", call.i64("axis", -1)}, {"eps", call.f64("epsilon", 1e-5)}});
+  for (size_t i = 0; i < y.size() && y[i].valid(); i++) y[i] = cast(y[i], i == 0 ? dtype : stash);
+  return y;
+}
+
 void build_layer_norm(Call& call) {
-  if (call.i64("stash_type", 1) != 1) call.fail(Code::kUnsupported, "'stash_type' must be 1");
-  int64_t axis = call.i64("axis", -1);
-  Expr in[] = {call.in(0), call.in(1), call.in(2)};
-  Outputs y = call.ops("layer_norm", in, {{"axis", axis}, {"eps", call.f64("epsilon", 1e-5)}});
+  Outputs y = build_norm(call, "layer_norm", {call.in(0), call.in(1), call.in(2)});
   for (size_t i = 0; i < 3 && i < y.size(); i++) call.out(i, y[i]);
 }
 
 void build_rms_norm(Call& call) {
-  if (call.i64("stash_type", 1) != 1) call.fail(Code::kUnsupported, "'stash_type' must be 1");
-  int64_t axis = call.i64("axis", -1);
-  call.out(0, call.op("rms_norm", {call.in(0), call.in(1)}, {{"axis", axis}, {"eps", call.f64("epsilon", 1e-5)}}));
+  call.out(0, build_norm(call, "rms_norm", {call.in(0), call.in(1)})[0]);
 }
 
 void build_batch_norm_training(Call& call) {
@@ -78,12 +90,18 @@ void build_batch_norm_training(Call& call) {
   for (size_t i = 1; i < 3 && i < y.size() && y[i].valid(); i++) call.out(i, cast(y[i], in[3].dtype()));
 }
 
+// One number for every element of an item.
+void build_batch_norm_of_elements(Call& call) {
+  Expr scale = call.in(1) / sqrt(call.in(4) + call.f64("epsilon", 1e-5));
+  call.out(0, (call.in(0) - call.in(3)) * scale + call.in(2));
+}
+
 void build_batch_norm(Call& call) {
   if (call.i64("training_mode", 0) != 0) return build_batch_norm_training(call);
   call.ignore("momentum");
   if (call.wants(1)) call.fail(Code::kUnsupported, "'training_mode' must be 1 for more than one output");
-  if (call.opset() < 7 && call.i64("is_test", 0) != 1) call.fail(Code::kUnsupported, "'is_test' must be 1");
-  if (call.i64("spatial", 1) != 1) call.fail(Code::kUnsupported, "'spatial' must be 1");
+  call.ignore("is_test");  // with one output a node does not train
+  if (call.i64("spatial", 1) == 0) return build_batch_norm_of_elements(call);
   Expr x = call.in(0);
   bool is_list = x.valid() && x.rank() == 1;  // of one channel
   Expr y = call.op("batch_norm", {is_list ? unsqueeze(x, 1) : x, call.in(1), call.in(2), call.in(3), call.in(4)},

@@ -60,10 +60,11 @@ Status Importer::run() {
 // The inputs of the model from which the value is computed, if a graph can be made for each of their values: small
 // lists of floats, and small tensors of integers or bools. An input of a body stands for its value in the graph around
 // it.
-std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
+std::optional<std::vector<std::string>> Importer::static_inputs(const OnnxValue& value) const {
   std::set<std::string> names;
   std::set<std::pair<size_t, uint32_t>> seen;  // level and node
   std::vector<std::pair<size_t, uint32_t>> open;
+  bool reads_sizes = value.sizes.has_value();
   auto visit = [&](size_t level, Value from) {
     if (present(from) && seen.emplace(level, from.node).second) open.emplace_back(level, from.node);
   };
@@ -73,21 +74,29 @@ std::vector<std::string> Importer::static_inputs(const OnnxValue& value) const {
     open.pop_back();
     const Graph& graph = level < levels_.size() ? *levels_[level].around : out_.graph;
     const Node& node = graph.node(id);
+    if (node.op == Op::kDimSize) {
+      reads_sizes = true;
+      continue;
+    }
     for (Value in : node.in) visit(level, in);
-    if (node.op != Op::kInput) continue;
+    if (node.op != Op::kInput) {
+      for (const Dim& dim : node.out[0].dims) reads_sizes |= !dim.is_literal();
+      continue;
+    }
     if (level == 0) {
       const ValueType& type = node.out[0];
-      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 1) return {};
+      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 1) return std::nullopt;
       names.emplace(graph.leaf_name(id));
       continue;
     }
     const auto& inputs = levels_[level - 1].inputs;
     auto outer =
         std::find_if(inputs.begin(), inputs.end(), [wanted = id](const auto& it) { return it.second.node == wanted; });
-    if (outer == inputs.end()) return {};  // a value that a trip changes
+    if (outer == inputs.end()) return std::nullopt;  // a value that a trip changes
     visit(outer->first->level, outer->first->value);
   }
-  return {names.begin(), names.end()};
+  if (names.empty() && !reads_sizes) return std::nullopt;
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 int64_t Importer::opset_of(std::string_view domain) const {
@@ -131,6 +140,8 @@ Status Importer::add_outputs(const GraphProto& graph) {
       return out_.graph.add_output(name, result.value());
     };
     std::string name(output.name);
+    if (value->is_stacked)
+      return refused("ONNX model: output '" + name + "' is a sequence of unknown length").with("value", name);
     if (!value->is_sequence) RLX_TRY(add(name, *value));
     for (size_t i = 0; i < value->items.size(); i++) RLX_TRY(add(element_name(name, i), value->items[i]));
   }
@@ -319,7 +330,9 @@ Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
   const FunctionProto* function = nullptr;
   for (const FunctionProto& candidate : model_.functions)
-    if (!kind && candidate.name == node.op_type && candidate.domain == node.domain) function = &candidate;
+    if (!kind && candidate.name == node.op_type && candidate.domain == node.domain &&
+        candidate.overload == node.overload)
+      function = &candidate;
   if (!kind && !function) return Status(Code::kUnsupported, "no such node kind is known");
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {

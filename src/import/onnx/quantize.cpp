@@ -2,6 +2,7 @@
 // ONNX node kinds on quantised numbers. A product of 8-bit numbers is built as a product of integers after subtracting
 // the zero points.
 #include "import/onnx/call.h"
+#include "import/onnx/e2m1.h"
 #include "import/onnx/tensor.h"
 
 namespace rlx::onnx {
@@ -29,6 +30,16 @@ NamedAttrs affine_attrs(Call& call, Expr x, Expr scale) {
   return attrs;
 }
 
+// x over its scale, which may be one for a block; the zero point is 0.
+void quantize_to_e2m1(Call& call, Expr x, Expr scale, NamedAttrs attrs) {
+  if (!x.valid() || !scale.valid()) return;
+  attrs.emplace_back("out_dtype", DType::kF32);
+  Expr ones = broadcast_to(call.builder().scalar(DType::kI8, 1), x.dims());
+  Expr scales = call.op("dequantize_linear", {ones, cast(scale, DType::kF32), Expr(&call.builder(), kAbsent)}, attrs);
+  call.out(0, to_e2m1(call, cast(x, DType::kF32) / scales));
+  call.set_bits(0, 4);
+}
+
 void build_quantize(Call& call) {
   Expr x = call.in(0), scale = whole(call.in(1)), zero = whole(call.in(2));
   NamedAttrs attrs = affine_attrs(call, x, scale);
@@ -37,10 +48,14 @@ void build_quantize(Call& call) {
   if (!zero) attrs.emplace_back("dtype", to.value_or(DType::kU8));
   if (zero && zero.valid() && to && *to != zero.dtype())
     return call.fail(Code::kDtype, format("'output_dtype' is {}, the zero point {}", *to, zero.dtype()));
+  int bits = zero ? call.bits(2) : to ? bits_of(static_cast<int32_t>(call.i64("output_dtype", 0))) : 0;
+  if (is_e2m1(zero && zero.valid() ? zero.dtype() : to.value_or(DType::kU8), bits)) {
+    if (!zero) attrs.pop_back();
+    return quantize_to_e2m1(call, x, scale, attrs);
+  }
   attrs.emplace_back("saturate", saturate);
   if (!is_float(x.dtype())) x = cast(x, DType::kF32);
   if (precision) x = cast(x, *precision), scale = cast(scale, *precision);
-  int bits = zero ? call.bits(2) : to ? bits_of(static_cast<int32_t>(call.i64("output_dtype", 0))) : 0;
   Expr y = call.op("quantize_linear", {x, scale, zero}, attrs);
   if (bits != 0 && y.valid()) {  // clamped to the range of the bits
     bool has_sign = y.dtype() == DType::kI8;

@@ -11,7 +11,7 @@ std::optional<int64_t> length_of(Call& call, Expr list, const char* what) {
   if (list.rank() == 1 && is_integer(list.dtype()) && list.dim(0).is_literal() &&
       list.dim(0).literal() <= static_cast<int64_t>(2 * kMaxRank))
     return list.dim(0).literal();
-  call.fail(Code::kUnsupported, std::string("'") + what + "' must be a list of integers of known length");
+  call.fail_of_sizes(std::string("'") + what + "' must be a list of integers of known length");
   return std::nullopt;
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 const std::vector<OnnxValue>* items_of(Call& call, size_t i) {
   const OnnxValue* value = call.value(i);
+  if (value && value->is_stacked) return call.fail_of_sizes("a sequence whose length only the run knows"), nullptr;
   if (value && value->is_sequence) return &value->items;
   call.fail(Code::kData, "its input is no sequence");
   return nullptr;
@@ -34,6 +35,14 @@ OnnxValue item_of(Expr x) {
   item.type = x.type();
   item.value = x.value();
   return item;
+}
+
+// The tensor whose rows are the elements, if only the run knows how many there are.
+Expr rows_of(Call& call) {
+  const OnnxValue* value = call.value(0);
+  if (!value || !value->is_stacked) return {};
+  OnnxValue rows = value->items[0];
+  return call.importer().expr(rows, call.builder());
 }
 
 // A position below `end`, counted from the end of `count` items if negative; `fallback` where it is not given.
@@ -84,6 +93,7 @@ void build_erase(Call& call) {
 }
 
 void build_at(Call& call) {
+  if (Expr rows = rows_of(call)) return call.out(0, gather(rows, reshape(call.in(1), {}), 0));
   const auto* items = items_of(call, 0);
   if (!items) return;
   if (auto at = position(call, 1, items->size(), items->size(), 0)) call.out(0, (*items)[*at]);
@@ -96,6 +106,8 @@ void put_number(Call& call, DType dtype, int64_t number) {
 }
 
 void build_length(Call& call) {
+  if (Expr rows = rows_of(call); rows && rows.valid())
+    return call.out(0, call.builder().size(rows.dim(0), DType::kI64));
   if (const auto* items = items_of(call, 0)) put_number(call, DType::kI64, static_cast<int64_t>(items->size()));
 }
 
@@ -108,7 +120,7 @@ void build_split(Call& call) {
   const Dim& total = x.dim(axis);
   std::vector<int64_t> sizes;
   if (!call.has(1) || call.type(1).rank() == 0) {
-    if (!total.is_literal()) return call.fail(Code::kUnsupported, "how many pieces there are is not known");
+    if (!total.is_literal()) return call.fail_of_sizes("how many pieces there are is not known");
     int64_t each = call.has(1) ? 0 : 1;
     if (call.has(1))
       for (int64_t size : call.numbers(1, "split")) each = size;
@@ -133,7 +145,23 @@ void build_split(Call& call) {
   put_sequence(call, std::move(items));
 }
 
+// The rows stand along a new axis, or one after another along an axis of theirs.
+Expr joined(Call& call, Expr rows, int64_t axis, bool is_new) {
+  if (!rows.valid()) return rows;
+  axis = call.axis(axis, rows.rank() - (is_new ? 0 : 1));
+  Axes perm = trailing_axes(1, rows.rank());
+  perm.insert(perm.begin() + std::min<int64_t>(axis, static_cast<int64_t>(perm.size())), 0);
+  Expr y = transpose(rows, perm);
+  if (is_new || !y.valid()) return y;
+  std::vector<Dim> dims = y.dims();
+  dims[static_cast<size_t>(axis)] *= dims[static_cast<size_t>(axis) + 1];
+  dims.erase(dims.begin() + axis + 1);
+  return reshape(y, dims);
+}
+
 void build_concat(Call& call) {
+  if (Expr rows = rows_of(call))
+    return call.out(0, joined(call, rows, call.i64("axis", 0), call.i64("new_axis", 0) != 0));
   const auto* items = items_of(call, 0);
   if (!items) return;
   bool is_new = call.i64("new_axis", 0) != 0;

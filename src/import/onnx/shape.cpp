@@ -296,7 +296,7 @@ void build_slice(Call& call) {
   if (is_open) {
     Expr x = call.in(0), starts = call.in(1), ends = call.in(2), steps = call.in(4);
     bool is_counted = starts.valid() && starts.rank() == 1 && starts.dim(0).is_literal();
-    if (!call.has(3) && !is_counted) return call.fail(Code::kUnsupported, "how many axes it has is not known");
+    if (!call.has(3) && !is_counted) return call.fail_of_sizes("how many axes it has is not known");
     Axes axes = call.has(3) ? call.axes(call.numbers(3, "axes"), x.rank())
                             : trailing_axes(0, static_cast<size_t>(starts.dim(0).literal()));
     if (axes.size() > x.rank()) return call.fail(Code::kData, format("{} axes, of rank {}", axes.size(), x.rank()));

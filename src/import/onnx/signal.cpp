@@ -43,7 +43,7 @@ Expr signal_of(Call& call, Expr x) {
     return call.builder().fail(Status(Code::kDtype, "a signal must be of floats"));
   if (x.rank() > 0 && x.dim(-1).is(1)) return reshape(x, without_last(x));
   if (x.rank() == 0 || !x.dim(-1).is(2))
-    return call.builder().fail(Status(Code::kUnsupported, "a signal whose last axis is neither 1 nor 2"));
+    return call.fail_of_sizes("a signal whose last axis is neither 1 nor 2"), Expr(&call.builder(), kInvalid);
   return call.op("bitcast", {x}, {{"to", x.dtype() == DType::kF32 ? DType::kC64 : DType::kC128}});
 }
 

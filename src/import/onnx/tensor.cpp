@@ -5,6 +5,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "import/onnx/e2m1.h"
+
 namespace rlx::onnx {
 
 namespace {
@@ -40,7 +42,7 @@ constexpr ElementType kElementTypes[] = {{"undefined"},
                                          {"float8e5m2fnuz"},
                                          {"uint4", DType::kU8, kInt32Data, 4},
                                          {"int4", DType::kI8, kInt32Data, 4},
-                                         {"float4e2m1"},
+                                         {"float4e2m1", DType::kF8E4M3, kInt32Data, 4},
                                          {"float8e8m0"},
                                          {"uint2", DType::kU8, kInt32Data, 2},
                                          {"int2", DType::kI8, kInt32Data, 2}};
@@ -104,7 +106,8 @@ static Result<Tensor> unpacked(std::span<const std::byte> packed, const TensorPr
     size_t shift = i % static_cast<size_t>(per_byte) * static_cast<size_t>(bits);
     int value = (std::to_integer<int>(packed[i / static_cast<size_t>(per_byte)]) >> shift) & ((1 << bits) - 1);
     bool is_negative = dtype == DType::kI8 && (value >> (bits - 1)) != 0;
-    bytes[i] = static_cast<std::byte>(is_negative ? value - (1 << bits) : value);
+    bytes[i] =
+        is_e2m1(dtype, bits) ? e2m1_as_f8(value) : static_cast<std::byte>(is_negative ? value - (1 << bits) : value);
   }
   auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   return tensor_over({*owner, owner, {}}, *owner, dtype, proto.dims);

@@ -11,7 +11,7 @@
 
 namespace rlx::onnx {
 
-// RLX_E_UNSUPPORTED names the ONNX type: we have no dtype for strings, the fnuz floats, and floats of less than 8 bits.
+// RLX_E_UNSUPPORTED names the ONNX type: we have no dtype for strings, the fnuz floats and float8e8m0.
 Result<DType> dtype_of(int32_t element_type);
 
 // The bits of a type narrower than a byte, which is stored as bytes: 2 or 4; else 0.

@@ -87,6 +87,9 @@ def power(m):
     if x.is_float:
         e = m.const(np.asarray(m.one([2, 3, 1, 0, 0.5, -1.0])), x.dtype if m.opset < 12 or m.chance(0.7) else m.one(["f32", "i64", "i32"]))
         m.node("Pow", [x, e], [(x.dtype, x.dims, {"wild": True, "mag": x.mag ** 3})])
+    elif m.opset >= 12 and x.dtype in ("i32", "i64") and m.chance(0.3):
+        x = m.node("Abs", [x], [(x.dtype, x.dims)])  # a root of what is negative is no integer
+        m.node("Pow", [x, m.const(np.asarray(0.5), "f32")], [(x.dtype, x.dims)])
     else:
         e = m.const(np.asarray(m.one([0, 1, 2])), x.dtype)
         m.node("Pow", [x, e], [(x.dtype, x.dims)])

@@ -270,6 +270,11 @@ def resize(m):
             m.at_least(dim, 1)
         m.small(x.dims[:2] + spatial)
         ends = m.list_of(x.dims[:2] + spatial)
+        if m.chance(0.3) and m.local is None and where_ != "align_corners":  # a scale: the wanted size over the size
+            real = [m.node("Cast", [part], [("f32", [m.lit(x.rank)])], seen=False, to=1) for part in (ends, m.shape_of(x))]
+            scales = m.node("Div", real, [("f32", [m.lit(x.rank)])], seen=False)
+            m.node("Resize", [x, none, scales], [passed(x, x.dims[:2] + spatial)], **attrs)
+            return
         m.node("Resize", [x, none, m.const(np.zeros(0, np.float32)) if m.opset < 13 else None, ends], [passed(x, x.dims[:2] + spatial)], **attrs)
 
 

@@ -34,6 +34,27 @@ TEST(onnx_contrib, packed_numbers_have_2_4_or_8_bits) {
   }
 }
 
+// All numbers are 9, which is 1 above the zero point; the scales of the two blocks are 1 and 10. ONNX Runtime is wrong
+// about groups and zero points together.
+TEST(onnx_contrib, columns_say_which_block_they_belong_to) {
+  for (bool has_zero : {false, true}) {
+    Maker maker;
+    std::vector<int64_t> groups(32, 0);
+    groups[5] = 1;
+    maker.input("x", 1, {"n", "32"}).f32("scale", {1, 2}, {1, 10}).i64("groups", {32}, groups);
+    maker.i64("wide", {1, 2, 8}, std::vector<int64_t>(16, 0x99)).i64("wide_zero", {1}, {0x58});  // 8, and 5
+    maker.node("Cast", {"wide"}, {"b"}, {Maker::attr("to", 2)})
+        .node("Cast", {"wide_zero"}, {"z"}, {Maker::attr("to", 2)});
+    maker.node("MatMulNBits", {"x", "b", "scale", has_zero ? "z" : "", "groups"}, {"y"},
+               {Maker::attr("K", 32), Maker::attr("N", 1), Maker::attr("bits", 4), Maker::attr("block_size", 16)},
+               kMicrosoft);
+    maker.output("y");
+    Tensor ones = counting({1, 32});
+    std::fill_n(ones.as<float>(), 32, 1.0f);
+    EXPECT_EQ(Opened(maker).run({ones}), has_zero ? "f32[1,1] 71" : "f32[1,1] 41");
+  }
+}
+
 TEST(onnx_contrib, dropout_after_a_bias_drops_nothing) {
   Maker maker;
   maker.input("x", 1, {"n", "2"}).f32("bias", {2}, {1, 2}).f32("more", {2}, {10, 20});

@@ -82,6 +82,48 @@ TEST(onnx_sequences, a_loop_of_growing_elements_is_written_out) {
   EXPECT_EQ(opened.run({counting({4}), *list({3}).reshaped({})}), "f32[6] 0 0 1 0 1 2");
 }
 
+// A trip doubles a number and adds it to the list, until it reaches the limit: 1 2 4 ...
+static Maker doubling(const char* axis_mode, bool is_new) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("h", 1, {"2"}).sequence("before", 1);
+  body.node("Add", {"h", "h"}, {"h2"}).node("SequenceInsert", {"before", "h"}, {"after"});
+  body.node("ReduceMax", {"h2"}, {"most"}, {Maker::attr("keepdims", 0)}).node("Less", {"most", "limit"}, {"c2"});
+  body.output("c2").output("h2").output("after");
+  maker.input("x", 1, {"2"}).input("limit", 1, {}).i64("last", {}, {-1});
+  maker.node("SequenceEmpty", {}, {"none"});
+  maker.node("Loop", {"", "", "x", "none"}, {"h", "t"}, {Maker::attr("body", body)});
+  if (std::string(axis_mode) == "at") maker.node("SequenceAt", {"t", "last"}, {"y"});
+  if (std::string(axis_mode) == "length") maker.node("SequenceLength", {"t"}, {"y"});
+  if (std::string(axis_mode) == "join")
+    maker.node("ConcatFromSequence", {"t"}, {"y"}, {Maker::attr("axis", 0), Maker::attr("new_axis", is_new ? 1 : 0)});
+  if (std::string(axis_mode) == "across")
+    maker.node("ConcatFromSequence", {"t"}, {"y"}, {Maker::attr("axis", -1), Maker::attr("new_axis", 1)});
+  return std::move(maker.output("y"));
+}
+
+TEST(onnx_sequences, a_sequence_that_trips_without_a_known_number_append_to_is_what_they_stack) {
+  auto limit = [](int64_t number) { return *scalar_tensor(DType::kF32, static_cast<double>(number)); };
+  Opened rows(doubling("join", true)), flat(doubling("join", false)), across(doubling("across", false)),
+      last(doubling("at", false)), length(doubling("length", false));
+  EXPECT_EQ(rows.run({counting({2}), limit(4)}), "f32[2,2] 0 1 0 2");
+  EXPECT_EQ(rows.run({counting({2}), limit(16)}), "f32[4,2] 0 1 0 2 0 4 0 8");
+  EXPECT_EQ(flat.run({counting({2}), limit(4)}), "f32[4] 0 1 0 2");
+  EXPECT_EQ(across.run({counting({2}), limit(4)}), "f32[2,2] 0 0 1 2");
+  EXPECT_EQ(last.run({counting({2}), limit(16)}), "f32[2] 0 8");
+  EXPECT_EQ(length.run({counting({2}), limit(16)}), "i64[] 4");
+}
+
+TEST(onnx_sequences, a_sequence_is_split_by_the_sizes_of_the_run) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "2"})
+      .i64("at", {}, {-1})
+      .node("SplitToSequence", {"x"}, {"s"}, {Maker::attr("keepdims", 0)});
+  maker.node("SequenceAt", {"s", "at"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2, 2})}), "f32[2] 2 3");
+  EXPECT_EQ(opened.run({counting({3, 2})}), "f32[2] 4 5");
+}
+
 TEST(onnx_sequences, an_old_scan_has_a_batch) {
   Maker body, maker(8);
   body.input("sum", 1, {}).input("x", 1, {}).node("Add", {"sum", "x"}, {"next"}).node("Neg", {"next"}, {"row"});

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node kinds of ai.onnx.ml share.
+#pragma once
+
+#include "import/onnx/call.h"
+
+namespace rlx::onnx {
+
+inline constexpr std::string_view kMl = "ai.onnx.ml";
+constexpr NodeKind machine_learning(std::string_view op_type, void (*build)(Call&)) {
+  return {op_type, build, {}, nullptr, {}, kMl};
+}
+
+// A list as a constant.
+Expr list_of(Call& call, DType dtype, std::span<const double> numbers);
+Expr list_of(Call& call, std::span<const int64_t> numbers);
+
+// Scores [N, K] as the attribute 'post_transform' wants them.
+Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
+
+// Outputs 0 and 1 of a classifier: labels and scores [N, 2] of one score [N, 1]. From `least` on it is the second
+// label; the score of the first is `total` minus it.
+void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform);
+// Of a score for each label.
+void give_classes(Call& call, Expr scores, std::string_view transform);
+
+}  // namespace rlx::onnx
