@@ -59,7 +59,8 @@ TEST(onnx_import, shape_arithmetic_becomes_dims_and_leaves_no_op) {
 
 TEST(onnx_import, sizes_keep_the_models_names_and_expressions) {
   Maker model(13);
-  model.input("x", 1, {"past + seq", "", "3", "unk 'n", "-1"}).node("Identity", {"x"}, {"y"}).output("y");
+  model.input("x", 1, {"past + seq", "", "3", "unk 'n", "-1"}).input("now", 1, {"seq"});  // which tells the two apart
+  model.node("Identity", {"x"}, {"y"}).output("y");
   auto imported = model.import();
   ASSERT_IMPORTS(imported);
   EXPECT_EQ(text_of(output_type(*imported)), "f32[past + seq,x.1,3,'unk \\x27n',x.4]");
