@@ -633,10 +633,11 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  *                  rlx_compiled_run and rlx_model_run copy, and leave their arguments as they are.
  * Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for a graph without outputs; RLX_E_SHAPE naming all
  * symbols without an upper size; RLX_E_RANGE for an upper size outside its declared range; RLX_E_UNSUPPORTED naming
- * the nodes without a kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_NO_MEMORY, with the
- * largest buffers, for a plan above memory.limit; RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the
- * folder of dump). For io.alias: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or
- * nothing bounds the size), RLX_E_OPTION (a slot is named twice). */
+ * the nodes without a kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_STATE for a weight
+ * whose bytes weights.drop has released; RLX_E_NO_MEMORY, with the largest buffers, for a plan above memory.limit;
+ * RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the folder of dump). For io.alias: RLX_E_NOT_FOUND (no
+ * such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or nothing bounds the size), RLX_E_OPTION (a slot is named
+ * twice). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 
@@ -734,8 +735,9 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
 
 /* Carries state from run to run without a copy: at the start of every run but the first, the output slot and the input
  * slot exchange their memory, and the input takes the sizes of the output. Between two runs the output holds what the
- * last run wrote. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS (a slot is linked already).
- * A run returns RLX_E_STATE if one of the two slots is bound and the other is not. */
+ * last run wrote. Waits for runs in flight. Errors: RLX_E_RANGE (slot), RLX_E_DTYPE, RLX_E_SHAPE (rank), RLX_E_EXISTS
+ * (a slot is linked already). A run that has to exchange the two slots returns RLX_E_STATE if one of them is bound and
+ * the other is not. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
 /* The next runs read back only these n output slots; NULL and 0 mean all. Errors: RLX_E_RANGE. */
@@ -753,8 +755,9 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
  * reference) tells when the run has ended, and how. If a fence in wait fails, or the run before this one does, the run
- * ends with RLX_E_ABORTED, and links stand as the failed run found them. The context may be used and released
- * meanwhile: rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs
+ * ends with RLX_E_ABORTED, and links stand as the failed run found them; one whose slots were bound since keeps these
+ * bindings, and what it held is lost. The context may be used and released meanwhile: rlx_exec_bind, rlx_exec_set_dim
+ * and others act on later runs. Where data decide a size, a call that needs
  * this size waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or
  * with threads of the host, the run has ended when this returns; if a fence in wait is still open, the thread that
  * waits for the run executes it. */
@@ -786,7 +789,8 @@ RLX_MUST rlx_status_t *rlx_fence_signal(rlx_fence_t *fence, rlx_status_t *result
 
 /* Waits until one of n fences is done, or, if `all` is not 0, all of them. *which (may be NULL) is the index of the
  * first one that is done. timeout_ns is in nanoseconds; 0 does not wait, UINT64_MAX waits for ever. The calling thread
- * may execute the work. rlx_fence_result says how it ended. Errors: RLX_E_TIMEOUT. */
+ * may execute the work. rlx_fence_result says how it ended. The fences may be of several environments. Errors:
+ * RLX_E_TIMEOUT. */
 RLX_MUST rlx_status_t *rlx_fence_wait(rlx_fence_t *const *fences, size_t n, int32_t all, uint64_t timeout_ns,
                                       size_t *which);
 
@@ -800,8 +804,9 @@ RLX_MUST rlx_status_t *rlx_fence_export_fd(rlx_fence_t *fence, int32_t *fd);
 
 /* ---- models: one graph at all sizes, compiled on demand ---- */
 
-/* A model of a graph (copied) and its weights (retained, may be NULL). Compiles nothing yet. policy, or NULL: any
- * option of rlx_compile, used for every plan, and
+/* A model of a graph (copied) and its weights (retained, may be NULL). Compiles nothing yet: a param becomes the tensor
+ * that the weights hold when the model first compiles with it, and stays so on every device until rlx_model_set_param.
+ * policy, or NULL: any option of rlx_compile, used for every plan, and
  *   cache.capacity    the most plans that the model keeps for a device. Default: 8
  *   buckets.<symbol>  the sizes to plan for: a list, or pow2 for powers of two
  *   chain             the devices to try in turn
@@ -841,8 +846,9 @@ RLX_MUST rlx_status_t *rlx_model_set_policy(rlx_model_t *model, const rlx_attrs_
 RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device, const rlx_device_t **out);
 
 /* A program planned for at least these n sizes, as a new reference: the smallest existing one that fits, else a new
- * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_RANGE (size), RLX_E_SHAPE for a symbol
- * without a size, and those of rlx_compile. */
+ * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_INVALID_ARGUMENT (a symbol twice),
+ * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol without a
+ * size, and those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 

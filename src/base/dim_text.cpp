@@ -5,6 +5,7 @@
 
 #include "base/dim.h"
 #include "base/escape.h"
+#include "base/shortened.h"
 
 namespace rlx {
 
@@ -71,8 +72,8 @@ class DimParser {
 
  private:
   Status error(const char* expected) const {
-    return Status(Code::kInvalidArgument,
-                  format("in the size \"{}\", column {}: expected {}", text_, at_ + 1, expected))
+    return Status(Code::kInvalidArgument, format("in the size \"{}\", column {}: expected {}",
+                                                 shortened(std::string(text_)), at_ + 1, expected))
         .with("expected", expected);
   }
 

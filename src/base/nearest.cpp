@@ -44,4 +44,8 @@ std::string listed(std::span<const std::string_view> known) {
   return text.empty() ? "none" : text;
 }
 
+std::string only(std::span<const std::string_view> known) {
+  return known.empty() ? ": there are none" : ", only " + listed(known);
+}
+
 }  // namespace rlx

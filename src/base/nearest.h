@@ -13,5 +13,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 
 // "a, b, c"; "..." after twelve words; "none" for no words.
 std::string listed(std::span<const std::string_view> known);
+// What there is instead of an unknown thing: ", only a, b", or ": there are none".
+std::string only(std::span<const std::string_view> known);
 
 }  // namespace rlx

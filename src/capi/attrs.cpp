@@ -102,7 +102,10 @@ rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
   });
 }
 
+// In a forked child a graph or tensor of the parent is left as it is, as their own handles are.
 void rlx_attrs_release(rlx_attrs_t* attrs) {
+  if (!attrs) return;
+  if (std::ranges::any_of(attrs->owners, [](const auto& pair) { return is_of_parent(*pair.second.get()); })) return;
   delete attrs;
 }
 
@@ -132,7 +135,7 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
   set(attrs, key, {array(values, n, "values")}, [&]() -> Result<AttrValue> {
     std::vector<std::string> list;
     for (size_t i = 0; i < n; i++) {
-      if (!values[i]) return Status(Code::kInvalidArgument, format("'{}': values[{}] is NULL", key, i));
+      if (!values[i]) return null_element("values", i).prefixed(format("'{}': ", key));
       list.emplace_back(values[i]);
     }
     return AttrValue(std::move(list));

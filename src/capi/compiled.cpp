@@ -16,7 +16,7 @@ namespace rlx::capi {
 
 static Status check_names(const char* const* names, size_t n, const char* argument) {
   for (size_t i = 0; names && i < n; i++)
-    if (!names[i]) return Status(Code::kInvalidArgument, format("{}[{}] is NULL", argument, i));
+    if (!names[i]) return null_element(argument, i);
   return {};
 }
 
@@ -28,7 +28,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   if (out_names) inputs.out_names.assign(out_names, out_names + n_out);
   inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
-    if (!in[i]) return Status(Code::kInvalidArgument, format("in[{}] is NULL", i));
+    if (!in[i]) return null_element("in", i);
     inputs.in.push_back(*RLX_TRY(kept(*in[i], env, "in")));
   }
   return {};

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 
+#include "base/nearest.h"
 #include "capi/attrs.h"
 #include "capi/blob.h"
 #include "capi/env.h"
@@ -31,11 +32,15 @@ static Result<const std::string*> property(const DeviceInfo& info, std::string_v
   if (key == "name") return &info.name;
   if (key == "kind") return &info.kind;
   if (key == "description") return &info.description;
-  for (const auto& [name, value] : info.capabilities)
+  std::vector<std::string_view> known{"name", "kind", "description"};
+  for (const auto& [name, value] : info.capabilities) {
     if (name == key) return &value;
-  return Status(Code::kNotFound, "the device '" + info.name + "' has no '" + std::string(key) + "'")
+    known.push_back(name);
+  }
+  return Status(Code::kNotFound, format("the device '{}' has no '{}'{}", info.name, key, only(known)))
       .with("device", info.name)
-      .with("value", key);
+      .with("value", key)
+      .with("expected", listed(known));
 }
 
 }  // namespace rlx::capi
@@ -67,7 +72,10 @@ rlx_status_t* rlx_device_get_i64(const rlx_device_t* device, const char* key, in
     int64_t number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size())
-      return Status(Code::kNotFound, format("'{}' is no number but '{}'", key, text)).with("value", key);
+      return Status(Code::kNotFound, format("'{}' is no number but '{}'", key, text))
+          .with("value", key)
+          .with("expected", "a number")
+          .with("got", text);
     *out = number;
     return {};
   });

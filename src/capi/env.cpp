@@ -226,6 +226,11 @@ rlx_status_t* rlx_env_stat(const rlx_env_t* env, const char* key, int64_t* out) 
         *out = stat.read(*env);
         return {};
       }
-    return Status(Code::kNotFound, format("no counter '{}'", key)).with("value", key);
+    std::vector<std::string_view> known;
+    for (const Stat& stat : kStats) known.push_back(stat.key);
+    std::string hint = did_you_mean(key, known);
+    return Status(Code::kNotFound, format("no counter '{}'{}", key, hint.empty() ? only(known) : hint))
+        .with("value", key)
+        .with("expected", listed(known));
   });
 }

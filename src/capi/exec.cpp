@@ -20,6 +20,7 @@ struct rlx_exec {
 static Result<SlotKind> slot_kind(int32_t kind) {
   if (kind == RLX_INPUT || kind == RLX_OUTPUT) return static_cast<SlotKind>(kind);
   return Status(Code::kInvalidArgument, format("kind {} is neither RLX_INPUT nor RLX_OUTPUT", kind))
+      .with("expected", "RLX_INPUT or RLX_OUTPUT")
       .with("got", std::to_string(kind));
 }
 
@@ -46,7 +47,8 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
 
 rlx_status_t* rlx_exec_bind_ptr(rlx_exec_t* exec, int32_t kind, size_t slot, void* data, size_t bytes) {
   return guard({handle(exec, "exec")}, [&]() -> Status {
-    if (!is_possible(bytes, 1)) return Status(Code::kInvalidArgument, format("{} bytes cannot be", bytes));
+    const void* given = data ? data : exec;  // NULL is no mistake: it unbinds
+    RLX_TRY(check("rlx_exec_bind_ptr", {array(given, bytes, "data")}));
     return exec->exec->bind_ptr(RLX_TRY(slot_kind(kind)), slot, data, bytes);
   });
 }

@@ -15,7 +15,7 @@ Result<std::vector<Fence>> fences_of(const rlx_env* env, rlx_fence_t* const* fen
   std::vector<Fence> list;
   list.reserve(n);
   for (size_t i = 0; i < n; i++) {
-    if (!fences[i]) return Status(Code::kInvalidArgument, format("{}[{}] is NULL", argument, i));
+    if (!fences[i]) return null_element(argument, i);
     if (env) RLX_TRY(same_env(env, fences[i]->env.get(), argument));
     list.push_back(fences[i]->fence);
   }
@@ -62,8 +62,8 @@ rlx_status_t* rlx_fence_signal(rlx_fence_t* fence, rlx_status_t* result) {
 rlx_status_t* rlx_fence_wait(rlx_fence_t* const* fences, size_t n, int32_t all, uint64_t timeout_ns, size_t* which) {
   if (which) *which = 0;
   return guard({array(fences, n, "fences")}, [&]() -> Status {
-    for (size_t i = 0; i < n; i++) RLX_TRY(check("rlx_fence_wait", {handle(fences[i], "fences[i]")}));
     std::vector<Fence> list = RLX_TRY(fences_of(nullptr, fences, n, "fences"));
+    for (size_t i = 0; i < n; i++) RLX_TRY(check("rlx_fence_wait", {handle(fences[i], "a fence")}));
     return Fence::wait(list, all != 0, timeout_ns, which);
   });
 }

@@ -21,4 +21,9 @@ Status check(const char* function, std::initializer_list<Argument> arguments) {
   return {};
 }
 
+Status null_element(std::string_view array, size_t index) {
+  std::string name = format("{}[{}]", array, index);
+  return Status(Code::kInvalidArgument, name + " is NULL").with("input", name).with("got", "NULL");
+}
+
 }  // namespace rlx::capi

@@ -60,6 +60,7 @@ Argument cleared(T* pointer, size_t count, const char* name) {
 }
 
 Status check(const char* function, std::initializer_list<Argument> arguments);
+Status null_element(std::string_view array, size_t index);  // RLX_E_INVALID_ARGUMENT
 
 #ifdef RLX_TEST_HOOKS
 void test_hook();  // throws when a test asks for it

@@ -114,7 +114,7 @@ rlx_status_t* rlx_model_get(rlx_model_t* model, const char* device, const char* 
   return guard(arguments, [&]() -> Status {
     std::vector<std::pair<std::string_view, int64_t>> wanted;
     for (size_t i = 0; i < n; i++) {
-      if (!symbols[i]) return Status(Code::kInvalidArgument, format("symbols[{}] is NULL", i));
+      if (!symbols[i]) return null_element("symbols", i);
       wanted.emplace_back(symbols[i], sizes[i]);
     }
     auto program = RLX_TRY(model->model->get(RLX_TRY(device_spec(*model->env.get(), device)), wanted));

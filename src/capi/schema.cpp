@@ -118,13 +118,18 @@ static constexpr Options kOptions[] = {
     {"options.import", [] { return schema_of_options(import_options()); }},
 };
 
+static constexpr std::string_view kSchemas = "ops, op.<name>, options.env, options.compile, options.import";
+
 static Result<std::string> schema(std::string_view what, Devices devices) {
   if (what == "ops") return schema_of_ops(op_table(), devices);
   if (what.starts_with("op."))
     if (const OpInfo* info = find_public_op(what.substr(3))) return schema_of_op(*info, devices);
   for (const Options& options : kOptions)
     if (options.name == what) return options.write();
-  return Status(Code::kNotFound, "no schema '" + std::string(what) + "'").with("value", what);
+  std::string hint = what.starts_with("op.") ? op_table().suggestion(std::string(what.substr(3))) : "";
+  return Status(Code::kNotFound, format("no schema '{}'{}", what, hint.empty() ? format(", only {}", kSchemas) : hint))
+      .with("value", what)
+      .with("expected", kSchemas);
 }
 
 }  // namespace rlx::capi

@@ -240,6 +240,7 @@ rlx_status_t* rlx_tensor_read(const rlx_tensor_t* tensor, uint64_t offset, void*
 rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_tensor_t* from, uint64_t from_offset,
                               uint64_t bytes) {
   return guard({handle(to, "to"), handle(from, "from")}, [&]() -> Status {
+    RLX_TRY(same_env(to->env, from->env, "from"));
     Tensor target = *RLX_TRY(contents_of(*to)), source = *RLX_TRY(contents_of(*from));
     RLX_TRY(check_part("copy to", to_offset, bytes, target.bytes()));
     RLX_TRY(check_part("copy from", from_offset, bytes, source.bytes()));

@@ -110,8 +110,7 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
   return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
 }
 
-// Params that only sub-graphs read become params of the program too, so that users can set them.
-static Result<Graph> with_body_params(const Graph& given) {
+Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
   std::unordered_set<std::string> known;
   for (auto list : {given.inputs(), given.params()})
@@ -219,7 +218,7 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
 // ---- io.alias ----
 
 static Status no_such_slot(std::string_view kind, std::string_view name, const std::vector<std::string_view>& known) {
-  return Status(Code::kNotFound, format("io.alias: the graph has no {} '{}', only {}", kind, name, listed(known)))
+  return Status(Code::kNotFound, format("io.alias: the graph has no {} '{}'{}", kind, name, only(known)))
       .with("value", name);
 }
 

@@ -40,7 +40,7 @@ struct Fence::State {
   std::shared_ptr<Helper> helper;  // null: a waiter cannot help
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
   std::vector<std::function<void()>> next;
-  std::vector<int> descriptors;
+  std::vector<int> descriptors;  // whose copies the callers have; closed once they are readable
   ~State() {
     for (int fd : descriptors) close(fd);
   }
@@ -68,7 +68,8 @@ bool Fence::signal(Status result) const {
     state->result = std::move(result);
     waiters.swap(state->waiters);
     next.swap(state->next);
-    for (int fd : state->descriptors) eventfd_write(fd, 1);
+    for (int fd : state->descriptors) eventfd_write(fd, 1), close(fd);
+    state->descriptors.clear();
   }
   for (const auto& waiter : waiters) waiter->tell();
   for (const auto& call : next) call();
@@ -161,16 +162,18 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
 }
 
 Result<int> Fence::export_fd() const {
-  int mine = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (mine < 0) return Status(Code::kIo, std::string("eventfd: ") + std::strerror(errno));
-  int theirs = fcntl(mine, F_DUPFD_CLOEXEC, 0);
-  if (theirs < 0) {
-    close(mine);
-    return Status(Code::kIo, std::string("fcntl: ") + std::strerror(errno));
-  }
   std::lock_guard lock(state_->mutex);
+  if (!state_->done) state_->descriptors.reserve(state_->descriptors.size() + 1);  // nothing fails once it is open
+  int theirs = eventfd(state_->done ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (theirs < 0) return Status(Code::kIo, std::string("eventfd: ") + std::strerror(errno));
+  if (state_->done) return theirs;
+  int mine = fcntl(theirs, F_DUPFD_CLOEXEC, 0);
+  if (mine < 0) {
+    Status status(Code::kIo, std::string("fcntl: ") + std::strerror(errno));
+    close(theirs);
+    return status;
+  }
   state_->descriptors.push_back(mine);
-  if (state_->done) eventfd_write(mine, 1);
   return theirs;
 }
 

@@ -110,6 +110,7 @@ static Result<ImportedFile> import_as(const Format& format, const Source& source
     return Status(Code::kOption, rlx::format("nothing about inputs can be chosen in {} files", format.name));
   if (options.host) RLX_TRY(options.host->progress("import", 0));
   ImportedFile file = RLX_TRY(format.read(source, options));
+  file.has_choices = format.has_choices;
   if (options.host) RLX_TRY(options.host->progress("import", 1));
   return file;
 }

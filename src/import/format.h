@@ -14,6 +14,7 @@ struct ImportedFile {
   Graph graph;
   NamedTensors weights;
   std::vector<std::pair<std::string, std::string>> metadata;
+  bool has_choices = false;  // ImportChoices may make another graph of it
 };
 
 bool has_format(std::string_view name);

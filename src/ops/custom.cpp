@@ -166,8 +166,13 @@ Status eval_host_call(EvalArgs& args) {
     out.push_back(made.back().operand());
   }
   Status status = free.op->run(in, out, free.values);
-  if (!status.ok())
-    return std::move(status).prefixed("'" + free.op->name + "': ").with("op", "custom").with("value", free.op->name);
+  if (!status.ok()) {
+    std::string node = args.where.empty() ? "" : format("custom '{}': ", args.where);
+    return std::move(status)
+        .prefixed(format("{}'{}': ", node, free.op->name))
+        .with("op", "custom")
+        .with("value", args.where.empty() ? free.op->name : args.where);
+  }
   for (size_t i = 0; i < made.size(); i++) made[i].write_back(args.out[i]);
   return {};
 }

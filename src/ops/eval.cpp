@@ -14,7 +14,9 @@ Result<Dims> EvalArgs::dims(std::string_view attr) const {
 }
 
 Status EvalArgs::fail(Code code, const std::string& message) const {
-  return Status(code, std::string(where) + ": " + message).with("op", info.name).with("value", where);
+  return Status(code, format("{}{}: {}", info.name, where.empty() ? "" : format(" '{}'", where), message))
+      .with("op", info.name)
+      .with("value", where);
 }
 
 Dims dense_strides(std::span<const int64_t> dims) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/interpret.h"
 
+#include "base/check_size.h"
 #include "base/size_failure.h"
 #include "ops/control.h"
 #include "ops/expr.h"
@@ -238,9 +239,7 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
         return Status(Code::kShape,
                       "the size '" + *name + "' is " + std::to_string(known->second) + " and " + std::to_string(now))
             .with("value", *name);
-      if (is_new && (now < range.lo || now > range.hi))
-        return Status(Code::kRange, "the size '" + *name + "' = " + std::to_string(now) + " is outside its range")
-            .with("value", *name);
+      if (is_new) RLX_TRY(check_size(*name, now, range));
     }
   return Walk(graph, params, options, std::move(sizes)).run(inputs);
 }
@@ -265,8 +264,7 @@ Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> 
   for (size_t i = 0; i < std::min(in.size(), kMostDeclared); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
   for (size_t i = 0; i < std::min(node.out.size(), kMostDeclared); i++) declared_out.push_back(node.out[i].dtype);
-  std::string where = std::string(graph.info(node).name) + (node.name.empty() ? "" : " '" + node.name + "'");
-  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, where};
+  EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, node.name};
   return args.info.eval(args);
 }
 

@@ -20,14 +20,17 @@ static bool has_customs(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_custom);
 }
 
-// The nodes that a custom op stands for, in the copy.
+// The nodes that a custom op stands for, in the copy. The one that gives its first output has its name.
 static Result<std::vector<Value>> inlined(GraphCopy& copy, const Graph& graph, const Node& node) {
   Builder builder(copy.to());
+  size_t before = copy.to().nodes().size();
   std::vector<Expr> in;
   for (Value value : node.in) in.push_back(builder.wrap(copy.mapped(value)));
   std::vector<Value> outputs;
   for (Expr output : decompose(builder, graph.info(node), in, node.attrs)) outputs.push_back(output.value());
   RLX_TRY(builder.status());
+  bool is_new = !outputs.empty() && outputs[0].node >= before;
+  if (is_new && copy.to().node(outputs[0]).name.empty()) copy.to().set_name(outputs[0], node.name);
   return outputs;
 }
 

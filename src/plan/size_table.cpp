@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/check_size.h"
 #include "base/shortened.h"
 #include "plan/control.h"
 
@@ -62,10 +63,7 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) co
 
 // Whether a plan may be made for this upper size of a symbol.
 static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
-  if (size < range.lo || size > range.hi)
-    return Status(Code::kRange,
-                  format("the size '{}' = {} is outside its range [{}, {}]", name, size, range.lo, range.hi))
-        .with("value", name);
+  RLX_TRY(check_size(name, size, range));
   if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
     return Status(Code::kRange, format("the size '{}' = {} is above {}, the most of a size without a declared maximum",
                                        name, size, kLargestSymbol))

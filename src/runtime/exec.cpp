@@ -92,7 +92,7 @@ Status Exec::catch_up(bool waits) {
       continue;
     }
     for (const Flight& flight : flights_) RLX_TRY(flight.fence.wait());
-    restore_links(first);
+    restore_links();
     std::vector<Held> held;
     for (Flight& flight : flights_) held.push_back(land(flight));
     flights_.clear();
@@ -104,11 +104,13 @@ void Exec::note_made(const Run& run) {
   for (Link& link : links_) link.made = run.dims(planned(SlotKind::kOutput, link.output));
 }
 
-// Restores the links as the failed run found them.
-void Exec::restore_links(const Flight& failed) {
-  for (size_t i = 0; i < failed.ports.size(); i++) {
+// Restores the links as the first of the flights, which has failed, found them; a link whose slots were bound since, as
+// the first run after that found it.
+void Exec::restore_links() {
+  for (size_t i = 0; i < links_.size(); i++) {
     links_[i].made.reset();
-    std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = failed.ports[i];
+    auto found = std::ranges::find_if(flights_, [i](const Flight& it) { return it.ports[i].has_value(); });
+    if (found != flights_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->ports[i];
   }
   sizes_version_++;
   places_version_++;
@@ -133,7 +135,10 @@ Status Exec::exchange(Link& link) {
     RLX_TRY(show_room(*RLX_TRY(sized_run(true)), link.output));
     rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
   }
-  std::swap(from.bound, to.bound);
+  Tensor state = from.bound;  // of the dims that it has now
+  if (state && !std::ranges::equal(state.dims(), *link.made))
+    state = RLX_TRY(Tensor::over(state.dtype(), *link.made, state.storage()));
+  from.bound = std::exchange(to.bound, std::move(state));
   std::swap(from.lent, to.lent);
   std::swap(from.use, to.use);
   std::swap(from.own, to.own);
@@ -325,30 +330,45 @@ Status Exec::run() {
   return {};
 }
 
+// What a submitted run uses, as the slots may be bound again. What it writes cannot be frozen until it has ended.
+Status Exec::hold(Run& run) const {
+  run.let_go();
+  for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {
+    const std::vector<Port>& list = kind == SlotKind::kInput ? inputs_ : outputs_;
+    for (size_t i = 0; i < list.size(); i++) {
+      const Port& it = list[i];
+      const std::shared_ptr<Storage>& memory = it.given() ? it.given() : it.own;
+      run.held.push_back(memory);
+      if (it.is_staged) run.held.push_back(it.stage);
+      if (!memory || !is_written(kind, i)) continue;
+      run.written.push_back(it.given() ? it.use : Storage::written(it.own));
+      if (run.written.back()) continue;
+      run.let_go();
+      return cannot_write(kind, i);  // another thread has frozen it this moment
+    }
+  }
+  return {};
+}
+
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
   RLX_TRY(catch_up(false));
   Run* run = RLX_TRY(prepare());
   Flight flight{last_, Fence(), {}, false};
   for (const Link& link : links_) {
-    flight.ports.emplace_back(outputs_[link.output], inputs_[link.input]);
+    flight.ports.emplace_back(std::pair(outputs_[link.output], inputs_[link.input]));
     flight.decides_links |= slot_of(SlotKind::kOutput, link.output).has_fresh_dims;
   }
   std::vector<Fence> before(wait.begin(), wait.end());
   if (!flights_.empty()) before.push_back(flights_.back().fence);
   run->program = program_;
-  run->held.clear();  // what it uses, as the slots may be bound again
-  for (const auto* list : {&inputs_, &outputs_})
-    for (const Port& it : *list) {
-      run->held.push_back(it.given() ? it.use : it.own);
-      if (it.is_staged) run->held.push_back(it.stage);
-    }
+  RLX_TRY(hold(*run));
   flights_.push_back(std::move(flight));
   struct Taken {  // gives the run back if nothing was submitted
     std::deque<Flight>& flights;
     bool stays = false;
     ~Taken() {
       if (stays) return;
-      flights.back().run->held.clear();
+      flights.back().run->let_go();
       flights.pop_back();
     }
   } taken{flights_};
@@ -400,7 +420,8 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
 }
 
 Result<std::string> Exec::report(std::string_view what) {
-  if (what != "sizes") return Status(Code::kNotFound, "an exec has no report '" + std::string(what) + "'");
+  if (what != "sizes")
+    return Status(Code::kNotFound, "an exec has no report '" + std::string(what) + "', only sizes").with("value", what);
   RLX_TRY(catch_up(true));
   const SizeState& sizes = RLX_TRY(sized_run(true))->frame().sizes();
   JsonWriter json;

@@ -99,8 +99,10 @@ class Exec {
   struct Flight {
     std::shared_ptr<Run> run;
     Fence fence;
-    std::vector<std::pair<Port, Port>> ports;  // by link: the ports of its output and its input
-    bool decides_links;                        // the dims of its linked outputs are known only when it has ended
+    // By link: the ports of its output and its input. None if one of them was bound since: the caller may have taken
+    // the memory of this state back.
+    std::vector<std::optional<std::pair<Port, Port>>> ports;
+    bool decides_links;  // the dims of its linked outputs are known only when it has ended
   };
   // The memory of one slot in a run, to find overlaps.
   struct Spot {
@@ -133,6 +135,7 @@ class Exec {
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
+  Status cannot_write(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
   Status settle(SlotKind kind, Link& link);
@@ -149,7 +152,8 @@ class Exec {
   // Chooses the next run, and takes in the results of earlier ones.
   Status catch_up(bool waits);
   void note_made(const Run& run);
-  void restore_links(const Flight& failed);
+  void restore_links();
+  Status hold(Run& run) const;
   using Held = std::vector<std::shared_ptr<Storage>>;
   Held land(Flight& flight);
   Result<Run*> next_run();

@@ -15,7 +15,9 @@ Status Exec::check_slot(SlotKind kind, size_t slot) const {
     return Status(Code::kInvalidArgument, "only inputs and outputs are bound");
   size_t count = program_->slots(kind).size();
   if (slot < count) return {};
-  return Status(Code::kRange, format("there is no {} slot {}; the program has {}", kind_text(kind), slot, count));
+  return Status(Code::kRange, format("there is no {} slot {}; the program has {}", kind_text(kind), slot, count))
+      .with("expected", format("below {}", count))
+      .with("got", std::to_string(slot));
 }
 
 Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const {
@@ -65,22 +67,26 @@ bool Exec::needs_stage(const Slot& slot, const Tensor& bound, const Storage& giv
   return (reinterpret_cast<uintptr_t>(given.host()) & (slot.alignment - 1)) != 0;
 }
 
+Status Exec::cannot_write(SlotKind kind, size_t slot) const {
+  const std::string& name = slot_of(kind, slot).name;
+  return Status(Code::kState, format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param or "
+                                     "constant",
+                                     kind_text(kind), name))
+      .with("value", name);
+}
+
 // Replaces the binding of a slot; on failure the old one stays. It does not look for overlaps: a run checks all places
 // together, which is faster than one by one.
 Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent) {
-  const Slot& it = slot_of(kind, slot);
   const std::shared_ptr<Storage>& given = bound ? bound.storage() : lent;
   std::shared_ptr<Storage> use = given;
   if (given && is_written(kind, slot)) use = Storage::written(given);
-  if (given && !use)
-    return Status(Code::kState, format("the {} '{}' is written by runs: its memory is read-only, or frozen as a param "
-                                       "or constant",
-                                       kind_text(kind), it.name))
-        .with("value", it.name);
+  if (given && !use) return cannot_write(kind, slot);
   put(kind, slot, std::move(bound), std::move(lent), std::move(use));
   return {};
 }
 
+// What was bound before goes when all is in order: the host may get its memory back then, and use the exec.
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
   Port& it = port(kind, slot);
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
@@ -91,9 +97,9 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
   }
   places_version_++;
   it.is_staged = use && needs_stage(slot_of(kind, slot), bound, *use);
-  it.use = std::move(use);
-  it.bound = std::move(bound);
-  it.lent = std::move(lent);
+  std::swap(it.use, use);
+  std::swap(it.bound, bound);
+  std::swap(it.lent, lent);
 }
 
 // A linked input that is bound again starts with the new value. An output first hands its value to the input.
@@ -117,6 +123,7 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   RLX_TRY(settle(kind, *link));
   RLX_TRY(replaced());
   before.stays = true;
+  for (Flight& flight : flights_) flight.ports[static_cast<size_t>(link - links_.begin())].reset();
   return {};
 }
 
@@ -180,10 +187,11 @@ Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up(false));
   Port& it = port(kind, slot);
-  if (it.bound) return it.bound;
-  Run& run = *RLX_TRY(sized_run(slot_of(kind, slot).has_fresh_dims));
-  if (!it.lent) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
-  return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.lent ? it.lent : it.own);
+  bool is_decided = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
+  if (it.bound && !is_decided) return it.bound;
+  Run& run = *RLX_TRY(sized_run(is_decided));
+  if (!it.given()) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
+  return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.given() ? it.given() : it.own);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
@@ -200,12 +208,17 @@ Status Exec::link(size_t output, size_t input) {
   if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
     return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
                   "the output '" + from.name + "' is " + text_of(from.type) + ", the input '" + to.name + "' " +
-                      text_of(to.type) + ": they cannot be linked");
-  if (is_aliased(SlotKind::kOutput, output) || is_aliased(SlotKind::kInput, input))
-    return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' has an alias");
-  for (const Link& link : links_)
-    if (link.output == output || link.input == input)
-      return Status(Code::kExists, "the output '" + from.name + "' or the input '" + to.name + "' is linked already");
+                      text_of(to.type) + ": they cannot be linked")
+        .with("value", to.name)
+        .with("expected", text_of(from.type))
+        .with("got", text_of(to.type));
+  auto taken = [](std::string_view kind, const Slot& slot, std::string_view why) {
+    return Status(Code::kExists, format("the {} '{}' {}", kind, slot.name, why)).with("value", slot.name);
+  };
+  if (is_aliased(SlotKind::kOutput, output)) return taken("output", from, "has an alias");
+  if (is_aliased(SlotKind::kInput, input)) return taken("input", to, "has an alias");
+  if (outputs_[output].is_linked) return taken("output", from, "is linked already");
+  if (inputs_[input].is_linked) return taken("input", to, "is linked already");
   Port &made = outputs_[output], &read = inputs_[input];
   made.is_linked = read.is_linked = true;
   Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound, true) : Status();

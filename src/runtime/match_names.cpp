@@ -14,7 +14,7 @@ static std::vector<std::string_view> names_of(const NamedThings& things) {
 static Status unknown(const NamedThings& things, std::string_view name) {
   std::vector<std::string_view> known = names_of(things);
   return Status(Code::kNotFound,
-                format("there is no {} '{}', only {}{}", things.kind, name, listed(known), did_you_mean(name, known)))
+                format("there is no {} '{}'{}{}", things.kind, name, only(known), did_you_mean(name, known)))
       .with("value", name)
       .with("expected", listed(known));
 }

@@ -5,7 +5,9 @@
 #include <bit>
 #include <map>
 
+#include "base/check_size.h"
 #include "base/nearest.h"
+#include "base/size_failure.h"
 #include "passes/at_sizes.h"
 #include "runtime/match_names.h"
 #include "runtime/sizes.h"
@@ -27,7 +29,8 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
 Result<std::shared_ptr<Model>> Model::make(std::shared_ptr<Env> env, const Graph& graph,
                                            std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
   if (!weights) weights = std::make_shared<Weights>();
-  std::shared_ptr<Model> model(new Model(std::move(env), graph, std::move(weights)));
+  Graph whole = RLX_TRY(with_body_params(graph));
+  std::shared_ptr<Model> model(new Model(std::move(env), std::move(whole), std::move(weights)));
   model->policy_ = std::make_shared<const Policy>(RLX_TRY(parse_policy(policy)));
   RLX_TRY(check_policy(*model->policy_, *model->env_, graph));
   return model;
@@ -44,7 +47,9 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
 
 Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph) {
   RLX_TRY(check_outputs(graph));
-  std::shared_ptr<Model> model(new Model(general.env_, graph, general.weights_));
+  Graph whole = RLX_TRY(with_body_params(graph));
+  std::shared_ptr<Model> model(new Model(general.env_, std::move(whole), general.weights_));
+  model->taken_ = general.taken_;
   model->policy_ = std::make_shared<const Policy>(without_absent_sizes(*general.policy(), graph));
   return model;
 }
@@ -199,8 +204,8 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   Device* fallback = env_->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
-  auto made =
-      std::make_shared<OnDevice>(OnDevice{device, RLX_TRY(ParamStore::make(env_, std::move(source), weights_))});
+  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, true, taken_.get()));
+  auto made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
   lock.lock();
   if (policy_ != policy) {  // it serves this call alone
     lock.unlock();
@@ -298,13 +303,26 @@ static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view 
   return std::nullopt;
 }
 
+static Status above_policy(std::string_view name, int64_t size, int64_t upper) {
+  return Status(Code::kRange,
+                format("the size '{}' = {} is above {}, which dims.{} of the policy allows", name, size, upper, name))
+      .with("value", name)
+      .with("expected", format("at most {}", upper))
+      .with("got", std::to_string(size))
+      .with(kDependsOnSizes, "1");
+}
+
 // The upper sizes of a new plan: the end of a bucket; without buckets, the exact size in the first plan, and a power of
 // two once all plans are too small.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
   UpperSizes upper = RLX_TRY(parse_compile_options(policy.options)).dims;
   for (const auto& [name, size] : sizes) {
-    if (std::any_of(upper.begin(), upper.end(), [&, &name = name](const auto& pair) { return pair.first == name; }))
+    auto given =
+        std::find_if(upper.begin(), upper.end(), [&, &it = name](const auto& pair) { return pair.first == it; });
+    if (given != upper.end()) {
+      if (size > given->second) return above_policy(name, size, given->second);
       continue;
+    }
     int64_t chosen = size;
     if (auto end = bucket_end(policy, name, size)) {
       chosen = *end;
@@ -384,18 +402,28 @@ static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
+// Of a size that is asked for beside those before it.
+static Status check_wanted(const Graph& graph, const Model::Sizes& before, std::string_view name, int64_t size) {
+  if (!graph.has_symbol(name)) {
+    std::vector<std::string_view> known;
+    for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
+    return Status(Code::kNotFound, format("the model has no size '{}'{}", name, only(known)))
+        .with("value", name)
+        .with("expected", listed(known));
+  }
+  if (std::ranges::any_of(before, [&](const auto& pair) { return pair.first == name; }))
+    return Status(Code::kInvalidArgument, format("the size '{}' is given twice", name)).with("value", name);
+  return check_size(name, size, graph.symbol_range(name));
+}
+
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
   if (!not_general_.ok())
     return Status(Code::kUnsupported,
                   "the model has no graph for all sizes and values: " + std::string(not_general_.message()));
   Sizes wanted;
-  std::vector<std::string_view> known;
-  for (const auto& [symbol, range] : graph_.symbols()) known.push_back(symbol);
   for (const auto& [name, size] : sizes) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      return Status(Code::kNotFound, "the model has no size '" + std::string(name) + "', only " + listed(known))
-          .with("value", name);
+    RLX_TRY(check_wanted(graph_, wanted, name, size));
     wanted.emplace_back(name, size);
   }
   std::vector<Device*> list = RLX_TRY(candidates(device));

@@ -92,8 +92,10 @@ class Model {
 
   static Result<std::shared_ptr<Model>> make(std::shared_ptr<Env> env, const Graph& graph,
                                              std::shared_ptr<Weights> weights, const NamedAttrs& policy);
-  Model(std::shared_ptr<Env> env, const Graph& graph, std::shared_ptr<Weights> weights)
-      : env_(std::move(env)), graph_(graph), weights_(std::move(weights)) {}
+  Model(std::shared_ptr<Env> env, Graph graph, std::shared_ptr<Weights> weights)
+      : env_(std::move(env)), graph_(std::move(graph)), weights_(std::move(weights)) {}
+  Result<std::vector<double>> times_on(std::string_view device, std::span<const std::string_view> in_names,
+                                       std::span<const Tensor> in, int runs);
   std::string special_json() const;
   void note_given(std::string_view name, Tensor tensor);  // needs the lock
   Result<Ran> run_general(std::string_view device, std::span<const std::string_view> in_names,
@@ -117,6 +119,7 @@ class Model {
   std::shared_ptr<Env> env_;
   Graph graph_;
   std::shared_ptr<Weights> weights_;
+  std::shared_ptr<TakenParams> taken_ = std::make_shared<TakenParams>();  // special models share it
   std::shared_ptr<SpecialModels> special_;  // null: this is a special model itself, or no size is open
   Status not_general_;                      // why there is no graph for all sizes and values; ok if there is one
   mutable std::mutex mutex_;                // guards what follows; never held while compiling, preparing or running

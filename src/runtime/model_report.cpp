@@ -10,33 +10,40 @@
 
 namespace rlx {
 
-static double seconds_of(const std::function<void()>& work) {
-  auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+// Of each run after the first, sorted.
+Result<std::vector<double>> Model::times_on(std::string_view device, std::span<const std::string_view> in_names,
+                                            std::span<const Tensor> in, int runs) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  for (int i = -1; i < runs; i++) {
+    if (i >= 0) RLX_TRY(env_->host()->progress("benchmark", static_cast<double>(i) / runs));
+    auto start = Clock::now();
+    RLX_TRY(run(device, in_names, in, {}, graph_.outputs().size()));
+    if (i >= 0) times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times;
 }
 
 Result<std::string> Model::benchmark(std::span<const std::string_view> in_names, std::span<const Tensor> in, int runs) {
-  if (runs < 1) return Status(Code::kInvalidArgument, "a benchmark needs at least one run");
+  if (runs < 1)
+    return Status(Code::kInvalidArgument, format("a benchmark needs at least one run, not {}", runs))
+        .with("expected", "at least 1")
+        .with("got", std::to_string(runs));
   if (!not_general_.ok()) return RLX_TRY(special_->find(*this, in_names, in, false))->benchmark(in_names, in, runs);
-  size_t outputs = graph_.outputs().size();
   JsonWriter json;
   json.begin_array();
   for (Device* device : viable()) {
     const std::string& name = device->info().name;
     json.begin_object().member("device", std::string_view(name));
-    auto warm = run(name, in_names, in, {}, outputs);
-    if (!warm.ok()) {
-      json.member("failed", warm.status().message()).end_object();
-      continue;
-    }
-    std::vector<double> times;
-    for (int i = 0; i < runs; i++) {
-      RLX_TRY(env_->host()->progress("benchmark", static_cast<double>(i) / runs));
-      times.push_back(seconds_of([&] { [[maybe_unused]] auto again = run(name, in_names, in, {}, outputs); }));
-    }
-    std::sort(times.begin(), times.end());
-    json.member("median_seconds", times[times.size() / 2]).member("best_seconds", times[0]).end_object();
+    auto times = times_on(name, in_names, in, runs);
+    bool is_hosts =
+        !times.ok() && (times.status().code() == Code::kCancelled || times.status().code() == Code::kCallback);
+    if (is_hosts) return std::move(times).status();  // says nothing of the device
+    if (times.ok())
+      json.member("median_seconds", (*times)[times->size() / 2]).member("best_seconds", times->front()).end_object();
+    else
+      json.member("failed", times.status().message()).end_object();
   }
   json.end_array();
   return std::move(json).take();

@@ -28,15 +28,23 @@ Status unknown_param(const Graph& graph, std::string_view name) {
   std::vector<std::string_view> known;
   for (uint32_t node : graph.params()) known.push_back(graph.leaf_name(node));
   std::string hint = did_you_mean(name, known);
-  return Status(Code::kNotFound,
-                format("there is no param '{}'{}", name, hint.empty() ? ", only " + listed(known) : hint))
+  return Status(Code::kNotFound, format("there is no param '{}'{}", name, hint.empty() ? only(known) : hint))
       .with("value", name)
       .with("expected", listed(known));
 }
 
+Result<Tensor> TakenParams::take(const std::string& name, const Weights& weights) {
+  std::lock_guard lock(mutex_);
+  if (auto known = tensors_.find(name); known != tensors_.end()) return known->second;
+  Tensor tensor = RLX_TRY(weights.find_undropped(name));
+  if (tensor) tensors_.emplace(name, tensor);
+  return tensor;
+}
+
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
                                                      std::shared_ptr<const CompiledGraph> source,
-                                                     std::shared_ptr<Weights> weights, bool is_told) {
+                                                     std::shared_ptr<Weights> weights, bool is_told,
+                                                     TakenParams* taken) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
   params->is_told_ = is_told;
@@ -49,7 +57,8 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
-    Tensor tensor = params->weights_->find(graph.leaf_name(node));
+    const std::string& name = graph.leaf_name(node);
+    Tensor tensor = RLX_TRY(taken ? taken->take(name, *params->weights_) : params->weights_->find_undropped(name));
     if (tensor) RLX_TRY(check_param(graph, node, tensor));
     first.push_back({std::move(tensor)});
   }
@@ -173,8 +182,7 @@ Result<std::optional<PieceParams>> params_of(const Piece& piece, const Graph& gr
   for (uint32_t index : piece.params) {
     const std::string& name = graph.leaf_name(graph.params()[index]);
     const auto& [tensor, dropped] = set.params[index];
-    if (dropped)
-      return Status(Code::kState, "the bytes of '" + name + "' were released by weights.drop").with("value", name);
+    if (dropped) return dropped_bytes(name);
     if (!tensor) return std::optional<PieceParams>();
     params.tensors.push_back(tensor);
     params.are_owned &= owner.find(name).storage() == tensor.storage();

@@ -39,11 +39,23 @@ Status check_param(const Graph& graph, uint32_t node, const Tensor& tensor);
 Status unknown_param(const Graph& graph,
                      std::string_view name);  // RLX_E_NOT_FOUND, with the names that it may have been
 
+// The tensors that a model took from its weights, each when it was first needed. What is put into the weights later
+// does not reach the model, so that its results do not depend on when it compiles for which device. Thread-safe.
+class TakenParams {
+ public:
+  Result<Tensor> take(const std::string& name, const Weights& weights);  // tests false: there is none yet
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, Tensor> tensors_;
+};
+
 class ParamStore {
  public:
-  // `is_told`: the host hears of progress.
+  // `is_told`: the host hears of progress. `taken`: of a model.
   static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source,
-                                                  std::shared_ptr<Weights> weights, bool is_told = true);
+                                                  std::shared_ptr<Weights> weights, bool is_told = true,
+                                                  TakenParams* taken = nullptr);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
   Status set(std::span<const std::pair<std::string_view, Tensor>> changes);

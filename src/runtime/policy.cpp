@@ -12,6 +12,19 @@ static Result<AttrValue> checked(std::string_view key, AttrKind kind, const Attr
   return coerce({.name = key, .kind = kind, .lo = least}, value);
 }
 
+// Empty for pow2.
+static Result<std::vector<int64_t>> bucket_ends(std::string_view key, const AttrValue& value) {
+  if (auto* text = std::get_if<std::string>(&value); text && *text == "pow2") return std::vector<int64_t>();
+  auto ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(key, AttrKind::kI64s, value)));
+  if (ends.empty())
+    return Status(Code::kOption, format("'{}' is an empty list: it takes sizes, or pow2", key))
+        .with("value", key)
+        .with("expected", "sizes, or pow2")
+        .with("got", "[]");
+  std::sort(ends.begin(), ends.end());
+  return ends;
+}
+
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others) {
   Policy policy;
   for (const auto& [key, value] : given) {
@@ -24,11 +37,7 @@ Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string
     } else if (key == "cache.capacity") {
       policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, AttrKind::kI64, value, 1))));
     } else if (key.starts_with("buckets.")) {
-      std::vector<int64_t> ends;
-      if (auto* text = std::get_if<std::string>(&value); !text || *text != "pow2")
-        ends = std::get<std::vector<int64_t>>(RLX_TRY(checked(key, AttrKind::kI64s, value)));
-      std::sort(ends.begin(), ends.end());
-      policy.buckets.emplace_back(key.substr(8), std::move(ends));
+      policy.buckets.emplace_back(key.substr(8), RLX_TRY(bucket_ends(key, value)));
     } else {
       policy.options.emplace_back(key, value);
     }
@@ -48,7 +57,7 @@ static Status check_size(std::string_view key, const std::string& name, const Gr
   if (graph.has_symbol(name)) return {};
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
-  return Status(Code::kOption, format("'{}{}': there is no size '{}', only {}", key, name, name, listed(known)))
+  return Status(Code::kOption, format("'{}{}': there is no size '{}'{}", key, name, name, only(known)))
       .with("value", name)
       .with("expected", listed(known));
 }

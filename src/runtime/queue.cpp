@@ -46,6 +46,7 @@ struct Submission {
     } catch (...) {
       status = from_exception("a run");
     }
+    if (!is_given_up) run->written.clear();
     run = nullptr;  // before the fence is signalled: then the caller may release everything
     before.clear();
     done.signal(std::move(status));

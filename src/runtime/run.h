@@ -47,14 +47,16 @@ class Run {
   int64_t bytes(DType dtype, const PlanSlot& slot) const;
 
   void forget();  // drops references to the caller's objects
+  void let_go() { held.clear(), written.clear(); }
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
 
   // What the run holds; the exec sets it.
   std::shared_ptr<const Program> program;  // this and `held` only of a run that was submitted: it may outlive the exec
   std::shared_ptr<const ParamSet> params;
-  std::vector<std::shared_ptr<Storage>> held;  // the memory of its slots
-  std::vector<std::shared_ptr<Room>> rooms;    // by output: the memory of one without an upper size
+  std::vector<std::shared_ptr<Storage>> held;     // the memory of its slots
+  std::vector<std::shared_ptr<Storage>> written;  // as a writer, until a run that was submitted has ended
+  std::vector<std::shared_ptr<Room>> rooms;       // by output: the memory of one without an upper size
   std::vector<Staging> staged_inputs, staged_outputs;
   std::vector<Staging> emptied;  // outputs that are copied from their rooms to bound memory
 

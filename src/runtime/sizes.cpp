@@ -192,8 +192,9 @@ Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t si
   }
   std::vector<std::string_view> known;
   for (const PlanSymbol& it : plan.symbols) known.push_back(it.name);
-  return Status(Code::kNotFound, "there is no size '" + std::string(symbol) + "', only " + listed(known))
-      .with("value", symbol);
+  return Status(Code::kNotFound, format("there is no size '{}'{}", symbol, only(known)))
+      .with("value", symbol)
+      .with("expected", listed(known));
 }
 
 Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> wished) {

@@ -49,6 +49,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   auto file = import_source(source, "", options);
   if (file.ok()) {
     RLX_TRY(put_weights(*file, *weights));
+    if (!file->has_choices) special = nullptr;  // then other graphs are made from this one
     return Model::create(env, file->graph, std::move(weights), policy, std::move(special));
   }
   ImportOptions bare = options;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/nearest.h"
 
 namespace rlx {
 
@@ -49,8 +50,14 @@ void Weights::forget_forms(const std::shared_ptr<Storage>& source, std::vector<F
   hashes_of_.erase(first, last);
 }
 
+Status dropped_bytes(std::string_view name) {
+  return Status(Code::kState, format("the bytes of '{}' were released by weights.drop", name)).with("value", name);
+}
+
 Status Weights::put(std::string_view name, Tensor tensor) {
-  if (name.empty() || !tensor) return Status(Code::kInvalidArgument, "a weight needs a name and a tensor");
+  if (name.empty()) return Status(Code::kInvalidArgument, "a weight needs a name, not ''").with("input", "name");
+  if (!tensor)
+    return Status(Code::kInvalidArgument, format("the weight '{}' needs a tensor", name)).with("value", name);
   std::vector<Form> gone;  // and `tensor`, the old one then: released without the lock, as that may call the host
   Tensor copy;
   std::lock_guard lock(mutex_);
@@ -72,6 +79,15 @@ Status Weights::put(std::string_view name, Tensor tensor) {
 const Weights::Entry* Weights::find_entry(std::string_view name) const {
   auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &entries_[found->second];
+}
+
+Status Weights::unknown(std::string_view name) const {
+  std::vector<std::string_view> known;
+  for (const Entry& entry : entries_) known.push_back(entry.name);
+  std::string hint = did_you_mean(name, known);
+  return Status(Code::kNotFound, format("there is no weight '{}'{}", name, hint.empty() ? only(known) : hint))
+      .with("value", name)
+      .with("expected", listed(known));
 }
 
 // The copy is made without the lock: that may call the host.
@@ -98,10 +114,8 @@ Result<Tensor> Weights::get(std::string_view name, const Env& env) const {
   {
     std::lock_guard lock(mutex_);
     const Entry* entry = find_entry(name);
-    if (!entry) return Status(Code::kNotFound, "there is no weight '" + std::string(name) + "'").with("value", name);
-    if (entry->dropped)
-      return Status(Code::kState, "the bytes of '" + entry->name + "' were released by weights.drop")
-          .with("value", name);
+    if (!entry) return unknown(name);
+    if (entry->dropped) return dropped_bytes(name);
     tensor = entry->tensor;
   }
   return aligned(name, tensor, env);
@@ -110,6 +124,13 @@ Result<Tensor> Weights::get(std::string_view name, const Env& env) const {
 Tensor Weights::find(std::string_view name) const {
   std::lock_guard lock(mutex_);
   const Entry* entry = find_entry(name);
+  return entry ? entry->tensor : Tensor();
+}
+
+Result<Tensor> Weights::find_undropped(std::string_view name) const {
+  std::lock_guard lock(mutex_);
+  const Entry* entry = find_entry(name);
+  if (entry && entry->dropped) return dropped_bytes(name);
   return entry ? entry->tensor : Tensor();
 }
 
@@ -168,6 +189,10 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   try {
     result = make();
   } catch (const std::bad_alloc&) {  // is told as a failure is
+  } catch (...) {                    // of a callback of the host
+    std::lock_guard lock(mutex_);
+    if (--makers_ == 0) gone.swap(replaced_);
+    throw;
   }
   std::lock_guard lock(mutex_);
   // Of bytes that were replaced meanwhile nobody would forget it.

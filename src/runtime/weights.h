@@ -33,6 +33,8 @@ struct FormKey {
   bool reads(const std::shared_ptr<Storage>& bytes) const;
 };
 
+Status dropped_bytes(std::string_view name);  // RLX_E_STATE: weights.drop has released them
+
 class Weights {
  public:
   Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
@@ -40,6 +42,8 @@ class Weights {
   Result<Tensor> get(std::string_view name, const Env& env) const;
   // As its file holds it, aligned or not; no tensor: a Tensor that tests false.
   Tensor find(std::string_view name) const;
+  // The same, but RLX_E_STATE if weights.drop has released its bytes.
+  Result<Tensor> find_undropped(std::string_view name) const;
   // What `find` gave, as `get` gives it: one for all.
   Result<Tensor> aligned(std::string_view name, const Tensor& tensor, const Env& env) const;
   size_t count() const;
@@ -67,6 +71,7 @@ class Weights {
     Tensors tensors;
   };
   const Entry* find_entry(std::string_view name) const;
+  Status unknown(std::string_view name) const;  // needs the lock
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // a deque: names stay where they are

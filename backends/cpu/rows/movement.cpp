@@ -71,8 +71,9 @@ Status run_checked(const void* block, int64_t begin, int64_t end) {
   const auto& it = *static_cast<const CheckedBlock<Args>*>(block);
   BadIndex bad = loop(it.args, begin, end);
   if (bad.n < 0) return {};
-  return Status(Code::kRange, format("{} '{}': index {} at position {} is outside a size of {}", it.op->name,
-                                     it.node->name, bad.value, bad.position, bad.n))
+  const std::string& name = it.node->name;
+  return Status(Code::kRange, format("{}{}: index {} at position {} is outside a size of {}", it.op->name,
+                                     name.empty() ? "" : format(" '{}'", name), bad.value, bad.position, bad.n))
       .with("op", it.op->name)
       .with("value", it.node->name);
 }

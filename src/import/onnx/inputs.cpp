@@ -131,7 +131,7 @@ static Status check_name(std::string_view option, std::string_view what, const s
                          std::span<const std::string_view> known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return {};
   std::string hint = did_you_mean(name, known);
-  if (hint.empty()) hint = ", only " + listed(known);
+  if (hint.empty()) hint = only(known);
   return Status(Code::kOption, format("'{}.{}': there is no {} '{}'{}", option, name, what, name, hint))
       .with("value", name)
       .with("expected", listed(known));

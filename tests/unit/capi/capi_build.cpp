@@ -126,8 +126,20 @@ TEST_F(Capi, memory_comes_from_the_host) {
 }
 
 TEST_F(Capi, handles_do_not_cross_a_fork) {
+  static float bytes[2];
+  static int returned;
+  const int64_t two = 2;
+  rlx_attrs_t* attrs = nullptr;
+  rlx_tensor_t* lent = nullptr;
+  OK(rlx_attrs_create("", &attrs));
+  OK(rlx_tensor_wrap(
+      env, RLX_F32, &two, 1, bytes, sizeof bytes, [](void*, void*) { returned++; }, nullptr, &lent));
+  rlx_attrs_set_tensor(attrs, "value", lent);
+  rlx_tensor_release(lent);
   pid_t child = fork();
   if (child == 0) {
+    rlx_attrs_release(attrs);
+    if (returned != 0) _exit(2);
     rlx_blob_t* blob;
     bool refused = rlx_status_code(rlx_schema(env, "ops", &blob)) == RLX_E_FORKED && rlx_graph_count(graph, 1) == 0;
     rlx_env_t* fresh;
@@ -138,6 +150,8 @@ TEST_F(Capi, handles_do_not_cross_a_fork) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(failure(), "") << "the parent goes on";
+  rlx_attrs_release(attrs);
+  EXPECT_EQ(returned, 1);
 }
 
 TEST_F(Capi, schemas_and_reports) {

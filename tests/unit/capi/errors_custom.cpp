@@ -168,6 +168,18 @@ TEST_F(CustomOpTest, a_run_that_fails_is_told_by_name) {
   }
   does.run = scale;
   EXPECT_EQ(run(graph, {1}), Floats{10}) << "the next run is well again";
+  does.run = cases[1].run;
+  rlx_graph_t* named = nullptr;
+  OK(rlx_graph_create(env, "named", &named));
+  rlx_graph_push_name(named, "layer.3");
+  int64_t two = 2;
+  rlx_value_t x = rlx_graph_input(named, "x", RLX_F32, &two, 1);
+  rlx_graph_output(named, "y", rlx_graph_op(named, "custom name=it", &x, 1, nullptr));
+  for (const char* device : {"cpu", "reference"}) {
+    run(named, {1, 2}, device);
+    EXPECT_NE(failed.find("custom 'layer.3/custom': 'it': run: the plug is out"), failed.npos) << failed;
+  }
+  rlx_graph_release(named);
 }
 
 TEST_F(CustomOpTest, mistakes_with_bodies) {

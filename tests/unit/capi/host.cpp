@@ -245,6 +245,67 @@ TEST_F(HostTest, callbacks_that_throw_are_named) {
             "RLX_E_CALLBACK: rlx_tensor_create: the host's alloc callback threw an exception");
 }
 
+TEST_F(HostTest, progress_stops_a_benchmark_at_any_point) {
+  watch(-1, RLX_CB_OK);
+  open();
+  product(RLX_F32);
+  rlx_weights_t* w = weights();
+  int64_t dims[] = {2, 16};
+  rlx_tensor_t* x = nullptr;
+  fine(rlx_tensor_create(env, nullptr, RLX_F32, dims, 2, &x));
+  for (int32_t answer : {int32_t{RLX_CB_STOP}, 7})
+    for (int at = 0, end = 1; at < end; at++) {
+      rlx_model_t* model = nullptr;
+      rlx_blob_t* json = nullptr;
+      fine(rlx_model_create(graph, w, nullptr, &model));
+      seen = 0, stop_at = end == 1 ? -1 : at, stop_with = answer;
+      rlx_code_t code = rlx_status_take(rlx_model_benchmark(model, nullptr, &x, 1, 2, &json), nullptr, 0);
+      if (end == 1)
+        EXPECT_EQ(code, RLX_OK), end = seen, at = -1;
+      else
+        EXPECT_EQ(code, answer == 7 ? RLX_E_CALLBACK : RLX_E_CANCELLED) << at << " of " << end;
+      rlx_blob_release(json);
+      rlx_model_release(model);
+    }
+  rlx_tensor_release(x);
+  rlx_weights_release(w);
+}
+
+// An allocator that throws while a param is prepared leaves the weights as they were.
+TEST_F(HostTest, weights_that_were_replaced_go_back_after_a_callback_threw) {
+  static bool throws;
+  static int returned;
+  throws = false, returned = 0;
+  host.alloc = [](void*, size_t size, size_t align, uint32_t kind) -> void* {
+    if (throws && kind == RLX_MEM_PREPARED) throw 1;
+    return std::aligned_alloc(align, (size + align - 1) / align * align);
+  };
+  host.dealloc = [](void*, void* data, size_t, size_t, uint32_t) { std::free(data); };
+  open();
+  product(RLX_F32);
+  static float bytes[16 * 16];
+  int64_t dims[] = {16, 16};
+  rlx_weights_t* w = nullptr;
+  fine(rlx_weights_create(env, &w));
+  auto put = [&] {
+    rlx_tensor_t* tensor = nullptr;
+    fine(rlx_tensor_wrap(
+        env, RLX_F32, dims, 2, bytes, sizeof bytes, [](void*, void*) { returned++; }, nullptr, &tensor));
+    fine(rlx_weights_put(w, "w", tensor));
+    rlx_tensor_release(tensor);
+  };
+  put();
+  throws = true;
+  rlx_compiled_t* program = nullptr;
+  EXPECT_EQ(rlx_status_take(rlx_compile(graph, w, nullptr, nullptr, &program), nullptr, 0), RLX_E_CALLBACK);
+  throws = false;
+  put();
+  EXPECT_EQ(returned, 1);
+  put();
+  EXPECT_EQ(returned, 2);
+  rlx_weights_release(w);
+}
+
 TEST_F(HostTest, progress_stops_an_import_and_a_param) {
   watch(-1, RLX_CB_OK);
   open();

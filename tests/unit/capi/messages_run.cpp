@@ -140,6 +140,12 @@ TEST(messages, devices_and_policies) {
        {"no device ''"},
        {},
        [](User& u) { return ran_on(u, "", ",gpu"); }},
+      {"gives no bucket",
+       RLX_E_OPTION,
+       {nullptr, "buckets.n", "sizes, or pow2", "[]"},
+       {"'buckets.n' is an empty list"},
+       {},
+       [](User& u) { return refused(u, "buckets.n=[]"); }},
       {"misspells the size of buckets",
        RLX_E_OPTION,
        {nullptr, "m", "n", nullptr},
@@ -254,6 +260,110 @@ TEST(messages, inputs_of_models_and_programs) {
 }
 
 // ---- params ----
+
+// What is asked for by a word or a number that is none.
+TEST(messages, slots_reports_and_keys) {
+  expect_told(std::vector<Told>{
+      {"binds a slot that is not there",
+       RLX_E_RANGE,
+       {nullptr, nullptr, "below 1", "3"},
+       {"no input slot 3", "has 1"},
+       {},
+       [](User& u) { return rlx_exec_bind(u.exec(), RLX_INPUT, 3, nullptr); }},
+      {"binds a param",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, "RLX_INPUT or RLX_OUTPUT", "3"},
+       {"kind 3"},
+       {},
+       [](User& u) { return rlx_exec_bind(u.exec(), RLX_PARAM, 0, nullptr); }},
+      {"binds more bytes than there can be",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, nullptr, "18446744073709551615"},
+       {"rlx_exec_bind_ptr: data"},
+       {},
+       [](User& u) { return rlx_exec_bind_ptr(u.exec(), RLX_INPUT, 0, nullptr, SIZE_MAX); }},
+      {"links a slot twice",
+       RLX_E_EXISTS,
+       {nullptr, "y", nullptr, nullptr},
+       {"the output 'y' is linked already"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_exec_t* exec = u.exec();
+         if (rlx_status_t* status = rlx_exec_link(exec, 0, 0)) return status;
+         return rlx_exec_link(exec, 0, 0);
+       }},
+      {"asks a context for another report",
+       RLX_E_NOT_FOUND,
+       {nullptr, "memory", nullptr, nullptr},
+       {"no report 'memory', only sizes"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_blob_t* json = nullptr;
+         return rlx_exec_report(u.exec(), "memory", &json);
+       }},
+      {"waits for a fence that is none",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, nullptr, nullptr, "NULL"},
+       {"fences[0] is NULL"},
+       {},
+       [](User&) -> rlx_status_t* {
+         rlx_fence_t* fence = nullptr;
+         return rlx_fence_wait(&fence, 1, 1, 0, nullptr);
+       }},
+      {"misspells an op in a schema",
+       RLX_E_NOT_FOUND,
+       {nullptr, "op.sofmax", nullptr, nullptr},
+       {"no schema 'op.sofmax' (did you mean 'softmax'?)"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_blob_t* json = nullptr;
+         return rlx_schema(u.env, "op.sofmax", &json);
+       }},
+      {"asks for a counter that is not there",
+       RLX_E_NOT_FOUND,
+       {nullptr, "memory.arenas.now", nullptr, nullptr},
+       {"no counter 'memory.arenas.now' (did you mean 'memory.arena.now'?)"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         int64_t count = 0;
+         return rlx_env_stat(u.env, "memory.arenas.now", &count);
+       }},
+      {"asks a device for what it has not",
+       RLX_E_NOT_FOUND,
+       {nullptr, "cores", nullptr, nullptr},
+       {"has no 'cores', only name, kind, description"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         const char* text = nullptr;
+         return rlx_device_get_str(rlx_env_device(u.env, 0), "cores", &text);
+       }},
+      {"misspells a weight",
+       RLX_E_NOT_FOUND,
+       {nullptr, "wieght", "weight", nullptr},
+       {"no weight 'wieght' (did you mean 'weight'?)"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_tensor_t* found = nullptr;
+         return rlx_weights_get(u.weights({{"weight", u.tensor({3})}}), "wieght", &found);
+       }},
+      {"sets a size where there is none",
+       RLX_E_NOT_FOUND,
+       {nullptr, "n", "none", nullptr},
+       {"no size 'n': there are none"},
+       {},
+       [](User& u) -> rlx_status_t* {
+         rlx_graph_output(u.graph, "y", u.op("exp", {u.input("x", {2})}));
+         rlx_compiled_t* program = nullptr;
+         if (rlx_status_t* status = rlx_compile(u.graph, nullptr, nullptr, nullptr, &program)) return status;
+         rlx_exec_t* exec = nullptr;
+         rlx_status_t* status = rlx_exec_create(program, nullptr, &exec);
+         if (!status) status = rlx_exec_set_dim(exec, "n", 1);
+         rlx_exec_release(exec);
+         rlx_compiled_release(program);
+         return status;
+       }},
+  });
+}
 
 TEST(messages, params) {
   expect_told(std::vector<Told>{

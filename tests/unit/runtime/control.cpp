@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow in programs: branches, loops, sizes that a branch decides, and params that only a sub-graph reads.
+#include "runtime/model.h"
 #include "tests/unit/programs.h"
 
 namespace rlx {
@@ -44,6 +45,12 @@ TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
     float factor = which ? noise({2}, 4).as<float>()[1] : 1;
     EXPECT_EQ((*got)[0].as<float>()[3], values.as<float>()[3] * factor + 1);
   }
+  auto model = *Model::create(env, graph, weights, {});
+  EXPECT_EQ(model->set_param("scale", noise({3})).code(), Code::kShape);
+  ASSERT_TRUE(model->set_param("scale", noise({2}, 4)).ok());
+  auto got = model->run("", {}, std::array{truth(true), values}, {}, 1);
+  ASSERT_TRUE(got.ok()) << got.status().message();
+  EXPECT_EQ(got->outputs[0].as<float>()[3], values.as<float>()[3] * noise({2}, 4).as<float>()[1] + 1);
 }
 
 TEST(control, a_loop_runs_until_its_condition_fails) {

@@ -147,6 +147,32 @@ TEST(model, a_policy_chooses_among_devices) {
   EXPECT_EQ(ran_on({{"allow", List{"reference"}}}, "cpu"), "the policy does not allow the device 'cpu'");
 }
 
+// Whenever and for whatever device it compiles.
+TEST(model, keeps_the_weights_that_it_began_with) {
+  Graph graph;
+  Builder b(graph);
+  output(b, "y", input(b, "x", {2}) * b.wrap(*graph.add_param("w", DType::kF32, {2})));
+  auto env = env_with(1);
+  auto weights = std::make_shared<Weights>();
+  Tensor first = noise({2}, 1), second = noise({2}, 2), x = noise({2}, 3);
+  auto model = *Model::create(env, graph, weights, {});
+  auto y = [&](Model& of, const char* device) {
+    auto ran = of.run(device, {}, std::array{x}, {}, 1);
+    EXPECT_TRUE(ran.ok()) << ran.status().message();
+    return ran.ok() ? ran->outputs[0].as<float>()[0] / x.as<float>()[0] : 0;
+  };
+  ASSERT_TRUE(weights->put("w", first).ok());
+  EXPECT_FLOAT_EQ(y(*model, ""), first.as<float>()[0]);
+  ASSERT_TRUE(weights->put("w", second).ok());
+  EXPECT_FLOAT_EQ(y(*model, "reference"), first.as<float>()[0]);
+  NamedAttrs policy{{"threads", int64_t{1}}};
+  ASSERT_TRUE(model->set_policy(&policy).ok());
+  EXPECT_FLOAT_EQ(y(*model, ""), first.as<float>()[0]);
+  EXPECT_FLOAT_EQ(y(**Model::create(env, graph, weights, {}), ""), second.as<float>()[0]);
+  ASSERT_TRUE(model->set_param("w", second).ok());
+  EXPECT_FLOAT_EQ(y(*model, ""), second.as<float>()[0]);
+}
+
 TEST(model, plans_grow_with_what_is_asked) {
   Encoder encoder;
   auto env = env_with(1);

@@ -115,6 +115,7 @@ TEST(param_threads, originals_that_forms_replace_can_be_dropped) {
   auto want = *keep->run({}, std::array{noise({2, 16})}, {}, 1);
   auto program = *Program::compile(env, graph, weights, nullptr, {{"weights.drop", int64_t{1}}});
   EXPECT_EQ(weights->get("w", *env).status().code(), Code::kState);
+  EXPECT_EQ(Program::compile(env, graph, weights, nullptr, {}).status().code(), Code::kState) << "not: unset";
   expect_near((*program->run({}, std::array{noise({2, 16})}, {}, 1))[0], want[0]);
 }
 

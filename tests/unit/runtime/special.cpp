@@ -52,6 +52,16 @@ TEST(special, a_size_that_is_one_in_the_run_broadcasts) {
   EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
 }
 
+// A text holds one graph, of which others are made as of one that was built.
+TEST(special, a_model_of_a_text_does_what_one_of_its_graph_does) {
+  std::string text = print(sum_of_two());
+  Source source{std::as_bytes(std::span(text.data(), text.size())), nullptr, ""};
+  auto model = *open_model(env_with(1), source, {}, {});
+  ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+  EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
+  EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
+}
+
 TEST(special, a_size_outside_of_its_declared_range_stays_an_error) {
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, {});
   ASSERT_TRUE(model->set_param("w", floats({1})).ok());

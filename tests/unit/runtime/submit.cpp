@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "runtime/queue.h"
@@ -228,6 +230,12 @@ TEST_P(submit, sizes_that_data_decides_are_waited_for_where_they_are_asked_for) 
     Tensor found = shown(*exec, SlotKind::kOutput, 0);
     EXPECT_TRUE(done->is_done());
     EXPECT_EQ(std::max(found.dims()[0], found.dims()[1]), std::max<int64_t>(count, 1));
+    auto shape = found.dims();
+    Tensor largest = *Tensor::create(DType::kI64, (*program)->slots(SlotKind::kOutput)[0].upper);
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, largest).ok());
+    EXPECT_TRUE(exec->run().ok());
+    EXPECT_TRUE(std::ranges::equal(shown(*exec, SlotKind::kOutput, 0).dims(), shape)) << "bound memory has it too";
+    ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, Tensor()).ok());
   }
 }
 
@@ -236,12 +244,19 @@ TEST_P(submit, a_file_descriptor_tells_a_loop_that_a_run_is_done) {
   auto exec = Exec::create(doubler(env)).value();
   Fence gate(env->queue().helper());
   Fence done = *exec->submit({&gate, 1});
+  auto open_files = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  auto before = open_files();
   pollfd entry{*done.export_fd(), POLLIN, 0};
   EXPECT_EQ(poll(&entry, 1, 0), 0);
   gate.signal({});
   EXPECT_EQ(poll(&entry, 1, 10000), 1);
   EXPECT_TRUE(done.is_done());
   ::close(entry.fd);
+  EXPECT_EQ(open_files(), before) << "the fence keeps none once it is done";
+  entry.fd = *done.export_fd();
+  EXPECT_EQ(poll(&entry, 1, 0), 1);
+  ::close(entry.fd);
+  EXPECT_EQ(open_files(), before);
 }
 
 TEST_P(submit, ten_thousand_runs_may_wait_for_one_fence) {
@@ -275,8 +290,52 @@ TEST_P(submit, memory_that_is_no_longer_bound_may_become_a_param) {
     EXPECT_EQ(y.frozen().ok(), !is_submitted);
     gate.signal({});
     EXPECT_TRUE(waited(done).ok());
-    ASSERT_TRUE(exec->run().ok());  // takes in the end of the one before
     EXPECT_TRUE(y.frozen().ok());
+  }
+}
+
+// The slots' own memory is no exception: who holds the tensor can freeze it when the run has ended.
+TEST_P(submit, memory_of_a_slots_own_cannot_be_frozen_while_a_run_writes_it) {
+  auto exec = Exec::create(doubler(env)).value();
+  for (size_t slot : {0, 1}) ASSERT_TRUE(exec->bind(SlotKind::kInput, slot, noise({4})).ok());
+  Tensor y = shown(*exec, SlotKind::kOutput, 0);
+  Fence gate(env->queue().helper());
+  Fence done = *exec->submit({&gate, 1});
+  EXPECT_EQ(y.frozen().status().code(), Code::kState);
+  gate.signal({});
+  EXPECT_TRUE(waited(done).ok());
+  Tensor kept = *y.frozen();
+  float made = y.as<float>()[0];
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, noise({4}, 5)).ok());
+  EXPECT_TRUE(waited(*exec->submit({})).ok());
+  EXPECT_EQ(y.as<float>()[0], made) << "the context has other memory now";
+}
+
+// The caller has the memory of a slot back once the slot is bound anew and the run has ended, however it ended.
+TEST_P(submit, a_link_that_was_bound_anew_is_not_restored) {
+  auto exec = Exec::create(doubler(env)).value();
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({4}, 1)).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  for (bool is_followed : {false, true}) {
+    SCOPED_TRACE(is_followed);
+    Tensor state = filled({4}, 1), next = filled({4}, 2), new_state = filled({4}, 3), new_next = filled({4}, 4);
+    auto bind = [&](const Tensor& in, const Tensor& out) {
+      ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, in).ok());
+      ASSERT_TRUE(exec->bind(SlotKind::kOutput, 0, out).ok());
+    };
+    bind(state, next);
+    Fence gate(env->queue().helper());
+    Fence failed = *exec->submit({&gate, 1});
+    bind(new_state, new_next);
+    Fence aborted = is_followed ? *exec->submit({}) : failed;
+    gate.signal(Status(Code::kUnknown, "driver"));
+    EXPECT_EQ(waited(failed).code(), Code::kAborted);
+    EXPECT_EQ(waited(aborted).code(), Code::kAborted);
+    ASSERT_TRUE(exec->run().ok());
+    EXPECT_EQ(state.as<float>()[0], 1);
+    EXPECT_EQ(next.as<float>()[0], 2);
+    EXPECT_EQ(new_state.as<float>()[0], 3);
+    EXPECT_EQ(new_next.as<float>()[0], 7);
   }
 }
 
