@@ -113,7 +113,8 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
     if (p.m <= kGemvRows) {
       tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
     } else {
-      for_each_tile(rows, vecs, tile);
+      int64_t used = (columns + kLanes - 1) / kLanes;  // the last strip may have fewer columns
+      for_each_tile(rows, used < vecs ? static_cast<int>(used) : vecs, tile);
     }
   }
 }
