@@ -501,12 +501,42 @@ BadIndex find_row(const WriteRowsArgs& args, int64_t b, int64_t i, int64_t& at) 
   return kAllGood;
 }
 
+// Rows of single elements, as in gather_singles.
+template <size_t kBytes, class Index>
+BadIndex write_singles_at(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
+  constexpr auto kSize = static_cast<int64_t>(kBytes);
+  const auto* index = static_cast<const Index*>(args.index);
+  const std::byte* rows = args.rows + slice * args.count * kSize;
+  std::byte* y = args.y + slice * args.n * kSize;
+  for (int64_t i = 0; i < args.count; i++) {
+    int64_t at = index[i];
+    bool is_inside = at >= 0 && at < args.n;
+    if (!is_inside && !find_place(args.bounds, index[i], args.n, at)) return {index[i], i, args.n};
+    if (at >= first && at < last) std::memcpy(y + at * kSize, rows + i * kSize, kBytes);
+  }
+  return kAllGood;
+}
+template <size_t kBytes>
+BadIndex write_singles(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
+  return args.index_is_i64 ? write_singles_at<kBytes, int64_t>(args, slice, first, last)
+                           : write_singles_at<kBytes, int32_t>(args, slice, first, last);
+}
+
 // Positions [first, last) of one [b, m].
 BadIndex write_slice(const WriteRowsArgs& args, int64_t slice, int64_t first, int64_t last) {
   int64_t b = slice / args.mid;
   if (args.x != args.y && last > first && args.bytes)
     std::memcpy(args.y + (slice * args.n + first) * args.bytes, args.x + (slice * args.n + first) * args.bytes,
                 static_cast<size_t>((last - first) * args.bytes));
+  if (args.from == WriteRowsArgs::kIndex && !args.fold) {
+    switch (args.bytes) {
+      case 1: return write_singles<1>(args, slice, first, last);
+      case 2: return write_singles<2>(args, slice, first, last);
+      case 4: return write_singles<4>(args, slice, first, last);
+      case 8: return write_singles<8>(args, slice, first, last);
+      default: break;
+    }
+  }
   for (int64_t i = 0; i < args.count; i++) {
     int64_t at = -1;
     if (BadIndex bad = find_row(args, b, i, at); bad.n >= 0) return bad;
