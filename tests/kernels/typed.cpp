@@ -99,6 +99,43 @@ TEST(typed, every_op_and_dtype_is_the_ops_own_function) {
   }
 }
 
+// Quotients in f64: of whole numbers up to where it no longer holds them all, beside multiples of what divides them.
+template <class T>
+void check_quotients(DType dtype, std::mt19937& rng) {
+  constexpr auto kEdge = uint64_t{1} << (sizeof(T) == 8 ? 52 : 31);
+  std::vector<T> a(3000), b(a.size()), y(a.size());
+  for (Isa isa : available_isas())
+    for (int wide = 0; wide < 2; wide++) {
+      for (size_t i = 0; i < a.size(); i++) {
+        b[i] = static_cast<T>(rng() % 2 ? rng() % 1000 : static_cast<uint64_t>(rng()) * rng() % (kEdge - 1));
+        T times = b[i] ? static_cast<T>((kEdge - 1) / static_cast<uint64_t>(b[i])) : T(0);
+        a[i] = static_cast<T>(rng() % 2 ? b[i] * times - rng() % 2 : (static_cast<uint64_t>(rng()) << 20) % kEdge);
+        if (std::is_signed_v<T> && rng() % 2) a[i] = static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a[i]));
+        if (std::is_signed_v<T> && rng() % 2) b[i] = static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(b[i]));
+      }
+      if (wide)
+        a[700] = std::numeric_limits<T>::min(), b[700] = static_cast<T>(-1), a[701] = std::numeric_limits<T>::max();
+      for (Op op : {Op::kDiv, Op::kRem}) {
+        typed_fns(isa).find(op, dtype, dtype)(a.data(), b.data(), nullptr, y.data(), static_cast<int64_t>(a.size()));
+        for (size_t i = 0; i < a.size(); i++) {
+          bool wraps = std::is_signed_v<T> && b[i] == static_cast<T>(-1);
+          T quotient = wraps  ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a[i]))
+                       : b[i] ? a[i] / b[i]
+                              : T(~T(0));
+          T rest = wraps ? T(0) : b[i] ? a[i] % b[i] : a[i];
+          ASSERT_EQ(y[i], op == Op::kDiv ? quotient : rest) << +a[i] << " and " << +b[i] << ", " << isa_name(isa);
+        }
+      }
+    }
+}
+TEST(typed, quotients_of_integers) {
+  std::mt19937 rng(8);
+  ASSERT_NO_FATAL_FAILURE(check_quotients<int64_t>(DType::kI64, rng));
+  ASSERT_NO_FATAL_FAILURE(check_quotients<uint64_t>(DType::kU64, rng));
+  ASSERT_NO_FATAL_FAILURE(check_quotients<int32_t>(DType::kI32, rng));
+  ASSERT_NO_FATAL_FAILURE(check_quotients<uint32_t>(DType::kU32, rng));
+}
+
 // y = a - b with operands of every layout, against a walk by indices.
 TEST(typed, operands_are_walked_as_they_lie) {
   struct Layout {

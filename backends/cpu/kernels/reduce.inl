@@ -128,10 +128,11 @@ T reduce_row(const T* x, int64_t n) {
     lanes[0] = Fn::join(Fn::join(lanes[0], lanes[1]), Fn::join(lanes[2], lanes[3]));
     total = Fn::join(total, fold_lanes_of<Fn, T>(lanes[0]));
   }
-  if (n < kWidth) {
-    T rest = Fn::template kIdentity<T>;
-    for (; i < n; ++i) rest = Fn::join(rest, x[i]);
-    return Fn::join(total, rest);
+  if (n < kWidth) {  // as vectors, whose folds take no branches
+    using One [[gnu::vector_size(16)]] = T;
+    One few = One{} + Fn::template kIdentity<T>;
+    for (; i < n; ++i) few = Fn::join(few, x[i] - One{});
+    return few[0];
   }
   Lanes rest = Lanes{} + Fn::template kIdentity<T>, terms;
   for (; i + kWidth <= n; i += kWidth) {

@@ -251,6 +251,57 @@ struct Conversion {
   }
 };
 
+// ---- quotients of integers in f64, which divides many at once: exact where it holds both operands
+
+// Of what the quotient is if b is neither 0 nor -1.
+struct QuotientOf {
+  using Exact = Quotient;
+  template <class T>
+  static T of(T a, T b, T quotient) {
+    quotient = b == static_cast<T>(-1) && std::is_signed_v<T> ? Negative::of(a) : quotient;
+    return b == 0 ? static_cast<T>(~T(0)) : quotient;
+  }
+};
+struct RemainderOf {
+  using Exact = Remainder;
+  template <class T>
+  static T of(T a, T b, T quotient) {
+    T rest = Sub::of(a, Mul::of(quotient, b));
+    rest = b == static_cast<T>(-1) && std::is_signed_v<T> ? T(0) : rest;
+    return b == 0 ? a : rest;
+  }
+};
+
+template <class T, class Body>
+void each_quotient(const void* a, const void* b, const void*, void* y, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  constexpr int kDigits = 52;
+  const auto *above = static_cast<const T*>(a), *below = static_cast<const T*>(b);
+  auto* to = static_cast<T*>(y);
+  for (int64_t first = 0; first < n; first += kBlock) {
+    int64_t end = n - first < kBlock ? n : first + kBlock;
+    if constexpr (sizeof(T) == sizeof(int64_t)) {
+      T digits = 0;
+      for (int64_t i = first; i < end; ++i) {
+        T one = above[i], two = below[i];
+        digits |= std::is_signed_v<T> ? (one ^ (one >> 63)) | (two ^ (two >> 63)) : one | two;
+      }
+      if (digits >> kDigits) {
+        for (int64_t i = first; i < end; ++i) to[i] = Body::Exact::of(above[i], below[i]);
+        continue;
+      }
+    }
+    RLX_EACH for (int64_t i = first; i < end; ++i) {
+      T one = above[i], two = below[i];
+      T divisor = two == 0 || (std::is_signed_v<T> && two == static_cast<T>(-1)) ? T(1) : two;
+      to[i] = Body::of(one, two, static_cast<T>(static_cast<double>(one) / static_cast<double>(divisor)));
+    }
+  }
+}
+template <class T, class Body>
+constexpr TypedFn kEachQuotient = sizeof(T) < sizeof(int32_t) ? each_two<T, T, typename Body::Exact>
+                                                              : each_quotient<T, Body>;
+
 // ---- from an op and its types to a loop
 
 template <class T>
@@ -301,8 +352,8 @@ TypedFn find_bits(Op op) {
 template <class T>
 TypedFn find_integer(Op op) {
   switch (op) {
-    case Op::kDiv: return each_two<T, T, Quotient>;
-    case Op::kRem: return each_two<T, T, Remainder>;
+    case Op::kDiv: return kEachQuotient<T, QuotientOf>;
+    case Op::kRem: return kEachQuotient<T, RemainderOf>;
     case Op::kMax: return each_two<T, T, Larger>;
     case Op::kMin: return each_two<T, T, Smaller>;
     case Op::kAbs: return each_one<T, T, Absolute>;
