@@ -157,6 +157,25 @@ TEST(rows, norms_at_every_length) {
   }
 }
 
+// Rows that lie side by side in lanes may round otherwise than single ones.
+TEST(rows, norms_do_not_depend_on_which_parts_run_together) {
+  std::mt19937 rng(8);
+  for (int64_t n : {1, 3, 7, 100, 127, 128, 129}) {
+    int64_t rows = 40000 / n + 7;
+    Guarded x = Guarded::random(rows * n, rng, -3, 3);
+    for (Isa isa : available_isas())
+      for (const Loop<NormArgs>* loop : {&row_fns(isa).layer_norm, &row_fns(isa).rms_norm}) {
+        SCOPED_TRACE(testing::Message() << isa_name(isa) << ' ' << rows << " rows of " << n);
+        Guarded y(rows * n), again(rows * n);
+        NormArgs args{.x = x.data(), .y = y.data(), .rows = rows, .n = n, .x_row = n, .y_row = n};
+        run_whole(*loop, args);
+        args.y = again.data();
+        run_backwards(*loop, args);
+        EXPECT_TRUE(y.same_bits(again));
+      }
+  }
+}
+
 TEST(rows, norms_of_few_long_rows_are_cut) {
   std::mt19937 rng(4);
   for (int64_t n : {16384, 40001})

@@ -148,8 +148,17 @@ inline void scale_run(const SoftmaxArgs& p, int64_t begin, int64_t end) {
 
 // ---- norms
 
+inline constexpr int64_t kShortRow = 128;  // elements of rows that lie side by side in lanes
+
+// Short rows of a part fill whole vectors, so that it does not matter which parts run together.
+inline int64_t norm_rows_per_part(int64_t n) {
+  static_assert(kPartElements / kShortRow >= kLanes);
+  int64_t each = rows_per_part(n);
+  return n > 0 && n <= kShortRow ? each / kLanes * kLanes : each;
+}
 inline int64_t norm_parts(const NormArgs& p) {
-  return row_parts(p.rows, p.n);
+  int64_t each = norm_rows_per_part(p.n);
+  return (p.rows + each - 1) / each;
 }
 
 // A row of a norm: the sources of its terms, and where their sum is kept for the next pass over the row.
@@ -234,8 +243,6 @@ inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, 
 
 // Short rows, kLanes of them at once: a lane is a row, and a vector what all have at one place. What is found of a row
 // would cost more than its elements otherwise.
-inline constexpr int64_t kShortRow = 128;
-
 inline void read_columns(const NormArgs& p, int64_t first, int64_t count, Vec* columns) {
   for (int64_t i = 0; i < p.n; i += kLanes) {
     Vec rows[kLanes] = {};
@@ -297,7 +304,7 @@ void short_rows(const NormArgs& p, int64_t first, int64_t count) {
 
 template <bool Centre>
 void norm_run(const NormArgs& p, int64_t begin, int64_t end) {
-  int64_t each = rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
+  int64_t each = norm_rows_per_part(p.n), last = end * each < p.rows ? end * each : p.rows;
   auto count = static_cast<double>(p.n);
   int64_t r = begin * each;
   if (p.n > 0 && p.n <= kShortRow)
