@@ -162,14 +162,57 @@ void build_affine_grid(Call& call) {
 
 // ---- boxes ----
 
+// [boxes, bins, n]: how much each of n pixels counts in the mean of each bin of a box, along one axis. A bin has as
+// many samples as it is pixels long, rounded up; so at most `kNear` of them lie within one pixel of another. A sample
+// up to one pixel outside reads the edge, and further out nothing.
+Expr bin_weights(Expr start, Expr extent, int64_t bins, const Dim& n) {
+  constexpr int kNear = 6;
+  Builder& b = start.builder();
+  Expr bin = extent / static_cast<double>(bins), count = -floor(-bin), step = bin / count;
+  Expr first = start + bin * iota(b, {1, bins, 1}, 1, DType::kF32), pixel = iota(b, {1, 1, n}, 2, DType::kF32);
+  Expr nearest = maximum(floor((pixel - 1.0 - first) / step - 0.5), 0), end = b.size(n, DType::kF32), sum;
+  for (int i = 0; i < kNear; i++) {
+    Expr sample = nearest + static_cast<double>(i), at = first + (sample + 0.5) * step;
+    Expr counts =
+        logical_and(less(sample, count), logical_and(less_equal(scalar_like(at, -1), at), less_equal(at, end)));
+    Expr apart = abs(maximum(minimum(at, end - 1.0), 0) - pixel);
+    Expr weight = where(counts, maximum(1.0 - apart, 0), 0.0);
+    sum = i == 0 ? weight : sum + weight;
+  }
+  return sum / maximum(count, 1);
+}
+
+// The samples of a bin form a grid, so their mean is one product along each axis.
+Expr adaptive_roi_align(Call& call, std::array<int64_t, 2> bins, double scale, bool half_pixel) {
+  Expr x = call.in(0), boxes = call.in(1), image = call.in(2);
+  if (!x.valid() || !boxes.valid() || !image.valid()) return x;
+  if (x.rank() != 4 || boxes.rank() != 2 || image.rank() != 1)
+    return x.builder().fail(Status(Code::kShape, "its inputs must have rank 4, 2 and 1"));
+  boxes = cast(boxes, DType::kF32) * scale;
+  if (half_pixel) boxes = boxes - 0.5;
+  Expr weights[2];  // boxes are x, y, x, y
+  for (int64_t axis = 0; axis < 2; axis++) {
+    Expr start = unsqueeze(slice(boxes, 1, 1 - axis, 2 - axis), 2);
+    Expr extent = unsqueeze(slice(boxes, 1, 3 - axis, 4 - axis), 2) - start;
+    auto at = static_cast<size_t>(axis);
+    weights[at] = bin_weights(start, half_pixel ? extent : maximum(extent, 1), bins[at], x.dim(2 + at));
+    weights[at] = cast(unsqueeze(weights[at], 1), x.dtype());
+  }
+  return matmul(matmul(weights[0], gather(x, image, 0)), weights[1], false, true);
+}
+
 void build_roi_align(Call& call) {
   bool is_old = call.opset() < 16;
   std::string_view coord = is_old ? "output_half_pixel" : call.text("coordinate_transformation_mode", "half_pixel");
   if (coord != "half_pixel" && coord != "output_half_pixel")
     call.fail(Code::kData, "'coordinate_transformation_mode' is " + std::string(coord));
   int64_t sampling = call.i64("sampling_ratio", 0);
-  if (sampling <= 0) return call.fail(Code::kUnsupported, "'sampling_ratio' 0, a number of samples of each box's own");
   std::string mode(call.text("mode", "avg"));
+  if (sampling <= 0 && mode == "avg")
+    return call.out(0, adaptive_roi_align(call, {call.i64("output_height", 1), call.i64("output_width", 1)},
+                                          call.f64("spatial_scale", 1), coord == "half_pixel"));
+  if (sampling <= 0)
+    return call.fail(Code::kUnsupported, "the maximum with 'sampling_ratio' 0, a number of samples of each box's own");
   call.out(0, call.op("roi_align", {call.in(0), call.in(1), call.in(2)},
                       {{"out_h", call.i64("output_height", 1)},
                        {"out_w", call.i64("output_width", 1)},
