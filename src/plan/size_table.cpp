@@ -2,7 +2,6 @@
 #include "plan/size_table.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "base/check_size.h"
 #include "base/shortened.h"
@@ -34,13 +33,22 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
-// A branch of an `if`, and the symbols that it decides itself.
+// What a node that counts says of the most that it counts, if it does.
+static const Dim* most_counted(const Node& node) {
+  return node.op == Op::kDynamicIota && node.attrs.has("max") ? &node.attrs.dim("max") : nullptr;
+}
+
+// A branch of an `if`, and the symbols that it decides itself, with what bounds them beside their range.
 struct SizeTable::Branch {
   explicit Branch(const Graph& of) : graph(of) {
-    for (DecidedSize& size : decided_sizes(of)) own.insert(std::move(size.symbol));
+    for (DecidedSize& size : decided_sizes(of)) own.emplace(std::move(size.symbol), most_counted(of.node(size.node)));
+  }
+  const Dim* const* find(std::string_view symbol) const {
+    auto it = own.find(symbol);
+    return it == own.end() ? nullptr : &it->second;
   }
   const Graph& graph;
-  std::unordered_set<std::string, TextHash, std::equal_to<>> own;
+  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> own;  // null: nothing
 };
 
 // The sizes in which the branches of one `if` differ.
@@ -97,7 +105,9 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     auto maker = made_by.find(name);
     if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
-    bool is_open = size >= Interval::kUnbounded && (plan_.is_body || maker != made_by.end());
+    // Memory for more than that cannot be set aside: it is what a type can hold, not what a size is expected to be.
+    bool is_large = maker != made_by.end() && size > std::max(kLargestSymbol, range.lo);
+    bool is_open = is_large || (size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
     if (size >= Interval::kUnbounded) missing.push_back(name);
     RLX_TRY(check_upper(name, size, range));
@@ -122,11 +132,10 @@ void SizeTable::note_chosen(const Joins& joins) {
 // ones, allow only less.
 int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
   const Node& node = plan_.graph().node(maker);
-  if (node.op == Op::kDynamicIota && node.attrs.has("max")) {
-    const Dim& max = node.attrs.dim("max");
-    int64_t most = open_range(max).hi;
+  if (const Dim* max = most_counted(node)) {
+    int64_t most = open_range(*max).hi;
     // A declared range counts as none if it only follows from sizes without a bound.
-    bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(max).hi, kLargestSymbol);
+    bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(*max).hi, kLargestSymbol);
     return is_open ? Interval::kUnbounded : std::min(declared, most);
   }
   auto join = joins.find(maker);
@@ -138,10 +147,15 @@ int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Join
                   std::max(open_range(size->second.then, &then).hi, open_range(size->second.otherwise, &otherwise).hi));
 }
 
-// The range, in which open symbols have no bound. Symbols that `branch` decides itself keep their declared range.
+// The range, in which open symbols have no bound. Symbols that `branch` decides itself have their declared range, up to
+// the most that it counts.
 Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   return range_of(dim, [&](std::string_view name) -> Interval {
-    if (branch && branch->own.contains(name)) return branch->graph.symbol_range(name);
+    if (const Dim* const* most = branch ? branch->find(name) : nullptr) {
+      Interval range = branch->graph.symbol_range(name);
+      if (*most) range.hi = std::max(range.lo, std::min(range.hi, open_range(**most, branch).hi));
+      return range;
+    }
     uint32_t symbol = plan_.symbol(name);
     if (symbol == Plan::kNoSymbol) return {};
     const PlanSymbol& it = plan_.symbols[symbol];

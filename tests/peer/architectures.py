@@ -33,6 +33,7 @@ import onnxruntime
 import torch
 
 import nets_audio
+import nets_functions
 import nets_images
 import nets_modules
 import nets_recurrent
@@ -42,7 +43,7 @@ from export import array_of, export, randomise, results_of, run_onnx
 from tensors import write_tensors
 
 NETS = {}
-for table in (nets_text, nets_vision, nets_images, nets_audio, nets_recurrent, nets_modules):
+for table in (nets_text, nets_vision, nets_images, nets_audio, nets_recurrent, nets_modules, nets_functions):
     NETS |= table.NETS
 EXPORTERS = ("traced", "scripted")
 TOLERANCE = 1e-3  # of the largest value

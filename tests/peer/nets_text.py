@@ -385,6 +385,64 @@ NETS = {
     "layoutlm": lambda: encoder("layoutlm"),
     "eurobert": lambda: encoder("eurobert", LLAMA_LIKE),
     "lfm2": lambda: without_cache("lfm2", layer_types=["conv", "full_attention"]),
+    "lfm2_moe": lambda: without_cache(
+        "lfm2_moe", layer_types=["conv", "full_attention"], num_dense_layers=1, **EXPERTS
+    ),
+    "gemma4": lambda: decoder(
+        "gemma4_text",
+        head_dim=8,
+        global_head_dim=8,
+        sliding_window=8,
+        vocab_size_per_layer_input=VOCAB,
+        hidden_size_per_layer_input=8,
+        num_kv_shared_layers=0,
+        layer_types=["sliding_attention", "full_attention"],
+    ),
+    "glm4": lambda: decoder("glm4", head_dim=8),
+    "glm4_moe": lambda: decoder(
+        "glm4_moe", head_dim=8, first_k_dense_replace=1, n_group=2, topk_group=1, n_shared_experts=1, **EXPERTS
+    ),
+    "ernie4_5": lambda: decoder("ernie4_5", head_dim=8),
+    "hunyuan": lambda: decoder("hunyuan_v1_dense", head_dim=8),
+    "cohere2": lambda: decoder("cohere2", sliding_window=8),
+    "granitemoe": lambda: decoder("granitemoe", **EXPERTS),
+    "flex_olmo": lambda: decoder("flex_olmo", **EXPERTS),
+    "helium": lambda: decoder("helium", head_dim=8),
+    "diffllama": lambda: decoder("diffllama", head_dim=8),
+    "bitnet": lambda: decoder("bitnet"),
+    "apertus": lambda: decoder("apertus"),
+    "minimax": lambda: without_cache(
+        "minimax", head_dim=8, block_size=8, layer_types=["linear_attention", "full_attention"], **EXPERTS
+    ),
+    "qwen3_next": lambda: without_cache(
+        "qwen3_next",
+        head_dim=8,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        shared_expert_intermediate_size=16,
+        **EXPERTS,
+    ),
+    "bamba": lambda: without_cache(
+        "bamba",
+        attn_layer_indices=[1],
+        mamba_d_state=8,
+        mamba_n_heads=8,
+        mamba_d_head=8,
+        mamba_n_groups=1,
+        mamba_chunk_size=8,
+    ),
+    "recurrent_gemma": lambda: without_cache(
+        "recurrent_gemma", head_dim=8, lru_width=32, attention_window_size=8, block_types=["recurrent", "attention"]
+    ),
+    "biogpt": lambda: decoder("biogpt"),
+    "ctrl": lambda: decoder(
+        "ctrl", dict(vocab_size=VOCAB, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, dff=INNER, n_positions=80)
+    ),
+    "megatron_bert": lambda: encoder("megatron-bert"),
+    "roc_bert": lambda: encoder("roc_bert", enable_pronunciation=False, enable_shape=False),
     "prophetnet": lambda: translator(
         "prophetnet",
         dict(

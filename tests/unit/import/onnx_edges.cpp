@@ -423,6 +423,28 @@ TEST(onnx_edges, boxes_have_a_number_of_samples_that_can_be_squared) {
   EXPECT_NE(Opened(maker).run({}).find("sampling"), std::string::npos) << Opened(maker).run({});
 }
 
+// Bins of up to one, two and three pixels have as many samples along an axis, also where a box leaves the image.
+TEST(onnx_edges, boxes_have_as_many_samples_as_their_bins_have_pixels) {
+  auto align = [](int64_t sampling, const std::vector<float>& boxes, const char* coord) {
+    Maker maker(16);
+    maker.input("x", 1, {"n", "2", "7", "9"}).i64("of", {2}, {1, 0});
+    maker.f32("boxes", {2, 4}, boxes).f32("some", {}, {7.236068f});  // so that no value is a half
+    Message mode = Message().text(1, "coordinate_transformation_mode").text(4, coord).number(20, 3);
+    maker.node("RoiAlign", {"x", "boxes", "of"}, {"y"},
+               {Maker::attr("sampling_ratio", sampling), Maker::attr("output_height", int64_t{3}),
+                Maker::attr("output_width", int64_t{2}), mode});
+    maker.node("Mul", {"y", "some"}, {"z"}).node("Round", {"z"}, {"rounded"}).output("rounded");
+    return Opened(maker).run({counting({2, 2, 7, 9})});
+  };
+  for (const char* coord : {"half_pixel", "output_half_pixel"}) {
+    EXPECT_EQ(align(0, {1, 1, 2.5f, 3.5f, 0, 0, 1.75f, 2}, coord), align(1, {1, 1, 2.5f, 3.5f, 0, 0, 1.75f, 2}, coord));
+    EXPECT_EQ(align(0, {1, 1, 4.5f, 6, -2, -3, 1.25f, 2}, coord), align(2, {1, 1, 4.5f, 6, -2, -3, 1.25f, 2}, coord));
+    EXPECT_EQ(align(0, {3, 0, 8.25f, 8, 6, 4, 12, 12}, coord), align(3, {3, 0, 8.25f, 8, 6, 4, 12, 12}, coord));
+  }
+  EXPECT_EQ(align(0, {3, 3, 3, 3, 5, 5, 4, 4}, "half_pixel"),  // nothing lies in it
+            "f32[2,2,3,2] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
+}
+
 TEST(onnx_edges, elements_may_be_spread_far_beyond_the_result) {
   constexpr int64_t kFar = int64_t{1} << 40;
   Maker maker;

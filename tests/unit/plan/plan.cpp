@@ -126,6 +126,40 @@ TEST(plan, names_residents_rooms_and_bodies) {
   EXPECT_EQ(text.find("resident.1"), text.npos) << text;
 }
 
+// What a branch counts is bounded by its own sizes; a count that nothing bounds has a room, whatever its type can hold.
+TEST(plan, sizes_that_a_branch_counts_set_no_gigabytes_aside) {
+  auto graph = parse(R"(graph (n in [0, 9], count in [0, 2147483647]) {
+    x = input f32[n]
+    few = input bool[]
+    many = input i64[]
+    y, z = if(few, x, many) symbols=["one", "other"] then=graph "then" {
+      a = input f32[n]
+      m = input i64[]
+      none = constant i64[0] {}
+      none_too = constant i64[0] {}
+      output none
+      output none_too
+    } else=graph "else" (kept in [0, 2147483647], free in [0, 2147483647]) {
+      a = input f32[n]
+      m = input i64[]
+      size = reduce(a) fn=sum axes=[0]
+      whole = cast(size) to=i64
+      p = dynamic_iota(whole) symbol="kept" max=n
+      q = dynamic_iota(m) symbol="free"
+      output p
+      output q
+    }
+    output y
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto plan = planned(*graph);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ((*plan)->outputs[0].bytes, 9 * 8) << plan_text(**plan);
+  EXPECT_TRUE((*plan)->outputs[1].is_open) << plan_text(**plan);
+  EXPECT_LT((*plan)->arena_bytes, 1 << 16);
+}
+
 // A guard on two sizes waits for the one that becomes known later, also where the other is known before the run.
 TEST(plan, a_guard_is_checked_once_its_sizes_are_known) {
   auto graph = parse(R"(graph "g" (n in [0, 100], m in [0, 100]) {
