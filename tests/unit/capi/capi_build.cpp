@@ -166,12 +166,12 @@ TEST_F(Capi, schemas_and_reports) {
   OK(rlx_schema(env, "ops", &json));
   auto all = nlohmann::json::parse(text_of(json))["ops"];
   EXPECT_NE(std::find(all.begin(), all.end(), row), all.end());
-  EXPECT_EQ(words(rlx_schema(env, "op.layer", &json)), "RLX_E_NOT_FOUND: no schema 'op.layer'");
+  EXPECT_TRUE(words(rlx_schema(env, "op.layer", &json)).starts_with("RLX_E_NOT_FOUND: no schema 'op.layer', only ops"));
   EXPECT_EQ(json, nullptr);
   OK(rlx_env_report(env, "environment", &json));
   EXPECT_NE(text_of(json).find("RLX_THREADS"), std::string::npos);
   int64_t count;
-  EXPECT_EQ(words(rlx_env_stat(env, "memory", &count)), "RLX_E_NOT_FOUND: no counter 'memory'");
+  EXPECT_TRUE(words(rlx_env_stat(env, "memory", &count)).starts_with("RLX_E_NOT_FOUND: no counter 'memory', only "));
 }
 
 // ---- attributes ----
