@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a plane. A row of outputs is folded in two steps: the rows of x that it reads to one line, then the taps of
-// that line. The lines of several rows are written before the first of them is read: a vector that begins inside
-// another one, which has just been written, would wait for it.
+// A part is a plane, or some that are small. A row of outputs is folded in two steps: the rows of x that it reads to
+// one line, then the taps of that line. The lines of several rows are written before the first of them is read: a
+// vector that begins inside another one, which has just been written, would wait for it.
 
 #include "backends/cpu/gemm/phases.inl"
 
@@ -20,8 +20,18 @@ inline Vec fold_min(Vec a, Vec b) {
   return min(a, b);
 }
 
+// Large windows are folded in two steps also where planes are small.
+inline constexpr int64_t kFewTaps = 16;
+inline bool folds_small(const WindowArgs& p) {
+  return is_small_plane(p.axes, p.planes) && p.axes[1].taps * p.axes[2].taps <= kFewTaps;
+}
+
+// Small planes are folded side by side: fewer at once would take as long.
+inline int64_t planes_in_part(const WindowArgs& p) {
+  return folds_small(p) ? kLanes : 1;
+}
 inline int64_t window_parts(const WindowArgs& p) {
-  return p.planes;
+  return (p.planes + planes_in_part(p) - 1) / planes_in_part(p);
 }
 
 // Rows of x and y of one type. f32 holds every 8-bit number, so folds run in f32.
@@ -148,9 +158,6 @@ void fold_rows(const WindowArgs& p, const WindowRow& row, int64_t x, float neutr
   }
 }
 
-// Large windows are folded in two steps also where planes are small.
-inline constexpr int64_t kFewTaps = 16;
-
 // A lambda without captures would also make a plain function, which GCC compiles for the baseline.
 template <Vec (*fold)(Vec, Vec)>
 struct FoldTap {
@@ -172,8 +179,7 @@ void fold_small(const WindowArgs& p, int64_t begin, int64_t end, float neutral) 
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_planes(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
   const ConvAxis &z = p.axes[0], &rows = p.axes[1], &last = p.axes[2];
-  if (is_small_plane(p.axes, p.planes) && rows.taps * last.taps <= kFewTaps)
-    return fold_small<Planes, fold>(p, begin, end, neutral);
+  if (folds_small(p)) return fold_small<Planes, fold>(p, begin, end, neutral);
   for (int64_t first = 0; first < last.out; first += kDirectWidth) {
     WindowRow row = window_row(last, first, last.out - first < kDirectWidth ? last.out - first : kDirectWidth);
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -195,6 +201,8 @@ void fold_all(const WindowArgs& p, int64_t begin, int64_t end, float lowest, flo
 
 inline void window_run(const WindowArgs& p, int64_t begin, int64_t end) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  begin *= planes_in_part(p);
+  end = end * planes_in_part(p) < p.planes ? end * planes_in_part(p) : p.planes;
   switch (p.type) {
     case WindowArgs::kF32: fold_all<FloatPlanes>(p, begin, end, -kInfinity, kInfinity); break;
     case WindowArgs::kU8: fold_all<BytePlanes<false>>(p, begin, end, 0, 255); break;
