@@ -242,4 +242,4 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
 }
 
 inline constexpr ConvFns kConv = {
-    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_parts, plane_run}};
+    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_shares, plane_run}};

@@ -80,7 +80,7 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
 
 inline bool are_small(const ConvArgs& p) {
   return p.channels == 1 && p.filters == 1 && is_small_plane(p.axes, p.items * p.groups) &&
-         conv_plane_shape(p).blocks() == 1;  // so that parts are planes
+         conv_plane_shape(p).blocks() == 1;
 }
 // Planes of a vector have adjacent filters.
 inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
@@ -88,9 +88,10 @@ inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
   SmallSums sums;
   const Epilogue& e = p.epilogue;
   int64_t w_tap = p.is_packed ? kFilterPanel : 1;
-  for (int64_t first = begin, count; first < end; first += count) {
+  int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
+  for (int64_t first = begin * kLanes, count; first < last; first += count) {
     int64_t group = first % p.groups;
-    count = p.groups - group < end - first ? p.groups - group : end - first;
+    count = p.groups - group < last - first ? p.groups - group : last - first;
     if (count > kLanes) count = kLanes;
     planes.read(count, [&](int64_t i) { return FloatRow{p.x + (first + i) * p.plane()}; });
     for (int64_t i = 0; i < kLanes; ++i) {
@@ -107,6 +108,10 @@ inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
   }
 }
 
+// Small planes are computed side by side: fewer at once would take as long.
+inline int64_t plane_shares(const ConvArgs& p) {
+  return p.places() > 0 && are_small(p) ? ceil_div(p.items * p.groups, kLanes) : plane_parts(p);
+}
 inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
   if (are_small(p)) return small_run(p, begin, end);
   PlaneShape shape = conv_plane_shape(p);

@@ -381,7 +381,7 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
 // Small planes with a filter each.
 inline bool are_small(const IntegerConvArgs& p) {
   return p.channels == 1 && p.filters == 1 && is_summed_in_f32(p) && is_small_plane(p.axes, p.items * p.groups) &&
-         integer_plane_shape(p).blocks() == 1;  // so that parts are planes
+         integer_plane_shape(p).blocks() == 1;
 }
 template <bool kSigned>
 void small_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
@@ -389,8 +389,9 @@ void small_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
   SmallPlanes planes(p.axes[1], p.axes[2], static_cast<float>(static_cast<int32_t>(x_zero)));
   SmallSums sums;
   const PlaneShape shape{.width = planes.outs};
-  for (int64_t first = begin, count; first < end; first += count) {
-    count = end - first < kLanes ? end - first : kLanes;
+  const int64_t last = end * kLanes < p.items * p.groups ? end * kLanes : p.items * p.groups;
+  for (int64_t first = begin * kLanes, count; first < last; first += count) {
+    count = last - first < kLanes ? last - first : kLanes;
     planes.read(count, [&](int64_t i) { return ByteRow<kSigned>{p.x + (first + i) * p.plane()}; });
     FilterEnd ends[kLanes];
     for (int64_t i = 0; i < count; ++i) ends[i] = few_filter(p, (first + i) % p.groups, x_zero, sums.w + i, kLanes);
@@ -417,7 +418,12 @@ void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_parts, integer_conv_run<PairSums>};
+// Small planes are computed side by side: fewer at once would take as long.
+inline int64_t integer_conv_shares(const IntegerConvArgs& p) {
+  return p.places() > 0 && are_small(p) ? (p.items * p.groups + kLanes - 1) / kLanes : integer_conv_parts(p);
+}
+
+inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_shares, integer_conv_run<PairSums>};
 #if RLX_ISA == 2
-inline constexpr Loop<IntegerConvArgs> kConvByFours = {integer_conv_parts, integer_conv_run<FourSums>};
+inline constexpr Loop<IntegerConvArgs> kConvByFours = {integer_conv_shares, integer_conv_run<FourSums>};
 #endif
