@@ -35,6 +35,14 @@ std::vector<std::string> names_of(const rlx_graph_t* graph, int32_t kind) {
   return names;
 }
 
+// A model that is imported for each set of values shows no outputs: they are what is stored beside its inputs.
+std::vector<std::string> outputs_among(const TensorsByName& tensors, const std::vector<std::string>& inputs) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors)
+    if (std::find(inputs.begin(), inputs.end(), name) == inputs.end()) names.push_back(name);
+  return names;
+}
+
 std::string difference(const Tensor& got, const Tensor& want) {
   if (want.dtype() == DType::kF32) {
     double far = relative_difference(got, want);
@@ -82,6 +90,7 @@ std::string run_network(const fs::path& stem, const std::vector<std::string>& de
       std::string file = "." + std::to_string(i) + ".tensors";
       auto tensors = read_tensors(stem.string() + file);
       if (!tensors.ok()) return "data: " + std::string(tensors.status().message());
+      if (run.outputs.empty()) run.outputs = outputs_among(*tensors, run.inputs);
       if (auto why = run_at(run, device, *tensors); !why.empty()) return why + " (of" + file + " on " + device + ")";
     }
   return {};
