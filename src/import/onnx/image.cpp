@@ -88,27 +88,6 @@ std::optional<OneScale> add_extent(Call& call, const std::vector<int64_t>& axes,
   return std::nullopt;
 }
 
-// The last corner of a result that a scale makes lies at n * scale - 1, which need not be a whole number: so a crop has
-// the same elements. Its borders are these fractions of the axes; nullopt: every scale makes a whole size.
-std::optional<std::vector<double>> crop_of_corners(Call& call, const std::vector<int64_t>& axes) {
-  if (call.opset() < 11 || is_given(call, 3) || call.i64("antialias", 0) != 0) return std::nullopt;
-  std::vector<double> scales = scales_of(call, call.reals(2, "scales")), borders(axes.size(), 0);
-  bool is_whole = true;
-  for (size_t i = 0; i < axes.size() && i < scales.size(); i++) {
-    const Dim& n = call.type(0).dims[static_cast<size_t>(axes[i])];
-    borders.push_back(1);
-    if (scales[i] == std::floor(scales[i])) continue;
-    if (!n.is_literal()) {
-      call.fail_of_sizes("corners of a size that is not known, at a scale that is no whole number");
-      return std::nullopt;
-    }
-    double size = static_cast<double>(n.literal()) * scales[i], last = std::floor(size) - 1;
-    is_whole = is_whole && size == std::floor(size);
-    borders.back() = last > 0 ? last / (size - 1) : 0;
-  }
-  return is_whole ? std::nullopt : std::optional(std::move(borders));
-}
-
 // Where the elements of an axis of a crop lie in x, and which of them lie outside. o elements go from `start` to `end`,
 // fractions of x's axis; a single one lies in the middle.
 struct CropAxis {
@@ -158,8 +137,6 @@ void build_resize(Call& call) {
   bool is_old = call.opset() < 11;
   std::string coord(is_old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel"));
   std::string nearest(is_old ? "floor" : call.text("nearest_mode", "round_prefer_floor"));
-  auto corners = coord == "align_corners" ? crop_of_corners(call, axes) : std::nullopt;
-  if (corners) coord = "tf_crop_and_resize";
   attrs.emplace_back("coord", coord);
   attrs.emplace_back("mode", std::string(call.text("mode", "nearest")));
   attrs.emplace_back("nearest_mode", nearest);
@@ -169,10 +146,10 @@ void build_resize(Call& call) {
   attrs.emplace_back("extrapolation", call.f64("extrapolation_value", 0));
   bool is_crop = coord == "tf_crop_and_resize";
   if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
-  bool is_open = is_crop && !corners && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
+  bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
   if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3))
     return call.out(0, crop_in_run(call, x, axes, call.run_dims(3, "sizes")));
-  if (is_crop) attrs.emplace_back("roi", corners ? *corners : call.reals(1, "roi"));
+  if (is_crop) attrs.emplace_back("roi", call.reals(1, "roi"));
   // Coordinates that do not depend on how long the axis is.
   bool is_local = (coord == "half_pixel" || coord == "asymmetric") && call.i64("exclude_outside", 0) == 0 &&
                   call.i64("antialias", 0) == 0;

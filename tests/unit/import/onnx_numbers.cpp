@@ -48,8 +48,8 @@ TEST(onnx_numbers, one_scale_for_sizes_that_are_not_known) {
   EXPECT_EQ(opened.run({counting({2, 1})}), "f32[4,2] 0 0 0 0 1 1 1 1");
 }
 
-// 3 elements at 5/3 minus a little are 4, whose last would lie at 3.95.
-TEST(onnx_numbers, corners_are_those_of_the_scaled_size_which_may_be_no_whole_number) {
+// As torch and ONNX Runtime have it. The evaluator of onnx divides by n * scale - 1, here 3.5.
+TEST(onnx_numbers, corners_lie_on_corners_whatever_the_scale) {
   Maker maker(13);
   maker.input("x", 1, {"n"}).f32("scale", {1}, {1.5f}).f32("ten", {}, {100});
   maker.node("Mul", {"x", "ten"}, {"large"});
@@ -57,8 +57,8 @@ TEST(onnx_numbers, corners_are_those_of_the_scaled_size_which_may_be_no_whole_nu
              {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "align_corners")});
   maker.output("y");
   Opened opened(maker);
-  EXPECT_EQ(opened.run({counting({3})}), "f32[4] 0 57 114 171");
-  EXPECT_EQ(opened.run({counting({2})}), "f32[3] 0 50 100");
+  EXPECT_EQ(opened.run({counting({4})}), "f32[6] 0 60 120 180 240 300");
+  EXPECT_EQ(opened.run({counting({3})}), "f32[4] 0 66 133 200");
 }
 
 // ---- sizes ----

@@ -124,6 +124,23 @@ TEST(onnx_sequences, a_sequence_is_split_by_the_sizes_of_the_run) {
   EXPECT_EQ(opened.run({counting({3, 2})}), "f32[2] 4 5");
 }
 
+// A body cannot take the element of a trip out of a sequence; trip by trip, at known sizes, its place is known.
+TEST(onnx_sequences, trips_that_read_elements_by_their_number_are_written_out) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("goes", 9, {}).sequence("made", 1).i64("one", {}, {1});
+  body.node("SequenceAt", {"s", "i"}, {"row"}).node("Neg", {"row"}, {"turned"});
+  body.node("SequenceInsert", {"made", "turned"}, {"more"}).node("Add", {"i", "one"}, {"next"});
+  body.node("Less", {"next", "n"}, {"goes_on"}).output("goes_on").output("more");
+  maker.input("x", 1, {"n", "2"}).node("SplitToSequence", {"x"}, {"s"}, {Maker::attr("keepdims", 0)});
+  maker.i64("zero", {}, {0}).node("Shape", {"x"}, {"shape"}).node("Gather", {"shape", "zero"}, {"n"});
+  maker.node("Less", {"zero", "n"}, {"any"}).node("SequenceEmpty", {}, {"none"});
+  maker.node("Loop", {"", "any", "none"}, {"all"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"all"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({1, 2})}), "f32[2] 0 -1");
+  EXPECT_EQ(opened.run({counting({2, 2})}), "f32[4] 0 -1 -2 -3");
+}
+
 TEST(onnx_sequences, an_old_scan_has_a_batch) {
   Maker body, maker(8);
   body.input("sum", 1, {}).input("x", 1, {}).node("Add", {"sum", "x"}, {"next"}).node("Neg", {"next"}, {"row"});
