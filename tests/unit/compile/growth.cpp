@@ -139,6 +139,25 @@ TEST(growth, rules_that_cannot_fire_are_not_tried) {
   }
 }
 
+// Where every other transpose undoes the one before it, thousands of equal nodes come and go.
+static double seconds_to_undo_transposes(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4, 8});
+  for (int i = 0; i < count; i++) x = transpose(x, {1, 0});
+  output(b, "y", x);
+  PassContext context;
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(canonicalize(std::move(graph), context).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, equal_nodes_that_come_and_go_leave_nothing_to_search) {
+  double few = seconds_to_undo_transposes(5000), many = seconds_to_undo_transposes(100000);
+  std::printf("canonicalize: %.1f ms for 5,000 transposes, %.1f ms for 100,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 20 * 4 * few + 0.1);
+}
+
 // ---- branches ----
 
 static std::shared_ptr<const Graph> branch_of(const std::vector<Dim>& dims, Op op, int64_t rows) {
