@@ -71,11 +71,19 @@ void views(Builder& b, int n) {
   output(b, "y", x);
 }
 
+// Parts of one value, each a gather that becomes a slice.
+void picks(Builder& b, int n) {
+  Expr x = input(b, "x", {n, 8}), sum = b.scalar(DType::kF32, 0);
+  for (int i = 0; i < n; i++) sum = sum + tanh(gather(x, b.scalar(DType::kI64, i), 0));
+  output(b, "y", sum);
+}
+
 constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_of_scalars},
                                                     {"shared_sums", shared_sums},
                                                     {"chain_of_norms", chain_of_norms},
                                                     {"wide_use", wide_use},
-                                                    {"views", views}};
+                                                    {"views", views},
+                                                    {"picks", picks}};
 
 }  // namespace
 
