@@ -100,6 +100,18 @@ static DType signature_dtype(const OpInfo& info, std::span<const ValueType* cons
   return find_dtype(out.letter).value_or(DType::kNone);
 }
 
+// A size is never negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other such
+// size comes from an attribute, and gets a guard.
+static Status check_sizes(InferArgs& args, std::span<const Dim> dims) {
+  for (const Dim& dim : dims) {
+    if (dim.symbol_name()) continue;
+    Interval range = args.graph.range(dim);
+    if (range.hi < 0) return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative");
+    if (range.lo < 0) RLX_TRY(args.require_le(0, dim, "a size"));
+  }
+  return {};
+}
+
 Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node) {
   RLX_TRY(check_arity(info, node.in));
   RLX_TRY(check_dtypes(info, in));
@@ -112,6 +124,7 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   for (const ValueType& type : node.out) {
     if (type.rank() > kMaxRank) return rank_above_limit(type.rank()).prefixed("the result: ");
     if (Status status = check_parts(type.dims); !status.ok()) return std::move(status).prefixed("the result: ");
+    RLX_TRY(check_sizes(args, type.dims));
   }
   return {};
 }

@@ -220,6 +220,27 @@ TEST(graph, a_slice_that_starts_before_every_size_starts_at_0) {
     }
 }
 
+// Sizes that attributes name. What the formulas of ops give ends in max(0, x) where it may be negative.
+TEST(graph, a_size_that_may_be_negative_gets_a_guard) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  (void)iota(b, {n + 1, n * n}, 0, DType::kI64);
+  EXPECT_TRUE(graph.guards().empty());
+  (void)broadcast_to(b.scalar(DType::kF32, 1), {1, n - 3});
+  ASSERT_EQ(graph.guards().size(), 1u);
+  EXPECT_EQ(graph.guards()[0].relation, Guard::kLessEqual);
+  EXPECT_EQ(graph.guards()[0].b - graph.guards()[0].a, n - 3);
+  (void)iota(b, {n - 3, n}, 0, DType::kI64);
+  EXPECT_EQ(graph.guards().size(), 1u);
+  (void)reshape(iota(b, {Dim(1)}, 0, DType::kI64), {5 - n, 5 - n});
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, n, 5)) << "(-1) * (-1) is one element, too";
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_FALSE(iota(b, {n - 9}, 0, DType::kI64).valid());
+  EXPECT_NE(b.take_status().message().find("the size n - 9 is negative"), std::string::npos);
+}
+
 TEST(graph, the_interpreter_wants_params_of_their_types) {
   auto graph = parse("graph {\n x = input f32[2]\n w = param f32[2]\n y = add(x, w)\n output y\n}");
   ASSERT_TRUE(graph.ok());
