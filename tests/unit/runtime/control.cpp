@@ -127,6 +127,25 @@ TEST(control, a_negative_size_fails_the_run_that_needs_it) {
   }
 }
 
+// Memory that nothing bounds is set aside when the sizes are known; their product may not fit into 64 bits.
+TEST(control, more_bytes_than_there_are_fail_the_run) {
+  auto graph = parse(R"(graph (a, b) {
+    x = input f32[a]
+    y = input f32[b]
+    wide = broadcast_to(x) shape=[b*b*b*b*b*b,a]
+    r = reduce(wide) fn=max axes=[0]
+    output r
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto env = env_with(1);
+  auto program =
+      Program::compile(env, *graph, nullptr, nullptr, {{"dims.a", int64_t{99999}}, {"dims.b", int64_t{99999}}});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE((*program)->run({}, std::array{noise({2}), noise({3})}, {}, 1).ok());
+  for (int64_t size : {700, 3000, 65536, 99999})
+    EXPECT_FALSE((*program)->run({}, std::array{noise({size}), noise({size})}, {}, 1).ok()) << size;
+}
+
 TEST(control, an_index_out_of_range_in_a_branch_is_an_error_where_it_is_taken) {
   auto branch = [](bool gathers) {
     auto graph = std::make_shared<Graph>();
