@@ -409,6 +409,31 @@ TEST(onnx_edges, lists_of_another_length_are_refused) {
   EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos);
 }
 
+TEST(onnx_edges, strides_of_another_number_than_the_axes_are_refused_by_pools_too) {
+  Maker maker(11);
+  maker.input("x", 1, {"1", "1", "2", "2"}).input("at", 7, {"1", "1", "2", "2"});
+  maker.node("MaxUnpool", {"x", "at"}, {"y"},
+             {Maker::attr("kernel_shape", std::vector<int64_t>{2, 2}), Maker::attr("strides", std::vector<int64_t>{7})});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, a_crop_has_as_many_sizes_as_axes) {
+  Maker maker(13);
+  maker.input("x", 1, {"1", "1", "3", "3"}).input("roi", 1, {"8"}).i64("sizes", {3}, {1, 1, 2});
+  maker.node("Resize", {"x", "roi", "", "sizes"}, {"y"},
+             {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize")});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("'sizes' does not suit the axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, a_size_beyond_all_sizes_is_refused) {
+  Maker maker;
+  maker.input("x", 1, {"4611756857242251517"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("the size 4611756857242251517 is above 2^48"), std::string::npos)
+      << Opened(maker).run({});
+}
+
 TEST(onnx_edges, weights_without_axes_are_refused) {
   Maker maker;
   maker.input("x", 2, {"1", "2", "3"}).input("w", 2, {}).input("zero", 2, {"2"}).input("scale", 1, {});
