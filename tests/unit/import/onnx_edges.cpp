@@ -167,6 +167,25 @@ TEST(onnx_edges, a_body_that_reads_what_waits_for_a_static_input_waits_too) {
   EXPECT_EQ(Opened(maker).run({counting({2, 2}), list({0}), p}), "f32[1,2] -2 -4");
 }
 
+// The scale is a size that `shape` decides and a number that `by` says: both are constants of a special graph.
+TEST(onnx_edges, a_scale_may_follow_from_a_size_that_an_input_decides) {
+  Maker maker;
+  maker.input("x", 1, {"1"}).input("shape", 7, {"1"}).input("by", 1, {"1"}).input("y", 1, {"2"});
+  maker.node("Expand", {"x", "shape"}, {"wide"}).node("Shape", {"wide"}, {"size"});
+  maker.node("Cast", {"size"}, {"real"}, {Maker::attr("to", int64_t{1})}).node("Add", {"real", "by"}, {"scales"});
+  maker.node("Resize", {"y", "", "scales"}, {"z"}).output("z");
+  EXPECT_EQ(Opened(maker).run({counting({1}), list({4}), counting({1}), counting({2})}), "f32[8] 0 0 0 0 1 1 1 1");
+}
+
+// No general graph has an axis less where an input says that it is 1.
+TEST(onnx_edges, an_axis_that_an_input_makes_1_is_squeezed) {
+  Maker maker;
+  maker.input("x", 1, {}).input("shape", 7, {"1"}).i64("square", {2}, {1, 1});
+  maker.node("Reshape", {"x", "shape"}, {"row"}).node("Squeeze", {"row"}, {"scalar"});
+  maker.node("Reshape", {"scalar", "square"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({}), list({-1})}), "f32[1,1] 0");
+}
+
 TEST(onnx_edges, integers_have_means_and_norms) {
   Maker maker;
   maker.input("x", 7, {"n"}).node("ReduceMean", {"x"}, {"a"}).node("ReduceL2", {"x"}, {"b"});
