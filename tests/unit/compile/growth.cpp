@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "compile/options.h"
 #include "ir/text.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
@@ -163,6 +164,22 @@ static double seconds_to_undo_transposes(int count) {
 TEST(growth, equal_nodes_that_come_and_go_leave_nothing_to_search) {
   double few = seconds_to_undo_transposes(5000), many = seconds_to_undo_transposes(100000);
   std::printf("canonicalize: %.1f ms for 5,000 transposes, %.1f ms for 100,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 20 * 4 * few + 0.1);
+}
+
+// An option for each of many sizes.
+static double seconds_to_read_options(int count) {
+  std::string text;
+  for (int i = 0; i < count; i++) text += format("dims.s{}=4 ", i);
+  std::clock_t begin = std::clock();
+  auto attrs = parse_attrs(text);
+  EXPECT_TRUE(attrs.ok() && parse_compile_options(*attrs, {}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, options_are_read_in_linear_time) {
+  double few = seconds_to_read_options(2000), many = seconds_to_read_options(40000);
+  std::printf("options: %.1f ms for 2,000 sizes, %.1f ms for 40,000\n", few * 1e3, many * 1e3);
   EXPECT_LT(many, 20 * 4 * few + 0.1);
 }
 
