@@ -167,6 +167,28 @@ TEST(growth, equal_nodes_that_come_and_go_leave_nothing_to_search) {
   EXPECT_LT(many, 20 * 4 * few + 0.1);
 }
 
+// Of an open size: each may begin at the end of the one before it.
+static double seconds_to_plan_slices(int count) {
+  Graph graph;
+  EXPECT_TRUE(graph.declare_symbol("s", {0, 9999}).ok());
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("s")});
+  for (int i = 0; i < count; i++) x = slice(x, 0, 1, INT64_MAX);
+  output(b, "y", x);
+  auto env = env_with(1);
+  auto compiled = compile(graph, **env->find_device("cpu"), {});
+  EXPECT_TRUE(compiled.ok()) << compiled.status().message();
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(plan_for(**compiled, {}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, slices_of_slices_are_planned_in_linear_time) {
+  double few = seconds_to_plan_slices(150), many = seconds_to_plan_slices(1500);
+  std::printf("plans: %.2f ms for 150 slices of slices, %.2f ms for 1,500\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 4 * few + 0.05);
+}
+
 // An option for each of many sizes.
 static double seconds_to_read_options(int count) {
   std::string text;
