@@ -42,6 +42,7 @@ OPEN = {
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
     "nearly zero": "a divisor, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "concat of nothing": "ONNX Runtime does not compare the other sizes of what Concat joins where an input has no elements",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
@@ -187,6 +188,8 @@ REDUCTIONS = ["Reduce" + name for name in "Sum Mean Max Min Prod L1 L2 SumSquare
 TABLE = [
     (lambda g, x, v: "is outside a" in v.message and "RLX_E_RANGE" in v.message and picks_nothing(g, x), OPEN["index into nothing"]),
     (lambda g, x, v: ": gather_nd: " in v.message and "does not hold" in v.message and picks_nothing(g, x), OPEN["batches of nothing"]),
+    (lambda g, x, v: "concat: " in v.message and any(x[name].size == 0 for node in nodes_of(g, "Concat") for name in node.ins if name in x),
+     OPEN["concat of nothing"]),
     (lambda g, x, v: ": squeeze: " in v.message and v.message.endswith(": 1 and 0") and any(len(node.ins) < 2 for node in nodes_of(g, "Squeeze")),
      OPEN["rank of contents"]),
 ]
