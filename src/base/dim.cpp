@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <iterator>
+#include <tuple>
 
 #include "base/size_failure.h"
 
@@ -307,10 +308,31 @@ Dim floor_div(const Dim& a, const Dim& b) {
   return from_atom({Atom::kFloorDiv, "", a, b});
 }
 
+static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b);
+
+// max(c, max(x, d) + k) -> max(x + k, max(c, d + k)) for numbers c, d and k, and so for min. So slices of slices have
+// the size of one slice.
+static std::optional<Dim> extreme_of_extreme(Atom::Kind kind, const Dim& number, const Dim& other) {
+  const Polynomial* sum = other.polynomial();
+  if (!number.is_literal() || !sum || sum->terms.size() > 2) return std::nullopt;
+  Dim shift = 0;
+  const Atom* inner = nullptr;
+  for (const Term& term : sum->terms) {
+    if (term.atoms.empty()) shift = term.coefficient;
+    if (term.atoms.size() == 1 && term.coefficient == 1 && term.atoms[0]->kind == kind) inner = term.atoms[0].get();
+  }
+  if (!inner || (sum->terms.size() == 2 && shift.is(0))) return std::nullopt;
+  if (!inner->a.is_literal() && !inner->b.is_literal()) return std::nullopt;
+  const auto& [limit, x] = inner->a.is_literal() ? std::tie(inner->a, inner->b) : std::tie(inner->b, inner->a);
+  return extreme(kind, x + shift, extreme(kind, number, limit + shift));
+}
+
 static Dim extreme(Atom::Kind kind, const Dim& a, const Dim& b) {
   bool keep_larger = kind == Atom::kMax;
   Dim difference = a - b;
   if (difference.is_literal()) return (difference.literal() > 0) == keep_larger ? a : b;
+  if (auto one = extreme_of_extreme(kind, a, b)) return *one;
+  if (auto one = extreme_of_extreme(kind, b, a)) return *one;
   return of_two(kind, a, b);
 }
 

@@ -2,6 +2,7 @@
 #include "compile/options.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/json.h"
 #include "base/nearest.h"
@@ -135,20 +136,19 @@ Status check_pass_names(std::string_view option, const std::vector<std::string>&
 
 Result<CompileOptions> parse_compile_options(const NamedAttrs& given, std::span<const std::string_view> others) {
   CompileOptions options;
-  for (size_t i = 0; i < given.size(); i++) {
-    const std::string& key = given[i].first;
+  std::unordered_set<std::string_view> known;
+  for (const auto& [key, given_value] : given) {
     const OptionRow* row = find_row(key);
-    if (!row) return unknown_option(key, given[i].second, others);
-    for (size_t k = 0; k < i; k++)
-      if (given[k].first == key)
-        return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
+    if (!row) return unknown_option(key, given_value, others);
+    if (!known.insert(key).second)
+      return Status(Code::kOption, "the option '" + key + "' is given twice").with("value", key);
     std::string_view rest = row->def.name.ends_with('.') ? std::string_view(key).substr(row->def.name.size()) : key;
     if (row->def.name == "dispatch." && !op_table().find(rest))
       return Status(Code::kOption, "the option '" + key + "' names no op" + op_table().suggestion(rest))
           .with("value", key);
     AttrDef def = row->def;
     def.name = key;
-    AttrValue value = RLX_TRY(coerce(def, given[i].second));
+    AttrValue value = RLX_TRY(coerce(def, given_value));
     row->set(options, rest, value);
   }
   RLX_TRY(check_pass_names("passes.skip", options.skip));

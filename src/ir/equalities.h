@@ -28,7 +28,7 @@ class Equalities {
 
   const Dim* find(std::string_view symbol) const;  // what it equals, perhaps by symbols that are solved too; or null
   std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
-  Interval narrowed(std::string_view symbol, Interval range) const;  // what is left of it
+  Interval narrowed(std::string_view symbol, Interval range) const;      // what is left of it
   bool empty() const { return solved_.empty(); }
 
  private:

@@ -100,16 +100,25 @@ static DType signature_dtype(const OpInfo& info, std::span<const ValueType* cons
   return find_dtype(out.letter).value_or(DType::kNone);
 }
 
-// A number beyond all sizes, in a file that is damaged, would be another one after the first sum with it.
-static Status check_results(std::span<const ValueType> results) {
-  for (const ValueType& type : results) {
+// A number beyond all sizes, in a file that is damaged, would be another one after the first sum with it. No size is
+// negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other such size comes from an
+// attribute, and gets a guard.
+static Status check_size(InferArgs& args, const Dim& dim) {
+  if (dim.symbol_name()) return {};
+  if (dim.is_literal() && dim.literal() > kLargestSize)
+    return Status(Code::kRange, format("the size {} is above 2^48", dim))
+        .with("expected", format("at most {}", kLargestSize))
+        .with("got", dim.text());
+  Interval range = args.graph.range(dim);
+  if (range.hi < 0) return args.fail(Code::kShape, "the size " + shortened(dim.text()) + " is negative");
+  return range.lo < 0 ? args.require_le(0, dim, "a size") : Status();
+}
+
+static Status check_results(InferArgs& args) {
+  for (const ValueType& type : args.out) {
     if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
     RLX_TRY(check_parts(type.dims));
-    for (const Dim& dim : type.dims)
-      if (dim.is_literal() && dim.literal() > kLargestSize)
-        return Status(Code::kRange, format("the size {} is above 2^48", dim))
-            .with("expected", format("at most {}", kLargestSize))
-            .with("got", dim.text());
+    for (const Dim& dim : type.dims) RLX_TRY(check_size(args, dim));
   }
   return {};
 }
@@ -123,7 +132,7 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
   InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
-  Status status = check_results(node.out);
+  Status status = check_results(args);
   return status.ok() ? status : std::move(status).prefixed("the result: ");
 }
 

@@ -347,6 +347,7 @@ static Result<Dim> scan_length(InferArgs& args, std::span<const ValueType> xs) {
     length = i == 0 ? xs[i].dims[0] : RLX_TRY(args.same(length, xs[i].dims[0], "the number of steps of the xs"));
   }
   if (args.graph.range(length).hi < 0) return args.fail(Code::kShape, "the length " + length.text() + " is negative");
+  if (args.graph.range(length).lo < 0) RLX_TRY(args.require_le(0, length, "the length"));
   return length;
 }
 

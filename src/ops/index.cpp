@@ -27,8 +27,6 @@ Result<int64_t> checked_index(const EvalArgs& args, int64_t index, int64_t n, in
 Status infer_iota(InferArgs& args) {
   const auto& shape = args.attrs.dims("shape");
   if (shape.empty()) return wrong_rank("shape", "1 or more", 0);
-  for (const Dim& dim : shape)
-    if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   args.out[0] = {args.attrs.dtype("dtype"), shape};
   return {};
 }

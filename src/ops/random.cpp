@@ -15,8 +15,6 @@ Status infer_rng_bits(InferArgs& args) {
     if (args.rank(i) != 1) return wrong_rank(port, "1", args.rank(i));
     RLX_TRY(args.same(words, args.dims(i)[0], port));
   }
-  for (const Dim& dim : args.attrs.dims("shape"))
-    if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   args.out[0] = {dtype, args.attrs.dims("shape")};
   args.out[1].dims = {4};
   return {};

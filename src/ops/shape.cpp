@@ -53,8 +53,6 @@ Status infer_broadcast_to(InferArgs& args) {
     return args.same(to, from, text_of(args.dims()) + " does not stretch to " + text_of(shape));
   };
   args.out[0].dims = RLX_TRY(stretch(args.dims(), shape, agree));
-  for (const Dim& dim : args.out[0].dims)
-    if (args.graph.range(dim).hi < 0) return args.fail(Code::kShape, "the size " + dim.text() + " is negative");
   return {};
 }
 

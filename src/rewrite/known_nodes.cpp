@@ -28,43 +28,43 @@ static bool same_inputs(const OpInfo& info, std::span<const Value> a, std::span<
 uint32_t KnownNodes::find(size_t hash, const OpInfo& info, std::span<const Value> in, const Attrs& attrs) const {
   size_t mask = slots_.size() - 1;
   for (size_t at = hash & mask; slots_[at].node != kEmpty; at = (at + 1) & mask) {
-    if (slots_[at].hash != hash || slots_[at].node == kErased) continue;
+    if (slots_[at].hash != hash) continue;
     const Node& node = graph_.node(slots_[at].node);
     if (node.op == info.op() && same_inputs(info, in, node.in) && node.attrs == attrs) return slots_[at].node;
   }
   return kNone;
 }
 
-void KnownNodes::insert(size_t hash, uint32_t node) {
-  if (2 * (used_ + 1) > slots_.size()) grow();
-  size_t mask = slots_.size() - 1, at = hash & mask;
+void KnownNodes::place(const Slot& slot) {
+  size_t mask = slots_.size() - 1, at = slot.hash & mask;
   while (slots_[at].node != kEmpty) at = (at + 1) & mask;
-  slots_[at] = {hash, node};
-  used_++;
-  alive_++;
+  slots_[at] = slot;
 }
 
+void KnownNodes::insert(size_t hash, uint32_t node) {
+  if (2 * ++used_ > slots_.size()) {
+    std::vector<Slot> old(2 * slots_.size());
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.node != kEmpty) place(slot);
+  }
+  place({hash, node});
+}
+
+// Entries after the gap move into it, if they then stand no earlier than where their hash says (Knuth, The Art of
+// Computer Programming 6.4, algorithm R).
 void KnownNodes::erase(size_t hash, uint32_t node) {
-  size_t mask = slots_.size() - 1;
-  for (size_t at = hash & mask; slots_[at].node != kEmpty; at = (at + 1) & mask) {
-    if (slots_[at].node != node) continue;
-    slots_[at].node = kErased;
-    alive_--;
-    return;
+  size_t mask = slots_.size() - 1, gap = hash & mask;
+  while (slots_[gap].node != node && slots_[gap].node != kEmpty) gap = (gap + 1) & mask;
+  if (slots_[gap].node == kEmpty) return;
+  for (size_t at = (gap + 1) & mask; slots_[at].node != kEmpty; at = (at + 1) & mask) {
+    size_t home = slots_[at].hash & mask;
+    if (((at - home) & mask) < ((at - gap) & mask)) continue;
+    slots_[gap] = slots_[at];
+    gap = at;
   }
-}
-
-void KnownNodes::grow() {
-  std::vector<Slot> old(4 * (alive_ + 1) > slots_.size() ? 2 * slots_.size() : slots_.size());
-  old.swap(slots_);
-  used_ = alive_;
-  size_t mask = slots_.size() - 1;
-  for (const Slot& slot : old) {
-    if (slot.node == kEmpty || slot.node == kErased) continue;
-    size_t at = slot.hash & mask;
-    while (slots_[at].node != kEmpty) at = (at + 1) & mask;
-    slots_[at] = slot;
-  }
+  slots_[gap] = {};
+  used_--;
 }
 
 }  // namespace rlx

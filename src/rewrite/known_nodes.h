@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a node by what it computes: op, inputs and attributes. So equal nodes become one node. A hash table with open
-// addressing and linear probing; an entry is the index of a node, with its hash.
+// addressing and linear probing; an entry is the index of a node, with its hash. An erased entry leaves no mark: rules
+// make and drop nodes of one hash thousands of times, and marks would make a long way of that.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +28,16 @@ class KnownNodes {
   static constexpr uint32_t kNone = UINT32_MAX;
 
  private:
-  static constexpr uint32_t kEmpty = UINT32_MAX, kErased = UINT32_MAX - 1;
+  static constexpr uint32_t kEmpty = UINT32_MAX;
   struct Slot {
     size_t hash = 0;
     uint32_t node = kEmpty;
   };
-  void grow();
+  void place(const Slot& slot);
 
   const Graph& graph_;
   std::vector<Slot> slots_;  // their number is a power of two
-  size_t used_ = 0;          // slots, with the erased ones
-  size_t alive_ = 0;
+  size_t used_ = 0;
 };
 
 }  // namespace rlx

@@ -99,7 +99,7 @@ void Workspace::release(uint32_t node) {
         states_[used].live = false;
         going.push_back(used);
       } else if (uses_.count(used) <= kFewUses) {
-        touched_.push_back(used);
+        freed_.push_back(used);
       }
     }
   }
@@ -135,10 +135,10 @@ void Workspace::replace(Value old, Value made) {
     graph_.set_input(user, input, made);
     uses_.link(user, input, made.node);
     to_merge_.push_back(user);
+    rewired_.push_back(user);
   }
   rewire_outputs(old, made);
   improve_users(old, made);
-  touched_.push_back(made.node);
   if (uses_.count(old.node) == 0 && states_[old.node].pins == 0 && states_[old.node].live) release(old.node);
 }
 
@@ -212,9 +212,10 @@ void Workspace::enqueue(uint32_t node) {
   queue_.push({states_[node].position, node});
 }
 
-// Queues the nodes above the touched ones whose rules look as far down. Casts and views do not count as distance, up to
+// Queues the nodes whose rules look down to a change: to a node that reads another value now, or one that has lost a
+// use. Other users of the value that it reads now see nothing new. Casts and views do not count as distance, up to
 // kMostFree of them in a row. The walk is one for all: thousands may lie below one node that thousands read.
-void Workspace::enqueue_above_touched() {
+void Workspace::enqueue_above_changes() {
   constexpr size_t kMostFree = 8;
   struct Seen {
     uint32_t node;
@@ -224,22 +225,27 @@ void Workspace::enqueue_above_touched() {
   stamps_.resize(graph_.nodes().size(), 0);
   walk_++;
   std::deque<Seen> seen;  // by distance
-  for (uint32_t node : touched_) seen.push_back({node, 0, 0});
-  touched_.clear();
+  auto see_above = [&](uint32_t user, const Seen& below) {
+    Op op = graph_.node(user).op;
+    if (rules_.depth(op) > below.distance) enqueue(user);
+    bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMostFree;
+    if (stamps_[user] == walk_) return;
+    if (is_free)
+      seen.push_front({user, below.distance, below.free + 1});
+    else if (below.distance + 1 < rules_.depth())
+      seen.push_back({user, below.distance + 1, below.free});
+  };
+  for (uint32_t node : freed_) seen.push_front({node, 0, 0});
+  for (uint32_t node : rewired_) see_above(node, {.node = node, .distance = 0, .free = 0});
+  freed_.clear();
+  rewired_.clear();
   while (!seen.empty()) {
     const Seen below = seen.front();
     seen.pop_front();
     if (stamps_[below.node] == walk_) continue;
     stamps_[below.node] = walk_;
     uses_.all_of(below.node, [&](uint32_t user, uint32_t) {
-      Op op = graph_.node(user).op;
-      if (rules_.depth(op) > below.distance) enqueue(user);
-      bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMostFree;
-      if (stamps_[user] == walk_) return true;
-      if (is_free)
-        seen.push_front({user, below.distance, below.free + 1});
-      else if (below.distance + 1 < rules_.depth())
-        seen.push_back({user, below.distance + 1, below.free});
+      see_above(user, below);
       return true;
     });
   }

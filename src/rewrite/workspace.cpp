@@ -69,7 +69,7 @@ void Workspace::load() {
   // The readers of a node may all have merged into earlier ones.
   for (uint32_t node = given_; node-- > 0;)
     if (states_[node].live && states_[node].pins == 0 && uses_.count(node) == 0) release(node);
-  touched_.clear();  // all that are left are visited anyway
+  freed_.clear();  // all that are left are visited anyway
 }
 
 // Returns the node that stands for this one: an equal earlier one, or itself, which is live from now on.
@@ -239,7 +239,7 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
     if (states_[made.node].pins == 0 && uses_.count(made.node) == 0) release(made.node);
   }
   merge_equals();
-  enqueue_above_touched();
+  enqueue_above_changes();
   for (auto node = static_cast<uint32_t>(mark.nodes); node < graph_.nodes().size(); node++)
     states_[node].live ? enqueue(node) : forget(node);
 }

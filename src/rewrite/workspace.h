@@ -95,7 +95,7 @@ class Workspace {
   void improve_users(Value old, Value made);
 
   void enqueue(uint32_t node);
-  void enqueue_above_touched();
+  void enqueue_above_changes();
   void note(const Rule& rule, uint32_t node, std::string_view reason);
 
   const RuleSet& rules_;
@@ -110,7 +110,7 @@ class Workspace {
   std::vector<bool> has_had_;                               // by op: whether there was ever a node of it
   std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
-  std::vector<uint32_t> touched_;                           // nodes that have come in place of others, or lost a use
+  std::vector<uint32_t> freed_, rewired_;                   // nodes that have lost a use; that read another value now
 
   Queue queue_;            // new nodes, and nodes to visit again
   uint32_t cursor_ = 0;    // the next given node that was not visited yet

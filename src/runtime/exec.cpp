@@ -223,10 +223,10 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
                          type_text(port.bound.dtype(), port.bound.dims())))
         .with("value", it.name);
   }
-  auto needed = byte_size(it.type.dtype, element_count(std::span<const int64_t>(dims)).value_or(0));
-  if (static_cast<int64_t>(port.lent->bytes()) < needed.value_or(0))
+  size_t needed = RLX_TRY(Tensor::checked_bytes(it.type.dtype, dims));
+  if (port.lent->bytes() < needed)
     return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
-                                                 kind_text(kind), it.name, needed.value_or(0), port.lent->bytes()))
+                                                 kind_text(kind), it.name, needed, port.lent->bytes()))
         .with("value", it.name);
   return {};
 }

@@ -91,10 +91,10 @@ Place Frame::address(const Access& access) const {
 
 // ---- rooms ----
 
-static int64_t bytes_now(DType dtype, std::span<const SizeId> dims, std::span<const int64_t> sizes) {
+static Result<int64_t> bytes_now(DType dtype, std::span<const SizeId> dims, std::span<const int64_t> sizes) {
   Dims now;
   for (SizeId id : dims) now.push_back(sizes[id]);
-  return byte_size(dtype, element_count(std::span<const int64_t>(now)).value_or(0)).value_or(0);
+  return static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(dtype, now)));
 }
 
 Room* Frame::room_of(uint32_t base) {
@@ -112,7 +112,8 @@ Status Frame::make_rooms(uint32_t known) {
   for (size_t i = 0; i < rooms_.size(); i++) {
     const PlanRoom& room = plan_.rooms[i];
     if (room.known != known || !rooms_[i]) continue;
-    RLX_TRY(rooms_[i]->reserve(device(), bytes_now(room.dtype, room.dims, sizes_.values())));
+    int64_t bytes = RLX_TRY(bytes_now(room.dtype, room.dims, sizes_.values()));
+    RLX_TRY(rooms_[i]->reserve(device(), bytes));
     place(room.base, rooms_[i]->place());
   }
   return {};
@@ -213,7 +214,7 @@ Status Frame::check_outputs(uint32_t known) const {
     bool is_small = limits_[i] >= 0 && (plan_.outputs[i].is_open || plan_.outputs[i].bytes > limits_[i]);
     if (known_[i] != known || !is_small) continue;
     DType dtype = plan_.graph().type(plan_.graph().outputs()[i].value).dtype;
-    int64_t bytes = bytes_now(dtype, plan_.outputs[i].dims, sizes_.values());
+    int64_t bytes = RLX_TRY(bytes_now(dtype, plan_.outputs[i].dims, sizes_.values()));
     if (bytes > limits_[i])
       return Status(Code::kRange,
                     format("the output '{}' is {}: it needs {} bytes, there are {}", plan_.graph().outputs()[i].name,

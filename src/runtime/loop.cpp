@@ -3,8 +3,8 @@
 
 namespace rlx {
 
-static int64_t bytes_of(DType dtype, std::span<const int64_t> dims) {
-  return byte_size(dtype, element_count(dims).value_or(0)).value_or(0);
+static Result<int64_t> bytes_of(DType dtype, std::span<const int64_t> dims) {
+  return static_cast<int64_t>(RLX_TRY(Tensor::checked_bytes(dtype, dims)));
 }
 
 Loop::Loop(Frame& around, const Control& control, std::vector<std::unique_ptr<Frame>> bodies)
@@ -155,10 +155,13 @@ Status Loop::run_trips(const RunScope& scope) {
                  : xs_    ? in_dims_[carries_][0]
                           : around_.sizes().values()[control_.length];
   auto bytes_of_row = [](DType dtype, std::span<const int64_t> dims) { return bytes_of(dtype, dims.subspan(1)); };
-  for (size_t i = carries_; i < carries_ + xs_; i++) row_bytes_[i] = bytes_of_row(step_.in[i].dtype, in_dims_[i]);
+  for (size_t i = carries_; i < carries_ + xs_; i++)
+    row_bytes_[i] = RLX_TRY(bytes_of_row(step_.in[i].dtype, in_dims_[i]));
   for (size_t i = carries_; i < out_.size(); i++) {
-    int64_t row = row_bytes_[in_.size() + i] = bytes_of_row(step_.out[i].dtype, dims_[i]);
-    if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), is_while ? row : most * row));
+    int64_t row = row_bytes_[in_.size() + i] = RLX_TRY(bytes_of_row(step_.out[i].dtype, dims_[i]));
+    if (!is_open(i)) continue;
+    int64_t whole = is_while ? row : RLX_TRY(bytes_of(DType::kU8, std::array{most, row}));
+    RLX_TRY(rooms_[i]->reserve(around_.device(), whole));
   }
   writes_spares_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
   int64_t trips = 0;
@@ -173,7 +176,7 @@ Status Loop::run_trips(const RunScope& scope) {
 Status Loop::finish_carries() {
   for (size_t i = 0; i < carries_; i++) {
     dims_[i] = in_dims_[i];
-    int64_t bytes = bytes_of(step_.in[i].dtype, dims_[i]);
+    int64_t bytes = RLX_TRY(bytes_of(step_.in[i].dtype, dims_[i]));
     if (is_open(i)) RLX_TRY(rooms_[i]->reserve(around_.device(), bytes));
     Place result = is_open(i) ? rooms_[i]->place() : out_[i];
     if (!(in_[i] == result)) RLX_TRY(copy_bytes(result, in_[i], static_cast<size_t>(bytes)));
@@ -193,8 +196,8 @@ Status Loop::set_decided_sizes() {
 Status Loop::copy_out() {
   for (size_t i = 0; i < out_.size(); i++) {
     if (rooms_[i] != &staging_[i]) continue;
-    auto bytes = static_cast<size_t>(bytes_of(step_.out[i].dtype, dims_[i]));
-    RLX_TRY(copy_bytes(around_.address(step_.out[i]), staging_[i].place(), bytes));
+    int64_t bytes = RLX_TRY(bytes_of(step_.out[i].dtype, dims_[i]));
+    RLX_TRY(copy_bytes(around_.address(step_.out[i]), staging_[i].place(), static_cast<size_t>(bytes)));
   }
   return {};
 }

@@ -116,8 +116,10 @@ bool Draw::is_known(const Dim& dim) const {
   return is_known;
 }
 
+// Now and then one that some runs put below 0.
 Dim Draw::attribute_dim(const Dim& dim) {
-  return is_known(dim) ? dim : Dim(random.between(0, 3));
+  if (!is_known(dim)) return random.between(0, 3);
+  return !dim.is_literal() && random.chance(10) ? dim - random.between(1, 2) : dim;
 }
 
 Shape Draw::related(Shape shape) {

@@ -88,7 +88,8 @@ std::vector<int64_t> Call::numbers(size_t i, const char* what) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : dims(i, what)) {
     if (!dim.is_literal())
-      fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text()));
+      fail_unless_known(i,
+                        Status(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text()));
     numbers.push_back(dim.is_literal() ? dim.literal() : 0);
   }
   return numbers;

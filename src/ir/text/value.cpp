@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/escape.h"
 #include "ir/text.h"
@@ -197,14 +198,15 @@ namespace rlx {
 // `key=value` up to the end; a key may stand once.
 static Result<NamedAttrs> scan_attrs(text::Scanner& in) {
   NamedAttrs attrs;
+  std::unordered_set<std::string> known;  // thousands of sizes may be options
   for (in.skip_lines(); !in.at_end(); in.skip_lines()) {
     size_t at = in.at();
     std::string key(in.word());
     if (key.empty()) return in.error("expected the name of an attribute");
     if (in.peek() != '=') return in.error("expected '=' after '" + key + "'");
     in.advance(1);
-    for (const auto& [other, value] : attrs)
-      if (other == key) return in.located(at, Status(Code::kOption, "'" + key + "' is given twice").with("value", key));
+    if (!known.insert(key).second)
+      return in.located(at, Status(Code::kOption, "'" + key + "' is given twice").with("value", key));
     attrs.emplace_back(std::move(key), RLX_TRY(text::scan_value(in)));
   }
   return attrs;

@@ -65,6 +65,20 @@ TEST(dim, the_larger_and_the_smaller_of_a_pair_come_to_the_pair) {
   EXPECT_NE(dim("max(a,b) - min(a,b)").text(), "0");
 }
 
+// Slices of slices.
+TEST(dim, an_extreme_of_an_extreme_and_numbers_is_one) {
+  Dim m = Dim::symbol("m");
+  EXPECT_EQ(max(0, max(0, m - 1) - 1), max(0, m - 2));
+  EXPECT_EQ(max(3, max(0, m - 1)), max(3, m - 1));
+  EXPECT_EQ(max(0, max(5, m) - 2), max(3, m - 2));
+  EXPECT_EQ(min(min(m, 3) + 1, 9), min(m + 1, 4));
+  EXPECT_NE(max(0, min(3, m) - 1), max(0, m - 1));
+  EXPECT_NE(max(0, 2 * max(0, m - 1) - 1), max(0, 2 * m - 3));
+  Dim end = m;
+  for (int i = 0; i < 2000; i++) end = max(0, end - 1);
+  EXPECT_EQ(end, max(0, m - 2000));
+}
+
 TEST(dim, an_operand_of_an_extreme_cancels_with_the_terms_beside_it) {
   auto expect_range = [](std::string_view text, int64_t lo, int64_t hi) {
     Interval found = range(text, {0, 9});

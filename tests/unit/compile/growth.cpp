@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "compile/options.h"
 #include "ir/text.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
@@ -71,11 +72,19 @@ void views(Builder& b, int n) {
   output(b, "y", x);
 }
 
+// Parts of one value, each a gather that becomes a slice.
+void picks(Builder& b, int n) {
+  Expr x = input(b, "x", {n, 8}), sum = b.scalar(DType::kF32, 0);
+  for (int i = 0; i < n; i++) sum = sum + tanh(gather(x, b.scalar(DType::kI64, i), 0));
+  output(b, "y", sum);
+}
+
 constexpr std::pair<const char*, Make> kGraphs[] = {{"chain_of_scalars", chain_of_scalars},
                                                     {"shared_sums", shared_sums},
                                                     {"chain_of_norms", chain_of_norms},
                                                     {"wide_use", wide_use},
-                                                    {"views", views}};
+                                                    {"views", views},
+                                                    {"picks", picks}};
 
 }  // namespace
 
@@ -137,6 +146,41 @@ TEST(growth, rules_that_cannot_fire_are_not_tried) {
     EXPECT_EQ(report.visits > 0, op != Op::kSin);
     EXPECT_EQ(report.attempts, op == Op::kSin ? 0u : 1u) << "only the rule whose needs are met";
   }
+}
+
+// Where every other transpose undoes the one before it, thousands of equal nodes come and go.
+static double seconds_to_undo_transposes(int count) {
+  Graph graph;
+  Builder b(graph);
+  Expr x = input(b, "x", {4, 8});
+  for (int i = 0; i < count; i++) x = transpose(x, {1, 0});
+  output(b, "y", x);
+  PassContext context;
+  std::clock_t begin = std::clock();
+  EXPECT_TRUE(canonicalize(std::move(graph), context).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, equal_nodes_that_come_and_go_leave_nothing_to_search) {
+  double few = seconds_to_undo_transposes(5000), many = seconds_to_undo_transposes(100000);
+  std::printf("canonicalize: %.1f ms for 5,000 transposes, %.1f ms for 100,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 20 * 4 * few + 0.1);
+}
+
+// An option for each of many sizes.
+static double seconds_to_read_options(int count) {
+  std::string text;
+  for (int i = 0; i < count; i++) text += format("dims.s{}=4 ", i);
+  std::clock_t begin = std::clock();
+  auto attrs = parse_attrs(text);
+  EXPECT_TRUE(attrs.ok() && parse_compile_options(*attrs, {}).ok());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+TEST(growth, options_are_read_in_linear_time) {
+  double few = seconds_to_read_options(2000), many = seconds_to_read_options(40000);
+  std::printf("options: %.1f ms for 2,000 sizes, %.1f ms for 40,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 20 * 4 * few + 0.1);
 }
 
 // ---- branches ----

@@ -440,8 +440,9 @@ TEST(onnx_edges, lists_of_another_length_are_refused) {
 TEST(onnx_edges, strides_of_another_number_than_the_axes_are_refused_by_pools_too) {
   Maker maker(11);
   maker.input("x", 1, {"1", "1", "2", "2"}).input("at", 7, {"1", "1", "2", "2"});
-  maker.node("MaxUnpool", {"x", "at"}, {"y"},
-             {Maker::attr("kernel_shape", std::vector<int64_t>{2, 2}), Maker::attr("strides", std::vector<int64_t>{7})});
+  maker.node(
+      "MaxUnpool", {"x", "at"}, {"y"},
+      {Maker::attr("kernel_shape", std::vector<int64_t>{2, 2}), Maker::attr("strides", std::vector<int64_t>{7})});
   maker.output("y");
   EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos) << Opened(maker).run({});
 }

@@ -171,7 +171,8 @@ TEST(graph, equal_sizes_share_their_ranges) {
     do {
       Graph::Mark mark = graph.mark();
       for (size_t i = 0; i < guards.size(); i++)
-        EXPECT_EQ(graph.add_guard(guards[i]).ok(), i + 1 < guards.size()) << i << " of the order from " << guards[0].a.text();
+        EXPECT_EQ(graph.add_guard(guards[i]).ok(), i + 1 < guards.size())
+            << i << " of the order from " << guards[0].a.text();
       graph.roll_back(mark);
     } while (std::next_permutation(guards.begin(), guards.end(), less));
   };
@@ -180,9 +181,8 @@ TEST(graph, equal_sizes_share_their_ranges) {
   ASSERT_TRUE(graph.declare_symbol("b", {5, 9}).ok());
   ASSERT_TRUE(graph.declare_symbol("c", {1, 9}).ok());
   refused_at_last(graph, {{Guard::kEqual, a, open, {}}, {Guard::kEqual, b, open, {}}});
-  refused_at_last(graph, {{Guard::kEqual, a, open, {}},
-                          {Guard::kEqual, c, open, {}},
-                          {Guard::kEqual, 4 * a, 5 * open, {}}});
+  refused_at_last(graph,
+                  {{Guard::kEqual, a, open, {}}, {Guard::kEqual, c, open, {}}, {Guard::kEqual, 4 * a, 5 * open, {}}});
 }
 
 TEST(graph, equations_that_leave_a_range_are_refused) {
@@ -241,6 +241,27 @@ TEST(graph, a_slice_that_starts_before_every_size_starts_at_0) {
       ASSERT_TRUE(graph.add_output("y", *y).ok());
       EXPECT_TRUE(parse(print(graph)).ok()) << print(graph);
     }
+}
+
+// Sizes that attributes name. What the formulas of ops give ends in max(0, x) where it may be negative.
+TEST(graph, a_size_that_may_be_negative_gets_a_guard) {
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
+  Builder b(graph);
+  Dim n = Dim::symbol("n");
+  (void)iota(b, {n + 1, n * n}, 0, DType::kI64);
+  EXPECT_TRUE(graph.guards().empty());
+  (void)broadcast_to(b.scalar(DType::kF32, 1), {1, n - 3});
+  ASSERT_EQ(graph.guards().size(), 1u);
+  EXPECT_EQ(graph.guards()[0].relation, Guard::kLessEqual);
+  EXPECT_EQ(graph.guards()[0].b - graph.guards()[0].a, n - 3);
+  (void)iota(b, {n - 3, n}, 0, DType::kI64);
+  EXPECT_EQ(graph.guards().size(), 1u);
+  (void)reshape(iota(b, {Dim(1)}, 0, DType::kI64), {5 - n, 5 - n});
+  EXPECT_TRUE(graph.implies(Guard::kLessEqual, n, 5)) << "(-1) * (-1) is one element, too";
+  EXPECT_TRUE(b.status().ok()) << b.status().message();
+  EXPECT_FALSE(iota(b, {n - 9}, 0, DType::kI64).valid());
+  EXPECT_NE(b.take_status().message().find("the size n - 9 is negative"), std::string::npos);
 }
 
 TEST(graph, the_interpreter_wants_params_of_their_types) {

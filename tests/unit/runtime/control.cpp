@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow in programs: branches, loops, sizes that a branch decides, and params that only a sub-graph reads.
+#include "ir/text.h"
 #include "runtime/model.h"
 #include "tests/unit/programs.h"
 
@@ -79,6 +80,72 @@ TEST(control, a_loop_runs_until_its_condition_fails) {
 }
 
 // What a branch makes of params alone is computed when they are set; an error in it is one of the runs that take it.
+// Before the first step, where kernels would write before their buffers. In a body, when it is entered.
+TEST(control, a_negative_size_fails_the_run_that_needs_it) {
+  auto env = env_with(1);
+  auto straight = parse(R"(graph (n) {
+    y = input f32[n]
+    a = iota() shape=[n - 3] axis=0 dtype=f32
+    s = sin(a)
+    r = reduce(s) fn=sum
+    output r
+  })");
+  auto loop = parse(R"(graph (n) {
+    k = input f32[]
+    x = input f32[1]
+    y = input f32[n]
+    z = while(k, x, y) cond=graph (n) {
+      k = input f32[]
+      x = input f32[1]
+      y = input f32[n]
+      nine = constant f32[] {9}
+      more = lt(k, nine)
+      output more
+    } body=graph (n) {
+      k = input f32[]
+      x = input f32[1]
+      y = input f32[n]
+      wide = broadcast_to(x) shape=[n - 3]
+      c = cos(wide)
+      r = reduce(c) fn=sum
+      next = add(k, r)
+      output next
+    } n_carry=1 max_trips=5
+    output z
+  })");
+  ASSERT_TRUE(straight.ok() && loop.ok()) << straight.status().message() << loop.status().message();
+  auto number = [](double value) { return *scalar_tensor(DType::kF32, value); };
+  for (const char* device : {"cpu", "reference"}) {
+    auto a = Program::compile(env, *straight, nullptr, *env->find_device(device), {{"dims.n", int64_t{8}}});
+    auto b = Program::compile(env, *loop, nullptr, *env->find_device(device), {{"dims.n", int64_t{8}}});
+    ASSERT_TRUE(a.ok() && b.ok()) << a.status().message() << b.status().message();
+    EXPECT_TRUE((*a)->run({}, std::array{noise({3})}, {}, 1).ok());
+    EXPECT_EQ((*a)->run({}, std::array{noise({2})}, {}, 1).status().code(), Code::kShape) << device;
+    EXPECT_TRUE((*b)->run({}, std::array{number(1), noise({1}), noise({4})}, {}, 1).ok());
+    EXPECT_TRUE((*b)->run({}, std::array{number(9), noise({1}), noise({2})}, {}, 1).ok()) << "no trip";
+    EXPECT_EQ((*b)->run({}, std::array{number(1), noise({1}), noise({2})}, {}, 1).status().code(), Code::kShape);
+  }
+}
+
+// Memory that nothing bounds is set aside when the sizes are known; their product may not fit into 64 bits.
+TEST(control, more_bytes_than_there_are_fail_the_run) {
+  auto graph = parse(R"(graph (a, b) {
+    x = input f32[a]
+    y = input f32[b]
+    wide = broadcast_to(x) shape=[b*b*b*b*b*b,a]
+    r = reduce(wide) fn=max axes=[0]
+    output r
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto env = env_with(1);
+  auto program =
+      Program::compile(env, *graph, nullptr, nullptr, {{"dims.a", int64_t{99999}}, {"dims.b", int64_t{99999}}});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE((*program)->run({}, std::array{noise({2}), noise({3})}, {}, 1).ok());
+  for (int64_t size : {700, 3000, 65536, 99999})
+    EXPECT_FALSE((*program)->run({}, std::array{noise({size}), noise({size})}, {}, 1).ok()) << size;
+}
+
 TEST(control, an_index_out_of_range_in_a_branch_is_an_error_where_it_is_taken) {
   auto branch = [](bool gathers) {
     auto graph = std::make_shared<Graph>();
