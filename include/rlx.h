@@ -755,16 +755,17 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
  * reference) tells when the run has ended, and how. If a fence in wait fails, or the run before this one does, the run
- * ends with RLX_E_ABORTED, and links stand as the failed run found them; one whose slots were bound since keeps these
- * bindings, and what it held is lost. The context may be used and released meanwhile: rlx_exec_bind, rlx_exec_set_dim
- * and others act on later runs. Where data decide a size, a call that needs
- * this size waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or
- * with threads of the host, the run has ended when this returns; if a fence in wait is still open, the thread that
- * waits for the run executes it. */
+ * ends with RLX_E_ABORTED, whatever else it waits for, and links stand as the failed run found them; one whose slots
+ * were bound since keeps these bindings, and what it held is lost. The context may be used and released meanwhile:
+ * rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs this size
+ * waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or with threads
+ * of the host, the run has ended when this returns; if a fence in wait is still open, the thread that waits for the run
+ * executes it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
- * not touched. Any thread may call it, while another thread uses the context too, and so may a signal handler. */
+ * not cancelled; one that is submitted before these have ended stands behind them, and ends with RLX_E_ABORTED. Any
+ * thread may call it, while another thread uses the context too, and so may a signal handler. */
 RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
 
 /* A report on the last run, as JSON. "sizes": for each symbol its size and its upper size. Waits for runs in flight.
