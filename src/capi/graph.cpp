@@ -212,7 +212,7 @@ uint32_t rlx_graph::next_tag() {
 }
 
 rlx_status_t* rlx_graph_create(rlx_env_t* env, const char* name, rlx_graph_t** out) {
-  return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
+  return guard({cleared(out, "out"), handle(env, "env"), optional_text(name, "name")}, [&]() -> Status {
     *out = new rlx_graph(env, Graph(name ? name : ""));
     return {};
   });

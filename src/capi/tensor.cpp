@@ -179,7 +179,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
 
 rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const char* path,
                                   uint64_t offset, rlx_tensor_t** out) {
-  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), Argument{path, "path"}};
+  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), path_argument(path, "path")};
   return guard(arguments, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
     auto shape = RLX_TRY(checked_dims(*env, dims, rank));
