@@ -63,6 +63,8 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
+  // A node was imported as if an open size were not 1. What is wrong with later nodes may be right where it is.
+  void assume_sizes() { assumes_sizes_ = true; }
   // Keeps a graph that a builder has made: its initializers are read when they are asked for.
   const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
   bool stretches() const { return options_.choices.stretches; }
@@ -133,6 +135,7 @@ class Importer {
   std::vector<Level> levels_;                                  // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: its bytes
   Refusals refusals_;
+  bool assumes_sizes_ = false;
 };
 
 }  // namespace rlx::onnx

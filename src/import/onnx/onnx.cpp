@@ -241,6 +241,7 @@ Status Importer::add_nodes(const GraphProto& graph) {
     }
     std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
     status = std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
+    if (assumes_sizes_) status = std::move(status).with(kDependsOnSizes, "1");
     bool is_of_sizes = status.code() == Code::kShape || status.code() == Code::kRange || status.code() == Code::kOption;
     std::vector<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::vector<std::string>();
     return deciding.empty() ? status : std::move(status).with(kStaticInputs, lines(deciding));
@@ -257,7 +258,7 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted)
     refusals_.wanted.insert(*wanted);
-  else if (!status.detail(kDependsOnSizes))
+  else if (!status.detail(kDependsOnSizes) && !assumes_sizes_)
     refusals_.only_unknown = false;
   std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
   std::string kind =

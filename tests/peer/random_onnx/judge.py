@@ -27,7 +27,7 @@ EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat
     Transpose Trilu Unique Unsqueeze Where""".split())
 # What these add up may be larger than the sum.
 SUMS = set("""LSTM GRU RNN MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum LayerNormalization InstanceNormalization
-    GroupNormalization BatchNormalization Resize ReduceLogSumExp LogSoftmax Gelu""".split())
+    GroupNormalization BatchNormalization Resize ReduceLogSum ReduceLogSumExp LogSoftmax Gelu""".split())
 ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge: the zero point of a range of equal sides is a tie
 # These take a mean away: what rounding adds to their input may be all that is left of it.
 CENTRES = {"LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"}
