@@ -350,6 +350,16 @@ TEST(errors, text_that_is_not_utf8) {
        kCode,
        {"rlx_weights_put", "name is not UTF-8"},
        [](User& u) { return rlx_weights_put(u.weights({}), "\xff", u.tensor({1})); }},
+      {"names an op of its own",
+       kCode,
+       {"rlx_op_def_t", "name is not UTF-8"},
+       [](User& u) {
+         rlx_op_def_t def;
+         rlx_op_def_init(&def, sizeof def);
+         def.name = "\xff";
+         def.body = u.graph;
+         return rlx_env_register_op(u.env, &def);
+       }},
       {"names an input of a run",
        RLX_E_NOT_FOUND,
        {"there is no input 'x\\xff'"},
