@@ -18,6 +18,7 @@ OPEN = {
     "arg of nothing": "the place of the largest of no elements: open, also where that gives no results",
     "index into nothing": "an index that is out of range but picks no elements: librlx checks it, ONNX Runtime does not",
     "largest with NaN": "ONNX Runtime's ReduceMax and ReduceMin may drop NaN, its MaxPool and Hardmax do",
+    "scattered NaN": "the largest or smallest of updates with NaN: ONNX Runtime and the reference drop NaN where it comes second",
     "crash": "ONNX Runtime crashes",
     "norm of one": "of one element: ONNX Runtime divides 0 by 0, or by nearly 0; the reference adds epsilon",
     "logs of integers": "ONNX Runtime rounds inside ReduceLogSum and ReduceLogSumExp of integers, and makes integers of NaN",
@@ -199,6 +200,7 @@ READING = [
     (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), lambda a: not a.any()), OPEN["scale of zeros"]),
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
     (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax"), has_nan), OPEN["largest with NaN"]),
+    (lambda g, x, v: reads(x, g, ("ScatterElements", "ScatterND"), has_nan, None), OPEN["scattered NaN"]),
     (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
     (lambda g, x, v: reads(x, g, ("LpNormalization", "ReduceL2", "ReduceSumSquare"), squares_below_the_smallest), OPEN["squares below the smallest"]),
@@ -222,7 +224,7 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "squares below the smallest")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "squares below the smallest", "scattered NaN")}
 
 
 def known(graph, verdict, inner, judge):
