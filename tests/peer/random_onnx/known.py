@@ -42,7 +42,7 @@ OPEN = {
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
-    "nearly zero": "a divisor, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "nearly zero": "a divisor, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
@@ -207,7 +207,7 @@ READING = [
     (lambda g, x, v: squares_in_a_body(g, v.message), OPEN["squares of integers"]),
     (lambda g, x, v: largest_in_a_body(g, x), OPEN["largest with NaN"]),
     (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
-    (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div"), cancels, None), OPEN["nearly zero"]),
+    (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div", "Log"), cancels, None), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
