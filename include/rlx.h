@@ -574,8 +574,8 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  *   sequence.<input>    the number of elements of an input that is a sequence: required there. Each element is an input
  *                       of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output sequence.
  *   absent.<input>      true leaves out an input that is optional
- *   input.<initialiser> true makes an initialiser that the file lists as an input too, its default, an input, which every
- *                       run must be given. Else it is a param or constant, and no input
+ *   input.<initialiser> true makes an input of an initialiser that the file lists as an input too: every run must be
+ *                       given it. Else it is a param or a constant, with the value of the file
  *   decode              true converts the tq1_0 and tq2_0 tensors of a gguf file to f32
  * Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (a damaged file),
  * RLX_E_UNSUPPORTED (an unknown op or version, named with its node; a file of an unknown format; elements of a type
