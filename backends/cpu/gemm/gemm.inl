@@ -20,11 +20,21 @@ constexpr int64_t strip_of(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
+// A product of few terms waits for memory, which is fetched ahead from few pages at a time: the rows of y that a block
+// writes, panel by panel, lie in few.
+inline constexpr int64_t kFewTerms = 64, kFewPages = 32, kLeastRows = 16;
+inline int64_t most_rows(int64_t n, int64_t k) {
+  constexpr int64_t kElements = kFewPages * 4096 / sizeof(float);
+  if (k > kFewTerms || n <= kElements / kRowBlock) return kRowBlock;
+  return n < kElements / kLeastRows ? kElements / n : kLeastRows;
+}
 // Blocks of at most kRowBlock rows and nearly equal size; all but the last are whole tiles high. A single block needs
 // no division, which would take a measurable time in the smallest products.
-inline Blocks row_blocks(int64_t m) {
-  if (m <= kRowBlock) return {m > 0, (m + 7) / 8 * 8};
-  int64_t count = (m + kRowBlock - 1) / kRowBlock;
+inline Blocks row_blocks(int64_t m, int64_t n, int64_t k) {
+  if (m <= kLeastRows) return {m > 0, (m + 7) / 8 * 8};
+  int64_t most = most_rows(n, k);
+  if (m <= most) return {1, (m + 7) / 8 * 8};
+  int64_t count = (m + most - 1) / most;
   return {count, ((m + count - 1) / count + 7) / 8 * 8};
 }
 
@@ -81,7 +91,7 @@ inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
 // ---- product with a packed right side
 
 inline int64_t product_parts(const ProductArgs& p) {
-  return row_blocks(p.m).count * panel_count(p.n);
+  return row_blocks(p.m, p.n, p.k).count * panel_count(p.n);
 }
 
 template <int Vecs>
@@ -121,7 +131,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
 
 inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.n), panels = panel_count(p.n);
-  Blocks blocks = row_blocks(p.m);
+  Blocks blocks = row_blocks(p.m, p.n, p.k);
   int64_t block = begin > 0 ? begin / panels : 0, panel = begin - block * panels;
   for (int64_t part = begin; part < end; ++part, ++panel) {
     if (panel == panels) block++, panel = 0;
@@ -139,7 +149,7 @@ inline int64_t product_pieces_parts(const CutProduct<ProductArgs>& p) {
 
 inline void product_pieces_run(const CutProduct<ProductArgs>& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.whole.n), each = product_parts(p.whole);
-  Blocks blocks = row_blocks(p.whole.m);
+  Blocks blocks = row_blocks(p.whole.m, p.whole.n, p.whole.k);
   for (int64_t part = begin; part < end; ++part) {
     int64_t piece = part / each, panel = part % each / blocks.count, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
@@ -203,9 +213,13 @@ inline int64_t matmul_width(const MatmulArgs& p) {
   return is_one_row(p) ? kRowVectors * kLanes : kMatmulWidth;
 }
 
+// Copying a panel whose columns are not adjacent takes as long as summing a few more terms.
+inline Blocks matmul_blocks(const MatmulArgs& p) {
+  return row_blocks(p.m, p.n, p.b_col == 1 ? p.k : 4 * p.k);
+}
 inline int64_t matmul_parts(const MatmulArgs& p) {
   int64_t width = matmul_width(p);
-  return row_blocks(p.m).count * ((p.n + width - 1) / width) * p.batches();
+  return matmul_blocks(p).count * ((p.n + width - 1) / width) * p.batches();
 }
 
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
@@ -317,7 +331,7 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
 
 inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
   int64_t width = matmul_width(p), panels = (p.n + width - 1) / width;
-  Blocks blocks = row_blocks(p.m);
+  Blocks blocks = matmul_blocks(p);
   for (int64_t part = begin; part < end; ++part) {
     int64_t column = part % panels * width, row = part / panels % blocks.count * blocks.size;
     BatchOffsets at = batch_offsets(p, part / panels / blocks.count);
@@ -336,7 +350,7 @@ inline int64_t matmul_pieces_parts(const CutProduct<MatmulArgs>& p) {
 
 inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, int64_t end) {
   int64_t each = matmul_parts(p.whole), width = matmul_width(p.whole);
-  Blocks blocks = row_blocks(p.whole.m);
+  Blocks blocks = matmul_blocks(p.whole);
   for (int64_t part = begin; part < end; ++part) {
     int64_t piece = part / each, column = part % each / blocks.count * width, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
