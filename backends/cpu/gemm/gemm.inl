@@ -222,8 +222,22 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
   return matmul_blocks(p).count * ((p.n + width - 1) / width) * p.batches();
 }
 
+// Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
+inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    int64_t wide = columns - c < kLanes ? columns - c : kLanes;
+    for (int64_t t = 0; t < terms; t += kLanes) {
+      int64_t high = terms - t < kLanes ? terms - t : kLanes;
+      Vec square[kLanes] = {};
+      for (int64_t i = 0; i < wide; ++i) square[i] = load_some(b + (c + i) * b_col + t, high);
+      transpose(square);
+      for (int64_t i = 0; i < high; ++i) store(to + (t + i) * kMatmulWidth + c, square[i]);
+    }
+  }
+}
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  if (b_row == 1 && b_col != 1) return turn_panel(b, b_col, terms, columns, to);
   int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1) {
@@ -277,6 +291,19 @@ inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 
+// A few rows against columns, both sides with adjacent terms: turning a panel would take longer than its sums.
+inline constexpr int64_t kDotRows = 4, kDotTerms = 64;
+inline bool is_by_dots(const MatmulArgs& p) {
+  return p.m <= kDotRows && p.k >= kDotTerms && p.a_col == 1 && p.b_row == 1 && p.b_col != 1;
+}
+inline void dots_block(const MatmulArgs& p, const MatmulBlock& block) {
+  alignas(64) float sums[kDotRows * kTileStride];
+  constexpr decltype(&dot_rows<1>) kFns[kDotRows] = {dot_rows<1>, dot_rows<2>, dot_rows<3>, dot_rows<4>};
+  for (int64_t c = 0; c < block.columns; ++c)
+    kFns[block.rows - 1](block.a, p.a_row, block.b + c * p.b_col, p.k, sums + c);
+  finish(p.epilogue, sums, block.rows, block.columns, block.to);
+}
+
 // One row times Vecs vectors of columns, or times the first `columns` of a single one. Writes whole vectors.
 template <int Vecs>
 inline void row_columns(const MatmulArgs& p, const float* a, const float* b, int64_t columns, float* sums) {
@@ -308,6 +335,7 @@ inline void row_block(const MatmulArgs& p, const MatmulBlock& block) {
 inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
   if (is_by_vector(p)) return dot_block(p, block);
   if (is_one_row(p)) return row_block(p, block);
+  if (is_by_dots(p)) return dots_block(p, block);
   alignas(64) float panel[kMatmulTerms * kMatmulWidth];
   alignas(64) float sums[kRowBlock * kTileStride];
   bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
