@@ -59,7 +59,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   std::vector<int64_t> pads = call.i64s("pads", std::vector<int64_t>(2 * n, 0));
   std::string_view automatic = call.text("auto_pad", "NOTSET");
   if (n == 0 || window.kernel.size() != n || window.strides.size() != n || window.dilation.size() != n ||
-      pads.size() != 2 * n) {
+      pads.size() != 2 * n || (!kernel.empty() && kernel.size() != n)) {
     call.fail(Code::kShape, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
     return failed;
   }
