@@ -78,10 +78,12 @@ static Expr by_channel(Expr x, const Dim& channels, size_t rank) {
   return dims == wanted ? reshape(x, {channels}) : Expr();
 }
 
-// conv(x - zx, w - zw) of widened 8-bit numbers -> integer_conv(x, w, zx, zw)
+// conv(x - zx, w - zw) of 8-bit numbers, widened or not -> integer_conv(x, w, zx, zw)
 static Expr conv_of_integers(const Match& m) {
-  auto x = centred(m, m.in(0)), w = centred(m, m.in(1));
-  if (!x || !w || m.anchor().dtype() != DType::kI32) return Expr();
+  if (m.anchor().dtype() != DType::kI32) return Expr();
+  auto numbers = [&](Expr x) { return is_eight_bit(x.dtype()) ? std::optional(Centred{x, Expr()}) : centred(m, x); };
+  auto x = numbers(m.in(0)), w = numbers(m.in(1));
+  if (!x || !w) return Expr();
   if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
   if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
   Expr x_zero = x->zero ? as_numbers(m, x->zero, x->q.dtype(), {}) : Expr(), w_zero;
@@ -237,7 +239,7 @@ static void add_rules_after_products(RuleSet& rules) {
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
-  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
+  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2);
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   add_rules_after_products(rules);
 }
