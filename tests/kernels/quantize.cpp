@@ -98,6 +98,27 @@ TEST(quantize, small_scales_and_all_widths) {
   }
 }
 
+// Quotients around the middles of two numbers, where only a division rounds as the definition does.
+TEST(quantize, quotients_close_to_the_middle_of_two_numbers) {
+  std::mt19937 rng(6);
+  for (Isa isa : available_isas())
+    for (float scale : {0.1f, 0.3f, 1.0f, 3e-31f, 7e29f, 1.7e-30f, 2e30f, INFINITY, NAN, 0.0f, -0.7f}) {
+      constexpr int64_t kCount = 4096;
+      Guarded x(kCount);
+      for (int64_t i = 0; i < kCount; i++) {
+        x[i] = (static_cast<float>(static_cast<int>(rng() % 600) - 300) + 0.5f) * scale;
+        for (uint32_t step = rng() % 4; step > 0; step--) x[i] = std::nextafter(x[i], rng() % 2 ? INFINITY : -INFINITY);
+      }
+      uint8_t zero = 100;
+      std::vector<uint8_t> y(kCount);
+      QuantizeArgs args;
+      args.rows = 1, args.n = kCount, args.scale = &scale, args.zero = &zero, args.x = x.data(), args.y = y.data();
+      run_whole(quantize_fns(isa).quantize, args);
+      for (int64_t i = 0; i < kCount; i++)
+        ASSERT_EQ(y[static_cast<size_t>(i)], quantized(x[i], scale, zero, false)) << x[i] << " / " << scale;
+    }
+}
+
 void check_dynamic(const Guarded& x, Isa isa) {
   float lo = 0, hi = 0, scale;
   bool has_nan = false;
