@@ -182,6 +182,48 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
   quantize_piece<uint8_t>(args, first, (p.n < end * size ? p.n : end * size) - first, 0);
 }
 
+// ---- pairs ----
+
+inline int64_t pair_parts(const QuantizedPairArgs& p) {
+  return (p.n + kAffinePart - 1) / kAffinePart;
+}
+inline Int zero_of(const QuantizedPairArgs::Numbers& numbers) {
+  return splat(numbers.is_signed ? static_cast<int8_t>(*numbers.zero) : static_cast<int32_t>(*numbers.zero));
+}
+
+// Signed numbers are read as unsigned ones that are 128 larger, zero point and all.
+struct RealNumbers {
+  Bytes flip;
+  Int zero;
+  Vec scale;
+  explicit RealNumbers(const QuantizedPairArgs::Numbers& numbers)
+      : flip{}, zero(zero_of(numbers) + splat(numbers.is_signed ? 128 : 0)), scale(splat(*numbers.scale)) {
+    for (int i = 0; i < kLanes; ++i) flip[i] = numbers.is_signed ? 128 : 0;
+  }
+  Vec load(const uint8_t* from, int64_t n) const {
+    return to_float((Int)widened_bytes(load_bytes(from, n) ^ flip) - zero) * scale;
+  }
+};
+
+template <bool is_product>
+inline void run_pair(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
+  RealNumbers a(p.of_a), b(p.of_b);
+  Vec scale = splat(*p.of_out.scale), inverse = inverse_of(*p.of_out.scale);
+  Int zero = zero_of(p.of_out);
+  int32_t lo = p.of_out.is_signed ? -128 : 0, hi = lo + 255;
+  auto step = [&](int64_t i, int64_t n) {
+    Vec left = a.load(p.a + i, n), right = b.load(p.b + i, n), real = is_product ? left * right : left + right;
+    store_bytes(p.out + i, quantized_to_8_bits(real, scale, inverse, zero, lo, hi), n);
+  };
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) step(i, kLanes);
+  if (i < end) step(i, end - i);
+}
+inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
+  int64_t last = end * kAffinePart < p.n ? end * kAffinePart : p.n;
+  p.is_product ? run_pair<true>(p, begin * kAffinePart, last) : run_pair<false>(p, begin * kAffinePart, last);
+}
+
 inline int64_t quantize_parts(const QuantizeArgs& p) {
   return affine_parts(p);
 }
@@ -192,4 +234,5 @@ inline int64_t dequantize_parts(const DequantizeArgs& p) {
 inline constexpr QuantizeFns kQuantize = {{quantize_parts, quantize_run},
                                           {dequantize_parts, dequantize_run},
                                           {dynamic_parts, ranges_run},
-                                          {dynamic_parts, dynamic_run}};
+                                          {dynamic_parts, dynamic_run},
+                                          {pair_parts, pair_run}};
