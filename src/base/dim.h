@@ -101,8 +101,8 @@ struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 62;
   int64_t lo = 0, hi = kUnbounded;
 };
-// The maximum of a symbol without a declared one, and the maximum of any size. Both are checked when sizes are bound,
-// so facts about integers may rely on them.
+// The maximum of a symbol without a declared one, checked when sizes are bound, so facts about integers may rely on it;
+// and the largest number that is a size in a graph.
 inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize = int64_t{1} << 48;
 
 using RangeLookup = std::function<Interval(std::string_view)>;

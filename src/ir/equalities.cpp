@@ -75,7 +75,24 @@ const std::string* Equalities::learn(const Dim& zero, size_t step) {
   return &solved_.emplace(symbol, std::move(solution)).first->first;
 }
 
+Interval Equalities::narrowed(std::string_view symbol, Interval range) const {
+  auto found = ranges_.find(symbol);
+  if (found == ranges_.end()) return range;
+  return {std::max(range.lo, found->second.lo), std::min(range.hi, found->second.hi)};
+}
+
+bool Equalities::narrow(std::string_view symbol, Interval range, size_t step) {
+  Interval& known = ranges_.emplace(symbol, Interval()).first->second;
+  Interval both = narrowed(symbol, range);
+  if (both.lo == known.lo && both.hi == known.hi) return false;
+  narrowings_.push_back({std::string(symbol), known, step});
+  known = both;
+  return true;
+}
+
 void Equalities::forget_after(size_t step) {
+  for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
+    ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
   while (!order_.empty() && order_.back().second > step) {
     auto solved = solved_.find(order_.back().first);
     visit_symbols(solved->second, [&](const std::string& name) { named_by_.at(name).pop_back(); });

@@ -22,10 +22,13 @@ class Equalities {
   // Takes in that the dim is 0. Returns the symbol that it is solved for: one that stands alone, times 1 or -1. Null if
   // there is none, or if what it equals is long. `step` does not fall from one call to the next.
   const std::string* learn(const Dim& zero, size_t step);
+  // The symbol is in this range, as one that equals it is. False if that was known.
+  bool narrow(std::string_view symbol, Interval range, size_t step);
   void forget_after(size_t step);  // what later steps have taught
 
   const Dim* find(std::string_view symbol) const;  // what it equals, perhaps by symbols that are solved too; or null
   std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
+  Interval narrowed(std::string_view symbol, Interval range) const;  // what is left of it
   bool empty() const { return solved_.empty(); }
 
  private:
@@ -33,6 +36,13 @@ class Equalities {
   using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
   BySymbol<Dim> solved_;
+  struct Narrowing {
+    std::string symbol;
+    Interval before;
+    size_t step;
+  };
+  BySymbol<Interval> ranges_;  // of symbols that equal others
+  std::vector<Narrowing> narrowings_;
   BySymbol<std::vector<std::string>> named_by_;        // by symbol: the solved ones whose solutions name it
   std::vector<std::pair<std::string, size_t>> order_;  // of solving: symbol, step
 };

@@ -100,6 +100,20 @@ static DType signature_dtype(const OpInfo& info, std::span<const ValueType* cons
   return find_dtype(out.letter).value_or(DType::kNone);
 }
 
+// A number beyond all sizes, in a file that is damaged, would be another one after the first sum with it.
+static Status check_results(std::span<const ValueType> results) {
+  for (const ValueType& type : results) {
+    if (type.rank() > kMaxRank) return rank_above_limit(type.rank());
+    RLX_TRY(check_parts(type.dims));
+    for (const Dim& dim : type.dims)
+      if (dim.is_literal() && dim.literal() > kLargestSize)
+        return Status(Code::kRange, format("the size {} is above 2^48", dim))
+            .with("expected", format("at most {}", kLargestSize))
+            .with("got", dim.text());
+  }
+  return {};
+}
+
 Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* const> in, Node& node) {
   RLX_TRY(check_arity(info, node.in));
   RLX_TRY(check_dtypes(info, in));
@@ -109,11 +123,8 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   for (const Port& port : info.signature.out) node.out.push_back({signature_dtype(info, in, port), {}});
   InferArgs args{scope, info, in, node.in, node.attrs, node.out, node.name};
   RLX_TRY(info.infer(args));
-  for (const ValueType& type : node.out) {
-    if (type.rank() > kMaxRank) return rank_above_limit(type.rank()).prefixed("the result: ");
-    if (Status status = check_parts(type.dims); !status.ok()) return std::move(status).prefixed("the result: ");
-  }
-  return {};
+  Status status = check_results(node.out);
+  return status.ok() ? status : std::move(status).prefixed("the result: ");
 }
 
 Status Graph::told_of(const OpInfo& info, std::string_view name, Status status) const {

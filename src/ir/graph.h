@@ -172,6 +172,7 @@ class Graph {
   bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
   Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
+  Interval range_of_reduced(const Dim& dim) const;
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;
   Status learn(uint32_t guard);

@@ -40,12 +40,13 @@ Interval Graph::declared_range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return symbol_range(name); });
 }
 
+static Interval bounded(Interval range) {
+  if (range.hi == Interval::kUnbounded) range.hi = std::max(range.lo, kLargestSymbol);
+  return range;
+}
+
 Interval Graph::range(const Dim& dim) const {
-  return range_of(dim, [this](std::string_view name) {
-    Interval range = symbol_range(name);
-    if (range.hi == Interval::kUnbounded) range.hi = std::max(range.lo, kLargestSymbol);
-    return range;
-  });
+  return range_of(dim, [this](std::string_view name) { return bounded(symbol_range(name)); });
 }
 
 Status Graph::declare_symbol(std::string_view name, Interval range) {
@@ -207,11 +208,20 @@ static Status refused(const Guard& guard, const std::string& why) {
 // Whether no sizes meet it, as far as ranges and all that is known of single symbols tell.
 bool Graph::is_refuted(const Guard& guard) const {
   auto is_never = [&](const Dim& difference) {
-    Interval values = range(difference);
+    Interval values = range_of_reduced(difference);
     return values.hi < 0 || (guard.relation == Guard::kEqual && (values.lo > 0 || is_never_zero(difference)));
   };
   Dim difference = guard.b - guard.a;
   return is_never(difference) || is_never(reduced(difference));
+}
+
+// The range of a dim of symbols that are not solved for, by the ranges of those that equal them too.
+Interval Graph::range_of_reduced(const Dim& dim) const {
+  return range_of(dim, [this](std::string_view name) {
+    Interval range = symbol_range(name);
+    for (const Graph* graph = this; graph; graph = graph->around_) range = graph->equalities_.narrowed(name, range);
+    return bounded(range);
+  });
 }
 
 // As an equation: also where a <= b and b <= a.
@@ -232,12 +242,18 @@ Status Graph::learn(uint32_t index) {
     if (!is_equation(guard)) continue;
     const std::string* symbol = equalities_.learn(reduced(guard.b - guard.a), guards_.size());
     if (!symbol) continue;
-    for (const std::string& name : equalities_.depending_on(*symbol)) {
-      Interval values = range(reduced(Dim::symbol(name))), legal = symbol_range(name);
-      if (values.hi < legal.lo || values.lo > legal.hi)
-        return refused(guards_[index], format(", as '{}' is in [{}, {}]", name, legal.lo, legal.hi));
+    auto ask_again = [&](const std::string& name) {
       if (auto naming = guards_of_.find(name); naming != guards_of_.end())
         waiting.insert(waiting.end(), naming->second.begin(), naming->second.end());
+    };
+    for (const std::string& name : equalities_.depending_on(*symbol)) {
+      Dim equal = reduced(Dim::symbol(name));
+      Interval values = range_of_reduced(equal), legal = equalities_.narrowed(name, symbol_range(name));
+      if (values.hi < legal.lo || values.lo > legal.hi)
+        return refused(guards_[index], format(", as '{}' is in [{}, {}]", name, legal.lo, legal.hi));
+      ask_again(name);
+      const std::string* other = equal.symbol_name();
+      if (other && equalities_.narrow(*other, legal, guards_.size())) ask_again(*other);
     }
   }
   return {};

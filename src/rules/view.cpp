@@ -66,7 +66,9 @@ static Expr normal_slice(const Match& m) {
     if (!m.graph().implies(Guard::kLessEqual, ends[i], x.dims()[static_cast<size_t>(axes[i])])) return Expr();
   }
   if (ends == attrs.dims("ends")) return Expr();
-  return m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+  Expr y = m.builder().op(Op::kSlice, {x}, {{"starts", starts}, {"ends", ends}, {"axes", axes}, {"steps", steps}});
+  // A longer form of the same sizes would have ends that are longer still.
+  return y.dims() == m.anchor().dims() ? y : Expr();
 }
 
 // For a reshape that only adds and drops axes of size 1: for each axis of `to`, the same axis of `from`, or the rank of

@@ -351,7 +351,7 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
   const float* w =
       p.w + (part.group * filter_panels(p.filters) + part.filter / kFilterPanel) * p.terms() * kFilterPanel;
   int64_t block = taps ? kLaneTerms / taps : 1;  // channels
-  if (source.copies && taps && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
+  if (taps && source.copies && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
   if (taps == 0 || part.z.taps == 0 || p.channels == 0) {
     for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
     add_skipped_taps(p, part, w, sums);

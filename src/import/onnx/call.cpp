@@ -23,10 +23,9 @@ void Call::fail_of_sizes(std::string message) {
 void Call::fail_unless_known(size_t i, Status failure) {
   auto names = importer_.static_inputs(*in_[i]);
   if (!names) return fail(failure);
-  std::string wanted;
-  for (const std::string& name : *names) wanted += (wanted.empty() ? "" : "\n") + name;
   Status status(failure.code(), std::string(failure.message()));
-  fail(wanted.empty() ? std::move(status).with(kDependsOnSizes, "1") : std::move(status).with(kStaticInputs, wanted));
+  fail(names->empty() ? std::move(status).with(kDependsOnSizes, "1")
+                      : std::move(status).with(kStaticInputs, lines(*names)));
 }
 
 Status Call::status() const {
@@ -89,8 +88,7 @@ std::vector<int64_t> Call::numbers(size_t i, const char* what) {
   std::vector<int64_t> numbers;
   for (const Dim& dim : dims(i, what)) {
     if (!dim.is_literal())
-      fail(Status(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text())
-               .with(kDependsOnSizes, "1"));
+      fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant, not " + dim.text()));
     numbers.push_back(dim.is_literal() ? dim.literal() : 0);
   }
   return numbers;

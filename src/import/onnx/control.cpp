@@ -66,6 +66,7 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
 void build_if(Call& call) {
   const GraphProto *yes = call.graph("then_branch"), *no = call.graph("else_branch");
   if (!yes || !no) return;
+  if (!call.has(0)) return call.fail(Code::kData, "its condition is missing");
   const Sizes* condition = call.sizes(0);
   if (condition && condition->items.size() != 1) return call.fail(Code::kData, "the condition is not one bool");
   if (condition && condition->items[0].is_literal()) return take_branch(call, condition->items[0].is(0) ? *no : *yes);

@@ -47,17 +47,21 @@ Expr channels_last(Expr x) {
   return x.valid() && x.rank() > 2 ? transpose(x, perm) : x;
 }
 
+// As many numbers as x has spatial axes, also where the call has failed.
 Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed = false) {
   const std::vector<Dim>& dims = call.type(0).dims;
   size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
-  Window window{call.i64s("kernel_shape", kernel), call.i64s("strides", std::vector<int64_t>(n, 1)),
-                call.i64s("dilations", std::vector<int64_t>(n, 1)), std::vector<Dim>(n), std::vector<Dim>(n)};
+  const std::vector<int64_t> ones(n, 1);
+  const Window failed{ones, ones, ones, std::vector<Dim>(n), std::vector<Dim>(n)};
+  Window window = failed;
+  window.kernel = call.i64s("kernel_shape", kernel);
+  window.strides = call.i64s("strides", ones), window.dilation = call.i64s("dilations", ones);
   std::vector<int64_t> pads = call.i64s("pads", std::vector<int64_t>(2 * n, 0));
   std::string_view automatic = call.text("auto_pad", "NOTSET");
   if (n == 0 || window.kernel.size() != n || window.strides.size() != n || window.dilation.size() != n ||
-      pads.size() != 2 * n) {
+      pads.size() != 2 * n || (!kernel.empty() && kernel.size() != n)) {
     call.fail(Code::kShape, format("kernel, strides, dilations and pads do not suit {} spatial axes", n));
-    return window;
+    return failed;
   }
   if (std::any_of(window.kernel.begin(), window.kernel.end(), [](int64_t size) { return size < 0; }))
     return call.fail_of_sizes("the size of its kernel is open"), window;
@@ -225,7 +229,7 @@ void build_conv_transpose(Call& call) {
   std::vector<int64_t> given = call.i64s("output_shape");
   if (more.size() != axes || (!given.empty() && given.size() != axes && given.size() != axes + 2))
     return call.fail(Code::kShape, format("'output_padding' or 'output_shape' do not suit {} spatial axes", axes));
-  if (call.type(0).rank() != axes + 2 || window.strides.size() != axes) return;  // it has failed
+  if (call.type(0).rank() != axes + 2) return;  // it has failed
   size_t bias = 2;
   if (call.kind().op_type == "ConvTransposeWithDynamicPads") {
     std::vector<Dim> pads = call.has(2) ? call.dims(2, "Pads") : std::vector<Dim>(2 * axes, Dim(0));

@@ -147,8 +147,11 @@ void build_resize(Call& call) {
   bool is_crop = coord == "tf_crop_and_resize";
   if (is_crop && call.i64("antialias", 0) != 0) return call.fail(Code::kUnsupported, "'antialias' of a crop");
   bool is_open = is_crop && call.has(1) && !call.value(1)->tensor && !call.sizes(1);
-  if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3))
-    return call.out(0, crop_in_run(call, x, axes, call.run_dims(3, "sizes")));
+  if (is_open && call.text("mode", "nearest") == "linear" && is_given(call, 3)) {
+    std::vector<Dim> sizes = call.run_dims(3, "sizes");
+    if (sizes.size() != axes.size()) return;  // it has failed
+    return call.out(0, crop_in_run(call, x, axes, sizes));
+  }
   if (is_crop) attrs.emplace_back("roi", call.reals(1, "roi"));
   // Coordinates that do not depend on how long the axis is.
   bool is_local = (coord == "half_pixel" || coord == "asymmetric") && call.i64("exclude_outside", 0) == 0 &&

@@ -26,6 +26,13 @@ std::unordered_set<std::string_view> numbers_per_channel(const GraphProto& graph
 // The name of an element of a sequence that is an input or output.
 std::string element_name(const std::string& sequence, size_t i);
 
+// One name a line, as kStaticInputs has them.
+std::string lines(const auto& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "\n") + name;
+  return text;
+}
+
 // A sub-graph that runs as a body. It is closed: what it reads of the graphs around it are its last inputs.
 struct BodyGraph {
   Graph graph;
@@ -44,8 +51,9 @@ class Importer {
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);  // of an attribute
-  // The inputs of the model that decide a value, together with the sizes: none if these alone do. Nullopt: other data
-  // decide it.
+  // The inputs of the model that decide a value, together with its sizes, if a graph can be made for each of their
+  // values: small lists of floats, and small tensors of integers or bools. None if the sizes alone decide it. Nullopt:
+  // other data do.
   std::optional<std::vector<std::string>> static_inputs(const OnnxValue& value) const;
   // The refused nodes so far. A node that does not need the nodes it contains restores the earlier state.
   struct Refusals {
@@ -55,6 +63,8 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
+  // A node was imported as if an open size were not 1. What is wrong with later nodes may be right where it is.
+  void assume_sizes() { assumes_sizes_ = true; }
   // Keeps a graph that a builder has made: its initializers are read when they are asked for.
   const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
   bool stretches() const { return options_.choices.stretches; }
@@ -68,6 +78,10 @@ class Importer {
                                std::span<OnnxValue* const> captures);
 
  private:
+  class StaticWalk;
+  const Graph& graph_at(size_t level) const;  // of the bodies that are being built; 0: of the model
+  // Those that decide the sizes of the operands of a node that the run finds; none if other data do.
+  std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
   Status check_opsets();
   Status add_inputs();
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
@@ -120,6 +134,7 @@ class Importer {
   std::vector<Level> levels_;                                  // of bodies that are being built
   std::unordered_map<std::string, const std::byte*> weights_;  // by name of the param: its bytes
   Refusals refusals_;
+  bool assumes_sizes_ = false;
 };
 
 }  // namespace rlx::onnx

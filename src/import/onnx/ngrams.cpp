@@ -57,7 +57,7 @@ Expr count_windows(Call& call, Expr x, const Grams& grams, int64_t distance) {
   Dim width = max(Dim(0), x.dim(1) - Dim((grams.length - 1) * distance)), slack = x.dim(1) - width;
   Expr pool = reshape(literal(call, DType::kI64, grams.tokens), {Dim(-1), Dim(grams.length)}), found;
   for (int64_t i = 0; i < grams.length; i++) {
-    Dim start = min(Dim(i * distance), slack);
+    Dim start = i == 0 ? Dim(0) : min(Dim(i * distance), slack);
     Expr tokens = unsqueeze(slice(x, 1, start, start + width), 2);
     Expr same = equal(tokens, reshape(slice(pool, 1, i, i + 1), {Dim(1), Dim(1), Dim(-1)}));
     found = i == 0 ? same : logical_and(found, same);

@@ -57,48 +57,6 @@ Status Importer::run() {
   return add_outputs(model_.graph);
 }
 
-// The inputs of the model from which the value is computed, if a graph can be made for each of their values: small
-// lists of floats, and small tensors of integers or bools. An input of a body stands for its value in the graph around
-// it.
-std::optional<std::vector<std::string>> Importer::static_inputs(const OnnxValue& value) const {
-  std::set<std::string> names;
-  std::set<std::pair<size_t, uint32_t>> seen;  // level and node
-  std::vector<std::pair<size_t, uint32_t>> open;
-  bool reads_sizes = value.sizes.has_value();
-  auto visit = [&](size_t level, Value from) {
-    if (present(from) && seen.emplace(level, from.node).second) open.emplace_back(level, from.node);
-  };
-  visit(value.level, value.value);
-  while (!open.empty()) {
-    auto [level, id] = open.back();
-    open.pop_back();
-    const Graph& graph = level < levels_.size() ? *levels_[level].around : out_.graph;
-    const Node& node = graph.node(id);
-    if (node.op == Op::kDimSize) {
-      reads_sizes = true;
-      continue;
-    }
-    for (Value in : node.in) visit(level, in);
-    if (node.op != Op::kInput) {
-      for (const Dim& dim : node.out[0].dims) reads_sizes |= !dim.is_literal();
-      continue;
-    }
-    if (level == 0) {
-      const ValueType& type = node.out[0];
-      if (!is_integer(type.dtype) && type.dtype != DType::kBool && type.rank() > 1) return std::nullopt;
-      names.emplace(graph.leaf_name(id));
-      continue;
-    }
-    const auto& inputs = levels_[level - 1].inputs;
-    auto outer =
-        std::find_if(inputs.begin(), inputs.end(), [wanted = id](const auto& it) { return it.second.node == wanted; });
-    if (outer == inputs.end()) return std::nullopt;  // a value that a trip changes
-    visit(outer->first->level, outer->first->value);
-  }
-  if (names.empty() && !reads_sizes) return std::nullopt;
-  return std::vector<std::string>(names.begin(), names.end());
-}
-
 int64_t Importer::opset_of(std::string_view domain) const {
   bool is_own = !functions_.empty() && !functions_.back()->opset_import.empty();
   for (const OperatorSetProto& opset : is_own ? functions_.back()->opset_import : model_.opset_import)
@@ -280,7 +238,11 @@ Status Importer::add_nodes(const GraphProto& graph) {
       continue;
     }
     std::string subject = "ONNX " + describe(node, opset_of(node.domain)) + ": ";
-    return std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
+    status = std::move(status).prefixed(subject).with("op", node.op_type).with("value", node.name);
+    if (assumes_sizes_) status = std::move(status).with(kDependsOnSizes, "1");
+    bool is_of_sizes = status.code() == Code::kShape || status.code() == Code::kRange || status.code() == Code::kOption;
+    std::vector<std::string> deciding = is_of_sizes ? static_inputs_of_sizes(node) : std::vector<std::string>();
+    return deciding.empty() ? status : std::move(status).with(kStaticInputs, lines(deciding));
   }
   return {};
 }
@@ -294,7 +256,7 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted)
     refusals_.wanted.insert(*wanted);
-  else if (!status.detail(kDependsOnSizes))
+  else if (!status.detail(kDependsOnSizes) && !assumes_sizes_)
     refusals_.only_unknown = false;
   std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
   std::string kind =
@@ -314,10 +276,9 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
 
 // Adds the inputs whose values the refused nodes need, if nothing else is wrong.
 Status Importer::refused(std::string message) const {
-  std::string wanted;
-  for (const std::string& names : refusals_.wanted) wanted += (wanted.empty() ? "" : "\n") + names;
   Status status(Code::kUnsupported, std::move(message));
-  return refusals_.only_unknown ? std::move(status).with(kStaticInputs, wanted).with(kDependsOnSizes, "1") : status;
+  if (!refusals_.only_unknown) return status;
+  return std::move(status).with(kStaticInputs, lines(refusals_.wanted)).with(kDependsOnSizes, "1");
 }
 
 Status Importer::refused() const {

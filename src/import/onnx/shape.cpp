@@ -42,6 +42,7 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
     Interval range = call.range(dims[i]);
     if (!all || range.lo > 1 || range.hi < 1) continue;
     // An open size is assumed not to be 1, and kept; for sizes of 1 the graph is built again.
+    call.importer().assume_sizes();
     Guard is_not_one{Guard::kEqual, is_equal(dims[i], Dim(1)), Dim(0), "squeeze"};
     if (Status status = call.builder().graph().add_guard(is_not_one); !status.ok()) call.fail(status);
   }

@@ -27,7 +27,7 @@ EXACT = set("""Abs ArgMax ArgMin BitCast Cast CastLike Ceil Clip Compress Concat
     Transpose Trilu Unique Unsqueeze Where""".split())
 # What these add up may be larger than the sum.
 SUMS = set("""LSTM GRU RNN MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum LayerNormalization InstanceNormalization
-    GroupNormalization BatchNormalization Resize ReduceLogSumExp LogSoftmax Gelu""".split())
+    GroupNormalization BatchNormalization Resize ReduceLogSum ReduceLogSumExp LogSoftmax Gelu""".split())
 ROUNDS = {"DynamicQuantizeLinear"}  # and what they read may lie on the edge: the zero point of a range of equal sides is a tie
 # These take a mean away: what rounding adds to their input may be all that is left of it.
 CENTRES = {"LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"}
@@ -65,6 +65,17 @@ def session_of(model):
 def peer_run(run, graph, feed):
     names = list(graph.outputs)
     return dict(zip(names, run.run(names, {name: feed[name] for name in graph.inputs})))
+
+
+def scales_of_resize(nodes):
+    """The values from which the scales of a Resize are computed: an axis of another size is no noise."""
+    found = set()
+    for node in reversed(nodes):
+        if node.op == "Resize":
+            found.update(node.ins[1:3])
+        if found.intersection(node.outs):
+            found.update(node.ins)
+    return found - {""}
 
 
 def with_noise(nodes, dtypes, count):
@@ -116,6 +127,7 @@ def with_noise(nodes, dtypes, count):
             add("Cast", [tag + "product"], "", to=10 if dtype == "f16" else 16)
         return work, tag
 
+    exact = scales_of_resize(nodes)
     for node in nodes:
         attrs = {name: dataclasses.replace(value, nodes=with_noise(value.nodes, dtypes, count)) if isinstance(value, Body) else value
                  for name, value in node.attrs.items()}
@@ -124,7 +136,7 @@ def with_noise(nodes, dtypes, count):
             extra, node.ins[0] = off(node.ins[0], dtypes.get(node.ins[0], "f32"), shifts=node.op in ROUNDS)
             made += extra
         made.append(node)
-        if is_exact(node):
+        if is_exact(node) or exact.intersection(node.outs):
             continue
         for i, out in enumerate(node.outs):
             dtype = dtypes.get(out)

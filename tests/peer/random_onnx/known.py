@@ -41,7 +41,7 @@ OPEN = {
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
-    "nearly zero": "a divisor that rounding makes 0, or sets apart from it",
+    "nearly zero": "a divisor, or what NonZero reads, that rounding makes 0, or sets apart from it",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
@@ -137,10 +137,20 @@ def squares_below_the_smallest(x):
     return bool(((squares > 0) & (squares < 2.0**-126)).any())
 
 
-def saturates_in_a_body(graph, message):
-    """ONNX Runtime has the largest integer, where a body, whose values nobody sees, squares integers."""
-    within = [node for node in nodes_of(graph, "ReduceSumSquare") if node not in graph.nodes]
-    return bool(within) and re.search(r"for -?(9223372036854775807|9223372036854775808|2147483647|2147483648)\b", message) is not None
+def within(graph, *ops):
+    """Such nodes in bodies, whose values nobody sees."""
+    return [node for node in nodes_of(graph, *ops) if node not in graph.nodes]
+
+
+def squares_in_a_body(graph, message):
+    """Integers beyond those that a double holds, or the largest of them."""
+    numbers = [abs(int(number)) for number in re.findall(r"(?:for |: )(-?\d+)\b(?![.\d])", message)]
+    return bool(within(graph, "ReduceSumSquare")) and max(numbers, default=0) >= 2**31 - 1
+
+
+def largest_in_a_body(graph, inner):
+    """Where NaN comes in from outside."""
+    return bool(within(graph, "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax")) and any(map(has_nan, inner.values()))
 
 
 def has_flat_channel(x):
@@ -192,9 +202,11 @@ READING = [
     (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
     (lambda g, x, v: reads(x, g, ("LpNormalization", "ReduceL2", "ReduceSumSquare"), squares_below_the_smallest), OPEN["squares below the smallest"]),
-    (lambda g, x, v: saturates_in_a_body(g, v.message), OPEN["squares of integers"]),
+    (lambda g, x, v: squares_in_a_body(g, v.message), OPEN["squares of integers"]),
+    (lambda g, x, v: largest_in_a_body(g, x), OPEN["largest with NaN"]),
     (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
     (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div"), cancels, None), OPEN["nearly zero"]),
+    (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
     (lambda g, x, v: pads_alone(g, x), OPEN["windows of padding"]),

@@ -36,6 +36,15 @@ TEST(onnx_edges, squeeze_drops_the_axes_that_are_1_in_the_run) {
   EXPECT_EQ(opened.run({counting({1, 1})}), "f32[] 0");
 }
 
+// The pads suit the rank that x has where n is 1.
+TEST(onnx_edges, what_follows_an_axis_that_is_squeezed_suits_the_smaller_rank) {
+  Maker maker(10);
+  maker.input("x", 1, {"n", "3"}).node("Squeeze", {"x"}, {"row"});
+  maker.node("Pad", {"row"}, {"y"}, {Maker::attr("pads", std::vector<int64_t>{1, 1})}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({1, 3})}), "f32[5] 0 0 1 2 0");
+  EXPECT_NE(Opened(maker).run({counting({2, 3})}).find("'pads' does not hold two numbers per axis"), std::string::npos);
+}
+
 TEST(onnx_edges, a_bound_may_be_the_size_less_one) {
   Maker maker;
   maker.input("x", 1, {"n", "m"}).i64("zero", {1}, {0}).i64("one", {1}, {1}).node("Shape", {"x"}, {"shape"});
@@ -165,6 +174,25 @@ TEST(onnx_edges, a_body_that_reads_what_waits_for_a_static_input_waits_too) {
   Tensor p = *Tensor::create(DType::kBool, {});
   *p.as<uint8_t>() = 1;
   EXPECT_EQ(Opened(maker).run({counting({2, 2}), list({0}), p}), "f32[1,2] -2 -4");
+}
+
+// The scale is a size that `shape` decides and a number that `by` says: both are constants of a special graph.
+TEST(onnx_edges, a_scale_may_follow_from_a_size_that_an_input_decides) {
+  Maker maker;
+  maker.input("x", 1, {"1"}).input("shape", 7, {"1"}).input("by", 1, {"1"}).input("y", 1, {"2"});
+  maker.node("Expand", {"x", "shape"}, {"wide"}).node("Shape", {"wide"}, {"size"});
+  maker.node("Cast", {"size"}, {"real"}, {Maker::attr("to", int64_t{1})}).node("Add", {"real", "by"}, {"scales"});
+  maker.node("Resize", {"y", "", "scales"}, {"z"}).output("z");
+  EXPECT_EQ(Opened(maker).run({counting({1}), list({4}), counting({1}), counting({2})}), "f32[8] 0 0 0 0 1 1 1 1");
+}
+
+// No general graph has an axis less where an input says that it is 1.
+TEST(onnx_edges, an_axis_that_an_input_makes_1_is_squeezed) {
+  Maker maker;
+  maker.input("x", 1, {}).input("shape", 7, {"1"}).i64("square", {2}, {1, 1});
+  maker.node("Reshape", {"x", "shape"}, {"row"}).node("Squeeze", {"row"}, {"scalar"});
+  maker.node("Reshape", {"scalar", "square"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({}), list({-1})}), "f32[1,1] 0");
 }
 
 TEST(onnx_edges, integers_have_means_and_norms) {
@@ -407,6 +435,45 @@ TEST(onnx_edges, lists_of_another_length_are_refused) {
   maker.input("x", 1, {"1", "1", "3", "3"}).f32("w", {1, 1, 1, 1}, {1});
   maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
   EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos);
+}
+
+TEST(onnx_edges, strides_of_another_number_than_the_axes_are_refused_by_pools_too) {
+  Maker maker(11);
+  maker.input("x", 1, {"1", "1", "2", "2"}).input("at", 7, {"1", "1", "2", "2"});
+  maker.node("MaxUnpool", {"x", "at"}, {"y"},
+             {Maker::attr("kernel_shape", std::vector<int64_t>{2, 2}), Maker::attr("strides", std::vector<int64_t>{7})});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, a_crop_has_as_many_sizes_as_axes) {
+  Maker maker(13);
+  maker.input("x", 1, {"1", "1", "3", "3"}).input("roi", 1, {"8"}).i64("sizes", {3}, {1, 1, 2});
+  maker.node("Resize", {"x", "roi", "", "sizes"}, {"y"},
+             {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize")});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("'sizes' does not suit the axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, a_size_beyond_all_sizes_is_refused) {
+  Maker maker;
+  maker.input("x", 1, {"4611756857242251517"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("the size 4611756857242251517 is above 2^48"), std::string::npos)
+      << Opened(maker).run({});
+}
+
+TEST(onnx_edges, weights_of_another_rank_than_the_image_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "3"}).f32("w", {1, 1, 1, 1}, {1});
+  maker.node("Conv", {"x", "w"}, {"y"}, {Maker::attr("kernel_shape", std::vector<int64_t>{1})}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 1 spatial axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_edges, an_if_has_a_condition) {
+  Maker yes, no, maker;
+  yes.input("a", 1, {"1"}).output("a"), no.input("a", 1, {"1"}).output("a");
+  maker.node("If", {}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("its condition is missing"), std::string::npos) << Opened(maker).run({});
 }
 
 TEST(onnx_edges, weights_without_axes_are_refused) {

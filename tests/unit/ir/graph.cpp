@@ -162,6 +162,29 @@ TEST(graph, equations_without_integer_solutions_are_refused) {
   EXPECT_TRUE(graph.implies(Guard::kEqual, n, 6));
 }
 
+// A size is in the ranges of all that it equals, in whichever order that is learned.
+TEST(graph, equal_sizes_share_their_ranges) {
+  Dim a = Dim::symbol("a"), b = Dim::symbol("b"), c = Dim::symbol("c"), open = Dim::symbol("open");
+  auto refused_at_last = [](Graph graph, std::vector<Guard> guards) {
+    auto less = [](const Guard& x, const Guard& y) { return Dim::compare(x.b - x.a, y.b - y.a) < 0; };
+    std::sort(guards.begin(), guards.end(), less);
+    do {
+      Graph::Mark mark = graph.mark();
+      for (size_t i = 0; i < guards.size(); i++)
+        EXPECT_EQ(graph.add_guard(guards[i]).ok(), i + 1 < guards.size()) << i << " of the order from " << guards[0].a.text();
+      graph.roll_back(mark);
+    } while (std::next_permutation(guards.begin(), guards.end(), less));
+  };
+  Graph graph;
+  ASSERT_TRUE(graph.declare_symbol("a", {0, 3}).ok());
+  ASSERT_TRUE(graph.declare_symbol("b", {5, 9}).ok());
+  ASSERT_TRUE(graph.declare_symbol("c", {1, 9}).ok());
+  refused_at_last(graph, {{Guard::kEqual, a, open, {}}, {Guard::kEqual, b, open, {}}});
+  refused_at_last(graph, {{Guard::kEqual, a, open, {}},
+                          {Guard::kEqual, c, open, {}},
+                          {Guard::kEqual, 4 * a, 5 * open, {}}});
+}
+
 TEST(graph, equations_that_leave_a_range_are_refused) {
   Graph graph;
   ASSERT_TRUE(graph.declare_symbol("n", {0, 8}).ok());
