@@ -236,12 +236,34 @@ static void add_rules_after_products(RuleSet& rules) {
             [=](const Match& m) { return with_result_scale(m, m[conv], m[s], m.in(2)); });
 }
 
+// quantize_linear(dequantize_linear(a) + dequantize_linear(b)) -> quantized_pair(a, b); the same for products
+static Expr pair_of_quantised(const Match& m) {
+  Expr real = m.in(0);
+  bool is_product = m.is(real, Op::kMul);
+  if ((!is_product && !m.is(real, Op::kAdd)) || !m.take(real)) return Expr();
+  auto a = scaled(m, m.input(real, 0)), b = scaled(m, m.input(real, 1));
+  DType to = m.anchor().dtype();
+  if (!a || !b || !is_eight_bit(to) || m.in(1).dtype() != DType::kF32) return Expr();
+  if (a->q.dims() != b->q.dims()) return m.miss("one of the two is broadcast");
+  Expr scale = m.in(1), zero = m.in(2);
+  for (Expr it : {a->scale, b->scale, scale})
+    if (!is_one_number(it)) return m.miss("scales differ by channel");
+  auto number = [&](Expr it, DType dtype) { return it ? reshape(it, {}) : m.builder().scalar(dtype, 0); };
+  Expr a_zero = number(a->zero, a->q.dtype()), b_zero = number(b->zero, b->q.dtype());
+  Expr y = m.builder().op(
+      Op::kQuantizedPair,
+      {a->q, b->q, reshape(a->scale, {}), a_zero, reshape(b->scale, {}), b_zero, reshape(scale, {}), number(zero, to)},
+      {{"product", is_product ? int64_t{1} : int64_t{0}}});
+  return m.is_refused(y) ? m.miss("no kernel for the pair") : y;
+}
+
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
   rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2);
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   add_rules_after_products(rules);
+  rules.add(exact, "quantized_pair", std::vector{Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
 }
 
 }  // namespace rlx
