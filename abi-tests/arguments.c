@@ -75,6 +75,18 @@ static void after_call(const char *function) {
   if (throw_kind) test_throw(0);
 }
 
+/* Whether every byte above 7f belongs to a character of UTF-8, which has a leading byte and one to three others. */
+static int is_utf8(const char *text) {
+  while (*text) {
+    unsigned char first = (unsigned char)*text++;
+    int more = first < 0x80 ? 0 : first < 0xc2 ? -1 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : first < 0xf5 ? 3 : -1;
+    if (more < 0) return 0;
+    for (; more > 0; more--)
+      if (((unsigned char)*text++ & 0xc0) != 0x80) return 0;
+  }
+  return 1;
+}
+
 /* Returns whether the call succeeded, after releasing the status. */
 static int after_status(const char *function, rlx_status_t *result) {
   char text[256];
@@ -87,6 +99,7 @@ static int after_status(const char *function, rlx_status_t *result) {
   code = rlx_status_code(result);
   if (code <= 0 || code > RLX_E_CALLBACK) fail(function, "a status with a code that is none");
   if (!rlx_status_message(result)[0]) fail(function, "a status without words");
+  if (!is_utf8(rlx_status_message(result))) fail(function, "a message that is not UTF-8");
   if (rlx_status_take(result, text, sizeof text) != code) fail(function, "rlx_status_take returned another code");
   if (!throw_kind && code == RLX_E_INTERNAL) fail(function, text);
   if (throw_kind && (code != throw_code || !strstr(text, throw_words))) fail(function, text);

@@ -5,8 +5,10 @@
  *  - A function that can fail returns rlx_status_t *: NULL is success, anything else is owned by the caller
  *    (rlx_status_take reads and releases it). Its out parameters come last and are always written: NULL, 0 or "" on
  *    failure.
- *  - Strings are UTF-8 and NUL-terminated. A pointer argument is used before the call returns and never kept, unless
- *    its comment says "retained" (a reference is taken) or "borrowed" (must outlive the handle).
+ *  - Strings are UTF-8 and NUL-terminated. A name, attribute or option that is not UTF-8 is RLX_E_INVALID_ARGUMENT. The
+ *    path of a file may be any bytes; messages show those that are not UTF-8 by their numbers.
+ *  - A pointer argument is used before the call returns and never kept, unless its comment says "retained" (a reference
+ *    is taken) or "borrowed" (must outlive the handle).
  *  - A required pointer that is NULL is RLX_E_INVALID_ARGUMENT; where no status is returned the result is NULL, 0 or
  *    "". An array of length 0 may be NULL. A length whose bytes exceed PTRDIFF_MAX is RLX_E_INVALID_ARGUMENT, and
  *    nothing is touched.
@@ -572,6 +574,8 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  *   sequence.<input>    the number of elements of an input that is a sequence: required there. Each element is an input
  *                       of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output sequence.
  *   absent.<input>      true leaves out an input that is optional
+ *   input.<initialiser> true makes an input of an initialiser that the file lists as an input too: every run must be
+ *                       given it. Else it is a param or a constant, with the value of the file
  *   decode              true converts the tq1_0 and tq2_0 tensors of a gguf file to f32
  * Errors: RLX_E_NOT_FOUND, RLX_E_IO, RLX_E_DENIED (external data elsewhere), RLX_E_DATA (a damaged file),
  * RLX_E_UNSUPPORTED (an unknown op or version, named with its node; a file of an unknown format; elements of a type
@@ -755,16 +759,17 @@ RLX_MUST rlx_status_t *rlx_exec_run(rlx_exec_t *exec);
 /* Runs without waiting. The run begins when all n_wait fences are done and all earlier runs of this context have ended;
  * runs of several contexts overlap. Errors of bindings and sizes are returned here, as by rlx_exec_run. *done (a new
  * reference) tells when the run has ended, and how. If a fence in wait fails, or the run before this one does, the run
- * ends with RLX_E_ABORTED, and links stand as the failed run found them; one whose slots were bound since keeps these
- * bindings, and what it held is lost. The context may be used and released meanwhile: rlx_exec_bind, rlx_exec_set_dim
- * and others act on later runs. Where data decide a size, a call that needs
- * this size waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or
- * with threads of the host, the run has ended when this returns; if a fence in wait is still open, the thread that
- * waits for the run executes it. */
+ * ends with RLX_E_ABORTED, whatever else it waits for, and links stand as the failed run found them; one whose slots
+ * were bound since keeps these bindings, and what it held is lost. The context may be used and released meanwhile:
+ * rlx_exec_bind, rlx_exec_set_dim and others act on later runs. Where data decide a size, a call that needs this size
+ * waits for the run. Bound memory stays in use until the fence is done. With the env option threads=0, or with threads
+ * of the host, the run has ended when this returns; if a fence in wait is still open, the thread that waits for the run
+ * executes it. */
 RLX_MUST rlx_status_t *rlx_exec_submit(rlx_exec_t *exec, rlx_fence_t *const *wait, size_t n_wait, rlx_fence_t **done);
 
 /* Stops the runs that were begun or submitted before, between two steps: they end with RLX_E_CANCELLED. Later runs are
- * not touched. Any thread may call it, while another thread uses the context too, and so may a signal handler. */
+ * not cancelled; one that is submitted before these have ended stands behind them, and ends with RLX_E_ABORTED. Any
+ * thread may call it, while another thread uses the context too, and so may a signal handler. */
 RLX_API void rlx_exec_cancel(rlx_exec_t *exec);
 
 /* A report on the last run, as JSON. "sizes": for each symbol its size and its upper size. Waits for runs in flight.

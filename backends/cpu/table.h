@@ -89,6 +89,7 @@ void add_gather_sum_rows(RowsByOp&);
 void add_quantize_rows(RowsByOp&);
 void add_select_rows(RowsByOp&);
 void add_keep_boxes_rows(RowsByOp&);
+void add_nonzero_rows(RowsByOp&);
 void add_col2im_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

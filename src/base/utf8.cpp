@@ -21,13 +21,31 @@ size_t utf8_length(std::string_view text) {
   return point < kLeast[length] || point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+size_t utf8_prefix(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    size_t length = utf8_length(rest);
+    if (length == 0) break;
+    rest.remove_prefix(length);
   }
-  return true;
+  return text.size() - rest.size();
+}
+
+bool is_utf8(std::string_view text) {
+  return utf8_prefix(text) == text.size();
+}
+
+std::string readable(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string result;
+  while (true) {
+    size_t length = utf8_prefix(text);
+    result += text.substr(0, length);
+    if (length == text.size()) return result;
+    auto byte = static_cast<unsigned char>(text[length]);
+    result += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    text.remove_prefix(length + 1);
+  }
 }
 
 }  // namespace rlx

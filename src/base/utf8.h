@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace rlx {
@@ -11,6 +12,11 @@ namespace rlx {
 // The length of the sequence at the front of a non-empty text; 0 if it is not UTF-8.
 size_t utf8_length(std::string_view text);
 
+size_t utf8_prefix(std::string_view text);  // the bytes before the first that is not UTF-8, or all
+
 bool is_utf8(std::string_view text);
+
+// As UTF-8: a byte that is none is written as \x and two digits.
+std::string readable(std::string_view text);
 
 }  // namespace rlx

@@ -94,7 +94,7 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
 }  // namespace rlx::capi
 
 rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
-  return guard({cleared(out, "out")}, [&]() -> Status {
+  return guard({cleared(out, "out"), optional_text(text, "text")}, [&]() -> Status {
     auto attrs = std::make_unique<rlx_attrs>();
     if (text) attrs->values = RLX_TRY(parse_attrs(text));
     *out = attrs.release();
@@ -136,6 +136,7 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
     std::vector<std::string> list;
     for (size_t i = 0; i < n; i++) {
       if (!values[i]) return null_element("values", i).prefixed(format("'{}': ", key));
+      RLX_TRY(check_text(format("'{}'", key), format("values[{}]", i), values[i]));
       list.emplace_back(values[i]);
     }
     return AttrValue(std::move(list));

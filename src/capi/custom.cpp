@@ -153,6 +153,7 @@ static Status register_op(rlx_env* env, const rlx_op_def_t& given) {
   rlx_op_def_t& def = callbacks->def = RLX_TRY(known_members(given, kFirstDefSize, "rlx_op_def_t"));
   if (def.flags) return Status(Code::kVersion, format("rlx_op_def_t: flags is {}, not 0", def.flags));
   if (!def.name || !*def.name) return Status(Code::kInvalidArgument, "a custom op needs a name").with("input", "name");
+  RLX_TRY(check_text("rlx_op_def_t", "name", def.name));
   if (!def.body && !(def.infer && def.run))
     return Status(Code::kInvalidArgument, format("the custom op '{}' needs a body, or both infer and run", def.name))
         .with("value", def.name);

@@ -86,6 +86,10 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
 }
 
 static Status unknown_op(const OpTable& table, const std::string& name) {
+  for (std::string_view leaf : {"input", "param", "constant"})
+    if (name == leaf)
+      return Status(Code::kNotFound, format("'{}' is no op of rlx_graph_op: rlx_graph_{} makes one", leaf, leaf))
+          .with("value", leaf);
   return Status(Code::kNotFound, "no op '" + name + "'" + table.suggestion(name)).with("value", name);
 }
 
@@ -208,7 +212,7 @@ uint32_t rlx_graph::next_tag() {
 }
 
 rlx_status_t* rlx_graph_create(rlx_env_t* env, const char* name, rlx_graph_t** out) {
-  return guard({cleared(out, "out"), handle(env, "env")}, [&]() -> Status {
+  return guard({cleared(out, "out"), handle(env, "env"), optional_text(name, "name")}, [&]() -> Status {
     *out = new rlx_graph(env, Graph(name ? name : ""));
     return {};
   });

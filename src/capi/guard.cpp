@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/guard.h"
 
+#include "base/utf8.h"
+
 namespace rlx::capi {
 
 Status check(const char* function, std::initializer_list<Argument> arguments) {
@@ -17,13 +19,34 @@ Status check(const char* function, std::initializer_list<Argument> arguments) {
     if (argument.alive && *argument.alive == 0)
       return Status(Code::kForked, format("{}: {} was made before this process was forked", function, argument.name))
           .with("input", argument.name);
+    if (argument.is_text) RLX_TRY(check_text(function, argument.name, static_cast<const char*>(argument.pointer)));
   }
   return {};
+}
+
+Status check_text(std::string_view subject, std::string_view name, std::string_view text) {
+  size_t length = utf8_prefix(text);
+  if (length == text.size()) return {};
+  std::string shown = rlx::readable(text);
+  return Status(Code::kInvalidArgument, format("{}: {} is not UTF-8 at byte {}: '{}'", subject, name, length, shown))
+      .with("input", name)
+      .with("expected", "UTF-8")
+      .with("got", shown);
 }
 
 Status null_element(std::string_view array, size_t index) {
   std::string name = format("{}[{}]", array, index);
   return Status(Code::kInvalidArgument, name + " is NULL").with("input", name).with("got", "NULL");
+}
+
+Status readable(Status status) {
+  const Failure* failure = std::move(status).take();
+  Status given = Status::adopt(failure);
+  auto is_text = [](const auto& detail) { return is_utf8(detail.second); };
+  if (!failure || (is_utf8(failure->message) && std::ranges::all_of(failure->details, is_text))) return given;
+  Status shown(failure->code, rlx::readable(failure->message));
+  for (const auto& [key, value] : failure->details) shown = std::move(shown).with(key, rlx::readable(value));
+  return shown;
 }
 
 }  // namespace rlx::capi

@@ -15,14 +15,30 @@
 
 namespace rlx::capi {
 
-// A pointer that must not be NULL, and its name in rlx.h. An empty array may be NULL.
+// A pointer that must not be NULL, and its name in rlx.h. An empty array may be NULL. Text must be UTF-8.
 struct Argument {
+  Argument(const void* data, const char* its_name, size_t length = 1, size_t bytes = 1,
+           const uint32_t* of_handle = nullptr)
+      : pointer(data), name(its_name), count(length), element_bytes(bytes), alive(of_handle) {}
+  Argument(const char* text, const char* its_name) : pointer(text), name(its_name), is_text(true) {}
+
   const void* pointer;
   const char* name;
   size_t count = 1;
   size_t element_bytes = 1;
   const uint32_t* alive = nullptr;  // of a handle; 0 in a forked child, which may not use it
+  bool is_text = false;
 };
+
+// Text that may be NULL.
+inline Argument optional_text(const char* text, const char* name) {
+  return {text ? text : "", name};
+}
+
+// The name of a file, which to the system is any bytes.
+inline Argument path_argument(const char* path, const char* name) {
+  return {static_cast<const void*>(path), name};
+}
 
 // A handle that belongs to an environment.
 template <class Handle>
@@ -60,7 +76,9 @@ Argument cleared(T* pointer, size_t count, const char* name) {
 }
 
 Status check(const char* function, std::initializer_list<Argument> arguments);
-Status null_element(std::string_view array, size_t index);  // RLX_E_INVALID_ARGUMENT
+Status null_element(std::string_view array, size_t index);                                  // RLX_E_INVALID_ARGUMENT
+Status check_text(std::string_view subject, std::string_view name, std::string_view text);  // is UTF-8
+Status readable(Status status);  // as UTF-8, whatever bytes of a path or of the host's words it repeats
 
 #ifdef RLX_TEST_HOOKS
 void test_hook();  // throws when a test asks for it
@@ -73,7 +91,7 @@ Status contained(const char* function, std::initializer_list<Argument> arguments
   try {
     test_hook();
     RLX_TRY(check(function, arguments));
-    return body();
+    return readable(body());
   } catch (...) {
     return from_exception(function);
   }

@@ -42,7 +42,7 @@ static void clear(rlx_graph_t** graph, rlx_weights_t** weights) {
 rlx_status_t* rlx_import_file(rlx_env_t* env, const char* format, const char* path, const rlx_attrs_t* options,
                               rlx_graph_t** graph, rlx_weights_t** weights) {
   clear(graph, weights);
-  return guard({handle(env, "env"), {path, "path"}},
+  return guard({handle(env, "env"), path_argument(path, "path")},
                [&]() -> Status { return import(env, RLX_TRY(Source::open(path)), format, options, graph, weights); });
 }
 

@@ -61,7 +61,7 @@ rlx_status_t* rlx_model_create(const rlx_graph_t* graph, rlx_weights_t* weights,
 }
 
 rlx_status_t* rlx_model_open(rlx_env_t* env, const char* path, const rlx_attrs_t* policy, rlx_model_t** out) {
-  return guard({cleared(out, "out"), handle(env, "env"), {path, "path"}}, [&]() -> Status {
+  return guard({cleared(out, "out"), handle(env, "env"), path_argument(path, "path")}, [&]() -> Status {
     NamedAttrs values = RLX_TRY(values_of(policy, env));
     ImportOptions options = RLX_TRY(import_options_in(values));
     options.host = env->env->host().get();

@@ -20,9 +20,16 @@ static Status check_bytes(DType dtype, std::span<const int64_t> dims, size_t byt
 }
 
 // The rank comes first: a wrong one would make us read past the caller's dims.
-static Result<std::span<const int64_t>> checked_dims(const int64_t* dims, size_t rank) {
-  if (rank <= kMaxRank) return std::span(dims, rank);
-  return rank_above_limit(rank);
+static Result<std::span<const int64_t>> checked_dims(const rlx_env& env, const int64_t* dims, size_t rank) {
+  if (rank > kMaxRank) return rank_above_limit(rank);
+  for (size_t axis = 0; axis < rank; axis++) {
+    if (!DimTokens::is_token(dims[axis])) continue;
+    if (auto open = env.dims.dim(dims[axis]); open.ok())
+      return Status(Code::kShape, format("axis {} is the size '{}': the dims of a tensor are numbers", axis, *open))
+          .with("expected", "a number")
+          .with("got", open->text());
+  }
+  return std::span(dims, rank);
 }
 
 // Evaluates the op `cast`, so that there is only one table of conversions.
@@ -120,7 +127,7 @@ static Result<Tensor> on_host(const rlx_tensor& handle) {
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
                              size_t bytes) {
   DType type = RLX_TRY(checked_dtype(dtype));
-  auto shape = RLX_TRY(checked_dims(dims, rank));
+  auto shape = RLX_TRY(checked_dims(env, dims, rank));
   RLX_TRY(check_bytes(type, shape, bytes));
   Tensor tensor = RLX_TRY(env.env->make_tensor(type, shape));
   if (bytes) std::memcpy(tensor.data(), data, bytes);
@@ -133,7 +140,7 @@ rlx_status_t* rlx_tensor_create(rlx_env_t* env, const rlx_device_t* device, rlx_
                                 size_t rank, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    auto shape = RLX_TRY(checked_dims(dims, rank));
+    auto shape = RLX_TRY(checked_dims(*env, dims, rank));
     Device* on = device ? RLX_TRY(device_of(*env, device)) : nullptr;
     Tensor tensor = RLX_TRY(env->env->make_tensor(type, shape, on));
     *out = new rlx_tensor(env, std::move(tensor), device);
@@ -156,7 +163,7 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
   auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), array(data, bytes, "data")};
   return guard(arguments, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    auto shape = RLX_TRY(checked_dims(dims, rank));
+    auto shape = RLX_TRY(checked_dims(*env, dims, rank));
     RLX_TRY(check_bytes(type, shape, bytes));
     // `done` is armed last: after a failure the bytes still belong to the caller.
     auto armed = std::make_shared<bool>(false);
@@ -172,10 +179,10 @@ rlx_status_t* rlx_tensor_wrap(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* 
 
 rlx_status_t* rlx_tensor_map_file(rlx_env_t* env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const char* path,
                                   uint64_t offset, rlx_tensor_t** out) {
-  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), Argument{path, "path"}};
+  auto arguments = {cleared(out, "out"), handle(env, "env"), array(dims, rank, "dims"), path_argument(path, "path")};
   return guard(arguments, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
-    auto shape = RLX_TRY(checked_dims(dims, rank));
+    auto shape = RLX_TRY(checked_dims(*env, dims, rank));
     size_t bytes = RLX_TRY(Tensor::checked_bytes(type, shape));
     auto file = std::make_shared<MappedFile>(RLX_TRY(MappedFile::open(path)));
     RLX_TRY(check_part(path, offset, bytes, file->bytes().size(), "file"));

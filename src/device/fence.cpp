@@ -39,7 +39,7 @@ struct Fence::State {
   Status result;
   std::shared_ptr<Helper> helper;  // null: a waiter cannot help
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
-  std::vector<std::function<void()>> next;
+  std::vector<std::function<void(const Status&)>> next;
   std::vector<int> descriptors;  // whose copies the callers have; closed once they are readable
   ~State() {
     for (int fd : descriptors) close(fd);
@@ -60,7 +60,7 @@ Fence Fence::finished(Status result) {
 bool Fence::signal(Status result) const {
   std::shared_ptr<State> state = state_;  // `next` may destroy this fence
   std::vector<std::shared_ptr<FenceWaiter>> waiters;
-  std::vector<std::function<void()>> next;
+  std::vector<std::function<void(const Status&)>> next;
   {
     std::lock_guard lock(state->mutex);
     if (state->done) return false;
@@ -72,7 +72,7 @@ bool Fence::signal(Status result) const {
     state->descriptors.clear();
   }
   for (const auto& waiter : waiters) waiter->tell();
-  for (const auto& call : next) call();
+  for (const auto& call : next) call(state->result);  // which changes no more
   return true;
 }
 
@@ -86,7 +86,7 @@ Status Fence::result() const {
   return state_->result;
 }
 
-void Fence::then(std::function<void()> next) const {
+void Fence::then(std::function<void(const Status&)> next) const {
   {
     std::lock_guard lock(state_->mutex);
     if (!state_->done) {
@@ -94,7 +94,7 @@ void Fence::then(std::function<void()> next) const {
       return;
     }
   }
-  next();
+  next(state_->result);
 }
 
 namespace {

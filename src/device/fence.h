@@ -36,9 +36,9 @@ class Fence {
   bool signal(Status result) const;  // only the first call counts; returns false for later ones
   bool is_done() const;
   Status result() const;  // of the work; success until it is done
-  // Calls `next` once the fence is done: on the thread that signals it, or at once if it is done already. `next` must
-  // not throw.
-  void then(std::function<void()> next) const;
+  // Calls `next` with the result of the work once the fence is done: on the thread that signals it, or at once if it is
+  // done already. `next` must not throw.
+  void then(std::function<void(const Status& result)> next) const;
   // Fails only with RLX_E_TIMEOUT; the results of the fences are not returned.
   static Status wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which);
   static constexpr uint64_t kForever = UINT64_MAX;

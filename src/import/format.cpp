@@ -129,7 +129,8 @@ std::span<const AttrDef> import_options() {
       {.name = "value.<input>", .kind = AttrKind::kTensor, .required = false},
       {.name = "rank.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = double{kMaxRank}},
       {.name = "sequence.<input>", .kind = AttrKind::kI64, .required = false, .lo = 0, .hi = kLongestSequence},
-      {.name = "absent.<input>", .kind = AttrKind::kBool, .required = false}};
+      {.name = "absent.<input>", .kind = AttrKind::kBool, .required = false},
+      {.name = "input.<initialiser>", .kind = AttrKind::kBool, .required = false}};
   return kOptions;
 }
 
@@ -149,6 +150,7 @@ static void choose(ImportChoices& choices, std::string_view kind, const std::str
   if (kind == "rank") choices.ranks.emplace_back(name, number);
   if (kind == "sequence") choices.sequences.emplace_back(name, number);
   if (kind == "absent" && number) choices.absent.push_back(name);
+  if (kind == "input" && number) choices.given.push_back(name);
 }
 
 Result<ImportOptions> parse_import_options(const NamedAttrs& given) {

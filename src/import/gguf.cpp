@@ -8,6 +8,7 @@
 
 #include "base/half.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace rlx {
 
@@ -170,6 +171,7 @@ class Reader {
 
   static Status check_name(std::string_view name, std::unordered_set<std::string_view>& seen, const char* what) {
     if (name.find('\0') != name.npos) return damaged(format("{} with a NUL in its name", what));
+    if (!is_utf8(name)) return damaged(format("{} with a name that is not UTF-8: '{}'", what, readable(name)));
     if (!seen.insert(name).second)
       return damaged(format("{} '{}' stands there twice", what, name)).with("value", std::string(name));
     return {};

@@ -41,10 +41,13 @@ struct ImportChoices {
   std::vector<std::pair<std::string, int64_t>> ranks;      // of inputs whose rank the file does not say
   std::vector<std::pair<std::string, int64_t>> sequences;  // the number of elements of an input that is a sequence
   std::vector<std::string> absent;                         // optional inputs that are absent
-  bool stretches = false;                                  // sizes that a run finds broadcast where they are 1
-  bool interface_only = false;                             // the graph holds only inputs and params
+  std::vector<std::string> given;  // inputs with a default in the file that are given at every run
+  bool stretches = false;          // sizes that a run finds broadcast where they are 1
+  bool interface_only = false;     // the graph holds only inputs and params
 
-  bool empty() const { return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty(); }
+  bool empty() const {
+    return dims.empty() && values.empty() && ranks.empty() && sequences.empty() && absent.empty() && given.empty();
+  }
 
   const int64_t* find_dim(std::string_view symbol) const { return find(dims, symbol); }
   const int64_t* find_rank(std::string_view input) const { return find(ranks, input); }
@@ -52,6 +55,7 @@ struct ImportChoices {
   bool is_absent(std::string_view input) const {
     return std::find(absent.begin(), absent.end(), input) != absent.end();
   }
+  bool is_given(std::string_view input) const { return std::find(given.begin(), given.end(), input) != given.end(); }
   const Tensor* find_value(std::string_view input) const {
     for (const auto& [name, value] : values)
       if (name == input) return &value;

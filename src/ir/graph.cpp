@@ -165,13 +165,15 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
     if (value != kAbsent && (value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size()))
       return told_of(info, name, Status(Code::kInvalidArgument, "an input is not a value of this graph"));
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
+  std::string leaf = info.is(kInterface) ? attrs.str("name") : "";
   Node node{info.op(), {in.begin(), in.end()}, std::move(attrs), {}, std::move(name)};
   Mark before = mark();
   Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
     roll_back(before);
     if (!is_definition_) status = std::move(status).suffixed(operands_text(info, in));
-    return told_of(info, node.name, std::move(status));
+    if (leaf.empty() || is_definition_) return told_of(info, node.name, std::move(status));
+    return std::move(status).prefixed(format("{} '{}': ", info.name, leaf)).with("value", leaf);
   }
   return append(std::move(node));
 }

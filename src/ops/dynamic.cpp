@@ -94,18 +94,25 @@ static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
   return concat(columns, 1);
 }
 
+// Everything is made of the padded places of truths, which a device may have a kernel for.
 Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
-  Expr x = flat(in[0]), found = not_equal(x, 0);
-  const Dim &n = x.dim(0), &most = attrs.dim("max_count");
+  const Dim& most = attrs.dim("max_count");
+  bool bounded = attrs.flag("bounded");
+  if (in[0].dtype() != DType::kBool || !bounded) {
+    Expr found = in[0].dtype() == DType::kBool ? in[0] : not_equal(in[0], 0);
+    Outputs padded = b.ops(Op::kNonzero, {found}, {{"max_count", most}, {"bounded", int64_t{1}}});
+    if (!b.status().ok() || bounded) return padded;
+    return {gather(padded[0], positions(padded[1], most, attrs), 0), padded[1]};
+  }
+  Expr found = flat(in[0]);
+  const Dim& n = found.dim(0);
   Expr ones = cast(found, DType::kI64), at = cumulative_before(ones, "sum", 0), limit = b.size(most, DType::kI64);
   // Elements that were not found, and those beyond `max_count`, go to an extra last place, which is cut off.
   Expr place = where(logical_and(found, less(at, limit)), at, limit);
   Expr places = scattered(filled(b, most + 1, -1), place, iota(b, {n}, 0, DType::kI64));
   Expr index = unravelled(slice(places, 0, 0, most), in[0].dims());
-  Expr count = minimum(reduce(ones, "sum", {0}, KeepDims::kNo), limit);
-  if (!attrs.flag("bounded")) index = gather(index, positions(count, most, attrs), 0);
-  return {index, count};
+  return {index, minimum(reduce(ones, "sum", {0}, KeepDims::kNo), limit)};
 }
 
 Outputs decompose_compress(const Inputs& in, const Attrs& attrs) {

@@ -8,22 +8,27 @@ namespace rlx {
 struct Windowed {
   int64_t kernel, stride, dilation;
   Dim n, lo, hi;
+  Dim count = {};  // of windows: 0 if one is longer than the padded axis
 
-  Dim count() const { return floor_div(n + lo + hi - Dim(dilation * (kernel - 1) + 1), Dim(stride)) + Dim(1); }
   bool is_plain() const { return kernel == 1 && stride == 1 && lo.is(0) && hi.is(0); }
 };
 
-static std::vector<Windowed> windows_of(std::span<const Dim> dims, const Axes& kernel, const Attrs& attrs) {
+static std::vector<Windowed> windows_of(const Graph& graph, std::span<const Dim> dims, const Axes& kernel,
+                                        const Attrs& attrs) {
   std::vector<Windowed> windows;
-  for (size_t i = 0; i < dims.size(); i++)
-    windows.push_back({kernel[i], attrs.i64s("strides")[i], attrs.i64s("dilation")[i], dims[i], attrs.dims("pad_lo")[i],
-                       attrs.dims("pad_hi")[i]});
+  for (size_t i = 0; i < dims.size(); i++) {
+    Windowed it{kernel[i], attrs.i64s("strides")[i], attrs.i64s("dilation")[i],
+                dims[i],   attrs.dims("pad_lo")[i],  attrs.dims("pad_hi")[i]};
+    Dim count = floor_div(it.n + it.lo + it.hi - Dim(it.dilation * (it.kernel - 1) + 1), Dim(it.stride)) + Dim(1);
+    it.count = graph.range(count).lo >= 0 ? count : max(Dim(0), count);
+    windows.push_back(it);
+  }
   return windows;
 }
 
 // Positions in the padded axis, [kernel, count].
 static Expr padded_positions(Builder& b, const Windowed& window) {
-  Expr tap = iota(b, {window.kernel, 1}, 0, DType::kI64), place = iota(b, {1, window.count()}, 1, DType::kI64);
+  Expr tap = iota(b, {window.kernel, 1}, 0, DType::kI64), place = iota(b, {1, window.count}, 1, DType::kI64);
   return tap * static_cast<double>(window.dilation) + place * static_cast<double>(window.stride);
 }
 
@@ -42,11 +47,10 @@ Outputs decompose_im2col(const Inputs& in, const Attrs& attrs) {
   size_t axes = kernel.size();
   if (x.rank() != axes + 2 || axes == 0)
     return refuse(in, Code::kShape, format("x has rank {}; a kernel of {} axes needs {}", x.rank(), axes, axes + 2));
-  std::vector<Windowed> windows = windows_of(std::span(x.dims()).subspan(2), kernel, attrs);
+  std::vector<Windowed> windows = windows_of(b.graph(), std::span(x.dims()).subspan(2), kernel, attrs);
   std::vector<Dim> lo(2, 0), hi(2, 0);
   Dim places = 1;
-  for (const Windowed& window : windows)
-    lo.push_back(window.lo), hi.push_back(window.hi), places *= max(Dim(0), window.count());
+  for (const Windowed& window : windows) lo.push_back(window.lo), hi.push_back(window.hi), places *= window.count;
   Expr y = b.op(Op::kPad, {x}, {{"lo", lo}, {"hi", hi}});
   for (size_t i = axes; i-- > 0;) y = gather(y, padded_positions(b, windows[i]), static_cast<int64_t>(i + 2));
   Axes perm{0, 1};  // kernel positions, then window positions
@@ -73,10 +77,10 @@ Outputs decompose_col2im(const Inputs& in, const Attrs& attrs) {
   if (p.rank() != 3) return refuse(in, Code::kShape, format("p has rank {}, not 3", p.rank()));
   auto channels = divided(p, p.dim(1), product(kernel));
   if (!channels) return {};
-  std::vector<Windowed> windows = windows_of(shape, kernel, full);
+  std::vector<Windowed> windows = windows_of(b.graph(), shape, kernel, full);
   std::vector<Dim> split{p.dim(0), *channels}, lo(2, 0), hi(2, 0), counts;
   for (const Windowed& window : windows)
-    split.emplace_back(window.kernel), counts.push_back(window.count()), lo.push_back(Dim(0) - window.lo),
+    split.emplace_back(window.kernel), counts.push_back(window.count), lo.push_back(Dim(0) - window.lo),
         hi.push_back(Dim(0) - window.hi);
   split.insert(split.end(), counts.begin(), counts.end());
   Axes perm{0, 1};  // each kernel axis beside its window axis
@@ -117,7 +121,7 @@ struct CellDims {
     int64_t at = 0;
     for (const Windowed& window : windows) {
       slot.push_back(kernels.size());
-      counts.push_back(window.count());
+      counts.push_back(window.count);
       if (!window.is_plain()) kernels.emplace_back(window.kernel), last.push_back(at++);
       perm.push_back(at++);
     }
@@ -162,7 +166,7 @@ Outputs decompose_arg_reduce_window(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr x = in[0];
   const char* fn = attrs.is("fn", "max") ? "max" : "min";
-  std::vector<Windowed> windows = windows_of(x.dims(), attrs.i64s("window"), attrs);
+  std::vector<Windowed> windows = windows_of(b.graph(), x.dims(), attrs.i64s("window"), attrs);
   CellDims dims(windows);
   if (dims.perm.size() > kMaxRank)
     return refuse(in, Code::kShape, format("{} axes and {} of their windows", x.rank(), dims.kernels.size()));

@@ -104,6 +104,17 @@ Outputs decompose_integer_conv(const Inputs& in, const Attrs& attrs) {
   return {in[kYScale] ? b.op(Op::kQuantizeLinear, {y, in[kYScale], in[kYZero]}) : y};
 }
 
+Outputs decompose_quantized_pair(const Inputs& in, const Attrs& attrs) {
+  enum { kA, kB, kAScale, kAZero, kBScale, kBZero, kYScale, kYZero };
+  Builder& b = in.builder();
+  for (Expr it : {in[kA], in[kB], in[kYZero]})
+    if (!is_eight_bit(it.dtype())) return refuse(it, Code::kDtype, "all numbers must be i8 or u8");
+  Expr left = b.op(Op::kDequantizeLinear, {in[kA], in[kAScale], in[kAZero]});
+  Expr right = b.op(Op::kDequantizeLinear, {in[kB], in[kBScale], in[kBZero]});
+  Expr y = attrs.flag("product") ? left * right : left + right;
+  return {b.op(Op::kQuantizeLinear, {y, in[kYScale], in[kYZero]})};
+}
+
 // ---- weights in few bits ----
 
 Outputs decompose_matmul_nbits(const Inputs& in, const Attrs& attrs) {

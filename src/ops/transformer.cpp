@@ -20,9 +20,10 @@ Outputs decompose_attention_block(const Inputs& in, const Attrs& attrs) {
   if (!width) return {};
   Dim q_end = *width * heads, k_end = q_end + *width * kv_heads;
   Expr q = slice(qkv, 2, 0, q_end), k = slice(qkv, 2, q_end, k_end), v = slice(qkv, 2, k_end, qkv.dim(2));
+  if (cos && positions) cos = gather(cos, positions, 0), sin = gather(sin, positions, 0);
   auto turned = [&](Expr part, int64_t count) {
     if (!cos) return part;
-    return b.op(Op::kRope, {part, cos, sin, positions},
+    return b.op(Op::kRope, {part, cos, sin},
                 {{"layout", std::string("bsx")}, {"num_heads", count}, {"style", attrs.str("rope_style")}});
   };
   NamedAttrs forward{{"layout", std::string("bsx")}, {"num_heads", heads}, {"num_kv_heads", kv_heads}};

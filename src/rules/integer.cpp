@@ -78,10 +78,12 @@ static Expr by_channel(Expr x, const Dim& channels, size_t rank) {
   return dims == wanted ? reshape(x, {channels}) : Expr();
 }
 
-// conv(x - zx, w - zw) of widened 8-bit numbers -> integer_conv(x, w, zx, zw)
+// conv(x - zx, w - zw) of 8-bit numbers, widened or not -> integer_conv(x, w, zx, zw)
 static Expr conv_of_integers(const Match& m) {
-  auto x = centred(m, m.in(0)), w = centred(m, m.in(1));
-  if (!x || !w || m.anchor().dtype() != DType::kI32) return Expr();
+  if (m.anchor().dtype() != DType::kI32) return Expr();
+  auto numbers = [&](Expr x) { return is_eight_bit(x.dtype()) ? std::optional(Centred{x, Expr()}) : centred(m, x); };
+  auto x = numbers(m.in(0)), w = numbers(m.in(1));
+  if (!x || !w) return Expr();
   if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
   if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
   Expr x_zero = x->zero ? as_numbers(m, x->zero, x->q.dtype(), {}) : Expr(), w_zero;
@@ -234,12 +236,34 @@ static void add_rules_after_products(RuleSet& rules) {
             [=](const Match& m) { return with_result_scale(m, m[conv], m[s], m.in(2)); });
 }
 
+// quantize_linear(dequantize_linear(a) + dequantize_linear(b)) -> quantized_pair(a, b); the same for products
+static Expr pair_of_quantised(const Match& m) {
+  Expr real = m.in(0);
+  bool is_product = m.is(real, Op::kMul);
+  if ((!is_product && !m.is(real, Op::kAdd)) || !m.take(real)) return Expr();
+  auto a = scaled(m, m.input(real, 0)), b = scaled(m, m.input(real, 1));
+  DType to = m.anchor().dtype();
+  if (!a || !b || !is_eight_bit(to) || m.in(1).dtype() != DType::kF32) return Expr();
+  if (a->q.dims() != b->q.dims()) return m.miss("one of the two is broadcast");
+  Expr scale = m.in(1), zero = m.in(2);
+  for (Expr it : {a->scale, b->scale, scale})
+    if (!is_one_number(it)) return m.miss("scales differ by channel");
+  auto number = [&](Expr it, DType dtype) { return it ? reshape(it, {}) : m.builder().scalar(dtype, 0); };
+  Expr a_zero = number(a->zero, a->q.dtype()), b_zero = number(b->zero, b->q.dtype());
+  Expr y = m.builder().op(
+      Op::kQuantizedPair,
+      {a->q, b->q, reshape(a->scale, {}), a_zero, reshape(b->scale, {}), b_zero, reshape(scale, {}), number(zero, to)},
+      {{"product", is_product ? int64_t{1} : int64_t{0}}});
+  return m.is_refused(y) ? m.miss("no kernel for the pair") : y;
+}
+
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
-  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2, {Op::kCast});
+  rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2);
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   add_rules_after_products(rules);
+  rules.add(exact, "quantized_pair", std::vector{Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
 }
 
 }  // namespace rlx

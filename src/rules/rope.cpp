@@ -189,12 +189,23 @@ void add_partial_rope(RuleSet& rules) {
   });
 }
 
+// rope(x, cos, sin, positions) -> rope(x, gather(cos, positions), gather(sin, positions)): a row of a table is shared
+// by all heads, so picking rows costs little.
+void add_rope_of_positions(RuleSet& rules) {
+  Pattern x = any(), cos = any(), sin = any(), positions = any();
+  rules.add(exact, "rope_positions", op(Op::kRope, {x, cos, sin, positions}), [=](const Match& m) {
+    Expr rows = m[positions];
+    return m.builder().op(Op::kRope, {m[x], gather(m[cos], rows, 0), gather(m[sin], rows, 0)}, m.attrs().named());
+  });
+}
+
 }  // namespace
 
 void add_rope_rules(RuleSet& rules) {
   add_rules_of_style(rules, Style::kHalf);
   add_rules_of_style(rules, Style::kInterleaved);
   add_partial_rope(rules);
+  add_rope_of_positions(rules);
 }
 
 }  // namespace rlx

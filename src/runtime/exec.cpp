@@ -199,14 +199,20 @@ Status Exec::renew_frozen_memory() {
   return {};
 }
 
+static Status too_small(SlotKind kind, const std::string& name, const char* needs, int64_t needed, size_t bound) {
+  return Status(Code::kInvalidArgument, format("the {} '{}' {} {} bytes in this run, {} are bound", kind_text(kind),
+                                               name, needs, needed, bound))
+      .with("value", name)
+      .with("expected", format("at least {}", needed))
+      .with("got", std::to_string(bound));
+}
+
 // If the run decides the size of an output, the output's memory must hold the largest size.
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
   const Port& port = this->port(kind, slot);
   const Slot& it = slot_of(kind, slot);
   if (!port.given() || port.given()->bytes() >= static_cast<size_t>(it.bytes)) return {};
-  return Status(Code::kInvalidArgument, format("the {} '{}' may need {} bytes, {} are bound", kind_text(kind), it.name,
-                                               it.bytes, port.given()->bytes()))
-      .with("value", it.name);
+  return too_small(kind, it.name, "may need", it.bytes, port.given()->bytes());
 }
 
 Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
@@ -218,17 +224,15 @@ Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
   Dims dims = run.dims(planned(kind, slot));
   if (port.bound) {
     if (std::ranges::equal(port.bound.dims(), dims)) return {};
-    return Status(Code::kShape,
-                  format("the output '{}' is {} in this run, not {}", it.name, type_text(it.type.dtype, dims),
-                         type_text(port.bound.dtype(), port.bound.dims())))
-        .with("value", it.name);
+    std::string wanted = type_text(it.type.dtype, dims), got = type_text(port.bound.dtype(), port.bound.dims());
+    return Status(Code::kShape, format("the output '{}' is {} in this run, not {}", it.name, wanted, got))
+        .with("value", it.name)
+        .with("expected", wanted)
+        .with("got", got);
   }
   size_t needed = RLX_TRY(Tensor::checked_bytes(it.type.dtype, dims));
-  if (port.lent->bytes() < needed)
-    return Status(Code::kInvalidArgument, format("the {} '{}' needs {} bytes in this run, {} are bound",
-                                                 kind_text(kind), it.name, needed, port.lent->bytes()))
-        .with("value", it.name);
-  return {};
+  if (port.lent->bytes() >= needed) return {};
+  return too_small(kind, it.name, "needs", static_cast<int64_t>(needed), port.lent->bytes());
 }
 
 Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {

@@ -191,7 +191,9 @@ Status Frame::carry(const PlanBody& body, std::span<const Dims> dims) {
     if (int64_t now = dims[size.slot][size.axis]; wanted_[size.symbol] != now)
       return Status(Code::kShape,
                     format("the size '{}' is {} and {}", plan_.symbols[size.symbol].name, wanted_[size.symbol], now))
-          .with("value", plan_.symbols[size.symbol].name);
+          .with("value", plan_.symbols[size.symbol].name)
+          .with("expected", std::to_string(wanted_[size.symbol]))
+          .with("got", std::to_string(now));
   return {};
 }
 
@@ -215,10 +217,13 @@ Status Frame::check_outputs(uint32_t known) const {
     if (known_[i] != known || !is_small) continue;
     DType dtype = plan_.graph().type(plan_.graph().outputs()[i].value).dtype;
     int64_t bytes = RLX_TRY(bytes_now(dtype, plan_.outputs[i].dims, sizes_.values()));
+    const std::string& name = plan_.graph().outputs()[i].name;
     if (bytes > limits_[i])
-      return Status(Code::kRange,
-                    format("the output '{}' is {}: it needs {} bytes, there are {}", plan_.graph().outputs()[i].name,
-                           type_text(dtype, output_dims(i)), bytes, limits_[i]));
+      return Status(Code::kRange, format("the output '{}' is {}: it needs {} bytes, there are {}", name,
+                                         type_text(dtype, output_dims(i)), bytes, limits_[i]))
+          .with("value", name)
+          .with("expected", format("at least {}", bytes))
+          .with("got", std::to_string(limits_[i]));
   }
   return {};
 }

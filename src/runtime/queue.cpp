@@ -23,9 +23,12 @@ struct Submission {
   RunScope scope;
   std::vector<Fence> before;
   Fence done;
-  std::atomic<size_t> open;              // fences that are not done, plus one while `submit` runs
-  std::atomic<bool> is_given_up{false};  // `submit` has failed
-  std::shared_ptr<Submission> next;      // link of the queue, so that queueing cannot fail
+  std::atomic<size_t> open;               // fences that are not done, plus one while `submit` runs
+  std::atomic<bool> has_failed{false};    // one of the fences
+  std::atomic<bool> is_submitted{false};  // `submit` is over
+  std::atomic<bool> is_queued{false};     // at most once
+  std::atomic<bool> is_given_up{false};   // `submit` has failed
+  std::shared_ptr<Submission> next;       // link of the queue, so that queueing cannot fail
 
   Status result() const {
     if (is_given_up) return {};
@@ -214,8 +217,11 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   shared_->prepare();
   Fence done(shared_);
   auto submission = std::make_shared<Submission>(std::move(run), scope, before, done);
-  auto arrive = [shared = shared_, submission] {
-    if (submission->open.fetch_sub(1) == 1) shared->add(submission);
+  auto arrive = [shared = shared_, submission](const Status& result) {
+    if (!result.ok()) submission->has_failed = true;
+    bool is_last = submission->open.fetch_sub(1) == 1;
+    bool ends_now = submission->is_submitted && submission->has_failed;
+    if ((is_last || ends_now) && !submission->is_queued.exchange(true)) shared->add(submission);
   };
   shared_->count();
   size_t told = 0;
@@ -223,11 +229,11 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
     for (const Fence& fence : before) fence.then(arrive), told++;
   } catch (...) {  // the run ends when the fences that refer to it are done
     submission->is_given_up = true;
-    while (told++ < before.size()) arrive();
-    arrive();
+    while (told++ <= before.size()) arrive({});
     throw;
   }
-  arrive();
+  submission->is_submitted = true;
+  arrive({});
   if (!has_threads())
     while (!done.is_done() && shared_->help(true)) {}
   return done;

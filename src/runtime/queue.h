@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunQueue: submitted runs. A run begins when the fences that it waits for are done. It runs on a thread of the queue,
+// RunQueue: submitted runs. A run begins when the fences that it waits for are done, and ends without having begun as
+// soon as one of them has failed, for the caller may hold the others until then. It runs on a thread of the queue,
 // or on a thread that waits for any fence of this queue. Invariant: the fence of a run is signalled exactly once, and
 // by then the queue holds nothing of the run.
 #pragma once

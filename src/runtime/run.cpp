@@ -82,7 +82,9 @@ Status Run::empty_rooms() {
     if (bytes > it.bound->bytes())
       return Status(Code::kRange,
                     format("the output '{}' has come to {} bytes, {} are bound", name, bytes, it.bound->bytes()))
-          .with("value", name);
+          .with("value", name)
+          .with("expected", format("at least {}", bytes))
+          .with("got", std::to_string(it.bound->bytes()));
     RLX_TRY(copy_bytes(it.bound->place(), rooms[it.slot]->place(), bytes));
   }
   return {};

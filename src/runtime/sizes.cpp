@@ -121,10 +121,12 @@ Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
 
 Status check_range(const PlanSymbol& symbol, int64_t size) {
   if (size >= symbol.range.lo && size <= symbol.upper) return {};
-  const char* what = size > symbol.upper ? "is above the planned" : "is below the smallest";
-  return Status(Code::kRange, format("the size '{}' = {} {} {}", symbol.name, size, what,
-                                     size > symbol.upper ? symbol.upper : symbol.range.lo))
+  bool is_above = size > symbol.upper;
+  int64_t limit = is_above ? symbol.upper : symbol.range.lo;
+  return Status(Code::kRange, format("the size '{}' = {} is {} {}", symbol.name, size,
+                                     is_above ? "above the planned" : "below the smallest", limit))
       .with("value", symbol.name)
+      .with("expected", format("at {} {}", is_above ? "most" : "least", limit))
       .with("got", std::to_string(size));
 }
 

@@ -163,7 +163,11 @@ TEST(attention, plain_at_every_size) {
                         {40, 700, 16, 48},
                         {2, 9, 300, 270},
                         {3, 4, 0, 2},
-                        {3, 4, 2, 0}}) {
+                        {3, 4, 2, 0},
+                        {1, 700, 64, 64},
+                        {1, 33, 300, 270},
+                        {1, 20, 7, 90},
+                        {1, 3, 0, 2}}) {
     Case c;
     c.q_len = s.q, c.k_len = s.k, c.d = s.d, c.dv = s.dv;
     c.batch = 2, c.q_heads = 4, c.kv_heads = 2;
@@ -184,9 +188,9 @@ TEST(attention, causal_and_windows_in_both_alignments) {
   for (bool upper_left : {false, true}) {
     for (bool causal : {false, true}) {
       for (int64_t left : {-1, 0, 5}) {
-        for (int64_t right : {-1, 0, 3}) {
+        for (auto [right, queries] : {std::pair<int64_t, int64_t>{-1, 37}, {0, 37}, {3, 37}, {0, 1}, {3, 1}}) {
           Case c;
-          c.q_len = 37, c.k_len = 300, c.q_heads = 2, c.kv_heads = 1;
+          c.q_len = queries, c.k_len = 300, c.q_heads = 2, c.kv_heads = 1;
           c.make();
           c.args.causal = causal, c.args.upper_left = upper_left;
           c.args.window_left = left, c.args.window_right = right;
@@ -204,11 +208,12 @@ TEST(attention, causal_and_windows_in_both_alignments) {
 }
 
 TEST(attention, biases_and_masks_broadcast_over_any_axis) {
-  for (int broadcast = 0; broadcast < 16; ++broadcast) {
+  for (int broadcast = 0; broadcast < 32; ++broadcast) {
     Case c;
-    c.batch = 2, c.q_heads = 2, c.kv_heads = 2, c.q_len = 19, c.k_len = 23, c.d = 8, c.dv = 5;
+    c.batch = 2, c.q_heads = 2, c.kv_heads = 2, c.q_len = broadcast & 16 ? 1 : 19, c.k_len = 23, c.d = 8, c.dv = 5;
     c.make();
-    int64_t sizes[4] = {broadcast & 1 ? 1 : 2, broadcast & 2 ? 1 : 2, broadcast & 4 ? 1 : 19, broadcast & 8 ? 1 : 23};
+    int64_t sizes[4] = {broadcast & 1 ? 1 : 2, broadcast & 2 ? 1 : 2, broadcast & 4 ? 1 : c.q_len,
+                        broadcast & 8 ? 1 : 23};
     int64_t strides[4], total = 1;
     for (int axis = 3; axis >= 0; --axis) {
       strides[axis] = sizes[axis] == 1 ? 0 : total;
@@ -231,19 +236,21 @@ TEST(attention, valid_lengths_softcap_alibi_and_sinks) {
   const int32_t short_lengths[] = {-2, 5, 1000};
   const int64_t long_lengths[] = {0, 299, 17};
   const float slopes[] = {0.5f, 0.25f}, sinks[] = {0.3f, -std::numeric_limits<float>::infinity()};
-  Case c;
-  c.batch = 3, c.q_heads = 2, c.kv_heads = 1, c.q_len = 20, c.k_len = 300, c.d = 6, c.dv = 7;
-  c.make();
-  for (int64_t j = 17; j < 300; ++j) c.v[(2 * 300 + j) * 7] = NAN;  // the unused part of a cache
-  c.args.kv_len = long_lengths, c.args.kv_len_is_i64 = true;
-  ASSERT_NO_FATAL_FAILURE(c.check());
-  c.make();
-  c.args.kv_len = short_lengths, c.args.kv_len_is_i64 = false, c.args.causal = true;
-  ASSERT_NO_FATAL_FAILURE(c.check());
-  c.args.softcap = 0.5f, c.args.alibi = slopes;
-  ASSERT_NO_FATAL_FAILURE(c.check());
-  c.args.sinks = sinks, c.args.empty_row = EmptyRow::kNan;
-  c.check();
+  for (int64_t queries : {20, 1}) {
+    Case c;
+    c.batch = 3, c.q_heads = 2, c.kv_heads = 1, c.q_len = queries, c.k_len = 300, c.d = 6, c.dv = 7;
+    c.make();
+    for (int64_t j = 17; j < 300; ++j) c.v[(2 * 300 + j) * 7] = NAN;  // the unused part of a cache
+    c.args.kv_len = long_lengths, c.args.kv_len_is_i64 = true;
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    c.make();
+    c.args.kv_len = short_lengths, c.args.kv_len_is_i64 = false, c.args.causal = true;
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    c.args.softcap = 0.5f, c.args.alibi = slopes;
+    ASSERT_NO_FATAL_FAILURE(c.check());
+    c.args.sinks = sinks, c.args.empty_row = EmptyRow::kNan;
+    ASSERT_NO_FATAL_FAILURE(c.check());
+  }
 }
 
 // -3.4e38 on every key swallows the scores: all weights are equal, and y is the mean, by plain arithmetic.
@@ -274,9 +281,9 @@ TEST(attention, infinite_fill_makes_an_empty_row) {
 // 0 * inf and 0 * NaN are NaN, except for a key that is not allowed.
 TEST(attention, keys_of_no_weight_count_where_they_are_allowed) {
   constexpr float kInfinite = std::numeric_limits<float>::infinity();
-  for (float bad : {kInfinite, -kInfinite, std::numeric_limits<float>::quiet_NaN()}) {
+  for (auto [bad, queries] : {std::pair(kInfinite, 3), {-kInfinite, 3}, {NAN, 3}, {kInfinite, 1}, {NAN, 1}}) {
     Case c;
-    c.q_len = 3, c.k_len = 10;
+    c.q_len = queries, c.k_len = 10;
     c.make();
     c.v[7 * 4 + 1] = bad;
     std::vector<float> fill(10);

@@ -98,6 +98,27 @@ TEST(quantize, small_scales_and_all_widths) {
   }
 }
 
+// Quotients around the middles of two numbers, where only a division rounds as the definition does.
+TEST(quantize, quotients_close_to_the_middle_of_two_numbers) {
+  std::mt19937 rng(6);
+  for (Isa isa : available_isas())
+    for (float scale : {0.1f, 0.3f, 1.0f, 3e-31f, 7e29f, 1.7e-30f, 2e30f, INFINITY, NAN, 0.0f, -0.7f}) {
+      constexpr int64_t kCount = 4096;
+      Guarded x(kCount);
+      for (int64_t i = 0; i < kCount; i++) {
+        x[i] = (static_cast<float>(static_cast<int>(rng() % 600) - 300) + 0.5f) * scale;
+        for (uint32_t step = rng() % 4; step > 0; step--) x[i] = std::nextafter(x[i], rng() % 2 ? INFINITY : -INFINITY);
+      }
+      uint8_t zero = 100;
+      std::vector<uint8_t> y(kCount);
+      QuantizeArgs args;
+      args.rows = 1, args.n = kCount, args.scale = &scale, args.zero = &zero, args.x = x.data(), args.y = y.data();
+      run_whole(quantize_fns(isa).quantize, args);
+      for (int64_t i = 0; i < kCount; i++)
+        ASSERT_EQ(y[static_cast<size_t>(i)], quantized(x[i], scale, zero, false)) << x[i] << " / " << scale;
+    }
+}
+
 void check_dynamic(const Guarded& x, Isa isa) {
   float lo = 0, hi = 0, scale;
   bool has_nan = false;
@@ -137,6 +158,41 @@ TEST(quantize, dynamic_ranges) {
         ASSERT_NO_FATAL_FAILURE(check_dynamic(x, isa));
       }
     }
+}
+
+// Sums and products of all pairs of bytes.
+void check_pair(int signs, bool is_product, Isa isa, std::mt19937& rng) {
+  constexpr int64_t kCount = 256 * 256;
+  std::vector<uint8_t> in[2], y(kCount + 1, 7), zeros(3);
+  for (int64_t i = 0; i < kCount; i++) {
+    in[0].push_back(static_cast<uint8_t>(i));
+    in[1].push_back(static_cast<uint8_t>(i >> 8));
+  }
+  std::uniform_real_distribution<float> some(0.01f, 0.05f);
+  float scales[3] = {some(rng), some(rng), is_product ? 0.03f : 0.06f};
+  for (uint8_t& it : zeros) it = static_cast<uint8_t>(rng());
+  bool is_signed[3] = {(signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0};
+  auto numbers = [&](size_t i) { return QuantizedPairArgs::Numbers{&scales[i], &zeros[i], is_signed[i]}; };
+  QuantizedPairArgs args{in[0].data(), in[1].data(), y.data(), kCount, numbers(0), numbers(1), numbers(2), is_product};
+  for (int64_t n : {kCount, kCount - 5, int64_t{3}, int64_t{0}}) {
+    args.n = n;
+    run_backwards(quantize_fns(isa).pair, args);
+    for (size_t i = 0; i < static_cast<size_t>(n); i++) {
+      float real[2];
+      for (size_t k : {0, 1}) real[k] = (zero_of(in[k][i], is_signed[k]) - zero_of(zeros[k], is_signed[k])) * scales[k];
+      volatile float x = is_product ? real[0] * real[1] : real[0] + real[1];
+      ASSERT_EQ(y[i], quantized(x, scales[2], zero_of(zeros[2], is_signed[2]), is_signed[2]))
+          << real[0] << ", " << real[1];
+    }
+    ASSERT_EQ(y[static_cast<size_t>(kCount)], 7);
+  }
+}
+
+TEST(quantize, pairs_of_all_signs) {
+  std::mt19937 rng(7);
+  for (Isa isa : available_isas())
+    for (int signs = 0; signs < 8; signs++)
+      for (bool is_product : {false, true}) ASSERT_NO_FATAL_FAILURE(check_pair(signs, is_product, isa, rng));
 }
 
 }  // namespace

@@ -20,11 +20,21 @@ constexpr int64_t strip_of(int64_t width) {
 struct Blocks {
   int64_t count, size;
 };
+// A product of few terms waits for memory, which is fetched ahead from few pages at a time: the rows of y that a block
+// writes, panel by panel, lie in few.
+inline constexpr int64_t kFewTerms = 64, kFewPages = 32, kLeastRows = 16;
+inline int64_t most_rows(int64_t n, int64_t k) {
+  constexpr int64_t kElements = kFewPages * 4096 / sizeof(float);
+  if (k > kFewTerms || n <= kElements / kRowBlock) return kRowBlock;
+  return n < kElements / kLeastRows ? kElements / n : kLeastRows;
+}
 // Blocks of at most kRowBlock rows and nearly equal size; all but the last are whole tiles high. A single block needs
 // no division, which would take a measurable time in the smallest products.
-inline Blocks row_blocks(int64_t m) {
-  if (m <= kRowBlock) return {m > 0, (m + 7) / 8 * 8};
-  int64_t count = (m + kRowBlock - 1) / kRowBlock;
+inline Blocks row_blocks(int64_t m, int64_t n, int64_t k) {
+  if (m <= kLeastRows) return {m > 0, (m + 7) / 8 * 8};
+  int64_t most = most_rows(n, k);
+  if (m <= most) return {1, (m + 7) / 8 * 8};
+  int64_t count = (m + most - 1) / most;
   return {count, ((m + count - 1) / count + 7) / 8 * 8};
 }
 
@@ -81,7 +91,7 @@ inline void pack_run(const PackArgs& p, int64_t begin, int64_t end) {
 // ---- product with a packed right side
 
 inline int64_t product_parts(const ProductArgs& p) {
-  return row_blocks(p.m).count * panel_count(p.n);
+  return row_blocks(p.m, p.n, p.k).count * panel_count(p.n);
 }
 
 template <int Vecs>
@@ -121,7 +131,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
 
 inline void product_run(const ProductArgs& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.n), panels = panel_count(p.n);
-  Blocks blocks = row_blocks(p.m);
+  Blocks blocks = row_blocks(p.m, p.n, p.k);
   int64_t block = begin > 0 ? begin / panels : 0, panel = begin - block * panels;
   for (int64_t part = begin; part < end; ++part, ++panel) {
     if (panel == panels) block++, panel = 0;
@@ -139,7 +149,7 @@ inline int64_t product_pieces_parts(const CutProduct<ProductArgs>& p) {
 
 inline void product_pieces_run(const CutProduct<ProductArgs>& p, int64_t begin, int64_t end) {
   int64_t width = panel_width(p.whole.n), each = product_parts(p.whole);
-  Blocks blocks = row_blocks(p.whole.m);
+  Blocks blocks = row_blocks(p.whole.m, p.whole.n, p.whole.k);
   for (int64_t part = begin; part < end; ++part) {
     int64_t piece = part / each, panel = part % each / blocks.count, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;
@@ -203,13 +213,31 @@ inline int64_t matmul_width(const MatmulArgs& p) {
   return is_one_row(p) ? kRowVectors * kLanes : kMatmulWidth;
 }
 
+// Copying a panel whose columns are not adjacent takes as long as summing a few more terms.
+inline Blocks matmul_blocks(const MatmulArgs& p) {
+  return row_blocks(p.m, p.n, p.b_col == 1 ? p.k : 4 * p.k);
+}
 inline int64_t matmul_parts(const MatmulArgs& p) {
   int64_t width = matmul_width(p);
-  return row_blocks(p.m).count * ((p.n + width - 1) / width) * p.batches();
+  return matmul_blocks(p).count * ((p.n + width - 1) / width) * p.batches();
 }
 
+// Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
+inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    int64_t wide = columns - c < kLanes ? columns - c : kLanes;
+    for (int64_t t = 0; t < terms; t += kLanes) {
+      int64_t high = terms - t < kLanes ? terms - t : kLanes;
+      Vec square[kLanes] = {};
+      for (int64_t i = 0; i < wide; ++i) square[i] = load_some(b + (c + i) * b_col + t, high);
+      transpose(square);
+      for (int64_t i = 0; i < high; ++i) store(to + (t + i) * kMatmulWidth + c, square[i]);
+    }
+  }
+}
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+  if (b_row == 1 && b_col != 1) return turn_panel(b, b_col, terms, columns, to);
   int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1) {
@@ -263,6 +291,19 @@ inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 
+// A few rows against columns, both sides with adjacent terms: turning a panel would take longer than its sums.
+inline constexpr int64_t kDotRows = 4, kDotTerms = 64;
+inline bool is_by_dots(const MatmulArgs& p) {
+  return p.m <= kDotRows && p.k >= kDotTerms && p.a_col == 1 && p.b_row == 1 && p.b_col != 1;
+}
+inline void dots_block(const MatmulArgs& p, const MatmulBlock& block) {
+  alignas(64) float sums[kDotRows * kTileStride];
+  constexpr decltype(&dot_rows<1>) kFns[kDotRows] = {dot_rows<1>, dot_rows<2>, dot_rows<3>, dot_rows<4>};
+  for (int64_t c = 0; c < block.columns; ++c)
+    kFns[block.rows - 1](block.a, p.a_row, block.b + c * p.b_col, p.k, sums + c);
+  finish(p.epilogue, sums, block.rows, block.columns, block.to);
+}
+
 // One row times Vecs vectors of columns, or times the first `columns` of a single one. Writes whole vectors.
 template <int Vecs>
 inline void row_columns(const MatmulArgs& p, const float* a, const float* b, int64_t columns, float* sums) {
@@ -294,6 +335,7 @@ inline void row_block(const MatmulArgs& p, const MatmulBlock& block) {
 inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
   if (is_by_vector(p)) return dot_block(p, block);
   if (is_one_row(p)) return row_block(p, block);
+  if (is_by_dots(p)) return dots_block(p, block);
   alignas(64) float panel[kMatmulTerms * kMatmulWidth];
   alignas(64) float sums[kRowBlock * kTileStride];
   bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
@@ -317,7 +359,7 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
 
 inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
   int64_t width = matmul_width(p), panels = (p.n + width - 1) / width;
-  Blocks blocks = row_blocks(p.m);
+  Blocks blocks = matmul_blocks(p);
   for (int64_t part = begin; part < end; ++part) {
     int64_t column = part % panels * width, row = part / panels % blocks.count * blocks.size;
     BatchOffsets at = batch_offsets(p, part / panels / blocks.count);
@@ -336,7 +378,7 @@ inline int64_t matmul_pieces_parts(const CutProduct<MatmulArgs>& p) {
 
 inline void matmul_pieces_run(const CutProduct<MatmulArgs>& p, int64_t begin, int64_t end) {
   int64_t each = matmul_parts(p.whole), width = matmul_width(p.whole);
-  Blocks blocks = row_blocks(p.whole.m);
+  Blocks blocks = matmul_blocks(p.whole);
   for (int64_t part = begin; part < end; ++part) {
     int64_t piece = part / each, column = part % each / blocks.count * width, row = part % blocks.count * blocks.size;
     int64_t from = piece * p.pieces.size;

@@ -154,16 +154,59 @@ inline int32_t sum_of(const uint8_t* bytes, int64_t count) {
   return static_cast<int32_t>(sum);
 }
 
+// Stores four terms of kLanes columns, of which the first `terms` count, and adds them to the sums of the columns.
+inline void put_fours(Word fours, uint32_t flip, int64_t terms, int8_t* to, int32_t* sums) {
+  fours ^= flip;
+  if (terms < 4) fours &= (1u << 8 * terms) - 1;
+  __builtin_memcpy(to, &fours, sizeof fours);
+  Int total, four = (Int)fours;
+  __builtin_memcpy(&total, sums, sizeof total);
+  total += (four << 24 >> 24) + (four << 16 >> 24) + (four << 8 >> 24) + (four >> 24);
+  __builtin_memcpy(sums, &total, sizeof total);
+}
+
+// The first n bytes, and zeros after them.
+template <class V>
+inline V some_bytes(const uint8_t* from, int64_t n) {
+  V bytes{};
+  if (n >= static_cast<int64_t>(sizeof bytes))
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+  else
+    __builtin_memcpy(&bytes, from, static_cast<size_t>(n));
+  return bytes;
+}
+
+// Columns beyond those of the block get any numbers; nothing stores their sums.
 inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, int8_t* to,
                        int32_t* column_sums) {
-  const uint8_t flip = p.b_signed ? 0 : 0x80;
-  const uint8_t* corner = block.b + from * p.b_row;
-  __builtin_memset(to, 0, static_cast<size_t>((terms + 3) / 4 * 4 * kIntegerWidth));
-  for (int64_t t = 0; t < terms; ++t) {
-    int8_t* four = to + t / 4 * 4 * kIntegerWidth + t % 4;
-    for (int64_t c = 0; c < block.columns; ++c) {
-      four[4 * c] = static_cast<int8_t>(corner[t * p.b_row + c * p.b_col] ^ flip);
-      column_sums[c] += four[4 * c];
+  const uint32_t flip = p.b_signed ? 0 : 0x80808080;
+  for (int64_t c = 0; c < block.columns; c += kLanes) {
+    const uint8_t* corner = block.b + from * p.b_row + c * p.b_col;
+    int64_t wide = block.columns - c < kLanes ? block.columns - c : kLanes;
+    auto put = [&](int64_t t, Word fours) {
+      put_fours(fours, flip, terms - t, to + t * kIntegerWidth + 4 * c, column_sums + c);
+    };
+    if (p.b_row == 1) {  // words of four terms are turned in squares
+      for (int64_t t = 0; t < terms; t += 4 * kLanes) {
+        Vec square[kLanes] = {};
+        for (int64_t i = 0; i < wide; ++i) square[i] = some_bytes<Vec>(corner + i * p.b_col + t, terms - t);
+        transpose(square);
+        for (int64_t i = 0; i < kLanes && t + 4 * i < terms; ++i) put(t + 4 * i, (Word)bits(square[i]));
+      }
+      continue;
+    }
+    for (int64_t t = 0; t < terms; t += 4) {
+      Word fours{};
+      for (int64_t j = 0; j < 4 && t + j < terms; ++j) {
+        const uint8_t* row = corner + (t + j) * p.b_row;
+        Bytes one{};
+        if (p.b_col == 1)
+          one = some_bytes<Bytes>(row, wide);
+        else
+          for (int64_t i = 0; i < wide; ++i) one[i] = row[i * p.b_col];
+        fours |= __builtin_convertvector(one, Word) << static_cast<uint32_t>(8 * j);
+      }
+      put(t, fours);
     }
   }
 }

@@ -33,9 +33,14 @@ inline __m128i sixteen_bytes(const uint8_t* from) {
     const __m128i low = _mm_set1_epi8(15), pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
     return _mm_unpacklo_epi8(_mm_and_si128(pairs, low), _mm_and_si128(_mm_srli_epi16(pairs, 4), low));
   }
-  uint8_t numbers[kSixteen];
-  for (int i = 0; i < kSixteen; ++i) numbers[i] = from[i / 4] >> i % 4 * 2 & 3;
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers));
+  int32_t four;
+  __builtin_memcpy(&four, from, sizeof four);
+  __m128i each = _mm_cvtsi32_si128(four);  // every byte four times
+  each = _mm_unpacklo_epi8(each, each);
+  each = _mm_unpacklo_epi16(each, each);
+  auto number = [&](int at, int mask) { return _mm_and_si128(_mm_srli_epi16(each, 2 * at), _mm_set1_epi32(mask)); };
+  return _mm_or_si128(_mm_or_si128(number(0, 0x3), number(1, 0x300)),
+                      _mm_or_si128(number(2, 0x30000), number(3, 0x3000000)));
 }
 
 inline Sixteen sixteen_floats(__m128i bytes) {

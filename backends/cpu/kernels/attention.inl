@@ -70,8 +70,63 @@ inline void load_queries(const QueryBlock& block, int64_t from, int64_t depth, f
   }
 }
 
+// ---- a single query, as of a model that writes token by token: lanes hold elements of a head, so that none is idle
+// ----
+
+// The products of q with kLanes keys, of which `count` count.
+inline Vec multiply_some_keys(const QueryBlock& block, const float* keys, int64_t count) {
+  int64_t d = block.p.d, stride = block.p.k_strides.seq;
+  Vec sums[kLanes] = {};
+  for (int64_t c = 0; c < d; c += kLanes) {
+    Vec q = load_some(block.q + c, d - c);
+    RLX_UNROLL for (int i = 0; i < kLanes; ++i) sums[i] =
+        fma(load_some(keys + (i < count ? i : 0) * stride + c, d - c), q, sums[i]);
+  }
+  transpose(sums);
+  RLX_UNROLL for (int half = kLanes / 2; half > 0; half /= 2) RLX_UNROLL for (int i = 0; i < half; ++i) sums[i] +=
+      sums[i + half];
+  return sums[0];
+}
+inline void multiply_keys_by_one(const QueryBlock& block, int64_t begin, int64_t count, AttentionTiles& tiles) {
+  for (int64_t j = 0; j < count; j += kLanes) {
+    Vec products = multiply_some_keys(block, block.k + (begin + j) * block.p.k_strides.seq, count - j);
+    for (int64_t i = 0; i < kLanes && j + i < count; ++i) {
+      Vec score{};
+      score[0] = products[i];
+      store(tiles.scores + (j + i) * kLanes, score);
+    }
+  }
+}
+
+// y += P V, Vecs vectors of elements at a time.
+template <int Vecs>
+inline void multiply_some_values(const QueryBlock& block, const float* values, int64_t count, int64_t depth,
+                                 const float* weights, float* y) {
+  Vec sums[Vecs] = {};
+  for (int64_t j = 0; j < count; ++j) {
+    Vec weight = splat(weights[j * kLanes]);
+    const float* row = values + j * block.p.v_strides.seq;
+    RLX_UNROLL for (int v = 0; v < Vecs; ++v) sums[v] =
+        fma(load_some(row + v * kLanes, depth - v * kLanes), weight, sums[v]);
+  }
+  for (int64_t e = 0; e < Vecs * kLanes && e < depth; ++e) y[e * kLanes] += sums[e / kLanes][e % kLanes];
+}
+inline void multiply_values_by_one(const QueryBlock& block, const float* values, int64_t count, int64_t depth,
+                                   AttentionTiles& tiles) {
+  constexpr int kWide = 4;
+  for (int64_t e = 0; e < depth;) {
+    bool wide = depth - e > (kWide - 1) * kLanes;
+    (wide ? multiply_some_values<kWide> : multiply_some_values<1>)(block, values + e, count, depth - e, tiles.scores,
+                                                                   tiles.y + e * kLanes);
+    e += wide ? kWide * kLanes : kLanes;
+  }
+}
+
+// ---- several queries, one in each lane ----
+
 // scores = Q K^T for keys [begin, begin + count)
 inline void multiply_keys(const QueryBlock& block, int64_t begin, int64_t count, AttentionTiles& tiles) {
+  if (block.p.q_len == 1) return multiply_keys_by_one(block, begin, count, tiles);
   int64_t d = block.p.d, width = block.width(), from = 0, stride = block.p.k_strides.seq;
   do {
     int64_t depth = d - from < kMaxDepth ? d - from : kMaxDepth;
@@ -245,6 +300,7 @@ inline void multiply_values(const QueryBlock& block, int64_t begin, int64_t coun
   int64_t width = block.width(), stride = block.p.v_strides.seq;
   const float* values = block.v + begin * stride + from;
   if constexpr (!Careful) {
+    if (block.p.q_len == 1) return multiply_values_by_one(block, values, count, depth, tiles);
     for_each_tile(depth, block.vecs, [&](int64_t row, int64_t, TileFn fn) {
       fn({values + row, 1, stride, tiles.scores, width, count, tiles.y + row * width, width, tiles.scores}, true);
     });

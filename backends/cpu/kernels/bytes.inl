@@ -71,7 +71,41 @@ inline Int rounded(Vec x, Vec zero, float lo, float hi) {
   Vec y = clamp(round(x) + zero, lo, hi);
   return to_int(select(y == y, y, Vec{}));
 }
-// Divides: a product with 1 / scale could round to another number.
-inline Int quantized(Vec x, Vec scale, Vec zero, float lo, float hi) {
-  return rounded(x / scale, zero, lo, hi);
+
+// The nearest integer, halves to even; INT32_MIN for NaN and beyond 31 bits.
+inline Int to_nearest_int(Vec v) {
+#if RLX_ISA == 2
+  return (Int)_mm512_cvtps_epi32(v);
+#elif RLX_ISA == 1
+  return (Int)_mm256_cvtps_epi32(v);
+#else
+  return (Int)_mm_cvtps_epi32(v);
+#endif
+}
+inline bool all_below(Vec v, float limit) {
+#if RLX_ISA == 2
+  return _mm512_cmp_ps_mask(v, splat(limit), _CMP_NLT_UQ) == 0;
+#elif RLX_ISA == 1
+  return _mm256_movemask_ps(_mm256_cmp_ps(v, splat(limit), _CMP_NLT_UQ)) == 0;
+#else
+  return _mm_movemask_ps(_mm_cmpnlt_ps(v, splat(limit))) == 0;
+#endif
+}
+
+// 1 / scale, or NaN where a product with it may be far from the quotient.
+inline Vec inverse_of(float scale) {
+  constexpr float kLeast = 0x1p-100f, kMost = 0x1p100f;
+  float size = std::abs(scale);
+  return splat(size >= kLeast && size <= kMost ? 1 / scale : kNan);
+}
+// round(x / scale) + zero, clamped to 8 bits; 0 for NaN. A product with the inverse, which is one of `inverse_of`,
+// rounds to the same number unless it is close to the middle of two: then x is divided. (It is 2^-22 of the quotient
+// away at most, and all quotients above 2^9 are clamped.)
+inline Int quantized_to_8_bits(Vec x, Vec scale, Vec inverse, Int zero, int32_t lo, int32_t hi) {
+  Vec quotient = x * inverse;
+  Int nearest = to_nearest_int(quotient), least = splat(lo) - zero, most = splat(hi) - zero;
+  if (!all_below(abs(quotient - to_float(nearest)), 0.5f - 0x1p-13f))
+    return rounded(x / scale, to_float(zero), static_cast<float>(lo), static_cast<float>(hi));
+  nearest = nearest > least ? nearest : least;
+  return (nearest < most ? nearest : most) + zero;
 }

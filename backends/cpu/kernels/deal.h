@@ -3,6 +3,7 @@
 // number, and these are dealt out by the bytes of their ranks.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -34,7 +35,7 @@ inline int64_t packed_place(uint64_t entry) {
 }
 
 // Fewer entries are compared as fast; more do not fit on the stack, twice.
-inline constexpr int64_t kLeastDealt = 96, kMostDealt = 4096;
+inline constexpr int64_t kLeastDealt = 48, kMostDealt = 4096;
 constexpr bool is_dealt(int64_t n) {
   return n >= kLeastDealt && n <= kMostDealt;
 }
@@ -53,6 +54,13 @@ inline uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[counts[b][from[i] >> (32 + 8 * b) & 255]++] = from[i];
     std::swap(from, to);
   }
+  return from;
+}
+
+// As deal_packed, for up to kMostDealt entries.
+inline uint64_t* sort_packed(uint64_t* from, uint64_t* to, int64_t n) {
+  if (is_dealt(n)) return deal_packed(from, to, n);
+  std::sort(from, from + n);
   return from;
 }
 

@@ -46,10 +46,25 @@ constexpr Pieces range_pieces(int64_t n) {
   return cut(n, 1, kRangePiece, 64);
 }
 
+// y = quantize(real(a) + real(b)), or of their product, all of 8 bits with one scale and zero point each.
+struct QuantizedPairArgs {
+  struct Numbers {
+    const float* scale = nullptr;
+    const uint8_t* zero = nullptr;
+    bool is_signed = false;
+  };
+  const uint8_t *a = nullptr, *b = nullptr;
+  uint8_t* out = nullptr;
+  int64_t n = 0;
+  Numbers of_a, of_b, of_out;
+  bool is_product = false;
+};
+
 struct QuantizeFns {
   Loop<QuantizeArgs> quantize;
   Loop<DequantizeArgs> dequantize;
   Loop<DynamicQuantizeArgs> ranges, dynamic;
+  Loop<QuantizedPairArgs> pair;
 };
 const QuantizeFns& quantize_fns(Isa isa);
 

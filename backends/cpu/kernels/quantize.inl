@@ -33,8 +33,6 @@ inline void for_each_piece(const AffineRows& p, int64_t begin, int64_t end, Piec
 template <class T>
 struct Numbers {
   static constexpr bool kSigned = std::is_signed_v<T>;
-  static constexpr float kLo = static_cast<float>(std::numeric_limits<T>::min());
-  static constexpr float kHi = static_cast<float>(std::numeric_limits<T>::max());
   static Vec load(const void* from, int64_t at, int64_t n) {
     if constexpr (sizeof(T) == 1)
       return to_float(widened_bytes(load_bytes(static_cast<const uint8_t*>(from) + at, n), kSigned));
@@ -52,12 +50,17 @@ struct Numbers {
 // Scales and zero points of one piece: a single one, or one per element.
 template <class T>
 struct AffineAt {
-  Vec scale, zero;
+  Vec scale, inverse, zero;
   const float* scales;  // null: a single one
   const void* zeros;
   int64_t at;
   AffineAt(const AffineRows& p, int64_t from)
-      : scale(splat(p.scale[from])), zero{}, scales(p.by_element ? p.scale : nullptr), zeros(p.zero), at(from) {
+      : scale(splat(p.scale[from])),
+        inverse(inverse_of(p.by_element ? kNan : p.scale[from])),
+        zero{},
+        scales(p.by_element ? p.scale : nullptr),
+        zeros(p.zero),
+        at(from) {
     if (zeros) zero = splat(Numbers<T>::load(zeros, at, 1)[0]);
   }
   void move_to(int64_t i, int64_t n) {
@@ -82,12 +85,17 @@ inline void for_each_vector(AffineAt<T>& affine, int64_t count, Step&& step) {
 
 template <class T>
 void quantize_piece(const QuantizeArgs& p, int64_t first, int64_t count, int64_t at) {
+  constexpr auto kLo = std::numeric_limits<T>::min(), kHi = std::numeric_limits<T>::max();
   AffineAt<T> affine(p, at);
   const float* x = p.x + first;
   void* y = static_cast<T*>(p.y) + first;
   for_each_vector(affine, count, [&](int64_t i, int64_t n) {
     Vec some = load_some(x + i, n);
-    Numbers<T>::store(y, i, quantized(some, affine.scale, affine.zero, Numbers<T>::kLo, Numbers<T>::kHi), n);
+    if constexpr (sizeof(T) == 1)
+      Numbers<T>::store(y, i, quantized_to_8_bits(some, affine.scale, affine.inverse, to_int(affine.zero), kLo, kHi),
+                        n);
+    else
+      Numbers<T>::store(y, i, rounded(some / affine.scale, affine.zero, kLo, kHi), n);
   });
 }
 template <class T>
@@ -161,7 +169,7 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
   ValueRange range = range_of_all(p);
   float scale = (range.hi == range.lo ? 1 : range.hi - range.lo) / 255;
   Vec real_zero = splat(0.0f - range.lo) / splat(scale);
-  auto zero = static_cast<uint8_t>(quantized(real_zero, splat(1.0f), Vec{}, 0, 255)[0]);
+  auto zero = static_cast<uint8_t>(rounded(real_zero, Vec{}, 0, 255)[0]);
   if (begin == 0) *p.scale = scale, *p.zero = zero;
   QuantizeArgs args;
   args.rows = 1;
@@ -174,6 +182,48 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
   quantize_piece<uint8_t>(args, first, (p.n < end * size ? p.n : end * size) - first, 0);
 }
 
+// ---- pairs ----
+
+inline int64_t pair_parts(const QuantizedPairArgs& p) {
+  return (p.n + kAffinePart - 1) / kAffinePart;
+}
+inline Int zero_of(const QuantizedPairArgs::Numbers& numbers) {
+  return splat(numbers.is_signed ? static_cast<int8_t>(*numbers.zero) : static_cast<int32_t>(*numbers.zero));
+}
+
+// Signed numbers are read as unsigned ones that are 128 larger, zero point and all.
+struct RealNumbers {
+  Bytes flip;
+  Int zero;
+  Vec scale;
+  explicit RealNumbers(const QuantizedPairArgs::Numbers& numbers)
+      : flip{}, zero(zero_of(numbers) + splat(numbers.is_signed ? 128 : 0)), scale(splat(*numbers.scale)) {
+    for (int i = 0; i < kLanes; ++i) flip[i] = numbers.is_signed ? 128 : 0;
+  }
+  Vec load(const uint8_t* from, int64_t n) const {
+    return to_float((Int)widened_bytes(load_bytes(from, n) ^ flip) - zero) * scale;
+  }
+};
+
+template <bool is_product>
+inline void run_pair(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
+  RealNumbers a(p.of_a), b(p.of_b);
+  Vec scale = splat(*p.of_out.scale), inverse = inverse_of(*p.of_out.scale);
+  Int zero = zero_of(p.of_out);
+  int32_t lo = p.of_out.is_signed ? -128 : 0, hi = lo + 255;
+  auto step = [&](int64_t i, int64_t n) {
+    Vec left = a.load(p.a + i, n), right = b.load(p.b + i, n), real = is_product ? left * right : left + right;
+    store_bytes(p.out + i, quantized_to_8_bits(real, scale, inverse, zero, lo, hi), n);
+  };
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) step(i, kLanes);
+  if (i < end) step(i, end - i);
+}
+inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
+  int64_t last = end * kAffinePart < p.n ? end * kAffinePart : p.n;
+  p.is_product ? run_pair<true>(p, begin * kAffinePart, last) : run_pair<false>(p, begin * kAffinePart, last);
+}
+
 inline int64_t quantize_parts(const QuantizeArgs& p) {
   return affine_parts(p);
 }
@@ -184,4 +234,5 @@ inline int64_t dequantize_parts(const DequantizeArgs& p) {
 inline constexpr QuantizeFns kQuantize = {{quantize_parts, quantize_run},
                                           {dequantize_parts, dequantize_run},
                                           {dynamic_parts, ranges_run},
-                                          {dynamic_parts, dynamic_run}};
+                                          {dynamic_parts, dynamic_run},
+                                          {pair_parts, pair_run}};

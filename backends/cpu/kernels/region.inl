@@ -35,6 +35,14 @@ template <class V>
     __builtin_memcpy(to, &v, static_cast<size_t>(bytes));
 }
 
+// Calls step(i, n) for the vectors of a row: n is a constant for all but the last.
+template <class Step>
+[[gnu::always_inline]] inline void in_vectors(int64_t count, Step&& step) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) step(i, kLanes);
+  if (i < count) step(i, count - i);
+}
+
 // ---- halves: their bits, one half per lane
 
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
@@ -165,7 +173,7 @@ inline void load_run(const T* from, int64_t stride, int64_t count, float* to) {
   } else if (std::is_same_v<T, float> && stride == 1) {
     __builtin_memcpy(to, from, count * sizeof(float));
   } else if (stride == 1) {
-    for (int64_t i = 0; i < count; i += kLanes) store_some(to + i, load_vector(from + i, count - i), count - i);
+    in_vectors(count, [&](int64_t i, int64_t n) { store_some(to + i, load_vector(from + i, n), n); });
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = to_register(from[i * stride]);
   }
@@ -239,13 +247,14 @@ inline void store_output(const RegionOutput& output, int64_t begin, int64_t coun
   }
   auto* to = static_cast<uint8_t*>(output.data);
   if (output.type == RegionType::kF16 || output.type == RegionType::kBF16) {
-    for (int64_t i = 0; i < count; i += kLanes)  // a register holds whole vectors
-      store_halves(to + 2 * (begin + i), load(from + i), output.type == RegionType::kBF16, count - i);
-    return;
+    auto step = [&](int64_t i, int64_t n) {  // a register holds whole vectors
+      store_halves(to + 2 * (begin + i), load(from + i), output.type == RegionType::kBF16, n);
+    };
+    return in_vectors(count, step);
   }
-  for (int64_t i = 0; i < count; i += kLanes) {
-    store_part(to + begin + i, narrow_to_bytes(bits(load(from + i)) & splat(1)), count - i);
-  }
+  in_vectors(count, [&](int64_t i, int64_t n) {
+    store_part(to + begin + i, narrow_to_bytes(bits(load(from + i)) & splat(1)), n);
+  });
 }
 
 // ---- the region

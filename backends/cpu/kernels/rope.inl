@@ -22,8 +22,32 @@ inline void turn_halves(const float* x, float* y, const float* cos, const float*
     store_some(y + pairs + i, b * c + a * s, lanes);
   }
 }
+// Each of the lanes of the lower or upper half twice, one behind the other.
+template <int First, int... I>
+inline Vec twice(Vec v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (First + I / 2)...);
+}
+template <int... I>
+inline Vec swap_neighbours(Vec v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (I ^ 1)...);
+}
+// kLanes pairs.
+inline void turn_two_vectors(const float* x, float* y, Vec cos, Vec sin) {
+  constexpr auto kEach = std::make_integer_sequence<int, kLanes>();
+  constexpr int kUpper = kLanes / 2;
+  Vec first = load(x), second = load(x + kLanes);
+  Vec low = first * twice<0>(cos, kEach), high = second * twice<kUpper>(cos, kEach);
+  Int even = splat(INT32_MIN);  // flips the sign of sin for the first of each pair
+  RLX_UNROLL for (int i = 1; i < kLanes; i += 2) even[i] = 0;
+  Vec low_sin = from_bits(bits(twice<0>(sin, kEach)) ^ even),
+      high_sin = from_bits(bits(twice<kUpper>(sin, kEach)) ^ even);
+  store(y, low + swap_neighbours(first, kEach) * low_sin);
+  store(y + kLanes, high + swap_neighbours(second, kEach) * high_sin);
+}
 inline void turn_neighbours(const float* x, float* y, const float* cos, const float* sin, int64_t pairs, float sign) {
-  for (int64_t i = 0; i < pairs; ++i) {
+  int64_t i = 0;
+  for (; i + kLanes <= pairs; i += kLanes) turn_two_vectors(x + 2 * i, y + 2 * i, load(cos + i), load(sin + i) * sign);
+  for (; i < pairs; ++i) {
     float a = x[2 * i], b = x[2 * i + 1], c = cos[i], s = sin[i] * sign;
     y[2 * i] = a * c - b * s;
     y[2 * i + 1] = b * c + a * s;

@@ -221,7 +221,7 @@ void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_
   uint64_t packed[2][kMostDealt];
   for (int64_t i = 0; i < stretch.n; i++)
     packed[0][i] = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
-  const uint64_t* sorted = deal_packed(packed[0], packed[1], stretch.n);
+  const uint64_t* sorted = sort_packed(packed[0], packed[1], stretch.n);
   for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(sorted[i]), to + i * p.inner);
 }
 
@@ -279,8 +279,8 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
-  constexpr int64_t kMany = 16;  // a heap of more than one in so many costs more than sorting
-  bool many = (p.largest || !p.nan_wins) && is_dealt(stretch.n) && p.k * kMany > stretch.n;
+  // In random order about k log(n / k) elements enter a heap, each in log k steps; sorting costs less from here on.
+  bool many = (p.largest || !p.nan_wins) && stretch.n <= kMostDealt && 2 * p.k * p.k > stretch.n;
   for (int64_t line = 0; line < lines; line++) {
     if constexpr (sizeof(T) <= sizeof(uint32_t))
       if (many) {

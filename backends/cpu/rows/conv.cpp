@@ -78,10 +78,13 @@ ConvArgs conv_args(const StepView& view) {
   return args;
 }
 
+// Planes are copied for each channel, which only repays with several taps.
+constexpr int64_t kSomeTaps = 4;
+
 // With few filters most lanes would be empty; if x is spread, the lanes are used even so, because a product would
-// gather mostly zeros. Planes are copied for each channel, which only repays with several taps.
+// gather mostly zeros.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
-  constexpr int64_t kFewFilters = 8, kSomeTaps = 4;
+  constexpr int64_t kFewFilters = 8;
   bool is_spread = false;
   for (const ConvAxis& axis : args.axes) is_spread = is_spread || axis.spread > 1;
   if (args.filters > kFewFilters || is_spread) return fits_lanes(args) ? fns.lanes : fns.product;
@@ -99,7 +102,8 @@ void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& 
 void encode_product(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
   join_places(args);
-  load(block, caps.fns.conv.product, args, 200 + terms_of(args) / 25, launch);
+  bool planes = args.taps() >= kSomeTaps && fits_planes(args);  // a product would gather more than it multiplies
+  load(block, planes ? caps.fns.conv.planes : caps.fns.conv.product, args, 200 + terms_of(args) / 25, launch);
 }
 
 void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& launch) {

@@ -100,8 +100,8 @@ void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& 
     set_ending(view.node, args.epilogue);
     args.epilogue.bias = data_or_null<const float>(view.in[2]);
   }
-  double work =
-      product_nanoseconds(static_cast<double>(args.m), static_cast<double>(args.n), static_cast<double>(args.k));
+  double work = product_nanoseconds(caps, 1, static_cast<double>(args.m), static_cast<double>(args.n),
+                                    static_cast<double>(args.k));
   load_product(view, caps.fns.gemm.product, args, work, block, launch);
 }
 
@@ -136,7 +136,7 @@ void encode_strided(const StepView& view, const Caps& caps, void* block, Launch&
   MatmulArgs args;
   set_sides(view, args, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
   bool large = std::min({args.m, args.n, args.k}) >= kBlasSide && blas_takes<float>(args);
-  double work = product_nanoseconds(args);
+  double work = product_nanoseconds(caps, args);
   if (large) return load(block, kBlasLoop, args, work, launch);
   if (args.m == 1 && args.n > 1 && args.a_col == 1 && args.b_row == 1) turn(args);
   if (args.batches() > 1) return load(block, caps.fns.gemm.matmul.whole, args, work, launch);
@@ -161,11 +161,11 @@ Status run_blas(const void* block, int64_t begin, int64_t end) {
 }
 
 template <DType kType>
-void encode_blas(const StepView& view, const Caps&, void* block, Launch& launch) {
+void encode_blas(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   auto& sides = *new (block) SidesOf<kType>();
   set_sides(view, sides, view.node.attrs.flag("transpose_a"), view.node.attrs.flag("transpose_b"));
   constexpr double kSlower = double{sizeof(typename Element<kType>::type)} / sizeof(float);
-  launch.then(run_blas<kType>, blas_parts(sides), kSlower * product_nanoseconds(sides));
+  launch.then(run_blas<kType>, blas_parts(sides), kSlower * product_nanoseconds(caps, sides));
 }
 
 template <DType kType>

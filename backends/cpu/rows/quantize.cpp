@@ -82,6 +82,35 @@ size_t dynamic_scratch(const Node&, std::span<const Dims> upper) {
   return largest_count(upper[0]) < 2 * kRangePiece ? 0 : kManyParts * sizeof(ValueRange);
 }
 
+// ---- pairs ----
+
+std::string_view refuse_pair(const KernelQuery& query) {
+  for (size_t i : {0, 1})
+    if (bits_of(query.type(i).dtype) != 8) return "takes numbers of 8 bits only";
+  if (bits_of(query.node.out[0].dtype) != 8) return "makes numbers of 8 bits only";
+  if (query.type(0).dims != query.type(1).dims) return "one of the two is broadcast";
+  for (size_t i = 2; i < 8; i++)
+    if (query.type(i).rank() != 0) return "takes one scale and zero point for each";
+  return {};
+}
+
+QuantizedPairArgs::Numbers numbers_of(const View& scale, const View& zero) {
+  return {scale.as<const float>(), zero.as<const uint8_t>(), dtypes::S.has(zero.dtype)};
+}
+
+void encode_pair(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  QuantizedPairArgs args;
+  args.a = view.in[0].as<const uint8_t>();
+  args.b = view.in[1].as<const uint8_t>();
+  args.out = view.out[0].as<uint8_t>();
+  args.n = view.out[0].count();
+  args.of_a = numbers_of(view.in[2], view.in[3]);
+  args.of_b = numbers_of(view.in[4], view.in[5]);
+  args.of_out = numbers_of(view.in[6], view.in[7]);
+  args.is_product = view.node.attrs.flag("product");
+  load(block, caps.fns.quantize.pair, args, 50 + 0.2 * static_cast<double>(args.n), launch);
+}
+
 }  // namespace
 
 // Small scales may be denormal, so denormals are kept.
@@ -91,6 +120,7 @@ void add_quantize_rows(RowsByOp& by_op) {
   add(by_op, loops<DynamicQuantizeArgs, DynamicQuantizeArgs>(Op::kDynamicQuantizeLinear, "dynamic_quantize_f32",
                                                              nullptr, encode_dynamic)
                  .scratch(dynamic_scratch));
+  add(by_op, loops<QuantizedPairArgs>(Op::kQuantizedPair, "quantized_pair", refuse_pair, encode_pair).in_place(0b11));
 }
 
 }  // namespace rlx::cpu

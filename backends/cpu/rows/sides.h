@@ -2,18 +2,25 @@
 // The two sides of a product, from the views of its operands.
 #pragma once
 
+#include <algorithm>
+
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
 
-inline double product_nanoseconds(double m, double n, double k) {
-  return 100 + 2 * m * n * k / 60;
+// On one thread: arithmetic at the rate that products of f32 reach, or fetching the sides and the result from a cache
+// that cores share, whichever takes longer. An estimate that is too high shares steps that one thread would end sooner.
+inline double product_nanoseconds(const Caps& caps, double batches, double m, double n, double k) {
+  constexpr double kFlops[kIsaCount] = {24, 70, 150}, kBytes = 24;  // per nanosecond
+  double arithmetic = 2 * m * n * k / kFlops[static_cast<int>(caps.cpu.chosen)];
+  double fetching = (m * k + n * k + m * n) * sizeof(float) / kBytes;
+  return 100 + batches * std::max(arithmetic, fetching);
 }
 
 template <class T>
-double product_nanoseconds(const MatmulSides<T>& p) {
-  return product_nanoseconds(static_cast<double>(p.batches() * p.m), static_cast<double>(p.n),
+double product_nanoseconds(const Caps& caps, const MatmulSides<T>& p) {
+  return product_nanoseconds(caps, static_cast<double>(p.batches()), static_cast<double>(p.m), static_cast<double>(p.n),
                              static_cast<double>(p.k));
 }
 

@@ -74,11 +74,18 @@ void build_unique(Call& call) {
   for (size_t i = 0; i < 4 && i < y.size(); i++) call.out(i, y[i]);
 }
 
+// Of a list: its values in the order in which they occur, which of them each element is, and how often it is there.
+void build_unique_in_order(Call& call) {
+  Expr x[] = {call.in(0)};
+  Outputs y = call.ops("unique", x, {{"sorted", int64_t{0}}});
+  for (size_t i = 0; i < 3 && y.size() > 3; i++) call.out(i, y[i == 0 ? 0 : i + 1]);
+}
+
 constexpr NodeKind kKinds[] = {
     {"NonZero", build_nonzero},
     {"Compress", build_compress},
     {"Unique", build_unique},
-    microsoft("Unique", build_unique),
+    microsoft("Unique", build_unique_in_order),
 };
 
 }  // namespace

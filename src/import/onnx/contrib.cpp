@@ -130,7 +130,8 @@ void build_bias_softmax(Call& call) {
 
 Expr activated(Call& call, Expr y) {
   std::string_view name = call.text("activation", "");
-  double alpha = call.f64("activation_alpha", 0.01), beta = call.f64("activation_beta", 0);
+  double alpha = call.f64("activation_alpha", name == "LeakyRelu" ? 0.01 : name == "HardSigmoid" ? 0.2 : 1);
+  double beta = call.f64("activation_beta", 0.5);
   for (const char* unused : {"activation_gamma", "activation_axis"}) call.ignore(unused);
   if (name.empty()) return y;
   if (name == "Relu") return call.op("relu", {y});
@@ -138,6 +139,10 @@ Expr activated(Call& call, Expr y) {
   if (name == "Sigmoid") return call.op("sigmoid", {y});
   if (name == "LeakyRelu") return call.op("leaky_relu", {y}, {{"alpha", alpha}});
   if (name == "HardSigmoid") return call.op("hard_sigmoid", {y}, {{"alpha", alpha}, {"beta", beta}});
+  if (name == "Elu") return call.op("elu", {y}, {{"alpha", alpha}});
+  if (name == "ThresholdedRelu") return call.op("thresholded_relu", {y}, {{"alpha", alpha}});
+  if (name == "Softplus") return call.op("softplus", {y});
+  if (name == "Softsign") return call.op("softsign", {y});
   call.fail(Code::kUnsupported, "the activation " + std::string(name));
   return y;
 }

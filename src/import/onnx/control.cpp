@@ -198,7 +198,7 @@ Status write_out(Call& call, const GraphProto& proto) {
   return {};
 }
 
-constexpr std::string_view kGrowingRows = "rows";  // detail of a status
+constexpr std::string_view kUnrolledOnly = "unrolled";  // detail of a status: no body can say it
 
 // Stacked rows must have one size.
 Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
@@ -207,7 +207,18 @@ Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
     for (const Dim& dim : body.graph.type(body.outputs[i]).dims)
       visit_symbols(dim, [&](const std::string& name) { grows |= !around.has_symbol(name); });
   if (!grows) return {};
-  return Status(Code::kUnsupported, "rows of a size that changes from trip to trip").with(kGrowingRows, "1");
+  return Status(Code::kUnsupported, "rows of a size that changes from trip to trip").with(kUnrolledOnly, "1");
+}
+
+// A body has the same ranks at every trip.
+Status check_ranks(const BodyGraph& body, std::span<const ValueType> carries, size_t first) {
+  for (size_t i = 0; i < carries.size(); i++) {
+    const ValueType& after = body.graph.type(body.outputs[first + i]);
+    if (carries[i].rank() != after.rank())
+      return Status(Code::kUnsupported, format("a value that is {} before a trip and {} after it", carries[i], after))
+          .with(kUnrolledOnly, "1");
+  }
+  return {};
 }
 
 Status build_trips(Call& call, const GraphProto& proto) {
@@ -215,6 +226,7 @@ Status build_trips(Call& call, const GraphProto& proto) {
   for (size_t i = 2; i < call.inputs(); i++) types.push_back(call.type(i));
   size_t carries = types.size();
   BodyGraph body = RLX_TRY(loop_body(call, proto, types, 2, carries - 2, 1));
+  RLX_TRY(check_ranks(body, std::span(types).subspan(2), 1));
   RLX_TRY(check_rows(body, carries - 1, call.builder().graph()));
   bool may_stop = call.has(1) && !(call.sizes(1) && call.sizes(1)->items[0].is(1));
   bool is_counted = call.has(0) && call.sizes(0) && !may_stop && goes_on(body);
@@ -343,7 +355,8 @@ Status build_with_sequences(Call& call, const GraphProto& body) {
   return is_counted ? status : write_out(call, body);  // which may succeed where a body cannot say what a trip knows
 }
 
-// A body cannot have sequences, or stacked rows whose size changes from trip to trip: such a loop is unrolled.
+// A body cannot have sequences, nor carries of another rank or stacked rows of another size at every trip: such a loop
+// is unrolled.
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
   if (!body) return;
@@ -352,7 +365,7 @@ void build_loop(Call& call) {
   if (has_sequences) return call.fail(build_with_sequences(call, *body));
   Importer::Refusals before = call.importer().refusals();
   Status status = build_trips(call, *body);
-  if (!status.detail(kGrowingRows)) return call.fail(status);
+  if (!status.detail(kUnrolledOnly)) return call.fail(status);
   call.importer().refusals() = std::move(before);
   call.fail(write_out(call, *body));
 }

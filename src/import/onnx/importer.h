@@ -84,6 +84,7 @@ class Importer {
   std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
   Status check_opsets();
   Status add_inputs();
+  Status check_given() const;
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
   void find_determined(std::span<const ValueInfoProto* const> inputs);

@@ -137,6 +137,19 @@ static Status check_name(std::string_view option, std::string_view what, const s
       .with("expected", listed(known));
 }
 
+// An initializer that is an input too is the default of that input. It is used unless an option says that runs give the
+// input: a graph with constants is faster, and old files list all initializers as inputs.
+Status Importer::check_given() const {
+  std::unordered_set<std::string_view> inputs;
+  for (const ValueInfoProto& input : model_.graph.input) inputs.insert(input.name);
+  std::vector<std::string_view> known;
+  for (const TensorProto& tensor : model_.graph.initializer)
+    if (inputs.contains(tensor.name)) known.push_back(tensor.name);
+  for (const std::string& name : options_.choices.given)
+    RLX_TRY(check_name("input", "input with a default", name, known));
+  return {};
+}
+
 // Only the file says whether an input is an optional or a sequence, and of what rank: a choice that it leaves no room
 // for is ignored.
 Status Importer::check_input_names(std::span<const ValueInfoProto* const> inputs) const {
@@ -158,7 +171,7 @@ Status Importer::check_input_names(std::span<const ValueInfoProto* const> inputs
 Status Importer::add_inputs() {
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : model_.graph.input)
-    if (!scopes_.back().contains(input.name)) inputs.push_back(&input);  // old files list initializers as inputs too
+    if (!scopes_.back().contains(input.name)) inputs.push_back(&input);  // else it has a default
   RLX_TRY(check_input_names(inputs));
   find_determined(inputs);
   for (const ValueInfoProto* input : inputs) RLX_TRY(add_input(*input));

@@ -66,11 +66,16 @@ static std::vector<int64_t> labels_of(Call& call) {
   return call.i64s(is_linear ? "classlabels_ints" : "classlabels_int64s");
 }
 
-void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform) {
+void give_label_of_two(Call& call, Expr score, double least) {
   std::vector<int64_t> labels = labels_of(call);
   if (!score.valid() || labels.size() != 2) return call.fail(Code::kData, "there are not two labels");
   Expr is_second = reshape(greater(score, least), {score.dim(0)}), names = list_of(call, labels);
   call.out(0, gather(names, cast(is_second, DType::kI64), 0));
+}
+
+void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform) {
+  give_label_of_two(call, score, least);
+  if (!score.valid()) return;
   bool is_logistic = transform == "LOGISTIC";
   Expr both[] = {is_logistic ? logistic(call, -score) : total - score, is_logistic ? logistic(call, score) : score};
   call.out(1, concat(both, 1));
@@ -116,9 +121,9 @@ void build_scaler(Call& call) {
 
 // A row of zeros stays one.
 void build_normalizer(Call& call) {
-  Expr x = features(call, 0);
+  Expr x = cast(call.in(0), DType::kF32);
   std::string_view norm = call.text("norm", "MAX");
-  if (!x.valid()) return;
+  if (!x.valid() || x.rank() == 0) return call.fail(Code::kShape, "its input has no axes");
   Axes axis{static_cast<int64_t>(x.rank()) - 1};
   Expr size = norm == "L1" ? sum(abs(x), axis) : norm == "L2" ? sqrt(sum(x * x, axis)) : reduce(x, "max", axis);
   if (norm != "L1" && norm != "L2" && norm != "MAX") call.fail(Code::kData, "'norm' is " + std::string(norm));

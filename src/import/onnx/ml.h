@@ -18,8 +18,9 @@ Expr list_of(Call& call, std::span<const int64_t> numbers);
 // Scores [N, K] as the attribute 'post_transform' wants them.
 Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
 
-// Outputs 0 and 1 of a classifier: labels and scores [N, 2] of one score [N, 1]. From `least` on it is the second
-// label; the score of the first is `total` minus it.
+// Output 0 of a classifier by a score [N, 1]: above `least` it is the second label.
+void give_label_of_two(Call& call, Expr score, double least);
+// Both outputs: labels, and scores [N, 2]. The score of the first label is `total` minus that of the second.
 void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform);
 // Of a score for each label.
 void give_classes(Call& call, Expr scores, std::string_view transform);

@@ -48,6 +48,7 @@ static size_t value_count(const GraphProto& graph) {
 
 Status Importer::run() {
   RLX_TRY(check_opsets());
+  RLX_TRY(check_given());
   scopes_.emplace_back().reserve(value_count(model_.graph));
   RLX_TRY(add_initializers(model_.graph));
   RLX_TRY(add_inputs());
@@ -83,6 +84,7 @@ Status Importer::add_initializers(const GraphProto& graph) {
   auto constants = all_are_weights ? std::unordered_set<std::string_view>() : numbers_per_channel(graph);
   for (const TensorProto& tensor : graph.initializer) {
     bool is_weight = tensor.dims.size() > 1 || !constants.contains(tensor.name);
+    if (&graph == &model_.graph && options_.choices.is_given(tensor.name)) continue;
     RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = is_weight}));
   }
   return {};
@@ -151,7 +153,7 @@ bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const 
 Status Importer::add_params() {
   for (const TensorProto& proto : model_.graph.initializer) {
     OnnxValue& value = *RLX_TRY(find(proto.name));
-    if (may_be_param(value, value.tensor)) RLX_TRY(add_param(value));
+    if (value.tensor && may_be_param(value, value.tensor)) RLX_TRY(add_param(value));
   }
   return {};
 }

@@ -227,7 +227,8 @@ void build_regressor(Call& call) {
   call.out(0, cast(transformed_scores(call, y, transform), DType::kF32));
 }
 
-// Trees for two labels may vote for one of them only. Where all votes are positive they are its probability.
+// Trees for two labels may vote for one of them only. Where all votes are positive they are the probability of the
+// second label, whichever label they name.
 void build_classifier(Call& call) {
   Expr x = rows_of(call);
   Forest forest = listed_forest(call, "class");
@@ -237,15 +238,19 @@ void build_classifier(Call& call) {
   if (!call.texts("classlabels_strings").empty()) return call.fail(Code::kUnsupported, "labels that are strings");
   if (!call.status().ok() || !x.valid() || forest.votes.empty()) return;
   int64_t first = forest.votes[0].target;
-  bool is_one = forest.targets == 2 && first == 0 &&
-                std::ranges::all_of(forest.votes, [](const Vote& vote) { return vote.target == 0; });
+  bool is_of_one =
+      forest.targets == 2 && std::ranges::all_of(forest.votes, [&](const Vote& vote) { return vote.target == first; });
+  bool is_one = is_of_one && first == 0;
   bool is_share = std::ranges::all_of(forest.votes, [](const Vote& vote) { return vote.weight >= 0; });
   if (is_one) forest.targets = 1;
   Expr scores = cast(aggregated(call, forest, x, "SUM"), DType::kF32);
   if (is_one && base.size() > 1) base.resize(1);
   scores = with_base(call, scores, base);
-  if (is_one) return give_two_classes(call, scores, is_share ? 0.5 : 0, is_share ? 1 : 0, transform);
-  give_classes(call, scores, transform);
+  double least = is_share ? 0.5 : 0;
+  if (is_one) return give_two_classes(call, scores, least, is_share ? 1 : 0, transform);
+  if (!is_of_one) return give_classes(call, scores, transform);
+  give_label_of_two(call, slice(scores, 1, 1, 2), least);
+  call.out(1, transformed_scores(call, scores, transform));
 }
 
 // ---- trees as tensors: the children of a node are nodes or leaves ----

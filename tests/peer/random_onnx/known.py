@@ -18,6 +18,7 @@ OPEN = {
     "arg of nothing": "the place of the largest of no elements: open, also where that gives no results",
     "index into nothing": "an index that is out of range but picks no elements: librlx checks it, ONNX Runtime does not",
     "largest with NaN": "ONNX Runtime's ReduceMax and ReduceMin may drop NaN, its MaxPool and Hardmax do",
+    "scattered NaN": "the largest or smallest of updates with NaN: ONNX Runtime and the reference drop NaN where it comes second",
     "crash": "ONNX Runtime crashes",
     "norm of one": "of one element: ONNX Runtime divides 0 by 0, or by nearly 0; the reference adds epsilon",
     "logs of integers": "ONNX Runtime rounds inside ReduceLogSum and ReduceLogSumExp of integers, and makes integers of NaN",
@@ -41,7 +42,8 @@ OPEN = {
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
-    "nearly zero": "a divisor, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "nearly zero": "a divisor, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "concat of nothing": "ONNX Runtime does not compare the other sizes of what Concat joins where an input has no elements",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
@@ -187,6 +189,8 @@ REDUCTIONS = ["Reduce" + name for name in "Sum Mean Max Min Prod L1 L2 SumSquare
 TABLE = [
     (lambda g, x, v: "is outside a" in v.message and "RLX_E_RANGE" in v.message and picks_nothing(g, x), OPEN["index into nothing"]),
     (lambda g, x, v: ": gather_nd: " in v.message and "does not hold" in v.message and picks_nothing(g, x), OPEN["batches of nothing"]),
+    (lambda g, x, v: "concat: " in v.message and any(x[name].size == 0 for node in nodes_of(g, "Concat") for name in node.ins if name in x),
+     OPEN["concat of nothing"]),
     (lambda g, x, v: ": squeeze: " in v.message and v.message.endswith(": 1 and 0") and any(len(node.ins) < 2 for node in nodes_of(g, "Squeeze")),
      OPEN["rank of contents"]),
 ]
@@ -199,13 +203,14 @@ READING = [
     (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), lambda a: not a.any()), OPEN["scale of zeros"]),
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
     (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax"), has_nan), OPEN["largest with NaN"]),
+    (lambda g, x, v: reads(x, g, ("ScatterElements", "ScatterND"), has_nan, None), OPEN["scattered NaN"]),
     (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
     (lambda g, x, v: reads(x, g, ("LpNormalization", "ReduceL2", "ReduceSumSquare"), squares_below_the_smallest), OPEN["squares below the smallest"]),
     (lambda g, x, v: squares_in_a_body(g, v.message), OPEN["squares of integers"]),
     (lambda g, x, v: largest_in_a_body(g, x), OPEN["largest with NaN"]),
     (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
-    (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div"), cancels, None), OPEN["nearly zero"]),
+    (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div", "Log"), cancels, None), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
@@ -222,7 +227,7 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "squares below the smallest")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "squares below the smallest", "scattered NaN")}
 
 
 def known(graph, verdict, inner, judge):

@@ -82,6 +82,24 @@ def integer_products(family):
         family.case("integer_matmul", [numbers("i8", (2, 2)), numbers(dtype, (2, 2))], "RLX_E_DTYPE")
 
 
+def pairs(family):
+    numbers_of = tensor("f32", 0.5), tensor("f32", 0.25), tensor("f32", 0.75)
+    for left, right, to in itertools.product(EIGHT, EIGHT, EIGHT):
+        a, b = numbers(left, (2, 9), 1), numbers(right, (2, 9), 2)
+        zeros = tensor(left, 3), tensor(right, 7), tensor(to, 100)
+        real = [(x.a.astype(np.float32) - np.float32(z.a)) * s.a for x, z, s in zip((a, b), zeros, numbers_of)]
+        inputs = [a, b, numbers_of[0], zeros[0], numbers_of[1], zeros[1], numbers_of[2], zeros[2]]
+        lo, hi = (-128, 127) if to == "i8" else (0, 255)
+        for product, y in ((0, real[0] + real[1]), (1, real[0] * real[1])):
+            family.case("quantized_pair", inputs, tensor(to, np.clip(np.rint(y / numbers_of[2].a) + 100, lo, hi)), product=product)
+    one = tensor("f32", 1)
+    for dtype in OTHER:
+        for dtypes in ((dtype, "i8", "i8"), ("i8", dtype, "i8"), ("i8", "i8", dtype)):
+            zeros = [tensor(it, 0) for it in dtypes]
+            inputs = [numbers(dtypes[0], (2,)), numbers(dtypes[1], (2,)), one, zeros[0], one, zeros[1], one, zeros[2]]
+            family.case("quantized_pair", inputs, "RLX_E_DTYPE")
+
+
 def packed(q, bits):
     """Numbers of a few bits in bytes, low bits first."""
     per = 8 // bits
@@ -183,6 +201,7 @@ def training(family):
 def add(family):
     products(family)
     integer_products(family)
+    pairs(family)
     few_bits(family)
     scaled(family)
     others(family)

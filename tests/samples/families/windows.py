@@ -160,6 +160,7 @@ POOLS = [
     ((2, 1, 6), {"kernel": [3], "strides": [2], "pad_lo": [1], "pad_hi": [1], "ceil_mode": True}),
     ((1, 2, 4, 5), {"kernel": [2, 3], "strides": [1, 2], "pad_lo": [1, 0], "pad_hi": [0, 1], "dilation": [2, 1]}),
     ((1, 1, 2, 3, 4), {"kernel": [1, 2, 2], "strides": [1, 1, 2]}),
+    ((1, 1, 2, 3), {"kernel": [2, 7]}),
 ]
 
 
@@ -204,7 +205,8 @@ def columns(x, kernel, strides, lo, hi, dilation):
     padded = np.zeros((*x.shape[:2], *(n + a + b for n, a, b in zip(x.shape[2:], lo, hi, strict=True))), x.dtype)
     padded[(..., *(slice(a, a + n) for a, n in zip(lo, x.shape[2:], strict=True)))] = x
     out = [
-        (n - d * (k - 1) - 1) // s + 1 for n, d, k, s in zip(padded.shape[2:], dilation, kernel, strides, strict=True)
+        max(0, (n - d * (k - 1) - 1) // s + 1)
+        for n, d, k, s in zip(padded.shape[2:], dilation, kernel, strides, strict=True)
     ]
     y = np.zeros((*x.shape[:2], *kernel, *out), x.dtype)
     for tap in np.ndindex(*kernel):
@@ -230,6 +232,7 @@ def columns_and_back(family):
         ((2, 2, 5), [2], [2], [1], [0], [2]),
         ((1, 2, 3, 4), [2, 3], [1, 2], [0, 1], [1, 1], [1, 1]),
         ((1, 1, 2, 3, 3), [1, 2, 2], [1, 1, 1], [0, 0, 0], [0, 0, 0], [1, 1, 2]),
+        ((1, 1, 2, 3), [2, 7], [1, 1], [0, 0], [0, 0], [1, 1]),
     ):
         rule = {"kernel": kernel, "strides": strides, "pad_lo": lo, "pad_hi": hi, "dilation": dilation}
         for dtype in A if len(kernel) == 1 else ["f32"]:

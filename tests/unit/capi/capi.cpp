@@ -71,6 +71,8 @@ TEST(capi, status_details_and_references) {
   EXPECT_STREQ(rlx_code_name(-5), "RLX_E_UNKNOWN");
 }
 
+static constexpr const void* kNone = nullptr;
+
 static std::string taken(rlx_status_t* status) {
   char text[256];
   (void)rlx_status_take(status, text, sizeof text);
@@ -80,7 +82,7 @@ static std::string taken(rlx_status_t* status) {
 TEST(capi, guard_refuses_null_and_impossible_lengths) {
   auto fine = [] { return Status(); };
   int64_t one = 7;
-  EXPECT_EQ(taken(guard({{nullptr, "env"}}, fine, "rlx_f")), "RLX_E_INVALID_ARGUMENT: rlx_f: env is NULL");
+  EXPECT_EQ(taken(guard({{kNone, "env"}}, fine, "rlx_f")), "RLX_E_INVALID_ARGUMENT: rlx_f: env is NULL");
   EXPECT_EQ(guard({array(static_cast<int64_t*>(nullptr), 0, "dims")}, fine), nullptr);
   EXPECT_EQ(taken(guard({array(&one, SIZE_MAX / 8, "dims")}, fine, "rlx_f")),
             "RLX_E_INVALID_ARGUMENT: rlx_f: dims cannot have 2305843009213693951 elements of 8 bytes");
@@ -99,7 +101,7 @@ TEST(capi, guard_clears_outputs_and_contains_exceptions) {
                 {}, []() -> Status { throw 3; }, "rlx_f")),
             "RLX_E_INTERNAL: rlx_f: unexpected exception of an unknown type");
   EXPECT_EQ(value_or(-1, {}, []() -> int { throw 3; }), -1);
-  EXPECT_EQ(value_or(-1, {{nullptr, "x"}}, [] { return 5; }), -1);
+  EXPECT_EQ(value_or(-1, {{kNone, "x"}}, [] { return 5; }), -1);
   EXPECT_EQ(value_or(-1, {}, [] { return 5; }), 5);
 }
 

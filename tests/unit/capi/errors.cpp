@@ -137,6 +137,13 @@ void expect_details(const char* what, const rlx_status_t* status) {
     EXPECT_NE(rlx_status_detail(status, key), nullptr) << what << ": " << key << " in: " << message;
 }
 
+std::string told_by(rlx_status_t* status) {
+  expect_details("runs", status);
+  char text[512];
+  rlx_status_take(status, text, sizeof text);
+  return text;
+}
+
 template <class Told>
 static void expect_says(const Told& mistake, rlx_status_t* status) {
   expect_details(mistake.what, status);

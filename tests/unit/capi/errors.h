@@ -85,6 +85,8 @@ struct Told {
 // details `expected` and `got`.
 void expect_details(const char* what, const rlx_status_t* status);
 
+std::string told_by(rlx_status_t* status);  // its words, after a look at its details; "" for success. Releases it
+
 void expect_told(const std::vector<Told>& mistakes);
 void expect_told(const std::vector<Mistake>& mistakes);
 void expect_kept(const std::vector<Misbuilt>& mistakes);

@@ -258,6 +258,121 @@ TEST(errors, names_sizes_and_handles) {
   });
 }
 
+TEST(errors, leaves_of_graphs) {
+  expect_kept({
+      {"declares an input of endless size",
+       RLX_E_RANGE,
+       {"input 'x': ", "1125899906842624", "above 2^48"},
+       [](User& u) { u.input("x", {int64_t{1} << 50}); }},
+      {"declares a param of endless size",
+       RLX_E_RANGE,
+       {"param 'w': ", "above 2^48"},
+       [](User& u) {
+         int64_t dim = int64_t{1} << 50;
+         rlx_graph_param(u.graph, "w", RLX_F32, &dim, 1);
+       }},
+      {"makes a constant of an open size",
+       RLX_E_SHAPE,
+       {"axis 1 is the size 'n'", "numbers"},
+       [](User& u) {
+         int64_t dims[] = {2, rlx_graph_dim(u.graph, "n", 0, 0)};
+         rlx_graph_constant(u.graph, RLX_F32, dims, 2, "", 0);
+       }},
+      {"takes a constant for an op",
+       RLX_E_NOT_FOUND,
+       {"rlx_graph_constant makes one"},
+       [](User& u) { u.op("constant", {}); }},
+  });
+}
+
+// Such a name would not read back from text, and no client could decode it.
+TEST(errors, text_that_is_not_utf8) {
+  const auto kCode = RLX_E_INVALID_ARGUMENT;
+  expect_kept({
+      {"names an input",
+       kCode,
+       {"rlx_graph_input", "name is not UTF-8 at byte 1", "'x\\xff'"},
+       [](User& u) { u.input("x\xff", {1}); }},
+      {"names a param",
+       kCode,
+       {"name", "UTF-8"},
+       [](User& u) { rlx_graph_param(u.graph, "\xc3", RLX_F32, nullptr, 0); }},
+      {"names an output",
+       kCode,
+       {"name", "UTF-8"},
+       [](User& u) { rlx_graph_output(u.graph, "\x80", u.input("x", {})); }},
+      {"names a value",
+       kCode,
+       {"name", "UTF-8"},
+       [](User& u) { rlx_graph_set_name(u.graph, u.input("x", {}), "\xff"); }},
+      {"names a scope", kCode, {"name", "UTF-8"}, [](User& u) { rlx_graph_push_name(u.graph, "\xed\xa0\x80"); }},
+      {"names a size", kCode, {"text", "UTF-8"}, [](User& u) { rlx_graph_dim(u.graph, "'n\xff'", 0, 0); }},
+      {"gives an attribute with an op",
+       kCode,
+       {"op", "UTF-8"},
+       [](User& u) { u.op("gelu x=\"\xff\"", {u.input("x", {1})}); }},
+      {"sets an attribute",
+       kCode,
+       {"rlx_attrs_set_str", "value is not UTF-8"},
+       [](User& u) {
+         rlx_attrs_t* attrs = u.attrs("");
+         rlx_attrs_set_str(attrs, "equation", "\xff");
+         rlx_value_t x = u.input("x", {1});
+         rlx_graph_op(u.graph, "einsum", &x, 1, attrs);
+       }},
+      {"sets a list of strings",
+       kCode,
+       {"'names'", "values[1] is not UTF-8"},
+       [](User& u) {
+         rlx_attrs_t* attrs = u.attrs("");
+         const char* names[] = {"x", "\xff"};
+         rlx_attrs_set_strs(attrs, "names", names, 2);
+         rlx_value_t x = u.input("x", {1});
+         rlx_graph_op(u.graph, "exp", &x, 1, attrs);
+       }},
+  });
+  expect_told({
+      {"makes attributes",
+       kCode,
+       {"rlx_attrs_create", "text is not UTF-8"},
+       [](User&) {
+         rlx_attrs_t* made = nullptr;
+         return rlx_attrs_create("a=\"\xff\"", &made);
+       }},
+      {"names a graph",
+       kCode,
+       {"rlx_graph_create", "name is not UTF-8"},
+       [](User& u) {
+         rlx_graph_t* made = nullptr;
+         return rlx_graph_create(u.env, "\xff", &made);
+       }},
+      {"names a weight",
+       kCode,
+       {"rlx_weights_put", "name is not UTF-8"},
+       [](User& u) { return rlx_weights_put(u.weights({}), "\xff", u.tensor({1})); }},
+      {"names an op of its own",
+       kCode,
+       {"rlx_op_def_t", "name is not UTF-8"},
+       [](User& u) {
+         rlx_op_def_t def;
+         rlx_op_def_init(&def, sizeof def);
+         def.name = "\xff";
+         def.body = u.graph;
+         return rlx_env_register_op(u.env, &def);
+       }},
+      {"names an input of a run",
+       RLX_E_NOT_FOUND,
+       {"there is no input 'x\\xff'"},
+       [](User& u) {
+         return u.run({u.tensor({1, 3})}, {"x\xff"});
+       }},
+      {"opens a file whose name is any bytes",
+       RLX_E_NOT_FOUND,
+       {"/nonexistent/\\xff"},
+       [](User& u) { return u.open("/nonexistent/\xff"); }},
+  });
+}
+
 // ---- as text ----
 
 static rlx_status_t* parsed(User& u, const std::string& body) {

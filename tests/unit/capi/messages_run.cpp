@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user is told of options, policies, inputs, params, sizes and files that are not right.
+// What a user is told of options, policies, inputs, params, sizes and memory that are not right.
 #include "errors.h"
-#include "tests/unit/import/onnx_maker.h"
 
 namespace rlx::errors {
 
@@ -210,13 +209,6 @@ static Calls two_inputs(User& u) {
   rlx_status_release(rlx_model_create(u.graph, nullptr, nullptr, &calls.model));
   rlx_status_release(rlx_compile(u.graph, nullptr, nullptr, u.attrs("dims.n=4 dims.m=4"), &calls.program));
   return calls;
-}
-
-static std::string told_by(rlx_status_t* status) {
-  expect_details("runs", status);
-  char text[512];
-  rlx_status_take(status, text, sizeof text);
-  return text;
 }
 
 static std::string runs(const Calls& calls, bool by_model, std::vector<const char*> names,
@@ -456,122 +448,49 @@ TEST(messages, a_size_above_a_table) {
   EXPECT_EQ(told_by(positions(u, 512)), "");
 }
 
-// ---- files ----
+// ---- memory of slots ----
 
-static std::string tiny_model() {
-  return onnx::Maker(13).input("x", 1, {"n", "3"}).node("Relu", {"x"}, {"y"}).output("y").bytes();
+// A run of an exec whose x is f32[n,3] with n at most 4.
+static rlx_status_t* run_with(User& u, int32_t kind, size_t bytes, std::vector<int64_t> dims, int64_t n) {
+  static float memory[64];
+  rlx_exec_t* exec = u.exec();
+  rlx_status_t* status =
+      dims.empty() ? rlx_exec_bind_ptr(exec, kind, 0, memory, bytes) : rlx_exec_bind(exec, kind, 0, u.tensor(dims));
+  if (!status && n >= 0) status = rlx_exec_set_dim(exec, "n", n);
+  return status ? status : rlx_exec_run(exec);
 }
 
-TEST(messages, files) {
+TEST(messages, memory_of_slots) {
   expect_told(std::vector<Told>{
-      {"opens an empty file",
-       RLX_E_UNSUPPORTED,
-       {nullptr, nullptr, "onnx, safetensors, gguf, rlx", nullptr},
-       {"empty.onnx' is not a recognised format. It is empty.", "What can be read: onnx, safetensors, gguf, rlx"},
-       {"begins like"},
-       [](User& u) { return u.open(u.path("empty.onnx", "")); }},
-      {"opens a GGUF file",
-       RLX_E_UNSUPPORTED,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"m.gguf', read as gguf: gguf files hold weights and no graph"},
+      {"binds too few bytes",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, "x", "at least 24", "20"},
+       {"the input 'x' needs 24 bytes in this run, 20 are bound"},
        {},
-       [](User& u) { return u.open(u.path("m.gguf", "GGUF\3\0\0\0")); }},
-      {"opens a PyTorch file",
-       RLX_E_UNSUPPORTED,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"m.pt' is not", "a zip archive, as PyTorch's .pt files are", "export the model to ONNX"},
-       {},
-       [](User& u) { return u.open(u.path("m.pt", "PK\3\4abcdefgh")); }},
-      {"opens an old PyTorch file",
-       RLX_E_UNSUPPORTED,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"m.pth' is not", "a Python pickle"},
-       {},
-       [](User& u) { return u.open(u.path("m.pth", "\x80\2}q")); }},
-      {"opens a truncated model",
-       RLX_E_DATA,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"cut.onnx', read as onnx: ", "at byte"},
+       [](User& u) { return run_with(u, RLX_INPUT, 20, {}, 2); }},
+      {"binds an output of another shape",
+       RLX_E_SHAPE,
+       {nullptr, "y", "f32[2,3]", "f32[3,3]"},
+       {"the output 'y' is f32[2,3] in this run, not f32[3,3]"},
        {},
        [](User& u) {
-         std::string bytes = tiny_model();
-         return u.open(u.path("cut.onnx", bytes.substr(0, bytes.size() - 7)));
+         return run_with(u, RLX_OUTPUT, 0, {3, 3}, 2);
        }},
-      {"calls a GGUF file a model",
-       RLX_E_DATA,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"It looks like a GGUF file"},
+      {"binds more rows than are planned",
+       RLX_E_RANGE,
+       {nullptr, "n", "at most 4", "5"},
+       {"the size 'n' = 5 is above the planned 4"},
        {},
-       [](User& u) { return u.import("onnx", "GGUF\3"); }},
-      {"opens weights as a model",
-       RLX_E_UNSUPPORTED,
-       {nullptr, nullptr, nullptr, nullptr},
-       {"w.safetensors', read as safetensors: safetensors files hold weights and no graph"},
+       [](User& u) {
+         return run_with(u, RLX_INPUT, 0, {5, 3}, -1);
+       }},
+      {"sets a size below the smallest",
+       RLX_E_RANGE,
+       {nullptr, "n", "at least 1", "0"},
+       {"the size 'n' = 0 is below the smallest 1"},
        {},
-       [](User& u) { return u.open(u.path("w.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10))); }},
+       [](User& u) { return run_with(u, RLX_INPUT, 64, {}, 0); }},
   });
-}
-
-// ---- params.min ----
-
-static size_t params_with(User& u, const char* options) {
-  std::string bytes = onnx::Maker(13)
-                          .input("x", 1, {"n", "3"})
-                          .f32("b1", {3}, {1, 2, 3})
-                          .node("Add", {"x", "b1"}, {"y"})
-                          .output("y")
-                          .bytes();
-  rlx_graph_t* graph = nullptr;
-  rlx_weights_t* weights = nullptr;
-  rlx_status_t* status = rlx_import_memory(u.env, "onnx", bytes.data(), bytes.size(), nullptr, nullptr,
-                                           u.attrs(options), &graph, &weights);
-  EXPECT_EQ(status, nullptr) << rlx_status_message(status);
-  size_t count = rlx_graph_count(graph, RLX_PARAM);
-  EXPECT_EQ(rlx_weights_count(weights), count);
-  rlx_graph_release(graph);
-  rlx_weights_release(weights);
-  return count;
-}
-
-TEST(messages, a_model_says_where_it_runs_and_how_fast) {
-  User u;
-  u.small_graph();
-  rlx_model_t* model = nullptr;
-  ASSERT_EQ(told_by(rlx_model_create(u.graph, nullptr, u.attrs("allow=[reference]"), &model)), "");
-  ASSERT_EQ(told_by(rlx_model_set_param(model, "w", u.tensor({3}))), "");
-  const rlx_device_t* device = nullptr;
-  EXPECT_EQ(told_by(rlx_model_resolve(model, nullptr, &device)), "");
-  EXPECT_STREQ(rlx_device_name(device), "reference");
-  EXPECT_EQ(told_by(rlx_model_set_policy(model, u.attrs("allow=[cpu,reference]"))), "");
-  EXPECT_EQ(told_by(rlx_model_resolve(model, nullptr, &device)), "");
-  EXPECT_STREQ(rlx_device_name(device), "cpu");
-  rlx_tensor_t* x = u.tensor({1, 3});
-  rlx_blob_t* json = nullptr;
-  ASSERT_EQ(told_by(rlx_model_benchmark(model, nullptr, &x, 1, 3, &json)), "");
-  std::string text(static_cast<const char*>(rlx_blob_data(json)), rlx_blob_size(json));
-  EXPECT_NE(text.find("median_seconds"), std::string::npos) << text;
-  EXPECT_NE(text.find("\"reference\""), std::string::npos) << text;
-  EXPECT_EQ(text.find("failed"), std::string::npos) << text;
-  rlx_blob_release(json);
-  rlx_model_release(model);
-}
-
-TEST(messages, params_min) {
-  User u;
-  std::string path = u.path("b1.onnx", onnx::Maker(13)
-                                           .input("x", 1, {"n", "3"})
-                                           .f32("b1", {3}, {1, 2, 3})
-                                           .node("Add", {"x", "b1"}, {"y"})
-                                           .output("y")
-                                           .bytes());
-  rlx_model_t* model = nullptr;
-  EXPECT_EQ(told_by(rlx_model_open(u.env, path.c_str(), u.attrs("params.min=1 math=fast"), &model)), "");
-  EXPECT_EQ(told_by(rlx_model_set_param(model, "b1", u.tensor({3}))), "");
-  rlx_model_release(model);
-  EXPECT_EQ(params_with(u, ""), 0u);
-  EXPECT_EQ(params_with(u, "params.min=4"), 0u);
-  EXPECT_EQ(params_with(u, "params.min=3"), 1u);
-  EXPECT_EQ(params_with(u, "params.min=1"), 1u);
 }
 
 }  // namespace rlx::errors

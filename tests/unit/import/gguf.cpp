@@ -166,6 +166,7 @@ TEST(gguf, damage_names_what_and_where) {
             "gguf: tensor 'w': a size of 9223372036854775808");
   EXPECT_EQ(of_tensors({tensor("w", std::vector<uint64_t>(9, 1), 0, 0)}, 32), "gguf: tensor 'w': rank 9; at most 8");
   EXPECT_EQ(of_tensors({tensor(std::string("w\0x", 3), {1}, 0, 0)}, 32), "gguf: a tensor with a NUL in its name");
+  EXPECT_EQ(of_tensors({tensor("w\xff", {1}, 0, 0)}, 32), "gguf: a tensor with a name that is not UTF-8: 'w\\xff'");
 }
 
 TEST(gguf, headers_are_checked_before_memory_is_taken) {

@@ -187,4 +187,29 @@ TEST(onnx_contrib, layouts_of_one_device_are_refused) {
   refuses("GroupQueryAttention", {"a", "b", "c"}, Maker::attr("qk_output", 1), "qk_output");
 }
 
+TEST(onnx_contrib, values_are_told_in_the_order_in_which_they_occur) {
+  for (const char* output : {"y", "which", "count"}) {
+    Maker maker;
+    maker.input("x", 1, {"n"}).node("Unique", {"x"}, {"y", "which", "count"}, {}, kMicrosoft).output(output);
+    Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 1>{5});
+    std::copy_n(std::array<float, 5>{3, 1, 3, 2, 1}.data(), 5, x.as<float>());
+    EXPECT_EQ(Opened(maker).run({x}), *output == 'y'   ? "f32[3] 3 1 2"
+                                      : *output == 'w' ? "i64[5] 0 1 0 2 1"
+                                                       : "i64[3] 2 2 1");
+  }
+}
+
+// What ONNX Runtime joins with a Gemm.
+TEST(onnx_contrib, a_product_may_end_in_any_activation) {
+  std::pair<const char*, std::string> kEnds[] = {{"Elu", "0 5"}, {"ThresholdedRelu", "0 5"}, {"Softplus", "0 5"}};
+  for (const auto& [activation, wanted] : kEnds) {
+    Maker maker;
+    maker.input("x", 1, {"1", "1"}).f32("w", {1, 2}, {-5, 5});
+    maker.node("FusedGemm", {"x", "w"}, {"y"}, {Maker::attr("activation", activation)}, kMicrosoft).output("y");
+    Tensor one = counting({1, 1});
+    one.as<float>()[0] = 1;
+    EXPECT_EQ(Opened(maker).run({one}), "f32[1,2] " + wanted) << activation;
+  }
+}
+
 }  // namespace rlx

@@ -182,4 +182,28 @@ TEST(onnx_numbers, a_tree_is_walked_to_its_leaves) {
   EXPECT_EQ(opened.run({floats({3, 2}, {1, 9, 2, 9, 2, 5})}), "f32[3,1] 11 21 31");
 }
 
+// As ONNX Runtime has it: a probability of 0.4 is not enough, though it is more than the 0 of a label without votes.
+TEST(onnx_numbers, trees_may_vote_for_one_of_two_labels) {
+  for (int64_t named : {0, 1}) {
+    Maker maker(17);
+    maker.input("x", 1, {"n", "1"});
+    auto list_of = [](const char* name, std::vector<int64_t> values) { return Maker::attr(name, values); };
+    maker.node("TreeEnsembleClassifier", {"x"}, {"y", "scores"},
+               {list_of("nodes_treeids", {0, 0, 0}), list_of("nodes_nodeids", {0, 1, 2}),
+                list_of("nodes_featureids", {0, 0, 0}), reals("nodes_values", {0, 0, 0}),
+                texts("nodes_modes", {"BRANCH_LEQ", "LEAF", "LEAF"}), list_of("nodes_truenodeids", {1, 0, 0}),
+                list_of("nodes_falsenodeids", {2, 0, 0}), list_of("class_treeids", {0, 0}),
+                list_of("class_nodeids", {1, 2}), list_of("class_ids", {named, named}),
+                reals("class_weights", {0.4f, 0.6f}), list_of("classlabels_int64s", {7, 8})},
+               "ai.onnx.ml");
+    EXPECT_EQ(Opened(maker.output("y")).run({floats({2, 1}, {-1, 1})}), "i64[2] 7 8");
+  }
+}
+
+TEST(onnx_numbers, a_list_is_normalised_as_a_list) {
+  Maker maker(17);
+  maker.input("x", 1, {"n"}).node("Normalizer", {"x"}, {"y"}, {Maker::attr("norm", "MAX")}, "ai.onnx.ml").output("y");
+  EXPECT_EQ(Opened(maker).run({floats({2}, {2, -4})}), "f32[2] 1 -2");
+}
+
 }  // namespace rlx

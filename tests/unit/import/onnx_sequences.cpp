@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences and optionals as inputs and outputs, and what is written out trip by trip.
+// Sequences, optionals and defaults as inputs and outputs, and what is written out trip by trip.
 #include "opened.h"
 
 namespace rlx {
@@ -41,6 +41,43 @@ TEST(onnx_sequences, an_optional_is_there_unless_it_is_left_out) {
   ImportOptions absent;
   absent.choices.absent = {"s"};
   EXPECT_EQ(Opened(maker, {}, absent).run({}), "bool[] 0");
+}
+
+// ONNX: an initializer that is an input too is the default of the input.
+TEST(onnx_inputs, an_initializer_that_is_an_input_may_be_given_at_every_run) {
+  Maker maker;
+  maker.input("x", 1, {"n", "2"}).input("w", 1, {"2"}).input("axes", 7, {"1"});
+  maker.f32("w", {2}, {10, 20}).i64("axes", {1}, {1}).f32("own", {1}, {1});
+  maker.node("Add", {"x", "w"}, {"s"}).node("ReduceSum", {"s", "axes"}, {"t"}, {Maker::attr("keepdims", 0)});
+  maker.node("Mul", {"t", "own"}, {"y"}).output("y");
+  Tensor x = counting({2, 2});
+  EXPECT_EQ(Opened(maker).run({x}), "f32[2] 31 35");
+  ImportOptions options;
+  options.choices.given = {"w"};
+  EXPECT_EQ(Opened(maker, {}, options).run({x, counting({2})}), "f32[2] 2 6");
+  EXPECT_EQ(Opened(maker, {}, options).run({x}), "the input 'w' is missing");
+  options.choices.given = {"axes"};  // which decides the structure of the graph
+  EXPECT_EQ(Opened(maker, {}, options).run({x, list({0})}), "f32[2] 22 44");
+  EXPECT_EQ(Opened(maker, {}, options).run({x, list({1})}), "f32[2] 31 35");
+  options.choices.given = {"own"};
+  EXPECT_EQ(Opened(maker, {}, options).run({x}), "'input.own': there is no input with a default 'own', only w, axes");
+}
+
+// A list that each trip makes one axis richer.
+TEST(onnx_trips, a_carry_may_change_its_rank) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("c", 9, {}).input("h", 1, {}).i64("front", {1}, {0});
+  body.node("Identity", {"c"}, {"d"}).node("Unsqueeze", {"h", "front"}, {"g"}).output("d").output("g");
+  maker.input("x", 1, {"n"}).input("m", 7, {});
+  maker.node("Loop", {"m", "", "x"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  Opened opened(maker);
+  for (int64_t trips : {0, 1, 3}) {
+    Tensor count = *Tensor::create(DType::kI64, std::span<const int64_t>());
+    count.as<int64_t>()[0] = trips;
+    EXPECT_EQ(opened.run({counting({2}), count}), trips == 0   ? "f32[2] 0 1"
+                                                  : trips == 1 ? "f32[1,2] 0 1"
+                                                               : "f32[1,1,1,2] 0 1");
+  }
 }
 
 TEST(onnx_sequences, a_body_reads_elements_of_a_sequence_around_it) {

@@ -98,6 +98,23 @@ TEST_P(submit, a_fence_that_failed_aborts_what_waits_for_it) {
   EXPECT_TRUE(waited(*exec->submit({})).ok()) << "a later run starts clean";
 }
 
+// Else the thread that will signal the other fence would wait for itself.
+TEST_P(submit, a_failure_aborts_what_waits_for_another_fence_too) {
+  auto exec = Exec::create(doubler(env)).value();
+  Fence failing(env->queue().helper()), open(env->queue().helper());
+  auto first = exec->submit({&failing, 1}), second = exec->submit({&open, 1});
+  Fence both[] = {open, failing};
+  auto other = Exec::create(doubler(env)).value()->submit(both);
+  failing.signal(Status(Code::kUnknown, "driver"));
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, filled({3}, 1)).ok());
+  for (const auto* run : {&first, &second, &other}) {
+    EXPECT_EQ(Fence::wait({&**run, 1}, true, 10'000'000'000, nullptr).code(), Code::kOk);
+    EXPECT_EQ((*run)->result().code(), Code::kAborted);
+  }
+  EXPECT_TRUE(waited(*exec->submit({})).ok()) << "a later run starts clean";
+  open.signal({});
+}
+
 TEST_P(submit, what_is_wrong_with_the_arguments_is_said_at_once) {
   auto exec = Exec::create(doubler(env)).value();
   ASSERT_TRUE(exec->bind(SlotKind::kInput, 0, filled({3}, 1)).ok());
