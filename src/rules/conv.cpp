@@ -100,10 +100,10 @@ static Expr conv_of_transposed(const Match& m) {
   return decompose(m.builder(), m.graph().info(node), in, node.attrs)[0];
 }
 
-// conv_transpose(x, w) -> col2im(w' x): so few channels would leave lanes of a convolution idle, while the columns
+// conv_transpose(x, w) -> col2im(w' x): so few channels would leave most lanes of a convolution idle, while the columns
 // that each place of x gives are many
 static Expr columns_of_transposed(const Match& m) {
-  constexpr int64_t kFewChannels = 12, kMostTaps = 16;  // in each place of the result: columns take so much more memory
+  constexpr int64_t kFewChannels = 4, kMostTaps = 16;  // in each place of the result: columns take so much more memory
   Expr x = m.in(0), w = m.in(1);
   const Dim& channels = w.dim(1);
   if (x.dtype() != DType::kF32 || w.dtype() != DType::kF32 || !m.is_resident(w)) return Expr();
