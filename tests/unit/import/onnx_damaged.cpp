@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX files that are damaged, or ask for far too much: refused by a message, in little time and memory. Most were
+// found by fuzzing.
+#include "opened.h"
+
+namespace rlx {
+
+using onnx::Maker;
+
+TEST(onnx_damaged, the_farthest_bound_of_a_slice_asks_for_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).input("s", 7, {"1"}).i64("one", {1}, {1}).i64("end", {1}, {INT32_MAX});
+  maker.node("Tile", {"x", "s"}, {"a"}).node("Slice", {"a", "one", "end"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2}), list({2})}), "f32[3] 1 0 1");
+}
+
+// Half of a bound above every size is none either.
+TEST(onnx_damaged, the_farthest_bound_of_a_slice_in_steps_asks_for_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"3"})
+      .input("s", 7, {"1"})
+      .i64("one", {1}, {1})
+      .i64("end", {1}, {INT32_MAX})
+      .i64("two", {1}, {2});
+  maker.node("Tile", {"x", "s"}, {"a"}).node("Slice", {"a", "one", "end", "", "two"}, {"y"}).output("y");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({3}), list({2})}), "f32[3] 1 0 2");
+  auto program = (*opened.model)->get("", {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  EXPECT_TRUE((*program)->plan().outputs[0].is_open);
+}
+
+TEST(onnx_damaged, boxes_without_end_of_pieces_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "8", "8"}).input("boxes", 1, {"2", "5"});
+  std::vector<int64_t> pieces{1, int64_t{1} << 40};
+  maker.node("MaxRoiPool", {"x", "boxes"}, {"y"}, {Maker::attr("pooled_shape", pieces)}).output("y");
+  EXPECT_EQ(maker.import().status().code(), Code::kUnsupported);
+}
+
+TEST(onnx_damaged, attributes_that_contradict_what_they_describe_are_refused) {
+  auto message = [](const Maker& maker) { return std::string(maker.import().status().message()); };
+  Maker conv, rotary, quantize;
+  conv.input("x", 1, {"1", "1", "4"}).f32("w", {1, 1, 3}, {1, 1, 1});
+  conv.node("Conv", {"x", "w"}, {"y"}, {Maker::attr("kernel_shape", std::vector<int64_t>{2})}).output("y");
+  EXPECT_NE(message(conv).find("'kernel_shape' says 2, the weights 3"), std::string::npos) << message(conv);
+  rotary = Maker(23);
+  rotary.input("x", 1, {"1", "1", "2", "8"}).input("t", 1, {"1", "2", "4"});
+  rotary.node("RotaryEmbedding", {"x", "t", "t"}, {"y"}, {Maker::attr("rotary_embedding_dim", 4)}).output("y");
+  EXPECT_NE(message(rotary).find("the tables have 8"), std::string::npos) << message(rotary);
+  quantize = Maker(21);
+  quantize.input("x", 1, {"2"}).f32("s", {}, {1}).input("z", 2, {});
+  quantize.node("QuantizeLinear", {"x", "s", "z"}, {"y"}, {Maker::attr("output_dtype", 3)}).output("y");
+  EXPECT_NE(message(quantize).find("'output_dtype' is i8, the zero point u8"), std::string::npos) << message(quantize);
+}
+
+// (n - 1) * (2^31 - 1) as a number that is read, not as a size of memory.
+TEST(onnx_damaged, a_far_number_of_sizes_takes_no_memory) {
+  Maker maker;
+  maker.input("x", 1, {"n"}).i64("one", {1}, {1}).i64("far", {1}, {INT32_MAX});
+  maker.node("Shape", {"x"}, {"s"}).node("Sub", {"s", "one"}, {"t"}).node("Mul", {"t", "far"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "i64[1] 4294967294");
+  EXPECT_EQ(Opened(maker).run({counting({0})}), "i64[1] -2147483647");
+}
+
+TEST(onnx_damaged, lists_of_another_length_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "3", "3"}).f32("w", {1, 1, 1, 1}, {1});
+  maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos);
+}
+
+TEST(onnx_damaged, strides_of_another_number_than_the_axes_are_refused_by_pools_too) {
+  Maker maker(11);
+  maker.input("x", 1, {"1", "1", "2", "2"}).input("at", 7, {"1", "1", "2", "2"});
+  maker.node(
+      "MaxUnpool", {"x", "at"}, {"y"},
+      {Maker::attr("kernel_shape", std::vector<int64_t>{2, 2}), Maker::attr("strides", std::vector<int64_t>{7})});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 2 spatial axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, a_crop_has_as_many_sizes_as_axes) {
+  Maker maker(13);
+  maker.input("x", 1, {"1", "1", "3", "3"}).input("roi", 1, {"8"}).i64("sizes", {3}, {1, 1, 2});
+  maker.node("Resize", {"x", "roi", "", "sizes"}, {"y"},
+             {Maker::attr("mode", "linear"), Maker::attr("coordinate_transformation_mode", "tf_crop_and_resize")});
+  maker.output("y");
+  EXPECT_NE(Opened(maker).run({}).find("'sizes' does not suit the axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, a_size_beyond_all_sizes_is_refused) {
+  Maker maker;
+  maker.input("x", 1, {"4611756857242251517"}).node("Neg", {"x"}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("the size 4611756857242251517 is above 2^48"), std::string::npos)
+      << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, weights_of_another_rank_than_the_image_are_refused) {
+  Maker maker;
+  maker.input("x", 1, {"1", "1", "3"}).f32("w", {1, 1, 1, 1}, {1});
+  maker.node("Conv", {"x", "w"}, {"y"}, {Maker::attr("kernel_shape", std::vector<int64_t>{1})}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit 1 spatial axes"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, an_if_has_a_condition) {
+  Maker yes, no, maker;
+  yes.input("a", 1, {"1"}).output("a"), no.input("a", 1, {"1"}).output("a");
+  maker.node("If", {}, {"y"}, {Maker::attr("then_branch", yes), Maker::attr("else_branch", no)}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("its condition is missing"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, weights_without_axes_are_refused) {
+  Maker maker;
+  maker.input("x", 2, {"1", "2", "3"}).input("w", 2, {}).input("zero", 2, {"2"}).input("scale", 1, {});
+  maker.node("QLinearConv", {"x", "scale", "", "w", "scale", "zero", "scale", ""}, {"y"}).output("y");
+  EXPECT_NE(Opened(maker).run({}).find("do not suit"), std::string::npos) << Opened(maker).run({});
+}
+
+TEST(onnx_damaged, a_first_input_that_is_missing_is_named) {
+  Maker maker(6);
+  maker.input("x", 1, {"2"});
+  maker.node("Pad", {}, {"y"}, {Maker::attr("pads", std::vector<int64_t>{0, 1}), Maker::attr("value", 2.0F)})
+      .output("y");
+  EXPECT_NE(Opened(maker).run({}).find("its first input is missing"), std::string::npos);
+}
+
+TEST(onnx_damaged, an_input_has_no_negative_size) {
+  Maker maker;
+  maker.input("x", 1, {"a - b", "1"}).input("s", 1, {"a", "b"}).node("Exp", {"x"}, {"y"}).output("y");
+  auto imported = maker.import();
+  ASSERT_TRUE(imported.ok());
+  ASSERT_EQ(imported->graph.guards().size(), 1U);
+  EXPECT_EQ(imported->graph.guards()[0].relation, Guard::kLessEqual);
+  EXPECT_EQ(imported->graph.guards()[0].b.text(), "a - b");
+}
+
+}  // namespace rlx
