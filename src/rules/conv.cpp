@@ -100,48 +100,9 @@ static Expr conv_of_transposed(const Match& m) {
   return decompose(m.builder(), m.graph().info(node), in, node.attrs)[0];
 }
 
-// conv_transpose(x, w) -> col2im(w' x): so few channels would leave most lanes of a convolution idle, while the columns
-// that each place of x gives are many
-static Expr columns_of_transposed(const Match& m) {
-  constexpr int64_t kFewChannels = 4, kMostTaps = 16;  // in each place of the result: columns take so much more memory
-  Expr x = m.in(0), w = m.in(1);
-  const Dim& channels = w.dim(1);
-  if (x.dtype() != DType::kF32 || w.dtype() != DType::kF32 || !m.is_resident(w)) return Expr();
-  if (m.attrs().i64("groups") != 1 || !channels.is_literal() || channels.literal() > kFewChannels) return Expr();
-  std::span<const Dim> window = std::span(w.dims()).subspan(2), places = std::span(x.dims()).subspan(2);
-  std::vector<Dim> shape = m.anchor().dims();
-  shape.erase(shape.begin(), shape.begin() + 2);
-  Axes kernel;
-  const Axes &strides = m.attrs().i64s("strides"), &more = m.attrs().i64s("output_padding");
-  int64_t taps = 1;
-  for (size_t i = 0; i < window.size(); i++) {
-    if (!window[i].is_literal() || more[i] >= strides[i]) return m.miss("another window would fit");
-    for (std::string_view pad : {"pad_lo", "pad_hi"})
-      if (const Dim& it = m.attrs().dims(pad)[i]; !it.is_literal() || it.literal() < 0) return m.miss("odd pads");
-    kernel.push_back(window[i].literal());
-    taps *= (kernel[i] + strides[i] - 1) / strides[i];
-    if (taps > kMostTaps) return m.miss("many columns");
-  }
-  Expr flat = reshape(w, {w.dim(0), channels * element_count(window)});
-  Expr columns = matmul(transpose(flat, {1, 0}), reshape(x, {x.dim(0), x.dim(1), element_count(places)}));
-  Expr y = m.builder().op(Op::kCol2im, {columns},
-                          {{"shape", shape},
-                           {"kernel", kernel},
-                           {"strides", strides},
-                           {"pad_lo", m.attrs().dims("pad_lo")},
-                           {"pad_hi", m.attrs().dims("pad_hi")},
-                           {"dilation", m.attrs().i64s("dilation")}});
-  if (m.is_refused(y)) return m.miss("no kernel for the columns");
-  if (!m.in(2)) return y;
-  std::vector<Dim> dims(y.rank() - 1, 1);
-  dims[0] = channels;
-  return y + reshape(m.in(2), dims);
-}
-
 void add_conv_rules(RuleSet& rules) {
   Pattern x = any(), w = any(), b = resident(), conv = op(Op::kConv, {x, w});
   rules.add(close, "conv_of_patches", std::vector{Op::kConv}, conv_of_patches);
-  rules.add(close, "columns_of_transposed", std::vector{Op::kConvTranspose}, columns_of_transposed);
   rules.add(exact, "conv_of_transposed", std::vector{Op::kConvTranspose}, conv_of_transposed);
   rules.add(exact, "conv_bias", conv + b, [=](const Match& m) { return conv_with_bias(m, m[conv], m[b]); });
   rules.add(exact, "conv_residual", std::vector{Op::kAdd}, conv_with_residual);
