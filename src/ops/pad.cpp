@@ -19,11 +19,13 @@ Status infer_pad(InferArgs& args) {
   const auto &lo = args.attrs.dims("lo"), &hi = args.attrs.dims("hi");
   for (size_t i = 0; i < args.rank(); i++) {
     const Dim& n = args.dims()[i];
-    bool grows = args.graph.range(lo[i]).lo > 0 || args.graph.range(hi[i]).lo > 0;
-    if (grows && !args.attrs.is("mode", "constant"))
-      RLX_TRY(args.require_le(1, n, format("axis {} has nothing to pad with", i)));
     Dim spread = n + args.not_negative(n - 1) * args.attrs.i64s("interior")[i];
-    args.out[0].dims.push_back(args.not_negative(spread + lo[i] + hi[i]));
+    Dim length = args.not_negative(spread + lo[i] + hi[i]);
+    Interval before = args.graph.range(lo[i]), behind = args.graph.range(hi[i]);
+    bool grows = before.lo > 0 || behind.lo > 0, may_grow = before.hi > 0 || behind.hi > 0;
+    if (may_grow && !args.attrs.is("mode", "constant"))
+      RLX_TRY(args.require_le(grows ? Dim(1) : min(Dim(1), length), n, format("axis {} has nothing to pad with", i)));
+    args.out[0].dims.push_back(std::move(length));
   }
   return {};
 }

@@ -127,6 +127,31 @@ TEST(control, a_negative_size_fails_the_run_that_needs_it) {
   }
 }
 
+// Where a pad may be positive or not, an axis of 0 has nothing to pad with only where it would grow.
+TEST(control, an_empty_axis_is_padded_by_nothing) {
+  auto env = env_with(1);
+  for (const char* mode : {"reflect", "wrap", "edge"}) {
+    std::string text = R"(graph (m, n) {
+      x = input f32[m]
+      k = input f32[n]
+      y = pad(x) lo=[n - 2] hi=[0] mode=)";
+    auto graph = parse(text + mode + R"(
+      z = reduce(k) fn=sum
+      output y
+      output z
+    })");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    for (const char* device : {"cpu", "reference"}) {
+      auto program = Program::compile(env, *graph, nullptr, *env->find_device(device),
+                                      {{"dims.m", int64_t{4}}, {"dims.n", int64_t{4}}});
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      EXPECT_TRUE((*program)->run({}, std::array{noise({2}), noise({3})}, {}, 2).ok()) << mode;
+      EXPECT_TRUE((*program)->run({}, std::array{noise({0}), noise({1})}, {}, 2).ok()) << mode;
+      EXPECT_EQ((*program)->run({}, std::array{noise({0}), noise({3})}, {}, 2).status().code(), Code::kShape) << mode;
+    }
+  }
+}
+
 // Memory that nothing bounds is set aside when the sizes are known; their product may not fit into 64 bits.
 TEST(control, more_bytes_than_there_are_fail_the_run) {
   auto graph = parse(R"(graph (a, b) {
