@@ -253,7 +253,8 @@ Status Graph::learn(uint32_t index) {
         return refused(guards_[index], format(", as '{}' is in [{}, {}]", name, legal.lo, legal.hi));
       ask_again(name);
       const std::string* other = equal.symbol_name();
-      if (other && equalities_.narrow(*other, legal, guards_.size())) ask_again(*other);
+      if (!other || !equalities_.narrow(*other, legal, guards_.size())) continue;
+      for (const std::string& same : equalities_.depending_on(*other)) ask_again(same);
     }
   }
   return {};

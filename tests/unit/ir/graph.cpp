@@ -183,6 +183,11 @@ TEST(graph, equal_sizes_share_their_ranges) {
   refused_at_last(graph, {{Guard::kEqual, a, open, {}}, {Guard::kEqual, b, open, {}}});
   refused_at_last(graph,
                   {{Guard::kEqual, a, open, {}}, {Guard::kEqual, c, open, {}}, {Guard::kEqual, 4 * a, 5 * open, {}}});
+  // A product that is 0 only if a size is, which equals another that is not.
+  for (const char* name : {"d", "z"})
+    refused_at_last(graph, {{Guard::kEqual, Dim::symbol(name), open, {}},
+                            {Guard::kEqual, 4 * c * Dim::symbol(name), 5 * c * Dim::symbol(name), {}},
+                            {Guard::kEqual, open, b, {}}});
 }
 
 TEST(graph, equations_that_leave_a_range_are_refused) {
