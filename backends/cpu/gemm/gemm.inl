@@ -23,10 +23,10 @@ struct Blocks {
 // A product of few terms waits for memory, which is fetched ahead from few pages at a time: the rows of y that a block
 // writes, panel by panel, lie in few.
 inline constexpr int64_t kFewTerms = 64, kFewPages = 32, kLeastRows = 16;
-inline int64_t most_rows(int64_t n, int64_t k) {
+inline int64_t most_rows(int64_t n, int64_t k) {  // whole tiles, or the last block might be empty
   constexpr int64_t kElements = kFewPages * 4096 / sizeof(float);
   if (k > kFewTerms || n <= kElements / kRowBlock) return kRowBlock;
-  return n < kElements / kLeastRows ? kElements / n : kLeastRows;
+  return n < kElements / kLeastRows ? kElements / n / 8 * 8 : kLeastRows;
 }
 // Blocks of at most kRowBlock rows and nearly equal size; all but the last are whole tiles high. A single block needs
 // no division, which would take a measurable time in the smallest products.
