@@ -170,6 +170,14 @@ inline void store_some(float* p, Vec v, int64_t n) {
   n >= kLanes ? store(p, v) : store(p, v, n);
 }
 
+// Calls step(i, n) for the vectors of a row: n is a constant for all but the last.
+template <class Step>
+[[gnu::always_inline]] inline void in_vectors(int64_t count, Step&& step) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) step(i, kLanes);
+  if (i < count) step(i, count - i);
+}
+
 inline Vec abs(Vec v) {
   return from_bits(bits(v) & splat(INT32_MAX));
 }

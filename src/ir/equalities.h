@@ -35,16 +35,17 @@ class Equalities {
   template <class T>
   using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
 
-  BySymbol<Dim> solved_;
   struct Narrowing {
     std::string symbol;
     Interval before;
     size_t step;
   };
-  BySymbol<Interval> ranges_;  // of symbols that equal others
-  std::vector<Narrowing> narrowings_;
+
+  BySymbol<Dim> solved_;
   BySymbol<std::vector<std::string>> named_by_;        // by symbol: the solved ones whose solutions name it
   std::vector<std::pair<std::string, size_t>> order_;  // of solving: symbol, step
+  BySymbol<Interval> ranges_;                          // of symbols that equal others
+  std::vector<Narrowing> narrowings_;                  // in order
 };
 
 }  // namespace rlx

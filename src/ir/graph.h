@@ -111,6 +111,7 @@ class Graph {
   bool is_found_in_run(std::string_view name) const;  // the contents of a value decide the size (semantics.md S6)
   Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
   Interval declared_range(const Dim& dim) const;      // an open end stays open
+  Dim not_negative(const Dim& dim) const;             // max(0, dim), or the dim where ranges prove it
   Status add_guard(Guard guard);      // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
   Status declare_guard(Guard guard);  // the same, but kept even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
@@ -246,7 +247,7 @@ struct InferArgs {
   Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);     // equal, or a guard
   Status require_le(const Dim& a, const Dim& b, std::string_view what);    // a <= b, or a guard
   Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard
-  Dim not_negative(const Dim& dim) const;                                  // max(0, dim), dropped where ranges prove it
+  Dim not_negative(const Dim& dim) const { return graph.not_negative(dim); }
   Result<std::vector<Dim>> broadcast(std::span<const Dim> a, std::span<const Dim> b);  // semantics.md S3
 };
 

@@ -41,10 +41,6 @@ Result<Dim> InferArgs::divided(const Dim& a, const Dim& b, std::string_view what
   return quotient;
 }
 
-Dim InferArgs::not_negative(const Dim& dim) const {
-  return graph.range(dim).lo >= 0 ? dim : max(Dim(0), dim);
-}
-
 Result<std::vector<Dim>> InferArgs::broadcast(std::span<const Dim> a, std::span<const Dim> b) {
   auto dims = rlx::broadcast(a, b, [&](const Dim& x, const Dim& y) { return same(x, y, "do not broadcast"); });
   if (dims.ok()) return dims;

@@ -49,6 +49,10 @@ Interval Graph::range(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) { return bounded(symbol_range(name)); });
 }
 
+Dim Graph::not_negative(const Dim& dim) const {
+  return range(dim).lo >= 0 ? dim : max(Dim(0), dim);
+}
+
 Status Graph::declare_symbol(std::string_view name, Interval range) {
   const auto* known = find_symbol(name);
   Interval before = known ? known->second : Interval();

@@ -52,8 +52,7 @@ static Dim ceil_padding(const Graph& graph, const Dim& n, const Dim& lo, const D
   Dim all = ceil_div(n + lo + hi - extent, stride) + 1;
   bool begins_inside = hi.is_literal() && hi.literal() + stride <= extent;
   Dim windows = begins_inside ? all : min(all, max(all - 1, ceil_div(n + lo, stride)));
-  Dim padding = (windows - 1) * Dim(stride) + extent - n - lo;
-  return graph.range(padding).lo >= 0 ? padding : max(0, padding);
+  return graph.not_negative((windows - 1) * Dim(stride) + extent - n - lo);
 }
 
 static std::optional<Pool> pool_of(Expr x, const Attrs& attrs) {

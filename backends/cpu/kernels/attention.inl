@@ -70,8 +70,9 @@ inline void load_queries(const QueryBlock& block, int64_t from, int64_t depth, f
   }
 }
 
-// ---- a single query, as of a model that writes token by token: lanes hold elements of a head, so that none is idle
-// ----
+// ---- a single query, as of a model that writes token by token ----
+
+// Lanes hold elements of a head here: with a query in each, all but one would be idle.
 
 // The products of q with kLanes keys, of which `count` count.
 inline Vec multiply_some_keys(const QueryBlock& block, const float* keys, int64_t count) {

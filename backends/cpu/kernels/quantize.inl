@@ -72,15 +72,11 @@ struct AffineAt {
 // Calls step(i, n, ...) for the vectors of a piece, with their scales and zero points.
 template <class T, class Step>
 inline void for_each_vector(AffineAt<T>& affine, int64_t count, Step&& step) {
-  int64_t i = 0;
-  if (affine.scales) {
-    for (; i < count; i += kLanes) {
-      affine.move_to(i, count - i);
-      step(i, count - i);
-    }
+  if (!affine.scales) return in_vectors(count, step);
+  for (int64_t i = 0; i < count; i += kLanes) {
+    affine.move_to(i, count - i);
+    step(i, count - i);
   }
-  for (; i + kLanes <= count; i += kLanes) step(i, kLanes);
-  if (i < count) step(i, count - i);
 }
 
 template <class T>
@@ -211,13 +207,11 @@ inline void run_pair(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
   Vec scale = splat(*p.of_out.scale), inverse = inverse_of(*p.of_out.scale);
   Int zero = zero_of(p.of_out);
   int32_t lo = p.of_out.is_signed ? -128 : 0, hi = lo + 255;
-  auto step = [&](int64_t i, int64_t n) {
-    Vec left = a.load(p.a + i, n), right = b.load(p.b + i, n), real = is_product ? left * right : left + right;
-    store_bytes(p.out + i, quantized_to_8_bits(real, scale, inverse, zero, lo, hi), n);
-  };
-  int64_t i = begin;
-  for (; i + kLanes <= end; i += kLanes) step(i, kLanes);
-  if (i < end) step(i, end - i);
+  in_vectors(end - begin, [&](int64_t i, int64_t n) {
+    Vec left = a.load(p.a + begin + i, n), right = b.load(p.b + begin + i, n);
+    Vec real = is_product ? left * right : left + right;
+    store_bytes(p.out + begin + i, quantized_to_8_bits(real, scale, inverse, zero, lo, hi), n);
+  });
 }
 inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
   int64_t last = end * kAffinePart < p.n ? end * kAffinePart : p.n;

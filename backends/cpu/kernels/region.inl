@@ -35,14 +35,6 @@ template <class V>
     __builtin_memcpy(to, &v, static_cast<size_t>(bytes));
 }
 
-// Calls step(i, n) for the vectors of a row: n is a constant for all but the last.
-template <class Step>
-[[gnu::always_inline]] inline void in_vectors(int64_t count, Step&& step) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) step(i, kLanes);
-  if (i < count) step(i, count - i);
-}
-
 // ---- halves: their bits, one half per lane
 
 using Halves [[gnu::vector_size(2 * kLanes)]] = uint16_t;
