@@ -111,8 +111,9 @@ ConvAxis axis(int64_t size, int64_t taps, int64_t stride = 1, int64_t lo = 0, in
 TEST(integer_conv, every_form_of_window_sign_and_end) {
   std::mt19937 rng(7);
   std::vector<std::pair<std::string, Loop<IntegerConvArgs>>> loops;
-  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_conv(isa, false));
-  if (detect_cpu().has_vnni) loops.emplace_back("vnni", integer_conv(Isa::kAvx512, true));
+  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_conv(isa, ByteProducts::kPairs));
+  if (detect_cpu().bytes != ByteProducts::kPairs)
+    loops.emplace_back("vnni", integer_conv(Isa::kAvx512, ByteProducts::kFours));
   const ConvShape kShapes[] = {
       shape(1, 5, 7, axis(9, 3, 1, 1), axis(11, 3, 1, 1)),
       shape(1, 64, 70, axis(1, 1), axis(300, 1)),

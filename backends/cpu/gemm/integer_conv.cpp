@@ -40,8 +40,8 @@ bool fits_integer_conv(const ConvShape& shape) {
   return baseline::integer_conv_fits(shape);
 }
 
-Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni) {
-  if (isa == Isa::kAvx512) return vnni ? avx512::kConvByFours : avx512::kConvByPairs;
+Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes) {
+  if (isa == Isa::kAvx512) return bytes == ByteProducts::kPairs ? avx512::kConvByPairs : avx512::kConvByFours;
   return isa == Isa::kAvx2 ? avx2::kConvByPairs : baseline::kConvByPairs;
 }
 

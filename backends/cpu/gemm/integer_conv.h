@@ -39,7 +39,7 @@ struct IntegerConvArgs : ConvShape {
 // Whether the kernel takes windows of these sizes, for any number of places.
 bool fits_integer_conv(const ConvShape& shape);
 
-// `vnni`: the machine has AVX512_VNNI.
-Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni);
+// Only AVX-512 has more than pairs.
+Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes);
 
 }  // namespace rlx::cpu
