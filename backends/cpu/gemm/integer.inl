@@ -8,7 +8,7 @@
 
 using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many lanes as Half
 
-inline constexpr int64_t kIntegerRows = 48;    // of a block
+inline constexpr int64_t kIntegerRows = 64;    // of a block
 inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
 inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns

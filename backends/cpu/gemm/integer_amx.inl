@@ -70,22 +70,16 @@ struct AmxTiles {
   RLX_AMX static void add(const IntegerChunk& chunk, int64_t rows) {
     const int64_t steps = chunk.fours / kAmxFours;
     if (rows < kAmxFewRows || steps == 0) return FourTiles::add(chunk, rows);
-    for (int64_t column = 0; column < kIntegerWidth; column += 32) {
-      IntegerChunk at = chunk;
-      at.b += 4 * column;
-      at.sums += column;
-      int64_t left = rows;
-      auto skip = [&](int64_t count) {
-        at.a += count * at.a_row;
-        at.sums += count * kIntegerWidth;
-        left -= count;
-      };
-      if (left >= kAmxRows) configure_amx(kAmxRows);
-      for (; left >= 2 * kAmxRows; skip(2 * kAmxRows)) add_amx_two(at, steps);
-      for (; left >= kAmxRows; skip(kAmxRows)) add_amx_one(at, steps);
-      if (left == 0) continue;
-      configure_amx(left);
-      add_amx_one(at, steps);
+    if (rows >= kAmxRows) configure_amx(kAmxRows);
+    int64_t row = 0;
+    for (; row + 2 * kAmxRows <= rows; row += 2 * kAmxRows) {
+      add_amx_two(part_of(chunk, row, 0), steps);
+      add_amx_two(part_of(chunk, row, 32), steps);
+    }
+    for (; row < rows; row += kAmxRows) {
+      if (rows - row < kAmxRows) configure_amx(rows - row);
+      add_amx_one(part_of(chunk, row, 0), steps);
+      add_amx_one(part_of(chunk, row, 32), steps);
     }
     _tile_release();
     IntegerChunk rest = chunk;
@@ -93,6 +87,9 @@ struct AmxTiles {
     rest.b += steps * kAmxFours * 4 * kIntegerWidth;
     rest.fours -= steps * kAmxFours;
     if (rest.fours > 0) FourTiles::add(rest, rows);
+  }
+  static IntegerChunk part_of(const IntegerChunk& c, int64_t row, int64_t column) {
+    return {c.a + row * c.a_row, c.a_row, c.b + 4 * column, c.fours, c.sums + row * kIntegerWidth + column};
   }
 };
 #undef RLX_AMX
