@@ -26,8 +26,8 @@ struct Caches {
 struct CpuInfo {
   char vendor[13] = {};  // "GenuineIntel", "AuthenticAMD"
   int family = 0, model = 0;
-  Isa highest = Isa::kBaseline;  // the highest that may run
-  Isa chosen = Isa::kBaseline;   // the one that is used, by the table of choices
+  Isa highest = Isa::kBaseline;               // the highest that may run
+  Isa chosen = Isa::kBaseline;                // the one that is used, by the table of choices
   ByteProducts bytes = ByteProducts::kPairs;  // the best that `highest` has
   Caches caches;
 };

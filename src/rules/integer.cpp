@@ -44,16 +44,20 @@ static Expr by_column(Expr x, const Dim& columns) {
   return x.dim(-1) == columns ? reshape(x, {columns}) : Expr();
 }
 
-// matmul(a - za, b - zb) of widened 8-bit numbers -> integer_matmul(a, b, za, zb)
+// matmul(a - za, b - zb) of widened 8-bit numbers, transposed or not -> integer_matmul(a, b, za, zb)
 static Expr product_of_integers(const Match& m) {
-  const Attrs& attrs = m.attrs();
-  if (m.anchor().dtype() != DType::kI32 || attrs.flag("transpose_a") || attrs.flag("transpose_b")) return Expr();
+  if (m.anchor().dtype() != DType::kI32) return Expr();
   auto a = centred(m, m.in(0)), b = centred(m, m.in(1));
   if (!a || !b || a->q.dims() != m.in(0).dims() || b->q.dims() != m.in(1).dims()) return Expr();
   if (a->zero && !is_one_number(a->zero)) return m.miss("the left zero points differ");
-  Expr a_zero = a->zero ? reshape(a->zero, {}) : Expr(), b_zero;
-  if (b->zero && !(b_zero = by_column(b->zero, b->q.dim(-1)))) return m.miss("the right zero points are not by column");
-  Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, b->q, a_zero, b_zero});
+  Expr a_zero = a->zero ? reshape(a->zero, {}) : Expr(), b_zero = b->zero, left = a->q, right = b->q;
+  if (m.attrs().flag("transpose_a")) left = swap_last_axes(left);
+  if (m.attrs().flag("transpose_b")) {
+    right = swap_last_axes(right);
+    if (b_zero && !is_one_number(b_zero)) b_zero = b_zero.rank() > 1 ? swap_last_axes(b_zero) : unsqueeze(b_zero, 1);
+  }
+  if (b_zero && !(b_zero = by_column(b_zero, right.dim(-1)))) return m.miss("the right zero points are not by column");
+  Expr y = m.builder().op(Op::kIntegerMatmul, {left, right, a_zero, b_zero});
   return m.is_refused(y) ? Expr() : y;
 }
 

@@ -325,5 +325,7 @@ void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
 inline constexpr Loop<IntegerProductArgs> kIntegerByPairs = {integer_parts, integer_run<PairTiles>};
 #if RLX_ISA == 2
 inline constexpr Loop<IntegerProductArgs> kIntegerProducts[] = {  // in the order of ByteProducts
-    kIntegerByPairs, {integer_parts, integer_run<FourTiles>}, {integer_parts, integer_run<AmxTiles>}};
+    kIntegerByPairs,
+    {integer_parts, integer_run<FourTiles>},
+    {integer_parts, integer_run<AmxTiles>}};
 #endif

@@ -2,7 +2,8 @@
 // Chunks of products of 8-bit numbers by AMX (Intel's Architecture Instruction Set Extensions, "Advanced Matrix
 // Extensions"): a tile register holds 16 rows of 64 bytes. The packed form of b is what its products take.
 
-#define RLX_AMX [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2,amx-tile,amx-int8")]]
+#define RLX_AMX \
+  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2,amx-tile,amx-int8")]]
 
 inline constexpr int64_t kAmxRows = 16, kAmxFours = 16;
 inline constexpr int64_t kAmxFewRows = 4;  // fewer are as quick without tiles
