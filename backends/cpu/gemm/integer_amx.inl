@@ -1,27 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of products of 8-bit numbers by AMX (Intel's Architecture Instruction Set Extensions, "Advanced Matrix
-// Extensions"): a tile register holds 16 rows of 64 bytes. The packed form of b is what its products take.
+// Chunks of products of 8-bit numbers by AMX. The packed form of b is what its products take.
 
-#define RLX_AMX \
-  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2,amx-tile,amx-int8")]]
+#include "backends/cpu/gemm/amx.inl"
 
-inline constexpr int64_t kAmxRows = 16, kAmxFours = 16;
 inline constexpr int64_t kAmxFewRows = 4;  // fewer are as quick without tiles
-
-// Sums are in registers 0 to 3, a is in 4 and 5, b in 6 and 7. The rows of a and of the sums are `rows`.
-RLX_AMX inline void configure_amx(int64_t rows) {
-  struct alignas(64) {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-  } config;
-  for (int i = 0; i < 8; ++i) {
-    config.bytes[i] = 64;
-    config.rows[i] = static_cast<uint8_t>(i < 6 ? rows : kAmxFours);
-  }
-  __asm__ volatile("" ::: "memory");  // what tiles read has been written: their instructions do not say that they read
-  _tile_loadconfig(&config);
-}
 
 // 32 columns of two blocks of rows.
 RLX_AMX inline void add_amx_two(const IntegerChunk& c, int64_t steps) {
@@ -71,14 +53,14 @@ struct AmxTiles {
   RLX_AMX static void add(const IntegerChunk& chunk, int64_t rows) {
     const int64_t steps = chunk.fours / kAmxFours;
     if (rows < kAmxFewRows || steps == 0) return FourTiles::add(chunk, rows);
-    if (rows >= kAmxRows) configure_amx(kAmxRows);
+    if (rows >= kAmxRows) configure_amx(kAmxRows, kAmxFours);
     int64_t row = 0;
     for (; row + 2 * kAmxRows <= rows; row += 2 * kAmxRows) {
       add_amx_two(part_of(chunk, row, 0), steps);
       add_amx_two(part_of(chunk, row, 32), steps);
     }
     for (; row < rows; row += kAmxRows) {
-      if (rows - row < kAmxRows) configure_amx(rows - row);
+      if (rows - row < kAmxRows) configure_amx(rows - row, kAmxFours);
       add_amx_one(part_of(chunk, row, 0), steps);
       add_amx_one(part_of(chunk, row, 32), steps);
     }
