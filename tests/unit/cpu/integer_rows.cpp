@@ -36,7 +36,8 @@ Tensor run(const Graph& graph, const char* device, std::string* report = nullptr
   auto env = env_with(2);
   auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
   EXPECT_TRUE(program.ok()) << program.status().message();
-  auto out = (*program)->run({}, {noise({2, 6, 9, 8}), noise({4, 3, 3, 3}, 5)}, {}, 1);
+  const std::vector<Tensor> in = {noise({2, 6, 9, 8}), noise({4, 3, 3, 3}, 5)};
+  auto out = (*program)->run({}, in, {}, 1);
   EXPECT_TRUE(out.ok()) << out.status().message();
   if (report) *report = *(*program)->report("dispatch");
   return std::move((*out)[0]);
