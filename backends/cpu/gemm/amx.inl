@@ -20,6 +20,7 @@ RLX_AMX inline void configure_amx(int64_t rows, int64_t fours) {
     config.bytes[i] = static_cast<uint16_t>(is_a ? 4 * fours : 64);
     config.rows[i] = static_cast<uint8_t>(i < 6 ? rows : fours);
   }
-  __asm__ volatile("" ::: "memory");  // what tiles read has been written: their instructions do not say that they read
+  // All that tiles read, and the configuration, is written by now: their instructions do not say what they read.
+  __asm__ volatile("" ::"r"(&config) : "memory");
   _tile_loadconfig(&config);
 }

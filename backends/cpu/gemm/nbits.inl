@@ -6,7 +6,7 @@
 inline constexpr int64_t kNbitsPanel = 16;    // columns
 inline constexpr int64_t kNbitsRows = 64;     // of a block
 inline constexpr int64_t kNbitsFewRows = 4;   // that decode in registers
-inline constexpr int64_t kNbitsSomeRows = 8;  // the same with registers for all of them
+inline constexpr int64_t kNbitsSomeRows = 8;  // the same, where sixteen weights take one or two instructions
 inline constexpr int64_t kNbitsTerms = 512;   // of a chunk on the stack
 inline constexpr int64_t kNbitsRun = 4096;    // terms that sixteen accumulators take in turn before these are added up
 inline constexpr int kNbitsTileRows = RLX_ISA == 2 ? 4 : 2;

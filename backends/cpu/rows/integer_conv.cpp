@@ -3,6 +3,8 @@
 // others in every run.
 #include "backends/cpu/gemm/integer_conv.h"
 
+#include <algorithm>
+
 #include "backends/cpu/rows/windows.h"
 
 namespace rlx::cpu {
@@ -57,6 +59,17 @@ std::string_view refuse_conv(const KernelQuery& query) {
 
 std::string_view refuse_packed(const KernelQuery& query) {
   return query.resident(1) ? refuse_conv(query) : "the filters are no param or constant";
+}
+
+// Filters of the run are packed in scratch, which is bounded.
+std::string_view refuse_variable(const KernelQuery& query) {
+  constexpr double kMost = 1 << 28;
+  double numbers = 1;
+  for (const Dim& dim : query.type(1).dims) {
+    if (!dim.is_literal()) return "the filters have no fixed size";
+    numbers *= std::max(1.0, static_cast<double>(dim.literal()));
+  }
+  return numbers <= kMost ? refuse_conv(query) : "the filters are large";
 }
 
 IntegerConvArgs conv_args(const StepView& view) {
@@ -115,7 +128,7 @@ void add_integer_conv_rows(RowsByOp& by_op) {
   using Args = IntegerConvArgs;
   add(by_op, packer<IntegerFilterPackArgs, kFilters>(encode_pack));
   add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
-  add(by_op, loops<IntegerFilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_variable)
+  add(by_op, loops<IntegerFilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_variable, encode_variable)
                  .scratch(packed_scratch));
 }
 
