@@ -58,7 +58,10 @@ TEST(cpu_rows, views_that_are_outputs_are_copied) {
   output(b, "x2", x);
   output(b, "tail", slice(x, 0, 4, 6));
   output(b, "back", slice(x, 2, -1, -6, -1));
-  compare(graph, nullptr, {noise({6, 4, 5})});
+  output(b, "both", slice(slice(transpose(x, {2, 0, 1}), 1, -2, 0, -2), 2, 1, 3));
+  output(b, "one", slice(slice(x, 0, 9, 4, -3), 1, -1, -9, -2));
+  std::string report = compare(graph, nullptr, {noise({6, 4, 5})});
+  EXPECT_EQ(report.find("reference"), std::string::npos) << report;
 }
 
 TEST(cpu_rows, the_report_tells_views_from_steps) {
