@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with places along the lanes, for groups of few filters, above all depthwise ones. A part is a block of a
-// plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time. If x is
+// plane for all filters of a group; some channels are copied and added to the sums of some filters at a time. If x is
 // spread, the outputs of each residue are a plane of their own: they read neighbours by some of the taps.
 
 #include "backends/cpu/gemm/plane_sums.inl"
@@ -42,7 +42,7 @@ inline ConvAxis largest_residue(const ConvAxis& axis) {
 
 inline PlaneShape conv_plane_shape(const ConvArgs& p) {
   return plane_shape(largest_residue(p.axes[1]), largest_residue(p.axes[2]),
-                     kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kLanes);
+                     sums_each(filters_at_once(p.filters)) - kPlaneSlack * kLanes);
 }
 inline int64_t plane_parts(const ConvArgs& p) {
   if (!p.places() || !p.filters) return 0;
@@ -100,15 +100,24 @@ inline float other_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAx
   return sum;
 }
 
-// The weights of a residue for some filters, tap by tap.
-inline void pick_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis& x, const float* w, int64_t filters,
-                      float* to) {
-  for (int64_t i = 0; i < y.axis.taps; ++i) {
-    for (int64_t j = 0; j < x.axis.taps; ++j) {
-      int64_t tap = (y.first_tap + i * y.step) * p.axes[2].taps + x.first_tap + j * x.step;
-      for (int64_t f = 0; f < filters; ++f) *to++ = w[tap * kFilterPanel + f];
+// The weights of a residue for some channels and filters, tap by tap.
+inline void pick_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis& x, const float* w, int64_t channels,
+                      int64_t filters, float* to) {
+  for (int64_t c = 0; c < channels; ++c, w += p.taps() * kFilterPanel) {
+    for (int64_t i = 0; i < y.axis.taps; ++i) {
+      for (int64_t j = 0; j < x.axis.taps; ++j) {
+        int64_t tap = (y.first_tap + i * y.step) * p.axes[2].taps + x.first_tap + j * x.step;
+        for (int64_t f = 0; f < filters; ++f) *to++ = w[tap * kFilterPanel + f];
+      }
     }
   }
+}
+
+// How many channels are summed at once: as many as the copy and the list of taps have room for.
+inline int64_t channels_at_once(const ConvArgs& p, int64_t taps, int64_t copied) {
+  int64_t most = kPlaneTaps / (taps > 0 ? taps : 1), room = kPlaneCopy / copied;
+  if (room < most) most = room;
+  return most < 1 ? 1 : most < p.channels ? most : p.channels;
 }
 
 inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
@@ -131,22 +140,27 @@ inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part,
   };
   if (is_spread) taps.rows = -1;
   list_taps(y, x, shape, block, taps);
+  int64_t copied = copy_length(shape, block), at_once = channels_at_once(p, count, copied);
+  for (int64_t i = count; i < count * at_once; ++i) taps.at[i] = static_cast<int32_t>(taps.at[i - count] + copied);
   const float* w =
       p.w + (p.is_packed ? group * filter_panels(p.filters) * kFilterPanel : group * p.filters) * p.terms();
   int64_t w_filter = p.is_packed ? 1 : p.terms(), w_tap = p.is_packed ? kFilterPanel : 1;
   for (int64_t f = 0, now; f < p.filters; f += now) {
     now = filters_at_once(p.filters - f);
-    int64_t apart = kPlaneSums / now;
+    int64_t apart = sums_each(now);
     if (p.channels == 0) {
       for (int64_t i = 0; i < kPlaneSums; i += kLanes) store(sums + i, Vec{});
     }
-    for (int64_t c = 0; c < p.channels; ++c) {
+    for (int64_t c = 0; c < p.channels; c += at_once) {
+      int64_t channels = p.channels - c < at_once ? p.channels - c : at_once, terms = channels * count;
       const float* weights = w + f * w_filter + c * p.taps() * w_tap;
-      if (p.channels > 1 || f == 0)
-        copy_plane(y, x, shape, block, rows_of(((item * p.groups + group) * p.channels + c) * p.plane()), 0, copy);
-      if (is_spread) pick_taps(p, of_y, of_x, weights, now, picked);
-      PlaneSpan span = is_spread ? PlaneSpan{copy, picked, taps.at, count, 1, now, sums, apart}
-                                 : PlaneSpan{copy, weights, taps.at, count, w_filter, w_tap, sums, apart};
+      for (int64_t i = 0; i < channels && (p.channels > at_once || f == 0); ++i) {
+        int64_t plane = ((item * p.groups + group) * p.channels + c + i) * p.plane();
+        copy_plane(y, x, shape, block, rows_of(plane), 0, copy + i * copied);
+      }
+      if (is_spread) pick_taps(p, of_y, of_x, weights, channels, now, picked);
+      PlaneSpan span = is_spread ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
+                                 : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
       sum_planes(now, span, length, c > 0);
     }
     for (int64_t i = 0; i < now; ++i) {
