@@ -11,6 +11,7 @@
 namespace rlx::cpu {
 
 inline constexpr int64_t kMostSelected = 1024;
+int64_t most_selected(DType dtype);  // at least kMostSelected
 
 struct SelectArgs {
   const void* x = nullptr;
