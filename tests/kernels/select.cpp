@@ -63,13 +63,13 @@ void check(const Case& it, bool largest, bool nan_wins, bool varied, std::mt1993
 
 TEST(select, the_first_in_order) {
   std::mt19937 rng(9);
-  for (Case it :
-       {Case{1, 1, 1, 1},       Case{3, 7, 1, 1},    Case{2, 9, 70, 1},    Case{2, 9, 130, 4},   Case{5, 300, 1, 128},
-        Case{2, 1500, 1, 1000}, Case{400, 50, 1, 3}, Case{0, 5, 3, 2},     Case{2, 5, 0, 1},     Case{4, 6, 1, 6},
-        Case{1, 50000, 1, 1},   Case{60, 37, 1, 1},  Case{5000, 5, 1, 1},  Case{100, 8, 1, 1},   Case{9, 512, 1, 1},
-        Case{9, 513, 1, 1},     Case{2, 700, 3, 99}, Case{3, 40001, 1, 9}, Case{7, 9, 1, 9},     Case{7, 47, 2, 5},
-        Case{7, 48, 1, 5},      Case{3, 64, 1, 64},  Case{2, 4096, 1, 46}, Case{2, 4097, 1, 300},
-        Case{3, 600, 21, 3},    Case{2, 500, 70, 20}, Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900}})
+  for (Case it : {Case{1, 1, 1, 1},     Case{3, 7, 1, 1},       Case{2, 9, 70, 1},     Case{2, 9, 130, 4},
+                  Case{5, 300, 1, 128}, Case{2, 1500, 1, 1000}, Case{400, 50, 1, 3},   Case{0, 5, 3, 2},
+                  Case{2, 5, 0, 1},     Case{4, 6, 1, 6},       Case{1, 50000, 1, 1},  Case{60, 37, 1, 1},
+                  Case{5000, 5, 1, 1},  Case{100, 8, 1, 1},     Case{9, 512, 1, 1},    Case{9, 513, 1, 1},
+                  Case{2, 700, 3, 99},  Case{3, 40001, 1, 9},   Case{7, 9, 1, 9},      Case{7, 47, 2, 5},
+                  Case{7, 48, 1, 5},    Case{3, 64, 1, 64},     Case{2, 4096, 1, 46},  Case{2, 4097, 1, 300},
+                  Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900}})
     for (int bits = 0; bits < 8; bits++)
       ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, rng)) << it.n << ' ' << it.k;
 }

@@ -226,6 +226,6 @@ inline bool planes_fit(const ConvArgs& p) {
     if (axis->spread == 1) continue;
     if (!p.is_packed || axis->stride > 1 || axis->spread > kMostPhases || axis->dilation > ConvAxis::kFar) return false;
   }
-  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && p.taps() > 0 &&
-         p.taps() <= kPlaneTaps && (p.places() == 0 || conv_plane_shape(p).rows > 0);
+  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && p.taps() > 0 && p.taps() <= kPlaneTaps &&
+         (p.places() == 0 || conv_plane_shape(p).rows > 0);
 }

@@ -120,8 +120,8 @@ template <class Number>
 constexpr int kTurned = 16 / sizeof(Number);
 
 // `columns` rows of `from` become columns of `rows` rows of `to`. Each round interleaves row r with row r + half; after
-// log2(width) rounds every row is a column. What only rows from kRows on need is not computed. Reads and writes 16 bytes
-// of each row.
+// log2(width) rounds every row is a column. What only rows from kRows on need is not computed. Reads and writes 16
+// bytes of each row.
 template <class Number, int kColumns, int kRows>
 [[gnu::always_inline]] inline void turn_some(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to,
                                              int64_t to_stride, int64_t rows_of_to) {
@@ -136,8 +136,7 @@ template <class Number, int kColumns, int kRows>
         rows[i], rows[i + kWidth / 2], next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, kWidth>());
     RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = next[i];
   }
-  RLX_TURNS for (int i = 0; i < kRows; i++) if (i < rows_of_to)
-      std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
+  RLX_TURNS for (int i = 0; i < kRows; i++) if (i < rows_of_to) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
 }
 
 template <class Number, int kColumns, int kRows>

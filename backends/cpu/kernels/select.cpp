@@ -265,8 +265,7 @@ template <class T>
     places[found++] = i;
   }
   const uint64_t* sorted = sort_packed(packed[0], packed[1], found);
-  for (int64_t i = 0; i < p.k; i++)
-    store_selected(p, x, stretch, places[packed_place(sorted[i])], to + i * p.inner);
+  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, places[packed_place(sorted[i])], to + i * p.inner);
 }
 
 // Up to kSideBySide lines of a few adjacent elements, which are laid side by side first.
@@ -314,8 +313,7 @@ struct Heap {
   }
   void finish(const T* x, const Stretch& stretch, int64_t to) {
     std::sort_heap(entries, entries + k(), comes_first());
-    for (int64_t i = 0; i < k(); i++)
-      store_selected(order.p, x, stretch, entries[i].at, to + i * order.p.inner);
+    for (int64_t i = 0; i < k(); i++) store_selected(order.p, x, stretch, entries[i].at, to + i * order.p.inner);
   }
 };
 
