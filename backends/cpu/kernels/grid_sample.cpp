@@ -8,15 +8,23 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr int64_t kPlaces = 64;    // of a part
-constexpr int kMostCorners = 64;   // 4 on each of three axes
-constexpr int64_t kOutside = -1;   // the position of a corner that counts as 0
+constexpr int64_t kPlaces = 64;   // of a part
+constexpr int kMostCorners = 64;  // 4 on each of three axes
+constexpr int64_t kOutside = -1;  // the position of a corner that counts as 0
 
 // One element of an axis that contributes to a place.
 struct Tap {
   int64_t at;
   double weight;
 };
+
+// As std::floor, which would be a call where the instruction set has no instruction for it.
+double floor_of(double c) {
+  constexpr double kWhole = 0x1p52;  // from here on all numbers are whole
+  if (!(std::abs(c) < kWhole)) return c;
+  auto truncated = static_cast<double>(static_cast<int64_t>(c));
+  return truncated - (truncated > c ? 1 : 0);
+}
 
 struct Axis {
   const GridSampleArgs& args;
@@ -31,7 +39,7 @@ struct Axis {
   double reflected(double c) const {
     double low = args.align_corners ? 0 : -0.5, span = args.align_corners ? last() : static_cast<double>(size);
     if (span == 0) return 0;
-    double far = std::abs(c - low), flips = std::floor(far / span), rest = far - flips * span;
+    double far = std::abs(c - low), flips = floor_of(far / span), rest = far - flips * span;
     return std::fmod(flips, 2) == 0 ? rest + low : span + low - rest;
   }
   double held(double c) const { return std::isnan(c) ? c : std::max(std::min(c, last()), 0.0); }
@@ -41,9 +49,9 @@ struct Axis {
   }
   // A whole number. Those beyond the ends count as 0, or as the nearest element.
   int64_t element(double position) const {
-    bool is_inside = position >= 0 && position <= last();
-    if (!is_inside && args.padding == GridSampleArgs::kZeros) return kOutside;
-    return std::isnan(position) ? 0 : static_cast<int64_t>(held(position));
+    double nearest = std::max(std::min(position, last()), 0.0);  // no call and no jump: positions may be in any order
+    if (args.padding == GridSampleArgs::kZeros) return nearest == position ? static_cast<int64_t>(nearest) : kOutside;
+    return std::isnan(position) ? 0 : static_cast<int64_t>(nearest);
   }
 
   int taps(double g, Tap* to) const {
@@ -54,14 +62,14 @@ struct Axis {
       to[0] = {element(std::nearbyint(c)), 1};
       return 1;
     }
-    double low = std::floor(c), part = c - low;
+    double low = floor_of(c), part = c - low;
     to[0] = {element(low), 1 - part};
     to[1] = {element(low + 1), part};
     return 2;
   }
   int cubic_taps(double c, Tap* to) const {
     constexpr double kA = -0.75;
-    double low = std::floor(c), part = c - low;
+    double low = floor_of(c), part = c - low;
     for (int k = -1; k <= 2; k++) {
       double t = k <= 0 ? part : 1 - part, s = k <= 0 ? 1 - part : part;
       double weight = k == 0 || k == 1 ? s * (1 + t - (kA + 2) * t * t) : kA * t * s * s;
@@ -71,52 +79,51 @@ struct Axis {
   }
 };
 
-// What the places of a part read of every channel: corner by corner.
+// What a place reads of every channel.
+struct Corner {
+  int64_t at;
+  float weight;
+};
 struct Corners {
   int count = 0;
-  bool all_inside = true;
-  int64_t at[kMostCorners][kPlaces];
-  float weight[kMostCorners][kPlaces];
+  Corner list[kPlaces * kMostCorners];  // [place][corner]
 };
 
 void find_corners(const GridSampleArgs& args, const float* grid, int64_t place, Corners& corners) {
-  Tap taps[kGridAxes][4];
-  int each = 1;
-  corners.count = 1;
+  int64_t at[kMostCorners] = {0};
+  double weight[kMostCorners] = {1};
+  int count = 1;
   for (int32_t axis = 0; axis < args.axes; axis++) {
-    each = Axis{args, args.sizes[axis]}.taps(grid[args.axes - 1 - axis], taps[axis]);
-    corners.count *= each;
+    Tap taps[4];
+    int each = Axis{args, args.sizes[axis]}.taps(grid[args.axes - 1 - axis], taps);
+    for (int outer = count; outer-- > 0;)
+      for (int i = each; i-- > 0;) {
+        int64_t so_far = at[outer];
+        at[outer * each + i] = so_far < 0 || taps[i].at < 0 ? kOutside : so_far * args.sizes[axis] + taps[i].at;
+        weight[outer * each + i] = weight[outer] * taps[i].weight;
+      }
+    count *= each;
   }
-  for (int corner = 0; corner < corners.count; corner++) {
-    int64_t at = 0;
-    double weight = 1;
-    for (int32_t axis = 0, step = corners.count; axis < args.axes; axis++) {
-      step /= each;
-      const Tap& tap = taps[axis][corner / step % each];
-      at = at < 0 || tap.at < 0 ? kOutside : at * args.sizes[axis] + tap.at;
-      weight *= tap.weight;
-    }
-    corners.all_inside &= at >= 0;
-    corners.at[corner][place] = at;
-    corners.weight[corner][place] = static_cast<float>(weight);
-  }
+  corners.count = count;
+  for (int i = 0; i < count; i++) corners.list[place * count + i] = {at[i], static_cast<float>(weight[i])};
 }
 
-template <bool all_inside>
-void sum_corners(const Corners& corners, const float* x, int64_t places, float* y) {
-  for (int corner = 0; corner < corners.count; corner++) {
-    const int64_t* at = corners.at[corner];
-    const float* weight = corners.weight[corner];
-    for (int64_t i = 0; i < places; i++) {
-      float value = all_inside || at[i] >= 0 ? x[at[i]] * weight[i] : 0;
-      y[i] = corner ? y[i] + value : value;
-    }
-  }
+void copy_nearest(const Corners& corners, const float* x, int64_t places, float* y) {
+  for (int64_t i = 0; i < places; i++) y[i] = corners.list[i].at < 0 ? 0 : x[corners.list[i].at];
 }
-// The usual case, without a pass over y for each corner.
-void sum_four(const Corners& corners, const float* x, int64_t places, float* y) {
-  auto value = [&](int corner, int64_t i) { return x[corners.at[corner][i]] * corners.weight[corner][i]; };
-  for (int64_t i = 0; i < places; i++) y[i] = value(0, i) + value(1, i) + value(2, i) + value(3, i);
+
+// Of some channels: what is looked up of a corner serves all of them.
+template <int kChannels>
+void sum_corners(const Corners& corners, const float* x, int64_t plane, int64_t places, float* y, int64_t pitch) {
+  const Corner* corner = corners.list;
+  for (int64_t i = 0; i < places; i++) {
+    float sums[kChannels] = {};
+    for (int k = 0; k < corners.count; k++, corner++) {
+      if (corner->at < 0) continue;
+      for (int c = 0; c < kChannels; c++) sums[c] += x[c * plane + corner->at] * corner->weight;
+    }
+    for (int c = 0; c < kChannels; c++) y[c * pitch + i] = sums[c];
+  }
 }
 
 int64_t blocks_of(const GridSampleArgs& args) {
@@ -135,15 +142,17 @@ void grid_sample_run(const GridSampleArgs& args, int64_t begin, int64_t end) {
     int64_t item = part / blocks_of(args), first = part % blocks_of(args) * kPlaces;
     int64_t places = std::min(kPlaces, args.places - first);
     const float* grid = args.grid + (item * args.places + first) * args.axes;
-    corners.all_inside = plane > 0;
     for (int64_t i = 0; i < places; i++) find_corners(args, grid + i * args.axes, i, corners);
     if (plane == 0)  // nothing can be read
-      for (auto& at : corners.at) std::fill_n(at, kPlaces, kOutside);
-    auto sum = !corners.all_inside   ? sum_corners<false>
-               : corners.count == 4 ? sum_four
-                                     : sum_corners<true>;
-    for (int64_t c = item * args.channels; c < (item + 1) * args.channels; c++)
-      sum(corners, args.x + c * plane, places, args.y + c * args.places + first);
+      for (Corner& corner : corners.list) corner.at = kOutside;
+    constexpr int kTogether = 4;
+    int64_t c = item * args.channels, last = c + args.channels;
+    auto x = [&] { return args.x + c * plane; };
+    auto y = [&] { return args.y + c * args.places + first; };
+    if (args.mode == GridSampleArgs::kNearest)
+      for (; c < last; c++) copy_nearest(corners, x(), places, y());
+    for (; c + kTogether <= last; c += kTogether) sum_corners<kTogether>(corners, x(), plane, places, y(), args.places);
+    for (; c < last; c++) sum_corners<1>(corners, x(), plane, places, y(), args.places);
   }
 }
 
