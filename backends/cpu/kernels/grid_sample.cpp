@@ -90,9 +90,10 @@ struct Corners {
 };
 
 void find_corners(const GridSampleArgs& args, const float* grid, int64_t place, Corners& corners) {
-  int64_t at[kMostCorners] = {0};
-  double weight[kMostCorners] = {1};
+  int64_t at[kMostCorners];
+  double weight[kMostCorners];
   int count = 1;
+  at[0] = 0, weight[0] = 1;
   for (int32_t axis = 0; axis < args.axes; axis++) {
     Tap taps[4];
     int each = Axis{args, args.sizes[axis]}.taps(grid[args.axes - 1 - axis], taps);
@@ -112,17 +113,27 @@ void copy_nearest(const Corners& corners, const float* x, int64_t places, float*
   for (int64_t i = 0; i < places; i++) y[i] = corners.list[i].at < 0 ? 0 : x[corners.list[i].at];
 }
 
-// Of some channels: what is looked up of a corner serves all of them.
-template <int kChannels>
-void sum_corners(const Corners& corners, const float* x, int64_t plane, int64_t places, float* y, int64_t pitch) {
+void sum_channel(const Corners& corners, const float* x, int64_t places, float* y) {
   const Corner* corner = corners.list;
   for (int64_t i = 0; i < places; i++) {
-    float sums[kChannels] = {};
+    float sum = 0;
+    for (int k = 0; k < corners.count; k++, corner++)
+      if (corner->at >= 0) sum += x[corner->at] * corner->weight;
+    y[i] = sum;
+  }
+}
+// Of four channels: what is looked up of a corner serves all of them.
+void sum_four(const Corners& corners, const float* x, int64_t plane, int64_t places, float* y, int64_t pitch) {
+  using Four [[gnu::vector_size(16)]] = float;
+  const Corner* corner = corners.list;
+  for (int64_t i = 0; i < places; i++) {
+    Four sum{};
     for (int k = 0; k < corners.count; k++, corner++) {
       if (corner->at < 0) continue;
-      for (int c = 0; c < kChannels; c++) sums[c] += x[c * plane + corner->at] * corner->weight;
+      const float* from = x + corner->at;
+      sum += Four{from[0], from[plane], from[2 * plane], from[3 * plane]} * corner->weight;
     }
-    for (int c = 0; c < kChannels; c++) y[c * pitch + i] = sums[c];
+    for (int c = 0; c < 4; c++) y[c * pitch + i] = sum[c];
   }
 }
 
@@ -145,14 +156,13 @@ void grid_sample_run(const GridSampleArgs& args, int64_t begin, int64_t end) {
     for (int64_t i = 0; i < places; i++) find_corners(args, grid + i * args.axes, i, corners);
     if (plane == 0)  // nothing can be read
       for (Corner& corner : corners.list) corner.at = kOutside;
-    constexpr int kTogether = 4;
     int64_t c = item * args.channels, last = c + args.channels;
     auto x = [&] { return args.x + c * plane; };
     auto y = [&] { return args.y + c * args.places + first; };
     if (args.mode == GridSampleArgs::kNearest)
       for (; c < last; c++) copy_nearest(corners, x(), places, y());
-    for (; c + kTogether <= last; c += kTogether) sum_corners<kTogether>(corners, x(), plane, places, y(), args.places);
-    for (; c < last; c++) sum_corners<1>(corners, x(), plane, places, y(), args.places);
+    for (; c + 4 <= last; c += 4) sum_four(corners, x(), plane, places, y(), args.places);
+    for (; c < last; c++) sum_channel(corners, x(), places, y());
   }
 }
 
