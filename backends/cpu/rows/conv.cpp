@@ -78,8 +78,8 @@ ConvArgs conv_args(const StepView& view) {
   return args;
 }
 
-// Planes are copied for each channel, which only repays with several taps.
-constexpr int64_t kSomeTaps = 4;
+// Planes are copied for each channel, which a single tap would not repay.
+constexpr int64_t kSomeTaps = 2;
 
 // With few filters most lanes would be empty; if x is spread, they are used even so where planes do not fit, because a
 // product would gather mostly zeros.
