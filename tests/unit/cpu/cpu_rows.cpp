@@ -58,10 +58,8 @@ TEST(cpu_rows, views_that_are_outputs_are_copied) {
   output(b, "x2", x);
   output(b, "tail", slice(x, 0, 4, 6));
   output(b, "back", slice(x, 2, -1, -6, -1));
-  output(b, "both", slice(slice(transpose(x, {2, 0, 1}), 1, -2, 0, -2), 2, 1, 3));
-  output(b, "one", slice(slice(x, 0, 9, 4, -3), 1, -1, -9, -2));
-  std::string report = compare(graph, nullptr, {noise({6, 4, 5})});
-  EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+  output(b, "both", slice(slice(transpose(x, {2, 0, 1}), 1, -2, 0, -2), 2, 9, -9, -3));
+  EXPECT_EQ(compare(graph, nullptr, {noise({6, 4, 5})}).find("reference"), std::string::npos);
 }
 
 TEST(cpu_rows, the_report_tells_views_from_steps) {
@@ -596,28 +594,6 @@ TEST(cpu_rows, scatters_fold_rows) {
         expect_same_rows(graph,
                          {bytes_of(DType::kI32, {4, 3, 2}, 1), positions(DType::kI64, index_dims, {at, 1, 1, -1, 1}),
                           bytes_of(DType::kI32, {5, 3, 2}, 2)});
-      }
-}
-
-// Positions beyond the ends, at them, and at none; images with values that are no numbers.
-TEST(cpu_rows, grids_read_images) {
-  Tensor x = noise({2, 3, 5, 4}), grid = noise({2, 6, 7, 2}, 3, 1.5f);
-  const float odd[] = {NAN, INFINITY, -INFINITY, -1, 1, 0, 1e30f, -0.0f};
-  for (int64_t i = 0; i < 40; i++) grid.as<float>()[i * 3] = odd[i % 8];
-  x.as<float>()[7] = NAN, x.as<float>()[30] = INFINITY;
-  for (const char* mode : {"nearest", "linear", "cubic"})
-    for (const char* padding : {"zeros", "border", "reflection"})
-      for (int64_t align : {0, 1}) {
-        Graph graph;
-        Builder b(graph);
-        Expr y = b.op(Op::kGridSample, {input(b, "x", {2, 3, 5, 4}), input(b, "grid", {2, 6, 7, 2})},
-                      {{"mode", mode}, {"padding", padding}, {"align_corners", align}});
-        Expr is_number = less(abs(y), 1e20);
-        output(b, "y", where(is_number, y, 0));
-        output(b, "is_number", cast(is_number, DType::kF32));
-        SCOPED_TRACE(print(graph));
-        std::string report = compare(graph, nullptr, {x, grid});
-        EXPECT_NE(report.find("grid_sample_f32"), std::string::npos) << report;
       }
 }
 
