@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of grid_sample against the oracle: positions beyond the ends, at them, and at none; images with values that
-// are no numbers.
+// The kernel of grid_sample against the oracle: positions beyond the ends, at them, and at none; images with values
+// that are no numbers.
 #include <cmath>
 
 #include "ir/text.h"
