@@ -256,6 +256,11 @@ std::optional<Value> Graph::find_leaf(std::string_view name) const {
   return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
 }
 
+const GraphOutput* Graph::find_output(std::string_view name) const {
+  auto found = output_index_.find(name);
+  return found == output_index_.end() ? nullptr : &outputs_[found->second];
+}
+
 const Tensor* Graph::constant(Value value) const {
   if (!present(value)) return nullptr;
   const Node& it = node(value);
