@@ -168,11 +168,14 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];
   pointers.clear();
-  std::copy(args.bases.values.begin(), args.bases.values.end(), state.probe_bases.begin());
+  // Only those that the step uses: a program may have as many slots as steps.
+  state.probe_bases[kArenaBase] = args.bases.values[kArenaBase];
   for (auto* list : {&own.in, &own.out})
-    for (const Access& it : *list)
-      if (it.dtype != DType::kNone && is_slot(it.base))
-        state.probe_bases[it.base].host = moved(args.bases.values[it.base].host, distance(it.base));
+    for (const Access& it : *list) {
+      if (it.dtype == DType::kNone) continue;
+      Place& place = state.probe_bases[it.base] = args.bases.values[it.base];
+      if (is_slot(it.base)) place.host = moved(place.host, distance(it.base));
+    }
   RunArgs elsewhere = args;
   elsewhere.bases.values = state.probe_bases;
   size_t bytes = args_at_[index + 1] - args_at_[index];
