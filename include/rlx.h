@@ -852,8 +852,8 @@ RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device,
 
 /* A program planned for at least these n sizes, as a new reference: the smallest existing one that fits, else a new
  * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_INVALID_ARGUMENT (a symbol twice),
- * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol without a
- * size, and those of rlx_compile. */
+ * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol whose size is
+ * given neither here nor by the policy, and has no maximum, and those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 
