@@ -80,6 +80,7 @@ void CpuExecutable::note_uses() {
       }
     if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
   }
+  std::ranges::sort(by_size_, {}, &Users::id);
 }
 
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
@@ -246,9 +247,21 @@ void CpuExecutable::encode_stale(uint32_t first, uint32_t last, const RunArgs& a
   }
 }
 
+// Sets a size that a step has decided. Only what names it is looked at: a run may decide thousands of sizes.
+Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& args, CpuState& state) const {
+  RLX_TRY((*args.set_size)(symbol, size));
+  for (SizeId id : plan_->symbols[symbol].sizes) {
+    if (args.sizes.changed[id] <= state.sizes_seen) continue;
+    auto found = std::ranges::lower_bound(by_size_, id, {}, &Users::id);
+    if (found != by_size_.end() && found->id == id) mark(found->steps, state);
+  }
+  state.sizes_seen = *args.sizes.newest;
+  return {};
+}
+
 // The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
-  auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
+  auto tell = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
   RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
   follow_changes(args, state);
   return {};
