@@ -11,6 +11,8 @@ Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   if (w.rank() != 2) return {x.builder().fail(wrong_rank("w", "2", w.rank()))};
   if (x.rank() == 0) return {x.builder().fail(wrong_rank("x", "1 or more", 0))};
   bool transposed = attrs.flag("transpose_w");
+  if (is_block(w.dtype()) && !transposed)
+    return {x.builder().fail(Status(Code::kShape, "a block-quantised w is stored [N,K]: transpose_w must be true"))};
   std::vector<Dim> dims = x.dims();
   Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});
   Expr y = matmul(rows, w, {.b = transposed});
