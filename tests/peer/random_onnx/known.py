@@ -4,6 +4,7 @@
 OPEN is what the makers of nodes stay away from. TABLE knows the same in a graph that is cut down, where it arises by chance.
 """
 import re
+from fractions import Fraction
 
 import numpy as np
 
@@ -17,7 +18,7 @@ OPEN = {
     "window larger than its input": "ONNX Runtime rounds its negative number of steps towards 0",
     "arg of nothing": "the place of the largest of no elements: open, also where that gives no results",
     "index into nothing": "an index that is out of range but picks no elements: librlx checks it, ONNX Runtime does not",
-    "largest with NaN": "ONNX Runtime's ReduceMax and ReduceMin may drop NaN, its MaxPool and Hardmax do",
+    "largest with NaN": "ONNX Runtime's ReduceMax and ReduceMin may drop NaN, its MaxPool, Hardmax, ArgMax and ArgMin do",
     "scattered NaN": "the largest or smallest of updates with NaN: ONNX Runtime and the reference drop NaN where it comes second",
     "crash": "ONNX Runtime crashes",
     "norm of one": "of one element: ONNX Runtime divides 0 by 0, or by nearly 0; the reference adds epsilon",
@@ -36,13 +37,14 @@ OPEN = {
     "scale of zeros": "of zeros alone, ONNX Runtime's DynamicQuantizeLinear has the scale 1 where the formula gives 0",
     "quantize NaN": "or, where the scale comes from the input, infinities: open",
     "order of factors": "a product overflows or underflows in one order of its factors and not in another",
-    "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again, so small ones beside large ones are lost",
+    "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again: small ones beside large ones are lost, infinite ones become NaN",
     "squares of integers": "ONNX Runtime's ReduceSumSquare computes in doubles",
     "squares below the smallest": "of f32: denormal numbers may count as 0 by semantics.md N5, inside a node too",
     "sign of zero": "has no meaning by semantics.md N4, so neither has that of its reciprocal",
     "half of a double": "ONNX Runtime rounds it to a float first, so that a number beside a tie becomes one",
     "nearly equal": "two floats that rounding sets apart, or makes equal",
-    "nearly zero": "a divisor, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "nearly zero": "a divisor, the base of a power, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
+    "edge of a pixel": "a coordinate that rounding moves across the edge between two pixels: librlx takes the simple fraction that a scale stands for",
     "concat of nothing": "ONNX Runtime does not compare the other sizes of what Concat joins where an input has no elements",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
@@ -178,8 +180,46 @@ def loses_squares(graph, inner):
     for node in graph.nodes:
         x = inner.get(node.ins[0]) if node.op == "LRN" else None
         if x is not None and x.size:
-            lost = float(np.abs(x[np.isfinite(x)]).max(initial=0)) ** 2 * 2.0**-23 * node.attrs.get("alpha", 1e-4)
+            if not np.isfinite(x).all():
+                return True
+            lost = float(np.abs(x).max()) ** 2 * 2.0**-23 * node.attrs.get("alpha", 1e-4)
             if lost > 1e-5 * node.attrs.get("bias", 1.0):
+                return True
+    return False
+
+
+def powers_of_nearly_zero(graph, inner):
+    """A power that has no bound near 0, or is no number below it, of a base that may be on either side."""
+    for node in nodes_of(graph, "Pow"):
+        base, exponent = (inner.get(name) for name in node.ins)
+        if base is not None and exponent is not None and cancels(base):
+            power = exponent.astype(np.float64)
+            if ((power < 0) | (power != np.floor(power))).any():
+                return True
+    return False
+
+
+# By coordinate transformation mode, where a pixel j of n/scale stands in the input.
+COORDINATES = {
+    "half_pixel": lambda j, scale: (j + Fraction(1, 2)) / scale - Fraction(1, 2),
+    "pytorch_half_pixel": lambda j, scale: (j + Fraction(1, 2)) / scale - Fraction(1, 2),
+    "asymmetric": lambda j, scale: j / scale,
+    "tf_half_pixel_for_nn": lambda j, scale: (j + Fraction(1, 2)) / scale,
+}
+
+
+def samples_at_an_edge(graph, inner):
+    """The nearest pixel, by a scale that is a rounded fraction, where the fraction itself gives an edge between two pixels."""
+    for node in nodes_of(graph, "Resize"):
+        scales = inner.get(node.ins[2]) if len(node.ins) == 3 else None
+        place = COORDINATES.get(node.attrs.get("coordinate_transformation_mode", "half_pixel"))
+        y = inner.get(node.outs[0])
+        if scales is None or place is None or y is None or node.attrs.get("mode", "nearest") != "nearest":
+            continue
+        parts = 1 if node.attrs.get("nearest_mode", "round_prefer_floor") in ("floor", "ceil") else 2
+        for scale, size in zip(scales.tolist(), y.shape[-len(scales):]):
+            fraction = Fraction(scale).limit_denominator(1000)
+            if fraction != Fraction(scale) and any((place(j, fraction) * parts).denominator == 1 for j in range(size)):
                 return True
     return False
 
@@ -202,7 +242,7 @@ READING = [
     (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), not_finite), OPEN["quantize NaN"]),
     (lambda g, x, v: reads(x, g, ("DynamicQuantizeLinear",), lambda a: not a.any()), OPEN["scale of zeros"]),
     (lambda g, x, v: reads(x, g, ("ReduceProd",), order_matters), OPEN["order of factors"]),
-    (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax"), has_nan), OPEN["largest with NaN"]),
+    (lambda g, x, v: reads(x, g, ("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "Hardmax", "ArgMax", "ArgMin"), has_nan), OPEN["largest with NaN"]),
     (lambda g, x, v: reads(x, g, ("ScatterElements", "ScatterND"), has_nan, None), OPEN["scattered NaN"]),
     (lambda g, x, v: reads(x, g, ("ReduceSumSquare",), squares_leave_integers),
      OPEN["squares of integers"]),
@@ -212,6 +252,8 @@ READING = [
     (lambda g, x, v: re.search(r"-inf for inf|: inf for -inf", v.message) and reads(x, g, ("Reciprocal", "Div", "Pow"), lambda a: (a == 0).any(), None), OPEN["sign of zero"]),
     (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div", "Log"), cancels, None), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
+    (lambda g, x, v: powers_of_nearly_zero(g, x), OPEN["nearly zero"]),
+    (lambda g, x, v: samples_at_an_edge(g, x), OPEN["edge of a pixel"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
     (lambda g, x, v: pads_alone(g, x), OPEN["windows of padding"]),
@@ -227,7 +269,7 @@ READING = [
 
 
 # What has no one answer: the reference evaluator may have either. Everywhere else it has to differ from ONNX Runtime.
-UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "squares below the smallest", "scattered NaN")}
+UNSETTLED = {OPEN[name] for name in ("sign of zero", "cast out of range", "resize infinities", "quantize NaN", "order of factors", "nearly equal", "nearly zero", "edge of a pixel", "squares below the smallest", "scattered NaN")}
 
 
 def known(graph, verdict, inner, judge):
