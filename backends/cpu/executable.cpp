@@ -86,6 +86,7 @@ void CpuExecutable::note_uses() {
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   auto state = std::make_unique<CpuState>();
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
+  std::memset(state->args.data(), 0, args_bytes_);  // find_pointers compares words that no row may have written
   state->launches.resize(count());
   state->phases.reserve(count() * Launch::kMostPhases);
   state->groups.reserve(count() * Launch::kMostPhases);
