@@ -699,8 +699,8 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
  * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. A run allocates nothing if every slot has its memory and no size
- * has changed. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times. rlx_exec_run allocates nothing if every slot has its memory and no
+ * size has changed; rlx_exec_submit makes a fence and what waits for others. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
 /* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
  * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,
@@ -852,8 +852,8 @@ RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device,
 
 /* A program planned for at least these n sizes, as a new reference: the smallest existing one that fits, else a new
  * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_INVALID_ARGUMENT (a symbol twice),
- * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol without a
- * size, and those of rlx_compile. */
+ * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol whose size is
+ * given neither here nor by the policy, and has no maximum, and those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 

@@ -137,7 +137,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
 
 static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,
                                NamedAttrs attrs) {
-  rlx_attrs given{std::move(attrs), {}};
+  rlx_attrs given(std::move(attrs));
   return add_op(graph, op, std::span(in.begin(), in.size()), &given);
 }
 

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/os/signal.h"
@@ -99,23 +100,36 @@ void Fence::then(std::function<void(const Status&)> next) const {
 
 namespace {
 
-// The index of a fence that is done, if the wait is over; else fences.size() + 1.
-size_t over_at(std::span<const Fence> fences, bool all) {
-  size_t done = 0, first = fences.size();
-  for (size_t i = fences.size(); i-- > 0;)
-    if (fences[i].is_done()) done++, first = i;
-  bool is_over = all ? done == fences.size() : done > 0 || fences.empty();
-  return is_over ? first : fences.size() + 1;
-}
+// Whether a wait is over. A wait for all asks each fence once more when it is done, however often it wakes up.
+class Awaited {
+ public:
+  Awaited(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}
+  // The index of the first fence that is done, if the wait is over. Of no fences it is 0.
+  std::optional<size_t> over_at() {
+    if (fences_.empty()) return 0;
+    if (all_) {
+      while (seen_ < fences_.size() && fences_[seen_].is_done()) seen_++;
+      return seen_ == fences_.size() ? std::optional<size_t>(0) : std::nullopt;
+    }
+    auto first = std::ranges::find_if(fences_, &Fence::is_done);
+    return first == fences_.end() ? std::nullopt : std::optional(static_cast<size_t>(first - fences_.begin()));
+  }
+
+ private:
+  std::span<const Fence> fences_;
+  bool all_;
+  size_t seen_ = 0;  // of `all_`: those before it are done
+};
 
 }  // namespace
 
 Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
+  Awaited awaited(fences, all);
   auto finish = [&](size_t index) -> Status {
-    if (which) *which = index < fences.size() ? index : 0;
+    if (which) *which = index;
     return {};
   };
-  if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+  if (auto index = awaited.over_at()) return finish(*index);
   using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
@@ -148,7 +162,7 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
   for (;;) {
     uint64_t seen = events.count;
     auto news = [&] { return events.count != seen; };
-    if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+    if (auto index = awaited.over_at()) return finish(*index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
     if (std::any_of(helpers.begin(), helpers.end(), [&](const auto& helper) { return helper->help(!bounded); }))
       continue;

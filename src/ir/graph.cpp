@@ -160,6 +160,16 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
   return in.size() > kMost ? text + ", ..." : text;
 }
 
+// Of a wrong dtype, within a definition: the user's op has no inputs of the names in the message.
+static Status without_ports(Status status) {
+  const std::string *expected = status.detail("expected"), *got = status.detail("got");
+  bool names_port = status.code() == Code::kDtype && status.detail("input") && expected && got;
+  if (!names_port || !find_dtype(*expected)) return status;
+  return Status(Code::kDtype, format("{} is given where {} is needed (a cast converts)", *got, *expected))
+      .with("expected", *expected)
+      .with("got", *got);
+}
+
 Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
   for (const Value& value : in)
     if (value != kAbsent && (value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size()))
@@ -171,7 +181,7 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
   Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
     roll_back(before);
-    if (!is_definition_) status = std::move(status).suffixed(operands_text(info, in));
+    status = is_definition_ ? without_ports(std::move(status)) : std::move(status).suffixed(operands_text(info, in));
     if (leaf.empty() || is_definition_) return told_of(info, node.name, std::move(status));
     return std::move(status).prefixed(format("{} '{}': ", info.name, leaf)).with("value", leaf);
   }
@@ -254,6 +264,11 @@ Status Graph::add_output(std::string_view name, Value value) {
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
   auto found = leaf_index_.find(name);
   return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
+}
+
+const GraphOutput* Graph::find_output(std::string_view name) const {
+  auto found = output_index_.find(name);
+  return found == output_index_.end() ? nullptr : &outputs_[found->second];
 }
 
 const Tensor* Graph::constant(Value value) const {

@@ -139,7 +139,8 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::string& leaf_name(uint32_t node) const { return nodes_[node].attrs.str("name"); }
   std::optional<Value> find_leaf(std::string_view name) const;  // an input or param
-  bool has_output(std::string_view name) const { return output_index_.contains(name); }
+  const GraphOutput* find_output(std::string_view name) const;
+  bool has_output(std::string_view name) const { return find_output(name) != nullptr; }
   const Tensor* constant(Value value) const;  // its tensor, or null
   std::string describe(uint32_t node) const;  // "layer_norm 'encoder.0.norm' (%17)", for messages
 
