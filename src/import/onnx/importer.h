@@ -18,6 +18,9 @@ namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
 
+// Detail of a status: data choose between branches of an If whose results have unequal ranks.
+inline constexpr const char* kUnequalRanks = "ranks";
+
 const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: unknown
 // Initializers that nodes read as one number per channel. They become constants, not params, because rules examine
 // them.
