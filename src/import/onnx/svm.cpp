@@ -3,6 +3,7 @@
 // classifier has a score for every pair of classes; with 'prob_a' it couples the probabilities of the pairs (Wu, Lin
 // and Weng, Probability Estimates for Multi-class Classification by Pairwise Coupling, 2004, algorithm 2).
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "import/onnx/importer.h"
@@ -14,7 +15,12 @@ namespace {
 
 constexpr int64_t kMostRounds = 100;     // of the coupling
 constexpr size_t kMostCoupled = 64;      // classes: a round has nodes for each
+constexpr double kMostOfProduct = 256;   // the largest exponent of a kernel whose distances are products
 constexpr double kLeastOfPair = 1.0e-7;  // and the most is 1 minus this
+
+Expr rows_of(Call& call, const std::vector<double>& numbers, int64_t rows) {
+  return reshape(list_of(call, DType::kF32, numbers), {Dim(rows), Dim(static_cast<int64_t>(numbers.size()) / rows)});
+}
 
 struct Kernel {
   explicit Kernel(Call& call) : kind(call.text("kernel_type", "LINEAR")), params(call.f64s("kernel_params")) {
@@ -22,25 +28,40 @@ struct Kernel {
   }
 
   // x [N, F] against the rows of `vectors` [V, F].
-  Expr of(Call& call, Expr x, Expr vectors) const {
-    if (kind == "LINEAR") return matmul(x, vectors, {.b = true});
-    if (kind == "RBF") {
-      Expr apart = unsqueeze(x, 1) - unsqueeze(vectors, 0);
-      return exp(reshape(sum(apart * apart, {2}), {x.dim(0), vectors.dim(0)}) * -params[0]);
-    }
-    Expr y = matmul(x, vectors, {.b = true}) * params[0] + params[1];
+  Expr of(Call& call, Expr x, const std::vector<double>& vectors, int64_t count) const {
+    if (kind == "RBF") return exp(squared_distances(call, x, vectors, count) * -params[0]);
+    Expr y = matmul(x, rows_of(call, vectors, count), {.b = true});
+    if (kind == "LINEAR") return y;
+    y = y * params[0] + params[1];
     if (kind == "SIGMOID") return tanh(y);
     if (kind != "POLY") call.fail(Code::kData, "'kernel_type' is " + std::string(kind));
     return call.op("pow", {y, scalar_like(y, params[2])});
   }
 
+  // [N, V]. About the mean of the vectors a product and two lengths are as exact as differences, unless gamma is so
+  // large that the kernel shows their rounding.
+  Expr squared_distances(Call& call, Expr x, std::vector<double> vectors, int64_t count) const {
+    size_t width = vectors.size() / static_cast<size_t>(count);
+    std::vector<double> mean(width, 0), lengths(static_cast<size_t>(count), 0);
+    for (size_t i = 0; i < vectors.size(); i++) mean[i % width] += vectors[i] / static_cast<double>(count);
+    for (double& number : mean) number = static_cast<float>(number);
+    for (size_t i = 0; i < vectors.size(); i++) {
+      vectors[i] = static_cast<float>(vectors[i] - mean[i % width]);
+      lengths[i / width] += vectors[i] * vectors[i];
+    }
+    x = x - list_of(call, DType::kF32, mean);
+    Expr rows = rows_of(call, vectors, count);
+    if (!(std::abs(params[0]) * std::ranges::max(lengths) < kMostOfProduct)) {
+      Expr apart = unsqueeze(x, 1) - unsqueeze(rows, 0);
+      return reshape(sum(apart * apart, {2}), {x.dim(0), rows.dim(0)});
+    }
+    Expr both = sum(x * x, {1}) + list_of(call, DType::kF32, lengths);
+    return maximum(both - matmul(x, rows, {.b = true}) * 2.0, 0);
+  }
+
   std::string_view kind;
   std::vector<double> params;  // gamma, what is added, and the degree
 };
-
-Expr rows_of(Call& call, const std::vector<double>& numbers, int64_t rows) {
-  return reshape(list_of(call, DType::kF32, numbers), {Dim(rows), Dim(static_cast<int64_t>(numbers.size()) / rows)});
-}
 
 bool suits(const std::vector<double>& numbers, int64_t rows) {
   return rows > 0 && !numbers.empty() && static_cast<int64_t>(numbers.size()) % rows == 0;
@@ -59,7 +80,7 @@ void build_regressor(Call& call) {
     return call.fail(Code::kData, "'support_vectors', 'coefficients' or 'rho' do not suit 'n_supports'");
   if (!x.valid()) return;
   Expr y = x;
-  if (!is_linear) y = kernel.of(call, x, rows_of(call, vectors, count));
+  if (!is_linear) y = kernel.of(call, x, vectors, count);
   y = matmul(y, rows_of(call, coefficients, 1), {.b = true}) + rho[0];
   if (call.i64("one_class", 0) != 0) y = where(greater(y, 0), scalar_like(y, 1), scalar_like(y, -1));
   call.out(0, y);
@@ -122,8 +143,7 @@ Expr votes_of(Call& call, const Machine& machine, Expr scores) {
     least[j]++;
   });
   Expr wins = cast(greater(scores, 0), DType::kF32);
-  return matmul(wins, rows_of(call, moved, static_cast<int64_t>(machine.pairs()))) +
-         list_of(call, DType::kF32, least);
+  return matmul(wins, rows_of(call, moved, static_cast<int64_t>(machine.pairs()))) + list_of(call, DType::kF32, least);
 }
 
 // [N, K, K]: at [i, j] the probability of i where it is i or j.
@@ -149,7 +169,8 @@ Expr coupled_round(Expr p, Expr q, int64_t classes) {
   Expr slope = reshape(sum(q * unsqueeze(p, 1), {2}), p.dims()), total = sum(p * slope, {1}), before = p;
   Expr error = reduce(abs(slope - total), "max", {1});
   for (int64_t t = 0; t < classes; t++) {
-    Expr row = reshape(slice(q, 1, t, t + 1), p.dims()), own = slice(row, 1, t, t + 1), here = slice(slope, 1, t, t + 1);
+    Expr row = reshape(slice(q, 1, t, t + 1), p.dims()), own = slice(row, 1, t, t + 1),
+         here = slice(slope, 1, t, t + 1);
     Expr change = (total - here) / own, scale = change + 1.0;
     std::vector<Expr> columns;
     for (int64_t k = 0; k < classes; k++) columns.push_back(slice(p, 1, k, k + 1));
@@ -230,8 +251,12 @@ void build_linear(Call& call, const Machine& machine, Expr x, std::string_view t
 }
 
 void build_classifier(Call& call) {
-  Machine machine{labels_of(call),         call.i64s("vectors_per_class"), call.f64s("support_vectors"),
-                  call.f64s("coefficients"), call.f64s("rho"),               call.f64s("prob_a"),
+  Machine machine{labels_of(call),
+                  call.i64s("vectors_per_class"),
+                  call.f64s("support_vectors"),
+                  call.f64s("coefficients"),
+                  call.f64s("rho"),
+                  call.f64s("prob_a"),
                   call.f64s("prob_b")};
   std::string_view transform = call.text("post_transform", "NONE");
   Kernel kernel(call);
@@ -239,10 +264,10 @@ void build_classifier(Call& call) {
   if (!call.status().ok() || !x.valid()) return;
   if (!machine.is_consistent()) return call.fail(Code::kData, "the lists of its attributes do not suit one another");
   if (machine.is_linear()) return build_linear(call, machine, x, transform);
-  Expr rows = kernel.of(call, x, rows_of(call, machine.vectors, machine.count()));
+  Expr rows = kernel.of(call, x, machine.vectors, machine.count());
   std::vector<double> rho(machine.rho.begin(), machine.rho.begin() + static_cast<int64_t>(machine.pairs()));
-  Expr scores = matmul(rows, rows_of(call, weights_of_pairs(machine), machine.count())) +
-                list_of(call, DType::kF32, rho);
+  Expr scores =
+      matmul(rows, rows_of(call, weights_of_pairs(machine), machine.count())) + list_of(call, DType::kF32, rho);
   give_label(call, machine, place_of_most(call, votes_of(call, machine, scores)));
   if (!machine.prob_a.empty()) {
     if (machine.classes() > kMostCoupled) return call.fail(Code::kUnsupported, "probabilities of so many classes");
