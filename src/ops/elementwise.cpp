@@ -308,9 +308,21 @@ static To cast_element(From x, [[maybe_unused]] bool saturate) {
   }
 }
 
+// In the oracle too, an integer that no f32 holds is rounded once: what is folded and what is computed then agree.
+static void cast_integers_to_f32(EvalArgs& args) {
+  visit<I>(args.in[0].dtype, [&]<class From>() {
+    map1<double, From>(args.out[0], args.in[0], [](auto x) { return static_cast<float>(x); });
+  });
+}
+
 Status eval_cast(EvalArgs& args) {
   bool saturate = args.attrs.flag("saturate");
   if (args.in[0].dtype == args.out[0].dtype) return eval_stop_gradient(args);  // the identity: even inf stays
+  bool is_widened = args.declared_out[0] == DType::kF32 && args.out[0].dtype == DType::kF64;
+  if (is_widened && dtypes::I.has(args.in[0].dtype)) {
+    cast_integers_to_f32(args);
+    return {};
+  }
   visit<A>(args.in[0].dtype, [&]<class From>() {
     visit<A>(args.out[0].dtype, [&]<class To>() {
       map1<To, From>(args.out[0], args.in[0], [=](auto x) { return cast_element<To>(x, saturate); });

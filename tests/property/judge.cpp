@@ -198,6 +198,23 @@ TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   EXPECT_NE(difference(6), "");
 }
 
+// How many numbers are distinct may depend on roundings: exp of these two is 1 in f32, or 1 and the number after it.
+TEST(judge, lets_rounding_decide_how_many_there_are) {
+  auto graph = parse(
+      "graph (n in [0, 4]) {\n x = input f32[4]\n e = exp(x)\n y, i, j, c = unique(e) symbol=\"n\"\n output c\n}");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, *graph);
+  std::copy_n(std::array{1e-9f, 0x1p-24f, 2.0f, 3.0f}.begin(), 4, random.runs[0][0].as<float>());
+  auto difference = [&](int64_t count) {
+    auto meaning = Meaning::of(random);
+    EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+    return meaning->difference({*Tensor::create(DType::kI64, std::array{count})});
+  };
+  EXPECT_EQ(difference(3), "");
+  EXPECT_NE(difference(2), "");
+  EXPECT_NE(difference(5), "");
+}
+
 // The random graphs and the graphs of examples, in turn.
 static RandomGraph graph_of(uint64_t number) {
   uint64_t seed = number / 2;

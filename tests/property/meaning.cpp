@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/visit.h"
@@ -76,6 +77,19 @@ bool same_dims(const Tensor& a, const Tensor& b) {
   return std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
 }
 
+// Whether each axis of a result is within those of the runs: where they part, rounding decides how many elements there
+// are.
+bool is_within_dims(const Tensor& got, const std::vector<Results>& runs, size_t output) {
+  if (got.rank() != runs[0][output].rank()) return false;
+  for (size_t axis = 0; axis < got.rank(); axis++) {
+    auto by_size = [&](const Results& a, const Results& b) { return a[output].dims()[axis] < b[output].dims()[axis]; };
+    auto [least, most] = std::minmax_element(runs.begin(), runs.end(), by_size);
+    int64_t size = got.dims()[axis];
+    if (size < (*least)[output].dims()[axis] || size > (*most)[output].dims()[axis]) return false;
+  }
+  return true;
+}
+
 std::string text(c128 value) {
   return value.imag() == 0 ? format("{:.9}", value.real()) : format("({:.9}, {:.9})", value.real(), value.imag());
 }
@@ -95,7 +109,7 @@ std::string of_another_type(size_t output, const Tensor& got, const Tensor& want
 Expr otherwise_equal(Expr value, Random& random) {
   if (is_complex(value.dtype())) return where(equal(value - value, value - value), value, scalar_like(value, NAN));
   Expr size = abs(value), zero = scalar_like(value, random.chance(50) ? 0.0 : -0.0);
-  value = where(less_equal(size, scalar_like(value, 0x1p-126)), zero, value);
+  value = where(less(size, scalar_like(value, 0x1p-126)), zero, value);
   return where(equal(size, size), value, -value);
 }
 
@@ -181,6 +195,27 @@ Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   return value.value();
 }
 
+// Whether it asks if two numbers are equal of which one at least was computed.
+bool compares_roundings(const Graph& graph, const Node& node) {
+  auto is_computed = [&](Value value) { return !graph.info(graph.node(value)).is(kLeaf); };
+  return (node.op == Op::kEq || node.op == Op::kNe) && epsilon_of(graph.type(node.in[0]).dtype) > 0 &&
+         std::any_of(node.in.begin(), node.in.end(), is_computed);
+}
+
+// The first of two numbers that are compared, or the second where the two are equal but for roundings of the largest
+// number of the first tensor: where that one was added up on the way, no more may be left of them.
+Result<Value> rounded_together(Graph& graph, const Values& in) {
+  Builder builder(graph);
+  Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), size = abs(a);
+  Axes all(a.rank());
+  std::iota(all.begin(), all.end(), 0);
+  Expr largest = reduce(where(less(size, INFINITY), size, 0), "max", all, KeepDims::kNo);
+  Expr rounding = builder.scalar(size.dtype(), 8 * epsilon_of(size.dtype()));
+  Expr value = where(less_equal(abs(a - b), largest * rounding), b, a);
+  RLX_TRY(Status(builder.status()));
+  return value.value();
+}
+
 // With 0 for the numbers below the normal ones of f32, as an op may read them (semantics.md N5).
 Value flushed(Graph& graph, Value value) {
   DType dtype = present(value) ? graph.type(value).dtype : DType::kBool;
@@ -232,6 +267,8 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     for (Value& value : read)
       if (random.chance(25)) value = flushed(to, value);
     if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, true, random));
+    if (noise.rounds && compares_roundings(graph, node) && random.chance(50))
+      read[0] = RLX_TRY(rounded_together(to, read));
     Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
     bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);
@@ -448,8 +485,7 @@ bool Meaning::is_open(size_t output, int64_t i) const {
 std::string Meaning::difference(size_t output, const Tensor& got) const {
   const Tensor &oracle = runs_[0][output], &typed = runs_[1][output];
   auto has_its_dims = [&](const Results& run) { return same_dims(run[output], got); };
-  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) ||
-      std::none_of(runs_.begin(), runs_.end(), has_its_dims))
+  if ((got.dtype() != oracle.dtype() && got.dtype() != typed.dtype()) || !is_within_dims(got, runs_, output))
     return of_another_type(output, got, typed);
   if (!std::all_of(runs_.begin(), runs_.end(), has_its_dims) || shows_bits_[output]) return "";
   auto is_known = [&](const Results& run) { return !run.empty() && has_its_dims(run); };

@@ -197,6 +197,14 @@ TEST(bitcast, bytes_stay_and_the_last_axis_follows_the_widths) {
   expect_failure(Op::kBitcast, {tensor(DType::kU8, {3}, {4, 3, 2})}, to("u32"), Code::kShape, "last axis of 4");
 }
 
+TEST(cast, rounds_integers_in_oracle_mode_as_in_typed_mode) {
+  for (EvalMode mode : {EvalMode::kTyped, EvalMode::kOracle}) {
+    auto got = run(Op::kCast, {tensor(DType::kU32, {1}, {4294967291})}, {{"to", "f32"}}, {.mode = mode});
+    ASSERT_TRUE(got.ok());
+    EXPECT_EQ(numbers((*got)[0]), (std::vector<double>{4294967296}));
+  }
+}
+
 // In oracle mode floats are stored as f64; their bits are still those of the declared dtype.
 TEST(bitcast, means_the_declared_dtype_in_oracle_mode) {
   auto got = run(Op::kBitcast, {f32s({1}, {1.5})}, {{"to", "i32"}}, {.mode = EvalMode::kOracle});
