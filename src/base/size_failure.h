@@ -10,5 +10,7 @@ namespace rlx {
 inline constexpr std::string_view kDependsOnSizes = "sizes";
 // Besides: the run had begun, and found these sizes in contents.
 inline constexpr std::string_view kFoundSizes = "found sizes";
+// Of a failed run: its inputs give one name two sizes.
+inline constexpr std::string_view kUnequalSizes = "unequal sizes";
 
 }  // namespace rlx

@@ -24,7 +24,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
   std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), graph, std::move(weights), policy));
   if (!special && graph.symbols().empty()) return model;
   auto remake = [graph](const ImportChoices& choices, Weights&) { return at_sizes(graph, choices.dims); };
-  model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake);
+  model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake, SpecialModels::From::kGraph);
   return model;
 }
 
@@ -484,7 +484,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
 static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
   auto shares_memory = [](const auto& option) { return option.first == "io.alias"; };
   if (failure.detail(kFoundSizes) && std::ranges::any_of(policy.options, shares_memory)) return false;
-  return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory;
+  return failure.detail(kDependsOnSizes) || failure.detail(kUnequalSizes) || failure.code() == Code::kNoMemory;
 }
 
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,

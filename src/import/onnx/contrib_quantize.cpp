@@ -179,13 +179,17 @@ void build_gather_blocks(Call& call) {
   Dim blocks = scale.dim(-1), width = packed.width(table.dim(-1));
   Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
   rows = cast(packed.unpacked(call, rows, width), scale.dtype());
-  if (!rows.valid() || !(width == blocks * Dim(block)))
-    return call.fail_of_sizes("a last axis that is not a whole number of blocks");
-  std::vector<Dim> flat = rows.dims(), split = flat;
-  split.back() = blocks, split.push_back(block);
+  if (!rows.valid() || block < 1 || !(blocks == floor_div(width + Dim(block - 1), Dim(block))))
+    return call.fail_of_sizes("a last axis that is not as many blocks as there are scales");
+  std::vector<Dim> flat = rows.dims(), whole = flat, split = flat;
+  whole.back() = blocks * Dim(block), split.back() = blocks, split.push_back(block);
+  std::vector<Dim> none(flat.size(), 0), behind = none;
+  behind.back() = whole.back() - width;  // the last block may be short
+  if (!behind.back().is(0)) rows = call.op("pad", {rows}, {{"lo", none}, {"hi", behind}});
   Expr zeros = scalar_like(rows, packed.zero());
   if (zero) zeros = unsqueeze(cast(packed.unpacked(call, gather(zero, index, 0), blocks), scale.dtype()), -1);
-  call.out(0, reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), flat));
+  Expr y = reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), whole);
+  call.out(0, slice(y, -1, 0, width));
 }
 
 constexpr NodeKind kKinds[] = {

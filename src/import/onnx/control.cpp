@@ -49,6 +49,12 @@ void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in) {
   for (OnnxValue* value : body.captures) in.push_back(call.importer().expr(*value, call.builder()));
 }
 
+bool have_unequal_ranks(const BodyGraph& a, const BodyGraph& b) {
+  for (size_t i = 0; i < std::min(a.outputs.size(), b.outputs.size()); i++)
+    if (a.graph.type(a.outputs[i]).rank() != b.graph.type(b.outputs[i]).rank()) return true;
+  return false;
+}
+
 Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   BodyGraph then = RLX_TRY(call.importer().body_graph(yes, {}, {}));
   BodyGraph otherwise = RLX_TRY(call.importer().body_graph(no, {}, then.captures));
@@ -58,7 +64,9 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   }
   std::vector<Expr> in{reshape(call.in(0), std::vector<Dim>())};
   add_captures(call, otherwise, in);
+  bool has_unequal_ranks = have_unequal_ranks(then, otherwise);
   Outputs results = call.ops("if", in, {{"then", RLX_TRY(then.finish())}, {"else", RLX_TRY(otherwise.finish())}});
+  if (has_unequal_ranks && !call.builder().status().ok()) return call.builder().take_status().with(kUnequalRanks, "1");
   for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
   return {};
 }

@@ -18,6 +18,9 @@ namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
 
+// Detail of a status: data choose between branches of an If whose results have unequal ranks.
+inline constexpr const char* kUnequalRanks = "ranks";
+
 const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: unknown
 // Initializers that nodes read as one number per channel. They become constants, not params, because rules examine
 // them.
@@ -88,6 +91,7 @@ class Importer {
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
   void find_determined(std::span<const ValueInfoProto* const> inputs);
+  Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis) const;
   Dim input_dim(const DimensionProto& proto, std::string_view input, size_t axis) const;
   Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
   Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
@@ -95,6 +99,7 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_nodes(const GraphProto& graph);
   Status add_node(const NodeProto& node);
+  Status finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes);
   Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   using Computed = std::optional<std::vector<Tensor>>;

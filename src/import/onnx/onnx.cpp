@@ -2,6 +2,7 @@
 #include "import/onnx/onnx.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "import/onnx/importer.h"
 #include "import/onnx/order.h"
@@ -235,6 +236,14 @@ Status Importer::add_nodes(const GraphProto& graph) {
       RLX_TRY(options_.host->progress("import", static_cast<double>(i) / static_cast<double>(count)));
     Status status = add_node(node);
     if (status.ok()) continue;
+    if (status.detail(kUnequalRanks)) {
+      if (sorted.empty()) {
+        sorted.resize(count);
+        std::iota(sorted.begin(), sorted.end(), size_t{0});
+      }
+      status = finish_in_branches(graph, std::span(sorted).subspan(i));
+      if (status.ok()) return {};
+    }
     if (status.code() == Code::kUnsupported) {
       refuse(node, status);
       continue;
