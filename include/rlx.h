@@ -635,13 +635,13 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  *                  "passes" says so. Binding one of the two slots binds both. Their memory has the slot's own dtype; it
  *                  is RLX_E_STATE if it cannot be written. After a failed run its contents are unspecified.
  *                  rlx_compiled_run and rlx_model_run copy, and leave their arguments as they are.
- * Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for a graph without outputs; RLX_E_SHAPE naming all
- * symbols without an upper size; RLX_E_RANGE for an upper size outside its declared range; RLX_E_UNSUPPORTED naming
- * the nodes without a kernel, and why; RLX_E_OPTION; RLX_E_DTYPE or RLX_E_SHAPE for a param; RLX_E_STATE for a weight
- * whose bytes weights.drop has released; RLX_E_NO_MEMORY, with the largest buffers, for a plan above memory.limit;
- * RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the folder of dump). For io.alias: RLX_E_NOT_FOUND (no
- * such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or nothing bounds the size), RLX_E_OPTION (a slot is named
- * twice). */
+ * Errors: the one that the graph holds; RLX_E_INVALID_ARGUMENT for a graph without outputs or a param of a sub-graph
+ * with the name of an input; RLX_E_SHAPE naming all symbols without an upper size; RLX_E_RANGE for an upper size
+ * outside its declared range; RLX_E_UNSUPPORTED naming the nodes without a kernel, and why; RLX_E_OPTION; RLX_E_DTYPE
+ * or RLX_E_SHAPE for a param; RLX_E_STATE for a weight whose bytes weights.drop has released; RLX_E_NO_MEMORY, with
+ * the largest buffers, for a plan above memory.limit; RLX_E_NOT_FOUND (a rule of passes.expect that did not fire, the
+ * folder of dump). For io.alias: RLX_E_NOT_FOUND (no such slot), RLX_E_DTYPE and RLX_E_SHAPE (the types differ, or
+ * nothing bounds the size), RLX_E_OPTION (a slot is named twice). */
 RLX_MUST rlx_status_t *rlx_compile(const rlx_graph_t *graph, rlx_weights_t *weights, const rlx_device_t *device,
                                    const rlx_attrs_t *options, rlx_compiled_t **out);
 

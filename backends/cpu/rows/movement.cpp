@@ -254,7 +254,7 @@ void set_fold(const StepView& view, WriteRowsArgs& args) {
 void encode_dynamic_update_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
   auto axis = static_cast<size_t>(view.node.attrs.i64("axis"));
   WriteRowsArgs args;
-  args.from = WriteRowsArgs::kStart;
+  args.from = WriteRowsArgs::kPosition;
   args.count = view.in[1].dims[axis];
   set_slices(args, view.in[0], 0, axis, 1);
   load_rows(view, args, view.in[2], view.in[1], block, launch);
