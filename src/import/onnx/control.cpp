@@ -289,11 +289,11 @@ const NodeProto* appending_node(const GraphProto& body, std::string_view before,
 struct StackedLoop {
   GraphProto body;
   NodeProto node;
-  std::vector<size_t> inputs;         // of the node, that are left
-  std::vector<size_t> kept, stacked;  // outputs of the node: tensors, and sequences
+  std::vector<size_t> inputs;         // of the original node, without the sequences
+  std::vector<size_t> kept, stacked;  // outputs of the original node: tensors, and sequences
 };
 
-// Nullopt if a sequence is not empty at the start, or not only made longer.
+// nullopt if a sequence is not empty at the start, or if a trip does anything to it but append.
 std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
   size_t carries = proto.input.size() - std::min<size_t>(proto.input.size(), 2);
   if (proto.output.size() < carries + 1 || call.inputs() != carries + 2) return std::nullopt;

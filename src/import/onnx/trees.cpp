@@ -104,7 +104,8 @@ Expr leaves_of(Call& call, const Forest& forest, Expr x) {
                  list_of(call, forest.yes),
                  list_of(call, forest.no)};
   return scan(
-      std::span(&start, 1), std::span(&steps, 1), kept, false, [](auto carry, auto, auto in) -> std::vector<Expr> {
+      std::span(&start, 1), std::span(&steps, 1), kept, ScanOrder::kForward,
+      [](auto carry, auto, auto in) -> std::vector<Expr> {
         Builder& b = carry[0].builder();
         auto here = [&](Expr table) { return gather(table, carry[0], 0); };
         auto number = [&](Outcome outcome) { return b.scalar(DType::kI64, static_cast<double>(outcome)); };
