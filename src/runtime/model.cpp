@@ -225,7 +225,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   return made;
 }
 
-// What was set before it took part in changes, except for what has been set again since.
+// Sets the params that were set before `on` took part in changes, except for those that have been set again since.
 Status Model::catch_up(OnDevice& on, uint64_t version) {
   ParamStore::Change change;
   for (bool is_first = true;; is_first = false) {
@@ -293,7 +293,7 @@ static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) 
   return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
-// Of the bucket that a size falls into; none if its symbol has no buckets.
+// The end of the bucket that a size falls into; nullopt if its symbol has no buckets.
 static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
   for (const auto& [symbol, ends] : policy.buckets) {
     if (symbol != name) continue;
@@ -402,7 +402,7 @@ static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-// Of a size that is asked for beside those before it.
+// Checks a size that the caller asks for; `before` has those before it in the list.
 static Status check_wanted(const Graph& graph, const Model::Sizes& before, std::string_view name, int64_t size) {
   if (!graph.has_symbol(name)) {
     std::vector<std::string_view> known;
