@@ -15,13 +15,14 @@ namespace rlx::cpu {
 
 namespace {
 
-// In nanoseconds on one thread. A step is shared if that saves kWorthSharing: the hand-over, and fetching from another
-// core what it wrote, take 1 to 3 us. A run whose shareable work is less than kWorthWaking runs on the caller, because
-// waking a sleeping thread takes about as long: 23 to 72 us were measured.
+// Limits in nanoseconds of work on one thread. A step is shared if that saves kWorthSharing: the hand-over, and
+// fetching from another core what it wrote, take 1 to 3 us. A run whose shareable work is less than kWorthWaking runs
+// on the caller, because waking a sleeping thread takes about as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
-// What one more worker costs a phase, and what it costs the caller to wake it: spread too thin, a phase ends later than
-// on fewer workers. On 16 cores that spin, phases of 5 us end soonest on 6 to 12 workers, longer ones on 16.
+// What one more worker costs a phase, and what waking it costs the caller, in nanoseconds: spread over too many
+// workers, a phase ends later than on fewer. On 16 cores that spin, phases of 5 us end soonest on 6 to 12 workers,
+// longer ones on 16.
 constexpr double kCostOfWorker = 25, kCostOfWaking = 3000;
 
 // FTZ and DAZ belong to a phase: set while a phase that allows them runs, and as found afterwards.
@@ -134,7 +135,7 @@ static void walk_with_team(Team& team, std::span<const EncodedPhase> phases, std
   for (const PhaseGroup& group : groups) {
     std::span<const EncodedPhase> own = phases.subspan(group.first, group.count);
     if (group.grain && team.workers() >= group.least) {
-      // With all it needs in one cache line: the helpers fetch it from the caller at every step.
+      // The captures fit into one cache line: the helpers fetch it from the caller at every step.
       auto part = [&phase = own[0], &failure, cancel](int64_t begin, int64_t end) {
         run_part(phase, begin, end, failure, cancel);
       };
