@@ -113,12 +113,9 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
 
 Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
-  std::unordered_set<std::string> known;
-  for (auto list : {given.inputs(), given.params()})
-    for (uint32_t leaf : list) known.insert(given.leaf_name(leaf));
   for (const Node& node : given.nodes())
     for (const BodyParam& param : body_params(node))
-      if (known.insert(param.name).second) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+      if (!graph.find_leaf(param.name)) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
   return graph;
 }
 

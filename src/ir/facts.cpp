@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/inlined_vector.h"
 #include "base/visit.h"
 
 namespace rlx {
@@ -146,6 +147,12 @@ Phase Facts::phase_of(const Node& node) const {
 
 // ---- the table ----
 
+static const ValueFacts kNothing;
+
+static bool is_something(const ValueFacts& facts) {
+  return facts.splat || facts.affine || facts.range;
+}
+
 Facts::Facts(const Graph& graph, Asked asked) : graph_(graph), asked_(asked) {
   if (asked == Asked::kAll) extend();
 }
@@ -174,8 +181,7 @@ void Facts::shorten(size_t nodes) {
 }
 
 bool Facts::knows_more(Value value) {
-  const ValueFacts& facts = of(value);
-  return facts.splat || facts.affine || facts.range;
+  return is_something(of(value));
 }
 
 bool Facts::find_again(uint32_t index) {
@@ -190,10 +196,9 @@ bool Facts::find_again(uint32_t index) {
 
 // Visits inputs first, without recursion. A value that is known already is not visited again.
 const ValueFacts& Facts::of(Value value) {
-  static const ValueFacts kNothing;
   if (!present(value) || value.output != 0) return kNothing;
-  std::vector<uint32_t> waiting;
-  if (!known(value.node)) waiting.push_back(value.node);
+  if (const ValueFacts* facts = known(value.node)) return *facts;
+  InlinedVector<uint32_t, 8> waiting{value.node};
   while (!waiting.empty()) {
     uint32_t node = waiting.back();
     size_t count = waiting.size();
@@ -202,22 +207,25 @@ const ValueFacts& Facts::of(Value value) {
         if (present(in) && !known(in.node)) waiting.push_back(in.node);
     if (waiting.size() > count) continue;
     if (!known(node)) find(node);
-    waiting.pop_back();
+    waiting.truncate(waiting.size() - 1);
   }
   return *known(value.node);
 }
 
 void Facts::find(uint32_t index) {
   const Node& node = graph_.node(index);
-  known(index) = std::make_unique<ValueFacts>();
+  known(index) = &kNothing;
   FactFn facts = graph_.info(node).facts;
   if (!facts) return;
-  static const ValueFacts kNothing;
-  std::vector<const ValueFacts*> in;
+  InlinedVector<const ValueFacts*, 4> in;
   for (Value value : node.in)
-    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node).get() : &kNothing);
-  FactArgs args{graph_, node, in, *known(index)};
+    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node) : &kNothing);
+  ValueFacts found;
+  FactArgs args{graph_, node, in, found};
   facts(args);
+  if (!is_something(found)) return;
+  found_.push_back(std::move(found));
+  known(index) = &found_.back();
 }
 
 }  // namespace rlx

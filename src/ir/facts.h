@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/stable_vector.h"
 #include "ir/graph.h"
 
 namespace rlx {
@@ -83,16 +84,17 @@ class Facts {
  private:
   Phase phase_of(const Node& node) const;
   const ValueFacts& of(Value value);
-  std::unique_ptr<ValueFacts>& known(uint32_t node) { return asked_ == Asked::kAll ? known_[node] : asked_for_[node]; }
+  const ValueFacts*& known(uint32_t node) { return asked_ == Asked::kAll ? known_[node] : asked_for_[node]; }
   void find(uint32_t index);
 
   const Graph& graph_;
   const Asked asked_;
-  std::vector<Phase> phases_;                       // by node
-  std::vector<bool> reads_params_;                  // by node
-  std::vector<std::unique_ptr<ValueFacts>> known_;  // by node, of output 0; null: not asked for yet
-  std::unordered_map<uint32_t, std::unique_ptr<ValueFacts>> asked_for_;  // used instead of known_ for Asked::kValues
-  std::unordered_set<std::string> decided_;                              // symbols that contents decide in the run
+  std::vector<Phase> phases_;                                  // by node
+  std::vector<bool> reads_params_;                             // by node
+  StableVector<ValueFacts> found_;                             // of values of which something is known
+  std::vector<const ValueFacts*> known_;                       // by node, of output 0; null: not asked for yet
+  std::unordered_map<uint32_t, const ValueFacts*> asked_for_;  // used instead of known_ for Asked::kValues
+  std::unordered_set<std::string> decided_;                    // symbols that contents decide in the run
 };
 
 // The param leaves in the sub-graphs of a node, at every level: their names are global to the program.

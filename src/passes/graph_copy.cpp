@@ -22,6 +22,7 @@ void GraphCopy::set_made(uint32_t node, Value made) {
 
 std::vector<Value> GraphCopy::mapped(std::span<const Value> values) const {
   std::vector<Value> copies;
+  copies.reserve(values.size());
   for (Value value : values) copies.push_back(mapped(value));
   return copies;
 }
@@ -87,6 +88,7 @@ Status GraphCopy::copy_all() {
 
 Result<Value> GraphCopy::copy_cone(Value value) {
   if (!present(value)) return value;
+  if (has(value)) return mapped(value);
   std::vector<Value> waiting{value};  // of one node some outputs may be there, and others not
   while (!waiting.empty()) {
     Value next = waiting.back();
