@@ -78,7 +78,7 @@ void run_part(const EncodedPhase& phase, int64_t begin, int64_t end, FirstFailur
 }  // namespace
 
 // t / n + n * c has its minimum at n = sqrt(t / c).
-int workers_fed(double nanoseconds, double of_each) {
+int useful_workers(double nanoseconds, double of_each) {
   constexpr double kMost = 1024;
   return static_cast<int>(std::clamp(std::sqrt(nanoseconds / of_each), 1.0, kMost));
 }
@@ -89,21 +89,21 @@ static int least_workers(double nanoseconds) {
   return beyond > 1 ? static_cast<int>(std::ceil(1 + kWorthSharing / beyond)) : INT32_MAX;
 }
 
-int workers_fed(std::span<const PhaseGroup> groups) {
+int useful_workers(std::span<const PhaseGroup> groups) {
   double shared = 0;
   int most = 1;
   for (const PhaseGroup& group : groups) {
     shared += group.nanoseconds;
     most = std::max(most, group.workers);
   }
-  return shared < kWorthWaking ? 1 : std::min(most, workers_fed(shared, kCostOfWaking));
+  return shared < kWorthWaking ? 1 : std::min(most, useful_workers(shared, kCostOfWaking));
 }
 
 void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>& groups) {
   groups.clear();
   for (uint32_t i = 0; i < phases.size(); i++) {
     const Launch::Phase& launch = phases[i].launch;
-    int workers = workers_fed(launch.nanoseconds, kCostOfWorker), least = least_workers(launch.nanoseconds);
+    int workers = useful_workers(launch.nanoseconds, kCostOfWorker), least = least_workers(launch.nanoseconds);
     if (launch.parts > 1 && least <= workers) {
       double part = launch.nanoseconds / static_cast<double>(launch.parts);
       groups.push_back({i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part)), launch.nanoseconds,
@@ -163,8 +163,8 @@ static Status walk_with_host(ThreadPool& pool, int workers, std::span<const Enco
   return failure.take();
 }
 
-static Status walk_in_company(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
-                              ThreadPool& pool, int workers, CancelToken cancel) {
+static Status walk_in_parallel(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
+                               ThreadPool& pool, int workers, CancelToken cancel) {
   if (!pool.has_teams()) return walk_with_host(pool, workers, phases, groups, cancel);
   FirstFailure failure;
   pool.run_team(workers, [&](Team& team) { walk_with_team(team, phases, groups, failure, cancel); });
@@ -173,11 +173,11 @@ static Status walk_in_company(std::span<const EncodedPhase> phases, std::span<co
 
 Status walk(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups, ThreadPool& pool, int threads,
             CancelToken cancel) {
-  int workers = threads <= 1 ? 1 : std::min(threads, workers_fed(groups));
+  int workers = threads <= 1 ? 1 : std::min(threads, useful_workers(groups));
   if (workers > 1) workers = std::min(workers, pool.workers());
   if (workers <= 1) return walk_alone(phases, cancel);
   try {
-    return walk_in_company(phases, groups, pool, workers, cancel);
+    return walk_in_parallel(phases, groups, pool, workers, cancel);
   } catch (...) {
     return from_exception("a kernel");
   }
