@@ -243,7 +243,7 @@ void CpuExecutable::encode_stale(uint32_t first, uint32_t last, const RunArgs& a
   }
 }
 
-// Lets the step set the sizes that it decides. Steps that depend on them are encoded before they run.
+// The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
   auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
   RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));

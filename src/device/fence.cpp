@@ -12,7 +12,6 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "base/os/signal.h"
@@ -100,13 +99,13 @@ void Fence::then(std::function<void(const Status&)> next) const {
 
 namespace {
 
-// If the wait is over: the index of the first fence that is done (0 without fences).
-std::optional<size_t> first_done(std::span<const Fence> fences, bool all) {
-  size_t done = 0, first = 0;
+// The index of a fence that is done, if the wait is over; else fences.size() + 1.
+size_t over_at(std::span<const Fence> fences, bool all) {
+  size_t done = 0, first = fences.size();
   for (size_t i = fences.size(); i-- > 0;)
     if (fences[i].is_done()) done++, first = i;
   bool is_over = all ? done == fences.size() : done > 0 || fences.empty();
-  return is_over ? std::optional(first) : std::nullopt;
+  return is_over ? first : fences.size() + 1;
 }
 
 }  // namespace
@@ -154,12 +153,11 @@ class Fence::Waiting {
 };
 
 Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
-  auto is_over = [&] {
-    std::optional<size_t> first = first_done(fences, all);
-    if (first && which) *which = *first;
-    return first.has_value();
+  auto finish = [&](size_t index) -> Status {
+    if (which) *which = index < fences.size() ? index : 0;
+    return {};
   };
-  if (is_over()) return {};
+  if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
   using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
@@ -171,7 +169,7 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
   for (;;) {
     uint64_t seen = events.count;
     auto news = [&] { return events.count != seen; };
-    if (is_over()) return {};
+    if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
     if (waiting.help(!bounded)) continue;
     if (spin_until(std::min(until, Clock::now() + waiting.spin()), news)) continue;

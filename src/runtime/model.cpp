@@ -293,7 +293,7 @@ static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) 
   return symbol.upper >= size && (plan.plan().arena_bytes <= kLargeArena || symbol.upper / 8 <= size);
 }
 
-// The end of the bucket that a size falls into; nullopt if its symbol has no buckets.
+// Of the bucket that a size falls into; none if its symbol has no buckets.
 static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
   for (const auto& [symbol, ends] : policy.buckets) {
     if (symbol != name) continue;
@@ -402,7 +402,7 @@ static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-// Checks a size that the caller asks for; `before` has those before it in the list.
+// Of a size that is asked for beside those before it.
 static Status check_wanted(const Graph& graph, const Model::Sizes& before, std::string_view name, int64_t size) {
   if (!graph.has_symbol(name)) {
     std::vector<std::string_view> known;

@@ -249,7 +249,7 @@ inline void sum_lanes(const ConvArgs& p, const LanePart& part, const LaneSource&
 // ---- from sums to y
 
 // Transposes the sums of kLanes places of some filters into rows of places.
-inline void transpose_sums(const float* sums, int64_t filters, int64_t places, float* tile) {
+inline void turn_sums(const float* sums, int64_t filters, int64_t places, float* tile) {
   for (int64_t f = 0; f < filters; f += kLanes) {
     for (int64_t c = 0; c < places; c += kLanes) {
       Vec rows[kLanes];
@@ -260,25 +260,9 @@ inline void transpose_sums(const float* sums, int64_t filters, int64_t places, f
   }
 }
 
-// Stores a tile whose columns lie `spread` apart in y: filter by filter, through a row of adjacent elements.
-inline void finish_spread(const Epilogue& e, const float* tile, int64_t filters, int64_t columns, const Corner& to,
-                          int64_t y_row, int64_t spread) {
-  alignas(64) float row[kTileStride], residual[kTileStride];
-  for (int64_t f = 0; f < filters; ++f) {
-    Corner one = to;
-    one.y = row, one.y_row = 0;
-    if (to.row_bias) one.row_bias = to.row_bias + f;
-    if (to.residual) {
-      for (int64_t i = 0; i < columns; ++i) residual[i] = to.residual[f * y_row + i * spread];
-      one.residual = residual;
-    }
-    finish(e, tile + f * kTileStride, 1, columns, one);
-    for (int64_t i = 0; i < columns; ++i) to.y[f * y_row + i * spread] = row[i];
-  }
-}
-
 inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* sums) {
   alignas(64) float tile[kLaneFilters * kTileStride];
+  alignas(64) float spread[kTileStride], beside[kTileStride];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t all = p.places(), filter = part.group * p.filters + part.filter;
   int64_t row = part.item * p.groups * p.filters + filter;
@@ -292,13 +276,24 @@ inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* s
     int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
     for (int64_t c = 0; c < length; c += kTileStride) {
       int64_t columns = length - c < kTileStride ? length - c : kTileStride;
-      transpose_sums(sums + c * kLaneFilters, part.filters, columns, tile);
+      turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
       Corner to = corner(e, row, at + c * x.spread, p.y, all);
       to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
-      if (is_spread)
-        finish_spread(e, tile, part.filters, columns, to, all, x.spread);
-      else
+      if (!is_spread) {
         finish(e, tile, part.filters, columns, to);
+        continue;
+      }
+      for (int64_t f = 0; f < part.filters; ++f) {
+        Corner one = to;
+        one.y = spread, one.y_row = 0;
+        if (to.row_bias) one.row_bias = to.row_bias + f;
+        if (to.residual) {
+          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[f * all + i * x.spread];
+          one.residual = beside;
+        }
+        finish(e, tile + f * kTileStride, 1, columns, one);
+        for (int64_t i = 0; i < columns; ++i) to.y[f * all + i * x.spread] = spread[i];
+      }
     }
   }
 }

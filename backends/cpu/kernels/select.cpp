@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/kernels/radix_sort.h"
+#include "backends/cpu/kernels/deal.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -218,7 +218,7 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
 // The first k of one line of short keys, after sorting all of them.
 template <class T>
 void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  uint64_t packed[2][kMostRadix];
+  uint64_t packed[2][kMostDealt];
   for (int64_t i = 0; i < stretch.n; i++)
     packed[0][i] = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
   const uint64_t* sorted = sort_packed(packed[0], packed[1], stretch.n);
@@ -229,13 +229,13 @@ void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_
 constexpr int64_t kFew = 8;
 template <class T>
 void select_extremes_of_few(const SelectArgs& p, int64_t line, int64_t lines) {
-  T transposed[kFew * kSideBySide];
+  T turned[kFew * kSideBySide];
   const T* x = static_cast<const T*>(p.x) + line * p.n;
   for (int64_t i = 0; i < p.n; i++)
-    for (int64_t at = 0; at < lines; at++) transposed[i * lines + at] = x[at * p.n + i];
+    for (int64_t at = 0; at < lines; at++) turned[i * lines + at] = x[at * p.n + i];
   SelectArgs beside = p;
   beside.inner = lines;
-  select_extremes(beside, transposed, Stretch{p.n}, lines, line);
+  select_extremes(beside, turned, Stretch{p.n}, lines, line);
 }
 
 template <class T>
@@ -280,7 +280,7 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
   // In random order about k log(n / k) elements enter a heap, each in log k steps; sorting costs less from here on.
-  bool many = (p.largest || !p.nan_wins) && stretch.n <= kMostRadix && 2 * p.k * p.k > stretch.n;
+  bool many = (p.largest || !p.nan_wins) && stretch.n <= kMostDealt && 2 * p.k * p.k > stretch.n;
   for (int64_t line = 0; line < lines; line++) {
     if constexpr (sizeof(T) <= sizeof(uint32_t))
       if (many) {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "backends/cpu/kernels/radix_sort.h"
+#include "backends/cpu/kernels/deal.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -137,10 +137,10 @@ void spread_piece(const Order& order, const Line& line, int64_t piece) {
 
 // A few entries of short keys; they keep the order of their places.
 template <class T, class Order>
-void radix_sort_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
-  uint64_t packed[2][kMostRadix];
+void deal_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
+  uint64_t packed[2][kMostDealt];
   for (int64_t i = 0; i < n; i++) packed[0][i] = Packed<T>{order.x, order.descending}.entry(order.place(entries[i]));
-  const uint64_t* sorted = radix_sort(packed[0], packed[1], n);
+  const uint64_t* sorted = deal_packed(packed[0], packed[1], n);
   for (int64_t i = 0; i < n; i++) {
     int64_t place = Packed<T>::place(sorted[i]);
     if (values) values[i] = order.x[place];
@@ -161,8 +161,8 @@ void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
   }
   T* values = args.values ? static_cast<T*>(args.values) + line.number * args.n : nullptr;
   if constexpr (sizeof(T) <= sizeof(uint32_t))
-    if (suits_radix_sort(last - first))
-      return radix_sort_bucket<T>(order, entries + first, values ? values + first : nullptr, last - first);
+    if (is_dealt(last - first))
+      return deal_bucket<T>(order, entries + first, values ? values + first : nullptr, last - first);
   std::sort(entries + first, entries + last, order);
   for (int64_t i = first; i < last; i++) {
     int64_t place = order.place(entries[i]);
