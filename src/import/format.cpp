@@ -144,7 +144,7 @@ static const AttrDef* choice_row(std::string_view key) {
 }
 
 static void choose(ImportChoices& choices, std::string_view kind, const std::string& name, const AttrValue& value) {
-  if (kind == "value") return void(choices.values.emplace_back(name, std::get<Tensor>(value)));
+  if (kind == "value") return void(choices.values.emplace_back(name, *std::get<TensorAttr>(value)));
   int64_t number = std::get<int64_t>(value);
   if (kind == "dims") choices.dims.emplace_back(name, number);
   if (kind == "rank") choices.ranks.emplace_back(name, number);

@@ -76,7 +76,7 @@ static bool equal(const FreeAttrs& a, const FreeAttrs& b) {
 
 bool equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
-  if (auto* x = std::get_if<Tensor>(&a)) return x->same_bytes(std::get<Tensor>(b));
+  if (auto* x = std::get_if<TensorAttr>(&a)) return (**x).same_bytes(*std::get<TensorAttr>(b));
   if (auto* x = std::get_if<double>(&a))
     return std::bit_cast<int64_t>(*x) == std::bit_cast<int64_t>(std::get<double>(b));
   if (auto* x = std::get_if<std::shared_ptr<const Graph>>(&a)) {
@@ -87,7 +87,7 @@ bool equal(const AttrValue& a, const AttrValue& b) {
     return equal(**x, *std::get<std::shared_ptr<const FreeAttrs>>(b));
   return std::visit(
       [&]<class T>(const T& x) {
-        if constexpr (std::is_same_v<T, Tensor>)
+        if constexpr (std::is_same_v<T, TensorAttr>)
           return false;
         else
           return x == std::get<T>(b);
@@ -108,10 +108,11 @@ static size_t hash_of(const AttrValue& value) {
           return x->nodes().size();
         else if constexpr (std::is_same_v<T, std::shared_ptr<const FreeAttrs>>)
           return hash_mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
-        else if constexpr (std::is_same_v<T, Tensor>) {
+        else if constexpr (std::is_same_v<T, TensorAttr>) {
           // A prefix is enough for a hash: == tells large constants apart that agree in it.
-          std::string_view bytes(reinterpret_cast<const char*>(x.data()), std::min<size_t>(x.bytes(), 1024));
-          return hash_mix(x.bytes(), std::hash<std::string_view>()(bytes));
+          const Tensor& tensor = *x;
+          std::string_view bytes(reinterpret_cast<const char*>(tensor.data()), std::min<size_t>(tensor.bytes(), 1024));
+          return hash_mix(tensor.bytes(), std::hash<std::string_view>()(bytes));
         } else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) {
           size_t seed = x.size();
           for (const auto& item : x) seed = hash_mix(seed, hash_of(AttrValue(item)));
@@ -252,7 +253,7 @@ bool is_of_kind(AttrKind kind, const AttrValue& value) {
     case AttrKind::kDim: return std::holds_alternative<Dim>(value);
     case AttrKind::kDims: return std::holds_alternative<std::vector<Dim>>(value);
     case AttrKind::kGraph: return std::holds_alternative<std::shared_ptr<const Graph>>(value);
-    case AttrKind::kTensor: return std::holds_alternative<Tensor>(value);
+    case AttrKind::kTensor: return std::holds_alternative<TensorAttr>(value);
     case AttrKind::kFree: return std::holds_alternative<std::shared_ptr<const FreeAttrs>>(value);
   }
   return false;
@@ -298,7 +299,8 @@ std::string shown(const AttrValue& value) {
   if (std::holds_alternative<std::monostate>(value)) return "nothing";
   if (std::holds_alternative<std::shared_ptr<const Graph>>(value)) return "a graph";
   if (std::holds_alternative<std::shared_ptr<const FreeAttrs>>(value)) return "attributes";
-  if (auto* tensor = std::get_if<Tensor>(&value)) return "the tensor " + type_text(tensor->dtype(), tensor->dims());
+  if (auto* tensor = std::get_if<TensorAttr>(&value))
+    return "the tensor " + type_text((**tensor).dtype(), (**tensor).dims());
   if (auto* word = std::get_if<std::string>(&value)) return "'" + *word + "'";
   std::string text = text::value_text(kind_of(value), value);
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";

@@ -24,10 +24,20 @@ struct CustomOp;  // ops/custom.h
 struct FreeAttrs;
 struct OpInfo;
 
+// A tensor as an attribute, on the heap: all attributes take the room of the largest kind, and few of them are tensors.
+class TensorAttr {
+ public:
+  TensorAttr(Tensor tensor) : tensor_(std::make_shared<const Tensor>(std::move(tensor))) {}  // NOLINT: the same tensor
+  const Tensor& operator*() const { return *tensor_; }
+
+ private:
+  std::shared_ptr<const Tensor> tensor_;
+};
+
 // A bool is an int64_t of 0 or 1, an enum is its string. monostate: an optional attribute that is absent.
 using AttrValue = std::variant<std::monostate, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                                std::vector<std::string>, DType, Dim, std::vector<Dim>, std::shared_ptr<const Graph>,
-                               Tensor, std::shared_ptr<const FreeAttrs>>;
+                               TensorAttr, std::shared_ptr<const FreeAttrs>>;
 using NamedAttrs = std::vector<std::pair<std::string, AttrValue>>;
 
 // The attributes that a row does not name: numbers, strings and lists of them, sorted by key. They are for an op of the
@@ -118,7 +128,7 @@ class Attrs {
   const std::vector<std::string>& strs(std::string_view name) const {
     return std::get<std::vector<std::string>>(get(name));
   }
-  const Tensor& tensor(std::string_view name) const { return std::get<Tensor>(get(name)); }
+  const Tensor& tensor(std::string_view name) const { return *std::get<TensorAttr>(get(name)); }
   const FreeAttrs& free(std::string_view name) const { return *std::get<std::shared_ptr<const FreeAttrs>>(get(name)); }
 
   const OpInfo* info() const { return info_; }

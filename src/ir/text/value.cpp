@@ -164,7 +164,7 @@ std::string value_text(AttrKind kind, const AttrValue& value) {
     case AttrKind::kDtype: return std::string(name(std::get<DType>(value)));
     case AttrKind::kDim: return tight(std::get<Dim>(value));
     case AttrKind::kDims: return text_of(std::get<std::vector<Dim>>(value));
-    case AttrKind::kTensor: return tensor_text(std::get<Tensor>(value));
+    case AttrKind::kTensor: return tensor_text(*std::get<TensorAttr>(value));
     case AttrKind::kI64s:
       return joined(std::get<std::vector<int64_t>>(value), [](int64_t item) { return std::to_string(item); });
     case AttrKind::kF64s: return joined(std::get<std::vector<double>>(value), number_text);
