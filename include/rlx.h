@@ -344,8 +344,9 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_BOOL 13 /* one byte, 0 or 1                       */
 #define RLX_C64 14  /* two f32: real and imaginary part       */
 #define RLX_C128 15 /* two f64                                */
-#define RLX_F8E4M3 16
-#define RLX_F8E5M2 17 /* block-quantised ones are 64 and above: rlx_dtype_find("q4_0") */
+#define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */
+#define RLX_F8E5M2 17 /* 5 bits of exponent                     */
+/* Block-quantised dtypes are 64 and above: rlx_dtype_find("q4_0"). */
 
 /* The name of a dtype, "bf16"; static. Returns NULL if there is no such dtype. */
 RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
@@ -744,7 +745,8 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
  * the other is not. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
-/* The next runs read back only these n output slots; NULL and 0 mean all. Errors: RLX_E_RANGE. */
+/* The next runs read back only these n output slots, and may leave the others unwritten; NULL and 0 mean all. Errors:
+ * RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
 /* Sets options of later runs. There are none yet. Errors: RLX_E_OPTION. */

@@ -123,7 +123,7 @@ static void resolve(const Access& access, const RunArgs& args, View& view) {
               args.sizes.values[access.shift] * element_bytes(access.dtype);
 }
 
-// It refers to the operands in the state, which the next call replaces.
+// The result refers to the operands in the state, which the next call replaces.
 StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, CpuState& state) const {
   const Step& own = step(index);
   state.operands.clear();
@@ -145,7 +145,7 @@ void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state)
   kernel(index).encode(view_of(index, args, state), caps_, state.args.data() + args_at_[index], state.launches[index]);
 }
 
-// What the walk sees.
+// Lists the phases of steps [first, last) for the walk.
 void CpuExecutable::list_phases(uint32_t first, uint32_t last, CpuState& state) const {
   state.phases.clear();
   for (uint32_t i = first; i < last; i++)
@@ -188,10 +188,10 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
   state.on_move[index] = launch == state.launches[index] ? CpuState::kSet : CpuState::kEncode;
   for (uint32_t at = 0; at < bytes / sizeof(uintptr_t); at++) {
-    uintptr_t moved = there[at] - here[at];
-    if (!moved) continue;
-    auto base = static_cast<uint32_t>(moved >> 36);
-    bool is_pointer = is_slot(base) && moved == distance(base);
+    uintptr_t change = there[at] - here[at];
+    if (!change) continue;
+    auto base = static_cast<uint32_t>(change >> 36);
+    bool is_pointer = is_slot(base) && change == distance(base);
     if (is_pointer)
       pointers.push_back(
           {base, at,

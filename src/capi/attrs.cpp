@@ -117,7 +117,8 @@ rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
   });
 }
 
-// In a forked child a graph or tensor of the parent is left as it is, as their own handles are.
+// Does nothing in a forked child to attrs that hold a graph or tensor of the parent, as releasing those handles does
+// nothing.
 void rlx_attrs_release(rlx_attrs_t* attrs) {
   if (!attrs) return;
   if (std::ranges::any_of(attrs->owners, [](const auto& pair) { return is_of_parent(*pair.second.get()); })) return;

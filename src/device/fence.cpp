@@ -73,7 +73,7 @@ bool Fence::signal(Status result) const {
     state->descriptors.clear();
   }
   for (const auto& waiter : waiters) waiter->tell();
-  for (const auto& call : next) call(state->result);  // which changes no more
+  for (const auto& call : next) call(state->result);  // read without the lock: it no longer changes
   return true;
 }
 
@@ -123,6 +123,48 @@ class Awaited {
 
 }  // namespace
 
+// A thread that waits for some fences. The destructor takes it from the lists of these fences and of their helpers,
+// which may outlive many waits.
+class Fence::Waiting {
+ public:
+  explicit Waiting(std::span<const Fence> fences) : fences_(fences) {}
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    for (const Fence& fence : fences_) {
+      std::lock_guard lock(fence.state_->mutex);
+      std::erase(fence.state_->waiters, waiter_);
+    }
+    for (const auto& helper : helpers_) helper->leave(waiter_);
+  }
+
+  void join() {
+    for (const Fence& fence : fences_) {
+      std::lock_guard lock(fence.state_->mutex);
+      if (fence.state_->done) continue;
+      fence.state_->waiters.push_back(waiter_);
+      const auto& helper = fence.state_->helper;
+      if (helper && std::find(helpers_.begin(), helpers_.end(), helper) == helpers_.end()) helpers_.push_back(helper);
+    }
+    for (const auto& helper : helpers_) {
+      helper->join(waiter_);
+      spin_ = std::max(spin_, std::chrono::microseconds(helper->spin()));
+    }
+  }
+
+  FenceWaiter::Events& events() { return *waiter_->events_; }
+  std::chrono::microseconds spin() const { return spin_; }
+  bool help(bool has_time) {
+    return std::any_of(helpers_.begin(), helpers_.end(), [&](const auto& helper) { return helper->help(has_time); });
+  }
+
+ private:
+  std::span<const Fence> fences_;
+  std::shared_ptr<FenceWaiter> waiter_ = std::make_shared<FenceWaiter>();
+  std::vector<std::shared_ptr<Helper>> helpers_;
+  std::chrono::microseconds spin_{0};  // how long to stay awake before sleeping
+};
+
 Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
   Awaited awaited(fences, all);
   auto finish = [&](size_t index) -> Status {
@@ -135,38 +177,16 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
   auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
 
-  auto waiter = std::make_shared<FenceWaiter>();
-  std::vector<std::shared_ptr<Helper>> helpers;
-  std::chrono::microseconds spin{0};
-  auto leave = [&](void*) {  // fences may outlive many waits
-    for (const Fence& fence : fences) {
-      std::lock_guard lock(fence.state_->mutex);
-      std::erase(fence.state_->waiters, waiter);
-    }
-    for (const auto& helper : helpers) helper->leave(waiter);
-  };
-  std::unique_ptr<void, decltype(leave)> left(waiter.get(), leave);
-  for (const Fence& fence : fences) {
-    std::lock_guard lock(fence.state_->mutex);
-    if (fence.state_->done) continue;
-    fence.state_->waiters.push_back(waiter);
-    const auto& helper = fence.state_->helper;
-    if (helper && std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
-  }
-  for (const auto& helper : helpers) {
-    helper->join(waiter);
-    spin = std::max(spin, std::chrono::microseconds(helper->spin()));
-  }
-
-  FenceWaiter::Events& events = *waiter->events_;
+  Waiting waiting(fences);
+  waiting.join();
+  FenceWaiter::Events& events = waiting.events();
   for (;;) {
     uint64_t seen = events.count;
     auto news = [&] { return events.count != seen; };
     if (auto index = awaited.over_at()) return finish(*index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
-    if (std::any_of(helpers.begin(), helpers.end(), [&](const auto& helper) { return helper->help(!bounded); }))
-      continue;
-    if (spin_until(std::min(until, Clock::now() + spin), news)) continue;
+    if (waiting.help(!bounded)) continue;
+    if (spin_until(std::min(until, Clock::now() + waiting.spin()), news)) continue;
     std::unique_lock lock(events.mutex);
     if (bounded)
       events.changed.wait_until(lock, until, news);

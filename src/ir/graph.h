@@ -71,6 +71,7 @@ struct Guard {
   std::string where;  // the node, for the message
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
+std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
 
 template <class T>
 using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
@@ -94,7 +95,7 @@ class Graph {
   bool is_prologue() const { return is_prologue_; }
   // The status with "reduce 'sum_1': " before its message, and the op and the name as details, unless this is a
   // definition.
-  Status told_of(const OpInfo& info, std::string_view name, Status status) const;
+  Status with_subject(const OpInfo& info, std::string_view name, Status status) const;
 
   const std::string& name() const { return name_; }
   void set_graph_name(std::string name) { name_ = std::move(name); }

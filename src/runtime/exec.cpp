@@ -334,7 +334,8 @@ Status Exec::run() {
   return {};
 }
 
-// What a submitted run uses, as the slots may be bound again. What it writes cannot be frozen until it has ended.
+// Makes a submitted run hold the memory that it uses, because the slots may be bound again. What it writes cannot be
+// frozen until it has ended.
 Status Exec::hold(Run& run) const {
   run.let_go();
   for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {

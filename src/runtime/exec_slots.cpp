@@ -102,7 +102,8 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
   return {};
 }
 
-// What was bound before goes when all is in order: the host may get its memory back then, and use the exec.
+// Releases what was bound before only at the end, when the exec is consistent: the host may then get its memory back,
+// and use the exec.
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
   Port& it = port(kind, slot);
   if (used_ && use) used_->add(*use, use_of(kind, slot));

@@ -228,7 +228,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   return made;
 }
 
-// What was set before it took part in changes, except for what has been set again since.
+// Sets the params that were set before `on` took part in changes, except for those that have been set again since.
 Status Model::catch_up(OnDevice& on, uint64_t version) {
   ParamStore::Change change;
   for (bool is_first = true;; is_first = false) {

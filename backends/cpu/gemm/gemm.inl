@@ -177,6 +177,18 @@ inline int64_t join_parts(const CutProduct<Args>& p) {
   return (p.whole.m + kJoinRows - 1) / kJoinRows * ((p.whole.n + kTileStride - 1) / kTileStride);
 }
 
+// Adds up the pieces of a tile, whose corner in each piece is `from` + i * piece.
+inline void sum_pieces(const float* from, int64_t row, int64_t piece, int64_t pieces, int64_t rows, int64_t columns,
+                       float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      Vec sum{};
+      for (int64_t i = 0; i < pieces; ++i) sum += load_some(from + r * row + i * piece + c, columns - c);
+      store(sums + r * kTileStride + c, sum);
+    }
+  }
+}
+
 template <class Args>
 inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
   alignas(64) float sums[kJoinRows * kTileStride];
@@ -185,15 +197,7 @@ inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
     int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
     int64_t rows = m - row < kJoinRows ? m - row : kJoinRows,
             columns = n - column < kTileStride ? n - column : kTileStride;
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = p.partial + (row + r) * n + column;
-      for (int64_t c = 0; c < columns; c += kLanes) {
-        Vec sum{};
-        for (int64_t piece = 0; piece < p.pieces.count; ++piece)
-          sum += load_some(from + piece * m * n + c, columns - c);
-        store(sums + r * kTileStride + c, sum);
-      }
-    }
+    sum_pieces(p.partial + row * n + column, n, m * n, p.pieces.count, rows, columns, sums);
     finish(p.whole.epilogue, sums, rows, columns, corner(p.whole.epilogue, row, column, p.whole.y, p.whole.y_row));
   }
 }
@@ -226,7 +230,7 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
 }
 
 // Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
-inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+inline void transpose_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
   for (int64_t c = 0; c < columns; c += kLanes) {
     int64_t wide = columns - c < kLanes ? columns - c : kLanes;
     for (int64_t t = 0; t < terms; t += kLanes) {
@@ -240,7 +244,7 @@ inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t col
 }
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
-  if (b_row == 1 && b_col != 1) return turn_panel(b, b_col, terms, columns, to);
+  if (b_row == 1 && b_col != 1) return transpose_panel(b, b_col, terms, columns, to);
   int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1) {
@@ -296,7 +300,7 @@ inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   if (!to_y) finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 
-// A few rows against columns, both sides with adjacent terms: turning a panel would take longer than its sums.
+// A few rows against columns, both sides with adjacent terms: transposing a panel would take longer than its sums.
 inline constexpr int64_t kDotRows = 4, kDotTerms = 64;
 inline bool is_by_dots(const MatmulArgs& p) {
   return p.m <= kDotRows && p.k >= kDotTerms && p.a_col == 1 && p.b_row == 1 && p.b_col != 1;

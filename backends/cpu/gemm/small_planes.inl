@@ -20,10 +20,11 @@ inline bool is_small_plane(const ConvAxis (&axes)[kConvAxes], int64_t planes) {
   return y.out * x.out <= kSmallOuts && width_read(y) * width_read(x) <= kSmallPlaces;
 }
 
-// Vectors of one place each, and where they lie.
+// Planes with one position of all planes in each vector: plane i is lane i.
 struct SmallPlanes {
   alignas(64) float places[kSmallPlaces * kLanes];
-  int32_t to[kSmallPlaces], from[kSmallOuts], taps[kSmallTaps];  // of elements of x; of the first taps; from there
+  int32_t to[kSmallPlaces], from[kSmallOuts],
+      taps[kSmallTaps];  // offsets: of elements of x; of the first tap of each output; from there
   int64_t elements, outs, tap_count;
 
   SmallPlanes(const ConvAxis& y, const ConvAxis& x, float outside)
@@ -67,7 +68,7 @@ struct SmallPlanes {
     fill(1, x.taps, 0, 0, x.dilation * kLanes, taps);
     tap_count = x.taps;
   }
-  // What `step(acc, x, tap)` makes of the taps of each output goes to `write(plane, at, v, n)`.
+  // Folds the taps of each output by `step(acc, x, tap)`, and gives the results to `write(plane, at, v, n)`.
   template <class Step, class Write>
   void fold(int64_t count, Vec start, Step&& step, Write&& write) const {
     constexpr int kAtOnce = 4;
