@@ -36,11 +36,11 @@ static std::string thousandfold(const char* op_type, const Attributes& attribute
 
 TEST(onnx_ml, support_vectors_weigh_a_kernel) {
   auto regression = [](const char* kernel) {
-    return thousandfold("SVMRegressor",
-                        {reals("support_vectors", {0, 2}), reals("coefficients", {1, -2}), reals("rho", {3}),
-                         Maker::attr("n_supports", 2), Maker::attr("kernel_type", kernel),
-                         reals("kernel_params", {0.5f, 1, 3})},
-                        {0, 2, -1});
+    return thousandfold(
+        "SVMRegressor",
+        {reals("support_vectors", {0, 2}), reals("coefficients", {1, -2}), reals("rho", {3}),
+         Maker::attr("n_supports", 2), Maker::attr("kernel_type", kernel), reals("kernel_params", {0.5f, 1, 3})},
+        {0, 2, -1});
   };
   EXPECT_EQ(regression("LINEAR"), "f32[3,1] 3000 -5000 7000");
   EXPECT_EQ(regression("RBF"), "f32[3,1] 3729 1135 3584");
