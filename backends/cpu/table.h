@@ -92,5 +92,6 @@ void add_select_rows(RowsByOp&);
 void add_keep_boxes_rows(RowsByOp&);
 void add_nonzero_rows(RowsByOp&);
 void add_col2im_rows(RowsByOp&);
+void add_grid_sample_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

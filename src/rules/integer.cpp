@@ -153,16 +153,16 @@ static Expr as_i32(Expr zero) {
 static Expr product_of_scaled(const Match& m) {
   auto a = scaled(m, m.in(0)), b = scaled(m, m.in(1));
   if (!a || !b || m.anchor().dtype() != DType::kF32 || a->q.rank() < 2 || b->q.rank() < 2) return Expr();
-  bool is_turned = m.attrs().flag("transpose_b");
-  if (m.attrs().flag("transpose_a") || (is_turned && b->q.rank() > 2)) return m.miss("a side is transposed");
+  bool is_transposed = m.attrs().flag("transpose_b");
+  if (m.attrs().flag("transpose_a") || (is_transposed && b->q.rank() > 2)) return m.miss("a side is transposed");
   if (a->scale.rank() != 0) return m.miss("the left scales differ");
-  int64_t columns = is_turned ? 0 : static_cast<int64_t>(b->q.rank()) - 1;
+  int64_t columns = is_transposed ? 0 : static_cast<int64_t>(b->q.rank()) - 1;
   if (b->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != columns)
     return m.miss("the right scales are not by column");
   Dim terms = a->q.dim(-1);
   if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
   if (!m.allows(fast) && !may_move_out(m, a->scale, b->scale)) return m.miss("scales are not known, or extreme");
-  Expr right = is_turned ? transpose(b->q, {1, 0}) : b->q;
+  Expr right = is_transposed ? transpose(b->q, {1, 0}) : b->q;
   Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, right, as_i32(a->zero), as_i32(b->zero), a->scale * b->scale});
   return m.is_refused(y) ? m.miss("no kernel for the product") : y;
 }

@@ -202,7 +202,7 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
     auto put = [&](int64_t t, Word fours) {
       put_fours(fours, flip, terms - t, to + t * kIntegerWidth + 4 * c, column_sums + c);
     };
-    if (p.b_row == 1) {  // words of four terms are turned in squares
+    if (p.b_row == 1) {  // words of four terms are transposed in squares
       for (int64_t t = 0; t < terms; t += 4 * kLanes) {
         Vec square[kLanes] = {};
         for (int64_t i = 0; i < wide; ++i) square[i] = some_bytes<Vec>(corner + i * p.b_col + t, terms - t);

@@ -26,7 +26,7 @@ inline bool is_summed_in_f32(const ConvShape& p) {
 }
 inline PlaneShape integer_plane_shape(const ConvShape& p) {
   bool few = is_summed_in_f32(p);
-  int64_t most = few ? kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kWidest : kFourPlaces;
+  int64_t most = few ? sums_each(filters_at_once(p.filters)) - kPlaneSlack * kWidest : kFourPlaces;
   int64_t copy = few ? kFourCopy : kFourCopy / kFourChunk;
   return plane_shape(p.axes[1], p.axes[2], most, copy / p.axes[0].taps);
 }
@@ -403,7 +403,7 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
   int64_t length = block_length(shape, part.block);
   for (int64_t f = 0, now; f < part.filters; f += now) {
     now = filters_at_once(part.filters - f);
-    int64_t first = part.group * p.filters + part.filter + f, apart = kPlaneSums / now;
+    int64_t first = part.group * p.filters + part.filter + f, apart = sums_each(now);
     FilterEnd ends[kPlaneFilters];
     for (int64_t i = 0; i < now; ++i) {
       ends[i] = few_filter(p, first + i, x_zero, w + i * kExactTerms, 1);
