@@ -186,11 +186,18 @@ int64_t write_entries(const Packed<T>& order, uint64_t* entries, int64_t n) {
   if (n <= kMostDealt) return n;
   int64_t others = std::count_if(entries, entries + n, [&](uint64_t entry) { return entry >> 32 != last; });
   if (others > n / 2) return n;
-  int64_t next = 0;
-  for (int64_t i = 0; i < n; i++)
-    if (entries[i] >> 32 != last) entries[next++] = entries[i];
-  for (int64_t i = 0; i < n; i++)
-    if (uint64_t entry = order.entry(i); entry >> 32 == last) entries[next++] = entry;
+  int64_t next =
+      0;  // where an entry belongs is not foreseen, so each is written, and the next one over it or behind it
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t entry = entries[i];
+    entries[next] = entry;
+    next += entry >> 32 != last;
+  }
+  for (int64_t i = 0; next < n; i++) {
+    uint64_t entry = order.entry(i);
+    entries[next] = entry;
+    next += entry >> 32 == last;
+  }
   return others;
 }
 
