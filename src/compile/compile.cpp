@@ -17,15 +17,16 @@
 
 namespace rlx {
 
-// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
-// sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
-// `prologue` cuts out the pieces that depend on params and constants alone.
-constexpr bool kInsideOut = true;
 struct Pass {
   std::string_view name;
   PassFn run;
   bool inside_out = false;  // on bodies before the graph around them
 };
+constexpr bool kInsideOut = true;
+
+// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
+// sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
+// `prologue` cuts out the pieces that depend on params and constants alone.
 static constexpr Pass kPasses[] = {
     {"inline", inline_customs},               // custom ops become their bodies, or calls of the host
     {"canonicalize", canonicalize},           // equal meanings get one form, equal values one node
@@ -110,11 +111,26 @@ static Status dump(const Graph& graph, const CompileOptions& options, size_t num
   return write_file(path, std::as_bytes(std::span<const char>(print(graph))));
 }
 
+// A name means one input or param in the whole program.
+static Status add_body_param(Graph& graph, const BodyParam& param) {
+  auto known = graph.find_leaf(param.name);
+  if (!known) return graph.add_param(param.name, param.type.dtype, param.type.dims).status();
+  const ValueType& type = graph.type(*known);
+  if (graph.node(*known).op != Op::kParam)
+    return Status(Code::kInvalidArgument, "a param of a sub-graph has the name of the input '" + param.name + "'")
+        .with("value", param.name);
+  if (type == param.type) return {};
+  return Status(type.dtype == param.type.dtype ? Code::kShape : Code::kDtype,
+                "the param '" + param.name + "' is " + text_of(type) + ", but in a sub-graph " + text_of(param.type))
+      .with("value", param.name)
+      .with("expected", text_of(type))
+      .with("got", text_of(param.type));
+}
+
 Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
   for (const Node& node : given.nodes())
-    for (const BodyParam& param : body_params(node))
-      if (!graph.find_leaf(param.name)) RLX_TRY(graph.add_param(param.name, param.type.dtype, param.type.dims));
+    for (const BodyParam& param : body_params(node)) RLX_TRY(add_body_param(graph, param));
   return graph;
 }
 

@@ -103,8 +103,9 @@ std::vector<BodyParam> body_params(const Node& node) {
     for (const Node& inner : (*body)->nodes())
       for (BodyParam& param : body_params(inner)) found.push_back(std::move(param));
   }
-  std::sort(found.begin(), found.end(), [](const BodyParam& a, const BodyParam& b) { return a.name < b.name; });
-  found.erase(std::unique(found.begin(), found.end(), [](auto& a, auto& b) { return a.name == b.name; }), found.end());
+  std::stable_sort(found.begin(), found.end(), [](const BodyParam& a, const BodyParam& b) { return a.name < b.name; });
+  auto is_same = [](const BodyParam& a, const BodyParam& b) { return a.name == b.name && a.type == b.type; };
+  found.erase(std::unique(found.begin(), found.end(), is_same), found.end());
   return found;
 }
 

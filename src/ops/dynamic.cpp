@@ -7,11 +7,13 @@ namespace rlx {
 
 // ---- windows and caches ----
 
-// start, start + 1, ... as `count` indices along an axis of x; a negative start counts from the end.
+// start, start + 1, ... as `count` indices along an axis of x; a negative start counts from the end. What lies before
+// the axis is no valid index: it does not count from the end once more.
 static Expr window_indices(Expr x, int64_t axis, Expr start, const Dim& count) {
   Builder& b = x.builder();
   Expr n = b.size(x.dim(axis), start.dtype());
-  return where(less(start, 0), start + n, start) + iota(b, {count}, 0, start.dtype());
+  Expr index = where(less(start, 0), start + n, start) + iota(b, {count}, 0, start.dtype());
+  return where(less(index, 0), index - n, index);
 }
 
 Outputs decompose_dynamic_slice(const Inputs& in, const Attrs& attrs) {
@@ -51,8 +53,10 @@ Outputs decompose_kv_append(const Inputs& in, const Attrs& attrs) {
   if (position.rank() > 1) return {b.fail(wrong_rank("pos", "0, or 1 with a number per batch row", position.rank()))};
   if (per_row && axis == 0) return refuse(in, Code::kOption, "with one pos per batch row, axis must not be the batch");
   DType dtype = position.dtype();
-  Expr indices = (per_row ? unsqueeze(position, 1) : position) + iota(b, {rows.dim(axis)}, 0, dtype);
-  if (attrs.flag("wrap")) indices = binary(Op::kFloorMod, indices, b.size(cache.dim(axis), dtype));
+  Expr first = per_row ? unsqueeze(position, 1) : position;
+  Expr indices = attrs.flag("wrap") ? binary(Op::kFloorMod, first + iota(b, {rows.dim(axis)}, 0, dtype),
+                                             b.size(cache.dim(axis), dtype))
+                                    : window_indices(cache, axis, first, rows.dim(axis));
   if (!per_row) return {b.op(Op::kScatter, {cache, indices, rows}, {{"axis", axis}})};
   Axes forth = moved_axis(cache.rank(), axis, 1), back = moved_axis(cache.rank(), 1, axis);
   Expr y = b.op(Op::kScatterNd, {transpose(cache, forth), unsqueeze(indices, 2), transpose(rows, forth)},
@@ -94,7 +98,7 @@ static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
   return concat(columns, 1);
 }
 
-// Everything is made of the padded places of truths, which a device may have a kernel for.
+// All forms are made of the bounded form over bools, for which a device may have a kernel.
 Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   const Dim& most = attrs.dim("max_count");

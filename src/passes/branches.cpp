@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "passes/fold.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 
@@ -35,26 +36,49 @@ static bool has_known_branch(const Graph& graph) {
                      [&](const Node& node) { return known_branch(graph, node) != nullptr; });
 }
 
-static Result<Graph> inline_once(const Graph& graph) {
-  return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
-    const Node& node = graph.node(index);
-    const Graph* branch = known_branch(graph, node);
-    if (!branch) return std::vector<Value>();
-    GraphCopy inlined(*branch, copy.to());
+namespace {
+
+// Copies a graph with the nodes of known branches in the place of their `if`. What follows from constants is folded on
+// the way, so that a condition is known if it follows from an `if` before it.
+class Inlining {
+ public:
+  explicit Inlining(Grade math) : math_(math) {}
+
+  // The values that stand for the outputs of a node, whose inputs have copies; none if it stays.
+  Result<std::vector<Value>> replaced(GraphCopy& copy, uint32_t index) {
+    Node node = copy.mapped_node(index);
+    if (const Graph* branch = known_branch(copy.to(), node)) return nodes_of(*branch, copy.to(), node);
+    return fold_node(copy.to(), node, math_);
+  }
+
+ private:
+  Result<std::vector<Value>> nodes_of(const Graph& branch, Graph& to, const Node& node) {
+    GraphCopy inlined(branch, to);
     RLX_TRY(inlined.declare_used());  // symbols that a body declares and never uses stay out
-    for (size_t i = 0; i < branch->inputs().size(); i++)
-      inlined.set({branch->inputs()[i], 0}, copy.mapped(node.in[i + 1]));
-    RLX_TRY(inlined.copy_rest());
+    for (size_t i = 0; i < branch.inputs().size(); i++) inlined.set({branch.inputs()[i], 0}, node.in[i + 1]);
+    for (uint32_t i = 0; i < branch.nodes().size(); i++) {
+      if (inlined.has({i, 0})) continue;
+      bool is_leaf = branch.info(branch.node(i)).is(kLeaf);
+      std::vector<Value> outputs = is_leaf ? std::vector<Value>() : RLX_TRY(replaced(inlined, i));
+      inlined.set_outputs(i, outputs);
+      if (outputs.empty()) RLX_TRY(inlined.infer_again(i));
+    }
     std::vector<Value> outputs;
-    for (const GraphOutput& output : branch->outputs()) outputs.push_back(inlined.mapped(output.value));
+    for (const GraphOutput& output : branch.outputs()) outputs.push_back(inlined.mapped(output.value));
     return outputs;
-  });
-}
+  }
+
+  Grade math_;
+};
+
+}  // namespace
 
 Result<Graph> inline_branches(Graph graph, PassContext& context) {
   while (has_known_branch(graph)) {
-    graph = RLX_TRY(canonicalize(RLX_TRY(inline_once(graph)), context));
-    graph = RLX_TRY(fold_constants(std::move(graph), context));
+    Inlining inlining(context.math);
+    Graph made =
+        RLX_TRY(with_replaced(graph, [&](GraphCopy& copy, uint32_t index) { return inlining.replaced(copy, index); }));
+    graph = RLX_TRY(fold_constants(RLX_TRY(canonicalize(std::move(made), context)), context));
   }
   return graph;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/interpret.h"
+#include "passes/fold.h"
 #include "passes/graph_copy.h"
 #include "passes/pass.h"
 
@@ -12,7 +13,8 @@ namespace rlx {
 
 static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant must not be larger than its inputs
 
-// The real values of quantised numbers, or these as i32: products of the numbers themselves are formed of them.
+// Whether the node gives the real values of quantised numbers, or these numbers as i32. The rules for products of
+// quantised numbers look for such nodes, so they are not folded.
 static bool widens_numbers(const Graph& graph, const Node& node) {
   if (element_count(node.out[0].dims).is(1)) return false;
   if (node.op == Op::kDequantizeLinear) return true;
@@ -59,18 +61,20 @@ static Result<std::vector<Tensor>> evaluate_node(const Graph& graph, const Node&
   return interpret(aside, {});
 }
 
+Result<std::vector<Value>> fold_node(Graph& graph, const Node& node, Grade math) {
+  std::vector<Value> constants;
+  if (!worth_folding(graph, node, math)) return constants;
+  auto results = evaluate_node(graph, node);
+  if (!results.ok()) return constants;  // for example an index out of range: the run reports it
+  for (Tensor& tensor : *results) constants.push_back(RLX_TRY(graph.add_constant(std::move(tensor))));
+  return constants;
+}
+
 Result<Graph> fold_constants(Graph graph, PassContext& context) {
   auto is_ready = [&](const Node& node) { return worth_folding(graph, node, context.math); };
   if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_ready)) return graph;
   return with_replaced(graph, [&](GraphCopy& copy, uint32_t index) -> Result<std::vector<Value>> {
-    Node node = graph.node(index);
-    for (Value& value : node.in) value = copy.mapped(value);
-    std::vector<Value> constants;
-    if (!worth_folding(copy.to(), node, context.math)) return constants;
-    auto results = evaluate_node(copy.to(), node);
-    if (!results.ok()) return constants;  // for example an index out of range: the run reports it
-    for (Tensor& tensor : *results) constants.push_back(RLX_TRY(copy.to().add_constant(std::move(tensor))));
-    return constants;
+    return fold_node(copy.to(), copy.mapped_node(index), context.math);
   });
 }
 

@@ -27,6 +27,12 @@ std::vector<Value> GraphCopy::mapped(std::span<const Value> values) const {
   return copies;
 }
 
+Node GraphCopy::mapped_node(uint32_t index) const {
+  Node node = from_.node(index);
+  for (Value& value : node.in) value = mapped(value);
+  return node;
+}
+
 Status GraphCopy::declare() {
   if (from_.is_prologue()) to_.set_prologue();
   for (const auto& [name, range] : from_.symbols()) RLX_TRY(to_.declare_symbol(name, range));

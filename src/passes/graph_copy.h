@@ -22,6 +22,7 @@ class GraphCopy {
   bool has(Value value) const { return map_.contains(key(value)); }
   Value mapped(Value value) const { return present(value) ? map_.at(key(value)) : value; }
   std::vector<Value> mapped(std::span<const Value> values) const;
+  Node mapped_node(uint32_t index) const;  // as it is, but on the copies of its inputs
 
   Status declare();       // copies symbols, guards, and whether it is a graph of the prologue
   Status declare_used();  // the same, without symbols that nothing names

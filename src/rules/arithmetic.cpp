@@ -2,6 +2,7 @@
 // Arithmetic in normal form: products instead of quotients, rsqrt instead of roots, sums instead of differences, one
 // direction of every comparison. No rule here joins chains of scalars, as (x + c1) + c2: `fuse` looks for the inner
 // sum.
+#include <algorithm>
 #include <cmath>
 
 #include "rules/numbers.h"
@@ -25,20 +26,48 @@ static Pattern of_shape() {
   return any().where("of the result's shape", [](const Match& m, Expr x) { return m.has_shape(x); });
 }
 
+// Whether the op jumps where an operand reaches some number: an error of one rounding may change its result by 1.
+static bool is_step(const Node& node) {
+  static constexpr Op kSteps[] = {Op::kFloor,    Op::kCeil, Op::kTrunc, Op::kRound,  Op::kFloorDiv,
+                                  Op::kFloorMod, Op::kRem,  Op::kEq,    Op::kNe,     Op::kLt,
+                                  Op::kLe,       Op::kGt,   Op::kGe,    Op::kShrink, Op::kThresholdedRelu};
+  if (node.op == Op::kCast) return is_integer(node.out[0].dtype);
+  return std::find(std::begin(kSteps), std::end(kSteps), node.op) != std::end(kSteps);
+}
+
+// Whether a step reads x, or a view, cast or other sign of it: floor(41 / 41) is 1, floor(41 * (1/41)) is 0.
+static bool feeds_step(const Match& m, Expr x) {
+  constexpr size_t kMost = 16;  // values that are followed; what is read in more ways than this is taken to feed one
+  std::vector<uint32_t> seen{x.value().node};
+  for (size_t i = 0; i < seen.size(); i++) {
+    for (uint32_t user : m.users(m.builder().wrap({seen[i], 0}))) {
+      const Node& node = m.graph().node(user);
+      if (is_step(node)) return true;
+      bool passes =
+          m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs;
+      if (passes && std::find(seen.begin(), seen.end(), user) == seen.end()) seen.push_back(user);
+    }
+    if (seen.size() > kMost) return true;
+  }
+  return false;
+}
+
 // x / c -> x * (1/c), if the dtype holds 1/c. For a power of two the bits are the same, else there is one more
-// rounding.
+// rounding, which no step must see.
 static Expr divide_by_constant(const Match& m, Grade grade) {
   auto c = m.splat(m.in(1));
   DType dtype = m.anchor().dtype();
   if (!c || !is_float(dtype) || !is_normal(dtype, *c) || !is_normal(dtype, 1 / *c)) return Expr();
   if (is_power_of_two(*c) != (grade == exact)) return Expr();
   if (!m.has_shape(m.in(0))) return Expr();
+  if (grade != exact && feeds_step(m, m.anchor())) return m.miss("the quotient is rounded or compared");
   return m.in(0) * scalar_of(m.in(0), 1 / *c);
 }
 
 // a / sqrt(v) -> a * rsqrt(v); 1 / sqrt(v) -> rsqrt(v)
 static Expr divide_by_root(const Match& m, Expr a, Expr v) {
   if (!is_float(v.dtype())) return Expr();
+  if (feeds_step(m, m.anchor())) return m.miss("the quotient is rounded or compared");
   Expr root = unary(Op::kRsqrt, v);
   if (!root.valid() || m.is_refused(root)) return Expr();
   return m.splat(a) == 1 && m.has_shape(root) ? root : a * root;
@@ -116,6 +145,11 @@ static void add_power_rules(RuleSet& rules) {
   rules.add(close, "small_power", power(2), x * x);
   rules.add(close, "small_power", power(3), x * x * x);
   rules.add(close, "small_power", power(-1), 1.0 / x);
+  Pattern n = any().where("an integer of the result's shape",
+                          [](const Match& m, Expr x) { return !is_float(x.dtype()) && m.has_shape(x); });
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(1)}), n);
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(2)}), n * n);
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(3)}), n * n * n);
   rules.add(fast, "power_as_rsqrt", power(-0.5), op(Op::kRsqrt, {x}));  // which differs at -0 and -inf
 }
 

@@ -247,7 +247,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   return evaluate_table(plan);
 }
 
-// In the time that what names the symbol takes: a run may find thousands of sizes.
+// Updates only what names the symbol: a run may find thousands of sizes.
 Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   const PlanSymbol& it = plan.symbols[fresh];
   RLX_TRY(check_range(it, size));

@@ -77,8 +77,7 @@ int64_t gather_elements(const GatherElementsArgs&, int64_t begin, int64_t end); 
 using FoldRowFn = void (*)(std::byte* y, const std::byte* row, int64_t bytes);
 struct WriteRowsArgs {
   enum From : uint8_t {  // what at(b, i) is
-    kStart,              // the start plus i, in the type of the start
-    kPosition,           // the position plus i; modulo n with `wraps`
+    kPosition,           // the position plus i, in its type; below 0 it counts from the end; modulo n with `wraps`
     kIndex,              // index i
     kTuple,              // the place of index tuple i, over the axes of `tuple_dims`
   };

@@ -14,10 +14,6 @@ namespace {
 
 constexpr int64_t kPartBytes = 1 << 17;
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // Integers wrap, an i32 as an i32.
 int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
   auto sum = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -28,9 +24,11 @@ int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
 int64_t target_of(const WriteRowsArgs& args, int64_t b, int64_t i) {
   if (args.from == WriteRowsArgs::kIndex) return index_at(args, i);
   int64_t at = index_at(args, args.per_batch ? b : 0);
-  if (args.from == WriteRowsArgs::kStart) return add(args, at < 0 ? add(args, at, args.n) : at, i);
+  if (!args.wraps) {
+    at = add(args, at < 0 ? add(args, at, args.n) : at, i);
+    return at < 0 ? add(args, at, -args.n) : at;  // before the axis: find_place must not count from the end again
+  }
   at = add(args, at, i);
-  if (!args.wraps) return at;
   if (args.n == 0) return 0;
   return at % args.n < 0 ? at % args.n + args.n : at % args.n;
 }

@@ -117,7 +117,7 @@ void build_scaler(Call& call) {
   call.out(0, scale.empty() ? x : x * list_of(call, DType::kF32, scale));
 }
 
-// A row of zeros stays one.
+// A row of zeros stays zero.
 void build_normalizer(Call& call) {
   Expr x = cast(call.in(0), DType::kF32);
   std::string_view norm = call.text("norm", "MAX");
@@ -128,7 +128,7 @@ void build_normalizer(Call& call) {
   call.out(0, x / where(equal(size, 0), 1, size));
 }
 
-// What is NaN, or a certain number, becomes a number of its column.
+// Replaces NaN, or a certain number, by a number for its column.
 void build_imputer(Call& call) {
   Expr x = call.in(0);
   if (!x.valid()) return;

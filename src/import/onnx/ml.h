@@ -27,7 +27,7 @@ Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
 void give_label_of_two(Call& call, Expr score, double least);
 // Both outputs: labels, and scores [N, 2]. The score of the first label is `total` minus that of the second.
 void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform);
-// Of a score for each label.
+// Both outputs of a classifier with a score for each label.
 void give_classes(Call& call, Expr scores, std::string_view transform);
 
 std::span<const NodeKind> svm_kinds();

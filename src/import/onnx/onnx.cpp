@@ -298,13 +298,16 @@ Status Importer::refused() const {
   return refused(std::move(message)).with("value", refusals_.first_name).with("op", refusals_.first_op);
 }
 
+static const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
+  const FunctionProto* found = nullptr;
+  for (const FunctionProto& it : model.functions)
+    if (it.name == node.op_type && it.domain == node.domain && it.overload == node.overload) found = &it;
+  return found;
+}
+
 Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
-  const FunctionProto* function = nullptr;
-  for (const FunctionProto& candidate : model_.functions)
-    if (!kind && candidate.name == node.op_type && candidate.domain == node.domain &&
-        candidate.overload == node.overload)
-      function = &candidate;
+  const FunctionProto* function = kind ? nullptr : find_function(model_, node);
   if (!kind && !function) return Status(Code::kUnsupported, "no such node kind is known");
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {

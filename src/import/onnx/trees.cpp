@@ -149,7 +149,7 @@ Expr leaves_of(Call& call, const Forest& forest, Expr x) {
           logical_and(not_equal(value, value), not_equal(binary(Op::kBitAnd, here(4), scalar_like(here(4), kNaN)), 0)));
     return {gather(in[3], carry[0] * 2.0 + cast(goes_on, DType::kI32), 0)};
   };
-  return scan(std::span(&start, 1), std::span(&steps, 1), kept, false, step)[0];
+  return scan(std::span(&start, 1), std::span(&steps, 1), kept, ScanOrder::kForward, step)[0];
 }
 
 // [N, targets]: what the leaves say, joined. `how`: SUM, AVERAGE, MIN or MAX.

@@ -7,6 +7,7 @@
 
 #include "compile/options.h"
 #include "ir/text.h"
+#include "passes/pass.h"
 #include "tests/support/transforms.h"
 #include "tests/unit/programs.h"
 
@@ -241,6 +242,31 @@ TEST(growth, a_branch_costs_the_same_in_a_large_graph) {
                   rows ? "other sizes" : "same sizes", few / 2000 * 1e6, many / 20000 * 1e6);
       EXPECT_LT(many, 10 * 3 * few);
     }
+}
+
+// A chain of branches: each condition follows from what the branch before it gives.
+static double seconds_to_inline(int count) {
+  std::string body = "a = input f32[4]\nc = input bool[]\n", nodes;
+  std::string then = "graph {\n" + body + "b = exp(a)\nd = bit_not(c)\ne = bit_not(d)\noutput b\noutput e\n}";
+  std::string other = "graph {\n" + body + "output a\noutput c\n}";
+  for (int i = 0; i < count; i++)
+    nodes += format("x{}, p{} = if(p{}, x{}, p{}) then={} else={}\n", i + 1, i + 1, i, i, i, then, other);
+  nodes += format("output x{}", count);
+  auto graph = parse("graph {\np0 = constant bool[] {true}\nx0 = input f32[4]\n" + nodes + "\n}");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  PassContext context;
+  std::clock_t begin = std::clock();
+  auto made = inline_branches(std::move(*graph), context);
+  double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  for (const Node& node : made->nodes()) EXPECT_NE(node.op, Op::kIf);
+  return seconds;
+}
+
+TEST(growth, branches_that_decide_one_another_are_inlined_in_linear_time) {
+  double few = seconds_to_inline(100), many = seconds_to_inline(1000);
+  std::printf("known branches: %.2f ms for 100, %.2f ms for 1,000\n", few * 1e3, many * 1e3);
+  EXPECT_LT(many, 10 * 4 * few + 0.05);
 }
 
 // An `if` with results of `count` sizes, in which its branches differ.

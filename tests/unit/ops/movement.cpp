@@ -129,6 +129,19 @@ TEST(dynamic, windows_that_move) {
             i32s({4}, {1, 8, 9, 4}));
 }
 
+// Of 4 elements, -5 is one before the first: the window does not begin at the last one instead.
+TEST(dynamic, a_window_that_begins_before_its_axis_fails) {
+  Tensor x = i32s({4}, {1, 2, 3, 4}), rows = i32s({2}, {8, 9});
+  NamedAttrs along{{"axis", int64_t{0}}}, size{{"axis", int64_t{0}}, {"size", int64_t{2}}};
+  for (double start : {-5.0, -6.0, -7.0}) {
+    expect_failure(Op::kDynamicSlice, {x, i64s({}, {start})}, size, Code::kRange);
+    expect_failure(Op::kDynamicUpdateSlice, {x, rows, i64s({}, {start})}, along, Code::kRange);
+    expect_failure(Op::kKvAppend, {x, rows, i64s({}, {start})}, along, Code::kRange);
+  }
+  expect_op(Op::kKvAppend, {x, rows, i64s({}, {-2})}, along, i32s({4}, {1, 2, 8, 9}));
+  expect_failure(Op::kKvAppend, {x, rows, i64s({}, {-1})}, along, Code::kRange);
+}
+
 TEST(dynamic, an_update_starts_at_one_number) {
   expect_failure(Op::kDynamicUpdateSlice, {i32s({2}, {1, 2}), i32s({1}, {8}), i32s({1}, {0})}, {{"axis", int64_t{0}}},
                  Code::kShape, "start must be a scalar, not of rank 1");

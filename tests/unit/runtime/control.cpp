@@ -54,6 +54,27 @@ TEST(control, branches_read_params_of_their_own_and_decide_sizes) {
   EXPECT_EQ(got->outputs[0].as<float>()[3], values.as<float>()[3] * noise({2}, 4).as<float>()[1] + 1);
 }
 
+TEST(control, a_name_means_one_input_or_param_in_the_whole_program) {
+  auto env = env_with(1);
+  auto refused = [&](const std::string& outer, const std::string& inner) {
+    auto loop = [&](const std::string& w) {
+      return "scan(x) n_carry=1 n_xs=0 length=3 body=graph {\na = input f32[3]\nw = param " + w +
+             "\nr = reduce(w) fn=sum\nb = add(a, r)\noutput b\n}\n";
+    };
+    auto graph = parse("graph {\nx = input f32[3]\n" + outer + "\ny = " + loop("f32[3]") + "z = " + loop(inner) +
+                       "output y\noutput z\n}");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    Status compiled = Program::compile(env, *graph, std::make_shared<Weights>(), nullptr, {}).status();
+    EXPECT_EQ(Model::create(env, *graph, std::make_shared<Weights>(), {}).status().message(), compiled.message());
+    return compiled;
+  };
+  EXPECT_TRUE(refused("", "f32[3]").ok());
+  EXPECT_TRUE(refused("w = param f32[3]", "f32[3]").ok());
+  EXPECT_EQ(refused("w = input f32[3]", "f32[3]").message(), "a param of a sub-graph has the name of the input 'w'");
+  EXPECT_EQ(refused("", "f32[4]").message(), "the param 'w' is f32[3], but in a sub-graph f32[4]");
+  EXPECT_EQ(refused("w = param f32[3,1]", "f32[3]").code(), Code::kShape);
+}
+
 TEST(control, a_loop_runs_until_its_condition_fails) {
   auto cond = std::make_shared<Graph>(), body = std::make_shared<Graph>();
   {
