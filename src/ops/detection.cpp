@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Non-maximum suppression: boxes in order of their scores, each kept unless it overlaps one that was kept before it.
+#include <limits>
+
 #include "ops/expr.h"
 
 namespace rlx {
@@ -107,6 +109,9 @@ Outputs decompose_non_max_suppression(const Inputs& in, const Attrs& attrs) {
   if (!require_shape(boxes, "boxes", std::array<Dim, 3>{scores.dim(0), scores.dim(2), 4})) return {};
   if (is_half(boxes.dtype())) boxes = cast(boxes, DType::kF32), scores = cast(scores, DType::kF32);
   const Dim &batch = scores.dim(0), &classes = scores.dim(1), &n = scores.dim(2), &most = attrs.dim("max_out");
+  // What is no candidate has one key, so that sorting need not tell it apart.
+  constexpr double kNever = -std::numeric_limits<double>::infinity();
+  if (attrs.has("score")) scores = where(greater(scores, attrs.f64("score")), scores, kNever);
   Outputs sorted = b.ops(Op::kSort, {scores}, {{"descending", int64_t{1}}});
   Expr good = attrs.has("score") ? greater(sorted[0], attrs.f64("score"))
                                  : broadcast_to(b.scalar(DType::kBool, 1), {batch, classes, n});

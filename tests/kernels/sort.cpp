@@ -20,9 +20,11 @@ struct Case {
 };
 constexpr Case kCases[] = {{1, 1, {1, 1}},       {3, 0, {1, 0}},      {0, 5, {1, 5}},         {4, 33, {1, 33}},
                            {3, 97, {5, 20}},     {1, 1000, {32, 32}}, {2, 40000, {2, 20000}}, {2, 700, {1, 700}},
-                           {3, 4096, {1, 4096}}, {1, 3000, {4, 750}}};
+                           {3, 4096, {1, 4096}}, {1, 3000, {4, 750}}, {2, 9001, {1, 9001}}};
 
-// Few values, so that many are equal; all, where `spread`.
+enum class Draw : uint8_t { kFew, kAll, kLast };  // few values, so that many are equal; all; most are the last in order
+constexpr std::array kDraws{Draw::kFew, Draw::kAll, Draw::kLast};
+
 template <class T>
 T drawn(std::mt19937& rng, bool spread) {
   if constexpr (std::is_floating_point_v<T> || is_small_float<T>) {
@@ -60,11 +62,16 @@ bool same_bits(const T& a, const T& b) {
 }
 
 template <class T, class Index>
-void check(const Case& it, DType dtype, bool descending, bool spread) {
+void check(const Case& it, DType dtype, bool descending, Draw draw) {
   std::mt19937 rng(5);
   auto count = static_cast<size_t>(it.outer * it.n);
   std::vector<T> x(count), values(count + 1);
-  for (T& value : x) value = drawn<T>(rng, spread);
+  for (T& value : x) value = drawn<T>(rng, draw != Draw::kFew);
+  if (draw == Draw::kLast && count > 0) {
+    T last = x[static_cast<size_t>(order_of(x.data(), it.n, descending).back())];
+    for (T& value : x)
+      if (rng() % 4 > 0) value = last;
+  }
   std::vector<Index> indices(count + 1, 77);
   std::vector<int64_t> counts(static_cast<size_t>(it.outer * it.pieces.count * it.pieces.count));
   SortArgs args;
@@ -97,10 +104,11 @@ TEST(sort, lines_in_stable_order) {
     constexpr DTypeSet kAll = dtypes::N | dtypes::B;
     visit<kAll>(dtype, [&]<class T>() {
       for (const Case& it : kCases)
-        for (int bits = 0; bits < 4; bits++) {
-          ASSERT_NO_FATAL_FAILURE((check<T, int64_t>(it, dtype, (bits & 1) != 0, (bits & 2) != 0)));
-          ASSERT_NO_FATAL_FAILURE((check<T, int32_t>(it, dtype, (bits & 1) != 0, (bits & 2) != 0)));
-        }
+        for (Draw draw : kDraws)
+          for (bool descending : {false, true}) {
+            ASSERT_NO_FATAL_FAILURE((check<T, int64_t>(it, dtype, descending, draw)));
+            ASSERT_NO_FATAL_FAILURE((check<T, int32_t>(it, dtype, descending, draw)));
+          }
     });
   }
 }

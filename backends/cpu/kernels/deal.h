@@ -40,18 +40,24 @@ constexpr bool is_dealt(int64_t n) {
   return n >= kLeastDealt && n <= kMostDealt;
 }
 
-// Sorts packed entries whose places ascend (radix sort): deals them out by each byte of their ranks, the lowest first,
-// and keeps the order of equal ones. Returns where the sorted entries are: in `from`, or in `to`.
-inline uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
-  constexpr int kBytes = 4;
+// Whether packed entries stand in the order of their places.
+enum class PlacesAscend : bool { kNo, kYes };
+
+// Sorts packed entries (radix sort): deals them out by each byte, the lowest first, and keeps the order of equal ones.
+// If their places ascend, the bytes of their ranks suffice. Returns where the sorted entries are: in `from`, or in
+// `to`.
+template <PlacesAscend kAscend = PlacesAscend::kYes>
+uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
+  constexpr int kFirst = kAscend == PlacesAscend::kYes ? 4 : 0, kBytes = 8 - kFirst;
+  auto byte = [](uint64_t entry, int b) { return entry >> 8 * (kFirst + b) & 255; };
   uint32_t counts[kBytes][256] = {};
   for (int64_t i = 0; i < n; i++)
-    for (int b = 0; b < kBytes; b++) counts[b][from[i] >> (32 + 8 * b) & 255]++;
+    for (int b = 0; b < kBytes; b++) counts[b][byte(from[i], b)]++;
   for (int b = 0; b < kBytes; b++) {
-    if (counts[b][from[0] >> (32 + 8 * b) & 255] == n) continue;  // all have this byte
+    if (counts[b][byte(from[0], b)] == n) continue;  // all have this byte
     uint32_t next = 0;
     for (uint32_t& count : counts[b]) next += std::exchange(count, next);
-    for (int64_t i = 0; i < n; i++) to[counts[b][from[i] >> (32 + 8 * b) & 255]++] = from[i];
+    for (int64_t i = 0; i < n; i++) to[counts[b][byte(from[i], b)]++] = from[i];
     std::swap(from, to);
   }
   return from;

@@ -135,12 +135,12 @@ void spread_piece(const Order& order, const Line& line, int64_t piece) {
               [&](auto entry, int64_t bucket) { entries[to[static_cast<size_t>(bucket)]++] = entry; });
 }
 
-// A few entries of short keys; they keep the order of their places.
-template <class T, class Order>
+// A few entries of short keys.
+template <class T, PlacesAscend kAscend, class Order>
 void deal_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
   uint64_t packed[2][kMostDealt];
   for (int64_t i = 0; i < n; i++) packed[0][i] = Packed<T>{order.x, order.descending}.entry(order.place(entries[i]));
-  const uint64_t* sorted = deal_packed(packed[0], packed[1], n);
+  const uint64_t* sorted = deal_packed<kAscend>(packed[0], packed[1], n);
   for (int64_t i = 0; i < n; i++) {
     int64_t place = Packed<T>::place(sorted[i]);
     if (values) values[i] = order.x[place];
@@ -149,26 +149,78 @@ void deal_bucket(const Order& order, typename Order::Entry* entries, T* values, 
 }
 
 template <class T, class Order>
-void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
-  const SortArgs& args = line.args;
-  auto* entries = line.entries<typename Order::Entry>();
-  int64_t first = 0, last = args.n;
-  if (args.pieces.count > 1) {
-    first = line.begin(bucket, 0);
-    last = line.begin(bucket, args.pieces.count);
-  } else {
-    for (int64_t i = 0; i < args.n; i++) entries[i] = order.entry(i);
-  }
-  T* values = args.values ? static_cast<T*>(args.values) + line.number * args.n : nullptr;
-  if constexpr (sizeof(T) <= sizeof(uint32_t))
-    if (is_dealt(last - first))
-      return deal_bucket<T>(order, entries + first, values ? values + first : nullptr, last - first);
-  std::sort(entries + first, entries + last, order);
-  for (int64_t i = first; i < last; i++) {
+void name_places(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
     int64_t place = order.place(entries[i]);
     if (values) values[i] = order.x[place];
     entries[i] = static_cast<typename Order::Entry>(place);
   }
+}
+
+// Many entries of short keys are halved until each part is dealt: then few are compared more than once or twice. A half
+// is in any order.
+template <class T, PlacesAscend kAscend = PlacesAscend::kYes, class Order>
+void sort_entries(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
+  if constexpr (sizeof(T) <= sizeof(uint32_t)) {
+    if (is_dealt(n)) return deal_bucket<T, kAscend>(order, entries, values, n);
+    if (n > kMostDealt) {
+      int64_t half = n / 2;
+      std::nth_element(entries, entries + half, entries + n, order);
+      sort_entries<T, PlacesAscend::kNo>(order, entries, values, half);
+      return sort_entries<T, PlacesAscend::kNo>(order, entries + half, values ? values + half : nullptr, n - half);
+    }
+  }
+  std::sort(entries, entries + n, order);
+  name_places(order, entries, values, n);
+}
+
+// Writes all entries of a line. If most have the last key, these stand behind the others, in order. Returns the number
+// of those that are not in order.
+template <class T>
+int64_t write_entries(const Packed<T>& order, uint64_t* entries, int64_t n) {
+  uint64_t last = 0;
+  for (int64_t i = 0; i < n; i++) {
+    entries[i] = order.entry(i);
+    last = std::max(last, entries[i] >> 32);
+  }
+  if (n <= kMostDealt) return n;
+  int64_t others = std::count_if(entries, entries + n, [&](uint64_t entry) { return entry >> 32 != last; });
+  if (others > n / 2) return n;
+  int64_t next =
+      0;  // where an entry belongs is not foreseen, so each is written, and the next one over it or behind it
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t entry = entries[i];
+    entries[next] = entry;
+    next += entry >> 32 != last;
+  }
+  for (int64_t i = 0; next < n; i++) {
+    uint64_t entry = order.entry(i);
+    entries[next] = entry;
+    next += entry >> 32 == last;
+  }
+  return others;
+}
+
+template <class Order>
+int64_t write_entries(const Order& order, typename Order::Entry* entries, int64_t n) {
+  for (int64_t i = 0; i < n; i++) entries[i] = order.entry(i);
+  return n;
+}
+
+template <class T, class Order>
+void sort_bucket(const Order& order, const Line& line, int64_t bucket) {
+  const SortArgs& args = line.args;
+  auto* entries = line.entries<typename Order::Entry>();
+  int64_t first = 0, last = args.n, open = args.n;
+  if (args.pieces.count > 1) {
+    first = line.begin(bucket, 0);
+    last = open = line.begin(bucket, args.pieces.count);
+  } else {
+    open = write_entries(order, entries, args.n);
+  }
+  T* values = args.values ? static_cast<T*>(args.values) + line.number * args.n : nullptr;
+  sort_entries<T>(order, entries + first, values ? values + first : nullptr, open - first);
+  name_places(order, entries + open, values ? values + open : nullptr, last - open);
 }
 
 // ---- loops

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of ai.onnx.ml besides trees and tables. The numbers of the support vector machines are those of ONNX Runtime.
+#include <cmath>
+
 #include "opened.h"
 
 namespace rlx {
@@ -85,6 +87,32 @@ TEST(onnx_ml, machines_whose_lists_do_not_suit_are_refused) {
   Maker maker(13);
   maker.input("x", 1, {"n", "1"}).node("SVMClassifier", {"x"}, {"y", "scores"}, attributes, kMl).output("y");
   EXPECT_EQ(maker.import().status().code(), Code::kData);
+}
+
+// One split at 1: 10 where it holds, else 20.
+TEST(onnx_ml, a_forest_whose_splits_have_one_test) {
+  struct Row {
+    const char *mode, *result;
+  };
+  for (const Row& row : {Row{"BRANCH_LEQ", "10 10 20"}, Row{"BRANCH_LT", "10 20 20"}, Row{"BRANCH_GTE", "20 10 10"},
+                         Row{"BRANCH_GT", "20 20 10"}, Row{"BRANCH_EQ", "20 10 20"}, Row{"BRANCH_NEQ", "10 20 10"}})
+    for (bool tracks_true : {false, true}) {
+      Message modes = Message().text(1, "nodes_modes").number(20, 8).text(9, row.mode).text(9, "LEAF").text(9, "LEAF");
+      Maker maker(13);
+      maker.input("x", 1, {"n", "1"});
+      maker.node("TreeEnsembleRegressor", {"x"}, {"y"},
+                 {whole("nodes_treeids", {0, 0, 0}), whole("nodes_nodeids", {0, 1, 2}),
+                  whole("nodes_featureids", {0, 0, 0}), reals("nodes_values", {1, 0, 0}), modes,
+                  whole("nodes_truenodeids", {1, 0, 0}), whole("nodes_falsenodeids", {2, 0, 0}),
+                  whole("nodes_missing_value_tracks_true", {tracks_true, 0, 0}), whole("target_treeids", {0, 0}),
+                  whole("target_nodeids", {1, 2}), whole("target_ids", {0, 0}), reals("target_weights", {10, 20})},
+                 kMl);
+      maker.output("y");
+      bool holds = tracks_true || std::string_view(row.mode) == "BRANCH_NEQ";
+      EXPECT_EQ(Opened(maker).run({column({0, 1, 2, NAN})}),
+                std::string("f32[4,1] ") + row.result + (holds ? " 10" : " 20"))
+          << row.mode;
+    }
 }
 
 TEST(onnx_ml, categories_become_a_last_axis) {
