@@ -344,8 +344,9 @@ RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx
 #define RLX_BOOL 13 /* one byte, 0 or 1                       */
 #define RLX_C64 14  /* two f32: real and imaginary part       */
 #define RLX_C128 15 /* two f64                                */
-#define RLX_F8E4M3 16
-#define RLX_F8E5M2 17 /* block-quantised ones are 64 and above: rlx_dtype_find("q4_0") */
+#define RLX_F8E4M3 16 /* 4 bits of exponent, no infinity        */
+#define RLX_F8E5M2 17 /* 5 bits of exponent                     */
+/* Block-quantised dtypes are 64 and above: rlx_dtype_find("q4_0"). */
 
 /* The name of a dtype, "bf16"; static. Returns NULL if there is no such dtype. */
 RLX_API const char *rlx_dtype_name(rlx_dtype_t dtype);
@@ -699,8 +700,8 @@ RLX_MUST rlx_status_t *rlx_compiled_run(rlx_compiled_t *compiled, const char *co
  * "text": the optimised graph in the format "rlx", and the plan in comments. Errors: RLX_E_NOT_FOUND. */
 RLX_MUST rlx_status_t *rlx_compiled_report(const rlx_compiled_t *compiled, const char *what, rlx_blob_t **out);
 
-/* ---- execution contexts: bind once, run many times. A run allocates nothing if every slot has its memory and no size
- * has changed. kind: RLX_INPUT or RLX_OUTPUT ---- */
+/* ---- execution contexts: bind once, run many times. rlx_exec_run allocates nothing if every slot has its memory and no
+ * size has changed; rlx_exec_submit makes a fence and what waits for others. kind: RLX_INPUT or RLX_OUTPUT ---- */
 
 /* A new context with an arena. A slot without a binding gets memory of its own when it is first needed. Memory that
  * runs write (outputs, linked inputs) must not overlap other bound memory: binding it is RLX_E_INVALID_ARGUMENT then,
@@ -744,7 +745,8 @@ RLX_MUST rlx_status_t *rlx_exec_set_dim(rlx_exec_t *exec, const char *symbol, in
  * the other is not. */
 RLX_MUST rlx_status_t *rlx_exec_link(rlx_exec_t *exec, size_t output, size_t input);
 
-/* The next runs read back only these n output slots; NULL and 0 mean all. Errors: RLX_E_RANGE. */
+/* The next runs read back only these n output slots, and may leave the others unwritten; NULL and 0 mean all. Errors:
+ * RLX_E_RANGE. */
 RLX_MUST rlx_status_t *rlx_exec_want(rlx_exec_t *exec, const size_t *outputs, size_t n);
 
 /* Sets options of later runs. There are none yet. Errors: RLX_E_OPTION. */
@@ -852,8 +854,8 @@ RLX_MUST rlx_status_t *rlx_model_resolve(rlx_model_t *model, const char *device,
 
 /* A program planned for at least these n sizes, as a new reference: the smallest existing one that fits, else a new
  * one. device: as in rlx_model_run. Errors: RLX_E_NOT_FOUND (symbol), RLX_E_INVALID_ARGUMENT (a symbol twice),
- * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol without a
- * size, and those of rlx_compile. */
+ * RLX_E_RANGE (a size outside its range, or above dims.<symbol> of the policy), RLX_E_SHAPE for a symbol whose size is
+ * given neither here nor by the policy, and has no maximum, and those of rlx_compile. */
 RLX_MUST rlx_status_t *rlx_model_get(rlx_model_t *model, const char *device, const char *const *symbols,
                                      const int64_t *sizes, size_t n, rlx_compiled_t **out);
 

@@ -16,8 +16,8 @@ struct Caps {
   explicit Caps(const CpuInfo& info)
       : cpu(info),
         fns(kernel_fns(info.chosen)),
-        integer_product(cpu::integer_product(info.chosen, info.has_vnni)),
-        integer_conv(cpu::integer_conv(info.chosen, info.has_vnni)) {}
+        integer_product(cpu::integer_product(info.chosen, info.bytes)),
+        integer_conv(cpu::integer_conv(info.chosen, info.bytes)) {}
 };
 
 }  // namespace rlx::cpu

@@ -20,12 +20,6 @@ struct EvalBlock {
   const Operand* operands() const { return reinterpret_cast<const Operand*>(this + 1); }
 };
 
-int64_t symbol_index(const Plan& plan, std::string_view name) {
-  for (size_t i = 0; i < plan.symbols.size(); i++)
-    if (plan.symbols[i].name == name) return static_cast<int64_t>(i);
-  return -1;
-}
-
 size_t eval_bytes(const Step& step) {
   return sizeof(EvalBlock) + (step.in.size() + step.out.size()) * sizeof(Operand);
 }
@@ -61,15 +55,15 @@ Operand operand_of(const View& view) {
 Status measure_dynamic_iota(const StepView& view, FunctionRef<Status(uint32_t, int64_t)> tell) {
   SymbolLookup sizes = lookup_of(view.plan, view.symbols);
   int64_t size = RLX_TRY(dynamic_size(view.node.attrs, index_at(operand_of(view.in[0]), 0), sizes));
-  return tell(static_cast<uint32_t>(symbol_index(view.plan, view.node.attrs.str("symbol"))), size);
+  return tell(view.plan.symbol(view.node.attrs.str("symbol")), size);
 }
 
 }  // namespace
 
 SymbolLookup lookup_of(const Plan& plan, const int64_t* symbols) {
   return [&plan, symbols](std::string_view name) -> std::optional<int64_t> {
-    int64_t i = symbol_index(plan, name);
-    return i < 0 ? std::nullopt : std::optional(symbols[i]);
+    uint32_t i = plan.symbol(name);
+    return i == Plan::kNoSymbol ? std::nullopt : std::optional(symbols[i]);
   };
 }
 

@@ -80,11 +80,13 @@ void CpuExecutable::note_uses() {
       }
     if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
   }
+  std::ranges::sort(by_size_, {}, &Users::id);
 }
 
 Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   auto state = std::make_unique<CpuState>();
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
+  std::memset(state->args.data(), 0, args_bytes_);  // find_pointers compares words that no row may have written
   state->launches.resize(count());
   state->phases.reserve(count() * Launch::kMostPhases);
   state->groups.reserve(count() * Launch::kMostPhases);
@@ -121,7 +123,7 @@ static void resolve(const Access& access, const RunArgs& args, View& view) {
               args.sizes.values[access.shift] * element_bytes(access.dtype);
 }
 
-// It refers to the operands in the state, which the next call replaces.
+// The result refers to the operands in the state, which the next call replaces.
 StepView CpuExecutable::view_of(uint32_t index, const RunArgs& args, CpuState& state) const {
   const Step& own = step(index);
   state.operands.clear();
@@ -143,7 +145,7 @@ void CpuExecutable::encode(uint32_t index, const RunArgs& args, CpuState& state)
   kernel(index).encode(view_of(index, args, state), caps_, state.args.data() + args_at_[index], state.launches[index]);
 }
 
-// What the walk sees.
+// Lists the phases of steps [first, last) for the walk.
 void CpuExecutable::list_phases(uint32_t first, uint32_t last, CpuState& state) const {
   state.phases.clear();
   for (uint32_t i = first; i < last; i++)
@@ -168,11 +170,14 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   const Step& own = step(index);
   std::vector<Pointer>& pointers = state.pointers[index];
   pointers.clear();
-  std::copy(args.bases.values.begin(), args.bases.values.end(), state.probe_bases.begin());
+  // Only those that the step uses: a program may have as many slots as steps.
+  state.probe_bases[kArenaBase] = args.bases.values[kArenaBase];
   for (auto* list : {&own.in, &own.out})
-    for (const Access& it : *list)
-      if (it.dtype != DType::kNone && is_slot(it.base))
-        state.probe_bases[it.base].host = moved(args.bases.values[it.base].host, distance(it.base));
+    for (const Access& it : *list) {
+      if (it.dtype == DType::kNone) continue;
+      Place& place = state.probe_bases[it.base] = args.bases.values[it.base];
+      if (is_slot(it.base)) place.host = moved(place.host, distance(it.base));
+    }
   RunArgs elsewhere = args;
   elsewhere.bases.values = state.probe_bases;
   size_t bytes = args_at_[index + 1] - args_at_[index];
@@ -183,10 +188,10 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
   state.on_move[index] = launch == state.launches[index] ? CpuState::kSet : CpuState::kEncode;
   for (uint32_t at = 0; at < bytes / sizeof(uintptr_t); at++) {
-    uintptr_t moved = there[at] - here[at];
-    if (!moved) continue;
-    auto base = static_cast<uint32_t>(moved >> 36);
-    bool is_pointer = is_slot(base) && moved == distance(base);
+    uintptr_t change = there[at] - here[at];
+    if (!change) continue;
+    auto base = static_cast<uint32_t>(change >> 36);
+    bool is_pointer = is_slot(base) && change == distance(base);
     if (is_pointer)
       pointers.push_back(
           {base, at,
@@ -243,9 +248,21 @@ void CpuExecutable::encode_stale(uint32_t first, uint32_t last, const RunArgs& a
   }
 }
 
+// Sets a size that a step has decided. Only what names it is looked at: a run may decide thousands of sizes.
+Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& args, CpuState& state) const {
+  RLX_TRY((*args.set_size)(symbol, size));
+  for (SizeId id : plan_->symbols[symbol].sizes) {
+    if (args.sizes.changed[id] <= state.sizes_seen) continue;
+    auto found = std::ranges::lower_bound(by_size_, id, {}, &Users::id);
+    if (found != by_size_.end() && found->id == id) mark(found->steps, state);
+  }
+  state.sizes_seen = *args.sizes.newest;
+  return {};
+}
+
 // The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
-  auto tell = [&](uint32_t symbol, int64_t size) { return (*args.set_size)(symbol, size); };
+  auto tell = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
   RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
   follow_changes(args, state);
   return {};

@@ -46,6 +46,7 @@ class CpuExecutable : public Executable {
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
   void move_slot(const Users& slot, const RunArgs&, CpuState&) const;
   void follow_changes(const RunArgs&, CpuState&) const;
+  Status set_size(uint32_t symbol, int64_t size, const RunArgs&, CpuState&) const;
   Status measure(uint32_t index, const RunArgs&, CpuState&) const;
   Status run_deciding(const RunArgs&, CpuState&) const;
   Status walk_range(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;

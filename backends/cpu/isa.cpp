@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace rlx::cpu {
@@ -61,6 +63,22 @@ Isa highest_isa() {
   return zmm && avx512 ? Isa::kAvx512 : Isa::kAvx2;
 }
 
+// The registers of AMX are large, so the kernel keeps them only for a process that has asked for them.
+bool may_use_tiles(Registers seven) {
+  constexpr int kTileConfig = 17, kTileData = 18, kAmxTile = 24, kAmxInt8 = 25;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  if (!bit(seven.d, kAmxTile) || !bit(seven.d, kAmxInt8)) return false;
+  uint64_t states = enabled_states();
+  if (!(states >> kTileConfig & 1) || !(states >> kTileData & 1)) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+ByteProducts byte_products(Isa highest) {
+  Registers seven = cpuid(7);
+  if (highest != Isa::kAvx512 || !bit(seven.c, 11)) return ByteProducts::kPairs;
+  return may_use_tiles(seven) ? ByteProducts::kTiles : ByteProducts::kFours;
+}
+
 // Intel's leaf 4 and AMD's 0x8000001d have one layout.
 Caches read_caches(bool amd) {
   Caches caches;
@@ -87,7 +105,7 @@ void identify(CpuInfo& info) {
   info.family = family == 15 ? family + extended : family;
   info.model = bits(4, 15) | bits(12, 0xf0);
   info.highest = highest_isa();
-  info.has_vnni = info.highest == Isa::kAvx512 && bit(cpuid(7).c, 11);
+  info.bytes = byte_products(info.highest);
   info.caches = read_caches(std::string_view(info.vendor) == "AuthenticAMD");
 }
 

@@ -15,16 +15,20 @@ struct Loop {
   void (*run)(const Args&, int64_t begin, int64_t end);
 };
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
 // Long work in few parts is cut into pieces, each a part of a first phase; a second one joins what they have found.
 // Every piece but the last is `size` long, and there are no empty ones.
 struct Pieces {
   int64_t count, size;
 };
 
-// Parts that feed many workers, and what is cut no further.
+// As many parts feed many workers; work in half as many is cut no further.
 inline constexpr int64_t kManyParts = 32;
 
-// Of n terms in each of `parts` parts, at least `least` in a piece, in whole groups of `group`.
+// Cuts the n terms of each of `parts` parts into pieces of at least `least` terms, in whole groups of `group`.
 constexpr Pieces cut(int64_t n, int64_t parts, int64_t least, int64_t group = 1) {
   int64_t most = parts > 0 && parts < kManyParts / 2 ? kManyParts / parts : 1;
   int64_t count = n / least < most ? n / least : most;

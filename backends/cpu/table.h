@@ -75,6 +75,7 @@ using RowsByOp = std::vector<std::vector<CpuKernel>>;
 void add_product_rows(RowsByOp&);
 void add_integer_rows(RowsByOp&);
 void add_integer_conv_rows(RowsByOp&);
+void add_whole_rows(RowsByOp&);
 void add_nbits_rows(RowsByOp&);
 void add_conv_rows(RowsByOp&);
 void add_norm_rows(RowsByOp&);
@@ -91,5 +92,6 @@ void add_select_rows(RowsByOp&);
 void add_keep_boxes_rows(RowsByOp&);
 void add_nonzero_rows(RowsByOp&);
 void add_col2im_rows(RowsByOp&);
+void add_grid_sample_rows(RowsByOp&);
 
 }  // namespace rlx::cpu

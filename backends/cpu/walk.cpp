@@ -15,13 +15,14 @@ namespace rlx::cpu {
 
 namespace {
 
-// In nanoseconds on one thread. A step is shared if that saves kWorthSharing: the hand-over, and fetching from another
-// core what it wrote, take 1 to 3 us. A run whose shareable work is less than kWorthWaking runs on the caller, because
-// waking a sleeping thread takes about as long: 23 to 72 us were measured.
+// Limits in nanoseconds of work on one thread. A step is shared if that saves kWorthSharing: the hand-over, and
+// fetching from another core what it wrote, take 1 to 3 us. A run whose shareable work is less than kWorthWaking runs
+// on the caller, because waking a sleeping thread takes about as long: 23 to 72 us were measured.
 constexpr double kWorthSharing = 2000, kWorthWaking = 50000;
 
-// What one more worker costs a phase, and what it costs the caller to wake it: spread too thin, a phase ends later than
-// on fewer workers. On 16 cores that spin, phases of 5 us end soonest on 6 to 12 workers, longer ones on 16.
+// What one more worker costs a phase, and what waking it costs the caller, in nanoseconds: spread over too many
+// workers, a phase ends later than on fewer. On 16 cores that spin, phases of 5 us end soonest on 6 to 12 workers,
+// longer ones on 16.
 constexpr double kCostOfWorker = 25, kCostOfWaking = 3000;
 
 // FTZ and DAZ belong to a phase: set while a phase that allows them runs, and as found afterwards.
@@ -77,7 +78,7 @@ void run_part(const EncodedPhase& phase, int64_t begin, int64_t end, FirstFailur
 }  // namespace
 
 // t / n + n * c has its minimum at n = sqrt(t / c).
-int workers_fed(double nanoseconds, double of_each) {
+int useful_workers(double nanoseconds, double of_each) {
   constexpr double kMost = 1024;
   return static_cast<int>(std::clamp(std::sqrt(nanoseconds / of_each), 1.0, kMost));
 }
@@ -88,21 +89,21 @@ static int least_workers(double nanoseconds) {
   return beyond > 1 ? static_cast<int>(std::ceil(1 + kWorthSharing / beyond)) : INT32_MAX;
 }
 
-int workers_fed(std::span<const PhaseGroup> groups) {
+int useful_workers(std::span<const PhaseGroup> groups) {
   double shared = 0;
   int most = 1;
   for (const PhaseGroup& group : groups) {
     shared += group.nanoseconds;
     most = std::max(most, group.workers);
   }
-  return shared < kWorthWaking ? 1 : std::min(most, workers_fed(shared, kCostOfWaking));
+  return shared < kWorthWaking ? 1 : std::min(most, useful_workers(shared, kCostOfWaking));
 }
 
 void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>& groups) {
   groups.clear();
   for (uint32_t i = 0; i < phases.size(); i++) {
     const Launch::Phase& launch = phases[i].launch;
-    int workers = workers_fed(launch.nanoseconds, kCostOfWorker), least = least_workers(launch.nanoseconds);
+    int workers = useful_workers(launch.nanoseconds, kCostOfWorker), least = least_workers(launch.nanoseconds);
     if (launch.parts > 1 && least <= workers) {
       double part = launch.nanoseconds / static_cast<double>(launch.parts);
       groups.push_back({i, 1, std::max<int64_t>(1, static_cast<int64_t>(kWorthSharing / 2 / part)), launch.nanoseconds,
@@ -134,7 +135,7 @@ static void walk_with_team(Team& team, std::span<const EncodedPhase> phases, std
   for (const PhaseGroup& group : groups) {
     std::span<const EncodedPhase> own = phases.subspan(group.first, group.count);
     if (group.grain && team.workers() >= group.least) {
-      // With all it needs in one cache line: the helpers fetch it from the caller at every step.
+      // The captures fit into one cache line: the helpers fetch it from the caller at every step.
       auto part = [&phase = own[0], &failure, cancel](int64_t begin, int64_t end) {
         run_part(phase, begin, end, failure, cancel);
       };
@@ -162,8 +163,8 @@ static Status walk_with_host(ThreadPool& pool, int workers, std::span<const Enco
   return failure.take();
 }
 
-static Status walk_in_company(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
-                              ThreadPool& pool, int workers, CancelToken cancel) {
+static Status walk_in_parallel(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups,
+                               ThreadPool& pool, int workers, CancelToken cancel) {
   if (!pool.has_teams()) return walk_with_host(pool, workers, phases, groups, cancel);
   FirstFailure failure;
   pool.run_team(workers, [&](Team& team) { walk_with_team(team, phases, groups, failure, cancel); });
@@ -172,11 +173,11 @@ static Status walk_in_company(std::span<const EncodedPhase> phases, std::span<co
 
 Status walk(std::span<const EncodedPhase> phases, std::span<const PhaseGroup> groups, ThreadPool& pool, int threads,
             CancelToken cancel) {
-  int workers = threads <= 1 ? 1 : std::min(threads, workers_fed(groups));
+  int workers = threads <= 1 ? 1 : std::min(threads, useful_workers(groups));
   if (workers > 1) workers = std::min(workers, pool.workers());
   if (workers <= 1) return walk_alone(phases, cancel);
   try {
-    return walk_in_company(phases, groups, pool, workers, cancel);
+    return walk_in_parallel(phases, groups, pool, workers, cancel);
   } catch (...) {
     return from_exception("a kernel");
   }

@@ -30,10 +30,10 @@ struct PhaseGroup {
 
 // The number of workers that finishes work of `nanoseconds` soonest, if each additional worker costs `of_each`
 // nanoseconds.
-int workers_fed(double nanoseconds, double of_each);
+int useful_workers(double nanoseconds, double of_each);
 
 // A run of several groups: how many workers it can use.
-int workers_fed(std::span<const PhaseGroup> groups);
+int useful_workers(std::span<const PhaseGroup> groups);
 
 void group_phases(std::span<const EncodedPhase> phases, std::vector<PhaseGroup>& groups);
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "base/hash.h"
 #include "base/size_failure.h"
 
 namespace rlx {
@@ -62,15 +63,11 @@ bool Dim::operator==(const Dim& other) const {
   return terms_ == other.terms_ || (terms_->hash == other.terms_->hash && compare(*this, other) == 0);
 }
 
-static size_t mix(size_t seed, size_t value) {
-  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 29);
-}
-
 static size_t hash_of(const std::vector<Term>& terms) {
   size_t seed = 1;
   for (const Term& term : terms) {
-    seed = mix(seed, std::hash<int64_t>()(term.coefficient));
-    for (const AtomPtr& atom : term.atoms) seed = mix(seed, atom->hash);
+    seed = hash_mix(seed, std::hash<int64_t>()(term.coefficient));
+    for (const AtomPtr& atom : term.atoms) seed = hash_mix(seed, atom->hash);
   }
   return seed;
 }
@@ -167,7 +164,7 @@ static Dim from_atom(Atom atom) {
   for (Dim* dim : {&atom.a, &atom.b})
     if (dim->is_literal()) *dim = saturate(dim->literal());
   atom.hash = atom.kind == Atom::kSymbol ? std::hash<std::string>()(atom.name)
-                                         : mix(mix(mix(1, atom.kind), atom.a.hash()), atom.b.hash());
+                                         : hash_mix(hash_mix(hash_mix(1, atom.kind), atom.a.hash()), atom.b.hash());
   return Dim::from({{Term{1, {std::make_shared<const Atom>(std::move(atom))}}}});
 }
 

@@ -43,8 +43,8 @@ class Dim {
   static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
   size_t hash() const;
   std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
-  // How many symbols and operations there are in it, each as often as it stands there. A value of a graph has sizes of
-  // at most kMostParts; so what walks over a size takes little time and little of the stack.
+  // The number of symbols and operations in it, repetitions included. A size in a graph has at most kMostParts of them,
+  // so a walk over a size takes little time and little stack.
   int64_t parts() const;
   static constexpr int64_t kMostParts = 1000;
 
@@ -101,14 +101,17 @@ struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 62;
   int64_t lo = 0, hi = kUnbounded;
 };
-// The maximum of a symbol without a declared one, checked when sizes are bound, so facts about integers may rely on it;
-// and the largest number that is a size in a graph.
-inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1, kLargestSize = int64_t{1} << 48;
+// The maximum of a symbol without a declared one. It is checked when sizes are bound, so facts about integers may rely
+// on it.
+inline constexpr int64_t kLargestSymbol = (int64_t{1} << 30) - 1;
+// The largest number that may stand as a size in a graph.
+inline constexpr int64_t kLargestSize = int64_t{1} << 48;
 
 using RangeLookup = std::function<Interval(std::string_view)>;
 Interval range_of(const Dim& dim, const RangeLookup& ranges);
 
-// Replaces the atoms that are no symbols, the innermost first. nullopt keeps an atom.
+// Gives the replacement of an atom that is not a symbol, or nullopt to keep it. Inner atoms come before those that
+// contain them.
 using AtomRewrite = std::function<std::optional<Dim>(Atom::Kind kind, const Dim& a, const Dim& b)>;
 Dim rewritten(const Dim& dim, const AtomRewrite& replacement);
 Dim substitute(const Dim& dim, const std::function<std::optional<Dim>(std::string_view)>& replacement);

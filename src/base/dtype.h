@@ -82,6 +82,10 @@ inline bool is_float(DType dtype) {
 inline bool is_half(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16;
 }
+// The dtype in which arithmetic on this one is done: f32 for halves (semantics.md N6), for all others the dtype itself.
+inline DType compute_dtype(DType dtype) {
+  return is_half(dtype) ? DType::kF32 : dtype;
+}
 inline bool is_complex(DType dtype) {
   return dtypes::Z.has(dtype);
 }

@@ -11,8 +11,8 @@ namespace rlx {
 // `text` between two marks, '"' or '\''. Everything stays on one line, and no mark stands inside but `\"`.
 std::string quoted(std::string_view text, char mark = '"');
 
-// The character at `at`, which may be an escape: \n, \", \\, or \x and 00 to 7f, because a byte above is no character
-// of UTF-8 by itself. Moves past it. Nothing if there is no such escape.
+// Reads the character at `at`, and moves past it. It may be an escape: \n, \", \\, or \x and 00 to 7f (a byte above
+// that is not a character of UTF-8 by itself). nullopt for any other escape.
 std::optional<char> read_escaped(std::string_view text, size_t& at);
 
 }  // namespace rlx

@@ -31,7 +31,7 @@ class KeptMemory::Held : public Buffer {
   Class of_;
 };
 
-// The memory of a class, or how much was asked for and what it was for.
+// Allocates memory of a class. A failure says how many bytes were asked for, and for what.
 Result<HostMemory> KeptMemory::allocated(Class of, size_t asked) const {
   constexpr std::string_view kUses[] = {"a tensor", "intermediate values", "prepared weights", "working memory"};
   auto memory = HostMemory::allocate(host_, of.second, of.first);
@@ -53,7 +53,7 @@ Result<std::shared_ptr<Buffer>> KeptMemory::allocate(size_t bytes, MemoryKind ki
   return std::shared_ptr<Buffer>(std::make_shared<Held>(std::move(memory), bytes, std::move(home), of));
 }
 
-// None where no buffer of the class is kept.
+// Empty if no buffer of the class is kept.
 HostMemory KeptMemory::take_kept(Class of) {
   std::lock_guard lock(mutex_);
   auto found = kept_.find(of);

@@ -25,7 +25,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   int64_t bytes() const;
 
   static constexpr size_t kSmallest = size_t{64} << 10;
-  static constexpr uint64_t kPatience = 256;  // a buffer goes when so many others have come back since it did
+  static constexpr uint64_t kPatience = 256;  // a buffer is freed once so many others have come back after it
 
  private:
   using Class = std::pair<MemoryKind, size_t>;
@@ -33,7 +33,7 @@ class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
   Result<HostMemory> allocated(Class of, size_t asked) const;
   HostMemory take_kept(Class of);
   void take_back(HostMemory memory, Class of);
-  HostMemory take_oldest(uint64_t before);  // none where all have come back later
+  HostMemory take_oldest(uint64_t before);  // empty if all have come back later
 
   std::shared_ptr<Host> host_;
   size_t most_;  // bytes

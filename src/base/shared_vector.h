@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector that never changes. `with` returns a new version, which shares everything but the changed parts. So a
-// version of a long list costs as much as its changes, and earlier versions stay. Items lie in the leaves of a tree.
+// A vector that never changes (a persistent vector). `with` returns a new version, which shares everything but the
+// changed parts. So a version of a long list costs as much as its changes, and earlier versions stay. Items lie in the
+// leaves of a tree.
 #pragma once
 
 #include <algorithm>
@@ -43,9 +44,9 @@ class SharedVector {
   static constexpr int kBits = 5;
   static constexpr size_t kWidth = size_t{1} << kBits;
 
-  struct Node {  // either of the two
-    std::vector<std::shared_ptr<const Node>> children;
-    std::vector<T> items;
+  struct Node {
+    std::vector<std::shared_ptr<const Node>> children;  // of an inner node
+    std::vector<T> items;                               // of a leaf
   };
 
   static std::shared_ptr<const Node> made(std::span<T> items, int shift) {
@@ -71,7 +72,7 @@ class SharedVector {
   }
 
   size_t size_ = 0;
-  int shift_ = 0;  // of an index: to the number of its child of the root
+  int shift_ = 0;  // the right shift that turns an index into the number of the root's child
   std::shared_ptr<const Node> root_;
 };
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Details of a status that say what its failure depends on.
+// Details of a status: keys that say whether its failure depends on sizes.
 #pragma once
 
 #include <string_view>
 
 namespace rlx {
 
-// Of a failed import or run: other sizes, or known ones, may pass.
+// A failed import or run that may succeed at other sizes, or once all sizes are known.
 inline constexpr std::string_view kDependsOnSizes = "sizes";
-// Besides: the run had begun, and found these sizes in contents.
+// In addition: the run had begun, and had found these sizes in the contents of a value.
 inline constexpr std::string_view kFoundSizes = "found sizes";
+// Of a failed run: its inputs give one name two sizes.
+inline constexpr std::string_view kUnequalSizes = "unequal sizes";
 
 }  // namespace rlx

@@ -44,12 +44,6 @@ Result<NamedAttrs> values_of(const rlx_attrs_t* attrs, const rlx_env& env, const
   return values;
 }
 
-static const AttrValue* find(const rlx_attrs_t* attrs, std::string_view key) {
-  for (const auto& [name, value] : attrs->values)
-    if (name == key) return &value;
-  return nullptr;
-}
-
 // The body of all setters; `make` gives the value. Without attrs there is nowhere to keep a failure. A value that is a
 // handle has an owner.
 template <class Make>
@@ -59,14 +53,7 @@ static void set(rlx_attrs_t* attrs, const char* key, std::initializer_list<Argum
   auto body = [&]() -> Status {
     RLX_TRY(check(function, arguments));
     AttrValue value = RLX_TRY(make());
-    std::erase_if(attrs->owners, [&](const auto& pair) { return pair.first == key; });
-    if (owner) attrs->owners.emplace_back(key, owner);
-    auto same = [&](const auto& pair) { return pair.first == key; };
-    auto known = std::find_if(attrs->values.begin(), attrs->values.end(), same);
-    if (known != attrs->values.end())
-      known->second = std::move(value);
-    else
-      attrs->values.emplace_back(key, std::move(value));
+    attrs->set(key, std::move(value), owner);
     return {};
   };
   keep(attrs->failure, {{key, "key"}}, body, function);
@@ -80,7 +67,7 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
       {{attrs, "attrs"}, {key, "key"}, cleared(n, "n"), array(values, capacity, "values")},
       [&]() -> Status {
         if (!attrs->failure.ok()) return attrs->failure;
-        const AttrValue* value = find(attrs, key);
+        const AttrValue* value = attrs->find(key);
         if (!value) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
         AttrValue converted = RLX_TRY(coerce({.name = key, .kind = kind}, *value));
         const auto& list = std::get<std::vector<T>>(converted);
@@ -93,16 +80,45 @@ static rlx_status_t* get_list(const rlx_attrs_t* attrs, const char* key, AttrKin
 
 }  // namespace rlx::capi
 
+rlx_attrs::rlx_attrs(NamedAttrs given) : values(std::move(given)) {
+  note_places();
+}
+
+void rlx_attrs::note_places() {
+  for (size_t i = places.size(); values.size() > kFew && i < values.size(); i++) places.emplace(values[i].first, i);
+}
+
+AttrValue* rlx_attrs::find(std::string_view key) {
+  if (values.size() > kFew) {
+    auto found = places.find(key);
+    return found == places.end() ? nullptr : &values[found->second].second;
+  }
+  auto found = std::ranges::find(values, key, [](const auto& pair) -> std::string_view { return pair.first; });
+  return found == values.end() ? nullptr : &found->second;
+}
+
+void rlx_attrs::set(const std::string& key, AttrValue value, rlx_env* owner) {
+  if (owner)
+    owners.insert_or_assign(key, Ref<rlx_env>(owner));
+  else
+    owners.erase(key);
+  if (AttrValue* known = find(key)) {
+    *known = std::move(value);
+    return;
+  }
+  values.emplace_back(key, std::move(value));
+  note_places();
+}
+
 rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
   return guard({cleared(out, "out"), optional_text(text, "text")}, [&]() -> Status {
-    auto attrs = std::make_unique<rlx_attrs>();
-    if (text) attrs->values = RLX_TRY(parse_attrs(text));
-    *out = attrs.release();
+    *out = new rlx_attrs(RLX_TRY(parse_attrs(text ? text : "")));
     return {};
   });
 }
 
-// In a forked child a graph or tensor of the parent is left as it is, as their own handles are.
+// Does nothing in a forked child to attrs that hold a graph or tensor of the parent, as releasing those handles does
+// nothing.
 void rlx_attrs_release(rlx_attrs_t* attrs) {
   if (!attrs) return;
   if (std::ranges::any_of(attrs->owners, [](const auto& pair) { return is_of_parent(*pair.second.get()); })) return;
@@ -171,7 +187,7 @@ rlx_status_t* rlx_attrs_get_f64s(const rlx_attrs_t* attrs, const char* key, doub
 rlx_status_t* rlx_attrs_get_str(const rlx_attrs_t* attrs, const char* key, const char** value) {
   return guard({{attrs, "attrs"}, {key, "key"}, cleared(value, "value")}, [&]() -> Status {
     if (!attrs->failure.ok()) return attrs->failure;
-    const AttrValue* found = find(attrs, key);
+    const AttrValue* found = attrs->find(key);
     if (!found) return Status(Code::kNotFound, format("no attribute '{}'", key)).with("value", key);
     auto* text = std::get_if<std::string>(found);
     if (!text) return Status(Code::kOption, format("'{}' is not a string", key)).with("value", key);

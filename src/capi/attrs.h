@@ -4,20 +4,30 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "base/status.h"
 #include "capi/dim_tokens.h"
 #include "capi/env.h"
+#include "ir/graph.h"
 #include "ir/op.h"
 #include "rlx.h"
 
 struct rlx_attrs {
+  explicit rlx_attrs(rlx::NamedAttrs given = {});
+  rlx::AttrValue* find(std::string_view key);  // null: there is no such key
+  const rlx::AttrValue* find(std::string_view key) const { return const_cast<rlx_attrs*>(this)->find(key); }
+  // `owner`: the environment of a graph or a tensor. It is held, since an op of the host in the graph needs it.
+  void set(const std::string& key, rlx::AttrValue value, rlx_env* owner);
+
   rlx::NamedAttrs values;
+  rlx::ByName<rlx::capi::Ref<rlx_env>> owners;
   rlx::Status failure;  // the first failure of a setter; the call that uses the attrs returns it
-  // By key: the environment of a graph or a tensor. It is held, since an op of the host in the graph needs it.
-  std::vector<std::pair<std::string, rlx::capi::Ref<rlx_env>>> owners = {};
+
+ private:
+  static constexpr size_t kFew = 8;
+  void note_places();
+  rlx::ByName<size_t> places;  // in `values`, by key, if there are more than a few
 };
 
 namespace rlx::capi {

@@ -40,9 +40,12 @@ void give_outputs(rlx_env* env, std::span<Tensor> tensors, rlx_tensor_t** out) {
   for (size_t i = 0; i < made.size(); i++) out[i] = made[i].release();
 }
 
+static bool is_slot_kind(int32_t kind) {
+  return kind == RLX_INPUT || kind == RLX_OUTPUT || kind == RLX_PARAM;
+}
+
 static std::span<const Slot> slots(const rlx_compiled_t& compiled, int32_t kind) {
-  bool known = kind == RLX_INPUT || kind == RLX_OUTPUT || kind == RLX_PARAM;
-  return known ? compiled.compiled->slots(static_cast<SlotKind>(kind)) : std::span<const Slot>();
+  return is_slot_kind(kind) ? compiled.compiled->slots(static_cast<SlotKind>(kind)) : std::span<const Slot>();
 }
 
 static std::span<const PlanSymbol> symbols(const rlx_compiled_t& compiled, int32_t kind) {
@@ -99,13 +102,9 @@ const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size
 
 int64_t rlx_compiled_find(const rlx_compiled_t* compiled, int32_t kind, const char* name) {
   return value_or(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
-    auto all = slots(*compiled, kind);
-    for (size_t i = 0; i < all.size(); i++)
-      if (all[i].name == name) return static_cast<int64_t>(i);
-    auto sizes = symbols(*compiled, kind);
-    for (size_t i = 0; i < sizes.size(); i++)
-      if (sizes[i].name == name) return static_cast<int64_t>(i);
-    return -1;
+    if (is_slot_kind(kind)) return compiled->compiled->find(static_cast<SlotKind>(kind), name);
+    uint32_t symbol = kind == RLX_SYMBOL ? compiled->compiled->plan().symbol(name) : Plan::kNoSymbol;
+    return symbol == Plan::kNoSymbol ? -1 : int64_t{symbol};
   });
 }
 

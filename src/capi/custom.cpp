@@ -37,7 +37,7 @@ struct rlx_opcall {
   using Lent = std::unique_ptr<rlx_tensor, TakeBack>;
 
   rlx_opcall(const Lender& by, const NamedAttrs& values, bool infers_shapes)
-      : lender(by), attrs{values, {}}, infers(infers_shapes) {}
+      : lender(by), attrs(values), infers(infers_shapes) {}
   const uint32_t* alive() const { return lender.mark->alive(); }
   std::span<const Lent> tensors(int32_t kind) const {
     return kind == RLX_INPUT ? in : kind == RLX_OUTPUT ? out : std::span<const Lent>();

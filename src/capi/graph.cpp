@@ -115,7 +115,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
   std::string own = name_in_scopes(graph, name);
-  auto told = [&](Status status) { return graph.graph.told_of(*info, own, std::move(status)); };
+  auto told = [&](Status status) { return graph.graph.with_subject(*info, own, std::move(status)); };
   if (in.size() > kMostInputs)
     return told(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
                     .with("expected", std::to_string(kMostInputs))
@@ -137,7 +137,7 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
 
 static Result<Value> add_typed(rlx_graph_t& graph, std::string_view op, std::initializer_list<rlx_value_t> in,
                                NamedAttrs attrs) {
-  rlx_attrs given{std::move(attrs), {}};
+  rlx_attrs given(std::move(attrs));
   return add_op(graph, op, std::span(in.begin(), in.size()), &given);
 }
 

@@ -41,9 +41,8 @@ rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* n
   return value_or(0, {handle(graph, "graph"), {name, "name"}}, [&]() -> rlx_value_t {
     const Graph& of = graph->graph;
     if (kind == RLX_OUTPUT) {
-      auto is_it = [&](const GraphOutput& output) { return output.name == name; };
-      auto found = std::find_if(of.outputs().begin(), of.outputs().end(), is_it);
-      return found == of.outputs().end() ? 0 : to_c(*graph, found->value);
+      const GraphOutput* found = of.find_output(name);
+      return found ? to_c(*graph, found->value) : 0;
     }
     auto leaf = kind == RLX_INPUT || kind == RLX_PARAM ? of.find_leaf(name) : std::nullopt;
     bool is_it = leaf && of.info(of.node(*leaf)).is(kVaries) == (kind == RLX_INPUT);

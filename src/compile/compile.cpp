@@ -17,15 +17,16 @@
 
 namespace rlx {
 
-// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
-// sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
-// `prologue` cuts out the pieces that depend on params and constants alone.
-constexpr bool kInsideOut = true;
 struct Pass {
   std::string_view name;
   PassFn run;
   bool inside_out = false;  // on bodies before the graph around them
 };
+constexpr bool kInsideOut = true;
+
+// The whole compiler, in order. One line is one pass; one pass is one file in src/passes. All of them work on symbolic
+// sizes. Two further stages make no graph: `lower` finds when each value is computed and which kernel computes it, and
+// `prologue` cuts out the pieces that depend on params and constants alone.
 static constexpr Pass kPasses[] = {
     {"inline", inline_customs},               // custom ops become their bodies, or calls of the host
     {"canonicalize", canonicalize},           // equal meanings get one form, equal values one node

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/os/signal.h"
@@ -72,7 +73,7 @@ bool Fence::signal(Status result) const {
     state->descriptors.clear();
   }
   for (const auto& waiter : waiters) waiter->tell();
-  for (const auto& call : next) call(state->result);  // which changes no more
+  for (const auto& call : next) call(state->result);  // read without the lock: it no longer changes
   return true;
 }
 
@@ -99,60 +100,93 @@ void Fence::then(std::function<void(const Status&)> next) const {
 
 namespace {
 
-// The index of a fence that is done, if the wait is over; else fences.size() + 1.
-size_t over_at(std::span<const Fence> fences, bool all) {
-  size_t done = 0, first = fences.size();
-  for (size_t i = fences.size(); i-- > 0;)
-    if (fences[i].is_done()) done++, first = i;
-  bool is_over = all ? done == fences.size() : done > 0 || fences.empty();
-  return is_over ? first : fences.size() + 1;
-}
+// Whether a wait is over. A wait for all asks each fence once more when it is done, however often it wakes up.
+class Awaited {
+ public:
+  Awaited(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}
+  // The index of the first fence that is done, if the wait is over. Of no fences it is 0.
+  std::optional<size_t> over_at() {
+    if (fences_.empty()) return 0;
+    if (all_) {
+      while (seen_ < fences_.size() && fences_[seen_].is_done()) seen_++;
+      return seen_ == fences_.size() ? std::optional<size_t>(0) : std::nullopt;
+    }
+    auto first = std::ranges::find_if(fences_, &Fence::is_done);
+    return first == fences_.end() ? std::nullopt : std::optional(static_cast<size_t>(first - fences_.begin()));
+  }
+
+ private:
+  std::span<const Fence> fences_;
+  bool all_;
+  size_t seen_ = 0;  // of `all_`: those before it are done
+};
 
 }  // namespace
 
+// A thread that waits for some fences. The destructor takes it from the lists of these fences and of their helpers,
+// which may outlive many waits.
+class Fence::Waiting {
+ public:
+  explicit Waiting(std::span<const Fence> fences) : fences_(fences) {}
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() {
+    for (const Fence& fence : fences_) {
+      std::lock_guard lock(fence.state_->mutex);
+      std::erase(fence.state_->waiters, waiter_);
+    }
+    for (const auto& helper : helpers_) helper->leave(waiter_);
+  }
+
+  void join() {
+    for (const Fence& fence : fences_) {
+      std::lock_guard lock(fence.state_->mutex);
+      if (fence.state_->done) continue;
+      fence.state_->waiters.push_back(waiter_);
+      const auto& helper = fence.state_->helper;
+      if (helper && std::find(helpers_.begin(), helpers_.end(), helper) == helpers_.end()) helpers_.push_back(helper);
+    }
+    for (const auto& helper : helpers_) {
+      helper->join(waiter_);
+      spin_ = std::max(spin_, std::chrono::microseconds(helper->spin()));
+    }
+  }
+
+  FenceWaiter::Events& events() { return *waiter_->events_; }
+  std::chrono::microseconds spin() const { return spin_; }
+  bool help(bool has_time) {
+    return std::any_of(helpers_.begin(), helpers_.end(), [&](const auto& helper) { return helper->help(has_time); });
+  }
+
+ private:
+  std::span<const Fence> fences_;
+  std::shared_ptr<FenceWaiter> waiter_ = std::make_shared<FenceWaiter>();
+  std::vector<std::shared_ptr<Helper>> helpers_;
+  std::chrono::microseconds spin_{0};  // how long to stay awake before sleeping
+};
+
 Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
+  Awaited awaited(fences, all);
   auto finish = [&](size_t index) -> Status {
-    if (which) *which = index < fences.size() ? index : 0;
+    if (which) *which = index;
     return {};
   };
-  if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+  if (auto index = awaited.over_at()) return finish(*index);
   using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
   auto until = bounded ? now + std::chrono::nanoseconds(timeout_ns) : Clock::time_point::max();
 
-  auto waiter = std::make_shared<FenceWaiter>();
-  std::vector<std::shared_ptr<Helper>> helpers;
-  std::chrono::microseconds spin{0};
-  auto leave = [&](void*) {  // fences may outlive many waits
-    for (const Fence& fence : fences) {
-      std::lock_guard lock(fence.state_->mutex);
-      std::erase(fence.state_->waiters, waiter);
-    }
-    for (const auto& helper : helpers) helper->leave(waiter);
-  };
-  std::unique_ptr<void, decltype(leave)> left(waiter.get(), leave);
-  for (const Fence& fence : fences) {
-    std::lock_guard lock(fence.state_->mutex);
-    if (fence.state_->done) continue;
-    fence.state_->waiters.push_back(waiter);
-    const auto& helper = fence.state_->helper;
-    if (helper && std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
-  }
-  for (const auto& helper : helpers) {
-    helper->join(waiter);
-    spin = std::max(spin, std::chrono::microseconds(helper->spin()));
-  }
-
-  FenceWaiter::Events& events = *waiter->events_;
+  Waiting waiting(fences);
+  waiting.join();
+  FenceWaiter::Events& events = waiting.events();
   for (;;) {
     uint64_t seen = events.count;
     auto news = [&] { return events.count != seen; };
-    if (size_t index = over_at(fences, all); index <= fences.size()) return finish(index);
+    if (auto index = awaited.over_at()) return finish(*index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
-    if (std::any_of(helpers.begin(), helpers.end(), [&](const auto& helper) { return helper->help(!bounded); }))
-      continue;
-    if (spin_until(std::min(until, Clock::now() + spin), news)) continue;
+    if (waiting.help(!bounded)) continue;
+    if (spin_until(std::min(until, Clock::now() + waiting.spin()), news)) continue;
     std::unique_lock lock(events.mutex);
     if (bounded)
       events.changed.wait_until(lock, until, news);

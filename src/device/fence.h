@@ -50,6 +50,7 @@ class Fence {
 
  private:
   struct State;
+  class Waiting;
   std::shared_ptr<State> state_;
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/hash.h"
 #include "base/nearest.h"
 #include "ir/graph.h"
 #include "ir/text/value.h"
@@ -94,10 +95,6 @@ bool equal(const AttrValue& a, const AttrValue& b) {
       a);
 }
 
-static size_t mix(size_t seed, size_t value) {
-  return (seed ^ value) * 0x9e3779b97f4a7c15u + (seed >> 31);
-}
-
 static size_t hash_of(const AttrValue& value) {
   return std::visit(
       []<class T>(const T& x) -> size_t {
@@ -110,15 +107,15 @@ static size_t hash_of(const AttrValue& value) {
         else if constexpr (std::is_same_v<T, std::shared_ptr<const Graph>>)
           return x->nodes().size();
         else if constexpr (std::is_same_v<T, std::shared_ptr<const FreeAttrs>>)
-          return mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
+          return hash_mix(x->values.size(), std::hash<const CustomOp*>()(x->op.get()));
         else if constexpr (std::is_same_v<T, TensorAttr>) {
           // A prefix is enough for a hash: == tells large constants apart that agree in it.
           const Tensor& tensor = *x;
           std::string_view bytes(reinterpret_cast<const char*>(tensor.data()), std::min<size_t>(tensor.bytes(), 1024));
-          return mix(tensor.bytes(), std::hash<std::string_view>()(bytes));
+          return hash_mix(tensor.bytes(), std::hash<std::string_view>()(bytes));
         } else if constexpr (requires { x.begin(); } && !std::is_same_v<T, std::string>) {
           size_t seed = x.size();
-          for (const auto& item : x) seed = mix(seed, hash_of(AttrValue(item)));
+          for (const auto& item : x) seed = hash_mix(seed, hash_of(AttrValue(item)));
           return seed;
         } else {
           return std::hash<T>()(x);
@@ -129,13 +126,14 @@ static size_t hash_of(const AttrValue& value) {
 
 size_t Attrs::hash() const {
   size_t seed = values_.size();
-  for (const AttrValue& value : values_) seed = mix(seed, hash_of(value));
+  for (const AttrValue& value : values_) seed = hash_mix(seed, hash_of(value));
   return seed;
 }
 
 size_t structure_hash(const Graph& graph) {
   size_t seed = graph.nodes().size();
-  for (const Node& node : graph.nodes()) seed = mix(mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
+  for (const Node& node : graph.nodes())
+    seed = hash_mix(hash_mix(seed, static_cast<size_t>(node.op)), node.attrs.hash());
   return seed;
 }
 
@@ -386,7 +384,7 @@ static Result<AttrValue> free_value(const AttrDef& def, const AttrValue& value) 
   return std::visit(is_empty, value) ? AttrValue(std::vector<int64_t>()) : value;
 }
 
-// What the row does not name.
+// The attributes that the row does not name.
 static Result<AttrValue> free_attrs(const NamedAttrs& given) {
   FreeAttrs free;
   for (const auto& [key, value] : given) {

@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-// What all coefficients but that of the constant are multiples of, and the constant.
+// The greatest common divisor of all coefficients but the constant, and the constant.
 static std::pair<int64_t, int64_t> content(const Dim& dim) {
   int64_t divisor = 0, constant = 0;
   for (const Term& term : dim.polynomial()->terms)
@@ -29,19 +29,19 @@ static bool names(const Dim& dim, std::string_view symbol) {
 
 namespace {
 
-// A walk over all that depends on the symbol of a term.
+// A walk over all symbols whose solutions depend on the symbol of a term.
 struct Walk {
   const Term* term;
   std::vector<std::string_view> found;
   std::unordered_set<std::string_view> seen;
-  size_t at = 0, next = 0;  // in `found`, and among those that name this one
+  size_t at = 0, next = 0;  // the position in `found`, and in the list of those that name it
 };
 
 }  // namespace
 
-// Of two symbols, the one on which fewer depend is solved for, else the last by name. So the way from a symbol to what
-// it equals at last is short, and each symbol gets another last solution a few times only, in whichever order a long
-// chain of equal sizes comes.
+// If several symbols stand alone, the equation is solved for the one on which the fewest others depend; of equals, for
+// the last by name. So chains of solutions stay short, and a symbol gets a new final solution only a few times, in
+// whatever order the equations of a long chain come.
 const std::string* Equalities::learn(const Dim& zero, size_t step) {
   constexpr int64_t kMostParts = 16;
   if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return nullptr;
@@ -65,7 +65,7 @@ const std::string* Equalities::learn(const Dim& zero, size_t step) {
     }
     return false;
   };
-  auto shortest = walks.end();  // the time that all take is that of the shortest
+  auto shortest = walks.end();  // the walks advance in turn, so all of them stop with the shortest
   while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), goes_on);
   const Term& term = *shortest->term;
   const std::string& symbol = term.atoms[0]->name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What equations between sizes say of single symbols, as in Gaussian elimination: so what they prove together does not
-// depend on the order in which they came.
+// What equations between sizes say of single symbols, by Gaussian elimination: each equation is solved for one symbol.
+// So what they prove together does not depend on the order in which they came.
 #pragma once
 
 #include <span>
@@ -19,16 +19,16 @@ bool is_never_zero(const Dim& dim);
 
 class Equalities {
  public:
-  // Takes in that the dim is 0. Returns the symbol that it is solved for: one that stands alone, times 1 or -1. Null if
-  // there is none, or if what it equals is long. `step` does not fall from one call to the next.
+  // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
+  // if there is none, or if its solution would be long. `step` never falls from one call to the next.
   const std::string* learn(const Dim& zero, size_t step);
-  // The symbol is in this range, as one that equals it is. False if that was known.
+  // Learns that the symbol is in this range, because one that equals it is. False if that was known.
   bool narrow(std::string_view symbol, Interval range, size_t step);
   void forget_after(size_t step);  // what later steps have taught
 
-  const Dim* find(std::string_view symbol) const;  // what it equals, perhaps by symbols that are solved too; or null
+  const Dim* find(std::string_view symbol) const;  // its solution, which may name solved symbols; or null
   std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
-  Interval narrowed(std::string_view symbol, Interval range) const;      // what is left of it
+  Interval narrowed(std::string_view symbol, Interval range) const;      // without what is known to be impossible
   bool empty() const { return solved_.empty(); }
 
  private:

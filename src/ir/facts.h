@@ -70,7 +70,7 @@ class Facts {
   void shorten(size_t nodes);  // after a roll-back of the graph
   // After an input was replaced by a value with better facts: whether the facts of the node have improved too.
   bool find_again(uint32_t index);
-  bool knows_more(Value value);  // than nothing, besides its phase
+  bool knows_more(Value value);  // whether anything but its phase is known of it
 
   Phase phase(uint32_t node) const { return phases_[node]; }
   std::span<const Phase> phases() const { return phases_; }

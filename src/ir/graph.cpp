@@ -100,9 +100,9 @@ static DType signature_dtype(const OpInfo& info, std::span<const ValueType* cons
   return find_dtype(out.letter).value_or(DType::kNone);
 }
 
-// A number beyond all sizes, in a file that is damaged, would be another one after the first sum with it. No size is
-// negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other such size comes from an
-// attribute, and gets a guard.
+// A number above all sizes comes from a damaged file; it would saturate in the first sum, and be another number from
+// then on. No size is negative in a run (semantics.md S1). Formulas that may go below 0 end in max(0, x); any other
+// such size comes from an attribute, and gets a guard.
 static Status check_size(InferArgs& args, const Dim& dim) {
   if (dim.symbol_name()) return {};
   if (dim.is_literal() && dim.literal() > kLargestSize)
@@ -136,7 +136,7 @@ Status infer_node(Graph& scope, const OpInfo& info, std::span<const ValueType* c
   return status.ok() ? status : std::move(status).prefixed("the result: ");
 }
 
-Status Graph::told_of(const OpInfo& info, std::string_view name, Status status) const {
+Status Graph::with_subject(const OpInfo& info, std::string_view name, Status status) const {
   if (is_definition_) return status;
   std::string subject(info.name);
   if (!name.empty()) subject += format(" '{}'", name);
@@ -160,10 +160,20 @@ std::string Graph::operands_text(const OpInfo& info, std::span<const Value> in) 
   return in.size() > kMost ? text + ", ..." : text;
 }
 
+// Of a wrong dtype, within a definition: the user's op has no inputs of the names in the message.
+static Status without_ports(Status status) {
+  const std::string *expected = status.detail("expected"), *got = status.detail("got");
+  bool names_port = status.code() == Code::kDtype && status.detail("input") && expected && got;
+  if (!names_port || !find_dtype(*expected)) return status;
+  return Status(Code::kDtype, format("{} is given where {} is needed (a cast converts)", *got, *expected))
+      .with("expected", *expected)
+      .with("got", *got);
+}
+
 Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs attrs, std::string name) {
   for (const Value& value : in)
     if (value != kAbsent && (value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size()))
-      return told_of(info, name, Status(Code::kInvalidArgument, "an input is not a value of this graph"));
+      return with_subject(info, name, Status(Code::kInvalidArgument, "an input is not a value of this graph"));
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
   std::string leaf = info.is(kInterface) ? attrs.str("name") : "";
   Node node{info.op(), {in.begin(), in.end()}, std::move(attrs), {}, std::move(name)};
@@ -171,8 +181,8 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
   Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
     roll_back(before);
-    if (!is_definition_) status = std::move(status).suffixed(operands_text(info, in));
-    if (leaf.empty() || is_definition_) return told_of(info, node.name, std::move(status));
+    status = is_definition_ ? without_ports(std::move(status)) : std::move(status).suffixed(operands_text(info, in));
+    if (leaf.empty() || is_definition_) return with_subject(info, node.name, std::move(status));
     return std::move(status).prefixed(format("{} '{}': ", info.name, leaf)).with("value", leaf);
   }
   return append(std::move(node));
@@ -181,7 +191,7 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
 Result<Value> Graph::add(Op op, std::span<const Value> in, const NamedAttrs& attrs, std::string name) {
   const OpInfo& row = info(op);
   auto bound = bind_attrs(row, attrs);
-  if (!bound.ok()) return told_of(row, name, std::move(bound).status());
+  if (!bound.ok()) return with_subject(row, name, std::move(bound).status());
   return add(row, in, std::move(*bound), std::move(name));
 }
 
@@ -254,6 +264,11 @@ Status Graph::add_output(std::string_view name, Value value) {
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
   auto found = leaf_index_.find(name);
   return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
+}
+
+const GraphOutput* Graph::find_output(std::string_view name) const {
+  auto found = output_index_.find(name);
+  return found == output_index_.end() ? nullptr : &outputs_[found->second];
 }
 
 const Tensor* Graph::constant(Value value) const {

@@ -71,6 +71,7 @@ struct Guard {
   std::string where;  // the node, for the message
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
+std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
 
 template <class T>
 using ByName = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
@@ -94,7 +95,7 @@ class Graph {
   bool is_prologue() const { return is_prologue_; }
   // The status with "reduce 'sum_1': " before its message, and the op and the name as details, unless this is a
   // definition.
-  Status told_of(const OpInfo& info, std::string_view name, Status status) const;
+  Status with_subject(const OpInfo& info, std::string_view name, Status status) const;
 
   const std::string& name() const { return name_; }
   void set_graph_name(std::string name) { name_ = std::move(name); }
@@ -139,7 +140,8 @@ class Graph {
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::string& leaf_name(uint32_t node) const { return nodes_[node].attrs.str("name"); }
   std::optional<Value> find_leaf(std::string_view name) const;  // an input or param
-  bool has_output(std::string_view name) const { return output_index_.contains(name); }
+  const GraphOutput* find_output(std::string_view name) const;
+  bool has_output(std::string_view name) const { return find_output(name) != nullptr; }
   const Tensor* constant(Value value) const;  // its tensor, or null
   std::string describe(uint32_t node) const;  // "layer_norm 'encoder.0.norm' (%17)", for messages
 

@@ -91,7 +91,7 @@ OpTable::OpTable(std::vector<OpInfo> rows) : rows_(std::move(rows)) {
   }
 }
 
-// Only the letters and digits, in lower case: "LayerNorm", "layer_norm" and "layer.norm" become one word.
+// The letters and digits of a word, in lower case: "LayerNorm", "layer_norm" and "layer.norm" become one word.
 static std::string folded(std::string_view word) {
   std::string text;
   for (char c : word) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a relation of sizes holds wherever the guards of a graph do, tried at many sizes. For checks of the library
-// itself, where no proof is found: what was inferred under fewer guards has another form than what is inferred now.
+// Whether a relation of sizes holds wherever the guards of a graph do, tried at many sizes. Only for checks of the
+// library itself where no proof is found: a type that was inferred under fewer guards may have another form than the
+// one that is inferred now.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph knows of sizes: symbols with their ranges, the guards, and the way back to what it knew before.
+// What a graph knows of sizes: symbols with their ranges, the guards, and how to roll both back.
 #include <algorithm>
 #include <array>
 
@@ -96,14 +96,14 @@ bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
   return around_ && around_->has_guard(relation, difference);
 }
 
-// For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" needs this with a and with b in the
-// place of the min or max. Else one of the two is enough.
+// For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
+// the place of the min or max. Otherwise it follows from either.
 static bool both_count(const Term& term) {
   return (term.atoms[0]->kind == Atom::kMax) == (term.coefficient < 0);
 }
 
-// A term of the dim that is a min or max, times a number: one of which both operands count if the dim shall not be
-// negative, rather than one where either does. Null if there is none.
+// A term of the dim that is k * min(a, b) or k * max(a, b), or null. One whose both operands count comes first, because
+// it narrows the proof without a choice.
 static const Term* extreme_in(const Dim& dim) {
   if (dim.is_literal()) return nullptr;
   const Term* found = nullptr;
@@ -128,7 +128,7 @@ bool Graph::is_at_most(const Dim& a, const Dim& b, int depth) const {
   return both_count(*extreme) ? holds_with(atom.a) && holds_with(atom.b) : holds_with(atom.a) || holds_with(atom.b);
 }
 
-// By the dims as given, without resolving them.
+// Looks at the dims as given, without resolving them.
 bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (a == b) return true;
   Dim difference = b - a;
@@ -136,7 +136,7 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
   return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
 }
 
-constexpr int kExtremes = 4;  // of nested min and max
+constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
 
 bool Graph::proves(Guard::Relation relation, const Dim& a, const Dim& b) const {
   if (has_relation(relation, a, b)) return true;
@@ -160,7 +160,7 @@ Dim Graph::resolved(const Dim& dim) const {
     auto decided = [&](bool b_is_larger) { return b_is_larger == (kind == Atom::kMax) ? b : a; };
     Interval difference = range(b - a);
     if (difference.lo >= 0 || difference.hi <= 0) return decided(difference.lo >= 0);
-    // Their operands are resolved already: resolving them again at each level would take exponential time.
+    // The operands are resolved already: resolving them again at each level would take exponential time.
     if (is_at_most(a, b, kExtremes)) return decided(true);
     if (is_at_most(b, a, kExtremes)) return decided(false);
     Dim extreme = kind == Atom::kMax ? max(a, b) : min(a, b);
@@ -200,7 +200,7 @@ bool Graph::is_same_type(const ValueType& a, const ValueType& b) const {
   return true;
 }
 
-static std::string text_of(const Guard& guard) {
+std::string text_of(const Guard& guard) {
   return format("{} {} {}", guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b);
 }
 
@@ -209,7 +209,7 @@ static Status refused(const Guard& guard, const std::string& why) {
   return Status(Code::kShape, where + text_of(guard) + " does not hold" + why);
 }
 
-// Whether no sizes meet it, as far as ranges and all that is known of single symbols tell.
+// Whether no sizes satisfy it, as far as ranges and the equations of single symbols tell.
 bool Graph::is_refuted(const Guard& guard) const {
   auto is_never = [&](const Dim& difference) {
     Interval values = range_of_reduced(difference);
@@ -219,7 +219,7 @@ bool Graph::is_refuted(const Guard& guard) const {
   return is_never(difference) || is_never(reduced(difference));
 }
 
-// The range of a dim of symbols that are not solved for, by the ranges of those that equal them too.
+// The range of a dim whose symbols are not solved. A symbol is also within the ranges of those that equal it.
 Interval Graph::range_of_reduced(const Dim& dim) const {
   return range_of(dim, [this](std::string_view name) {
     Interval range = symbol_range(name);
@@ -228,15 +228,15 @@ Interval Graph::range_of_reduced(const Dim& dim) const {
   });
 }
 
-// As an equation: also where a <= b and b <= a.
+// Whether it says that a = b; so do a <= b and b <= a together.
 bool Graph::is_equation(const Guard& guard) const {
   if (guard.relation == Guard::kEqual) return true;
   Dim difference = guard.b - guard.a;
   return range(difference).hi == 0 || has_guard(Guard::kLessEqual, guard.a - guard.b);
 }
 
-// Takes in a new guard together with those that were there. An earlier equation may be solved now. If no size can meet
-// an earlier guard any more, the new one is in error.
+// Draws conclusions from a new guard and the earlier ones. An earlier equation may become solvable. If no size can
+// satisfy an earlier guard any more, the new one is in error.
 Status Graph::learn(uint32_t index) {
   std::vector<uint32_t> waiting{index};
   while (!waiting.empty()) {
@@ -287,7 +287,7 @@ Status Graph::declare_guard(Guard guard) {
   return status;
 }
 
-// ---- the way back ----
+// ---- roll-back ----
 
 void Graph::roll_back(const Mark& mark) {
   while (narrowed_.size() > mark.narrowed) {

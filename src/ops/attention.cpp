@@ -262,9 +262,9 @@ Outputs decompose_rope(const Inputs& in, const Attrs& attrs) {
     Expr pairs = reshape(slice(x, -1, 0, rotated), dims);
     dims.pop_back();
     Expr even = reshape(slice(pairs, -1, 0, 1), dims), odd = reshape(slice(pairs, -1, 1, 2), dims);
-    std::vector<Expr> turned{unsqueeze(even * c - odd * s, -1), unsqueeze(odd * c + even * s, -1)};
+    std::vector<Expr> joined_pairs{unsqueeze(even * c - odd * s, -1), unsqueeze(odd * c + even * s, -1)};
     dims.back() = rotated;
-    parts = {reshape(concat(turned, -1), dims)};
+    parts = {reshape(concat(joined_pairs, -1), dims)};
   }
   if (!(width == rotated)) parts.push_back(slice(x, -1, rotated, width));
   Expr y = parts.size() == 1 ? parts[0] : concat(parts, -1);

@@ -11,108 +11,112 @@ namespace rlx::attr_defs {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
-inline AttrDef make(std::string_view name, AttrKind kind, bool required, AttrValue fallback = {},
-                    std::string_view choices = {}, double lo = -kInf, double hi = kInf) {
-  AttrDef def{name, kind, required, std::move(fallback)};
-  def.choices = choices, def.lo = lo, def.hi = hi;
+inline AttrDef required(std::string_view name, AttrKind kind, std::string_view choices = {}) {
+  AttrDef def{name, kind, true, {}};
+  def.choices = choices;
+  return def;
+}
+inline AttrDef optional(std::string_view name, AttrKind kind, AttrValue fallback = {}, std::string_view choices = {}) {
+  AttrDef def{name, kind, false, std::move(fallback)};
+  def.choices = choices;
   return def;
 }
 
 // Required.
 inline AttrDef i64(std::string_view name) {
-  return make(name, AttrKind::kI64, true);
+  return required(name, AttrKind::kI64);
 }
 inline AttrDef i64s(std::string_view name) {
-  return make(name, AttrKind::kI64s, true);
+  return required(name, AttrKind::kI64s);
 }
 inline AttrDef f64(std::string_view name) {
-  return make(name, AttrKind::kF64, true);
+  return required(name, AttrKind::kF64);
 }
 inline AttrDef str(std::string_view name) {
-  return make(name, AttrKind::kStr, true);
+  return required(name, AttrKind::kStr);
 }
 inline AttrDef dim(std::string_view name) {
-  return make(name, AttrKind::kDim, true);
+  return required(name, AttrKind::kDim);
 }
 inline AttrDef dims(std::string_view name) {
-  return make(name, AttrKind::kDims, true);
+  return required(name, AttrKind::kDims);
 }
 inline AttrDef graph(std::string_view name) {
-  return make(name, AttrKind::kGraph, true);
+  return required(name, AttrKind::kGraph);
 }
 inline AttrDef tensor(std::string_view name) {
-  return make(name, AttrKind::kTensor, true);
+  return required(name, AttrKind::kTensor);
 }
 inline AttrDef dtype(std::string_view name, std::string_view set = {}) {
-  return make(name, AttrKind::kDtype, true, {}, set);
+  return required(name, AttrKind::kDtype, set);
 }
 inline AttrDef enums(std::string_view name, std::string_view choices) {
-  return make(name, AttrKind::kEnum, true, {}, choices);
+  return required(name, AttrKind::kEnum, choices);
 }
 
 // With a default.
 inline AttrDef i64(std::string_view name, int64_t fallback) {
-  return make(name, AttrKind::kI64, false, fallback);
+  return optional(name, AttrKind::kI64, fallback);
 }
 inline AttrDef i64s(std::string_view name, std::vector<int64_t> fallback) {
-  return make(name, AttrKind::kI64s, false, std::move(fallback));
+  return optional(name, AttrKind::kI64s, std::move(fallback));
 }
 inline AttrDef f64(std::string_view name, double fallback) {
-  return make(name, AttrKind::kF64, false, fallback);
+  return optional(name, AttrKind::kF64, fallback);
 }
 inline AttrDef str(std::string_view name, std::string fallback) {
-  return make(name, AttrKind::kStr, false, std::move(fallback));
+  return optional(name, AttrKind::kStr, std::move(fallback));
 }
 inline AttrDef strs(std::string_view name, std::vector<std::string> fallback) {
-  return make(name, AttrKind::kStrs, false, std::move(fallback));
+  return optional(name, AttrKind::kStrs, std::move(fallback));
 }
 inline AttrDef dim(std::string_view name, int64_t fallback) {
-  return make(name, AttrKind::kDim, false, Dim(fallback));
+  return optional(name, AttrKind::kDim, Dim(fallback));
 }
 inline AttrDef flag(std::string_view name, bool fallback) {
-  return make(name, AttrKind::kBool, false, int64_t{fallback});
+  return optional(name, AttrKind::kBool, int64_t{fallback});
 }
 inline AttrDef enums(std::string_view name, std::string_view choices, std::string fallback) {
-  return make(name, AttrKind::kEnum, false, std::move(fallback), choices);
+  return optional(name, AttrKind::kEnum, std::move(fallback), choices);
 }
 inline AttrDef dtype(std::string_view name, std::string_view set, DType fallback) {
-  return make(name, AttrKind::kDtype, false, fallback, set);
+  return optional(name, AttrKind::kDtype, fallback, set);
 }
 
 // Absent by default: inference or the decomposition of the op defines what that means.
 inline AttrDef opt_i64(std::string_view name) {
-  return make(name, AttrKind::kI64, false);
+  return optional(name, AttrKind::kI64);
 }
 inline AttrDef opt_i64s(std::string_view name) {
-  return make(name, AttrKind::kI64s, false);
+  return optional(name, AttrKind::kI64s);
 }
 inline AttrDef opt_f64(std::string_view name) {
-  return make(name, AttrKind::kF64, false);
+  return optional(name, AttrKind::kF64);
 }
 inline AttrDef opt_f64s(std::string_view name) {
-  return make(name, AttrKind::kF64s, false);
+  return optional(name, AttrKind::kF64s);
 }
 inline AttrDef opt_str(std::string_view name) {
-  return make(name, AttrKind::kStr, false);
+  return optional(name, AttrKind::kStr);
 }
-// Takes what the row does not name.
+// Takes every attribute that the row does not name.
 inline AttrDef free(std::string_view name) {
-  return make(name, AttrKind::kFree, false);
+  return optional(name, AttrKind::kFree);
 }
 inline AttrDef opt_graph(std::string_view name) {
-  return make(name, AttrKind::kGraph, false);
+  return optional(name, AttrKind::kGraph);
 }
 inline AttrDef opt_strs(std::string_view name) {
-  return make(name, AttrKind::kStrs, false);
+  return optional(name, AttrKind::kStrs);
 }
 inline AttrDef opt_dim(std::string_view name) {
-  return make(name, AttrKind::kDim, false);
+  return optional(name, AttrKind::kDim);
 }
 inline AttrDef opt_dims(std::string_view name) {
-  return make(name, AttrKind::kDims, false);
+  return optional(name, AttrKind::kDims);
 }
 inline AttrDef opt_dtype(std::string_view name, std::string_view set = {}) {
-  return make(name, AttrKind::kDtype, false, {}, set);
+  return optional(name, AttrKind::kDtype, {}, set);
 }
 
 // The same definition with a legal range, ends included.

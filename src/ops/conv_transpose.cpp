@@ -6,7 +6,7 @@
 namespace rlx {
 
 // Weights with input and output channels exchanged in each group, and the kernel reversed.
-static Expr exchanged(Expr w, int64_t groups) {
+static Expr flipped_weights(Expr w, int64_t groups) {
   auto per_group = divided(w, w.dim(0), groups);
   if (!per_group) return {};
   std::vector<Dim> split = w.dims(), merged = w.dims();
@@ -32,8 +32,8 @@ Outputs decompose_conv_transpose(const Inputs& in, const Attrs& attrs) {
   const Axes &strides = attrs.i64s("strides"), &dilation = attrs.i64s("dilation"), &more = attrs.i64s("output_padding");
   int64_t groups = attrs.i64("groups");
   if (!require(x, Guard::kEqual, x.dim(1), w.dim(0))) return {};
-  Expr turned = exchanged(w, groups);
-  if (!turned) return {};
+  Expr flipped = flipped_weights(w, groups);
+  if (!flipped) return {};
   std::vector<Dim> lo, hi;
   for (size_t i = 0; i < strides.size(); i++) {
     if (more[i] >= std::max(strides[i], dilation[i]))
@@ -43,7 +43,7 @@ Outputs decompose_conv_transpose(const Inputs& in, const Attrs& attrs) {
     hi.push_back(reach - attrs.dims("pad_hi")[i] + Dim(more[i]));
   }
   Expr y = in.builder().op(
-      Op::kConv, {x, turned},
+      Op::kConv, {x, flipped},
       {{"lhs_dilation", strides}, {"rhs_dilation", dilation}, {"pad_lo", lo}, {"pad_hi", hi}, {"groups", groups}});
   if (!y.valid()) return {};
   if (!bias) return {y};
@@ -76,15 +76,15 @@ Outputs decompose_conv_input_grad(const Inputs& in, const Attrs& attrs) {
   Forward conv(attrs);
   const std::vector<Dim>& shape = attrs.dims("input_shape");
   if (shape.size() != conv.strides.size()) return refuse(dy, Code::kOption, "'input_shape' needs one entry per axis");
-  Expr turned = exchanged(w, conv.groups);
-  if (!turned) return {};
+  Expr flipped = flipped_weights(w, conv.groups);
+  if (!flipped) return {};
   std::vector<Dim> lo, hi;
   for (size_t i = 0; i < shape.size(); i++) {
     const Dim &k = w.dims()[2 + i], &o = dy.dims()[2 + i];
     lo.push_back(Dim(conv.dilation[i]) * (k - Dim(1)) - conv.lo[i]);
     hi.push_back(conv.spread_size(shape[i], i) - Dim(1) - (o - Dim(1)) * Dim(conv.strides[i]) + conv.lo[i]);
   }
-  return {in.builder().op(Op::kConv, {dy, turned},
+  return {in.builder().op(Op::kConv, {dy, flipped},
                           {{"strides", conv.spread},
                            {"lhs_dilation", conv.strides},
                            {"rhs_dilation", conv.dilation},

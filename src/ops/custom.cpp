@@ -94,7 +94,7 @@ Outputs decompose_custom(const Inputs& in, const Attrs& attrs) {
 
 // ---- calls of the host ----
 
-// What the host said of an output, checked: any nonsense may come.
+// Checks what the host said of an output: it may be anything.
 static Status check_answer(InferArgs& args, size_t output, const ValueType& type) {
   if (!dtypes::A.has(type.dtype)) return args.fail(Code::kDtype, format("output {} may not be {}", output, type.dtype));
   for (const Dim& dim : type.dims) {
@@ -125,21 +125,19 @@ Status infer_host_call(InferArgs& args) {
   return {};
 }
 
-// An operand as its declared dtype says. The oracle stores floats wider: then it is a copy, which `write_back`
-// converts.
+// An operand in its declared dtype. The oracle stores floats wider: then this is a copy of an input, or memory for an
+// output that `write_back` converts.
 class Declared {
  public:
-  static Result<Declared> of(const Operand& stored, DType dtype, bool is_input) {
-    Declared made;
-    made.operand_ = stored;
-    if (stored.dtype == dtype) return made;
-    made.copy_ = RLX_TRY(Tensor::create(is_input ? stored.dtype : dtype, stored.dims));
-    if (is_input) {
-      if (made.copy_.bytes()) std::memcpy(made.copy_.data(), stored.data, made.copy_.bytes());
-      made.copy_ = convert(made.copy_, dtype);
-    }
-    made.operand_ = Operand::of(made.copy_);
-    return made;
+  static Result<Declared> input(const Operand& stored, DType dtype) {
+    if (stored.dtype == dtype) return Declared(stored);
+    Tensor wide = RLX_TRY(Tensor::create(stored.dtype, stored.dims));
+    if (wide.bytes()) std::memcpy(wide.data(), stored.data, wide.bytes());
+    return Declared(convert(wide, dtype));
+  }
+  static Result<Declared> output(const Operand& stored, DType dtype) {
+    if (stored.dtype == dtype) return Declared(stored);
+    return Declared(RLX_TRY(Tensor::create(dtype, stored.dims)));
   }
   const Operand& operand() const { return operand_; }
   void write_back(const Operand& stored) const {
@@ -149,6 +147,9 @@ class Declared {
   }
 
  private:
+  explicit Declared(const Operand& stored) : operand_(stored) {}
+  explicit Declared(Tensor copy) : operand_(Operand::of(copy)), copy_(std::move(copy)) {}
+
   Operand operand_;
   Tensor copy_;
 };
@@ -158,11 +159,11 @@ Status eval_host_call(EvalArgs& args) {
   std::vector<Declared> given, made;
   std::vector<Operand> in, out;
   for (size_t i = 0; i < args.in.size(); i++) {
-    given.push_back(RLX_TRY(Declared::of(args.in[i], args.declared_in[i], true)));
+    given.push_back(RLX_TRY(Declared::input(args.in[i], args.declared_in[i])));
     in.push_back(given.back().operand());
   }
   for (size_t i = 0; i < args.out.size(); i++) {
-    made.push_back(RLX_TRY(Declared::of(args.out[i], args.declared_out[i], false)));
+    made.push_back(RLX_TRY(Declared::output(args.out[i], args.declared_out[i])));
     out.push_back(made.back().operand());
   }
   Status status = free.op->run(in, out, free.values);

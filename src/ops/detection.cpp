@@ -75,7 +75,7 @@ static Expr named_boxes(Expr rows, Expr order) {
   return where(less(rows, 0), -1, named);
 }
 
-// Of boxes[B,N,4] in the order[B,C,N] of their scores, place by place.
+// Decides on boxes[B,N,4] one after another, in the order[B,C,N] of their scores.
 Outputs decompose_keep_boxes(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   Expr boxes = in[0], order = in[1], good = in[2], most = in[3];

@@ -27,16 +27,12 @@ static Drawn uniform(Expr key, Expr counter, const std::vector<Dim>& shape, DTyp
   return {cast(high, dtype) * std::ldexp(1.0, -held), next};
 }
 
-static DType wide(DType dtype) {
-  return is_half(dtype) ? DType::kF32 : dtype;
-}
-
 Outputs decompose_rng_uniform(const Inputs& in, const Attrs& attrs) {
   DType dtype = attrs.dtype("dtype");
   double low = attrs.f64("low"), high = attrs.f64("high");
   auto [u, next] = uniform(in[0], in[1], attrs.dims("shape"), dtype);
   if (low == 0 && high == 1) return {u, next};
-  return {cast(low + cast(u, wide(dtype)) * (high - low), dtype), next};
+  return {cast(low + cast(u, compute_dtype(dtype)) * (high - low), dtype), next};
 }
 
 // Box and Muller (1958): two normal numbers from each pair of uniform ones.
@@ -44,7 +40,7 @@ Outputs decompose_rng_normal(const Inputs& in, const Attrs& attrs) {
   DType dtype = attrs.dtype("dtype");
   const std::vector<Dim>& shape = attrs.dims("shape");
   Dim count = element_count(shape), pairs = floor_div(count + Dim(1), Dim(2));
-  auto [u, next] = uniform(in[0], in[1], {pairs, 2}, wide(dtype));
+  auto [u, next] = uniform(in[0], in[1], {pairs, 2}, compute_dtype(dtype));
   Expr radius = sqrt(-2.0 * log(1.0 - slice(u, 1, 0, 1))), angle = slice(u, 1, 1, 2) * (2 * std::numbers::pi);
   Expr z = concat(std::array{radius * unary(Op::kCos, angle), radius * unary(Op::kSin, angle)}, 1);
   z = reshape(slice(reshape(z, {pairs * Dim(2)}), 0, 0, count), shape);

@@ -98,7 +98,7 @@ static Expr unravelled(Expr position, const std::vector<Dim>& dims) {
   return concat(columns, 1);
 }
 
-// Everything is made of the padded places of truths, which a device may have a kernel for.
+// All forms are made of the bounded form over bools, for which a device may have a kernel.
 Outputs decompose_nonzero(const Inputs& in, const Attrs& attrs) {
   Builder& b = in.builder();
   const Dim& most = attrs.dim("max_count");

@@ -22,18 +22,18 @@ struct Rotation {
     double c = 1 / std::hypot(1, t);
     return {c, t * c};
   }
-  void turn(double& x, double& y) const {
+  void rotate(double& x, double& y) const {
     double x0 = x;
     x = c * x0 - s * y;
     y = s * x0 + c * y;
   }
 };
 
-static void turn_columns(Matrix& a, int64_t p, int64_t q, Rotation rotation) {
-  for (int64_t i = 0; i < a.rows(); i++) rotation.turn(a(i, p), a(i, q));
+static void rotate_columns(Matrix& a, int64_t p, int64_t q, Rotation rotation) {
+  for (int64_t i = 0; i < a.rows(); i++) rotation.rotate(a(i, p), a(i, q));
 }
-static void turn_rows(Matrix& a, int64_t p, int64_t q, Rotation rotation) {
-  for (int64_t j = 0; j < a.columns(); j++) rotation.turn(a(p, j), a(q, j));
+static void rotate_rows(Matrix& a, int64_t p, int64_t q, Rotation rotation) {
+  for (int64_t j = 0; j < a.columns(); j++) rotation.rotate(a(p, j), a(q, j));
 }
 
 // -1 if the first component whose magnitude is at least 0.72 of the largest is negative, else 1.
@@ -75,14 +75,27 @@ static Matrix diagonalise(Matrix& a) {
         off = std::max(off, std::fabs(a(p, q)));
         if (a(p, q) == 0) continue;
         Rotation rotation = Rotation::of(a(p, p), a(q, q), a(p, q));
-        turn_columns(a, p, q, rotation);
-        turn_rows(a, p, q, rotation);
+        rotate_columns(a, p, q, rotation);
+        rotate_rows(a, p, q, rotation);
         a(p, q) = a(q, p) = 0;
-        turn_columns(v, p, q, rotation);
+        rotate_columns(v, p, q, rotation);
       }
     if (off <= kEps * kEps * scale) break;
   }
   return v;
+}
+
+// Eigenvalues in ascending order, and their vectors as columns.
+static void find_eigenvectors(Matrix a, Matrix& values, Matrix& vectors) {
+  int64_t n = a.rows();
+  Matrix v = diagonalise(a);
+  auto order = ordered(n, [&](int64_t i, int64_t j) { return a(i, i) < a(j, j); });
+  for (int64_t k = 0; k < n; k++) {
+    int64_t from = order[static_cast<size_t>(k)];
+    double sign = column_sign(v, from);
+    values(0, k) = a(from, from);
+    for (int64_t i = 0; i < n; i++) vectors(i, k) = sign * v(i, from);
+  }
 }
 
 Status eval_eigh(EvalArgs& args) {
@@ -94,14 +107,7 @@ Status eval_eigh(EvalArgs& args) {
       for (int64_t j = i + 1; j < n; j++) a(i, j) = a(j, i);
     Matrix values(1, n), vectors(n, n);
     if (a.finite()) {
-      Matrix v = diagonalise(a);
-      auto order = ordered(n, [&](int64_t i, int64_t j) { return a(i, i) < a(j, j); });
-      for (int64_t k = 0; k < n; k++) {
-        int64_t from = order[static_cast<size_t>(k)];
-        double sign = column_sign(v, from);
-        values(0, k) = a(from, from);
-        for (int64_t i = 0; i < n; i++) vectors(i, k) = sign * v(i, from);
-      }
+      find_eigenvectors(std::move(a), values, vectors);
     } else {
       values.fill(kNan);
       vectors.fill(kNan);
@@ -170,17 +176,17 @@ static void complete_basis(Matrix& q, int64_t k) {
 static Matrix orthogonalise(Matrix& a) {
   Matrix v = Matrix::identity(a.columns());
   for (int sweep = 0; sweep < kMostSweeps; sweep++) {
-    bool turned = false;
+    bool has_rotated = false;
     for (int64_t p = 0; p < a.columns(); p++)
       for (int64_t q = p + 1; q < a.columns(); q++) {
         double pp = dot(a, p, a, p), qq = dot(a, q, a, q), pq = dot(a, p, a, q);
         if (std::fabs(pq) <= kEps * std::sqrt(pp) * std::sqrt(qq)) continue;
-        turned = true;
+        has_rotated = true;
         Rotation rotation = Rotation::of(pp, qq, pq);
-        turn_columns(a, p, q, rotation);
-        turn_columns(v, p, q, rotation);
+        rotate_columns(a, p, q, rotation);
+        rotate_columns(v, p, q, rotation);
       }
-    if (!turned) break;
+    if (!has_rotated) break;
   }
   return v;
 }

@@ -46,7 +46,7 @@ Outputs Builder::add(const OpInfo& info, std::span<const Expr> in, Attrs attrs, 
   if (add_ && !info.attrs.empty()) {  // a hook looks nodes up by the normal form of their attributes
     auto normal = normal_attrs(info, input_types(*graph_, info, values), std::move(attrs));
     if (!normal.ok()) {
-      fail(graph_->told_of(info, "", std::move(normal).status()));
+      fail(graph_->with_subject(info, "", std::move(normal).status()));
       return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
     }
     attrs = std::move(*normal);
@@ -66,7 +66,7 @@ Outputs Builder::ops(Op op, std::span<const Expr> in, const NamedAttrs& attrs, s
   const OpInfo& info = graph_->info(op);
   auto bound = bind_attrs(info, attrs);
   if (!bound.ok()) {
-    fail(graph_->told_of(info, "", std::move(bound).status()));
+    fail(graph_->with_subject(info, "", std::move(bound).status()));
     return Outputs(std::max<size_t>(info.signature.out.size(), 1), Expr(this, kInvalid));
   }
   return add(info, in, std::move(*bound), std::move(name));

@@ -105,7 +105,7 @@ void facts_sub(FactArgs& args) {
   if (args.in[0]->affine && args.in[1]->affine) args.set(*args.in[0]->affine - *args.in[1]->affine);
 }
 
-// Only for a product with a number that is the same everywhere.
+// Known only if one factor is the same everywhere.
 void facts_mul(FactArgs& args) {
   for (size_t i = 0; i < 2; i++) {
     const Affine *varying = args.in[i]->affine.get(), *factor = args.in[1 - i]->affine.get();
@@ -117,7 +117,7 @@ void facts_mul(FactArgs& args) {
 
 // ---- comparisons: 1 where they hold ----
 
-// Only for two numbers that are each the same everywhere.
+// Known only if both operands are the same everywhere.
 static void compares(FactArgs& args, Dim (*truth)(const Dim& a, const Dim& b)) {
   if (args.type().dtype != DType::kBool || !args.in[0]->affine || !args.in[1]->affine) return;
   const Affine &a = *args.in[0]->affine, &b = *args.in[1]->affine;

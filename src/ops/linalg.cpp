@@ -255,18 +255,23 @@ static Matrix triangularise(Matrix& a) {
   return q;
 }
 
+// a = q r, with a diagonal of r that is not negative. q has as many columns as r has rows.
+static void factor_qr(Matrix a, Matrix& q, Matrix& r) {
+  Matrix basis = triangularise(a);
+  for (int64_t k = 0; k < r.rows(); k++) {
+    double sign = k < a.columns() && a(k, k) < 0 ? -1 : 1;
+    for (int64_t i = 0; i < a.rows(); i++) q(i, k) = sign * basis(i, k);
+    for (int64_t j = k; j < a.columns(); j++) r(k, j) = sign * a(k, j);
+  }
+}
+
 Status eval_qr(EvalArgs& args) {
   int64_t count = matrix_count(args.in[0]), inner = args.out[0].dims.back();
   for (int64_t item = 0; item < count; item++) {
     Matrix a = Matrix::read(args.in[0], item);
     Matrix q(a.rows(), inner), r(inner, a.columns());
     if (a.finite()) {
-      Matrix basis = triangularise(a);
-      for (int64_t k = 0; k < inner; k++) {
-        double sign = k < a.columns() && a(k, k) < 0 ? -1 : 1;
-        for (int64_t i = 0; i < a.rows(); i++) q(i, k) = sign * basis(i, k);
-        for (int64_t j = k; j < a.columns(); j++) r(k, j) = sign * a(k, j);
-      }
+      factor_qr(std::move(a), q, r);
     } else {
       q.fill(kNan);
       r.fill(kNan);

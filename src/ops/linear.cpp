@@ -5,13 +5,25 @@
 
 namespace rlx {
 
+// In the words of this op: a product would name its own inputs.
+static bool require_inner(Expr x, const Dim& of_x, const Dim& of_w) {
+  if (!of_x.is_literal() || !of_w.is_literal() || of_x == of_w) return true;
+  x.builder().fail(Status(Code::kShape, format("the inner sizes of x and w: {} is not {}", of_w, of_x))
+                       .with("expected", of_x.text())
+                       .with("got", of_w.text()));
+  return false;
+}
+
 // Leading dims of x are merged: one product of matrices, whatever the rank.
 Outputs decompose_linear(const Inputs& in, const Attrs& attrs) {
   Expr x = in[0], w = in[1], bias = in[2];
   if (w.rank() != 2) return {x.builder().fail(wrong_rank("w", "2", w.rank()))};
   if (x.rank() == 0) return {x.builder().fail(wrong_rank("x", "1 or more", 0))};
   bool transposed = attrs.flag("transpose_w");
+  if (is_block(w.dtype()) && !transposed)
+    return {x.builder().fail(Status(Code::kShape, "a block-quantised w is stored [N,K]: transpose_w must be true"))};
   std::vector<Dim> dims = x.dims();
+  if (!require_inner(x, dims.back(), w.dim(transposed ? 1 : 0))) return {};
   Expr rows = x.rank() == 2 ? x : reshape(x, {element_count(std::span(dims).first(dims.size() - 1)), dims.back()});
   Expr y = matmul(rows, w, {.b = transposed});
   dims.back() = w.dim(transposed ? 0 : 1);

@@ -9,14 +9,15 @@ namespace rlx {
 
 // ---- scans ----
 
-static Expr body_input(Builder& body, Expr like, const std::string& name, bool is_slice) {
-  if (!like.valid()) return like;
-  std::vector<Dim> dims(like.dims().begin() + (is_slice ? 1 : 0), like.dims().end());
-  auto input = body.graph().add_input(name, like.dtype(), std::move(dims));
+// An input for an operand of the scan, without its first `dropped_axes` axes: a slice of it.
+static Expr body_input(Builder& body, Expr operand, const std::string& name, size_t dropped_axes) {
+  if (!operand.valid()) return operand;
+  std::vector<Dim> dims(operand.dims().begin() + static_cast<ptrdiff_t>(dropped_axes), operand.dims().end());
+  auto input = body.graph().add_input(name, operand.dtype(), std::move(dims));
   return input.ok() ? body.wrap(*input) : body.fail(std::move(input).status());
 }
 
-Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<const Expr> invariants, bool reverse,
+Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<const Expr> invariants, ScanOrder order,
              const StepBody& step) {
   Builder& b = carries.front().builder();
   Graph body("step");
@@ -24,16 +25,16 @@ Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<
     if (Status status = body.declare_symbol(name, range); !status.ok()) return {b.fail(std::move(status))};
   Builder inner(body);
   std::vector<Expr> in;
-  auto inputs = [&](std::span<const Expr> like, const char* kind, bool is_slice) {
+  auto inputs = [&](std::span<const Expr> operands, const char* name, size_t dropped_axes) {
     std::vector<Expr> made;
-    for (Expr each : like) {
-      made.push_back(body_input(inner, each, kind + std::to_string(made.size()), is_slice));
-      in.push_back(each);
+    for (Expr operand : operands) {
+      made.push_back(body_input(inner, operand, name + std::to_string(made.size()), dropped_axes));
+      in.push_back(operand);
     }
     return made;
   };
-  std::vector<Expr> carried = inputs(carries, "carry", false), slices = inputs(xs, "x", true),
-                    kept = inputs(invariants, "inv", false);
+  std::vector<Expr> carried = inputs(carries, "carry", 0), slices = inputs(xs, "x", 1),
+                    kept = inputs(invariants, "inv", 0);
   if (!inner.status().ok()) return {b.fail(Status(inner.status()))};
   std::vector<Expr> next = step(carried, slices, kept);
   if (!inner.status().ok()) return {b.fail(Status(inner.status()))};
@@ -43,7 +44,7 @@ Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<
   return b.ops(Op::kScan, in,
                {{"n_carry", static_cast<int64_t>(carries.size())},
                 {"n_xs", static_cast<int64_t>(xs.size())},
-                {"reverse", int64_t{reverse}},
+                {"reverse", int64_t{order == ScanOrder::kReverse}},
                 {"body", std::make_shared<const Graph>(std::move(body))}});
 }
 
@@ -148,7 +149,8 @@ static Outputs run_direction(const Recurrence& all, int64_t direction) {
     next.push_back(y);
     return next;
   };
-  Outputs results = scan(state, xs, invariants, is_back && !all.lengths, step);
+  Outputs results =
+      scan(state, xs, invariants, is_back && !all.lengths ? ScanOrder::kReverse : ScanOrder::kForward, step);
   if (results.size() != state.size() + 1) return {};
   std::rotate(results.begin(), results.end() - 1, results.end());
   if (flips) results[0] = flipped(results[0], all.lengths);
@@ -246,11 +248,12 @@ Outputs decompose_selective_scan(const Inputs& in, const Attrs&) {
   if (!state) state = broadcast_to(scalar_like(x, 0), {batch, channels, size});
   std::array carries{state}, invariants{a};
   std::array xs{time_first(x), time_first(dt), time_first(b), time_first(c)};
-  Outputs results = scan(carries, xs, invariants, false, [](auto carry, auto now, auto kept) -> std::vector<Expr> {
-    Expr change = unsqueeze(now[1], 2);
-    Expr next = exp(change * kept[0]) * carry[0] + unsqueeze(now[1] * now[0], 2) * unsqueeze(now[2], 1);
-    return {next, reduce(next * unsqueeze(now[3], 1), "sum", {2}, KeepDims::kNo)};
-  });
+  Outputs results =
+      scan(carries, xs, invariants, ScanOrder::kForward, [](auto carry, auto now, auto kept) -> std::vector<Expr> {
+        Expr change = unsqueeze(now[1], 2);
+        Expr next = exp(change * kept[0]) * carry[0] + unsqueeze(now[1] * now[0], 2) * unsqueeze(now[2], 1);
+        return {next, reduce(next * unsqueeze(now[3], 1), "sum", {2}, KeepDims::kNo)};
+      });
   if (results.size() != 2) return {};
   Expr y = time_first(results[1]);
   return {d ? y + x * d : y, results[0]};
@@ -273,7 +276,7 @@ Outputs decompose_gated_delta_net(const Inputs& in, const Attrs& attrs) {
   q = attrs.has("scale") ? q * attrs.f64("scale") : q / sqrt(b.size(width, q.dtype()));
   std::array carries{state};
   std::array xs{time_first(q), time_first(k), time_first(v), time_first(g), time_first(beta)};
-  Outputs results = scan(carries, xs, {}, false, [](auto carry, auto now, auto) -> std::vector<Expr> {
+  Outputs results = scan(carries, xs, {}, ScanOrder::kForward, [](auto carry, auto now, auto) -> std::vector<Expr> {
     auto row = [](Expr x) { return unsqueeze(x, 2); };                 // [B, H, 1, ..]
     auto each = [](Expr x) { return unsqueeze(unsqueeze(x, 2), 3); };  // of [B, H]
     Expr kept = exp(each(now[3])) * carry[0];

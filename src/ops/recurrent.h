@@ -35,9 +35,10 @@ Outputs run_recurrence(const Recurrence& all);
 
 // Builds a scan. `step` builds its body from carries, slices of xs and invariants, and returns the next carries, then
 // the outputs to stack.
+enum class ScanOrder : bool { kForward, kReverse };
 using StepBody = std::function<std::vector<Expr>(std::span<const Expr> carries, std::span<const Expr> xs,
                                                  std::span<const Expr> invariants)>;
-Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<const Expr> invariants, bool reverse,
+Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<const Expr> invariants, ScanOrder order,
              const StepBody& step);
 
 }  // namespace rlx

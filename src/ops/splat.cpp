@@ -81,11 +81,12 @@ static bool have_shapes(const Inputs& in, Expr sh) {
 }
 
 // The colours of the Gaussians as seen from the camera.
-static Expr seen_colors(const Inputs& in, const Square& turn, const Vector& shift) {
+static Expr seen_colors(const Inputs& in, const Square& view_rotation, const Vector& view_shift) {
   Expr colors = in[4], sh = in[5];
   if (!sh) return colors;
   Vector way = columns(in[0]);
-  for (size_t i = 0; i < 3; i++) way[i] = way[i] + dot({turn[0][i], turn[1][i], turn[2][i]}, shift);
+  for (size_t i = 0; i < 3; i++)
+    way[i] = way[i] + dot({view_rotation[0][i], view_rotation[1][i], view_rotation[2][i]}, view_shift);
   Expr length = sqrt(dot(way, way));
   for (Expr& part : way) part = part / length;
   std::vector<Expr> parts = harmonics(way, sh.dim(1).literal());
@@ -99,23 +100,23 @@ static Expr seen_colors(const Inputs& in, const Square& turn, const Vector& shif
 Outputs decompose_gaussian_splat_prepare(const Inputs& in, const Attrs& attrs) {
   if (!have_shapes(in, in[5])) return {};
   auto entry = [](Expr x, int64_t i) { return reshape(slice(reshape(x, {-1}), 0, i, i + 1), {}); };
-  Square turn;  // of the view, and its shift
-  Vector shift;
+  Square view_rotation;  // from the world to the camera
+  Vector view_shift;
   for (size_t i = 0; i < 3; i++) {
     auto row = static_cast<int64_t>(4 * i);
-    turn[i] = {entry(in[6], row), entry(in[6], row + 1), entry(in[6], row + 2)};
-    shift[i] = entry(in[6], row + 3);
+    view_rotation[i] = {entry(in[6], row), entry(in[6], row + 1), entry(in[6], row + 2)};
+    view_shift[i] = entry(in[6], row + 3);
   }
   Expr fx = entry(in[7], 0), fy = entry(in[7], 1), cx = entry(in[7], 2), cy = entry(in[7], 3);
-  Vector t = times(turn, columns(in[0]));
-  for (size_t i = 0; i < 3; i++) t[i] = t[i] + shift[i];
+  Vector t = times(view_rotation, columns(in[0]));
+  for (size_t i = 0; i < 3; i++) t[i] = t[i] + view_shift[i];
   Expr is_in_front = less(scalar_like(t[2], attrs.f64("near")), t[2]), z = where(is_in_front, t[2], 1);
   Expr ux = clamp(t[0] / z, 1.3 * static_cast<double>(attrs.i64("width")) / (fx * 2));
   Expr uy = clamp(t[1] / z, 1.3 * static_cast<double>(attrs.i64("height")) / (fy * 2));
-  Vector along_x, along_y;  // rows of the Jacobian of the projection, turned
+  Vector along_x, along_y;  // rows of the Jacobian of the projection, times the rotation
   for (size_t j = 0; j < 3; j++) {
-    along_x[j] = fx / z * turn[0][j] - fx * ux / z * turn[2][j];
-    along_y[j] = fy / z * turn[1][j] - fy * uy / z * turn[2][j];
+    along_x[j] = fx / z * view_rotation[0][j] - fx * ux / z * view_rotation[2][j];
+    along_y[j] = fy / z * view_rotation[1][j] - fy * uy / z * view_rotation[2][j];
   }
   Square rotated = rotation(in[2]);
   Vector scale = columns(exp(in[1]));
@@ -127,7 +128,7 @@ Outputs decompose_gaussian_splat_prepare(const Inputs& in, const Attrs& attrs) {
   return {stacked({fx * t[0] / z + cx, fy * t[1] / z + cy}),
           stacked({c / det, -b / det, a / det}),
           t[2],
-          seen_colors(in, turn, shift),
+          seen_colors(in, view_rotation, view_shift),
           unary(Op::kSigmoid, in[3]),
           radius,
           logical_and(is_in_front, greater(det, 0))};

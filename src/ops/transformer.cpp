@@ -21,7 +21,7 @@ Outputs decompose_attention_block(const Inputs& in, const Attrs& attrs) {
   Dim q_end = *width * heads, k_end = q_end + *width * kv_heads;
   Expr q = slice(qkv, 2, 0, q_end), k = slice(qkv, 2, q_end, k_end), v = slice(qkv, 2, k_end, qkv.dim(2));
   if (cos && positions) cos = gather(cos, positions, 0), sin = gather(sin, positions, 0);
-  auto turned = [&](Expr part, int64_t count) {
+  auto rotated = [&](Expr part, int64_t count) {
     if (!cos) return part;
     return b.op(Op::kRope, {part, cos, sin},
                 {{"layout", std::string("bsx")}, {"num_heads", count}, {"style", attrs.str("rope_style")}});
@@ -29,7 +29,7 @@ Outputs decompose_attention_block(const Inputs& in, const Attrs& attrs) {
   NamedAttrs forward{{"layout", std::string("bsx")}, {"num_heads", heads}, {"num_kv_heads", kv_heads}};
   for (const char* name : {"scale", "softcap", "causal", "align", "window_left", "window_right", "empty_row"})
     if (attrs.has(name)) forward.emplace_back(name, attrs.get(name));
-  Outputs y = b.ops(Op::kAttention, {turned(q, heads), turned(k, kv_heads), v, in[3], in[4]}, forward);
+  Outputs y = b.ops(Op::kAttention, {rotated(q, heads), rotated(k, kv_heads), v, in[3], in[4]}, forward);
   if (y.empty()) return {};
   return {linear(y[0], in[2], in[6], attrs)};
 }

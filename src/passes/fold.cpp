@@ -13,7 +13,8 @@ namespace rlx {
 
 static constexpr int64_t kMaxElements = int64_t{1} << 16;  // a larger constant must not be larger than its inputs
 
-// The real values of quantised numbers, or these as i32: products of the numbers themselves are formed of them.
+// Whether the node gives the real values of quantised numbers, or these numbers as i32. The rules for products of
+// quantised numbers look for such nodes, so they are not folded.
 static bool widens_numbers(const Graph& graph, const Node& node) {
   if (element_count(node.out[0].dims).is(1)) return false;
   if (node.op == Op::kDequantizeLinear) return true;

@@ -51,19 +51,19 @@ void walk(const Graph& graph, Value value, FunctionRef<bool(uint32_t node)> ente
 
 struct Group {
   std::vector<uint32_t> residents;
-  std::vector<Value> values;  // of them
-  size_t work = 0;            // that computing them together takes
+  std::vector<Value> values;  // by resident
+  size_t work = 0;            // to compute them together
 };
 
-// What a node adds to a piece: it may read thousands of params.
+// The work of a node: an estimate that counts its inputs, because it may read thousands of params.
 size_t work_of(const Graph& graph, uint32_t node) {
   return 1 + graph.node(node).in.size();
 }
 
 // Cuts the residents that one device computes of one graph into groups that share no computed value.
-class Sharing {
+class SharingGroups {
  public:
-  explicit Sharing(const Graph& graph) : graph_(graph), reader_(graph.nodes().size(), kNone) {}
+  explicit SharingGroups(const Graph& graph) : graph_(graph), reader_(graph.nodes().size(), kNone) {}
 
   // A node that no earlier resident reads counts for this one. A node that an earlier one reads joins the two groups.
   void add(uint32_t resident, Value value) {
@@ -139,7 +139,7 @@ class Indices {
 };
 
 // Keeps equal graphs once.
-class Shared {
+class UniqueGraphs {
  public:
   std::shared_ptr<const Graph> one_of(Graph made) {
     size_t hash = structure_hash(made);
@@ -212,7 +212,12 @@ class Splitter {
   Status add_leaf(uint32_t index) {
     const Resident& resident = lowered_.residents[index];
     const Graph& graph = resident.scope->graph;
-    if (resident.packing) return add(graph, {index}, {&resident.value, 1}, true);
+    if (resident.packing) {
+      Piece piece = RLX_TRY(piece_of(graph, {index}, {&resident.value, 1}));
+      piece.is_leaf = true;
+      pieces_.push_back(std::move(piece));
+      return {};
+    }
     Piece piece{.residents = {index}, .body = nullptr, .params = {}, .packs = {nullptr}, .is_leaf = true};
     if (graph.node(resident.value).op == Op::kParam) piece.params.push_back(indices_.at(graph, resident.value.node));
     pieces_.push_back(std::move(piece));
@@ -220,27 +225,29 @@ class Splitter {
   }
 
   Status add_group(const Graph& graph, const Group& group) {
-    if (!may_be_apart(graph, group)) return add(graph, group.residents, group.values, false);
+    if (!may_be_apart(graph, group)) {
+      pieces_.push_back(RLX_TRY(piece_of(graph, group.residents, group.values)));
+      return {};
+    }
     for (size_t i = 0; i < group.residents.size(); i++)
-      RLX_TRY(add(graph, {group.residents[i]}, {&group.values[i], 1}, false));
+      pieces_.push_back(RLX_TRY(piece_of(graph, {group.residents[i]}, {&group.values[i], 1})));
     return {};
   }
 
-  Status add(const Graph& graph, std::vector<uint32_t> residents, std::span<const Value> values, bool is_leaf) {
-    Piece piece{.residents = std::move(residents), .body = nullptr, .params = {}, .packs = {}, .is_leaf = is_leaf};
-    piece.body = shared_.one_of(RLX_TRY(body_of(graph, values, indices_, piece.params)));
+  Result<Piece> piece_of(const Graph& graph, std::vector<uint32_t> residents, std::span<const Value> values) {
+    Piece piece{.residents = std::move(residents), .body = nullptr, .params = {}, .packs = {}};
+    piece.body = unique_.one_of(RLX_TRY(body_of(graph, values, indices_, piece.params)));
     for (uint32_t index : piece.residents) {
       const Resident& resident = lowered_.residents[index];
-      piece.packs.push_back(resident.packing ? shared_.one_of(RLX_TRY(pack_of(resident))) : nullptr);
+      piece.packs.push_back(resident.packing ? unique_.one_of(RLX_TRY(pack_of(resident))) : nullptr);
     }
-    pieces_.push_back(std::move(piece));
-    return {};
+    return piece;
   }
 
   const Lowered& lowered_;
   Indices indices_;
-  Shared shared_;
-  std::map<std::pair<const Lowered*, bool>, Sharing> sharing_;  // by graph, and whether the host reads them
+  UniqueGraphs unique_;
+  std::map<std::pair<const Lowered*, bool>, SharingGroups> sharing_;  // by graph, and whether the host reads them
   std::vector<Piece> pieces_;
 };
 

@@ -13,8 +13,8 @@ namespace rlx {
 // Residents that are computed together: one, or all that share so much that apart they would take far longer.
 struct Piece {
   std::vector<uint32_t> residents;  // indices, rising
-  // From the params that it reads, as inputs in this order, to the residents, an output each; null for a param or
-  // constant that is dense.
+  // Computes the residents, an output each, from the params that it reads, which are its inputs in this order. Null for
+  // a param or constant that is read dense.
   std::shared_ptr<const Graph> body;
   std::vector<uint32_t> params;                     // the inputs of the body: indices among the params of the program
   std::vector<std::shared_ptr<const Graph>> packs;  // by resident, from the output to its form; null: it is read dense

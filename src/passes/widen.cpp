@@ -13,14 +13,10 @@ namespace rlx {
 
 namespace {
 
-DType widened(DType dtype) {
-  return is_half(dtype) ? DType::kF32 : dtype;
-}
-
 Attrs widened(const Attrs& attrs) {
   Attrs wide = attrs;
   for (size_t i = 0; i < attrs.values().size(); i++)
-    if (const DType* dtype = std::get_if<DType>(&attrs.values()[i])) wide.set(i, widened(*dtype));
+    if (const DType* dtype = std::get_if<DType>(&attrs.values()[i])) wide.set(i, compute_dtype(*dtype));
   return wide;
 }
 
@@ -45,8 +41,8 @@ Result<Value> wide_node(const Facts& facts, const Node& node, Graph& probe) {
     }
     const ValueType& type = graph.type(value);
     std::string name = "x" + std::to_string(in.size());
-    in.push_back(RLX_TRY(facts.is_resident(value) ? probe.add_param(name, widened(type.dtype), type.dims)
-                                                  : probe.add_input(name, widened(type.dtype), type.dims)));
+    in.push_back(RLX_TRY(facts.is_resident(value) ? probe.add_param(name, compute_dtype(type.dtype), type.dims)
+                                                  : probe.add_input(name, compute_dtype(type.dtype), type.dims)));
   }
   return probe.add(graph.info(node), in, widened(node.attrs), "");
 }
@@ -55,7 +51,7 @@ Result<std::vector<Value>> widen(const Node& node, GraphCopy& copy, Casts& casts
   Graph& to = copy.to();
   std::vector<Value> in = copy.mapped(node.in), outputs;
   for (Value& value : in)
-    if (present(value)) value = RLX_TRY(casts.cast(to, value, widened(to.type(value).dtype)));
+    if (present(value)) value = RLX_TRY(casts.cast(to, value, compute_dtype(to.type(value).dtype)));
   Value made = RLX_TRY(to.add(to.info(node), in, widened(node.attrs), node.name));
   for (uint32_t i = 0; i < node.out.size(); i++)
     outputs.push_back(RLX_TRY(casts.cast(to, {made.node, i}, node.out[i].dtype)));

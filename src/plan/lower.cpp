@@ -83,43 +83,59 @@ class Listing {
   std::unordered_map<uint64_t, uint32_t> of_value_on_host_;
 };
 
+// Finds the phase and the kernel of each node. With `whole`, whatever is not a leaf runs in every run.
+Status choose_kernels(Lowered& lowered, bool whole, KernelOf kernel_of) {
+  const Graph& graph = lowered.graph;
+  Facts facts(graph);
+  lowered.phases.assign(facts.phases().begin(), facts.phases().end());
+  lowered.kernels.resize(graph.nodes().size(), nullptr);
+  lowered.on_host.resize(graph.nodes().size(), false);
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    bool is_leaf = graph.info(graph.node(i)).is(kLeaf);
+    if (!is_leaf && lowered.phases[i] != Phase::kResident) {
+      Found found = kernel_of(facts, i);
+      if (!found.kernel)
+        return Status(Code::kInternal, "no kernel computes " + graph.describe(i) + ": " + found.why_not);
+      lowered.kernels[i] = found.kernel;
+      lowered.on_host[i] = found.on_host;
+    }
+    if (whole && !(is_leaf && graph.node(i).in.empty())) lowered.phases[i] = Phase::kRun;
+  }
+  return {};
+}
+
+// A device that takes the whole graph needs the params of its bodies too.
+void list_params_of_bodies(Listing& listing, const Graph& graph) {
+  for (const Node& node : graph.nodes())
+    for (const BodyParam& param : body_params(node))
+      if (auto leaf = graph.find_leaf(param.name)) listing.dense(*leaf);
+}
+
 }  // namespace
+
+static Status lower_bodies(Lowered& lowered, const LowerOptions& options, KernelOf kernel_of) {
+  const Graph& graph = lowered.graph;
+  for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (lowered.phases[i] == Phase::kResident) continue;
+    for (std::string_view attr : body_attrs(graph.node(i).op)) {
+      auto body = RLX_TRY(lower(*graph.node(i).attrs.graph(attr), options, kernel_of));
+      lowered.bodies[i].push_back({body, static_cast<uint32_t>(lowered.residents.size())});
+      lowered.residents.insert(lowered.residents.end(), body->residents.begin(), body->residents.end());
+    }
+  }
+  return {};
+}
 
 Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
   auto lowered = std::make_shared<Lowered>(
       Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
-  bool whole = options.whole;
-  const Graph& g = lowered->graph;
-  Facts facts(g);
-  lowered->phases.assign(facts.phases().begin(), facts.phases().end());
-  lowered->kernels.resize(g.nodes().size(), nullptr);
-  lowered->on_host.resize(g.nodes().size(), false);
-  for (uint32_t i = 0; i < g.nodes().size(); i++) {
-    bool is_leaf = g.info(g.node(i)).is(kLeaf);
-    if (!is_leaf && lowered->phases[i] != Phase::kResident) {
-      Found found = kernel_of(facts, i);
-      if (!found.kernel) return Status(Code::kInternal, "no kernel computes " + g.describe(i) + ": " + found.why_not);
-      lowered->kernels[i] = found.kernel;
-      lowered->on_host[i] = found.on_host;
-    }
-    if (whole && !(is_leaf && g.node(i).in.empty())) lowered->phases[i] = Phase::kRun;
-  }
+  RLX_TRY(choose_kernels(*lowered, options.whole, kernel_of));
   Listing listing(*lowered);
   listing.run();
-  if (whole) {
-    for (const Node& node : g.nodes())
-      for (const BodyParam& param : body_params(node))
-        if (auto leaf = g.find_leaf(param.name)) listing.dense(*leaf);
-    return std::shared_ptr<const Lowered>(std::move(lowered));
-  }
-  for (uint32_t i = 0; i < g.nodes().size(); i++) {
-    if (lowered->phases[i] == Phase::kResident) continue;
-    for (std::string_view attr : body_attrs(g.node(i).op)) {
-      auto body = RLX_TRY(lower(*g.node(i).attrs.graph(attr), options, kernel_of));
-      lowered->bodies[i].push_back({body, static_cast<uint32_t>(lowered->residents.size())});
-      lowered->residents.insert(lowered->residents.end(), body->residents.begin(), body->residents.end());
-    }
-  }
+  if (options.whole)
+    list_params_of_bodies(listing, lowered->graph);
+  else
+    RLX_TRY(lower_bodies(*lowered, options, kernel_of));
   return std::shared_ptr<const Lowered>(std::move(lowered));
 }
 

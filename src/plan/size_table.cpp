@@ -33,22 +33,22 @@ static Status check_sources(const Graph& graph, const std::vector<DecidedSize>& 
   return {};
 }
 
-// What a node that counts says of the most that it counts, if it does.
-static const Dim* most_counted(const Node& node) {
+// The bound that a node sets on what it counts, or null.
+static const Dim* bound_of_count(const Node& node) {
   return node.op == Op::kDynamicIota && node.attrs.has("max") ? &node.attrs.dim("max") : nullptr;
 }
 
-// A branch of an `if`, and the symbols that it decides itself, with what bounds them beside their range.
+// A branch of an `if`, and the symbols that it decides itself, each with the bound on its count.
 struct SizeTable::Branch {
   explicit Branch(const Graph& of) : graph(of) {
-    for (DecidedSize& size : decided_sizes(of)) own.emplace(std::move(size.symbol), most_counted(of.node(size.node)));
+    for (DecidedSize& size : decided_sizes(of)) own.emplace(std::move(size.symbol), bound_of_count(of.node(size.node)));
   }
   const Dim* const* find(std::string_view symbol) const {
     auto it = own.find(symbol);
     return it == own.end() ? nullptr : &it->second;
   }
   const Graph& graph;
-  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> own;  // null: nothing
+  std::unordered_map<std::string, const Dim*, TextHash, std::equal_to<>> own;  // null: no bound but its range
 };
 
 // The sizes in which the branches of one `if` differ.
@@ -69,7 +69,7 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) co
   return joins;
 }
 
-// Whether a plan may be made for this upper size of a symbol.
+// Whether a plan can be made for this upper size of a symbol.
 static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
   RLX_TRY(check_size(name, size, range));
   if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
@@ -105,7 +105,7 @@ Status SizeTable::set_symbols(const UpperSizes& upper) {
     auto maker = made_by.find(name);
     if (maker != made_by.end()) size = most_of(name, maker->second, joins, size);
     if (auto given = wanted.find(name); given != wanted.end()) size = given->second;
-    // Memory for more than that cannot be set aside: it is what a type can hold, not what a size is expected to be.
+    // No plan can reserve memory for more. Such a range is that of a type, not what anybody expects of the size.
     bool is_large = maker != made_by.end() && size > std::max(kLargestSymbol, range.lo);
     bool is_open = is_large || (size >= Interval::kUnbounded && plan_.is_body);
     if (is_open) size = std::min(std::max(kLargestSymbol, range.lo), range.hi);
@@ -132,7 +132,7 @@ void SizeTable::note_chosen(const Joins& joins) {
 // ones, allow only less.
 int64_t SizeTable::most_of(const std::string& symbol, uint32_t maker, const Joins& joins, int64_t declared) const {
   const Node& node = plan_.graph().node(maker);
-  if (const Dim* max = most_counted(node)) {
+  if (const Dim* max = bound_of_count(node)) {
     int64_t most = open_range(*max).hi;
     // A declared range counts as none if it only follows from sizes without a bound.
     bool is_open = most >= Interval::kUnbounded && declared >= std::min(plan_.graph().range(*max).hi, kLargestSymbol);
@@ -163,7 +163,7 @@ Interval SizeTable::open_range(const Dim& dim, const Branch* branch) const {
   });
 }
 
-// A bound far above all usual sizes counts as none, because memory for it cannot be set aside. Files write 2^31 - 1 for
+// A bound far above all usual sizes counts as none, because no plan can reserve memory for it. Files write 2^31 - 1 for
 // the end of an axis, or half of it for steps of 2.
 bool SizeTable::is_open(std::span<const Dim> dims) const {
   constexpr int64_t kFar = int64_t{1} << 24;
@@ -217,7 +217,7 @@ Dims SizeTable::upper(std::span<const Dim> dims) const {
   return upper;
 }
 
-// In bytes: no process can address more, and a sum of 2^15 such values does not overflow.
+// The largest value in bytes. No process can address more, and a sum of 2^15 such numbers does not overflow.
 static constexpr int64_t kLargestValue = int64_t{1} << 47;
 
 // Takes the smaller of two bounds: the bound of the product, and the product of the bounds. Either may be tighter.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a node by what it computes: op, inputs and attributes. So equal nodes become one node. A hash table with open
-// addressing and linear probing; an entry is the index of a node, with its hash. An erased entry leaves no mark: rules
-// make and drop nodes of one hash thousands of times, and marks would make a long way of that.
+// addressing and linear probing; an entry is the index of a node, with its hash. An erased entry leaves no tombstone:
+// rules make and drop nodes of one hash thousands of times, and every probe would have to pass their tombstones.
 #pragma once
 
 #include <cstdint>

@@ -429,8 +429,8 @@ class Matcher {
     return pattern.exact ? *splat == pattern.number : near(*splat, pattern.number, x.dtype());
   }
 
-  // Whether each node between the root and the wildcards vanishes with the match, or is cheap enough to stay besides. A
-  // node that stays needs all that it reads.
+  // Whether each node between the root and the wildcards vanishes with the match, or may stay because it is cheap. A
+  // node that stays keeps all that it reads.
   bool vanishes() {
     InlinedVector<uint32_t, 8> going{match_.anchor().value().node};
     for (uint32_t product : products_) going.push_back(product);

@@ -137,8 +137,8 @@ class Match {
   std::optional<Interval> range(Expr x) const;
   bool is_resident(Expr x) const;  // depends on params and constants alone
 
-  // Whether only the anchor, and values that were taken before, use x. If so x is taken from now on: it vanishes with
-  // the match.
+  // Whether only the anchor, and values that were taken before, use x. If so, x is taken too: it vanishes with the
+  // match.
   bool take(Expr x) const;
   bool may_be_repeated(Expr x) const;  // cheap to compute once more
   uint32_t uses(Value value) const;

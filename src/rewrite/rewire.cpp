@@ -57,7 +57,7 @@ void Workspace::forget(uint32_t node) {
   states_[node].known = false;
 }
 
-// ---- life and death ----
+// ---- liveness ----
 
 // Makes the node live, with all that it reads: they count as users from now on.
 void Workspace::acquire(uint32_t node) {

@@ -103,7 +103,7 @@ bool RuleSet::has_needs(const Rule& rule, const std::vector<bool>& is_there) {
   return std::all_of(rule.needs.begin(), rule.needs.end(), [&](const auto& ops) { return has_one(ops, is_there); });
 }
 
-// If no rule can fire at first, none makes what another one needs.
+// If no rule can fire in the given graph, none can make what another one needs.
 bool RuleSet::may_fire(const std::vector<bool>& is_there, Grade loosest) const {
   return std::any_of(rules_.begin(), rules_.end(), [&](const auto& rule) {
     return rule->starts && rule->grade <= loosest && has_one(rule->anchors, is_there) && has_needs(*rule, is_there);

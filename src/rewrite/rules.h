@@ -86,7 +86,7 @@ struct RewriteReport {
 struct RewriteOptions {
   Grade math = Grade::kClose;     // the loosest grade allowed
   std::vector<std::string> skip;  // names of rules to leave out
-  // Why a composite that a rule has formed may not stand, or an empty text. Null: any may stand.
+  // Why a composite that a rule has formed is refused, or an empty text. Null: none is.
   std::function<std::string(const Facts&, Value)> refuses = nullptr;
   // Whether to decompose a composite that no rule replaces. Null: never.
   std::function<bool(const Facts&, Value)> expands = nullptr;

@@ -6,8 +6,8 @@
 
 namespace rlx {
 
-// The limit of visits per node, on average, for a set of rules; one that needs more goes on for ever. Only the nodes of
-// the given graph, and expanded ones, count. So rules that make more and more nodes come to an end too.
+// The limit of visits per node, on average. A set of rules that needs more would go on for ever. Only the nodes of the
+// given graph, and expanded ones, count, so rules that make more and more nodes come to an end too.
 static constexpr uint64_t kMostVisits = 64;
 
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
@@ -179,16 +179,14 @@ bool Workspace::try_rule(const Rule& rule, uint32_t node) {
   return true;
 }
 
-// Why the replacement may not stand, or an empty text.
+// Why the replacement is refused, or an empty text.
 std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr replacement) const {
   const ValueType& type = graph_.type(match.anchor().value());
   // A rule must keep the meaning. Of that, only the type can be checked here.
   if (!graph_.is_same_type(replacement.type(), type))
     return "the replacement is " + text_of(replacement.type()) + ", not " + text_of(type);
-  if (graph_.guards().size() > mark.guards + match.required()) {
-    const Guard& guard = graph_.guards().back();
-    return "it would need " + guard.a.text() + (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text();
-  }
+  if (graph_.guards().size() > mark.guards + match.required())
+    return "it would need " + text_of(graph_.guards().back());
   const OpInfo& info = graph_.info(graph_.node(replacement.value()));
   // A composite of halves is rounded once. The nodes that it replaces may have rounded at every op.
   if (!allows(Grade::kClose) && is_half(type.dtype) && !info.primitive()) return "halves would be rounded less often";
@@ -327,7 +325,7 @@ bool Workspace::may_be_repeated(Value value) const {
   return info.is(kLeaf) || info.is(kView) || node.op == Op::kCast || size_only || facts_.is_resident(value);
 }
 
-// ---- the end ----
+// ---- the resulting graph ----
 
 // Puts live nodes in topological order. Of the nodes that are ready, the one with the least position comes first; each
 // node with an effect waits for the one before it.

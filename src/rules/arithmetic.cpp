@@ -143,6 +143,11 @@ static void add_power_rules(RuleSet& rules) {
   rules.add(close, "small_power", power(2), x * x);
   rules.add(close, "small_power", power(3), x * x * x);
   rules.add(close, "small_power", power(-1), 1.0 / x);
+  Pattern n = any().where("an integer of the result's shape",
+                          [](const Match& m, Expr x) { return !is_float(x.dtype()) && m.has_shape(x); });
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(1)}), n);
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(2)}), n * n);
+  rules.add(exact, "whole_power", op(Op::kPow, {n, exactly(3)}), n * n * n);
   rules.add(fast, "power_as_rsqrt", power(-0.5), op(Op::kRsqrt, {x}));  // which differs at -0 and -inf
 }
 

@@ -44,16 +44,20 @@ static Expr by_column(Expr x, const Dim& columns) {
   return x.dim(-1) == columns ? reshape(x, {columns}) : Expr();
 }
 
-// matmul(a - za, b - zb) of widened 8-bit numbers -> integer_matmul(a, b, za, zb)
+// matmul(a - za, b - zb) of widened 8-bit numbers, transposed or not -> integer_matmul(a, b, za, zb)
 static Expr product_of_integers(const Match& m) {
-  const Attrs& attrs = m.attrs();
-  if (m.anchor().dtype() != DType::kI32 || attrs.flag("transpose_a") || attrs.flag("transpose_b")) return Expr();
+  if (m.anchor().dtype() != DType::kI32) return Expr();
   auto a = centred(m, m.in(0)), b = centred(m, m.in(1));
   if (!a || !b || a->q.dims() != m.in(0).dims() || b->q.dims() != m.in(1).dims()) return Expr();
   if (a->zero && !is_one_number(a->zero)) return m.miss("the left zero points differ");
-  Expr a_zero = a->zero ? reshape(a->zero, {}) : Expr(), b_zero;
-  if (b->zero && !(b_zero = by_column(b->zero, b->q.dim(-1)))) return m.miss("the right zero points are not by column");
-  Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, b->q, a_zero, b_zero});
+  Expr a_zero = a->zero ? reshape(a->zero, {}) : Expr(), b_zero = b->zero, left = a->q, right = b->q;
+  if (m.attrs().flag("transpose_a")) left = swap_last_axes(left);
+  if (m.attrs().flag("transpose_b")) {
+    right = swap_last_axes(right);
+    if (b_zero && !is_one_number(b_zero)) b_zero = b_zero.rank() > 1 ? swap_last_axes(b_zero) : unsqueeze(b_zero, 1);
+  }
+  if (b_zero && !(b_zero = by_column(b_zero, right.dim(-1)))) return m.miss("the right zero points are not by column");
+  Expr y = m.builder().op(Op::kIntegerMatmul, {left, right, a_zero, b_zero});
   return m.is_refused(y) ? Expr() : y;
 }
 
@@ -149,16 +153,16 @@ static Expr as_i32(Expr zero) {
 static Expr product_of_scaled(const Match& m) {
   auto a = scaled(m, m.in(0)), b = scaled(m, m.in(1));
   if (!a || !b || m.anchor().dtype() != DType::kF32 || a->q.rank() < 2 || b->q.rank() < 2) return Expr();
-  bool is_turned = m.attrs().flag("transpose_b");
-  if (m.attrs().flag("transpose_a") || (is_turned && b->q.rank() > 2)) return m.miss("a side is transposed");
+  bool is_transposed = m.attrs().flag("transpose_b");
+  if (m.attrs().flag("transpose_a") || (is_transposed && b->q.rank() > 2)) return m.miss("a side is transposed");
   if (a->scale.rank() != 0) return m.miss("the left scales differ");
-  int64_t columns = is_turned ? 0 : static_cast<int64_t>(b->q.rank()) - 1;
+  int64_t columns = is_transposed ? 0 : static_cast<int64_t>(b->q.rank()) - 1;
   if (b->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != columns)
     return m.miss("the right scales are not by column");
   Dim terms = a->q.dim(-1);
   if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
   if (!m.allows(fast) && !may_move_out(m, a->scale, b->scale)) return m.miss("scales are not known, or extreme");
-  Expr right = is_turned ? transpose(b->q, {1, 0}) : b->q;
+  Expr right = is_transposed ? transpose(b->q, {1, 0}) : b->q;
   Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, right, as_i32(a->zero), as_i32(b->zero), a->scale * b->scale});
   return m.is_refused(y) ? m.miss("no kernel for the product") : y;
 }
@@ -257,12 +261,28 @@ static Expr pair_of_quantised(const Match& m) {
   return m.is_refused(y) ? m.miss("no kernel for the pair") : y;
 }
 
+// quantize_linear(dequantize_linear(q, s, z), s, z) -> q, also through views: exact for normal scales, as a quotient
+// that is rounded twice is far closer to q - z than to another integer
+static Expr quantised_again(const Match& m) {
+  Expr under = m.under_views(m.in(0));
+  auto from = under ? scaled(m, under) : std::nullopt;
+  if (!from || from->q.dtype() != m.anchor().dtype()) return Expr();
+  auto same = [](Expr a, Expr b) { return a && b ? a.value() == b.value() : !a && !b; };
+  Expr zero = m.node(under).in.size() > 2 ? m.input(under, 2) : Expr();
+  if (!same(m.input(under, 1), m.in(1)) || !same(zero, m.in(2))) return m.miss("the scales or zero points differ");
+  if (!is_one_number(m.in(1))) return m.miss("scales differ by channel");
+  auto scale = extremes(m, m.in(1));
+  if (!scale || scale->lo < 0x1p-100 || scale->hi > 0x1p100) return m.miss("the scale is not known, or extreme");
+  return m.with_views(m.in(0), under, from->q);
+}
+
 void add_integer_rules(RuleSet& rules) {
   rules.add(exact, "integer_matmul", std::vector{Op::kMatmul}, product_of_integers, 2, {Op::kCast});
   rules.add(close, "integer_matmul_scaled", std::vector{Op::kMatmul}, product_of_scaled, 2, {Op::kDequantizeLinear});
   rules.add(exact, "integer_conv", std::vector{Op::kConv}, conv_of_integers, 2);
   rules.add(close, "integer_conv_scaled", std::vector{Op::kConv}, conv_of_scaled, 2, {Op::kDequantizeLinear});
   add_rules_after_products(rules);
+  rules.add(exact, "quantised_again", std::vector{Op::kQuantizeLinear}, quantised_again, 3, {Op::kDequantizeLinear});
   rules.add(exact, "quantized_pair", std::vector{Op::kQuantizeLinear}, pair_of_quantised, 2, {Op::kDequantizeLinear});
 }
 

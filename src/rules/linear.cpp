@@ -43,7 +43,7 @@ static Expr ended_linear(const Match& m) {
 }
 
 // transpose(linear(x, w)) + b -> transpose(linear(x, w, b)), if the transpose makes channels of the columns
-static Expr turned_linear_with_bias(const Match& m, Expr y, Expr product, Expr b) {
+static Expr transposed_linear_with_bias(const Match& m, Expr y, Expr product, Expr b) {
   Expr bias = channel_vector(m, y, b);
   const Axes& perm = m.node(y).attrs.i64s("perm");
   if (!bias || perm[1] + 1 != std::ssize(perm)) return Expr();
@@ -54,13 +54,13 @@ void add_linear_rules(RuleSet& rules) {
   Pattern x = any(), w = any(), b = resident(), rows = through_views(x, keeps_rows);
   Pattern any_linear = op(Op::kLinear, {rows});
   Pattern bare = op(Op::kLinear, {x, w}).where("without a bias", is_bare);
-  Pattern turned = op(Op::kTranspose, {bare});
+  Pattern transposed = op(Op::kTranspose, {bare});
   rules.add(exact, "linear", std::vector{Op::kMatmul}, product_with_weight);
   rules.add(exact, "linear_rows", op(Op::kReshape, {any_linear}),
             [=](const Match& m) { return linear_of_rows(m, m[any_linear], m[x]); });
   rules.add(exact, "linear_bias", bare + b, [=](const Match& m) { return linear_with_bias(m, m[bare], m[b]); });
-  rules.add(exact, "conv_bias", turned + b,
-            [=](const Match& m) { return turned_linear_with_bias(m, m[turned], m[bare], m[b]); });
+  rules.add(exact, "conv_bias", transposed + b,
+            [=](const Match& m) { return transposed_linear_with_bias(m, m[transposed], m[bare], m[b]); });
   rules.add(exact, "linear_act", ending_ops(), ended_linear);
 }
 

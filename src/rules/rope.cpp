@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding as exporters write it. Either x * C + turned(x) * S, with tables that hold every angle twice; or the
-// two parts of x are rotated separately and joined. The parts are the two halves, or even and odd columns, of all
-// columns or of the first ones.
+// Rotary embedding as exporters write it. Either x * C + rotate_half(x) * S, with tables that hold every angle twice;
+// or the two parts of x are rotated separately and joined. The parts are the two halves, or even and odd columns, of
+// all columns or of the first ones.
 #include "rules/columns.h"
 #include "rules/rules.h"
 
@@ -145,26 +145,27 @@ Pattern column(const Pattern& part) {
   return op(Op::kReshape, {part}).where("a column", [](const Match&, Expr y) { return y.rank() && y.dim(-1).is(1); });
 }
 
-// x * C + turned(x) * S -> rope(x), where turned(x) joins -b and a, the two parts of x. The same for the joined values
-// a * C - b * S and b * C + a * S.
+// x * C + rotate_half(x) * S -> rope(x), where rotate_half(x) joins -b and a, the two parts of x. The same for the
+// joined values a * C - b * S and b * C + a * S.
 void add_rules_of_style(RuleSet& rules, Style style) {
   bool by_halves = style == Style::kHalf;
   Pattern base = any(), c = any(), s = any();
-  Pattern x = maybe_cast(through_views(base, keeps_rows));  // a half x and its turned form may be cast apart
+  Pattern x = maybe_cast(through_views(base, keeps_rows));  // x and rotate_half(x) may be cast apart, if x is a half
   Pattern a = part_of(base, by_halves ? Half::kFirst : Half::kEven);
   Pattern b = part_of(base, by_halves ? Half::kSecond : Half::kOdd);
   // Halves stand one after the other. Neighbours are columns side by side, which a reshape merges.
   auto whole_of = [&](const Pattern& first, const Pattern& second) {
     return by_halves ? joined(first, second) : op(Op::kReshape, {joined(column(first), column(second))});
   };
-  Pattern turned =
+  Pattern rotate_half =
       by_halves ? joined(neg(b), a) : op(Op::kReshape, {joined(either({column(neg(b)), neg(column(b))}), column(a))});
-  rules.add(close, by_halves ? "rope_half" : "rope_interleaved", maybe_cast(turned) * s + x * c, [=](const Match& m) {
-    if (m[x].dims() != dims_of_whole(m[a])) return m.miss("not the two parts of x");
-    Expr cos = half_table(m, m[c], style), sin = half_table(m, m[s], style);
-    if (!cos || !sin) return m.miss("the tables are not known to hold every angle twice");
-    return form_rope(m, m[x], cos, sin, style);
-  });
+  rules.add(close, by_halves ? "rope_half" : "rope_interleaved", maybe_cast(rotate_half) * s + x * c,
+            [=](const Match& m) {
+              if (m[x].dims() != dims_of_whole(m[a])) return m.miss("not the two parts of x");
+              Expr cos = half_table(m, m[c], style), sin = half_table(m, m[s], style);
+              if (!cos || !sin) return m.miss("the tables are not known to hold every angle twice");
+              return form_rope(m, m[x], cos, sin, style);
+            });
   rules.add(close, by_halves ? "rope_of_halves" : "rope_of_pairs", whole_of(a * c - b * s, b * c + a * s),
             [=](const Match& m) {
               std::vector<Dim> dims = dims_of_whole(m[a]);
@@ -180,12 +181,12 @@ void add_partial_rope(RuleSet& rules) {
   Pattern rest = columns(x, "the last columns", [](Expr whole, Expr part, const Dim& start, int64_t step) {
     return start + part.dim(-1) == whole.dim(-1) && step == 1;
   });
-  Pattern turned = op(Op::kRope, {front}).where("with axes of heads", [](const Match& m, Expr y) {
+  Pattern rotated = op(Op::kRope, {front}).where("with axes of heads", [](const Match& m, Expr y) {
     return !m.node(y).attrs.is("layout", "bsx");
   });
-  rules.add(exact, "rope_partial", joined(turned, rest), [=](const Match& m) {
+  rules.add(exact, "rope_partial", joined(rotated, rest), [=](const Match& m) {
     if (!m.has_shape(m[x])) return m.miss("not the front of x and the rest of it");
-    return m.rebuilt(m[turned], {{0, m[x]}})[0];
+    return m.rebuilt(m[rotated], {{0, m[x]}})[0];
   });
 }
 

@@ -190,24 +190,24 @@ Expr with_batch_regrouped(const Match& m) {
 
 // ---- masks ----
 
-// A float that is added to the scores, as a mask.
-struct Disguised {
-  Expr mask, bias;  // the bias counts where the mask is true
+// A mask as floats that are added to the scores: where `mask` is false, the fill, else the bias.
+struct AdditiveMask {
+  Expr mask, bias;  // an absent bias is 0
   double fill;
 };
 
 // where(M, bias, NEG)
-std::optional<Disguised> chosen(const Match& m, Expr term) {
+std::optional<AdditiveMask> chosen(const Match& m, Expr term) {
   if (!m.is(term, Op::kWhere)) return std::nullopt;
   auto fill = m.splat(m.input(term, 2));
   if (!fill || !is_fill(*fill, term.dtype())) return std::nullopt;
   Expr mask = m.input(term, 0), bias = m.input(term, 1);
-  if (m.splat(bias) == 0) return Disguised{mask, Expr(), *fill};
-  return std::isinf(*fill) ? std::optional(Disguised{mask, bias, *fill}) : std::nullopt;
+  if (m.splat(bias) == 0) return AdditiveMask{mask, Expr(), *fill};
+  return std::isinf(*fill) ? std::optional(AdditiveMask{mask, bias, *fill}) : std::nullopt;
 }
 
 // (1 - cast(M)) * NEG, for a boolean M: an integer may hold more than 0 and 1. NEG is finite, as 0 * -inf is NaN.
-std::optional<Disguised> complement(const Match& m, Expr term) {
+std::optional<AdditiveMask> complement(const Match& m, Expr term) {
   if (!m.is(term, Op::kMul)) return std::nullopt;
   for (size_t i = 0; i < 2; i++) {
     auto fill = m.splat(m.input(term, i));
@@ -216,13 +216,13 @@ std::optional<Disguised> complement(const Match& m, Expr term) {
     Expr number = m.input(rest, 1);
     if (m.splat(m.input(rest, 0)) != 1 || !m.is(number, Op::kCast)) continue;
     Expr mask = m.input(number, 0);
-    if (mask.dtype() == DType::kBool) return Disguised{mask, Expr(), *fill};
+    if (mask.dtype() == DType::kBool) return AdditiveMask{mask, Expr(), *fill};
   }
   return std::nullopt;
 }
 
 // A constant that holds zeros and one fill.
-std::optional<Disguised> constant_mask(const Match& m, Expr term) {
+std::optional<AdditiveMask> constant_mask(const Match& m, Expr term) {
   const Tensor* tensor = m.graph().constant(term.value());
   if (!tensor || is_block(tensor->dtype())) return std::nullopt;
   double fill = 0;
@@ -232,10 +232,10 @@ std::optional<Disguised> constant_mask(const Match& m, Expr term) {
     if (!is_fill(element, term.dtype()) || (fill != 0 && element != fill)) return std::nullopt;
     fill = element;
   }
-  return fill != 0 ? std::optional(Disguised{equal(term, 0.0), Expr(), fill}) : std::nullopt;
+  return fill != 0 ? std::optional(AdditiveMask{equal(term, 0.0), Expr(), fill}) : std::nullopt;
 }
 
-std::optional<Disguised> disguised(const Match& m, Expr term) {
+std::optional<AdditiveMask> additive_mask(const Match& m, Expr term) {
   for (auto look : {chosen, complement, constant_mask})
     if (auto found = look(m, term)) return found;
   return std::nullopt;
@@ -275,14 +275,14 @@ bool fits(Expr term, std::span<const Dim> dims) {
   return true;
 }
 
-// scores + t: t is a mask in disguise, or else a bias
+// scores + t: t is an additive mask, or else a bias
 Expr summed(const Match& m) {
   for (size_t i = 0; i < 2; i++) {
     Expr term = m.in(1 - i);
     auto s = scores_of(m, m.in(i));
     if (!s) continue;
     if (!fits(term, m.anchor().dims())) return m.miss("a mask enlarges the scores");
-    auto found = disguised(m, term);
+    auto found = additive_mask(m, term);
     if (found && joins(*s, found->fill)) {
       bool is_additive = !s->mask || s->additive;
       s->additive = is_additive ? plus(s->additive, term) : Expr();

@@ -88,7 +88,7 @@ static std::vector<size_t> kept_axes(std::span<const Dim> from, std::span<const 
   return next == from.size() ? kept : std::vector<size_t>();
 }
 
-// So reshapes gather behind the slices.
+// slice(reshape(x)) -> reshape(slice(x)), so that reshapes gather behind the slices
 static Expr slice_before_reshape(const Match& m, Expr x) {
   std::vector<size_t> kept = kept_axes(x.dims(), m.in(0).dims());
   if (kept.empty()) return Expr();

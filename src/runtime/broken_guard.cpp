@@ -5,10 +5,6 @@
 
 namespace rlx {
 
-static std::string condition(const Guard& guard) {
-  return format("{} {} {}", guard.a, guard.relation == Guard::kEqual ? "=" : "<=", guard.b);
-}
-
 static bool holds(const Guard& guard, const std::string& symbol, int64_t size) {
   SymbolLookup lookup = [&](std::string_view name) { return name == symbol ? std::optional(size) : std::nullopt; };
   auto a = evaluate(guard.a, lookup), b = evaluate(guard.b, lookup);
@@ -53,14 +49,14 @@ Status broken_guard(const Graph& graph, const Guard& guard, const SymbolLookup& 
   int64_t most = got ? largest_legal(guard, *symbols.begin(), *got) : -1;
   if (most >= 0)
     return Status(Code::kShape, format("'{}' may be at most {}: {} needs {}{}; got {}", *symbols.begin(), most,
-                                       guard.where.empty() ? "the graph" : guard.where, condition(guard),
+                                       guard.where.empty() ? "the graph" : guard.where, text_of(guard),
                                        params_of_size(graph, most), *got))
         .with("op", op_of(graph, guard.where))
         .with("value", *symbols.begin())
         .with("expected", format("at most {}", most))
         .with("got", std::to_string(*got));
   return Status(Code::kShape, format("{}{}{} does not hold: {} and {}", guard.where, guard.where.empty() ? "" : ": ",
-                                     condition(guard), a, b))
+                                     text_of(guard), a, b))
       .with("op", op_of(graph, guard.where))
       .with("expected", std::to_string(b))
       .with("got", std::to_string(a));

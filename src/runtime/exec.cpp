@@ -68,35 +68,41 @@ Exec::Held Exec::land(Flight& flight) {
   return held;
 }
 
-// A run that has the present sizes: the last one if nothing has changed, else the next. `waits`: first wait for a run
-// that may still find sizes.
-Result<Run*> Exec::sized_run(bool waits) {
-  if (waits) RLX_TRY(catch_up(true));
+// A run that has the present sizes: the last one if nothing has changed, else the next.
+Result<Run*> Exec::sized_run() {
   if (last_ && last_->sizes_at == sizes_version_) return last_.get();
   Run* run = RLX_TRY(next_run());
   RLX_TRY(resolve_sizes(*run));
   return run;
 }
 
-// Takes in the results of runs that have ended. If one has failed, the runs after it were aborted.
-Status Exec::catch_up(bool waits) {
-  while (!flights_.empty()) {
-    Flight& first = flights_.front();
-    bool must = waits || first.decides_links;
-    if (!must && !first.fence.is_done()) break;
-    RLX_TRY(first.fence.wait());
-    if (first.fence.result().ok()) {
-      if (first.decides_links) note_made(*first.run);
-      Held held = land(first);
-      flights_.pop_front();
-      continue;
-    }
-    for (const Flight& flight : flights_) RLX_TRY(flight.fence.wait());
-    restore_links();
-    std::vector<Held> held;
-    for (Flight& flight : flights_) held.push_back(land(flight));
-    flights_.clear();
+// The results of runs that have ended. One that decides what is linked is waited for.
+Status Exec::catch_up() {
+  while (!flights_.empty() && (flights_.front().decides_links || flights_.front().fence.is_done()))
+    RLX_TRY(take_in_first());
+  return {};
+}
+
+Status Exec::await_runs() {
+  while (!flights_.empty()) RLX_TRY(take_in_first());
+  return {};
+}
+
+// If the run has failed, the runs after it were aborted.
+Status Exec::take_in_first() {
+  Flight& first = flights_.front();
+  RLX_TRY(first.fence.wait());
+  if (first.fence.result().ok()) {
+    if (first.decides_links) note_made(*first.run);
+    Held held = land(first);
+    flights_.pop_front();
+    return {};
   }
+  for (const Flight& flight : flights_) RLX_TRY(flight.fence.wait());
+  restore_links();
+  std::vector<Held> held;
+  for (Flight& flight : flights_) held.push_back(land(flight));
+  flights_.clear();
   return {};
 }
 
@@ -112,6 +118,7 @@ void Exec::restore_links() {
     auto found = std::ranges::find_if(flights_, [i](const Flight& it) { return it.ports[i].has_value(); });
     if (found != flights_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->ports[i];
   }
+  used_.reset();
   sizes_version_++;
   places_version_++;
 }
@@ -132,7 +139,8 @@ Status Exec::exchange(Link& link) {
     return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
         .with("value", slot_of(SlotKind::kInput, link.input).name);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
-    RLX_TRY(show_room(*RLX_TRY(sized_run(true)), link.output));
+    RLX_TRY(await_runs());
+    RLX_TRY(show_room(*RLX_TRY(sized_run()), link.output));
     rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
   }
   Tensor state = from.bound;  // of the dims that it has now
@@ -259,16 +267,8 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
 
 // Checks that memory which the run writes overlaps no other slot, however the slots were bound, linked or handed out.
 Status Exec::check_spots() {
-  auto begin = [](const Spot& spot) {
-    const Storage& it = *spot.storage;
-    return it.host() ? std::pair<const Buffer*, uintptr_t>(nullptr, reinterpret_cast<uintptr_t>(it.host()))
-                     : std::pair<const Buffer*, uintptr_t>(it.buffer().get(), it.offset());
-  };
-  auto end = [&](const Spot& spot) {
-    auto at = begin(spot);
-    at.second += spot.storage->bytes();
-    return at;
-  };
+  auto begin = [](const Spot& spot) { return begin_of(*spot.storage); };
+  auto end = [](const Spot& spot) { return end_of(*spot.storage); };
   std::sort(spots_.begin(), spots_.end(), [&](const Spot& a, const Spot& b) { return begin(a) < begin(b); });
   const Spot *last = nullptr, *last_written = nullptr;  // those with the highest end so far
   for (const Spot& spot : spots_) {
@@ -327,14 +327,15 @@ Status Exec::show_room(const Run& run, size_t output) {
 // ---- a run ----
 
 Status Exec::run() {
-  if (!flights_.empty()) RLX_TRY(catch_up(true));
+  RLX_TRY(await_runs());
   Run* run = RLX_TRY(prepare());
   RLX_TRY(run->execute({run->next_token(), program_->source().options.threads}));
   if (!links_.empty()) note_made(*run);
   return {};
 }
 
-// What a submitted run uses, as the slots may be bound again. What it writes cannot be frozen until it has ended.
+// Makes a submitted run hold the memory that it uses, because the slots may be bound again. What it writes cannot be
+// frozen until it has ended.
 Status Exec::hold(Run& run) const {
   run.let_go();
   for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {
@@ -355,7 +356,7 @@ Status Exec::hold(Run& run) const {
 }
 
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
-  RLX_TRY(catch_up(false));
+  RLX_TRY(catch_up());
   Run* run = RLX_TRY(prepare());
   Flight flight{last_, Fence(), {}, false};
   for (const Link& link : links_) {
@@ -401,7 +402,7 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
       tensor = RLX_TRY(converted_copy(in_slots[i], in[i]));
     RLX_TRY(replace(SlotKind::kInput, in_slots[i], std::move(tensor), nullptr));
   }
-  Run& run = *RLX_TRY(sized_run(false));
+  Run& run = *RLX_TRY(sized_run());
   for (size_t i = 0; i < results.size(); i++) {
     size_t slot = out_slots[i];
     if (is_aliased(SlotKind::kOutput, slot)) {
@@ -426,8 +427,8 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
 Result<std::string> Exec::report(std::string_view what) {
   if (what != "sizes")
     return Status(Code::kNotFound, "an exec has no report '" + std::string(what) + "', only sizes").with("value", what);
-  RLX_TRY(catch_up(true));
-  const SizeState& sizes = RLX_TRY(sized_run(true))->frame().sizes();
+  RLX_TRY(await_runs());
+  const SizeState& sizes = RLX_TRY(sized_run())->frame().sizes();
   JsonWriter json;
   json.begin_object();
   const Plan& plan = program_->plan();

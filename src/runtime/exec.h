@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "runtime/program.h"
 #include "runtime/run.h"
+#include "runtime/used_bytes.h"
 
 namespace rlx {
 
@@ -54,6 +55,7 @@ class Exec {
 
  private:
   friend class Program;
+  static constexpr size_t kNoLink = SIZE_MAX;
   // The memory of one input or output slot: what the caller has bound, else memory of its own. That has one capacity as
   // long as the exec lives, unless the slot is linked.
   struct Port {
@@ -64,9 +66,10 @@ class Exec {
     std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`
     std::optional<Dims> gives;  // of an input: the dims that determine sizes, from its binding or the linked output
+    size_t link = kNoLink;      // of `links_`
     bool is_staged = false;
-    bool is_linked = false;
 
+    bool is_linked() const { return link != kNoLink; }
     const std::shared_ptr<Storage>& given() const { return bound ? bound.storage() : lent; }  // null: own
     const std::shared_ptr<Storage>& bytes() const { return is_staged ? stage : given() ? given() : own; }
   };
@@ -123,7 +126,7 @@ class Exec {
     return kind == SlotKind::kInput ? has_alias_[slot] : input_of_[slot] != kNoInput;
   }
   bool is_written(SlotKind kind, size_t slot) const {
-    return kind == SlotKind::kOutput || inputs_[slot].is_linked || has_alias_[slot];
+    return kind == SlotKind::kOutput || inputs_[slot].is_linked() || has_alias_[slot];
   }
   const Slot& slot_of(SlotKind kind, size_t slot) const { return program_->slots(kind)[slot]; }
   const PlanSlot& planned(SlotKind kind, size_t slot) const {
@@ -140,24 +143,31 @@ class Exec {
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
   Status settle(SlotKind kind, Link& link);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
-  Status check_overlap(SlotKind kind, size_t slot, const Storage& storage) const;
+  UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
+    return is_written(kind, slot) ? UsedBytes::kWritten : UsedBytes::kRead;
+  }
+  bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
+  Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
+  void set_link(size_t output, size_t input, size_t link);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
   Status check_spots();
   bool is_read_back(size_t output) const {
-    return wanted_[output] || outputs_[output].is_linked || is_aliased(SlotKind::kOutput, output);
+    return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
   }
   Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
 
-  // Chooses the next run, and takes in the results of earlier ones.
-  Status catch_up(bool waits);
+  // Takes in the results of earlier runs, and chooses the next one.
+  Status catch_up();
+  Status await_runs();
+  Status take_in_first();
   void note_made(const Run& run);
   void restore_links();
   Status hold(Run& run) const;
   using Held = std::vector<std::shared_ptr<Storage>>;
   Held land(Flight& flight);
   Result<Run*> next_run();
-  Result<Run*> sized_run(bool waits);
+  Result<Run*> sized_run();
 
   Result<Run*> prepare();
   Status adopt_params(Run& run);
@@ -187,8 +197,9 @@ class Exec {
   std::vector<std::shared_ptr<Run>> spare_;  // other runs that have ended
   std::deque<Flight> flights_;               // in the order of their submission
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
-  std::vector<GivenDims> given_;  // scratch of resolve_sizes, with capacity for all inputs
-  std::vector<Spot> spots_;       // scratch of check_spots, with capacity for all slots
+  std::vector<GivenDims> given_;   // scratch of resolve_sizes, with capacity for all inputs
+  std::optional<UsedBytes> used_;  // by what is bound; none: to be made when it is asked for
+  std::vector<Spot> spots_;        // scratch of check_spots, with capacity for all slots
   // Versions: they grow with every change of what decides sizes, and of the places of slots. A run keeps those for
   // which it was prepared.
   uint64_t sizes_version_ = 1, places_version_ = 1;

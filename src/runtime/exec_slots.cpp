@@ -47,8 +47,24 @@ Status Exec::share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_
       .with("value", slot_of(kind, slot).name);
 }
 
+// False: the memory certainly shares no byte with memory of another slot. Few slots are looked at one by one.
+bool Exec::may_overlap(SlotKind kind, size_t slot, const Storage& storage) {
+  constexpr size_t kFew = 64;
+  if (inputs_.size() + outputs_.size() <= kFew) return true;
+  if (!used_) {
+    UsedBytes used;
+    for (size_t i = 0; i < inputs_.size(); i++)
+      if (inputs_[i].given()) used.add(*inputs_[i].given(), use_of(SlotKind::kInput, i));
+    for (size_t i = 0; i < outputs_.size(); i++)
+      if (outputs_[i].given()) used.add(*outputs_[i].given(), UsedBytes::kWritten);
+    used_ = std::move(used);
+  }
+  return !used_->is_free(storage, use_of(kind, slot), port(kind, slot).given().get());
+}
+
 // Memory that runs write must share no byte with other bound memory: kernels read inputs while they write.
-Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) const {
+Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) {
+  if (!may_overlap(kind, slot, storage)) return {};
   for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
     const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
     for (size_t i = 0; i < list.size(); i++) {
@@ -86,9 +102,12 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
   return {};
 }
 
-// What was bound before goes when all is in order: the host may get its memory back then, and use the exec.
+// Releases what was bound before only at the end, when the exec is consistent: the host may then get its memory back,
+// and use the exec.
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
   Port& it = port(kind, slot);
+  if (used_ && use) used_->add(*use, use_of(kind, slot));
+  if (used_ && it.use) used_->remove(*it.use, use_of(kind, slot));
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
   bool gives_same = !is_input || (bound ? it.gives && std::ranges::equal(*it.gives, bound.dims()) : !it.gives);
   if (!gives_same) {
@@ -116,14 +135,13 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
     if (const auto& given = bound ? bound.storage() : lent) RLX_TRY(check_overlap(kind, slot, *given));
     return replace(kind, slot, std::move(bound), std::move(lent));
   };
-  auto is_its = [&](const Link& it) { return (kind == SlotKind::kInput ? it.input : it.output) == slot; };
-  auto link = std::find_if(links_.begin(), links_.end(), is_its);
-  if (link == links_.end()) return replaced();
-  Linked before{*this, *link};
-  RLX_TRY(settle(kind, *link));
+  size_t link = port(kind, slot).link;
+  if (link == kNoLink) return replaced();
+  Linked before{*this, links_[link]};
+  RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
   before.stays = true;
-  for (Flight& flight : flights_) flight.ports[static_cast<size_t>(link - links_.begin())].reset();
+  for (Flight& flight : flights_) flight.ports[link].reset();
   return {};
 }
 
@@ -133,13 +151,14 @@ Exec::Linked::~Linked() {
   exec.outputs_[link.output] = std::move(from);
   exec.inputs_[link.input] = std::move(to);
   exec.rooms_[link.output] = std::move(room);
+  exec.used_.reset();
   exec.sizes_version_++;
   exec.places_version_++;
 }
 
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {
   RLX_TRY(check_slot(kind, slot));
-  RLX_TRY(catch_up(false));
+  RLX_TRY(catch_up());
   if (tensor) RLX_TRY(check_type(kind, slot, tensor, is_written(kind, slot)));
   return rebind(kind, slot, std::move(tensor), nullptr);
 }
@@ -163,7 +182,7 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
         .with("value", it.name)
         .with("expected", std::to_string(it.bytes))
         .with("got", std::to_string(bytes));
-  RLX_TRY(catch_up(false));
+  RLX_TRY(catch_up());
   std::shared_ptr<Storage> lent;
   if (data) {
     std::shared_ptr<std::byte> callers(std::shared_ptr<void>(), static_cast<std::byte*>(data));
@@ -180,16 +199,19 @@ void Exec::forget_bindings() {
       port.is_staged = false;  // `gives` stays: the next binding may have the same dims
     }
   last_->forget();
+  used_.reset();
   places_version_++;
 }
 
 Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
-  RLX_TRY(catch_up(false));
+  RLX_TRY(catch_up());
   Port& it = port(kind, slot);
   bool is_decided = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
   if (it.bound && !is_decided) return it.bound;
-  Run& run = *RLX_TRY(sized_run(is_decided));
+  if (is_decided) RLX_TRY(await_runs());
+  Run& run = *RLX_TRY(sized_run());
+  if (it.lent && !is_decided) RLX_TRY(check_memory(run, kind, slot));
   if (!it.given()) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
   return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.given() ? it.given() : it.own);
 }
@@ -200,10 +222,18 @@ Status Exec::set_dim(std::string_view symbol, int64_t size) {
   return {};
 }
 
+// Runs write a linked input, and only read another.
+void Exec::set_link(size_t output, size_t input, size_t link) {
+  Port& read = inputs_[input];
+  UsedBytes::Use before = use_of(SlotKind::kInput, input);
+  outputs_[output].link = read.link = link;
+  if (used_ && read.given()) used_->change(*read.given(), before, use_of(SlotKind::kInput, input));
+}
+
 Status Exec::link(size_t output, size_t input) {
   RLX_TRY(check_slot(SlotKind::kOutput, output));
   RLX_TRY(check_slot(SlotKind::kInput, input));
-  RLX_TRY(catch_up(true));
+  RLX_TRY(await_runs());
   const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
   if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
     return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
@@ -217,23 +247,30 @@ Status Exec::link(size_t output, size_t input) {
   };
   if (is_aliased(SlotKind::kOutput, output)) return taken("output", from, "has an alias");
   if (is_aliased(SlotKind::kInput, input)) return taken("input", to, "has an alias");
-  if (outputs_[output].is_linked) return taken("output", from, "is linked already");
-  if (inputs_[input].is_linked) return taken("input", to, "is linked already");
+  if (outputs_[output].is_linked()) return taken("output", from, "is linked already");
+  if (inputs_[input].is_linked()) return taken("input", to, "is linked already");
+  struct Added {  // is taken back unless all succeeds
+    Exec& exec;
+    size_t output, input;
+    bool stays = false;
+    ~Added() {
+      if (stays) return;
+      exec.set_link(output, input, kNoLink);
+      exec.links_.pop_back();
+      exec.inputs_[input].use = exec.inputs_[input].given();
+    }
+  };
   Port &made = outputs_[output], &read = inputs_[input];
-  made.is_linked = read.is_linked = true;
-  Status status = read.bound ? check_type(SlotKind::kInput, input, read.bound, true) : Status();
-  if (status.ok() && read.given()) status = check_overlap(SlotKind::kInput, input, *read.given());
-  if (status.ok())
-    status = replace(SlotKind::kInput, input, read.bound, read.lent);  // from now on runs write the input too
-  size_t capacity = std::max(made.capacity, read.capacity);            // so that the two can exchange their memory
-  for (Port* port : {&made, &read})
-    if (status.ok() && port->own && port->own->bytes() < capacity) status = grow(port->own, capacity);
-  if (!status.ok()) {
-    made.is_linked = read.is_linked = false;
-    read.use = read.given();
-    return status;
-  }
   links_.push_back({output, input});
+  set_link(output, input, links_.size() - 1);
+  Added added{*this, output, input};
+  if (read.bound) RLX_TRY(check_type(SlotKind::kInput, input, read.bound, true));
+  if (read.given()) RLX_TRY(check_overlap(SlotKind::kInput, input, *read.given()));
+  RLX_TRY(replace(SlotKind::kInput, input, read.bound, read.lent));  // from now on runs write the input too
+  size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can exchange their memory
+  for (Port* port : {&made, &read})
+    if (port->own && port->own->bytes() < capacity) RLX_TRY(grow(port->own, capacity));
+  added.stays = true;
   made.capacity = read.capacity = capacity;
   made.stage = read.stage = nullptr;
   places_version_++;

@@ -17,7 +17,7 @@ HostSide::HostSide(Device& device, Device& host, const Plan& plan)
 Status HostSide::run(size_t segment, const Executable& executable, const RunArgs& args, ExecState& state) {
   const Segment& own = plan_.segments[segment];
   RLX_TRY(place(own, args));
-  RLX_TRY(copy(in_, args, false));
+  RLX_TRY(copy(in_, args, Direction::kToHost));
   // A size that a step has found may move rooms and enlarge outputs.
   auto tell = [&](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY((*args.set_size)(symbol, size));
@@ -28,7 +28,7 @@ Status HostSide::run(size_t segment, const Executable& executable, const RunArgs
   here.bases = {bases_, changed_, &version_};
   here.set_size = &set_size;
   RLX_TRY(executable.run(here, state));
-  return copy(out_, args, true);
+  return copy(out_, args, Direction::kToDevice);
 }
 
 // The bytes from the first to the last one of the operand, gaps of a view included.
@@ -51,18 +51,18 @@ void HostSide::find_extents(const Segment& segment, const RunArgs& args) {
   in_.clear();
   out_.clear();
   auto is_far = [&](const Access& it) { return it.dtype != DType::kNone && !args.bases.values[it.base].host; };
-  auto is_within = [&](const Access& it, bool is_read) {  // whether the buffer is made by this segment, or dies in it
-    if (it.base != kArenaBase || it.buffer == UINT32_MAX) return false;
-    const PlanBuffer& buffer = plan_.buffers[it.buffer];
-    return is_read ? buffer.first >= segment.first : buffer.last < segment.last;
+  auto buffer_of = [&](const Access& it) {
+    return it.base == kArenaBase && it.buffer != UINT32_MAX ? &plan_.buffers[it.buffer] : nullptr;
   };
+  auto is_made_here = [&](const Access& it) { return buffer_of(it) && buffer_of(it)->first >= segment.first; };
+  auto dies_here = [&](const Access& it) { return buffer_of(it) && buffer_of(it)->last < segment.last; };
   for (uint32_t i = segment.first; i < segment.last; i++) {
     const Step& step = plan_.steps[i];
     for (const Access& it : step.in)
-      if (is_far(it) && !is_within(it, true)) in_.push_back(extent_of(it, args));
+      if (is_far(it) && !is_made_here(it)) in_.push_back(extent_of(it, args));
     for (const Access& it : step.out) {
       if (!is_far(it)) continue;
-      if (!is_within(it, false)) out_.push_back(extent_of(it, args));
+      if (!dies_here(it)) out_.push_back(extent_of(it, args));
       if (!it.dense) in_.push_back(extent_of(it, args));  // its extent contains bytes of others
     }
   }
@@ -100,14 +100,16 @@ void HostSide::move(uint32_t base, const Place& place) {
   changed_[base] = ++version_;
 }
 
-Status HostSide::copy(std::span<const Extent> extents, const RunArgs& args, bool to_device) {
+Status HostSide::copy(std::span<const Extent> extents, const RunArgs& args, Direction direction) {
   copies_.clear();
   for (const Extent& it : extents) {
     const Place& far = args.bases.values[it.base];
     int64_t last = std::min(it.last, static_cast<int64_t>(far.buffer->size() - far.offset));
     if (it.first >= last) continue;
     Place there = far + it.first, here = bases_[it.base] + it.first;
-    copies_.push_back({to_device ? there : here, to_device ? here : there, static_cast<size_t>(last - it.first)});
+    Place to = direction == Direction::kToDevice ? there : here,
+          from = direction == Direction::kToDevice ? here : there;
+    copies_.push_back({to, from, static_cast<size_t>(last - it.first)});
   }
   if (copies_.empty()) return {};
   Fence fence = RLX_TRY(device_.transfer(copies_, {}));

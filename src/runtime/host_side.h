@@ -29,11 +29,12 @@ class HostSide {
   };
   static Extent extent_of(const Access& access, const RunArgs& args);
   void find_extents(const Segment& segment, const RunArgs& args);
-  Status place(const Segment& segment,
-               const RunArgs& args);  // all memory that the segment touches, at the present sizes
+  // Places all memory that the segment touches, at the present sizes.
+  Status place(const Segment& segment, const RunArgs& args);
   Status hold(uint32_t base, int64_t bytes);
   void move(uint32_t base, const Place& place);
-  Status copy(std::span<const Extent> extents, const RunArgs& args, bool to_device);
+  enum class Direction : uint8_t { kToHost, kToDevice };
+  Status copy(std::span<const Extent> extents, const RunArgs& args, Direction direction);
 
   Device& device_;
   Device& host_;

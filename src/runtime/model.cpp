@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/check_size.h"
 #include "base/nearest.h"
@@ -22,7 +24,7 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
   std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), graph, std::move(weights), policy));
   if (!special && graph.symbols().empty()) return model;
   auto remake = [graph](const ImportChoices& choices, Weights&) { return at_sizes(graph, choices.dims); };
-  model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake);
+  model->special_ = special ? std::move(special) : std::make_shared<SpecialModels>(remake, SpecialModels::From::kGraph);
   return model;
 }
 
@@ -120,10 +122,11 @@ Status Model::set_param(std::string_view name, const Tensor& tensor) {
 
 void Model::note_given(std::string_view name, Tensor tensor) {
   uint64_t version = set_version_.fetch_add(1, std::memory_order_acq_rel) + 1;
-  auto known = std::find_if(set_.begin(), set_.end(), [&](const Given& it) { return it.name == name; });
-  if (known == set_.end()) known = set_.insert(known, {std::string(name), Tensor(), 0});
-  known->tensor = std::move(tensor);
-  known->version = version;
+  auto [known, is_new] = set_at_.try_emplace(std::string(name), set_.size());
+  if (is_new) set_.push_back({std::string(name), Tensor(), 0});
+  Given& given = set_[known->second];
+  given.tensor = std::move(tensor);
+  given.version = version;
 }
 
 Model::GivenParams Model::params_given(uint64_t after, uint64_t until) const {
@@ -225,7 +228,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   return made;
 }
 
-// What was set before it took part in changes, except for what has been set again since.
+// Sets the params that were set before `on` took part in changes, except for those that have been set again since.
 Status Model::catch_up(OnDevice& on, uint64_t version) {
   ParamStore::Change change;
   for (bool is_first = true;; is_first = false) {
@@ -253,10 +256,12 @@ static Status wrong_input(const std::string& name, const ValueType& type, const 
 
 Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, std::span<const Tensor> in) const {
   std::span<const uint32_t> inputs = graph_.inputs();
+  std::unordered_map<uint32_t, int64_t> input_of;  // by node
+  for (size_t i = 0; i < inputs.size() && !names.empty(); i++) input_of.emplace(inputs[i], static_cast<int64_t>(i));
   auto find_input = [&](std::string_view name) -> int64_t {
     auto leaf = graph_.find_leaf(name);
-    auto at = leaf ? std::find(inputs.begin(), inputs.end(), leaf->node) : inputs.end();
-    return at == inputs.end() ? -1 : at - inputs.begin();
+    auto found = leaf ? input_of.find(leaf->node) : input_of.end();
+    return found == input_of.end() ? -1 : found->second;
   };
   auto name_of = [&](size_t i) -> std::string_view { return graph_.leaf_name(inputs[i]); };
   auto places = RLX_TRY(match_names({"input", inputs.size(), find_input, name_of}, names, in.size(), true));
@@ -276,10 +281,10 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
   return sizes;
 }
 
-static const PlanSymbol* find_symbol(const Program& plan, std::string_view name) {
-  for (const PlanSymbol& symbol : plan.plan().symbols)
-    if (symbol.name == name) return &symbol;
-  return nullptr;
+static const PlanSymbol* find_symbol(const Program& program, std::string_view name) {
+  const Plan& plan = program.plan();
+  uint32_t index = plan.symbol(name);
+  return index == Plan::kNoSymbol ? nullptr : &plan.symbols[index];
 }
 
 static int64_t round_up(int64_t size) {
@@ -295,12 +300,11 @@ static bool serves(const Program& plan, const PlanSymbol& symbol, int64_t size) 
 
 // Of the bucket that a size falls into; none if its symbol has no buckets.
 static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view name, int64_t size) {
-  for (const auto& [symbol, ends] : policy.buckets) {
-    if (symbol != name) continue;
-    auto end = std::lower_bound(ends.begin(), ends.end(), size);
-    return ends.empty() ? round_up(size) : end == ends.end() ? size : *end;
-  }
-  return std::nullopt;
+  auto found = policy.buckets.find(name);
+  if (found == policy.buckets.end()) return std::nullopt;
+  const std::vector<int64_t>& ends = found->second;
+  auto end = std::lower_bound(ends.begin(), ends.end(), size);
+  return ends.empty() ? round_up(size) : end == ends.end() ? size : *end;
 }
 
 static Status above_policy(std::string_view name, int64_t size, int64_t upper) {
@@ -316,10 +320,9 @@ static Status above_policy(std::string_view name, int64_t size, int64_t upper) {
 // two once all plans are too small.
 Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const {
   UpperSizes upper = RLX_TRY(parse_compile_options(policy.options)).dims;
+  std::unordered_map<std::string, int64_t> of_policy(upper.begin(), upper.end());
   for (const auto& [name, size] : sizes) {
-    auto given =
-        std::find_if(upper.begin(), upper.end(), [&, &it = name](const auto& pair) { return pair.first == it; });
-    if (given != upper.end()) {
+    if (auto given = of_policy.find(name); given != of_policy.end()) {
       if (size > given->second) return above_policy(name, size, given->second);
       continue;
     }
@@ -402,8 +405,8 @@ static bool tries_next(Code code) {
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
-// Of a size that is asked for beside those before it.
-static Status check_wanted(const Graph& graph, const Model::Sizes& before, std::string_view name, int64_t size) {
+// Of a size that is asked for.
+static Status check_wanted(const Graph& graph, std::string_view name, int64_t size) {
   if (!graph.has_symbol(name)) {
     std::vector<std::string_view> known;
     for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
@@ -411,9 +414,24 @@ static Status check_wanted(const Graph& graph, const Model::Sizes& before, std::
         .with("value", name)
         .with("expected", listed(known));
   }
-  if (std::ranges::any_of(before, [&](const auto& pair) { return pair.first == name; }))
-    return Status(Code::kInvalidArgument, format("the size '{}' is given twice", name)).with("value", name);
   return check_size(name, size, graph.symbol_range(name));
+}
+
+// A new plan needs them all, so it is an error to leave one out even where a plan is there.
+static Status check_all_wanted(const Graph& graph, std::unordered_set<std::string_view> known,
+                               const UpperSizes& of_policy) {
+  std::vector<DecidedSize> decided = decided_sizes(graph);
+  for (const DecidedSize& it : decided) known.insert(it.symbol);
+  for (const auto& [name, size] : of_policy) known.insert(name);
+  std::vector<std::string_view> missing;
+  for (const auto& [name, range] : graph.symbols())
+    if (range.hi == Interval::kUnbounded && !known.contains(name)) missing.push_back(name);
+  if (missing.empty()) return {};
+  return Status(Code::kShape,
+                format("a size is missing for {}: give one, or dims.{} in the policy, or declare a maximum",
+                       listed(missing), missing[0]))
+      .with("value", missing[0])
+      .with("expected", listed(missing));
 }
 
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
@@ -422,10 +440,14 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
     return Status(Code::kUnsupported,
                   "the model has no graph for all sizes and values: " + std::string(not_general_.message()));
   Sizes wanted;
+  std::unordered_set<std::string_view> names;
   for (const auto& [name, size] : sizes) {
-    RLX_TRY(check_wanted(graph_, wanted, name, size));
+    RLX_TRY(check_wanted(graph_, name, size));
+    if (!names.insert(name).second)
+      return Status(Code::kInvalidArgument, format("the size '{}' is given twice", name)).with("value", name);
     wanted.emplace_back(name, size);
   }
+  RLX_TRY(check_all_wanted(graph_, std::move(names), RLX_TRY(parse_compile_options(policy()->options)).dims));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   Status first;
   for (Device* it : list) {
@@ -462,7 +484,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
 static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
   auto shares_memory = [](const auto& option) { return option.first == "io.alias"; };
   if (failure.detail(kFoundSizes) && std::ranges::any_of(policy.options, shares_memory)) return false;
-  return failure.detail(kDependsOnSizes) || failure.code() == Code::kNoMemory;
+  return failure.detail(kDependsOnSizes) || failure.detail(kUnequalSizes) || failure.code() == Code::kNoMemory;
 }
 
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,

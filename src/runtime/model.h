@@ -127,6 +127,7 @@ class Model {
   std::shared_ptr<const Policy> policy_;
   std::vector<std::shared_ptr<OnDevice>> devices_;
   std::vector<Given> set_;  // params set through the model, for devices and special models made later
+  ByName<size_t> set_at_;   // the places of params in it
   std::atomic<uint64_t> set_version_{0};
   std::shared_ptr<const Served> served_;  // null after a change of plans
   std::shared_ptr<Model> last_special_;   // that ran, if the last run was one of a special model

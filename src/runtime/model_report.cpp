@@ -10,7 +10,7 @@
 
 namespace rlx {
 
-// Of each run after the first, sorted.
+// The time of each run after the first, sorted.
 Result<std::vector<double>> Model::times_on(std::string_view device, std::span<const std::string_view> in_names,
                                             std::span<const Tensor> in, int runs) {
   using Clock = std::chrono::steady_clock;
@@ -105,6 +105,25 @@ std::string Model::special_json() const {
   return std::move(json).take();
 }
 
+static void write_policy(JsonWriter& json, const Policy& policy) {
+  json.begin_object();
+  write_strings(json, "chain", policy.chain);
+  write_strings(json, "allow", policy.allow);
+  write_strings(json, "deny", policy.deny);
+  json.member("cache.capacity", uint64_t{policy.capacity});
+  for (const auto& [symbol, ends] : policy.buckets)
+    ends.empty() ? json.member("buckets." + symbol, "pow2")
+                 : json.member("buckets." + symbol, std::span<const int64_t>(ends));
+  json.end_object();
+}
+
+static void write_plan(JsonWriter& json, std::string_view device, const Plan& plan) {
+  json.begin_object().member("device", device);
+  json.member("arena", plan.arena_bytes).key("sizes").begin_object();
+  for (const PlanSymbol& symbol : plan.symbols) json.member(symbol.name, symbol.upper);
+  json.end_object().end_object();
+}
+
 Result<std::string> Model::report(std::string_view what) const {
   if (what == "bindings") return bindings_json(graph_);
   if (what == "devices") return devices_json(*env_, graph_);
@@ -113,24 +132,11 @@ Result<std::string> Model::report(std::string_view what) const {
   std::lock_guard lock(mutex_);
   JsonWriter json;
   if (what == "policy") {
-    json.begin_object();
-    write_strings(json, "chain", policy_->chain);
-    write_strings(json, "allow", policy_->allow);
-    write_strings(json, "deny", policy_->deny);
-    json.member("cache.capacity", uint64_t{policy_->capacity});
-    for (const auto& [symbol, ends] : policy_->buckets)
-      ends.empty() ? json.member("buckets." + symbol, "pow2")
-                   : json.member("buckets." + symbol, std::span<const int64_t>(ends));
-    json.end_object();
+    write_policy(json, *policy_);
   } else if (what == "cache") {
     json.begin_array();
     for (const auto& on : devices_)
-      for (const auto& plan : on->plans) {
-        json.begin_object().member("device", std::string_view(on->device->info().name));
-        json.member("arena", plan->plan().arena_bytes).key("sizes").begin_object();
-        for (const PlanSymbol& symbol : plan->plan().symbols) json.member(symbol.name, symbol.upper);
-        json.end_object().end_object();
-      }
+      for (const auto& program : on->plans) write_plan(json, on->device->info().name, program->plan());
     json.end_array();
   } else {
     return Status(Code::kNotFound, "a model has no report '" + std::string(what) +

@@ -110,7 +110,8 @@ Status ParamStore::set_all(Weights& weights) {
   return set_from(changes, weights);
 }
 
-// Prepared from a snapshot; where another thread has published meanwhile, again from what it published.
+// The change is prepared from a snapshot. If another thread has published meanwhile, it is prepared again from what
+// that thread published.
 Status ParamStore::set_from(std::span<const std::pair<std::string_view, Tensor>> changes, Weights& owner) {
   Change change = RLX_TRY(prepare(changes, owner));
   while (!publish(change)) change = RLX_TRY(prepare(changes, owner, &change));
@@ -159,7 +160,7 @@ Device& ParamStore::reader_of(const Piece& piece) const {
   return source_->lowered->residents[piece.residents[0]].on_host ? *source_->fallback : *source_->device;
 }
 
-// As the device can use it: the same bytes, or a copy in its own memory.
+// The value where the device can use it: itself, or a copy in the memory of the device.
 static Result<Tensor> on_device(Device& device, Tensor value) {
   if (device.can_use(*value.storage()->buffer())) return value;
   auto buffer = RLX_TRY(device.allocate(value.bytes(), MemoryKind::kPrepared));
@@ -252,7 +253,7 @@ Result<std::vector<Tensor>> ParamStore::residents_of(const Piece& piece, const P
   return owner.form(key, note_and_make);
 }
 
-// Without a base, everything is new.
+// Prepares what differs from `base`; null: everything.
 Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet> base, ParamSet next,
                                                  std::span<const uint32_t> changed, Weights& owner,
                                                  const Change* tried) const {
@@ -283,7 +284,7 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   return change;
 }
 
-// What a try has made of the very params that are set now.
+// Takes over what an earlier try has made of the very params that are set now.
 bool ParamStore::take_over(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
   for (uint32_t param : piece.params)
     if (tried.params[param].tensor.storage() != next.params[param].tensor.storage() || next.params[param].dropped)

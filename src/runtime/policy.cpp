@@ -37,7 +37,7 @@ Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string
     } else if (key == "cache.capacity") {
       policy.capacity = static_cast<size_t>(std::get<int64_t>(RLX_TRY(checked(key, AttrKind::kI64, value, 1))));
     } else if (key.starts_with("buckets.")) {
-      policy.buckets.emplace_back(key.substr(8), RLX_TRY(bucket_ends(key, value)));
+      policy.buckets.emplace(key.substr(8), RLX_TRY(bucket_ends(key, value)));
     } else {
       policy.options.emplace_back(key, value);
     }

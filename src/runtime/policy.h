@@ -2,6 +2,8 @@
 // What the caller of a model has decided: the options of its compilation, its devices, ranges of sizes, how many plans.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,10 +14,10 @@
 namespace rlx {
 
 struct Policy {
-  NamedAttrs options;                                                 // of compilation
-  std::vector<std::string> chain, allow, deny;                        // device specs; chain: in order
-  std::vector<std::pair<std::string, std::vector<int64_t>>> buckets;  // by symbol; an empty list means powers of two
-  size_t capacity = 8;                                                // plans per device; the oldest goes first
+  NamedAttrs options;                                                // of compilation
+  std::vector<std::string> chain, allow, deny;                       // device specs; chain: in order
+  std::map<std::string, std::vector<int64_t>, std::less<>> buckets;  // by symbol; an empty list means powers of two
+  size_t capacity = 8;                                               // plans per device; the oldest goes first
 };
 // `others` as those of parse_compile_options.
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others = {});

@@ -105,17 +105,20 @@ void solve_all(std::span<const GivenDims> given, const IndexOf& index_of, std::s
   while (solve_some(Solve::kMonotone, given, index_of, sizes));
 }
 
+Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
+  if (expected == input.dims[axis]) return {};
+  const Dim& dim = input.type->dims[axis];
+  Status wrong = Status(Code::kShape, format("'{}', axis {}: {} is {}, not {}", input.name, axis,
+                                             dim.is_literal() ? "the size" : dim.text(), expected, input.dims[axis]))
+                     .with("value", input.name)
+                     .with("expected", std::to_string(expected))
+                     .with("got", std::to_string(input.dims[axis]));
+  return dim.symbol_name() ? std::move(wrong).with(kUnequalSizes, "1") : wrong;
+}
+
 Status check_given(const GivenDims& input, const SymbolLookup& lookup) {
-  for (size_t i = 0; i < input.dims.size(); i++) {
-    const Dim& dim = input.type->dims[i];
-    int64_t expected = RLX_TRY(evaluate(dim, lookup));
-    if (expected == input.dims[i]) continue;
-    return Status(Code::kShape, format("'{}', axis {}: {} is {}, not {}", input.name, i,
-                                       dim.is_literal() ? "the size" : dim.text(), expected, input.dims[i]))
-        .with("value", input.name)
-        .with("expected", std::to_string(expected))
-        .with("got", std::to_string(input.dims[i]));
-  }
+  for (size_t i = 0; i < input.dims.size(); i++)
+    RLX_TRY(check_given(input, i, RLX_TRY(evaluate(input.type->dims[i], lookup))));
   return {};
 }
 
@@ -244,7 +247,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
   return evaluate_table(plan);
 }
 
-// In the time that what names the symbol takes: a run may find thousands of sizes.
+// Updates only what names the symbol: a run may find thousands of sizes.
 Status SizeState::set_fresh(const Plan& plan, uint32_t fresh, int64_t size) {
   const PlanSymbol& it = plan.symbols[fresh];
   RLX_TRY(check_range(it, size));
@@ -326,6 +329,14 @@ static Status check_solved(std::span<const GivenDims> given, const Known& known)
   return {};
 }
 
+// Reports a dim whose symbols have other sizes elsewhere.
+static Status check_agreement(std::span<const GivenDims> given, const SymbolLookup& lookup) {
+  for (const GivenDims& input : given)
+    for (size_t i = 0; i < input.dims.size(); i++)
+      if (auto size = evaluate(input.type->dims[i], lookup); size.ok()) RLX_TRY(check_given(input, i, *size));
+  return {};
+}
+
 Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::string_view> symbols,
                                                           std::span<const GivenDims> given) {
   std::unordered_map<std::string_view, uint32_t> indices;
@@ -337,7 +348,9 @@ Result<std::vector<std::optional<int64_t>>> solve_symbols(std::span<const std::s
   IndexOf index_of(symbol);
   std::vector<int64_t> sizes(symbols.size(), kUnknown);
   solve_all(given, index_of, sizes);
-  RLX_TRY(check_solved(given, {index_of, sizes}));
+  Known known{index_of, sizes};
+  RLX_TRY(check_solved(given, known));
+  RLX_TRY(check_agreement(given, std::cref(known)));
   std::vector<std::optional<int64_t>> found;
   for (int64_t size : sizes) found.push_back(size == kUnknown ? std::nullopt : std::optional(size));
   return found;

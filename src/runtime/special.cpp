@@ -36,15 +36,17 @@ static Status check_options(const NamedAttrs& policy) {
 Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const Source& source,
                                           const ImportOptions& options, const NamedAttrs& policy) {
   RLX_TRY(check_options(policy));
-  auto special = std::make_shared<SpecialModels>([=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
+  auto remake = [=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
     ImportOptions chosen = options;
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
     chosen.choices.stretches |= choices.stretches;
+    chosen.choices.parts_sizes |= choices.parts_sizes;
     chosen.choices.values.insert(chosen.choices.values.end(), choices.values.begin(), choices.values.end());
     ImportedFile file = RLX_TRY(import_source(source, "", chosen));
     RLX_TRY(put_weights(file, weights));
     return std::move(file.graph);
-  });
+  };
+  auto special = std::make_shared<SpecialModels>(remake, SpecialModels::From::kFile);
   auto weights = std::make_shared<Weights>();
   auto file = import_source(source, "", options);
   if (file.ok()) {
@@ -108,13 +110,30 @@ static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given
   return copy;
 }
 
+// Every open size of the inputs by itself. In files a name in two places is a remark: writers repeat it by mistake, and
+// other runtimes do not compare the sizes.
+static Model::Sizes parted_sizes(const Graph& graph, std::span<const std::string_view> names,
+                                 std::span<const Tensor> in) {
+  Model::Sizes sizes;
+  for (size_t i = 0; i < in.size(); i++) {
+    std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
+    auto leaf = graph.find_leaf(name);
+    const std::vector<Dim>& dims = graph.type(*leaf).dims;
+    for (size_t axis = 0; axis < dims.size(); axis++)
+      if (!dims[axis].is_literal()) sizes.emplace_back(name + "." + std::to_string(axis), in[i].dims()[axis]);
+  }
+  return sizes;
+}
+
 // The key of a special model is the text of its choices.
 Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std::span<const std::string_view> names,
                                                       std::span<const Tensor> in, bool at_sizes) const {
   Attempt attempt;
   const Graph& graph = general.graph();
   std::vector<std::string> wanted = static_inputs();
-  Model::Sizes sizes = RLX_TRY(general.sizes_of(names, in));  // this checks the names too
+  auto given = general.sizes_of(names, in);  // this checks the names too
+  attempt.choices.parts_sizes = from_ == From::kFile && !given.ok() && given.status().detail(kUnequalSizes);
+  Model::Sizes sizes = attempt.choices.parts_sizes ? parted_sizes(graph, names, in) : RLX_TRY(std::move(given));
   for (size_t i = 0; i < in.size() && !wanted.empty(); i++) {
     std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
     if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
@@ -123,7 +142,8 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
     attempt.key.append(reinterpret_cast<const char*>(copy.data()), static_cast<size_t>(copy.bytes()));
     attempt.choices.values.emplace_back(std::move(name), std::move(copy));
   }
-  if (at_sizes) attempt.choices.dims = std::move(sizes), attempt.choices.stretches = true, attempt.key += ";at";
+  if (at_sizes || attempt.choices.parts_sizes)
+    attempt.choices.dims = std::move(sizes), attempt.choices.stretches = true, attempt.key += ";at";
   for (const auto& [symbol, size] : attempt.choices.dims) attempt.key += ";" + symbol + "=" + std::to_string(size);
   return attempt;
 }

@@ -22,7 +22,9 @@ class SpecialModels {
   // Builds the graph again; new weights go into those given. May call the host.
   using Remake = std::function<Result<Graph>(const ImportChoices&, Weights&)>;
 
-  explicit SpecialModels(Remake remake) : remake_(std::move(remake)) {}
+  enum class From : bool { kGraph, kFile };  // what is built again: only a file leaves it open what a size's name means
+
+  SpecialModels(Remake remake, From from) : remake_(std::move(remake)), from_(from) {}
 
   // The model for the values and sizes of these inputs of `general`. With `at_sizes` each set of sizes gets a model of
   // its own; else only if no graph can be built for all sizes.
@@ -53,6 +55,7 @@ class SpecialModels {
   void keep(Made made, size_t capacity);
 
   const Remake remake_;
+  const From from_;
   mutable std::mutex mutex_;  // guards what follows; never held while a model is made
   Turns<std::string> turns_{mutex_};
   std::set<std::string> static_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns: lets one thread at a time make a thing, by its key, without holding the object's lock: making it takes long,
-// or calls the host. Other threads that need the thing wait. A thread that re-enters (a callback of the host called the
-// object) makes it too, because waiting for itself would never end.
+// Turns: lets one thread at a time make a thing, by its key (single-flight), without holding the object's lock, because
+// making it takes long or calls the host. Other threads that need the thing wait. A thread that re-enters (a callback
+// of the host called the object) makes it too, because waiting for itself would never end.
 #pragma once
 
 #include <algorithm>

@@ -195,7 +195,7 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
     throw;
   }
   std::lock_guard lock(mutex_);
-  // Of bytes that were replaced meanwhile nobody would forget it.
+  // If its bytes were replaced meanwhile, the form is not kept: nobody would forget it.
   bool is_current = std::none_of(key.sources.begin(), key.sources.end(), [&](const auto& source) {
     return std::find(replaced_.begin(), replaced_.end(), source.lock()) != replaced_.end();
   });

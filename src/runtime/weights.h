@@ -18,13 +18,14 @@
 
 namespace rlx {
 
-// What makes prepared forms the same ones: the expressions over params that they hold, what chose the kernels that
-// compute them, their packings, and the device. Expressions that are computed together are one form of several tensors.
+// The key of a prepared form: the expressions over params that it holds, what chose the kernels that compute them,
+// their packings, and the device. Expressions that are computed together are one form of several tensors.
 struct FormKey {
   std::vector<std::string> packings;  // by tensor, of the kernel that reads it; empty: dense
   std::string device;
   std::shared_ptr<const Graph> body;  // compared by structure; its params stand for `sources`; null: the source
-  // Of the expression, whose bits they decide. A source alone has the same bytes in every program.
+  // The options that chose the kernels of `body`, which decide its bits; none for a source alone, whose bytes are the
+  // same in every program.
   KernelOptions kernels = {};
   std::vector<std::pair<std::string, Dispatch>> dispatch_of = {};
   std::vector<std::weak_ptr<Storage>> sources;  // compared by identity
@@ -38,13 +39,13 @@ Status dropped_bytes(std::string_view name);  // RLX_E_STATE: weights.drop has r
 class Weights {
  public:
   Status put(std::string_view name, Tensor tensor);  // replaces; forms of the replaced tensor are forgotten
-  // Aligned, in memory of the env where that takes a copy. RLX_E_NOT_FOUND.
+  // The tensor of a name, aligned for its elements: a copy in memory of the env if it is not. RLX_E_NOT_FOUND.
   Result<Tensor> get(std::string_view name, const Env& env) const;
-  // As its file holds it, aligned or not; no tensor: a Tensor that tests false.
+  // The tensor of a name as its file holds it, aligned or not. Tests false if there is none.
   Tensor find(std::string_view name) const;
   // The same, but RLX_E_STATE if weights.drop has released its bytes.
   Result<Tensor> find_undropped(std::string_view name) const;
-  // What `find` gave, as `get` gives it: one for all.
+  // An aligned form of what `find` gave: one copy, which all callers share.
   Result<Tensor> aligned(std::string_view name, const Tensor& tensor, const Env& env) const;
   size_t count() const;
   const char* name(size_t index) const;  // null past the end; lives as long as the object

@@ -74,10 +74,12 @@ void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937
 TEST(integer_product, every_sign_size_and_form) {
   std::mt19937 rng(5);
   std::vector<std::pair<std::string, Loop<IntegerProductArgs>>> loops;
-  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_product(isa, false));
-  if (detect_cpu().has_vnni) loops.emplace_back("vnni", integer_product(Isa::kAvx512, true));
+  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_product(isa, ByteProducts::kPairs));
+  for (ByteProducts bytes : {ByteProducts::kFours, ByteProducts::kTiles})
+    if (bytes <= detect_cpu().bytes)
+      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", integer_product(Isa::kAvx512, bytes));
   const int64_t kSizes[][3] = {{1, 1, 1},   {1, 64, 4},    {1, 200, 513}, {2, 65, 3}, {5, 3, 1030}, {7, 130, 64},
-                               {49, 64, 7}, {97, 70, 515}, {3, 10, 0},    {0, 5, 5},  {4, 0, 5}};
+                               {49, 64, 7}, {97, 70, 515}, {3, 10, 0},    {0, 5, 5},  {4, 0, 5},    {31, 66, 640}};
   for (const auto& [name, loop] : loops) {
     SCOPED_TRACE(name);
     for (const auto& size : kSizes)
@@ -97,7 +99,7 @@ TEST(integer_product, wraps) {
   args.a = a.data(), args.b = b.data(), args.y = reinterpret_cast<uint8_t*>(&y);
   args.a_row = k, args.b_row = 1, args.y_row = 1, args.m = args.n = 1, args.k = k;
   for (Isa isa : available_isas()) {
-    run_whole(integer_product(isa, false), args);
+    run_whole(integer_product(isa, ByteProducts::kPairs), args);
     EXPECT_EQ(static_cast<uint32_t>(y), static_cast<uint32_t>(int64_t{255} * 255 * k));
   }
 }

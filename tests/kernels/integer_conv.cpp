@@ -111,8 +111,10 @@ ConvAxis axis(int64_t size, int64_t taps, int64_t stride = 1, int64_t lo = 0, in
 TEST(integer_conv, every_form_of_window_sign_and_end) {
   std::mt19937 rng(7);
   std::vector<std::pair<std::string, Loop<IntegerConvArgs>>> loops;
-  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_conv(isa, false));
-  if (detect_cpu().has_vnni) loops.emplace_back("vnni", integer_conv(Isa::kAvx512, true));
+  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_conv(isa, ByteProducts::kPairs));
+  for (ByteProducts bytes : {ByteProducts::kFours, ByteProducts::kTiles})
+    if (bytes <= detect_cpu().bytes)
+      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", integer_conv(Isa::kAvx512, bytes));
   const ConvShape kShapes[] = {
       shape(1, 5, 7, axis(9, 3, 1, 1), axis(11, 3, 1, 1)),
       shape(1, 64, 70, axis(1, 1), axis(300, 1)),
@@ -127,6 +129,9 @@ TEST(integer_conv, every_form_of_window_sign_and_end) {
       shape(2, 3, 6, axis(7, 3, 1, 1), axis(700, 3, 1, 1)),
       shape(2, 2, 5, axis(6, 2, 1, 0), axis(9, 3, 3, 1), axis(5, 3, 2, 1)),
       shape(1, 9, 5, axis(6, 2, 1, 0), axis(9, 3, 1, 1), axis(5, 2, 1, 1)),
+      shape(1, 132, 37, axis(5, 3, 1, 1), axis(5, 3, 1, 1)),  // blocks of fours, whole and not
+      shape(1, 40, 24, axis(9, 1), axis(9, 1)),
+      shape(1, 76, 5, axis(3, 3), axis(15, 3, 1, 1), axis(15, 3, 1, 1)),  // chunks of less than a block
       shape(1, 4, 0, axis(4, 1), axis(4, 1)),
       shape(1, 0, 4, axis(4, 1), axis(4, 1)),
       shape(1, 6, 4, axis(0, 1), axis(4, 1)),

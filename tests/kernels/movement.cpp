@@ -35,11 +35,19 @@ const ViewOf kViews[] = {
     {{4, 0}, {1, 4}},
     {{20, 30}, {1, -20}, 580},
     {{17, 16}, {-1, 17}, 16},
+    {{3, 12000}, {1, 3}},
+    {{12000, 3}, {1, 12000}},
+    {{2, 6000, 5}, {30000, 1, 6000}},
+    {{6000, 2, 3}, {1, 18000, 6000}},
+    {{11, 900}, {1, 11}},
+    {{900, 11}, {1, 900}},
+    {{150, 149}, {1, 150}},
+    {{3, 100}, {1, -3}, 297},
 };
 
 TEST(movement, copies_are_plain_walks) {
   std::mt19937 rng(5);
-  std::vector<std::byte> x(10000 * 16);
+  std::vector<std::byte> x(60000 * 16);
   for (std::byte& byte : x) byte = static_cast<std::byte>(rng());
   for (const ViewOf& view : kViews)
     for (int64_t element : {1, 2, 4, 8, 16}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rope against its formula in f64: both styles, turned forth and back, with elements that do not turn.
+// Rope against its formula in f64: both styles, rotated forth and back, with elements that are not rotated.
 #include "backends/cpu/kernels/rope.h"
 
 #include "guarded.h"
@@ -12,7 +12,7 @@ struct RopeCase {
   bool heads_first, interleaved, inverse;
 };
 
-// The two elements of head (b, s, h) that pair i turns, counted from the first of the head.
+// The two elements of head (b, s, h) that pair i rotates, counted from the first of the head.
 std::pair<int64_t, int64_t> elements_of_pair(const RopeCase& c, int64_t i) {
   return c.interleaved ? std::pair{2 * i, 2 * i + 1} : std::pair{i, i + c.pairs};
 }

@@ -29,10 +29,13 @@ struct Case {
   int64_t outer, n, inner, k;
 };
 
-void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
+// `varied`: most elements differ.
+void check(const Case& it, bool largest, bool nan_wins, bool varied, std::mt19937& rng) {
   Guarded x(it.outer * it.n * it.inner);
   const float kValues[] = {-1, 0, -0.0f, 1, 2, 3, NAN, INFINITY, -INFINITY};
-  for (int64_t i = 0; i < x.size(); i++) x[i] = kValues[rng() % 9];
+  for (int64_t i = 0; i < x.size(); i++)
+    x[i] = varied && rng() % 8 ? std::ldexp(static_cast<float>(rng()), -static_cast<int>(rng() % 40)) - 1
+                               : kValues[rng() % 9];
   int64_t count = it.outer * it.k * it.inner;
   std::vector<float> values(static_cast<size_t>(count) + 1, 7);
   std::vector<int32_t> indices(static_cast<size_t>(count) + 1, 7);
@@ -60,13 +63,22 @@ void check(const Case& it, bool largest, bool nan_wins, std::mt19937& rng) {
 
 TEST(select, the_first_in_order) {
   std::mt19937 rng(9);
-  for (Case it :
-       {Case{1, 1, 1, 1},       Case{3, 7, 1, 1},    Case{2, 9, 70, 1},    Case{2, 9, 130, 4},   Case{5, 300, 1, 128},
-        Case{2, 1500, 1, 1000}, Case{400, 50, 1, 3}, Case{0, 5, 3, 2},     Case{2, 5, 0, 1},     Case{4, 6, 1, 6},
-        Case{1, 50000, 1, 1},   Case{60, 37, 1, 1},  Case{5000, 5, 1, 1},  Case{100, 8, 1, 1},   Case{9, 512, 1, 1},
-        Case{9, 513, 1, 1},     Case{2, 700, 3, 99}, Case{3, 40001, 1, 9}, Case{7, 9, 1, 9},     Case{7, 47, 2, 5},
-        Case{7, 48, 1, 5},      Case{3, 64, 1, 64},  Case{2, 4096, 1, 46}, Case{2, 4097, 1, 300}})
-    for (int bits = 0; bits < 4; bits++) ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, rng));
+  for (Case it : {Case{1, 1, 1, 1},     Case{3, 7, 1, 1},       Case{2, 9, 70, 1},     Case{2, 9, 130, 4},
+                  Case{5, 300, 1, 128}, Case{2, 1500, 1, 1000}, Case{400, 50, 1, 3},   Case{0, 5, 3, 2},
+                  Case{2, 5, 0, 1},     Case{4, 6, 1, 6},       Case{1, 50000, 1, 1},  Case{60, 37, 1, 1},
+                  Case{5000, 5, 1, 1},  Case{100, 8, 1, 1},     Case{9, 512, 1, 1},    Case{9, 513, 1, 1},
+                  Case{2, 700, 3, 99},  Case{3, 40001, 1, 9},   Case{7, 9, 1, 9},      Case{7, 47, 2, 5},
+                  Case{7, 48, 1, 5},    Case{3, 64, 1, 64},     Case{2, 4096, 1, 46},  Case{2, 4097, 1, 300},
+                  Case{3, 600, 21, 3},  Case{2, 500, 70, 20},   Case{1, 5000, 7, 300}, Case{1, 60000, 1, 900}})
+    for (int bits = 0; bits < 8; bits++)
+      ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, rng)) << it.n << ' ' << it.k;
+}
+
+TEST(select, more_than_a_heap_holds) {
+  std::mt19937 rng(10);
+  for (Case it : {Case{1, 9000, 1, 2000}, Case{2, 5000, 3, 1500}, Case{1, 1100, 1, 1100}, Case{1, 40000, 1, 4096}})
+    for (int bits = 0; bits < 4; bits++)
+      ASSERT_NO_FATAL_FAILURE(check(it, (bits & 1) != 0, false, (bits & 2) != 0, rng)) << it.n << ' ' << it.k;
 }
 
 // NaN of either sign, zeros of either sign, infinities.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that a network knows what to do with, made by formula: speech-like sound and its spectrum, lines of digits.
+// Inputs on which a network gives a meaningful result, made by formula: speech-like sound and its spectrum, lines of
+// digits.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules of grade close may make of a graph where that is another value, not another rounding: the exceptions of
-// semantics.md R2.
+// Where rules of grade close may change a value, and not only its rounding: the exceptions of semantics.md R2.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Near misses: a graph in which one thing is another than a rule may expect.
+// Near misses: a graph with one change, which a rule may overlook.
 #include <algorithm>
 
 #include "draw.h"

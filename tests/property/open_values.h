@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of which mathematics, or the rules of sums, say nothing: what a device has there, and all that follows from
-// it, is not judged. All else is.
+// Values that neither mathematics nor the rules of sums define. What a device has there, and all that follows from it,
+// is not judged; everything else is.
 #pragma once
 
 #include "ir/graph.h"

@@ -30,7 +30,7 @@ Expr activation(Draw& draw, Expr x) {
   }
 }
 
-// x [.., K] times W, stored as [K,N] or turned round; halves now and then in f32.
+// x [.., K] times W, stored as [K,N] or transposed; halves now and then in f32.
 Expr product(Draw& draw, Builder& builder, Expr x, const Dim& width) {
   if (!x.valid() || x.rank() < 2) return {};
   DType dtype = x.dtype();

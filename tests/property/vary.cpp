@@ -70,7 +70,7 @@ Result<Graph> with_operands_exchanged(const Graph& graph, Random& random) {
   });
 }
 
-// Outputs of values inside, or of what else reads them.
+// Makes inner values outputs, or gives them other readers.
 Graph with_other_uses(Graph graph, Random& random) {
   std::vector<Value> inner;
   for (uint32_t node = 0; node < graph.nodes().size(); node++)

@@ -10,7 +10,7 @@ Result<Devices> open_isas(const DeviceContext& context) {
   for (cpu::Isa isa : cpu::available_isas()) {
     cpu::CpuInfo info = cpu::detect_cpu();
     info.chosen = isa;
-    info.has_vnni = info.has_vnni && isa == cpu::Isa::kAvx512;
+    if (isa != cpu::Isa::kAvx512) info.bytes = cpu::ByteProducts::kPairs;
     devices.push_back(cpu::make_device(context, info, std::string(cpu::isa_name(isa))));
   }
   return devices;

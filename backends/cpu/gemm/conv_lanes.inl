@@ -9,14 +9,17 @@ inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
 inline constexpr int64_t kLaneTerms = 512;                 // that run in one accumulator
 inline constexpr int64_t kLaneCopy = 10240;                // elements of x, on the stack
 inline constexpr int64_t kLaneTaps = 128;                  // along an axis, at most
+inline constexpr int64_t kMostJoined = 8;                  // residues of a part
 
 // ---- how the outputs are divided
 
-// Along an axis, the outputs of one residue modulo `spread` form a row of their own.
+// Along an axis, the outputs of one residue modulo `spread` form a row of their own. A part has all residues of a row
+// of y if they are few, so that it stores whole rows.
 struct LaneCut {
   int64_t filter_blocks, rows, columns;  // of a part, at most
   int64_t row_blocks, column_blocks;     // of one residue
-  int64_t y_residues, x_residues;        // that have outputs
+  int64_t y_residues, x_residues;        // that have outputs; of x, `joined` of a part count as one
+  int64_t joined;
 };
 // The most elements of a channel that a part of this many outputs copies: all rows that it spans, or those of each tap
 // by themselves.
@@ -33,10 +36,12 @@ inline LaneCut cut_lanes(const ConvArgs& p) {
   cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
   cut.y_residues = y.spread < y.out ? y.spread : y.out;
   cut.x_residues = x.spread < x.out ? x.spread : x.out;
-  int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread);
-  cut.column_blocks = width > kLanePlaces ? ceil_div(width, kLanePlaces) : 1;
+  cut.joined = cut.x_residues > 1 && cut.x_residues <= kMostJoined ? cut.x_residues : 1;
+  cut.x_residues /= cut.joined;
+  int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread), places = kLanePlaces / cut.joined;
+  cut.column_blocks = width > places ? ceil_div(width, places) : 1;
   cut.columns = ceil_div(width, cut.column_blocks);
-  int64_t most = cut.column_blocks > 1 || cut.columns == 0 ? 1 : kLanePlaces / cut.columns;
+  int64_t most = cut.column_blocks > 1 || cut.columns == 0 ? 1 : places / cut.columns;
   while (most > 1 && lane_copy_size(p, most, cut.columns) > kLaneCopy / 4) --most;
   cut.row_blocks = ceil_div(height, most);
   cut.rows = cut.row_blocks ? ceil_div(height, cut.row_blocks) : 0;
@@ -78,7 +83,8 @@ inline void find_lane_axis(const ConvAxis& axis, int64_t residue, int64_t begin,
 
 struct LanePart {
   int64_t item, group, filter, filters;  // `filter` of the group
-  LaneAxis z, y, x;                      // z: one output
+  int64_t residue, column;               // of x: the first of those joined, and the first output of each
+  LaneAxis z, y, x;                      // z: one output; x: of the present residue
 };
 inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, LanePart& it) {
   auto take = [&](int64_t count) {
@@ -86,8 +92,10 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
     part /= count;
     return index;
   };
-  int64_t columns = take(cut.column_blocks), rows = take(cut.row_blocks);
-  int64_t x_residue = take(cut.x_residues), y_residue = take(cut.y_residues);
+  it.column = take(cut.column_blocks) * cut.columns;
+  int64_t rows = take(cut.row_blocks);
+  it.residue = take(cut.x_residues) * cut.joined;
+  int64_t y_residue = take(cut.y_residues);
   int64_t block = take(cut.filter_blocks);
   it.group = take(p.groups);
   find_lane_axis(p.axes[0], take(p.axes[0].out), 0, 1, it.z);
@@ -95,7 +103,6 @@ inline void find_lane_part(const ConvArgs& p, const LaneCut& cut, int64_t part, 
   it.filter = block * kLaneFilters;
   it.filters = p.filters - it.filter < kLaneFilters ? p.filters - it.filter : kLaneFilters;
   find_lane_axis(p.axes[1], y_residue, rows * cut.rows, cut.rows, it.y);
-  find_lane_axis(p.axes[2], x_residue, columns * cut.columns, cut.columns, it.x);
 }
 
 // ---- the source of the tiles
@@ -260,39 +267,133 @@ inline void turn_sums(const float* sums, int64_t filters, int64_t places, float*
   }
 }
 
+inline Epilogue lane_epilogue(const ConvArgs& p) {
+  Epilogue e = p.epilogue;
+  e.residual_row = p.places();
+  return e;
+}
+// The outputs of filter `f` of a part, from `at` on.
+inline Corner lane_corner(const ConvArgs& p, const Epilogue& e, const LanePart& part, int64_t f, int64_t at) {
+  int64_t filter = part.group * p.filters + part.filter + f;
+  Corner to = corner(e, part.item * p.groups * p.filters + filter, at, p.y, p.places());
+  to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
+  return to;
+}
+
+// Places that lie side by side in y. Rows that do so, too, are stored together.
 inline void finish_lanes(const ConvArgs& p, const LanePart& part, const float* sums) {
   alignas(64) float tile[kLaneFilters * kTileStride];
-  alignas(64) float spread[kTileStride], beside[kTileStride];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  int64_t all = p.places(), filter = part.group * p.filters + part.filter;
-  int64_t row = part.item * p.groups * p.filters + filter;
-  Epilogue e = p.epilogue;
-  e.residual_row = all;
-  bool is_spread = x.spread > 1;
-  // Rows that are adjacent in y are stored together.
-  bool joined = !is_spread && y.spread == 1 && part.x.count == x.out;
+  Epilogue e = lane_epilogue(p);
+  bool joined = y.spread == 1 && part.x.count == x.out;
   int64_t lines = joined ? 1 : part.y.count, length = joined ? part.y.count * part.x.count : part.x.count;
   for (int64_t line = 0; line < lines; ++line, sums += length * kLaneFilters) {
     int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
     for (int64_t c = 0; c < length; c += kTileStride) {
       int64_t columns = length - c < kTileStride ? length - c : kTileStride;
       turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
-      Corner to = corner(e, row, at + c * x.spread, p.y, all);
-      to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
-      if (!is_spread) {
-        finish(e, tile, part.filters, columns, to);
-        continue;
-      }
+      finish(e, tile, part.filters, columns, lane_corner(p, e, part, 0, at + c));
+    }
+  }
+}
+
+// Places that lie `spread` apart.
+inline void finish_apart(const ConvArgs& p, const LanePart& part, const float* sums) {
+  alignas(64) float tile[kLaneFilters * kTileStride];
+  alignas(64) float results[kTileStride], beside[kTileStride];
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  Epilogue e = lane_epilogue(p);
+  for (int64_t line = 0; line < part.y.count; ++line, sums += part.x.count * kLaneFilters) {
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.x.first;
+    for (int64_t c = 0; c < part.x.count; c += kTileStride) {
+      int64_t columns = part.x.count - c < kTileStride ? part.x.count - c : kTileStride;
+      turn_sums(sums + c * kLaneFilters, part.filters, columns, tile);
       for (int64_t f = 0; f < part.filters; ++f) {
-        Corner one = to;
-        one.y = spread, one.y_row = 0;
-        if (to.row_bias) one.row_bias = to.row_bias + f;
+        Corner to = lane_corner(p, e, part, f, at + c * x.spread), one = to;
+        one.y = results;
         if (to.residual) {
-          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[f * all + i * x.spread];
+          for (int64_t i = 0; i < columns; ++i) beside[i] = to.residual[i * x.spread];
           one.residual = beside;
         }
         finish(e, tile + f * kTileStride, 1, columns, one);
-        for (int64_t i = 0; i < columns; ++i) to.y[f * all + i * x.spread] = spread[i];
+        for (int64_t i = 0; i < columns; ++i) to.y[i * x.spread] = results[i];
+      }
+    }
+  }
+}
+
+// The sums of all residues of a part: of residue j, rows of counts[j] places from j * apart on.
+struct JoinedSums {
+  const float* sums;
+  int64_t residues, apart;
+  int64_t counts[kMostJoined];
+};
+
+template <int... I>
+inline Vec interleave_low(Vec a, Vec b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (I / 2 + I % 2 * kLanes)...);
+}
+template <int... I>
+inline Vec interleave_high(Vec a, Vec b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (kLanes / 2 + I / 2 + I % 2 * kLanes)...);
+}
+// to[c * Count + j] = from[j * kLanes * kLanes + c] for all lanes c.
+template <int Count>
+inline void join_vectors(const float* from, float* to) {
+  constexpr auto kAll = std::make_integer_sequence<int, kLanes>();
+  Vec rows[Count], next[Count];
+  RLX_UNROLL for (int j = 0; j < Count; ++j) rows[j] = load(from + j * kLanes * kLanes);
+  RLX_UNROLL for (int round = 1; round < Count; round *= 2) {
+    RLX_UNROLL for (int j = 0; j < Count / 2; ++j) {
+      next[2 * j] = interleave_low(rows[j], rows[j + Count / 2], kAll);
+      next[2 * j + 1] = interleave_high(rows[j], rows[j + Count / 2], kAll);
+    }
+    RLX_UNROLL for (int j = 0; j < Count; ++j) rows[j] = next[j];
+  }
+  RLX_UNROLL for (int j = 0; j < Count; ++j) store(to + j * kLanes, rows[j]);
+}
+inline void join_lanes(const float* from, int64_t count, float* to) {
+  if (count == 2) return join_vectors<2>(from, to);
+  if (count == 4) return join_vectors<4>(from, to);
+  for (int64_t j = 0; j < count; ++j) {
+    for (int64_t c = 0; c < kLanes; ++c) to[c * count + j] = from[j * kLanes * kLanes + c];
+  }
+}
+
+// kLanes places of each residue, from `column` of a line on, of kLanes filters: rows of y that lie side by side.
+inline void join_sums(const JoinedSums& all, int64_t line, int64_t column, int64_t filter, float* rows) {
+  alignas(64) float turned[kMostJoined * kLanes * kLanes];
+  for (int64_t j = 0; j < all.residues; ++j) {
+    const float* from = all.sums + (j * all.apart + line * all.counts[j] + column) * kLaneFilters + filter;
+    Vec places[kLanes];
+    RLX_UNROLL for (int i = 0; i < kLanes; ++i) places[i] = load(from + i * kLaneFilters);
+    transpose(places);
+    RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(turned + (j * kLanes + i) * kLanes, places[i]);
+  }
+  for (int64_t i = 0; i < kLanes; ++i) join_lanes(turned + i * kLanes, all.residues, rows + i * kMostJoined * kLanes);
+}
+
+inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedSums& all) {
+  alignas(64) float rows[kLanes * kMostJoined * kLanes], tile[kLanes * kTileStride];
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  Epilogue e = lane_epilogue(p);
+  int64_t length = 0, step = kLanes * all.residues;
+  for (int64_t j = 0; j < all.residues; ++j) length += all.counts[j];
+  for (int64_t line = 0; line < part.y.count; ++line) {
+    int64_t at = (part.z.first * y.out + part.y.first + line * y.spread) * x.out + part.column * x.spread;
+    for (int64_t first = 0; first < length; first += step) {
+      for (int64_t f = 0; f < part.filters; f += kLanes) {
+        int64_t filters = part.filters - f < kLanes ? part.filters - f : kLanes;
+        join_sums(all, line, first / all.residues, f, rows);
+        for (int64_t c = 0; c < step && first + c < length; c += kTileStride) {
+          int64_t left = step - c < length - first - c ? step - c : length - first - c;
+          int64_t columns = left < kTileStride ? left : kTileStride;
+          for (int64_t i = 0; i < filters; ++i) {
+            for (int64_t k = 0; k < columns; k += kLanes)
+              store(tile + i * kTileStride + k, load(rows + i * kMostJoined * kLanes + c + k));
+          }
+          finish(e, tile, filters, columns, lane_corner(p, e, part, f, at + first + c));
+        }
       }
     }
   }
@@ -341,8 +442,8 @@ inline void add_skipped_taps(const ConvArgs& p, const LanePart& part, const floa
   }
 }
 
-inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource& source) {
-  alignas(64) float sums[(kLanePlaces + kLanes) * kLaneFilters];
+// The sums of one residue.
+inline void lane_sums(const ConvArgs& p, const LanePart& part, const LaneSource& source, float* sums) {
   alignas(64) float copy[kLaneCopy];
   LaneTerm terms[kLaneTerms];
   int64_t taps = part.y.taps * part.x.taps, all_taps = p.taps(), plane = p.plane();
@@ -354,8 +455,7 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
   if (taps && source.copies && block > kLaneCopy / source.channel) block = kLaneCopy / source.channel;
   if (taps == 0 || part.z.taps == 0 || p.channels == 0) {
     for (int64_t i = 0; i < places * kLaneFilters; i += kLanes) store(sums + i, Vec{});
-    add_skipped_taps(p, part, w, sums);
-    return finish_lanes(p, part, sums);
+    return add_skipped_taps(p, part, w, sums);
   }
   list_terms(p, part, source, block < p.channels ? block : p.channels, terms);
   int64_t slice = p.axes[1].size * p.axes[2].size, slice_taps = p.axes[1].taps * p.axes[2].taps;
@@ -373,18 +473,29 @@ inline void lane_part(const ConvArgs& p, const LanePart& part, const LaneSource&
     }
   }
   add_skipped_taps(p, part, w, sums);
-  finish_lanes(p, part, sums);
+}
+
+inline void lane_part(const ConvArgs& p, const LaneCut& cut, LanePart& part) {
+  alignas(64) float sums[(kLanePlaces + kLanes) * kLaneFilters];
+  LaneSource source;
+  JoinedSums all{sums, cut.joined, cut.rows * cut.columns, {}};
+  for (int64_t j = 0; j < cut.joined; ++j) {
+    find_lane_axis(p.axes[2], part.residue + j, part.column, cut.columns, part.x);
+    all.counts[j] = part.x.count > 0 ? part.x.count : 0;
+    if (all.counts[j] == 0) continue;
+    if (part.y.taps && part.x.taps) find_source(p, part, source);
+    lane_sums(p, part, source, sums + j * all.apart * kLaneFilters);
+  }
+  if (cut.joined > 1) return finish_joined(p, part, all);
+  if (all.counts[0] > 0) p.axes[2].spread > 1 ? finish_apart(p, part, sums) : finish_lanes(p, part, sums);
 }
 
 inline void lane_run(const ConvArgs& p, int64_t begin, int64_t end) {
   LaneCut cut = cut_lanes(p);
   LanePart part;
-  LaneSource source;
   for (int64_t i = begin; i < end; ++i) {
     find_lane_part(p, cut, i, part);
-    if (part.y.count == 0 || part.x.count == 0) continue;
-    if (part.y.taps && part.x.taps) find_source(p, part, source);
-    lane_part(p, part, source);
+    if (part.y.count > 0) lane_part(p, cut, part);
   }
 }
 

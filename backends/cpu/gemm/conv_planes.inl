@@ -1,33 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with places along the lanes, for groups of few filters, above all depthwise ones. A part is a block of a
-// plane for all filters of a group; each channel is copied once and added to the sums of some filters at a time.
+// plane for all filters of a group; some channels are copied and added to the sums of some filters at a time. If x is
+// spread, the outputs of each residue are a plane of their own: they read neighbours by some of the taps.
 
 #include "backends/cpu/gemm/plane_sums.inl"
 #include "backends/cpu/gemm/small_planes.inl"
 
 inline constexpr int64_t kMostPlaneFilters = 8;
 
-inline PlaneShape conv_plane_shape(const ConvArgs& p) {
-  return plane_shape(p.axes[1], p.axes[2], kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kLanes);
+// Every step-th tap reads for the outputs of a residue modulo `spread`.
+inline int64_t residue_step(const ConvAxis& axis) {
+  int64_t step = 1;
+  while (step * (axis.dilation % axis.spread) % axis.spread != 0) ++step;
+  return step;
 }
-inline int64_t plane_parts(const ConvArgs& p) {
-  return p.places() && p.filters ? p.items * p.groups * conv_plane_shape(p).blocks() : 0;
+// The axis of a residue; `lo` is that of the first of its taps.
+struct ResidueAxis {
+  ConvAxis axis;
+  int64_t first_tap, step;
+};
+inline ResidueAxis residue_axis(const ConvAxis& axis, int64_t residue) {
+  if (axis.spread == 1) return {axis, 0, 1};
+  ResidueAxis it{.axis = {.size = axis.size}, .first_tap = 0, .step = residue_step(axis)};
+  int64_t at = residue - axis.lo;
+  while (it.first_tap < axis.taps && at % axis.spread != 0) ++it.first_tap, at += axis.dilation;
+  it.axis.out = residue < axis.out ? ceil_div(axis.out - residue, axis.spread) : 0;
+  it.axis.taps = ceil_div(axis.taps - it.first_tap, it.step);
+  it.axis.dilation = axis.dilation / (axis.spread / it.step);
+  it.axis.lo = it.axis.taps > 0 ? -(at / axis.spread) : 0;
+  return it;
+}
+// As many outputs and taps as any residue has.
+inline ConvAxis largest_residue(const ConvAxis& axis) {
+  if (axis.spread == 1) return axis;
+  int64_t step = residue_step(axis);
+  return {.size = axis.size,
+          .out = ceil_div(axis.out, axis.spread),
+          .taps = ceil_div(axis.taps, step),
+          .dilation = axis.dilation / (axis.spread / step)};
 }
 
-// Rows of outputs, `pitch` apart in sums, `row` in y.
+inline PlaneShape conv_plane_shape(const ConvArgs& p) {
+  return plane_shape(largest_residue(p.axes[1]), largest_residue(p.axes[2]),
+                     sums_each(filters_at_once(p.filters)) - kPlaneSlack * kLanes);
+}
+inline int64_t plane_parts(const ConvArgs& p) {
+  if (!p.places() || !p.filters) return 0;
+  return p.items * p.groups * p.axes[1].spread * p.axes[2].spread * conv_plane_shape(p).blocks();
+}
+
+// Rows of outputs, `pitch` apart in sums, `row` in y, where their elements are `apart`.
 struct PlaneRows {
   const float *sums, *residual;
   float bias;
   float* y;
-  int64_t rows, columns, pitch, row;
+  int64_t rows, columns, pitch, row, apart;
 };
 template <End last>
 struct FinishPlane {
   static void run(const PlaneRows& p, Ending ending) {
     for (int64_t r = 0; r < p.rows; ++r) {
       for (int64_t c = 0; c < p.columns; c += kLanes) {
-        int64_t at = r * p.row + c, left = p.columns - c;
+        int64_t at = r * p.row + c * p.apart, left = p.columns - c;
         Vec v = load(p.sums + r * p.pitch + c) + splat(p.bias);
+        if (p.apart > 1) {
+          alignas(64) float lanes[kLanes] = {};
+          if (left > kLanes) left = kLanes;
+          for (int64_t i = 0; p.residual && i < left; ++i) lanes[i] = p.residual[at + i * p.apart];
+          if (p.residual) v += load(lanes);
+          store(lanes, last(v, ending));
+          for (int64_t i = 0; i < left; ++i) p.y[at + i * p.apart] = lanes[i];
+          continue;
+        }
         if (p.residual) v += load_some(p.residual + at, left);
         store_some(p.y + at, last(v, ending), left);
       }
@@ -39,38 +83,95 @@ inline void finish_plane(const PlaneRows& rows, const Ending& ending) {
   kByActivation<Finish, FinishPlane>[static_cast<int>(ending.act)](rows, ending);
 }
 
+// What the taps of other residues add to a filter of a group: they read zeros, so they matter only for weights that are
+// not finite.
+inline float other_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis& x, int64_t group, int64_t filter) {
+  if (y.axis.taps * x.axis.taps == p.taps()) return 0;
+  int64_t panels = filter_panels(p.filters), first = group * panels * kFilterPanel + filter;
+  if (p.w[p.groups * panels * kFilterPanel * p.terms() + first] == 0) return 0;
+  const float* w = p.w + group * panels * kFilterPanel * p.terms() + filter;
+  float sum = 0;
+  for (int64_t term = 0; term < p.terms(); ++term) {
+    int64_t row = term % p.taps() / p.axes[2].taps, column = term % p.axes[2].taps;
+    bool is_read = row >= y.first_tap && (row - y.first_tap) % y.step == 0 && column >= x.first_tap &&
+                   (column - x.first_tap) % x.step == 0;
+    if (!is_read) sum += 0 * w[term * kFilterPanel];
+  }
+  return sum;
+}
+
+// The weights of a residue for some channels and filters, tap by tap.
+inline void pick_taps(const ConvArgs& p, const ResidueAxis& y, const ResidueAxis& x, const float* w, int64_t channels,
+                      int64_t filters, float* to) {
+  for (int64_t c = 0; c < channels; ++c, w += p.taps() * kFilterPanel) {
+    for (int64_t i = 0; i < y.axis.taps; ++i) {
+      for (int64_t j = 0; j < x.axis.taps; ++j) {
+        int64_t tap = (y.first_tap + i * y.step) * p.axes[2].taps + x.first_tap + j * x.step;
+        for (int64_t f = 0; f < filters; ++f) *to++ = w[tap * kFilterPanel + f];
+      }
+    }
+  }
+}
+
+// How many channels are summed at once: as many as the copy and the list of taps have room for.
+inline int64_t channels_at_once(const ConvArgs& p, int64_t taps, int64_t copied) {
+  int64_t most = kPlaneTaps / (taps > 0 ? taps : 1), room = kPlaneCopy / copied;
+  if (room < most) most = room;
+  return most < 1 ? 1 : most < p.channels ? most : p.channels;
+}
+
 inline void plane_part(const ConvArgs& p, const PlaneShape& shape, int64_t part, TapList& taps) {
   alignas(64) float copy[kPlaneCopy + kPlaneSlack * kLanes];
   alignas(64) float sums[kPlaneSums];
-  const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  PlaneBlock block = plane_block(y, x, shape, part % shape.blocks());
-  int64_t group = part / shape.blocks() % p.groups, item = part / shape.blocks() / p.groups;
-  int64_t length = block_length(shape, block), all = p.filters * p.groups;
+  float picked[kPlaneFilters * kPlaneTaps];
+  int64_t x_spread = p.axes[2].spread, y_spread = p.axes[1].spread, index = part % shape.blocks();
+  part /= shape.blocks();
+  int64_t residue = part % (x_spread * y_spread);
+  part /= x_spread * y_spread;
+  ResidueAxis of_y = residue_axis(p.axes[1], residue / x_spread), of_x = residue_axis(p.axes[2], residue % x_spread);
+  const ConvAxis &y = of_y.axis, &x = of_x.axis;
+  PlaneBlock block = plane_block(y, x, shape, index);
+  if (block.rows <= 0 || block.columns <= 0) return;
+  bool is_spread = x_spread * y_spread > 1;
+  int64_t group = part % p.groups, item = part / p.groups, all = p.filters * p.groups;
+  int64_t length = block_length(shape, block), count = y.taps * x.taps;
   auto rows_of = [&](int64_t plane) {
     return [from = p.x + plane, &x](int64_t row) { return FloatRow{from + row * x.size}; };
   };
+  if (is_spread) taps.rows = -1;
   list_taps(y, x, shape, block, taps);
+  int64_t copied = copy_length(shape, block), at_once = channels_at_once(p, count, copied);
+  for (int64_t i = count; i < count * at_once; ++i) taps.at[i] = static_cast<int32_t>(taps.at[i - count] + copied);
   const float* w =
       p.w + (p.is_packed ? group * filter_panels(p.filters) * kFilterPanel : group * p.filters) * p.terms();
   int64_t w_filter = p.is_packed ? 1 : p.terms(), w_tap = p.is_packed ? kFilterPanel : 1;
   for (int64_t f = 0, now; f < p.filters; f += now) {
     now = filters_at_once(p.filters - f);
-    int64_t apart = kPlaneSums / now;
+    int64_t apart = sums_each(now);
     if (p.channels == 0) {
       for (int64_t i = 0; i < kPlaneSums; i += kLanes) store(sums + i, Vec{});
     }
-    for (int64_t c = 0; c < p.channels; ++c) {
-      if (p.channels > 1 || f == 0)
-        copy_plane(y, x, shape, block, rows_of(((item * p.groups + group) * p.channels + c) * p.plane()), 0, copy);
-      sum_planes(now, {copy, w + f * w_filter + c * p.taps() * w_tap, taps.at, p.taps(), w_filter, w_tap, sums, apart},
-                 length, c > 0);
+    for (int64_t c = 0; c < p.channels; c += at_once) {
+      int64_t channels = p.channels - c < at_once ? p.channels - c : at_once, terms = channels * count;
+      const float* weights = w + f * w_filter + c * p.taps() * w_tap;
+      for (int64_t i = 0; i < channels && (p.channels > at_once || f == 0); ++i) {
+        int64_t plane = ((item * p.groups + group) * p.channels + c + i) * p.plane();
+        copy_plane(y, x, shape, block, rows_of(plane), 0, copy + i * copied);
+      }
+      if (is_spread) pick_taps(p, of_y, of_x, weights, channels, now, picked);
+      PlaneSpan span = is_spread ? PlaneSpan{copy, picked, taps.at, terms, 1, now, sums, apart}
+                                 : PlaneSpan{copy, weights, taps.at, terms, w_filter, w_tap, sums, apart};
+      sum_planes(now, span, length, c > 0);
     }
     for (int64_t i = 0; i < now; ++i) {
       int64_t filter = group * p.filters + f + i;
-      int64_t to = ((item * all + filter) * y.out + block.row) * x.out + block.column;
+      int64_t row = residue / x_spread + block.row * y_spread, column = residue % x_spread + block.column * x_spread;
+      int64_t to = ((item * all + filter) * p.axes[1].out + row) * p.axes[2].out + column;
       const Epilogue& e = p.epilogue;
-      finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, e.row_bias ? e.row_bias[filter] : 0,
-                    p.y + to, block.rows, block.columns, shape.width, x.out},
+      float bias = e.row_bias ? e.row_bias[filter] : 0;
+      if (float other = is_spread ? other_taps(p, of_y, of_x, group, f + i) : 0; other != 0) bias += other;
+      finish_plane({sums + i * apart, e.residual ? e.residual + to : nullptr, bias, p.y + to, block.rows, block.columns,
+                    shape.width, y_spread * p.axes[2].out, x_spread},
                    e);
     }
   }
@@ -102,7 +203,7 @@ inline void small_run(const ConvArgs& p, int64_t begin, int64_t end) {
     for (int64_t i = 0; i < count; ++i) {
       int64_t to = (first + i) * planes.outs;
       finish_plane({sums.sums + i * kSmallOuts, e.residual ? e.residual + to : nullptr,
-                    e.row_bias ? e.row_bias[group + i] : 0, p.y + to, 1, planes.outs, 0, 0},
+                    e.row_bias ? e.row_bias[group + i] : 0, p.y + to, 1, planes.outs, 0, 0, 1},
                    e);
     }
   }
@@ -121,6 +222,10 @@ inline void plane_run(const ConvArgs& p, int64_t begin, int64_t end) {
 
 inline bool planes_fit(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && y.spread == 1 && x.spread == 1 && p.taps() > 0 &&
-         p.taps() <= kPlaneTaps && (p.places() == 0 || conv_plane_shape(p).rows > 0);
+  for (const ConvAxis* axis : {&y, &x}) {
+    if (axis->spread == 1) continue;
+    if (!p.is_packed || axis->stride > 1 || axis->spread > kMostPhases || axis->dilation > ConvAxis::kFar) return false;
+  }
+  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && p.taps() > 0 && p.taps() <= kPlaneTaps &&
+         (p.places() == 0 || conv_plane_shape(p).rows > 0);
 }

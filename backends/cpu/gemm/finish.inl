@@ -53,6 +53,13 @@ struct FinishRows {
   }
 };
 
+// Whether sums are stored as they are: then tiles that fill whole vectors write them to y.
+inline bool is_plain(const Epilogue& e) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return e.act == Activation::kNone && e.alpha == 1 && !e.bias && !e.row_bias && !e.residual && e.lo == -kInfinity &&
+         e.hi == kInfinity;
+}
+
 inline void finish(const Epilogue& e, const float* tile, int64_t rows, int64_t columns, const Corner& to) {
   using Finish = void (*)(const Epilogue&, const float*, int64_t, int64_t, const Corner&);
   kByActivation<Finish, FinishRows>[static_cast<int>(e.act)](e, tile, rows, columns, to);

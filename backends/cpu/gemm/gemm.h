@@ -126,8 +126,8 @@ struct MatmulArgs : MatmulSides<float> {
   Epilogue epilogue;
 };
 
-// A product of few results and many terms (and of one batch), cut over k: piece i of the terms gives partial[i, m, n];
-// then the pieces are added up and leave through the epilogue.
+// A product of few results and many terms (and of one batch), cut over k (split-K): piece i of the terms gives
+// partial[i, m, n]; then the pieces are added up and leave through the epilogue.
 template <class Args>
 struct CutProduct {
   Args whole;

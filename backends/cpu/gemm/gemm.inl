@@ -115,10 +115,13 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
   for (int64_t c = 0; c < width && column + c < p.n; c += strip) {
     int64_t columns = p.n - column - c < strip ? p.n - column - c : strip;
     const float* b = panel.data + c * panel.terms;
+    bool to_y = is_plain(p.epilogue) && (columns == strip || (p.m > kGemvRows && columns % kLanes == 0));
     auto tile = [&](int64_t r, int64_t count, TileFn fn) {
       const float* ahead = panel.next ? panel.next + r * (p.k * width / rows) : panel.data;
-      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, out, kTileStride, ahead}, false);
-      finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
+      Corner to = corner(p.epilogue, row + r, column + c, p.y, p.y_row);
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, to_y ? to.y : out, to_y ? p.y_row : kTileStride, ahead},
+         false);
+      if (!to_y) finish(p.epilogue, out, count, columns, to);
     };
     if (p.m <= kGemvRows) {
       tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
@@ -174,6 +177,18 @@ inline int64_t join_parts(const CutProduct<Args>& p) {
   return (p.whole.m + kJoinRows - 1) / kJoinRows * ((p.whole.n + kTileStride - 1) / kTileStride);
 }
 
+// Adds up the pieces of a tile, whose corner in each piece is `from` + i * piece.
+inline void sum_pieces(const float* from, int64_t row, int64_t piece, int64_t pieces, int64_t rows, int64_t columns,
+                       float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      Vec sum{};
+      for (int64_t i = 0; i < pieces; ++i) sum += load_some(from + r * row + i * piece + c, columns - c);
+      store(sums + r * kTileStride + c, sum);
+    }
+  }
+}
+
 template <class Args>
 inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
   alignas(64) float sums[kJoinRows * kTileStride];
@@ -182,15 +197,7 @@ inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
     int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
     int64_t rows = m - row < kJoinRows ? m - row : kJoinRows,
             columns = n - column < kTileStride ? n - column : kTileStride;
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* from = p.partial + (row + r) * n + column;
-      for (int64_t c = 0; c < columns; c += kLanes) {
-        Vec sum{};
-        for (int64_t piece = 0; piece < p.pieces.count; ++piece)
-          sum += load_some(from + piece * m * n + c, columns - c);
-        store(sums + r * kTileStride + c, sum);
-      }
-    }
+    sum_pieces(p.partial + row * n + column, n, m * n, p.pieces.count, rows, columns, sums);
     finish(p.whole.epilogue, sums, rows, columns, corner(p.whole.epilogue, row, column, p.whole.y, p.whole.y_row));
   }
 }
@@ -223,7 +230,7 @@ inline int64_t matmul_parts(const MatmulArgs& p) {
 }
 
 // Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
-inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
+inline void transpose_panel(const float* b, int64_t b_col, int64_t terms, int64_t columns, float* to) {
   for (int64_t c = 0; c < columns; c += kLanes) {
     int64_t wide = columns - c < kLanes ? columns - c : kLanes;
     for (int64_t t = 0; t < terms; t += kLanes) {
@@ -237,7 +244,7 @@ inline void turn_panel(const float* b, int64_t b_col, int64_t terms, int64_t col
 }
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
-  if (b_row == 1 && b_col != 1) return turn_panel(b, b_col, terms, columns, to);
+  if (b_row == 1 && b_col != 1) return transpose_panel(b, b_col, terms, columns, to);
   int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1) {
@@ -261,7 +268,7 @@ inline bool is_by_vector(const MatmulArgs& p) {
 }
 
 template <int Rows>
-inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums) {
+inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums, int64_t sums_row) {
   double totals[Rows] = {};
   for (int64_t block = 0; block < k; block += kFold * kLanes) {
     int64_t end = k - block < kFold * kLanes ? k : block + kFold * kLanes, t = block;
@@ -280,18 +287,20 @@ inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, f
     }
     RLX_UNROLL for (int r = 0; r < Rows; ++r) totals[r] += reduce_add(acc[0][r] + acc[1][r]);
   }
-  for (int r = 0; r < Rows; ++r) sums[r * kTileStride] = static_cast<float>(totals[r]);
+  for (int r = 0; r < Rows; ++r) sums[r * sums_row] = static_cast<float>(totals[r]);
 }
 
 inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   alignas(64) float sums[kRowBlock * kTileStride];
-  int64_t r = 0;
-  for (; r + 4 <= block.rows; r += 4) dot_rows<4>(block.a + r * p.a_row, p.a_row, block.b, p.k, sums + r * kTileStride);
-  for (; r < block.rows; ++r) dot_rows<1>(block.a + r * p.a_row, p.a_row, block.b, p.k, sums + r * kTileStride);
-  finish(p.epilogue, sums, block.rows, 1, block.to);
+  bool to_y = is_plain(p.epilogue);
+  float* out = to_y ? block.to.y : sums;
+  int64_t r = 0, row = to_y ? block.to.y_row : kTileStride;
+  for (; r + 4 <= block.rows; r += 4) dot_rows<4>(block.a + r * p.a_row, p.a_row, block.b, p.k, out + r * row, row);
+  for (; r < block.rows; ++r) dot_rows<1>(block.a + r * p.a_row, p.a_row, block.b, p.k, out + r * row, row);
+  if (!to_y) finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 
-// A few rows against columns, both sides with adjacent terms: turning a panel would take longer than its sums.
+// A few rows against columns, both sides with adjacent terms: transposing a panel would take longer than its sums.
 inline constexpr int64_t kDotRows = 4, kDotTerms = 64;
 inline bool is_by_dots(const MatmulArgs& p) {
   return p.m <= kDotRows && p.k >= kDotTerms && p.a_col == 1 && p.b_row == 1 && p.b_col != 1;
@@ -300,7 +309,7 @@ inline void dots_block(const MatmulArgs& p, const MatmulBlock& block) {
   alignas(64) float sums[kDotRows * kTileStride];
   constexpr decltype(&dot_rows<1>) kFns[kDotRows] = {dot_rows<1>, dot_rows<2>, dot_rows<3>, dot_rows<4>};
   for (int64_t c = 0; c < block.columns; ++c)
-    kFns[block.rows - 1](block.a, p.a_row, block.b + c * p.b_col, p.k, sums + c);
+    kFns[block.rows - 1](block.a, p.a_row, block.b + c * p.b_col, p.k, sums + c, kTileStride);
   finish(p.epilogue, sums, block.rows, block.columns, block.to);
 }
 
@@ -339,7 +348,9 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
   alignas(64) float panel[kMatmulTerms * kMatmulWidth];
   alignas(64) float sums[kRowBlock * kTileStride];
   bool in_place = p.b_col == 1 && block.columns == kMatmulWidth && block.rows <= kInPlaceRows;
-  int64_t k = 0;
+  bool to_y = is_plain(p.epilogue) && block.columns % kLanes == 0;
+  float* out = to_y ? block.to.y : sums;
+  int64_t k = 0, out_row = to_y ? block.to.y_row : kTileStride;
   do {
     int64_t terms = p.k - k < kMatmulTerms ? p.k - k : kMatmulTerms;
     const float* b = block.b + k * p.b_row;
@@ -348,13 +359,13 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
     for (int64_t c = 0; c < block.columns; c += 2 * kLanes) {
       for_each_tile(block.rows, block.columns - c > kLanes ? 2 : 1, [&](int64_t r, int64_t, TileFn fn) {
         fn({block.a + r * p.a_row + k * p.a_col, p.a_row, p.a_col, (in_place ? b : panel) + c, b_row, terms,
-            sums + r * kTileStride + c, kTileStride, b},
+            out + r * out_row + c, out_row, b},
            k > 0);
       });
     }
     k += kMatmulTerms;
   } while (k < p.k);
-  finish(p.epilogue, sums, block.rows, block.columns, block.to);
+  if (!to_y) finish(p.epilogue, sums, block.rows, block.columns, block.to);
 }
 
 inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {

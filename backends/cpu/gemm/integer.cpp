@@ -35,8 +35,8 @@ static void pack_integers_run(const IntegerPackArgs& p, int64_t begin, int64_t e
 
 const Loop<IntegerPackArgs> kPackIntegers = {pack_integers_parts, pack_integers_run};
 
-Loop<IntegerProductArgs> integer_product(Isa isa, bool vnni) {
-  if (isa == Isa::kAvx512) return vnni ? avx512::kIntegerByFours : avx512::kIntegerByPairs;
+Loop<IntegerProductArgs> integer_product(Isa isa, ByteProducts bytes) {
+  if (isa == Isa::kAvx512) return avx512::kIntegerProducts[static_cast<int>(bytes)];
   return isa == Isa::kAvx2 ? avx2::kIntegerByPairs : baseline::kIntegerByPairs;
 }
 

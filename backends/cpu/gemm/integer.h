@@ -42,7 +42,7 @@ struct IntegerProductArgs : MatmulSides<uint8_t> {  // y is stored as bytes; its
   const float* bias = nullptr;  // [n]; only with a scale
 };
 
-// `vnni`: the machine has AVX512_VNNI.
-Loop<IntegerProductArgs> integer_product(Isa isa, bool vnni);
+// Only AVX-512 has more than pairs.
+Loop<IntegerProductArgs> integer_product(Isa isa, ByteProducts bytes);
 
 }  // namespace rlx::cpu

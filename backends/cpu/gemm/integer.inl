@@ -4,11 +4,11 @@
 // stored.
 
 #include "backends/cpu/gemm/pairs.inl"
+#include "backends/cpu/kernels/bytes.inl"
 
 using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many lanes as Half
-using Bytes [[gnu::vector_size(kLanes)]] = uint8_t;
 
-inline constexpr int64_t kIntegerRows = 48;    // of a block
+inline constexpr int64_t kIntegerRows = 64;    // of a block
 inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
 inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
@@ -60,8 +60,20 @@ void add_by_pairs(const IntegerChunk& chunk) {
   }
 }
 
+// Adds rows of a chunk by tiles of a few rows.
+template <class Tiles>
+void add_rows(IntegerChunk chunk, int64_t rows) {
+  for (int64_t now; rows > 0; rows -= now) {
+    now = rows < Tiles::kRows ? rows : Tiles::kRows;
+    Tiles::fn(now)(chunk);
+    chunk.a += now * chunk.a_row;
+    chunk.sums += now * kIntegerWidth;
+  }
+}
+
 struct PairTiles {
   static constexpr int kRows = kMaddRows;
+  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<PairTiles>(chunk, rows); }
   static constexpr IntegerTileFn fn(int64_t rows) {
     constexpr IntegerTileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
                                       add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
@@ -102,6 +114,7 @@ RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
 
 struct FourTiles {
   static constexpr int kRows = 6;
+  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<FourTiles>(chunk, rows); }
   static constexpr IntegerTileFn fn(int64_t rows) {
     constexpr IntegerTileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
                                       add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
@@ -109,6 +122,7 @@ struct FourTiles {
   }
 };
 #undef RLX_VNNI
+#include "backends/cpu/gemm/integer_amx.inl"
 #endif
 
 // ---- a block ----
@@ -141,12 +155,14 @@ inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, in
 }
 
 inline int32_t sum_of(const uint8_t* bytes, int64_t count) {
+  constexpr int64_t kStep = sizeof(Word);
   Word sums{};
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    Bytes some;
-    __builtin_memcpy(&some, bytes + i, kLanes);
-    sums += __builtin_convertvector(some, Word);
+  for (; i + kStep <= count; i += kStep) {
+    Word fours;
+    __builtin_memcpy(&fours, bytes + i, kStep);
+    Word pairs = (fours & 0xff00ff) + (fours >> 8 & 0xff00ff);
+    sums += (pairs & 0xffff) + (pairs >> 16);
   }
   uint32_t sum = 0;
   for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
@@ -186,7 +202,7 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
     auto put = [&](int64_t t, Word fours) {
       put_fours(fours, flip, terms - t, to + t * kIntegerWidth + 4 * c, column_sums + c);
     };
-    if (p.b_row == 1) {  // words of four terms are turned in squares
+    if (p.b_row == 1) {  // words of four terms are transposed in squares
       for (int64_t t = 0; t < terms; t += 4 * kLanes) {
         Vec square[kLanes] = {};
         for (int64_t i = 0; i < wide; ++i) square[i] = some_bytes<Vec>(corner + i * p.b_col + t, terms - t);
@@ -204,7 +220,7 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
           one = some_bytes<Bytes>(row, wide);
         else
           for (int64_t i = 0; i < wide; ++i) one[i] = row[i * p.b_col];
-        fours |= __builtin_convertvector(one, Word) << static_cast<uint32_t>(8 * j);
+        fours |= widened_bytes(one) << static_cast<uint32_t>(8 * j);
       }
       put(t, fours);
     }
@@ -274,10 +290,7 @@ void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
     for (int64_t r = 0; r < block.rows && columns.needs_row_sums; ++r) row_sums[r] += sum_of(a + r * a_row, terms);
     if (!block.panel) copy_right(p, block, from, terms, right, columns.sums);
     const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kIntegerWidth : right;
-    for (int64_t r = 0; r < block.rows; r += Tiles::kRows) {
-      int64_t rows = block.rows - r < Tiles::kRows ? block.rows - r : Tiles::kRows;
-      Tiles::fn(rows)({a + r * a_row, a_row, b, (terms + 3) / 4, sums + r * kIntegerWidth});
-    }
+    Tiles::add({a, a_row, b, (terms + 3) / 4, sums}, block.rows);
   }
   finish_integers(p, block, sums, row_sums, columns);
 }
@@ -311,5 +324,8 @@ void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
 
 inline constexpr Loop<IntegerProductArgs> kIntegerByPairs = {integer_parts, integer_run<PairTiles>};
 #if RLX_ISA == 2
-inline constexpr Loop<IntegerProductArgs> kIntegerByFours = {integer_parts, integer_run<FourTiles>};
+inline constexpr Loop<IntegerProductArgs> kIntegerProducts[] = {  // in the order of ByteProducts
+    kIntegerByPairs,
+    {integer_parts, integer_run<FourTiles>},
+    {integer_parts, integer_run<AmxTiles>}};
 #endif

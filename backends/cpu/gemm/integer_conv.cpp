@@ -23,12 +23,17 @@ static void pack_integer_filters_run(const IntegerFilterPackArgs& p, int64_t beg
     std::byte* packed = p.packed + filter * bytes;
     std::memset(packed, 0, static_cast<size_t>(bytes));
     int32_t sum = 0;
-    for (int64_t c = 0; c < p.channels; c++)
+    const int64_t fours = (p.channels + 3) / 4;
+    for (int64_t c = 0; c < p.channels; c++) {
+      const int64_t four = c / 4, first = four / kFourBlock * kFourBlock;
+      const int64_t wide = fours - first < kFourBlock ? fours - first : kFourBlock;
+      std::byte* to = packed + 4 + (first * p.taps + four - first) * 4 + c % 4;
       for (int64_t tap = 0; tap < p.taps; tap++) {
         auto number = static_cast<int8_t>(*from++ ^ flip);
-        packed[4 + (c / 4 * p.taps + tap) * 4 + c % 4] = static_cast<std::byte>(number);
+        to[tap * wide * 4] = static_cast<std::byte>(number);
         sum += number;
       }
+    }
     std::memcpy(packed, &sum, sizeof sum);
   }
 }
@@ -40,8 +45,8 @@ bool fits_integer_conv(const ConvShape& shape) {
   return baseline::integer_conv_fits(shape);
 }
 
-Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni) {
-  if (isa == Isa::kAvx512) return vnni ? avx512::kConvByFours : avx512::kConvByPairs;
+Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes) {
+  if (isa == Isa::kAvx512) return avx512::kIntegerConvs[static_cast<int>(bytes)];
   return isa == Isa::kAvx2 ? avx2::kConvByPairs : baseline::kConvByPairs;
 }
 

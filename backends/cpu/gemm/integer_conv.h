@@ -9,8 +9,10 @@
 namespace rlx::cpu {
 
 // The packed form of [groups * filters, channels * taps]. For each filter: the sum of its numbers in i32; then, for
-// every four channels and every tap, four numbers, with zeros for missing channels. Packed numbers are signed: 128 is
-// subtracted from unsigned ones. The form is the same for every instruction set.
+// every block of kFourBlock fours of channels, every tap, and every four of the block, four numbers, with zeros for
+// missing channels. Packed numbers are signed: 128 is subtracted from unsigned ones. The form is the same for every
+// instruction set.
+inline constexpr int64_t kFourBlock = 16;
 constexpr int64_t integer_filter_bytes(int64_t channels, int64_t taps) {
   return 4 + (channels + 3) / 4 * 4 * taps;
 }
@@ -39,7 +41,7 @@ struct IntegerConvArgs : ConvShape {
 // Whether the kernel takes windows of these sizes, for any number of places.
 bool fits_integer_conv(const ConvShape& shape);
 
-// `vnni`: the machine has AVX512_VNNI.
-Loop<IntegerConvArgs> integer_conv(Isa isa, bool vnni);
+// Only AVX-512 has more than pairs.
+Loop<IntegerConvArgs> integer_conv(Isa isa, ByteProducts bytes);
 
 }  // namespace rlx::cpu

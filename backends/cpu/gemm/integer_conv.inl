@@ -26,7 +26,7 @@ inline bool is_summed_in_f32(const ConvShape& p) {
 }
 inline PlaneShape integer_plane_shape(const ConvShape& p) {
   bool few = is_summed_in_f32(p);
-  int64_t most = few ? kPlaneSums / filters_at_once(p.filters) - kPlaneSlack * kWidest : kFourPlaces;
+  int64_t most = few ? sums_each(filters_at_once(p.filters)) - kPlaneSlack * kWidest : kFourPlaces;
   int64_t copy = few ? kFourCopy : kFourCopy / kFourChunk;
   return plane_shape(p.axes[1], p.axes[2], most, copy / p.axes[0].taps);
 }
@@ -99,10 +99,11 @@ inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, con
                           const FilterEnd& end, const float* sums, const int32_t* x_sums) {
   const Word less = end.less - Word{}, zero = end.zero - Word{};
   const Vec scale = splat(end.scale), bias = splat(end.bias), y_scale = splat(p.y_scale ? *p.y_scale : 1);
-  const Vec y_zero = splat(static_cast<float>(static_cast<int32_t>(zero_of(p.y_zero, p.y_signed))));
+  const Vec inverse = inverse_of(p.y_scale ? *p.y_scale : 1);
+  const Int y_zero = splat(static_cast<int32_t>(zero_of(p.y_zero, p.y_signed)));
   const bool is_scaled = p.scale, is_biased = p.bias, rounds = p.y_scale, relu = p.relu;
   const bool divides = rounds && *p.y_scale != 1;
-  const float lo = p.y_signed ? -128 : 0, hi = p.y_signed ? 127 : 255;
+  const int32_t lo = p.y_signed ? -128 : 0, hi = p.y_signed ? 127 : 255;
   const int64_t rows = part.block.rows, columns = part.block.columns, width = shape.width, row = p.axes[2].out;
   int64_t plane = (part.item * p.groups * p.filters + filter) * p.axes[0].out + part.z;
   int64_t first = (plane * p.axes[1].out + part.block.row) * row + part.block.column;
@@ -117,9 +118,10 @@ inline void finish_filter(const IntegerConvArgs& p, const PlaneShape& shape, con
       Vec real = to_float((Int)total) * scale;
       if (is_biased) real = real + bias;  // adding a zero for a missing bias would turn -0 into +0
       if (relu) real = max(real, Vec{});
-      if (divides) real = real / y_scale;
-      if (rounds)
-        store_bytes(bytes + c, rounded(real, y_zero, lo, hi), left);
+      if (divides)
+        store_bytes(bytes + c, quantized_to_8_bits(real, y_scale, inverse, y_zero, lo, hi), left);
+      else if (rounds)
+        store_bytes(bytes + c, rounded(real, to_float(y_zero), static_cast<float>(lo), static_cast<float>(hi)), left);
       else
         store_some(y + c, is_scaled ? real : from_bits((Int)total), left);
     }
@@ -177,74 +179,34 @@ struct FourSpan {
   const int8_t* w;  // of the first filter
   const int32_t* taps;
   int64_t count, fours, x_four, w_filter;  // numbers of taps and of fours of channels; strides
+  int64_t left;                            // fours from the first block on, also those behind the span
   float* sums;                             // rows of kFourPlaces, as bits
 };
 
-// Unsigned numbers of x and signed numbers of w, in even and odd bytes.
-struct PairSums {
-  static constexpr int kFilters = RLX_ISA == 2 ? 4 : 2, kVecs = 2;
-  template <int Filters, int Vecs>
-  static void add(const FourSpan& s, int64_t at) {
-    Int acc[Filters][Vecs];
-    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = bits(load(s.sums + f * kFourPlaces + at + v * kLanes));
-    }
-    const int8_t* w = s.w;
-    for (int64_t four = 0; four < s.fours; ++four) {
-      for (int64_t tap = 0; tap < s.count; ++tap, w += 4) {
-        const float* from = s.x + four * s.x_four + s.taps[tap] + at;
-        Half even[Vecs], odd[Vecs];
-        RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
-          Word x = (Word)bits(load(from + v * kLanes));
-          even[v] = (Half)(x & 0xff00ff);
-          odd[v] = (Half)(x >> 8 & 0xff00ff);
-        }
-        RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-          int32_t numbers;
-          __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
-          Half both = (Half)splat(numbers), w_even = (both << 8) >> 8, w_odd = both >> 8;
-          RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] += add_pairs(even[v], w_even) + add_pairs(odd[v], w_odd);
-        }
-      }
-    }
-    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-      RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(s.sums + f * kFourPlaces + at + v * kLanes, from_bits(acc[f][v]));
-    }
-  }
+// The part of a span in one block of packed fours.
+struct FourBlock {
+  const float* x;
+  const int8_t* w;
+  int64_t fours, w_tap;
 };
+// A span begins with a block or lies in one; `first` counts from its beginning.
+inline FourBlock four_block(const FourSpan& s, int64_t first) {
+  auto at_most = [](int64_t n) { return n < kFourBlock ? n : kFourBlock; };
+  return {s.x + first * s.x_four, s.w + first * s.count * 4, at_most(s.fours - first), 4 * at_most(s.left - first)};
+}
 
-#if RLX_ISA == 2
-struct FourSums {
-  static constexpr int kFilters = 6, kVecs = 4;
-  template <int Filters, int Vecs>
-  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]] static void add(
-      const FourSpan& s, int64_t at) {
-    __m512i acc[Filters][Vecs];
-    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] =
-          _mm512_loadu_si512(s.sums + f * kFourPlaces + at + v * kLanes);
-    }
-    const int8_t* w = s.w;
-    for (int64_t four = 0; four < s.fours; ++four) {
-      for (int64_t tap = 0; tap < s.count; ++tap, w += 4) {
-        const float* from = s.x + four * s.x_four + s.taps[tap] + at;
-        __m512i x[Vecs];
-        RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(from + v * kLanes);
-        RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-          int32_t numbers;
-          __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
-          __m512i weight = _mm512_set1_epi32(numbers);
-          RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
-        }
-      }
-    }
-    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
-      RLX_UNROLL for (int v = 0; v < Vecs; ++v)
-          _mm512_storeu_si512(s.sums + f * kFourPlaces + at + v * kLanes, acc[f][v]);
+// Calls add(x, w) for every tap and four.
+template <class Add>
+[[gnu::always_inline]] inline void for_each_four(const FourSpan& s, Add&& add) {
+  for (int64_t first = 0; first < s.fours; first += kFourBlock) {
+    const FourBlock block = four_block(s, first);
+    for (int64_t tap = 0; tap < s.count; ++tap) {
+      const float* x = block.x + s.taps[tap];
+      const int8_t* w = block.w + tap * block.w_tap;
+      for (int64_t four = 0; four < block.fours; ++four, x += s.x_four, w += 4) add(x, w);
     }
   }
-};
-#endif
+}
 
 template <class Sums, int Filters>
 void add_length(const FourSpan& s, int64_t length) {
@@ -257,7 +219,7 @@ void add_length(const FourSpan& s, int64_t length) {
   for (; at < length; at += kLanes) Sums::template add<Filters, 1>(s, at);
 }
 template <class Sums>
-void add_filters(FourSpan s, int64_t filters, int64_t length) {
+void add_some_filters(FourSpan s, int64_t filters, int64_t length) {
   auto skip = [&](int64_t count) {
     s.w += count * s.w_filter;
     s.sums += count * kFourPlaces;
@@ -267,6 +229,81 @@ void add_filters(FourSpan s, int64_t filters, int64_t length) {
   for (; filters >= 2; filters -= skip(2)) add_length<Sums, 2>(s, length);
   for (; filters >= 1; filters -= skip(1)) add_length<Sums, 1>(s, length);
 }
+
+// Unsigned numbers of x and signed numbers of w, in even and odd bytes.
+struct PairSums {
+  static constexpr int kFilters = RLX_ISA == 2 ? 4 : 2, kVecs = 2;
+  static void add_filters(const FourSpan& s, int64_t filters, int64_t length) {
+    add_some_filters<PairSums>(s, filters, length);
+  }
+  template <int Filters, int Vecs>
+  static void add(const FourSpan& s, int64_t at) {
+    Int acc[Filters][Vecs];
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = bits(load(s.sums + f * kFourPlaces + at + v * kLanes));
+    }
+    for_each_four(
+        s, [&](const float* x_four, const int8_t* w) __attribute__((always_inline)) {
+          const float* from = x_four + at;
+          Half even[Vecs], odd[Vecs];
+          RLX_UNROLL for (int v = 0; v < Vecs; ++v) {
+            Word x = (Word)bits(load(from + v * kLanes));
+            even[v] = (Half)(x & 0xff00ff);
+            odd[v] = (Half)(x >> 8 & 0xff00ff);
+          }
+          RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+            int32_t numbers;
+            __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
+            Half both = (Half)splat(numbers), w_even = (both << 8) >> 8, w_odd = both >> 8;
+            RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] +=
+                add_pairs(even[v], w_even) + add_pairs(odd[v], w_odd);
+          }
+        });
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) store(s.sums + f * kFourPlaces + at + v * kLanes, from_bits(acc[f][v]));
+    }
+  }
+};
+
+#if RLX_ISA == 2
+struct FourSums {
+  static constexpr int kFilters = 6, kVecs = 4;
+  static void add_filters(const FourSpan& s, int64_t filters, int64_t length) {
+    add_some_filters<FourSums>(s, filters, length);
+  }
+  template <int Filters, int Vecs>
+  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]] static void add(
+      const FourSpan& s, int64_t at) {
+    __m512i acc[Filters][Vecs];
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] =
+          _mm512_loadu_si512(s.sums + f * kFourPlaces + at + v * kLanes);
+    }
+    for (int64_t first = 0; first < s.fours; first += kFourBlock) {  // a lambda would not have the target
+      const FourBlock block = four_block(s, first);
+      for (int64_t tap = 0; tap < s.count; ++tap) {
+        const float* from = block.x + s.taps[tap] + at;
+        const int8_t* w = block.w + tap * block.w_tap;
+        for (int64_t four = 0; four < block.fours; ++four, from += s.x_four, w += 4) {
+          __m512i x[Vecs];
+          RLX_UNROLL for (int v = 0; v < Vecs; ++v) x[v] = _mm512_loadu_si512(from + v * kLanes);
+          RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+            int32_t numbers;
+            __builtin_memcpy(&numbers, w + f * s.w_filter, 4);
+            __m512i weight = _mm512_set1_epi32(numbers);
+            RLX_UNROLL for (int v = 0; v < Vecs; ++v) acc[f][v] = _mm512_dpbusd_epi32(acc[f][v], x[v], weight);
+          }
+        }
+      }
+    }
+    RLX_UNROLL for (int f = 0; f < Filters; ++f) {
+      RLX_UNROLL for (int v = 0; v < Vecs; ++v)
+          _mm512_storeu_si512(s.sums + f * kFourPlaces + at + v * kLanes, acc[f][v]);
+    }
+  }
+};
+#include "backends/cpu/gemm/integer_conv_amx.inl"
+#endif
 
 // Whether packed numbers of a filter of this part have a zero point, so that the sums of x are needed.
 inline bool needs_x_sums(const IntegerConvArgs& p, const ConvPart& part) {
@@ -307,7 +344,9 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
   __builtin_memset(sums, 0, static_cast<size_t>(part.filters * kFourPlaces) * sizeof(float));
   __builtin_memset(x_sums, 0, sizeof x_sums);
   for (int64_t from = 0, now; from < fours; from += now) {
-    now = kFourCopy / x_four < fours - from ? kFourCopy / x_four : fours - from;
+    const int64_t room = kFourCopy / x_four, rest = kFourBlock - from % kFourBlock;
+    now = room < kFourBlock ? (room < rest ? room : rest) : room / kFourBlock * kFourBlock;
+    if (now > fours - from) now = fours - from;
     for (int64_t four = 0; four < now; ++four) {
       int64_t channel = 4 * (from + four);
       FourRows at;
@@ -321,9 +360,13 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
       };
       copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
     }
-    const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + from * p.taps() * 4;
-    FourSpan span{copy, w, taps.at, p.taps(), now, x_four, integer_filter_bytes(p.channels, p.taps()), sums};
-    add_filters<Sums>(span, part.filters, length);
+    const int64_t inside = from % kFourBlock, begin = from - inside;
+    const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + (begin * p.taps() + inside) * 4;
+    FourSpan span{.x = copy, .w = w, .taps = taps.at, .count = p.taps(), .fours = now, .x_four = x_four};
+    span.w_filter = integer_filter_bytes(p.channels, p.taps());
+    span.left = fours - begin;
+    span.sums = sums;
+    Sums::add_filters(span, part.filters, length);
     if (sums_x) add_x(span, p.channels - 4 * from, length, x_sums);
   }
   for (int64_t f = 0; f < part.filters; ++f) {
@@ -360,7 +403,7 @@ void few_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart&
   int64_t length = block_length(shape, part.block);
   for (int64_t f = 0, now; f < part.filters; f += now) {
     now = filters_at_once(part.filters - f);
-    int64_t first = part.group * p.filters + part.filter + f, apart = kPlaneSums / now;
+    int64_t first = part.group * p.filters + part.filter + f, apart = sums_each(now);
     FilterEnd ends[kPlaneFilters];
     for (int64_t i = 0; i < now; ++i) {
       ends[i] = few_filter(p, first + i, x_zero, w + i * kExactTerms, 1);
@@ -425,5 +468,8 @@ inline int64_t integer_conv_shares(const IntegerConvArgs& p) {
 
 inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_shares, integer_conv_run<PairSums>};
 #if RLX_ISA == 2
-inline constexpr Loop<IntegerConvArgs> kConvByFours = {integer_conv_shares, integer_conv_run<FourSums>};
+inline constexpr Loop<IntegerConvArgs> kIntegerConvs[] = {  // in the order of ByteProducts
+    kConvByPairs,
+    {integer_conv_shares, integer_conv_run<FourSums>},
+    {integer_conv_shares, integer_conv_run<AmxSums>}};
 #endif

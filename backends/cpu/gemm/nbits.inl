@@ -3,11 +3,12 @@
 // once; where a register holds a weight for each number of 4 bits, one permutation decodes sixteen. With more, the
 // weights of a few columns and a chunk of terms are decoded to the stack, and then multiplied by all rows.
 
-inline constexpr int64_t kNbitsPanel = 16;   // columns
-inline constexpr int64_t kNbitsRows = 64;    // of a block
-inline constexpr int64_t kNbitsFewRows = 4;  // that decode in registers
-inline constexpr int64_t kNbitsTerms = 512;  // of a chunk on the stack
-inline constexpr int64_t kNbitsRun = 4096;   // terms that sixteen accumulators take in turn before these are added up
+inline constexpr int64_t kNbitsPanel = 16;    // columns
+inline constexpr int64_t kNbitsRows = 64;     // of a block
+inline constexpr int64_t kNbitsFewRows = 4;   // that decode in registers
+inline constexpr int64_t kNbitsSomeRows = 8;  // the same with registers for all of them
+inline constexpr int64_t kNbitsTerms = 512;   // of a chunk on the stack
+inline constexpr int64_t kNbitsRun = 4096;    // terms that sixteen accumulators take in turn before these are added up
 inline constexpr int kNbitsTileRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kNbitsTileColumns = 4;
 
@@ -149,42 +150,81 @@ inline void part_terms(const float* x, int64_t terms, float* to) {
   for (int64_t i = 0; i < terms; i += kPairs) every_second(i, std::make_integer_sequence<int, kLanes>());
 }
 
-// Adds to `sums` the products of whole kPairs of terms in a column. x: rows of kNbitsRun terms, in parts. kMiddle: the
-// zero points are not given.
-template <int Rows, bool kMiddle>
-void add_nibbles(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t from, int64_t terms,
-                 const float* x, Vec* sums) {
-  const uint8_t* numbers = p.packed + column * layout.row + from / 2;
-  const float* scales = p.scale + column * layout.blocks;
+// The zero points and scales of the two vectors that kPairs of terms are decoded to.
+struct NbitsScales {
+  Vec zero[2], scale[2];
+};
+template <int kBits, bool kMiddle, bool kShort>
+inline NbitsScales nbits_scales(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t block) {
+  const float* scale = p.scale + column * layout.blocks + block;
+  const float middle = 1 << (kBits - 1);
+  const Vec zero = splat(kMiddle ? middle : nbits_zero(p, layout, column, block)), first = splat(*scale);
+  if constexpr (!kShort) return {{zero, zero}, {first, first}};
+  const Vec next = splat(kMiddle ? middle : nbits_zero(p, layout, column, block + 1)), second = splat(scale[1]);
+  if constexpr (kBits == 8) return {{zero, next}, {first, second}};
+  const Vec zeros = _mm512_mask_blend_ps(0xff00, zero, next), scales = _mm512_mask_blend_ps(0xff00, first, second);
+  return {{zeros, zeros}, {scales, scales}};
+}
+
+// Adds to `sums` the products of whole kPairs of terms in a column. x: rows of kNbitsRun terms, in the order of decoded
+// weights. kMiddle: the zero points are not given. kShort: there are two blocks in kPairs of terms.
+template <int kBits, int Rows, bool kMiddle, bool kShort>
+void add_nbits_pairs(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t column, int64_t from, int64_t terms,
+                     const float* x, Vec* sums) {
+  const uint8_t* numbers = p.packed + column * layout.row + from * kBits / 8;
   const Vec each = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   Vec acc[Rows][2] = {};
-  const int64_t step = p.block < kNbitsRun ? p.block : kNbitsRun;  // what one scale stands for; `from` is a multiple
+  const int64_t step = kShort ? kPairs : p.block < kNbitsRun ? p.block : kNbitsRun;  // `from` is a multiple
   int64_t block = from >> layout.shift;
-  for (int64_t first = 0; first < terms; first += step, ++block) {
-    const Vec zero = kMiddle ? splat(8.0f) : splat(nbits_zero(p, layout, column, block));
-    const Vec weights = (each - zero) * splat(scales[block]);
+  for (int64_t first = 0; first < terms; first += step, block += kShort ? 2 : 1) {
+    const NbitsScales by = nbits_scales<kBits, kMiddle, kShort>(p, layout, column, block);
+    constexpr bool kTable = kBits == 4 && !kShort;  // of the weights for all numbers
+    const Vec table = kTable ? (each - by.zero[0]) * by.scale[0] : each;
     for (int64_t i = first; i < (terms - first < step ? terms : first + step); i += kPairs) {
-      const __m512i pairs = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + i / 2)));
-      const Vec even = _mm512_permutexvar_ps(pairs, weights);  // looks at 4 bits only
-      const Vec odd = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), weights);
+      Vec w[2];
+      const auto* at = reinterpret_cast<const __m128i*>(numbers + i * kBits / 8);
+      if constexpr (kBits == 4) {
+        const __m512i pairs = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
+        w[0] = _mm512_permutexvar_ps(pairs, table);  // looks at 4 bits only
+        w[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), table);
+      } else {
+        w[0] = to_float((Int)_mm512_cvtepu8_epi32(_mm_loadu_si128(at)));
+        w[1] = to_float((Int)_mm512_cvtepu8_epi32(_mm_loadu_si128(at + 1)));
+      }
+      if constexpr (!kTable)
+        for (int half = 0; half < 2; ++half) w[half] = (w[half] - by.zero[half]) * by.scale[half];
       RLX_UNROLL for (int r = 0; r < Rows; ++r) {
-        acc[r][0] = fma(load(x + r * kNbitsRun + i), even, acc[r][0]);
-        acc[r][1] = fma(load(x + r * kNbitsRun + i + kLanes), odd, acc[r][1]);
+        acc[r][0] = fma(load(x + r * kNbitsRun + i), w[0], acc[r][0]);
+        acc[r][1] = fma(load(x + r * kNbitsRun + i + kLanes), w[1], acc[r][1]);
       }
     }
   }
   RLX_UNROLL for (int r = 0; r < Rows; ++r) sums[r] += acc[r][0] + acc[r][1];
 }
 
-template <int Rows>
-void nibble_columns(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t panel, int64_t last) {
+template <int kBits, int Rows>
+auto nbits_pairs_fn(const NbitsProductArgs& p) {
+  const bool is_middle = !p.zero && !p.packed_zero;
+  if (p.block < kPairs)
+    return is_middle ? add_nbits_pairs<kBits, Rows, true, true> : add_nbits_pairs<kBits, Rows, false, true>;
+  return is_middle ? add_nbits_pairs<kBits, Rows, true, false> : add_nbits_pairs<kBits, Rows, false, false>;
+}
+
+template <int kBits, int Rows>
+void nbits_columns(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t panel, int64_t last) {
   alignas(64) float x[Rows * kNbitsRun];
   Vec sums[kNbitsPanel][Rows] = {};
   const int64_t whole = p.k / kPairs * kPairs;
-  auto add = p.zero || p.packed_zero ? add_nibbles<Rows, false> : add_nibbles<Rows, true>;
+  auto add = nbits_pairs_fn<kBits, Rows>(p);
   for (int64_t from = 0; from < whole; from += kNbitsRun) {
     const int64_t terms = whole - from < kNbitsRun ? whole - from : kNbitsRun;
-    for (int r = 0; r < Rows; ++r) part_terms(p.x + (row + r) * p.k + from, terms, x + r * kNbitsRun);
+    for (int r = 0; r < Rows; ++r) {
+      const float* left = p.x + (row + r) * p.k + from;
+      if constexpr (kBits == 4)
+        part_terms(left, terms, x + r * kNbitsRun);
+      else
+        __builtin_memcpy(x + r * kNbitsRun, left, static_cast<size_t>(terms) * sizeof(float));
+    }
     for (int64_t column = panel; column < last; ++column) add(p, layout, column, from, terms, x, sums[column - panel]);
   }
   for (int64_t column = panel; column < last; ++column) {
@@ -193,24 +233,31 @@ void nibble_columns(const NbitsProductArgs& p, const NbitsLayout& layout, int64_
       RLX_UNROLL for (int r = 0; r < Rows; ++r) own[r] =
           fma(load_some(p.x + (row + r) * p.k + whole + i, n), w.v[0], own[r]);
     };
-    for_each_sixteen<4>(p, layout, column, whole, p.k - whole, add_rest);
+    for_each_sixteen<kBits>(p, layout, column, whole, p.k - whole, add_rest);
     for (int r = 0; r < Rows; ++r) p.y[(row + r) * p.n + column] = reduce_add(own[r]) + (p.bias ? p.bias[column] : 0);
   }
 }
 
 #endif
 
+// Whether some rows, more than a few, decode in registers.
+template <int kBits>
+constexpr bool kHasPairs = RLX_ISA == 2 && kBits != 2;
+
 template <int kBits>
 void nbits_few_rows(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t row, int64_t rows, int64_t panel,
                     int64_t last) {
+#if RLX_ISA == 2
+  if constexpr (kHasPairs<kBits>) {
+    constexpr decltype(&nbits_columns<kBits, 1>) kColumns[kNbitsSomeRows] = {
+        nbits_columns<kBits, 1>, nbits_columns<kBits, 2>, nbits_columns<kBits, 3>, nbits_columns<kBits, 4>,
+        nbits_columns<kBits, 5>, nbits_columns<kBits, 6>, nbits_columns<kBits, 7>, nbits_columns<kBits, 8>};
+    return kColumns[rows - 1](p, layout, row, panel, last);
+  }
+#endif
   using ColumnFn = void (*)(const NbitsProductArgs&, const NbitsLayout&, int64_t, int64_t);
   constexpr ColumnFn kFns[kNbitsFewRows] = {nbits_column<kBits, 1>, nbits_column<kBits, 2>, nbits_column<kBits, 3>,
                                             nbits_column<kBits, 4>};
-#if RLX_ISA == 2
-  constexpr decltype(&nibble_columns<1>) kNibbles[kNbitsFewRows] = {nibble_columns<1>, nibble_columns<2>,
-                                                                    nibble_columns<3>, nibble_columns<4>};
-  if (kBits == 4 && p.block >= kPairs) return kNibbles[rows - 1](p, layout, row, panel, last);
-#endif
   for (int64_t column = panel; column < last; ++column) kFns[rows - 1](p, layout, row, column);
 }
 
@@ -276,7 +323,8 @@ void nbits_part(const NbitsProductArgs& p, const NbitsLayout& layout, int64_t pa
   const int64_t panel = part % nbits_panels(p) * kNbitsPanel, row = part / nbits_panels(p) * kNbitsRows;
   const int64_t rows = p.m - row < kNbitsRows ? p.m - row : kNbitsRows;
   const int64_t last = panel + kNbitsPanel < p.n ? panel + kNbitsPanel : p.n;
-  (rows <= kNbitsFewRows ? nbits_few_rows<kBits> : nbits_many_rows<kBits>)(p, layout, row, rows, panel, last);
+  const int64_t few = kHasPairs<kBits> ? kNbitsSomeRows : kNbitsFewRows;
+  (rows <= few ? nbits_few_rows<kBits> : nbits_many_rows<kBits>)(p, layout, row, rows, panel, last);
 }
 
 inline void nbits_run(const NbitsProductArgs& p, int64_t begin, int64_t end) {

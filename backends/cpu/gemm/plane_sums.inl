@@ -5,7 +5,11 @@ inline constexpr int64_t kPlaneSums = 8192;  // of all filters at a time, on the
 inline constexpr int64_t kPlaneFilters = 4;  // at a time, at most
 
 inline int64_t filters_at_once(int64_t left) {
-  return left >= kPlaneFilters ? kPlaneFilters : left >= 2 ? 2 : 1;
+  return left < kPlaneFilters ? left : kPlaneFilters;
+}
+// Of these, for each filter, in whole vectors.
+inline int64_t sums_each(int64_t filters) {
+  return filters < 2 ? kPlaneSums : kPlaneSums / filters / kLanes * kLanes;
 }
 
 struct PlaneSpan {
@@ -48,5 +52,6 @@ void sum_length(const PlaneSpan& s, int64_t length, bool add) {
   for (; at < length; at += kLanes) sum_span<Filters, 1>(s, at, add);
 }
 inline void sum_planes(int64_t filters, const PlaneSpan& s, int64_t length, bool add) {
-  (filters == 4 ? sum_length<4> : filters == 2 ? sum_length<2> : sum_length<1>)(s, length, add);
+  constexpr decltype(&sum_length<1>) kFns[] = {sum_length<1>, sum_length<2>, sum_length<3>, sum_length<4>};
+  kFns[filters - 1](s, length, add);
 }

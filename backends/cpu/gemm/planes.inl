@@ -8,10 +8,6 @@ inline constexpr int64_t kPlaneCopy = 16384;  // elements of x, on the stack
 inline constexpr int64_t kPlaneTaps = 512;
 inline constexpr int64_t kPlaneSlack = 8;  // vectors that may be read or written after a long row
 
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // The copy is [residue of y][residue of x][row][column], so that an output row is `width` from the next.
 struct PlaneShape {
   int64_t phases_y, phases_x;         // the residues that taps read

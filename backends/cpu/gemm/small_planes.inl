@@ -20,10 +20,11 @@ inline bool is_small_plane(const ConvAxis (&axes)[kConvAxes], int64_t planes) {
   return y.out * x.out <= kSmallOuts && width_read(y) * width_read(x) <= kSmallPlaces;
 }
 
-// Vectors of one place each, and where they lie.
+// Planes with one position of all planes in each vector: plane i is lane i.
 struct SmallPlanes {
   alignas(64) float places[kSmallPlaces * kLanes];
-  int32_t to[kSmallPlaces], from[kSmallOuts], taps[kSmallTaps];  // of elements of x; of the first taps; from there
+  int32_t to[kSmallPlaces], from[kSmallOuts],
+      taps[kSmallTaps];  // offsets: of elements of x; of the first tap of each output; from there
   int64_t elements, outs, tap_count;
 
   SmallPlanes(const ConvAxis& y, const ConvAxis& x, float outside)
@@ -32,7 +33,10 @@ struct SmallPlanes {
     fill(y.size, x.size, (y.lo * width + x.lo) * kLanes, width * kLanes, kLanes, to);
     fill(y.out, x.out, 0, y.stride * width * kLanes, x.stride * kLanes, from);
     fill(y.taps, x.taps, 0, y.dilation * width * kLanes, x.dilation * kLanes, taps);
-    for (int64_t i = 0; i < width_read(y) * width; ++i) store(places + i * kLanes, splat(outside));
+    clear(y, x, outside);
+  }
+  void clear(const ConvAxis& y, const ConvAxis& x, float outside) {
+    for (int64_t i = 0; i < width_read(y) * width_read(x); ++i) store(places + i * kLanes, splat(outside));
   }
   // row_at(i) reads plane i of `count`; further lanes repeat the last one.
   template <class RowAt>
@@ -45,7 +49,26 @@ struct SmallPlanes {
       for (int64_t i = 0; i < n; ++i) store(places + to[at + i], rows[i]);
     }
   }
-  // What `step(acc, x, tap)` makes of the taps of each output goes to `write(plane, at, v, n)`.
+  // Folds the taps along y, so that those along x remain. A row of results takes the place of the first row that it
+  // reads, or of one before, which later rows do not read.
+  template <class Fold>
+  void fold_rows(const ConvAxis& y, const ConvAxis& x, Fold&& fold) {
+    int64_t row = width_read(x) * kLanes;
+    for (int64_t r = 0; r < y.out; ++r) {
+      const float* first = places + r * y.stride * row;
+      for (int64_t c = 0; c < row; c += kLanes) {
+        Vec folded = load(first + c);
+        for (int64_t tap = 1; tap < y.taps; ++tap) folded = fold(folded, load(first + tap * y.dilation * row + c));
+        store(places + r * row + c, folded);
+      }
+    }
+  }
+  void list_columns(const ConvAxis& y, const ConvAxis& x) {
+    fill(y.out, x.out, 0, width_read(x) * kLanes, x.stride * kLanes, from);
+    fill(1, x.taps, 0, 0, x.dilation * kLanes, taps);
+    tap_count = x.taps;
+  }
+  // Folds the taps of each output by `step(acc, x, tap)`, and gives the results to `write(plane, at, v, n)`.
   template <class Step, class Write>
   void fold(int64_t count, Vec start, Step&& step, Write&& write) const {
     constexpr int kAtOnce = 4;

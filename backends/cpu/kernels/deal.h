@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting by short keys, of up to 32 bits, without comparing them: a key's rank and its place are packed into one
-// number, and these are dealt out by the bytes of their ranks.
+// Radix sort for keys of up to 32 bits. The rank and the place of a key are packed into one number, and these are dealt
+// out by the bytes of their ranks.
 #pragma once
 
 #include <algorithm>
@@ -34,14 +34,14 @@ inline int64_t packed_place(uint64_t entry) {
   return static_cast<uint32_t>(entry);
 }
 
-// Fewer entries are compared as fast; more do not fit on the stack, twice.
+// Comparing sorts fewer entries as fast; more of them, twice, do not fit on the stack.
 inline constexpr int64_t kLeastDealt = 48, kMostDealt = 4096;
 constexpr bool is_dealt(int64_t n) {
   return n >= kLeastDealt && n <= kMostDealt;
 }
 
-// Sorts packed entries whose places ascend: deals them out by each byte of their ranks, the lowest first, and keeps the
-// order of equal ones. Returns where they are in the end: in `from`, or in `to`.
+// Sorts packed entries whose places ascend (radix sort): deals them out by each byte of their ranks, the lowest first,
+// and keeps the order of equal ones. Returns where the sorted entries are: in `from`, or in `to`.
 inline uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
   constexpr int kBytes = 4;
   uint32_t counts[kBytes][256] = {};
@@ -57,7 +57,7 @@ inline uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
   return from;
 }
 
-// As deal_packed, for up to kMostDealt entries.
+// As deal_packed, for any number of entries up to kMostDealt.
 inline uint64_t* sort_packed(uint64_t* from, uint64_t* to, int64_t n) {
   if (is_dealt(n)) return deal_packed(from, to, n);
   std::sort(from, from + n);

@@ -68,6 +68,15 @@ inline void lay_out(const GatherSumArgs& p, int64_t first, int64_t outputs, int6
   }
 }
 
+// Adds the listed taps to some outputs of a line, or with `is_first` sets these to their sums.
+inline void add_taps(const float* x, const SumTaps& list, int64_t taps, bool is_first, float* y, int64_t outputs) {
+  for (int64_t o = 0; o < outputs; o += kLanes) {
+    Vec sum = is_first ? Vec{} : load_some(y + o, outputs - o);
+    for (int64_t t = 0; t < taps; ++t) sum = fma(pick(x, list.at[t] + o), load(list.weight[t] + o), sum);
+    store_some(y + o, sum, outputs - o);
+  }
+}
+
 inline void sum_lines(const GatherSumArgs& p, int64_t part) {
   SumTaps list;
   int64_t begin = part * kSumLines, end = begin + kSumLines < p.outer ? begin + kSumLines : p.outer;
@@ -76,15 +85,8 @@ inline void sum_lines(const GatherSumArgs& p, int64_t part) {
     do {
       int64_t taps = p.taps - tap < kSumTaps ? p.taps - tap : kSumTaps;
       lay_out(p, first, outputs, tap, taps, list);
-      for (int64_t line = begin; line < end; ++line) {
-        const float* x = p.x + line * p.n;
-        float* y = p.y + line * p.count + first;
-        for (int64_t o = 0; o < outputs; o += kLanes) {
-          Vec sum = tap == 0 ? Vec{} : load_some(y + o, outputs - o);
-          for (int64_t t = 0; t < taps; ++t) sum = fma(pick(x, list.at[t] + o), load(list.weight[t] + o), sum);
-          store_some(y + o, sum, outputs - o);
-        }
-      }
+      for (int64_t line = begin; line < end; ++line)
+        add_taps(p.x + line * p.n, list, taps, tap == 0, p.y + line * p.count + first, outputs);
       tap += kSumTaps;
     } while (tap < p.taps);
   }

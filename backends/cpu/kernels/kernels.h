@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm/conv.h"
 #include "backends/cpu/gemm/integer.h"
 #include "backends/cpu/gemm/nbits.h"
+#include "backends/cpu/gemm/whole.h"
 #include "backends/cpu/kernels/attention.h"
 #include "backends/cpu/kernels/gather_sum.h"
 #include "backends/cpu/kernels/norm.h"
@@ -21,6 +22,7 @@ struct KernelFns {
   GemmFns gemm;
   ConvFns conv;
   NbitsFns nbits;
+  WholeFns whole;
   AttentionFns attention;
   RopeFns rope;
   RowFns rows;
@@ -33,9 +35,9 @@ struct KernelFns {
 };
 
 inline KernelFns kernel_fns(Isa isa) {
-  return {gemm_fns(isa),     conv_fns(isa),  nbits_fns(isa),  attention_fns(isa),
-          rope_fns(isa),     row_fns(isa),   region_fns(isa), window_fns(isa),
-          quantize_fns(isa), typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa)};
+  return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),     whole_fns(isa),  attention_fns(isa),
+          rope_fns(isa),  row_fns(isa),    region_fns(isa),    window_fns(isa), quantize_fns(isa),
+          typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa)};
 }
 
 }  // namespace rlx::cpu

@@ -36,18 +36,28 @@ int32_t turned_axis(const CopyArgs& args) {
   return -1;
 }
 
-int64_t rows_in_strip(const CopyArgs& args) {
-  return kLine / args.element;
-}
-
-int64_t strips_of(const CopyArgs& args, int32_t turned) {
-  return (args.dims[turned] + rows_in_strip(args) - 1) / rows_in_strip(args);
+// A part of a transpose is a block of rows and columns of `to`.
+struct TurnCut {
+  int64_t rows, columns;              // of a block, at most
+  int64_t row_blocks, column_blocks;  // of a matrix
+};
+TurnCut cut_turns(const CopyArgs& args, int32_t turned) {
+  int64_t line = kLine / args.element, rows = std::max<int64_t>(1, args.dims[turned]);
+  int64_t columns = std::max<int64_t>(1, row_length(args));
+  TurnCut cut;
+  cut.rows = std::max(line, kCopyPart / columns / line * line);
+  cut.columns = std::max(line, kCopyPart / std::min(cut.rows, rows) / line * line);
+  cut.row_blocks = (rows + cut.rows - 1) / cut.rows;
+  cut.column_blocks = (columns + cut.columns - 1) / cut.columns;
+  return cut;
 }
 
 int64_t copy_parts(const CopyArgs& args) {
   int64_t rows = row_length(args) ? row_count(args) : 0, part = rows_in_part(args);
-  if (int32_t turned = turned_axis(args); turned >= 0 && rows)
-    return rows / args.dims[turned] * strips_of(args, turned);
+  if (int32_t turned = turned_axis(args); turned >= 0 && rows) {
+    TurnCut cut = cut_turns(args, turned);
+    return rows / args.dims[turned] * cut.row_blocks * cut.column_blocks;
+  }
   return (rows + part - 1) / part;
 }
 
@@ -104,38 +114,109 @@ void interleave(const T& a, const T& b, T& low, T& high, std::integer_sequence<i
   high = __builtin_shufflevector(a, b, (kWidth / 2 + I / 2 + I % 2 * kWidth)...);
 }
 
-// Each round interleaves row r with row r + half; after log2(width) rounds every row is a column.
 template <class Number>
-void turn_block(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride) {
-  using Row [[gnu::vector_size(16)]] = Number;
-  constexpr int kWidth = 16 / sizeof(Number);
+using TurnedRow [[gnu::vector_size(16)]] = Number;
+template <class Number>
+constexpr int kTurned = 16 / sizeof(Number);
+
+// `columns` rows of `from` become columns of `rows` rows of `to`. Each round interleaves row r with row r + half; after
+// log2(width) rounds every row is a column. What only rows from kRows on need is not computed. Reads and writes 16
+// bytes of each row.
+template <class Number, int kColumns, int kRows>
+[[gnu::always_inline]] inline void turn_some(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to,
+                                             int64_t to_stride, int64_t rows_of_to) {
+  using Row = TurnedRow<Number>;
+  constexpr int kWidth = kTurned<Number>;
   Row rows[kWidth], next[kWidth];
-  RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
+  RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = Row{};
+  RLX_TURNS for (int i = 0; i < kColumns; i++) if (i < columns)
+      std::memcpy(&rows[i], from + i * from_stride, sizeof(Row));
   RLX_TURNS for (int round = 1; round < kWidth; round *= 2) {
     RLX_TURNS for (int i = 0; i < kWidth / 2; i++) interleave(
         rows[i], rows[i + kWidth / 2], next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, kWidth>());
     RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = next[i];
   }
-  RLX_TURNS for (int i = 0; i < kWidth; i++) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
+  RLX_TURNS for (int i = 0; i < kRows; i++) if (i < rows_of_to) std::memcpy(to + i * to_stride, &rows[i], sizeof(Row));
 }
 
-// `count` rows of `to`, of `length` elements each.
+template <class Number, int kColumns, int kRows>
+void turn_block(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to, int64_t to_stride,
+                int64_t rows) {
+  turn_some<Number, kColumns, kRows>(from, from_stride, columns, to, to_stride, rows);
+}
+using BlockFn = void (*)(const std::byte*, int64_t, int64_t, std::byte*, int64_t, int64_t);
+template <class Number, int kMost = kTurned<Number>>
+BlockFn block_of_columns(int64_t columns) {
+  if constexpr (kMost > 2)
+    if (columns <= kMost / 2) return block_of_columns<Number, kMost / 2>(columns);
+  return turn_block<Number, kMost, kTurned<Number>>;
+}
+template <class Number, int kMost = kTurned<Number>>
+BlockFn block_of_rows(int64_t rows) {
+  if constexpr (kMost > 2)
+    if (rows <= kMost / 2) return block_of_rows<Number, kMost / 2>(rows);
+  return turn_block<Number, kTurned<Number>, kMost>;
+}
+
+// One by one.
+template <class Number>
+void turn_singles(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                  int64_t columns) {
+  constexpr int64_t kSize = sizeof(Number);
+  for (int64_t j = 0; j < columns; j++)
+    for (int64_t i = 0; i < rows; i++)
+      std::memcpy(to + i * to_stride + j * kSize, from + j * from_stride + i * kSize, kSize);
+}
+
+// Whole blocks.
+template <class Number>
+void turn_blocks(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                 int64_t columns) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
+  if (rows == 0) return;
+  for (int64_t j = 0; j < columns; j += kWidth, from += kWidth * from_stride, to += kWidth * kSize) {
+    int64_t i = 0;
+    std::byte* row = to;
+    do {
+      turn_some<Number, kWidth, kWidth>(from + i * kSize, from_stride, kWidth, row, to_stride, kWidth);
+      row += kWidth * to_stride;
+    } while ((i += kWidth) < rows);
+  }
+}
+
+// Fewer rows than a block has, and whole blocks of columns of `length`.
+template <class Number>
+void turn_last_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                    int64_t length) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
+  BlockFn turn = block_of_rows<Number>(rows);
+  int64_t j = 0;
+  for (; (length - j - kWidth) * from_stride >= (kWidth - rows) * kSize; j += kWidth)
+    turn(from + j * from_stride, from_stride, kWidth, to + j * kSize, to_stride, rows);
+  turn_singles<Number>(from + j * from_stride, from_stride, to + j * kSize, to_stride, rows,
+                       length / kWidth * kWidth - j);
+}
+
+// `count` rows of `to`, of `length` elements each. Where few columns or rows are left, a block reads or writes more of
+// them than there are, if these bytes belong to neighbours that are read too, or are written afterwards.
 template <class Number>
 void turn_strip(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count,
                 int64_t length) {
-  constexpr int64_t kSize = sizeof(Number), kWidth = 16 / kSize;
-  int64_t whole = count / kWidth * kWidth, j = 0;
-  for (; j + kWidth <= length; j += kWidth) {
-    const std::byte* block = from + j * from_stride;
-    for (int64_t i = 0; i < whole; i += kWidth)
-      turn_block<Number>(block + i * kSize, from_stride, to + i * to_stride + j * kSize, to_stride);
-    for (int64_t i = whole; i < count; i++)
-      for (int64_t k = 0; k < kWidth; k++)
-        std::memcpy(to + i * to_stride + (j + k) * kSize, block + k * from_stride + i * kSize, kSize);
+  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
+  int64_t rows = count / kWidth * kWidth, columns = length / kWidth * kWidth;
+  if (int64_t left = length - columns; left > 0) {
+    const std::byte* block = from + columns * from_stride;
+    std::byte* target = to + columns * kSize;
+    BlockFn turn = block_of_columns<Number>(left);
+    int64_t i = 0;
+    if (to_stride == length * kSize)
+      for (; (count - i - kWidth) * length >= kWidth - left; i += kWidth)
+        turn(block + i * kSize, from_stride, left, target + i * to_stride, to_stride, kWidth);
+    turn_singles<Number>(block + i * kSize, from_stride, target + i * to_stride, to_stride, count - i, left);
   }
-  for (; j < length; j++)
-    for (int64_t i = 0; i < count; i++)
-      std::memcpy(to + i * to_stride + j * kSize, from + j * from_stride + i * kSize, kSize);
+  turn_blocks<Number>(from, from_stride, to, to_stride, rows, columns);
+  if (rows < count)
+    turn_last_rows<Number>(from + rows * kSize, from_stride, to + rows * to_stride, to_stride, count - rows, length);
 }
 
 using StripFn = void (*)(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t);
@@ -151,21 +232,28 @@ StripFn strip_fn(int64_t element) {
 }
 
 void copy_turned(const CopyArgs& args, int32_t turned, int64_t begin, int64_t end) {
-  int64_t strips = strips_of(args, turned), length = row_length(args);
+  TurnCut cut = cut_turns(args, turned);
+  int64_t length = row_length(args), from_stride = args.strides[args.rank - 1], to_strides[kMaxRank];
   StripFn turn = strip_fn(args.element);
-  int64_t to_strides[kMaxRank];
   for (int64_t axis = args.rank - 1, stride = args.element; axis >= 0; stride *= args.dims[axis--])
     to_strides[axis] = stride;
   for (int64_t part = begin; part < end; part++) {
-    int64_t first = part % strips * rows_in_strip(args), from = first * args.element, to = first * to_strides[turned];
-    for (int64_t rest = part / strips, axis = args.rank - 2; axis >= 0; axis--) {
+    int64_t column = part % cut.column_blocks * cut.columns, rest = part / cut.column_blocks;
+    int64_t row = rest % cut.row_blocks * cut.rows, last = std::min(args.dims[turned], row + cut.rows);
+    int64_t from = column * from_stride, to = column * args.element;
+    rest /= cut.row_blocks;
+    for (int64_t axis = args.rank - 2; axis >= 0; axis--) {
       if (axis == turned) continue;
       from += rest % args.dims[axis] * args.strides[axis];
       to += rest % args.dims[axis] * to_strides[axis];
       rest /= args.dims[axis];
     }
-    turn(args.from + from, args.strides[args.rank - 1], args.to + to, to_strides[turned],
-         std::min(rows_in_strip(args), args.dims[turned] - first), length);
+    int64_t columns = std::min(cut.columns, length - column);
+    // Short rows are written one after another, others a cache line of each at a time.
+    int64_t strip = columns * args.element <= kLine ? cut.rows : kLine / args.element;
+    for (; row < last; row += strip)
+      turn(args.from + from + row * args.element, from_stride, args.to + to + row * to_strides[turned],
+           to_strides[turned], std::min(strip, last - row), columns);
   }
 }
 

@@ -106,7 +106,7 @@ inline int64_t piece_parts(const SoftmaxArgs& p) {
   return p.rows * softmax_pieces(p.rows, p.n).count;
 }
 
-// Calls piece(x, y, n, what is found of it, what is found of its row).
+// Calls piece(x, y, n, its SoftmaxPiece, the SoftmaxPieces of its row).
 template <class Piece>
 inline void for_each_piece(const SoftmaxArgs& p, int64_t begin, int64_t end, Piece&& piece) {
   Pieces pieces = softmax_pieces(p.rows, p.n);
@@ -188,7 +188,8 @@ inline double squares_of(NormRow row, int64_t n) {
       });
 }
 
-// Of elements less a mean: the sum of their squares, and what they sum up to, because f32 cannot hold the mean.
+// The sum of the squares of elements minus a mean, and the sum of these elements, which is not 0 because f32 cannot
+// hold the mean.
 struct Centred {
   double squares, sum;
 };
@@ -213,7 +214,7 @@ inline Moments moments_of(float mean, const Centred& means) {
   return {mean, static_cast<float>(rest), variance < 0 ? 0 : variance};
 }
 
-// Of the row, or of the piece of it, that begins at element `from`.
+// The row, or the piece of it that begins at element `from`.
 inline NormRow row_of(const NormArgs& p, int64_t r, int64_t from) {
   NormRow row{p.x + r * p.x_row + from, nullptr, nullptr, nullptr};
   if (p.residual) row.residual = p.residual + r * p.residual_row + from;
@@ -223,7 +224,7 @@ inline NormRow row_of(const NormArgs& p, int64_t r, int64_t from) {
   return row;
 }
 
-// Writes the elements of the row from `from` to `end`; for the first of them, also what is known of the row.
+// Writes elements [from, end) of the row; with the first of them, also its mean and inverse deviation.
 inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, Moments m) {
   float inv = static_cast<float>(1 / std::sqrt(m.variance + p.eps));
   if (p.mean && from == 0) p.mean[r] = m.mean + m.rest;
@@ -241,8 +242,8 @@ inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, 
   }
 }
 
-// Short rows, kLanes of them at once: a lane is a row, and a vector what all have at one place. What is found of a row
-// would cost more than its elements otherwise.
+// Reads kLanes short rows at once: a lane is a row, and a vector holds their elements at one position. Row by row, the
+// statistics would cost more than the elements.
 inline void read_columns(const NormArgs& p, int64_t first, int64_t count, Vec* columns) {
   for (int64_t i = 0; i < p.n; i += kLanes) {
     Vec rows[kLanes] = {};
@@ -330,7 +331,7 @@ inline int64_t norm_piece_parts(const NormArgs& p) {
   return p.rows * norm_pieces(p.rows, p.n).count;
 }
 
-// Calls piece(row, from, end, what is found of it, what is found of its row).
+// Calls piece(row, from, end, its NormPiece, the NormPieces of its row).
 template <class Piece>
 inline void for_piece(const NormArgs& p, const Pieces& pieces, int64_t at, Piece&& piece) {
   int64_t row = at / pieces.count, from = at % pieces.count * pieces.size;
@@ -342,7 +343,7 @@ inline void for_each_piece(const NormArgs& p, int64_t begin, int64_t end, Piece&
   Pieces pieces = norm_pieces(p.rows, p.n);
   for (int64_t part = begin; part < end; ++part) for_piece(p, pieces, part, piece);
 }
-// From the end: what the phase before has read last may still be in a cache.
+// Goes from the last piece to the first: what the previous phase has read last may still be in a cache.
 template <class Piece>
 inline void for_each_piece_back(const NormArgs& p, int64_t begin, int64_t end, Piece&& piece) {
   Pieces pieces = norm_pieces(p.rows, p.n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// a^b in f64, as 2^(b log2 |a|): the product may have an error of 2^-26 for results within 4 ulp, and is up to 150.
+// a^b in f64, as 2^(b log2 |a|). The product may be as large as 150. For results within 4 ulp its error may be 2^-26.
 
 // log2 of normal positive numbers, with an error of 2^-38. x = 2^e m, m in [sqrt 1/2, sqrt 2), and
 // log m = 2 artanh s = 2 (s + s^3 / 3 + s^5 / 5 ...) for s = (m - 1) / (m + 1), |s| < 0.172.

@@ -39,9 +39,10 @@ struct ReduceArgs {
 // `axes`: bit i says whether dim i is folded.
 void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes);
 
-// Long rows of few results: true where `pieces` is to be run first, into `partial`, and then `args`.
+// Cuts long rows that give few results. Returns true if it did: then `pieces` must run first, into `partial`, and
+// `args` after it.
 bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial);
-// Bytes of `partial` for up to so many elements and results.
+// Bytes of `partial` that suffice for so many elements and results.
 size_t partial_bytes(double elements, double results);
 
 // Running folds along the middle axis of x[outer, n, inner]; floats run in f64, as the op does. y may be x.

@@ -48,7 +48,7 @@ struct Min {
   }
 };
 
-// For bools: bytes that are true unless they are 0 (semantics.md T6). Joined ones are 0 or 1.
+// Reductions of bools. A byte is true unless it is 0 (semantics.md T6); results are 0 or 1.
 template <class T>
 T truth(T a) {
   if constexpr (std::is_integral_v<T>)
@@ -95,7 +95,7 @@ template <class Fn, class T, class V>
   }
 }
 
-// From `count` on: a mask of the last `count` of Width lanes.
+// Read from index `count` on, Width entries are a mask of the last `count` of Width lanes.
 template <class M, int64_t Width>
 struct LastLanes {
   M values[2 * Width];

@@ -13,7 +13,7 @@ inline int64_t rope_parts(const RopeArgs& p) {
 }
 
 // Pairs (a, b) become (a cos - b sin, b cos + a sin); `sign` is that of sin.
-inline void turn_halves(const float* x, float* y, const float* cos, const float* sin, int64_t pairs, float sign) {
+inline void rotate_halves(const float* x, float* y, const float* cos, const float* sin, int64_t pairs, float sign) {
   for (int64_t i = 0; i < pairs; i += kLanes) {
     int64_t lanes = pairs - i;
     Vec a = load_some(x + i, lanes), b = load_some(x + pairs + i, lanes);
@@ -31,8 +31,8 @@ template <int... I>
 inline Vec swap_neighbours(Vec v, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(v, v, (I ^ 1)...);
 }
-// kLanes pairs.
-inline void turn_two_vectors(const float* x, float* y, Vec cos, Vec sin) {
+// Rotates kLanes pairs, which are neighbours.
+inline void rotate_two_vectors(const float* x, float* y, Vec cos, Vec sin) {
   constexpr auto kEach = std::make_integer_sequence<int, kLanes>();
   constexpr int kUpper = kLanes / 2;
   Vec first = load(x), second = load(x + kLanes);
@@ -44,9 +44,10 @@ inline void turn_two_vectors(const float* x, float* y, Vec cos, Vec sin) {
   store(y, low + swap_neighbours(first, kEach) * low_sin);
   store(y + kLanes, high + swap_neighbours(second, kEach) * high_sin);
 }
-inline void turn_neighbours(const float* x, float* y, const float* cos, const float* sin, int64_t pairs, float sign) {
+inline void rotate_neighbours(const float* x, float* y, const float* cos, const float* sin, int64_t pairs, float sign) {
   int64_t i = 0;
-  for (; i + kLanes <= pairs; i += kLanes) turn_two_vectors(x + 2 * i, y + 2 * i, load(cos + i), load(sin + i) * sign);
+  for (; i + kLanes <= pairs; i += kLanes)
+    rotate_two_vectors(x + 2 * i, y + 2 * i, load(cos + i), load(sin + i) * sign);
   for (; i < pairs; ++i) {
     float a = x[2 * i], b = x[2 * i + 1], c = cos[i], s = sin[i] * sign;
     y[2 * i] = a * c - b * s;
@@ -56,8 +57,8 @@ inline void turn_neighbours(const float* x, float* y, const float* cos, const fl
 
 inline void rope_run(const RopeArgs& p, int64_t begin, int64_t end) {
   int64_t each = positions_per_part(p), positions = p.batch * p.seq;
-  int64_t last = end * each < positions ? end * each : positions, turned = 2 * p.pairs;
-  auto turn = p.interleaved ? turn_neighbours : turn_halves;
+  int64_t last = end * each < positions ? end * each : positions, rotated = 2 * p.pairs;
+  auto rotate = p.interleaved ? rotate_neighbours : rotate_halves;
   for (int64_t at = begin * each; at < last; ++at) {
     int64_t b = at / p.seq, s = at % p.seq;
     const float* cos = p.cos.data + b * p.cos.batch_stride + s * p.cos.seq_stride;
@@ -65,8 +66,8 @@ inline void rope_run(const RopeArgs& p, int64_t begin, int64_t end) {
     for (int64_t h = 0; h < p.heads; ++h) {
       const float* x = p.x + b * p.x_strides.batch + s * p.x_strides.seq + h * p.x_strides.head;
       float* y = p.y + b * p.y_strides.batch + s * p.y_strides.seq + h * p.y_strides.head;
-      turn(x, y, cos, sin, p.pairs, p.inverse ? -1.0f : 1.0f);
-      if (p.d > turned) __builtin_memcpy(y + turned, x + turned, (p.d - turned) * sizeof(float));
+      rotate(x, y, cos, sin, p.pairs, p.inverse ? -1.0f : 1.0f);
+      if (p.d > rotated) __builtin_memcpy(y + rotated, x + rotated, (p.d - rotated) * sizeof(float));
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/select.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -215,14 +216,56 @@ void select_extremes(const SelectArgs& p, const T* x, const Stretch& stretch, in
   for (int64_t line = 0; line < lines; line++) store_selected(p, x + line, stretch, found[line], to + line);
 }
 
-// The first k of one line of short keys, after sorting all of them.
+// ---- many of one line of short keys: those up to a rank are found by counting, then sorted
+
 template <class T>
-void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
+uint32_t rank_in(const SelectArgs& p, const T* x, int64_t i) {
+  return static_cast<uint32_t>(packed_entry(static_cast<Compute<T>>(x[i * p.inner]), 0, p.largest) >> 32);
+}
+
+// Ranks whose upper bits precede `bits` are selected. Of those that begin with these bits, the first `ties` are.
+struct RankLimit {
+  int shift;
+  uint32_t bits;
+  int64_t ties;
+};
+// At least k, and not many more if ranks differ. Counts ranks by some of their bits at a time, the upper ones first.
+template <class T>
+RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
+  constexpr int kBits = 11;
+  int64_t most = std::min(kMostDealt, 4 * p.k + 256), before = 0;
+  RankLimit limit{32, 0, n};
+  while (limit.shift > 0) {
+    int width = std::min(kBits, limit.shift), upper = limit.shift;
+    uint32_t counts[1 << kBits] = {}, mask = (1U << width) - 1;
+    limit.shift -= width;
+    for (int64_t i = 0; i < n; i++) {
+      uint32_t rank = rank_in(p, x, i);
+      if (upper == 32 || rank >> upper == limit.bits) counts[rank >> limit.shift & mask]++;
+    }
+    uint32_t bin = 0;
+    while (before + counts[bin] < p.k) before += counts[bin++];
+    limit.bits = limit.bits << width | bin;
+    if (before + counts[bin] <= most) return limit;
+  }
+  limit.ties = p.k - before;
+  return limit;
+}
+
+template <class T>
+[[gnu::noinline]] void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
   uint64_t packed[2][kMostDealt];
-  for (int64_t i = 0; i < stretch.n; i++)
-    packed[0][i] = packed_entry(static_cast<Compute<T>>(x[i * p.inner]), i, p.largest);
-  const uint64_t* sorted = sort_packed(packed[0], packed[1], stretch.n);
-  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, packed_place(sorted[i]), to + i * p.inner);
+  int64_t places[kMostDealt], found = 0;
+  RankLimit limit{31, UINT32_MAX, 0};
+  if (stretch.n > kMostDealt || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
+  for (int64_t i = 0; i < stretch.n; i++) {
+    uint32_t rank = rank_in(p, x, i), bits = rank >> limit.shift;
+    if (bits > limit.bits || (bits == limit.bits && limit.ties-- <= 0)) continue;
+    packed[0][found] = uint64_t{rank} << 32 | static_cast<uint32_t>(found);
+    places[found++] = i;
+  }
+  const uint64_t* sorted = sort_packed(packed[0], packed[1], found);
+  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, places[packed_place(sorted[i])], to + i * p.inner);
 }
 
 // Up to kSideBySide lines of a few adjacent elements, which are laid side by side first.
@@ -238,32 +281,91 @@ void select_extremes_of_few(const SelectArgs& p, int64_t line, int64_t lines) {
   select_extremes(beside, turned, Stretch{p.n}, lines, line);
 }
 
+// ---- few of a line, in a heap
+
 template <class T>
 struct Entry {
   Key<T> key;
   int64_t at;
 };
 
-// The first k of one line, in a heap whose top is the last of them: most elements come after it.
+// The first k elements of a line so far. The top of the heap is the last of them: most elements come after it.
+template <class T>
+struct Heap {
+  const Order<T>& order;
+  Entry<T>* entries;
+
+  int64_t k() const { return order.p.k; }
+  auto comes_first() const {
+    return [this](const Entry<T>& a, const Entry<T>& b) {
+      return order.precedes(a.key, b.key) || (!order.precedes(b.key, a.key) && a.at < b.at);
+    };
+  }
+  void start(const T* x) {
+    for (int64_t i = 0; i < k(); i++) entries[i] = {order.one(x + i * order.p.inner), i};
+    std::make_heap(entries, entries + k(), comes_first());
+  }
+  Key<T> last() const { return entries[0].key; }
+  void take(Key<T> key, int64_t at) {
+    std::pop_heap(entries, entries + k(), comes_first());
+    entries[k() - 1] = {key, at};
+    std::push_heap(entries, entries + k(), comes_first());
+  }
+  void finish(const T* x, const Stretch& stretch, int64_t to) {
+    std::sort_heap(entries, entries + k(), comes_first());
+    for (int64_t i = 0; i < k(); i++) store_selected(order.p, x, stretch, entries[i].at, to + i * order.p.inner);
+  }
+};
+
 template <class T>
 void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  Entry<T> best[kMostSelected];
+  Entry<T> entries[kMostSelected];
   Order<T> order{p};
-  auto comes_first = [&](const Entry<T>& a, const Entry<T>& b) {
-    return order.precedes(a.key, b.key) || (!order.precedes(b.key, a.key) && a.at < b.at);
-  };
-  for (int64_t i = 0; i < p.k; i++) best[i] = {order.one(x + i * p.inner), i};
-  std::make_heap(best, best + p.k, comes_first);
+  Heap<T> best{order, entries};
+  best.start(x);
   for (int64_t i = p.k; i < stretch.n; i++) {
-    if (p.inner == 1 && (i = find_better(order, x, i, stretch.n, best[0].key)) == stretch.n) break;
+    if (p.inner == 1 && (i = find_better(order, x, i, stretch.n, best.last())) == stretch.n) break;
     Key<T> key = order.one(x + i * p.inner);
-    if (!order.precedes(key, best[0].key)) continue;
-    std::pop_heap(best, best + p.k, comes_first);
-    best[p.k - 1] = {key, i};
-    std::push_heap(best, best + p.k, comes_first);
+    if (order.precedes(key, best.last())) best.take(key, i);
   }
-  std::sort_heap(best, best + p.k, comes_first);
-  for (int64_t i = 0; i < p.k; i++) store_selected(p, x, stretch, best[i].at, to + i * p.inner);
+  best.finish(x, stretch, to);
+}
+
+// Of lines side by side, a vector of them at a time is compared with the last ones of their heaps.
+template <class T>
+void select_several_beside(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t lines, int64_t to) {
+  Entry<T> entries[kMostSelected];
+  Key<T> last[kSideBySide];
+  Order<T> order{p};
+  auto heap = [&](int64_t line) { return Heap<T>{order, entries + line * p.k}; };
+  for (int64_t line = 0; line < lines; line++) {
+    heap(line).start(x + line);
+    last[line] = heap(line).last();
+  }
+  auto offer = [&](const T* row, int64_t line, int64_t i) {
+    Key<T> key = order.one(row + line);
+    if (!order.precedes(key, last[line])) return;
+    heap(line).take(key, i);
+    last[line] = heap(line).last();
+  };
+  for (int64_t i = p.k; i < stretch.n; i++) {
+    const T* row = x + i * p.inner;
+    int64_t line = 0;
+    for (; line + kWidth<T> <= lines; line += kWidth<T>) {
+      Keys<T> lasts;
+      std::memcpy(&lasts, last + line, sizeof lasts);
+      if (!any(order.precedes(order.several(row + line), lasts))) continue;
+      for (int64_t lane = 0; lane < kWidth<T>; lane++) offer(row, line + lane, i);
+    }
+    for (; line < lines; line++) offer(row, line, i);
+  }
+  for (int64_t line = 0; line < lines; line++) heap(line).finish(x + line, stretch, to + line);
+}
+
+// In random order about k log(n / k) elements enter a heap, each in log k steps; counting costs less from here on.
+bool is_many(const SelectArgs& p, int64_t n) {
+  constexpr int64_t kCounted = 20;  // elements in the time of a step
+  return p.k > kMostSelected || kCounted * p.k * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.k))) > n;
 }
 
 template <class T>
@@ -279,16 +381,16 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
   }
   if (p.k == 1) return p.inner == 1 ? select_extreme(p, x, stretch, to) : select_extremes(p, x, stretch, lines, to);
-  // In random order about k log(n / k) elements enter a heap, each in log k steps; sorting costs less from here on.
-  bool many = (p.largest || !p.nan_wins) && stretch.n <= kMostDealt && 2 * p.k * p.k > stretch.n;
-  for (int64_t line = 0; line < lines; line++) {
-    if constexpr (sizeof(T) <= sizeof(uint32_t))
-      if (many) {
-        select_many(p, x + line, stretch, to + line);
-        continue;
-      }
-    select_several(p, x + line, stretch, to + line);
-  }
+  if constexpr (sizeof(T) <= sizeof(uint32_t))
+    if ((p.largest || !p.nan_wins) && is_many(p, stretch.n)) {
+      for (int64_t line = 0; line < lines; line++) select_many(p, x + line, stretch, to + line);
+      return;
+    }
+  for (int64_t line = 0, at_once = kMostSelected / p.k; line < lines; line += at_once)
+    if (int64_t now = std::min(at_once, lines - line); now >= kWidth<T>)
+      select_several_beside(p, x + line, stretch, now, to + line);
+    else
+      for (int64_t i = line; i < line + now; i++) select_several(p, x + i, stretch, to + i);
 }
 
 void select_run(const SelectArgs& p, int64_t begin, int64_t end) {
@@ -345,6 +447,10 @@ size_t selected_bytes(double n, int64_t k) {
 
 bool can_select(DType dtype) {
   return kSelected.has(dtype);
+}
+
+int64_t most_selected(DType dtype) {
+  return element_bytes(dtype) <= static_cast<int64_t>(sizeof(uint32_t)) ? kMostDealt : kMostSelected;
 }
 
 Loop<SelectArgs> select_loop() {

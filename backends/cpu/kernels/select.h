@@ -11,6 +11,7 @@
 namespace rlx::cpu {
 
 inline constexpr int64_t kMostSelected = 1024;
+int64_t most_selected(DType dtype);  // at least kMostSelected
 
 struct SelectArgs {
   const void* x = nullptr;
@@ -26,9 +27,10 @@ struct SelectArgs {
   const int64_t* positions = nullptr;  // not null: x holds what was selected of pieces, from these places of the line
 };
 
-// Long lines of the last axis, few of them: true where `pieces` is to be run first, into `partial`, and then `args`.
+// Cuts long lines of the last axis if there are few of them. Returns true if it did: then `pieces` must run first, into
+// `partial`, and `args` after it.
 bool cut_lines(SelectArgs& args, SelectArgs& pieces, std::byte* partial);
-// Bytes of `partial` for lines of up to so many elements.
+// Bytes of `partial` that suffice for lines of so many elements.
 size_t selected_bytes(double n, int64_t k);
 
 bool can_select(DType dtype);

@@ -226,7 +226,7 @@ struct OfTruth {
     return static_cast<To>(a != 0);
   }
 };
-// Of stored bools, of which any byte but 0 is true (semantics.md T6).
+// A function of stored bools. Any byte but 0 is true (semantics.md T6).
 template <class Body>
 struct OfTruths {
   static uint8_t of(uint8_t a, uint8_t b) { return Body::of(uint8_t{a != 0}, uint8_t{b != 0}); }
@@ -253,7 +253,7 @@ struct Conversion {
 
 // ---- quotients of integers in f64, which divides many at once: exact where it holds both operands
 
-// Of what the quotient is if b is neither 0 nor -1.
+// Makes the result from the quotient, which is right if b is neither 0 nor -1.
 struct QuotientOf {
   using Exact = Quotient;
   template <class T>
@@ -272,21 +272,26 @@ struct RemainderOf {
   }
 };
 
+// Whether f64 holds all of these integers exactly. Cheaper than a test of each: a bit above the 52 lowest ones, in any
+// of them, makes the answer no.
+template <class T>
+bool are_exact_in_f64(const T* a, const T* b, int64_t n) {
+  constexpr int kDigits = 52;
+  T digits = 0;
+  for (int64_t i = 0; i < n; ++i)
+    digits |= std::is_signed_v<T> ? (a[i] ^ (a[i] >> 63)) | (b[i] ^ (b[i] >> 63)) : a[i] | b[i];
+  return digits >> kDigits == 0;
+}
+
 template <class T, class Body>
 void each_quotient(const void* a, const void* b, const void*, void* y, int64_t n) {
   constexpr int64_t kBlock = 256;
-  constexpr int kDigits = 52;
   const auto *above = static_cast<const T*>(a), *below = static_cast<const T*>(b);
   auto* to = static_cast<T*>(y);
   for (int64_t first = 0; first < n; first += kBlock) {
     int64_t end = n - first < kBlock ? n : first + kBlock;
     if constexpr (sizeof(T) == sizeof(int64_t)) {
-      T digits = 0;
-      for (int64_t i = first; i < end; ++i) {
-        T one = above[i], two = below[i];
-        digits |= std::is_signed_v<T> ? (one ^ (one >> 63)) | (two ^ (two >> 63)) : one | two;
-      }
-      if (digits >> kDigits) {
+      if (!are_exact_in_f64(above + first, below + first, end - first)) {
         for (int64_t i = first; i < end; ++i) to[i] = Body::Exact::of(above[i], below[i]);
         continue;
       }

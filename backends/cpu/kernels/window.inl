@@ -23,7 +23,7 @@ inline Vec fold_min(Vec a, Vec b) {
 // Large windows are folded in two steps also where planes are small.
 inline constexpr int64_t kFewTaps = 16;
 inline bool folds_small(const WindowArgs& p) {
-  return is_small_plane(p.axes, p.planes) && p.axes[1].taps * p.axes[2].taps <= kFewTaps;
+  return is_small_plane(p.axes, p.planes);
 }
 
 // Small planes are folded side by side: fewer at once would take as long.
@@ -164,12 +164,22 @@ struct FoldTap {
   Vec operator()(Vec acc, Vec x, int64_t) const { return fold(acc, x); }
 };
 
+template <Vec (*fold)(Vec, Vec)>
+struct FoldRows {
+  Vec operator()(Vec a, Vec b) const { return fold(a, b); }
+};
+
 template <class Planes, Vec (*fold)(Vec, Vec)>
 void fold_small(const WindowArgs& p, int64_t begin, int64_t end, float neutral) {
-  SmallPlanes planes(p.axes[1], p.axes[2], neutral);
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  SmallPlanes planes(y, x, neutral);
+  bool in_two_steps = y.taps * x.taps > kFewTaps;
+  if (in_two_steps) planes.list_columns(y, x);
   for (int64_t first = begin, count; first < end; first += count) {
     count = end - first < kLanes ? end - first : kLanes;
+    if (in_two_steps && first > begin) planes.clear(y, x, neutral);
     planes.read(count, [&](int64_t i) { return Planes::row(p, (first + i) * planes.elements); });
+    if (in_two_steps) planes.fold_rows(y, x, FoldRows<fold>());
     planes.fold(count, splat(neutral), FoldTap<fold>(), [&](int64_t i, int64_t at, Vec v, int64_t n) {
       Planes::store(p, (first + i) * planes.outs + at, v, n);
     });

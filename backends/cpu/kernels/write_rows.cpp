@@ -14,10 +14,6 @@ namespace {
 
 constexpr int64_t kPartBytes = 1 << 17;
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 // Integers wrap, an i32 as an i32.
 int64_t add(const WriteRowsArgs& args, int64_t a, int64_t b) {
   auto sum = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));

@@ -65,9 +65,10 @@ void set_operands(const StepView& view, IntegerProductArgs& args) {
   args.bias = data_or_null<const float>(view.in[5]);
 }
 
-// Four products of bytes take as long as one of f32, or two.
+// Products of bytes that take as long as one of f32.
 double nanoseconds(const Caps& caps, const IntegerProductArgs& args) {
-  double k = static_cast<double>(args.k) / (caps.cpu.has_vnni ? 4 : 2);
+  constexpr double kAtOnce[] = {2, 4, 10};  // by pairs, fours, tiles
+  double k = static_cast<double>(args.k) / kAtOnce[static_cast<int>(caps.cpu.bytes)];
   return product_nanoseconds(caps, static_cast<double>(args.batches()), static_cast<double>(args.m),
                              static_cast<double>(args.n), k);
 }

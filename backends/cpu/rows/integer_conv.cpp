@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row for convolutions of 8-bit numbers with resident filters, and the ops fused behind them.
+// Rows for convolutions of 8-bit numbers and the ops fused behind them: filters that are resident are packed once, and
+// others in every run.
 #include "backends/cpu/gemm/integer_conv.h"
 
 #include "backends/cpu/rows/windows.h"
@@ -16,20 +17,23 @@ Packing packing_of(const KernelQuery& query) {
   return {.layout = kFilters, .bytes = bytes};
 }
 
-void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
-  const View& w = view.in[0];
+IntegerFilterPackArgs pack_args(const View& w, std::byte* packed) {
   IntegerFilterPackArgs args;
   args.w = {w.as<uint8_t>(), w.dtype == DType::kI8};
   args.filters = w.dims[0];
   args.channels = w.dims[1];
   args.taps = *element_count(std::span<const int64_t>(w.dims).subspan(2));
-  args.packed = view.out[0].data;
-  load(block, kPackIntegerFilters, args, static_cast<double>(w.count()), launch);
+  args.packed = packed;
+  return args;
+}
+
+void encode_pack(const StepView& view, const Caps&, void* block, Launch& launch) {
+  IntegerFilterPackArgs args = pack_args(view.in[0], view.out[0].data);
+  load(block, kPackIntegerFilters, args, static_cast<double>(view.in[0].count()), launch);
 }
 
 // Does not depend on the sizes of x, because a part may be a piece of a row.
 std::string_view refuse_conv(const KernelQuery& query) {
-  if (!query.resident(1)) return "the filters are no param or constant";
   std::span<const Dim> w(query.type(1).dims);
   if (w.size() < 3 || w.size() > 2 + kConvAxes) return "windows have more than three axes";
   for (const Dim& dim : w)
@@ -51,13 +55,16 @@ std::string_view refuse_conv(const KernelQuery& query) {
   return fits_integer_conv(shape) ? "" : "windows reach too far";
 }
 
-void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+std::string_view refuse_packed(const KernelQuery& query) {
+  return query.resident(1) ? refuse_conv(query) : "the filters are no param or constant";
+}
+
+IntegerConvArgs conv_args(const StepView& view) {
   enum { kX, kW, kXZero, kWZero, kAdd, kScale, kBias, kYScale, kYZero };
   const View &w_zero = view.in[kWZero], &scale = view.in[kScale];
   IntegerConvArgs args;
   set_shape(view, args);
   args.x = view.in[kX].as<const uint8_t>();
-  args.packed = view.in[kW].as<const std::byte>();
   args.y = view.out[0].as<uint8_t>();
   args.x_signed = view.in[kX].dtype == DType::kI8;
   args.w_signed = view.in[kW].dtype == DType::kI8;
@@ -73,7 +80,32 @@ void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& la
   args.y_scale = data_or_null<const float>(view.in[kYScale]);
   args.y_zero = data_or_null<const uint8_t>(view.in[kYZero]);
   join_places(args);
-  load(block, caps.integer_conv, args, 200 + terms_of(args) / (args.channels < 4 ? 15 : 150), launch);
+  return args;
+}
+
+double nanoseconds(const Caps& caps, const IntegerConvArgs& args) {
+  const bool fills_tiles = caps.cpu.bytes == ByteProducts::kTiles && args.channels >= 32;
+  return 200 + terms_of(args) / (args.channels < 4 ? 15 : fills_tiles ? 400 : 150);
+}
+
+void encode_packed(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  IntegerConvArgs args = conv_args(view);
+  args.packed = view.in[1].as<const std::byte>();
+  load(block, caps.integer_conv, args, nanoseconds(caps, args), launch);
+}
+
+void encode_variable(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  IntegerFilterPackArgs pack = pack_args(view.in[1], view.scratch);
+  load(block, kPackIntegerFilters, pack, static_cast<double>(view.in[1].count()), launch);
+  IntegerConvArgs args = conv_args(view);
+  args.packed = view.scratch;
+  load_after<IntegerFilterPackArgs>(block, caps.integer_conv, args, nanoseconds(caps, args), launch);
+}
+
+// Filters have a fixed size.
+size_t packed_scratch(const Node&, std::span<const Dims> upper) {
+  std::span<const int64_t> w = upper[1];
+  return static_cast<size_t>(w[0] * integer_filter_bytes(w[1], *element_count(w.subspan(2))));
 }
 
 }  // namespace
@@ -82,7 +114,9 @@ void encode_conv(const StepView& view, const Caps& caps, void* block, Launch& la
 void add_integer_conv_rows(RowsByOp& by_op) {
   using Args = IntegerConvArgs;
   add(by_op, packer<IntegerFilterPackArgs, kFilters>(encode_pack));
-  add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_conv).form(1, packing_of));
+  add(by_op, loops<Args>(Op::kIntegerConv, "conv_8_bit_packed", refuse_packed, encode_packed).form(1, packing_of));
+  add(by_op, loops<IntegerFilterPackArgs, Args>(Op::kIntegerConv, "conv_8_bit", refuse_conv, encode_variable)
+                 .scratch(packed_scratch));
 }
 
 }  // namespace rlx::cpu

@@ -32,6 +32,35 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
   load(block, copy_loop(), args, 30 + 0.4 * static_cast<double>(to.count()), launch);
 }
 
+// A slice that is no view, because it runs backwards.
+void encode_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
+  const View &from = view.in[0], &to = view.out[0];
+  const Attrs& attrs = view.node.attrs;
+  CopyArgs args;
+  args.from = from.data;
+  args.to = to.data;
+  args.element = element_bytes(from.dtype);
+  args.rank = static_cast<int32_t>(from.dims.size());
+  for (size_t i = 0; i < from.dims.size(); i++) {
+    args.dims[i] = to.dims[i];
+    args.strides[i] = from.strides[i] * args.element;
+  }
+  for (size_t i = 0; i < attrs.dims("starts").size(); i++) {
+    auto axis = static_cast<size_t>(attrs.i64s("axes")[i]);
+    if (to.dims[axis] == 0) continue;  // then nothing is read
+    int64_t n = from.dims[axis], start = size_of(view, attrs.dims("starts")[i]), step = attrs.i64s("steps")[i];
+    if (start < 0) start += n;
+    args.from += std::clamp<int64_t>(start, 0, n - 1) * args.strides[axis];
+    args.strides[axis] *= to.dims[axis] > 1 ? step : 0;
+  }
+  collapse_dims(args);
+  load(block, copy_loop(), args, 30 + 0.4 * static_cast<double>(to.count()), launch);
+}
+
+std::string_view refuse_slice(const KernelQuery& query) {
+  return is_block(query.type(0).dtype) ? "takes no blocks" : "";
+}
+
 // ---- pad ----
 
 std::string_view refuse_pad(const KernelQuery& query) {
@@ -350,6 +379,7 @@ void add_movement_rows(RowsByOp& by_op) {
                                                           refuse_gather_elements, encode_gather_elements));
   add(by_op,
       with_block<CheckedBlock<GatherTuplesArgs>>(Op::kGatherNd, "gather_tuples", refuse_blocks, encode_gather_nd));
+  add(by_op, loops<CopyArgs>(Op::kSlice, "slice", refuse_slice, encode_slice).strided(1));
   add(by_op, loops<PadArgs>(Op::kPad, "pad", refuse_pad, encode_pad));
   add(by_op, Row(Op::kConcat, "concat", nullptr, encode_concat, concat_bytes));
   auto add_writer = [&](Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {

@@ -168,7 +168,7 @@ inline const Activation* fused_activation(const Node& node) {
     if (node.attrs.is("act", name)) return &activation;
   return nullptr;
 }
-// Of a node whose activation is fused.
+// Sets the activation and bounds from the attributes of a node whose activation is fused.
 inline void set_ending(const Node& node, Ending& ending) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   ending.act = *fused_activation(node);

@@ -123,7 +123,7 @@ constexpr Loop<MatmulArgs> kBlasLoop = {[](const MatmulArgs& args) { return blas
                                         }};
 
 // One row against columns with adjacent terms is as many rows against one column.
-void turn(MatmulArgs& args) {
+void swap_sides(MatmulArgs& args) {
   std::swap(args.a, args.b);
   std::swap(args.m, args.n);
   std::swap(args.a_row, args.b_col);
@@ -138,7 +138,7 @@ void encode_strided(const StepView& view, const Caps& caps, void* block, Launch&
   bool large = std::min({args.m, args.n, args.k}) >= kBlasSide && blas_takes<float>(args);
   double work = product_nanoseconds(caps, args);
   if (large) return load(block, kBlasLoop, args, work, launch);
-  if (args.m == 1 && args.n > 1 && args.a_col == 1 && args.b_row == 1) turn(args);
+  if (args.m == 1 && args.n > 1 && args.a_col == 1 && args.b_row == 1) swap_sides(args);
   if (args.batches() > 1) return load(block, caps.fns.gemm.matmul.whole, args, work, launch);
   load_product(view, caps.fns.gemm.matmul, args, work, block, launch);
 }

@@ -115,7 +115,7 @@ bool is_of(Kind kind, DType dtype) {
   return kind == kFloats ? is_real(dtype) : dtype == DType::kBool;
 }
 
-// Of a hard_sigmoid: x / 5 + 1 / 2, whether the numbers were given as f32 or f64.
+// Whether a hard_sigmoid is x / 5 + 1 / 2, whatever float type its numbers were given in.
 bool is_usual(const Node& node) {
   return static_cast<float>(node.attrs.f64("alpha")) == 0.2f && node.attrs.f64("beta") == 0.5;
 }

@@ -18,7 +18,7 @@ std::string_view refuse_extreme(const KernelQuery& query) {
 
 std::string_view refuse_top_k(const KernelQuery& query) {
   const Dim& k = query.node.attrs.dim("k");
-  if (!k.is_literal() || k.literal() > kMostSelected) return "takes k up to 1024 only";
+  if (!k.is_literal() || k.literal() > most_selected(query.type(0).dtype)) return "k is too large";
   return refuse_extreme(query);
 }
 

@@ -55,7 +55,7 @@ namespace detail {
 
 constexpr int kMostThreads = 1024;
 
-// Between what different threads write: processors fetch cache lines in pairs.
+// The distance between variables that different threads write. Processors fetch cache lines in pairs.
 constexpr size_t kApart = 128;
 
 // The chunks [next, end) of one worker that nobody has claimed yet, and how many workers may claim them.
@@ -93,8 +93,8 @@ struct Board {
   int64_t n = 0, grain = 1;
   FirstException exception;
 
-  uint32_t of_helpers = 0;  // chunks that helpers have taken, of all steps; only the caller uses it
-  Signal finished;          // counts those that are finished
+  uint32_t of_helpers = 0;  // chunks that helpers have taken, in all steps so far; only the caller uses it
+  Signal finished;          // counts the chunks that helpers have finished
 };
 
 struct Worker {
@@ -138,7 +138,7 @@ class Crew {
   template <class HasNews>
   bool sleep(Worker& worker, HasNews has_news);
   void start(int workers);
-  void bring_caller_home() const;
+  void move_caller_to_its_core() const;
   template <class Fn>
   void deal(uint64_t active, Fn fn) const;
   void wake(const Team& team, int workers);
@@ -192,7 +192,7 @@ Crew::Crew(std::vector<int> cores, int size, const PoolOptions& options)
   for (int i = 0; i < kMostRuns; i++) boards_.emplace_back(static_cast<size_t>(size));
 }
 
-// Never on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.
+// Never runs on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.
 Crew::~Crew() {
   if (getpid() != process_) return;  // a forked child has none of these threads
   leaving_.store(true);
@@ -240,7 +240,8 @@ void Crew::serve(Worker& worker) {
   }
 }
 
-// Returns true if the thread slept and was woken. A waker makes the news before it looks which threads sleep.
+// Returns true if the thread slept and was woken. No wake-up is lost: a waker posts the news before it looks which
+// threads sleep, and this thread marks itself as asleep before it looks for news.
 template <class HasNews>
 bool Crew::sleep(Worker& worker, HasNews has_news) {
   uint32_t seen = worker.wake.now();
@@ -271,7 +272,7 @@ void Crew::start(int workers) {
 
 // With pin: moves a caller that runs on the core of another worker to its own core. The host owns the affinity mask of
 // this thread; we restore it at once, so the caller may move away again.
-void Crew::bring_caller_home() const {
+void Crew::move_caller_to_its_core() const {
   if (cores_.empty() || sched_getcpu() == cores_[0]) return;
   cpu_set_t before, home;
   CPU_ZERO(&home);
@@ -287,10 +288,10 @@ bool Crew::hire(int most, Team& team) {
     team.place_ = std::countr_one(taken);
     if (team.place_ >= static_cast<int>(boards_.size())) return false;
   } while (!taken_.compare_exchange_weak(taken, taken | bit(team.place_), std::memory_order_acquire));
-  bool is_only = taken == 0;
+  bool is_only_run = taken == 0;
   most = std::min(most, size());
-  if (int wanted = is_only ? most : size(); started_ < wanted) start(wanted);
-  if (is_only && most > 1) bring_caller_home();
+  if (int wanted = is_only_run ? most : size(); started_ < wanted) start(wanted);
+  if (is_only_run && most > 1) move_caller_to_its_core();
   boards_[static_cast<size_t>(team.place_)].most.store(most, std::memory_order_relaxed);
   active_.fetch_add(kChange + bit(team.place_));
   team.crew_ = this;

@@ -4,18 +4,19 @@
 #include <cmath>
 #include <limits>
 
+#include "import/onnx/heads.h"
 #include "import/onnx/importer.h"
 
 namespace rlx::onnx {
 
 namespace {
 
-// [B, S, N * D] as [B, N, S, D]; rank 4 stays.
-Expr split_heads(Call& call, Expr x, const char* count) {
+// The attribute `count` says how many heads lie in the last axis of rank 3.
+Expr heads_of(Call& call, Expr x, const char* count) {
   if (!x.valid() || x.rank() != 3) return x;
   int64_t heads = call.i64(count, 0);
   if (heads < 1) return call.fail(Code::kData, std::string("'") + count + "' must be given for inputs of rank 3"), x;
-  return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
+  return split_heads(x, heads);
 }
 
 // Repeats each head of k or v for the query heads that share it.
@@ -87,8 +88,8 @@ Expr weights_of(Call& call, Expr scores, Expr bias, DType dtype) {
 void build_attention(Call& call) {
   Builder& b = call.builder();
   bool is_flat = call.type(0).rank() == 3;
-  Expr q = split_heads(call, call.in(0), "q_num_heads"), k = split_heads(call, call.in(1), "kv_num_heads"),
-       v = split_heads(call, call.in(2), "kv_num_heads");
+  Expr q = heads_of(call, call.in(0), "q_num_heads"), k = heads_of(call, call.in(1), "kv_num_heads"),
+       v = heads_of(call, call.in(2), "kv_num_heads");
   call.ignore("q_num_heads");
   call.ignore("kv_num_heads");
   if (!q.valid() || !k.valid() || !v.valid() || q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
@@ -122,17 +123,13 @@ void build_attention(Call& call) {
   // ONNX's reference applies the softcap to the output of mode 0 too.
   call.out(3, mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? scores : weights);
   Expr y = matmul(weights, every_v);
-  if (is_flat) {
-    y = transpose(y, {0, 2, 1, 3});
-    y = reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
-  }
-  call.out(0, y);
+  call.out(0, is_flat ? merge_heads(y) : y);
 }
 
-// ---- FlexAttention: graphs change the scores, and what the softmax makes of them ----
+// ---- FlexAttention: graphs in attributes change the scores and the probabilities ----
 
-// What the graph of an attribute makes of x; x itself without such an attribute.
-Expr changed(Call& call, const char* attribute, Expr x) {
+// The graph of an attribute applied to x; x itself without such an attribute.
+Expr applied(Call& call, const char* attribute, Expr x) {
   if (!call.has_attr(attribute) || !x.valid()) return x;
   const GraphProto* graph = call.graph(attribute);
   if (!graph) return x;
@@ -148,11 +145,11 @@ void build_flex_attention(Call& call) {
   Expr q = call.in(0), k = call.in(1), v = call.in(2);
   if (!q.valid() || !k.valid() || !v.valid() || q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
     return call.fail(Code::kShape, "Q, K and V must all have rank 4");
-  DType precision = call.dtype("softmax_precision", is_half(q.dtype()) ? DType::kF32 : q.dtype());
+  DType precision = call.dtype("softmax_precision", compute_dtype(q.dtype()));
   Expr root = root_of_scale(call, q);
   Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
-  Expr scores = changed(call, "score_mod", cast(matmul(q * root, every_k * root, {.b = true}), precision));
-  Expr weights = changed(call, "prob_mod", call.op("softmax", {scores}, {{"axis", int64_t{-1}}}));
+  Expr scores = applied(call, "score_mod", cast(matmul(q * root, every_k * root, {.b = true}), precision));
+  Expr weights = applied(call, "prob_mod", call.op("softmax", {scores}, {{"axis", int64_t{-1}}}));
   call.out(0, cast(matmul(weights, cast(every_v, precision)), call.type(2).dtype));
 }
 
@@ -162,10 +159,10 @@ void build_rotary(Call& call) {
   bool is_flat = x.rank() == 3;
   int64_t heads = call.i64("num_heads", 0);
   NamedAttrs attrs{{"style", call.i64("interleaved", 0) != 0 ? "interleaved" : "half"}};
-  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
-  if (turned != 0 && cosine.rank() > 0 && !(cosine.dim(-1) * 2 == Dim(turned)))
+  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
+  if (rotated != 0 && cosine.rank() > 0 && !(cosine.dim(-1) * 2 == Dim(rotated)))
     return call.fail(Code::kShape,
-                     format("'rotary_embedding_dim' is {}, the tables have {}", turned, cosine.dim(-1) * 2));
+                     format("'rotary_embedding_dim' is {}, the tables have {}", rotated, cosine.dim(-1) * 2));
   attrs.emplace_back("layout", is_flat ? "bsx" : "bhsd");
   if (is_flat) {
     if (heads < 1) return call.fail(Code::kData, "'num_heads' must be given for an input of rank 3");

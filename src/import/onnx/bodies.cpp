@@ -66,4 +66,38 @@ Result<BodyGraph> Importer::body_graph(const GraphProto& graph, std::span<const 
   return body;
 }
 
+// A value has one rank. If data choose between results of unequal ranks, all nodes from that If on become part of both
+// branches of another If, which gives the outputs of the graph. In each of them the condition is known.
+Status Importer::finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes) {
+  static constexpr std::byte kTaken[] = {std::byte{0}, std::byte{1}};
+  static constexpr int32_t kBoolElements = 9;  // an ElementType
+  RLX_TRY(count_expanded(2 * nodes.size()));
+  const NodeProto& choice = graph.node[nodes[0]];
+  const OnnxValue& condition = *RLX_TRY(find(choice.input[0]));
+  GraphProto around;
+  NodeProto& both =
+      around.node.emplace_back(NodeProto{.input = {choice.input[0]}, .name = choice.name, .op_type = "If"});
+  for (const ValueInfoProto& output : graph.output)
+    if (!scopes_.back().contains(output.name)) both.output.push_back(output.name);
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    GraphProto tail{.name = branch};
+    bool is_taken = tail.name == "then_branch";
+    TensorProto& known = tail.initializer.emplace_back();
+    known = {.name = choice.input[0],
+             .data_type = kBoolElements,
+             .raw_data = std::span(kTaken).subspan(is_taken ? 1 : 0, 1)};
+    known.dims.assign(condition.type.rank(), 1);
+    for (size_t i : nodes) tail.node.push_back(graph.node[i]);
+    for (std::string_view name : both.output) tail.output.push_back({name, {}});
+    AttributeProto& attribute = both.attribute.emplace_back();
+    attribute = {.name = branch, .type = AttributeProto::kGraph};
+    attribute.graphs.push_back(std::move(tail));
+  }
+  const NodeProto& kept = keep(std::move(around)).node[0];
+  Status status = add_node(kept);
+  if (status.code() == Code::kUnsupported) return refuse(kept, status), Status();
+  if (status.ok()) return {};
+  return Status(status.code(), std::string(status.message()));  // maybe the outputs have unequal ranks themselves
+}
+
 }  // namespace rlx::onnx

@@ -109,7 +109,7 @@ class Call {
         read_(node.attribute.size()),
         out_(node.output.size()) {}
 
-  // The same kind on other terms: a node of its own, which must outlive it, on these inputs.
+  // A call of the same kind for another node, which must outlive it, on these inputs.
   Call with(const NodeProto& node, const std::vector<size_t>& inputs) const;
   const NodeProto& node() const { return node_; }
   const NodeKind& kind() const { return kind_; }

@@ -33,7 +33,7 @@ Result<Expr> row_numbers(Call& call, Expr rows) {
   Expr columns = transpose(rows, {1, 0}), places = iota(b, {n}, 0, DType::kI64);
   // A stable sort by one column after another, from the last to the first.
   std::array carries{places}, xs{columns};
-  Expr order = scan(carries, xs, {}, true, [](auto so_far, auto column, auto) -> std::vector<Expr> {
+  Expr order = scan(carries, xs, {}, ScanOrder::kReverse, [](auto so_far, auto column, auto) -> std::vector<Expr> {
     Outputs sorted = so_far[0].builder().ops(Op::kSort, {gather(column[0], so_far[0], 0)});
     return {gather(so_far[0], sorted[1], 0)};
   })[0];
@@ -74,7 +74,7 @@ void build_unique(Call& call) {
   for (size_t i = 0; i < 4 && i < y.size(); i++) call.out(i, y[i]);
 }
 
-// Of a list: its values in the order in which they occur, which of them each element is, and how often it is there.
+// The values of a list in the order in which they occur, which of them each element is, and how often each occurs.
 void build_unique_in_order(Call& call) {
   Expr x[] = {call.in(0)};
   Outputs y = call.ops("unique", x, {{"sorted", int64_t{0}}});

@@ -4,22 +4,12 @@
 #include <cmath>
 
 #include "import/onnx/contrib.h"
+#include "import/onnx/heads.h"
+#include "import/onnx/quantize.h"
 
 namespace rlx::onnx {
 
 namespace {
-
-// [B, S, N * D] as [B, N, S, D]; rank 4 stays.
-Expr by_heads(Expr x, int64_t heads) {
-  if (!x.valid() || x.rank() != 3) return x;
-  return transpose(reshape(x, {x.dim(0), x.dim(1), Dim(heads), Dim(-1)}), {0, 2, 1, 3});
-}
-
-Expr side_by_side(Expr x) {
-  if (!x.valid() || x.rank() != 4) return x;
-  Expr y = transpose(x, {0, 2, 1, 3});
-  return reshape(y, {y.dim(0), y.dim(1), y.dim(2) * y.dim(3)});
-}
 
 Expr slot(Expr x, int64_t axis, int64_t i) {
   if (!x.valid()) return x;
@@ -32,8 +22,9 @@ Expr row(Builder& b, const Dim& count) {
   return iota(b, {count}, 0, DType::kI64);
 }
 
-// What is added to the scores of keys that a mask of ones and zeros hides; an absent Expr without a mask. One number a
-// row says how many keys there are; two say that as well as where they begin; else there is one for every key.
+// The bias of the scores: the filter value where a mask of ones and zeros hides a key, else 0; absent without a mask.
+// One number a row of the mask says how many keys there are; two say that and where they begin; else there is one
+// number for every key.
 Expr bias_of_mask(Call& call, Expr mask, const Dim& batch, const Dim& keys) {
   double filter = call.f64("mask_filter_value", -10000);
   if (!mask || !mask.valid()) return mask;
@@ -79,8 +70,8 @@ void give_attention(Call& call, const Heads& heads, Expr mask, Expr bias, Expr s
   Expr none(&call.builder(), kAbsent);
   auto given = [&](Expr x) { return x ? x : none; };
   call.out(
-      0, side_by_side(call.op("attention",
-                              {heads.q, heads.k, heads.v, given(mask), given(bias), none, none, given(sinks)}, attrs)));
+      0, merge_heads(call.op("attention",
+                             {heads.q, heads.k, heads.v, given(mask), given(bias), none, none, given(sinks)}, attrs)));
 }
 
 // Outputs 1 and 2: the keys and values for the next run.
@@ -91,7 +82,8 @@ void give_cache(Call& call, const Heads& heads) {
 
 // ---- MultiHeadAttention ----
 
-// Of one packed tensor, of a query beside packed keys and values, or of three.
+// The heads of q, k and v. The node gets these as one packed tensor, as a query beside packed keys and values, or as
+// three tensors.
 Heads heads_of(Call& call, int64_t count, Expr bias) {
   Expr q = call.in(0), k = call.in(1), v = call.in(2);
   if (!q.valid()) return {q, q, q};
@@ -107,9 +99,9 @@ Heads heads_of(Call& call, int64_t count, Expr bias) {
   }
   if (k && k.valid() && k.rank() == 5) {  // [B, T, N, 2, D]
     auto part = [&](int64_t i) { return transpose(slot(k, 3, i), {0, 2, 1, 3}); };
-    return {by_heads(q, count), part(0), part(1)};
+    return {split_heads(q, count), part(0), part(1)};
   }
-  return {by_heads(q, count), by_heads(k, count), by_heads(v, count)};
+  return {split_heads(q, count), split_heads(k, count), split_heads(v, count)};
 }
 
 void build_multi_head(Call& call) {
@@ -162,7 +154,7 @@ Expr decoder_bias(Call& call, const Heads& heads) {
   return sum_of(mask, call.in(decoder::kScoreBias));
 }
 
-// The past is at the start of a buffer, and its length is a value of the run. What lies behind it is not seen.
+// The past is at the start of a buffer, and its length is a value of the run. Queries do not see what lies behind it.
 void build_decoder_buffer(Call& call, Heads heads) {
   Builder& b = call.builder();
   Expr past = call.in(decoder::kPastLength);
@@ -207,19 +199,18 @@ namespace quantized {
 enum Input { kX, kWeight, kBias, kScale, kWeightScale, kMask, kZero, kWeightZero, kPast };
 }
 
-// The inputs that only one of the two kinds has are absent for the other.
+// The inputs of both kinds; those that a kind does not have are absent.
 struct PackedInputs {
   Expr product, mask, past, score_bias;
 };
 
-// The product of what is left when the zero points are taken off, in f32.
+// The product of x and the weights, each minus its zero point, in f32.
 Expr quantized_product(Call& call) {
-  auto whole = [](Expr x) { return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x; };
   auto centred = [&](size_t i, size_t zero) {
-    Expr wide = cast(call.in(i), DType::kI32), off = whole(call.in(zero));
+    Expr wide = cast(call.in(i), DType::kI32), off = per_tensor(call.in(zero));
     return off ? wide - cast(off, DType::kI32) : wide;
   };
-  Expr scale = whole(call.in(quantized::kWeightScale));
+  Expr scale = per_tensor(call.in(quantized::kWeightScale));
   Expr x = centred(quantized::kX, quantized::kZero), w = centred(quantized::kWeight, quantized::kWeightZero);
   return cast(matmul(x, w), DType::kF32) * (reshape(call.in(quantized::kScale), {}) * scale);
 }
@@ -237,8 +228,8 @@ PackedInputs packed_inputs(Call& call) {
 Heads split_packed(Expr all, const std::vector<int64_t>& sizes, int64_t count) {
   Dim width = all.dim(2), first = sizes.empty() ? floor_div(width, Dim(3)) : Dim(sizes[0]),
       second = first + (sizes.empty() ? first : Dim(sizes[1]));
-  Expr q = by_heads(slice(all, 2, 0, first), count), k = by_heads(slice(all, 2, first, second), count),
-       v = by_heads(slice(all, 2, second, width), count);
+  Expr q = split_heads(slice(all, 2, 0, first), count), k = split_heads(slice(all, 2, first, second), count),
+       v = split_heads(slice(all, 2, second, width), count);
   return {q, k, v};
 }
 
@@ -312,7 +303,7 @@ Heads split_groups(Call& call, int64_t count, int64_t kv_count) {
     k = slice(q, 2, first, first + second);
     q = slice(q, 2, 0, first);
   }
-  return {by_heads(q, count), by_heads(k, kv_count), by_heads(v, kv_count)};
+  return {split_heads(q, count), split_heads(k, kv_count), split_heads(v, kv_count)};
 }
 
 // Which keys each query sees: none behind it and, with a window, only the last ones.
@@ -427,15 +418,15 @@ void build_sparse(Call& call) {
 
 void build_rotary(Call& call) {
   if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
-  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
+  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
   Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
   int64_t heads = call.i64("num_heads", 0);
   call.ignore("scale");  // ONNX Runtime computes without it
   if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
   if (cosine.rank() != 2) return call.fail(Code::kShape, "cos_cache must have rank 2");
-  if (turned != 0 && !(cosine.dim(1) * 2 == Dim(turned)))
+  if (rotated != 0 && !(cosine.dim(1) * 2 == Dim(rotated)))
     return call.fail(Code::kShape,
-                     format("'rotary_embedding_dim' is {}, the tables have {}", turned, cosine.dim(1) * 2));
+                     format("'rotary_embedding_dim' is {}, the tables have {}", rotated, cosine.dim(1) * 2));
   bool is_flat = x.rank() == 3;
   if (is_flat && heads == 0) {
     Dim count = floor_div(x.dim(2), cosine.dim(1) * 2);

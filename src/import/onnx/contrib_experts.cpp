@@ -57,7 +57,7 @@ Layer layer_of(Call& call, size_t i) {
   return {dequantized(call, weight, kFirstZeroPoint + i, bits), call.in(weight + 2)};
 }
 
-// How other runtimes compute, and what only they can read.
+// Ignores attributes about how a runtime computes, and refuses weights in a layout that only that runtime reads.
 void check_quantized(Call& call) {
   if (!is_quantized(call)) return;
   call.ignore("accuracy_level");
@@ -113,7 +113,7 @@ struct Experts {
   Expr weights, index;  // of the experts of each token, [T, k]
 };
 
-// By the op, which has neither biases nor swiglu.
+// Built as the op moe_ffn, which has neither biases nor swiglu.
 Expr mixed_by_op(Call& call, const Experts& it) {
   std::string act(it.activation == "identity" ? "none" : it.activation == "gelu" ? "gelu_tanh" : it.activation);
   bool is_gated = bool(it.fc3.weight);

@@ -11,8 +11,8 @@ namespace {
 
 // ---- the biases of T5 and WavLM ----
 
-// The bucket of a distance: its own if it is short, else one of its logarithm. Unless keys behind a query have buckets
-// of their own, they share that of distance 0.
+// The bucket of a distance. A short distance has a bucket of its own, a long one shares that of its logarithm. Unless
+// the buckets are bidirectional, keys behind a query share that of distance 0.
 Expr bucket_of(Expr apart, int64_t buckets, double most, bool is_bidirectional) {
   Builder& b = apart.builder();
   auto number = [&](int64_t value) { return b.scalar(DType::kI64, static_cast<double>(value)); };
@@ -24,7 +24,7 @@ Expr bucket_of(Expr apart, int64_t buckets, double most, bool is_bidirectional) 
   }
   int64_t exact = buckets / 2;
   auto base = static_cast<float>(exact);
-  // Where the distance is short the logarithm is not used, but must be one of a number above 0.
+  // For short distances the logarithm is not used, but its operand must be above 0.
   Expr ratio = cast(maximum(behind, static_cast<double>(exact)), DType::kF32) / static_cast<double>(base);
   double width = std::log(static_cast<float>(most) / base);
   Expr steps = cast(log(ratio) / width * static_cast<double>(buckets - exact), DType::kI64);
@@ -67,7 +67,8 @@ void build_gated_bias(Call& call) {
 
 // ---- MRotaryEmbedding ----
 
-// Which of the three positions turns a column: in three chunks, or the second and third every third column.
+// Which of the three positions rotates a column: the columns are three chunks, or every third column is that of the
+// second or of the third position.
 Tensor streams_of(Call& call, const std::vector<int64_t>& sections, int64_t columns, bool is_interleaved) {
   auto streams = Tensor::create(DType::kI64, std::span<const int64_t>(&columns, 1));
   if (!streams.ok()) return call.fail(streams.status()), Tensor();
@@ -79,8 +80,8 @@ Tensor streams_of(Call& call, const std::vector<int64_t>& sections, int64_t colu
   return std::move(*streams);
 }
 
-// For every token a row of the table, [B * S, columns]. Each column comes from the row at the position of the column's
-// stream.
+// The row of the table for every token, [B * S, columns]. Each column comes from the row at the position of the
+// column's stream.
 Expr mixed_table(Call& call, Expr table, Expr positions, const Tensor& streams) {
   Builder& b = call.builder();
   Expr stream = b.constant(streams), mixed;
@@ -97,15 +98,15 @@ void build_rotary_of_three(Call& call) {
   const char* style = call.i64("interleaved", 0) != 0 ? "interleaved" : "half";
   int64_t heads = call.i64("num_heads", 0);
   double scale = call.f64("scale", 1);
-  int64_t turned = call.i64("rotary_embedding_dim", 0);  // the tables say it too
+  int64_t rotated = call.i64("rotary_embedding_dim", 0);  // the tables say it too
   if (call.i64("is_packed_batching", 0) != 0) return call.fail(Code::kUnsupported, "'is_packed_batching'");
   Expr x = call.in(0), positions = call.in(1), cosine = call.in(2), sine = call.in(3);
   if (!x.valid() || !positions.valid() || !cosine.valid() || !sine.valid()) return;
   if (positions.rank() != 3 || cosine.rank() != 2 || !cosine.dim(1).is_literal())
     return call.fail(Code::kShape, "'position_ids' must have rank 3, and the tables a number of columns");
   int64_t columns = cosine.dim(1).literal();
-  if (turned != 0 && turned != 2 * columns)
-    return call.fail(Code::kShape, format("'rotary_embedding_dim' is {}, the tables have {}", turned, 2 * columns));
+  if (rotated != 0 && rotated != 2 * columns)
+    return call.fail(Code::kShape, format("'rotary_embedding_dim' is {}, the tables have {}", rotated, 2 * columns));
   if (sections.size() != 3 || sections[0] + sections[1] + sections[2] != columns)
     return call.fail(Code::kData, "'mrope_section' does not split the columns of the tables");
   bool is_flat = x.rank() == 3;
@@ -116,7 +117,7 @@ void build_rotary_of_three(Call& call) {
   if (is_flat) attrs.emplace_back("num_heads", heads);
   Dim batch = positions.dim(1), steps = positions.dim(2);
   Expr token = reshape(iota(call.builder(), {batch * steps}, 0, DType::kI64), {batch, steps});
-  auto mixed = [&](Expr table) {  // a scale is one of what is turned
+  auto mixed = [&](Expr table) {  // a scale is one of what is rotated
     Expr rows = mixed_table(call, table, positions, streams);
     return scale == 1 ? rows : rows * scale;
   };

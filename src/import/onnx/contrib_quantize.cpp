@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds of the domain com.microsoft on quantised numbers: what their values say is computed, and quantised again.
+// Node kinds of the domain com.microsoft on quantised numbers: the op is computed on their real values, and its result
+// is quantised again.
 #include "import/onnx/contrib.h"
+#include "import/onnx/quantize.h"
 #include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
 
 namespace {
 
-// A scale or zero point of one element is one of the whole tensor.
-Expr whole(Expr x) {
-  return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x;
-}
-
 // The values of the three inputs from i on: numbers, scale, zero point. A list of scales is one of the last axis.
 Expr real(Call& call, size_t i) {
-  Expr x = call.in(i), scale = whole(call.in(i + 1)), zero = whole(call.in(i + 2));
+  Expr x = call.in(i), scale = per_tensor(call.in(i + 1)), zero = per_tensor(call.in(i + 2));
   NamedAttrs attrs;
   if (x.valid() && scale.valid() && scale.rank() > 0) attrs.emplace_back("axis", static_cast<int64_t>(x.rank()) - 1);
   return call.op("dequantize_linear", {x, scale, zero}, attrs);
@@ -24,9 +21,9 @@ Expr real(Call& call, size_t i) {
 // the first input.
 void give(Call& call, Expr y, size_t i, DType dtype) {
   NamedAttrs attrs;
-  Expr zero = whole(call.in(i + 1));
+  Expr zero = per_tensor(call.in(i + 1));
   if (!zero) attrs.emplace_back("dtype", dtype);
-  call.out(0, call.op("quantize_linear", {y, whole(call.in(i)), zero}, attrs));
+  call.out(0, call.op("quantize_linear", {y, per_tensor(call.in(i)), zero}, attrs));
 }
 
 void build_binary(Call& call) {
@@ -39,7 +36,7 @@ void build_unary(Call& call) {
   give(call, call.op(call.kind().op, {real(call, 0)}, attrs), 3, call.type(0).dtype);
 }
 
-// An attribute tells the opset of ai.onnx.
+// The attribute `opset` is that of ai.onnx, which decides the meaning of `axis`.
 void build_softmax(Call& call) {
   Expr x = real(call, 0);
   if (!x.valid()) return;
@@ -81,10 +78,10 @@ void build_reduce_mean(Call& call) {
 
 // ---- products ----
 
-// As i32, minus the zero point; one a column of b.
+// x as i32, minus its zero point, which may be one number for each column of b.
 Expr centred(Expr x, Expr zero) {
   Expr wide = cast(x, DType::kI32);
-  return zero ? wide - cast(whole(zero), DType::kI32) : wide;
+  return zero ? wide - cast(per_tensor(zero), DType::kI32) : wide;
 }
 
 Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
@@ -92,7 +89,7 @@ Expr product(Expr a, Expr a_zero, Expr b, Expr b_zero, Expr scale) {
 }
 
 void build_integer_to_float(Call& call) {
-  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), whole(call.in(2)) * whole(call.in(3)));
+  Expr y = product(call.in(0), call.in(4), call.in(1), call.in(5), per_tensor(call.in(2)) * per_tensor(call.in(3)));
   call.out(0, call.has(6) ? y + call.in(6) : y);
 }
 
@@ -100,7 +97,7 @@ void build_dynamic_matmul(Call& call) {
   Expr in[] = {call.in(0)};
   Outputs a = call.ops("dynamic_quantize_linear", in);
   if (a.size() < 3 || !a[0].valid()) return;
-  Expr y = product(a[0], a[2], call.in(1), call.in(3), a[1] * whole(call.in(2)));
+  Expr y = product(a[0], a[2], call.in(1), call.in(3), a[1] * per_tensor(call.in(2)));
   call.out(0, call.has(4) ? y + call.in(4) : y);
 }
 
@@ -124,12 +121,13 @@ void build_matmul_integer16(Call& call) {
 // Inputs: a, its scale and zero point; b, its scale and zero point; an i32 bias; the scale and zero point of the
 // result. Without the last two the result is f32.
 void build_q_gemm(Call& call) {
-  Expr a = centred(call.in(0), call.in(2)), b = call.in(3), b_zero = whole(call.in(5)), b_scale = whole(call.in(4));
+  Expr a = centred(call.in(0), call.in(2)), b = call.in(3), b_zero = per_tensor(call.in(5)),
+       b_scale = per_tensor(call.in(4));
   bool turns_b = call.i64("transB", 0) != 0;
   if (turns_b && b_zero && b_zero.valid() && b_zero.rank() == 1) b_zero = unsqueeze(b_zero, 1);
   Expr total = matmul(a, centred(b, b_zero), {.a = call.i64("transA", 0) != 0, .b = turns_b});
   if (call.has(6)) total = total + call.in(6);
-  Expr y = cast(total, DType::kF32) * (whole(call.in(1)) * b_scale);
+  Expr y = cast(total, DType::kF32) * (per_tensor(call.in(1)) * b_scale);
   if (double alpha = call.f64("alpha", 1); alpha != 1) y = y * alpha;
   if (!call.has(7)) return call.out(0, y);
   give(call, y, 7, call.type(0).dtype);
@@ -141,7 +139,7 @@ void build_q_embed(Call& call) {
   Expr ids = call.in(0), segments = call.in(1), mask = call.in(7);
   if (!ids.valid() || ids.rank() != 2) return call.fail(Code::kShape, "input_ids must have rank 2");
   auto value = [&](size_t i, Expr x) {
-    return call.op("dequantize_linear", {x, whole(call.in(8 + i)), whole(call.in(13 + i))});
+    return call.op("dequantize_linear", {x, per_tensor(call.in(8 + i)), per_tensor(call.in(13 + i))});
   };
   Builder& b = call.builder();
   Expr total =
@@ -179,13 +177,17 @@ void build_gather_blocks(Call& call) {
   Dim blocks = scale.dim(-1), width = packed.width(table.dim(-1));
   Expr rows = gather(table, index, 0), scales = gather(scale, index, 0);
   rows = cast(packed.unpacked(call, rows, width), scale.dtype());
-  if (!rows.valid() || !(width == blocks * Dim(block)))
-    return call.fail_of_sizes("a last axis that is not a whole number of blocks");
-  std::vector<Dim> flat = rows.dims(), split = flat;
-  split.back() = blocks, split.push_back(block);
+  if (!rows.valid() || block < 1 || !(blocks == floor_div(width + Dim(block - 1), Dim(block))))
+    return call.fail_of_sizes("a last axis that is not as many blocks as there are scales");
+  std::vector<Dim> flat = rows.dims(), whole = flat, split = flat;
+  whole.back() = blocks * Dim(block), split.back() = blocks, split.push_back(block);
+  std::vector<Dim> none(flat.size(), 0), behind = none;
+  behind.back() = whole.back() - width;  // the last block may be short
+  if (!behind.back().is(0)) rows = call.op("pad", {rows}, {{"lo", none}, {"hi", behind}});
   Expr zeros = scalar_like(rows, packed.zero());
   if (zero) zeros = unsqueeze(cast(packed.unpacked(call, gather(zero, index, 0), blocks), scale.dtype()), -1);
-  call.out(0, reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), flat));
+  Expr y = reshape((reshape(rows, split) - zeros) * unsqueeze(scales, -1), whole);
+  call.out(0, slice(y, -1, 0, width));
 }
 
 constexpr NodeKind kKinds[] = {

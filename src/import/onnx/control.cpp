@@ -12,10 +12,11 @@ namespace {
 
 constexpr int64_t kMostTrips = 4096;  // of a loop that is unrolled
 
+// A tensor of rank 1, or of rank 0 from a single value.
 template <class T>
-Tensor list_tensor(Call& call, DType dtype, const std::vector<T>& values, bool is_scalar) {
+Tensor literal(Call& call, DType dtype, const std::vector<T>& values, size_t rank) {
   int64_t dims[] = {static_cast<int64_t>(values.size())};
-  auto tensor = Tensor::create(dtype, std::span<const int64_t>(dims, is_scalar ? 0 : 1));
+  auto tensor = Tensor::create(dtype, std::span<const int64_t>(dims, rank));
   if (!tensor.ok()) return call.fail(tensor.status()), Tensor();
   std::copy(values.begin(), values.end(), tensor->as<T>());
   return *tensor;
@@ -28,13 +29,13 @@ void build_constant(Call& call) {
     return call.out(0, *tensor);
   }
   if (call.has_attr("value_int"))
-    return call.out(0, list_tensor<int64_t>(call, DType::kI64, {call.i64("value_int", 0)}, true));
-  if (call.has_attr("value_ints")) return call.out(0, list_tensor(call, DType::kI64, call.i64s("value_ints"), false));
+    return call.out(0, literal<int64_t>(call, DType::kI64, {call.i64("value_int", 0)}, 0));
+  if (call.has_attr("value_ints")) return call.out(0, literal(call, DType::kI64, call.i64s("value_ints"), 1));
   bool is_scalar = call.has_attr("value_float");
   if (!is_scalar && !call.has_attr("value_floats"))
     return call.fail(Code::kUnsupported, "a constant of strings, or sparse");
   std::vector<double> wide = is_scalar ? std::vector<double>{call.f64("value_float", 0)} : call.f64s("value_floats");
-  call.out(0, list_tensor(call, DType::kF32, std::vector<float>(wide.begin(), wide.end()), is_scalar));
+  call.out(0, literal(call, DType::kF32, std::vector<float>(wide.begin(), wide.end()), is_scalar ? 0 : 1));
 }
 
 // Exporters write the choice of a code path as an If whose condition follows from sizes or literals.
@@ -49,6 +50,12 @@ void add_captures(Call& call, const BodyGraph& body, std::vector<Expr>& in) {
   for (OnnxValue* value : body.captures) in.push_back(call.importer().expr(*value, call.builder()));
 }
 
+bool have_unequal_ranks(const BodyGraph& a, const BodyGraph& b) {
+  for (size_t i = 0; i < std::min(a.outputs.size(), b.outputs.size()); i++)
+    if (a.graph.type(a.outputs[i]).rank() != b.graph.type(b.outputs[i]).rank()) return true;
+  return false;
+}
+
 Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   BodyGraph then = RLX_TRY(call.importer().body_graph(yes, {}, {}));
   BodyGraph otherwise = RLX_TRY(call.importer().body_graph(no, {}, then.captures));
@@ -58,7 +65,9 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   }
   std::vector<Expr> in{reshape(call.in(0), std::vector<Dim>())};
   add_captures(call, otherwise, in);
+  bool has_unequal_ranks = have_unequal_ranks(then, otherwise);
   Outputs results = call.ops("if", in, {{"then", RLX_TRY(then.finish())}, {"else", RLX_TRY(otherwise.finish())}});
+  if (has_unequal_ranks && !call.builder().status().ok()) return call.builder().take_status().with(kUnequalRanks, "1");
   for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
   return {};
 }
@@ -91,6 +100,12 @@ void build_if(Call& call) {
 Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<ValueType>& types, size_t skipped,
                             size_t carries, size_t skipped_out, bool is_steady = false) {
   size_t symbols = 0;
+  auto next_symbol = [&] {
+    std::string symbol;
+    do symbol = "carry." + std::to_string(symbols++);
+    while (call.builder().graph().has_symbol(symbol));
+    return symbol;
+  };
   while (true) {
     BodyGraph body = RLX_TRY(call.importer().body_graph(proto, types, {}));
     if (body.outputs.size() < skipped_out + carries) return Status(Code::kData, "the body has too few outputs");
@@ -103,10 +118,7 @@ Result<BodyGraph> loop_body(Call& call, const GraphProto& proto, std::vector<Val
         const std::string* name = before.dims[axis].symbol_name();
         bool varies = name && !call.builder().graph().has_symbol(*name);
         if (varies || before.dims[axis] == after.dims[axis]) continue;
-        std::string symbol;
-        do symbol = "carry." + std::to_string(symbols++);
-        while (call.builder().graph().has_symbol(symbol));
-        before.dims[axis] = Dim::symbol(symbol);
+        before.dims[axis] = Dim::symbol(next_symbol());
         is_settled = false;
       }
     }
@@ -159,7 +171,7 @@ Result<bool> known_condition(const OnnxValue& value) {
 }
 
 // Unrolls a loop whose number of trips is known at import.
-Status write_out(Call& call, const GraphProto& proto) {
+Status unroll(Call& call, const GraphProto& proto) {
   if (proto.input.size() < 2 || proto.output.size() + 1 < proto.input.size())
     return Status(Code::kData, "the body has too few inputs or outputs");
   size_t carries = proto.input.size() - 2;
@@ -175,10 +187,8 @@ Status write_out(Call& call, const GraphProto& proto) {
     if (trip == kMostTrips)
       return Status(Code::kUnsupported, format("more than {} trips, of sequences or growing rows", trip));
     std::vector<OnnxValue> in(2);
-    in[0] = {.type = {DType::kI64, trip_dims},
-             .tensor = list_tensor<int64_t>(call, DType::kI64, {trip}, trip_dims.empty())};
-    in[1] = {.type = {DType::kBool, cond_dims},
-             .tensor = list_tensor<uint8_t>(call, DType::kBool, {1}, cond_dims.empty())};
+    in[0] = {.type = {DType::kI64, trip_dims}, .tensor = literal<int64_t>(call, DType::kI64, {trip}, trip_dims.size())};
+    in[1] = {.type = {DType::kBool, cond_dims}, .tensor = literal<uint8_t>(call, DType::kBool, {1}, cond_dims.size())};
     std::move(values.begin(), values.end(), std::back_inserter(in));
     std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(proto, std::move(in)));
     for (const OnnxValue& value : out)
@@ -232,7 +242,7 @@ Status build_trips(Call& call, const GraphProto& proto) {
   bool is_counted = call.has(0) && call.sizes(0) && !may_stop && goes_on(body);
   Builder inner(body.graph);
   Builder& b = call.builder();
-  Expr first_trip = b.constant(list_tensor<int64_t>(call, DType::kI64, {0}, types[0].dims.empty()));
+  Expr first_trip = b.constant(literal<int64_t>(call, DType::kI64, {0}, types[0].dims.size()));
   Expr goes = call.has(1) ? call.in(1) : less_equal(first_trip, first_trip);
   std::vector<Expr> in{first_trip, reshape(goes, types[1].dims)};
   for (size_t i = 2; i < call.inputs(); i++) in.push_back(call.in(i));
@@ -289,11 +299,11 @@ const NodeProto* appending_node(const GraphProto& body, std::string_view before,
 struct StackedLoop {
   GraphProto body;
   NodeProto node;
-  std::vector<size_t> inputs;         // of the node, that are left
-  std::vector<size_t> kept, stacked;  // outputs of the node: tensors, and sequences
+  std::vector<size_t> inputs;         // of the original node, without the sequences
+  std::vector<size_t> kept, stacked;  // outputs of the original node: tensors, and sequences
 };
 
-// Nullopt if a sequence is not empty at the start, or not only made longer.
+// nullopt if a sequence is not empty at the start, or if a trip does anything to it but append.
 std::optional<StackedLoop> stacked_loop(Call& call, const GraphProto& proto) {
   size_t carries = proto.input.size() - std::min<size_t>(proto.input.size(), 2);
   if (proto.output.size() < carries + 1 || call.inputs() != carries + 2) return std::nullopt;
@@ -345,14 +355,14 @@ Status build_with_sequences(Call& call, const GraphProto& body) {
   const Sizes* most = call.sizes(0);
   bool is_counted = most && most->items.size() == 1 && most->items[0].is_literal();
   Importer::Refusals before = call.importer().refusals();
-  Status status = is_counted ? write_out(call, body) : Status();
+  Status status = is_counted ? unroll(call, body) : Status();
   if (is_counted && !status.detail(kOpenCondition)) return status;
   call.importer().refusals() = before;
   if (auto loop = stacked_loop(call, body)) {
     if (build_stacked(call, std::move(*loop)).ok()) return {};
     call.importer().refusals() = std::move(before);
   }
-  return is_counted ? status : write_out(call, body);  // which may succeed where a body cannot say what a trip knows
+  return is_counted ? status : unroll(call, body);  // known sizes of one trip may suffice where a body fails
 }
 
 // A body cannot have sequences, nor carries of another rank or stacked rows of another size at every trip: such a loop
@@ -367,7 +377,7 @@ void build_loop(Call& call) {
   Status status = build_trips(call, *body);
   if (!status.detail(kUnrolledOnly)) return call.fail(status);
   call.importer().refusals() = std::move(before);
-  call.fail(write_out(call, *body));
+  call.fail(unroll(call, *body));
 }
 
 // ---- Scan ----

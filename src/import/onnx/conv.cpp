@@ -47,7 +47,7 @@ Expr channels_last(Expr x) {
   return x.valid() && x.rank() > 2 ? transpose(x, perm) : x;
 }
 
-// As many numbers as x has spatial axes, also where the call has failed.
+// Has as many numbers as x has spatial axes, also if the call has failed.
 Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed = false) {
   const std::vector<Dim>& dims = call.type(0).dims;
   size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
@@ -143,12 +143,13 @@ void build_fused_conv(Call& call) {
   call.out(0, y);
 }
 
-// Integers minus their zero points, as i32; kernels may have one each.
-Expr centred(Expr x, Expr zero, bool by_kernel) {
+// Integers minus their zero points, as i32.
+enum class ZeroPoints { kOne, kPerFilter };
+Expr centred(Expr x, Expr zero, ZeroPoints points) {
   Expr wide = cast(x, DType::kI32);
   if (!zero || !zero.valid() || !wide.valid()) return wide;
   zero = cast(zero, DType::kI32);
-  if (zero.rank() == 0 || zero.dim(0).is(1) || !by_kernel) return wide - reshape(zero, {});
+  if (zero.rank() == 0 || zero.dim(0).is(1) || points == ZeroPoints::kOne) return wide - reshape(zero, {});
   if (x.rank() == 0) return {x.builder().fail(wrong_rank("w", "3 or more", 0))};
   std::vector<Dim> dims(x.rank(), Dim(1));
   dims[0] = zero.dim(0);
@@ -156,7 +157,8 @@ Expr centred(Expr x, Expr zero, bool by_kernel) {
 }
 
 void build_conv_integer(Call& call) {
-  Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(1), call.in(3), true);
+  Expr x = centred(call.in(0), call.in(2), ZeroPoints::kOne),
+       w = centred(call.in(1), call.in(3), ZeroPoints::kPerFilter);
   call.out(0, call.op("conv", {x, w}, conv_attrs(call, 1)));
 }
 
@@ -164,7 +166,8 @@ void build_conv_integer(Call& call) {
 // bias.
 void build_q_conv(Call& call) {
   bool is_last = has_channels_last(call);
-  Expr x = centred(call.in(0), call.in(2), false), w = centred(call.in(3), call.in(5), true);
+  Expr x = centred(call.in(0), call.in(2), ZeroPoints::kOne),
+       w = centred(call.in(3), call.in(5), ZeroPoints::kPerFilter);
   if (is_last) x = channels_second(x);
   Expr total = call.op("conv", {x, w}, conv_attrs(call, 3));
   if (!total.valid()) return;

@@ -47,6 +47,7 @@ Status Importer::expand(const FunctionProto& function, const NodeProto& node, co
   GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for
   body.node = function.node;
   bind_attributes(body.node, function, node);
+  for (std::string_view name : function.output) body.output.push_back({name, {}});
   Scope scope;
   for (size_t i = 0; i < function.input.size(); i++) {
     OnnxValue value;

@@ -18,6 +18,9 @@ namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
 
+// Detail of a status: data choose between branches of an If whose results have unequal ranks.
+inline constexpr const char* kUnequalRanks = "ranks";
+
 const NodeKind* find_kind(std::string_view op_type, std::string_view domain);  // null: unknown
 // Initializers that nodes read as one number per channel. They become constants, not params, because rules examine
 // them.
@@ -47,13 +50,13 @@ class Importer {
       : model_(model), reader_(source), out_(out), options_(options) {}
   Status run();
 
-  // For calls.
+  // For `Call`.
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);  // of an attribute
   // The inputs of the model that decide a value, together with its sizes, if a graph can be made for each of their
-  // values: small lists of floats, and small tensors of integers or bools. None if the sizes alone decide it. Nullopt:
-  // other data do.
+  // values: small lists of floats, and small tensors of integers or bools. Empty if the sizes alone decide it; nullopt
+  // if other data do.
   std::optional<std::vector<std::string>> static_inputs(const OnnxValue& value) const;
   // The refused nodes so far. A node that does not need the nodes it contains restores the earlier state.
   struct Refusals {
@@ -63,7 +66,8 @@ class Importer {
     bool only_unknown = true;                           // nothing is refused for another reason
   };
   Refusals& refusals() { return refusals_; }
-  // A node was imported as if an open size were not 1. What is wrong with later nodes may be right where it is.
+  // A node was imported as if an open size were not 1. If later nodes are refused, they may be right where the size is
+  // 1.
   void assume_sizes() { assumes_sizes_ = true; }
   // Keeps a graph that a builder has made: its initializers are read when they are asked for.
   const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
@@ -80,7 +84,8 @@ class Importer {
  private:
   class StaticWalk;
   const Graph& graph_at(size_t level) const;  // of the bodies that are being built; 0: of the model
-  // Those that decide the sizes of the operands of a node that the run finds; none if other data do.
+  // The inputs of the model that decide the sizes of a node's operands which only the run finds; none if other data
+  // decide them too.
   std::vector<std::string> static_inputs_of_sizes(const NodeProto& node);
   Status check_opsets();
   Status add_inputs();
@@ -88,6 +93,7 @@ class Importer {
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
   void find_determined(std::span<const ValueInfoProto* const> inputs);
+  Dim dim_of(const DimensionProto& dim, std::string_view input, size_t axis) const;
   Dim input_dim(const DimensionProto& proto, std::string_view input, size_t axis) const;
   Result<OnnxValue> tensor_input(const std::string& name, TensorTypeProto type);
   Result<OnnxValue> sequence_input(const std::string& name, const ElementTypeProto& type);
@@ -95,6 +101,7 @@ class Importer {
   Status add_initializers(const GraphProto& graph);
   Status add_nodes(const GraphProto& graph);
   Status add_node(const NodeProto& node);
+  Status finish_in_branches(const GraphProto& graph, std::span<const size_t> nodes);
   Status expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in);
   Status build(const NodeKind& kind, const NodeProto& node, const std::vector<OnnxValue*>& in);
   using Computed = std::optional<std::vector<Tensor>>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node kinds of all groups, and what they tell about a graph before its nodes are built.
 #include "import/onnx/importer.h"
+#include "import/onnx/ml.h"
 
 namespace rlx::onnx {
 
@@ -23,6 +24,7 @@ const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
       linear_attention_kinds,
       ngram_kinds,
       ml_kinds,
+      svm_kinds,
       tree_kinds,
       conv_kinds,
       image_kinds,

@@ -17,13 +17,14 @@ Expr by_time(Expr x, int64_t heads, bool is_row) {
   return unsqueeze(split, is_row ? 3 : 4);
 }
 
-// What the attributes and the presence of inputs say.
+// The update rule, as the attributes and the inputs that are there define it.
 struct Rule {
-  bool gates, corrects;  // the state decays; a value is corrected by what the state gives for its key
+  bool gates,
+      corrects;  // `gates`: the state decays; `corrects`: a value is corrected by what the state gives for its key
   int64_t q_heads, heads;
 };
 
-// None if the attributes or the inputs do not suit.
+// nullopt if the attributes or the inputs do not fit; the call has failed then.
 std::optional<Rule> rule_of(Call& call) {
   auto refuse = [&](Code code, std::string why) { return call.fail(code, std::move(why)), std::nullopt; };
   std::string_view name = call.text("update_rule", "gated_delta");
@@ -79,7 +80,7 @@ void build_linear_attention(Call& call) {
   if (!first.valid() || !std::ranges::all_of(xs, &Expr::valid)) return;
 
   std::array carries{first};
-  Outputs results = scan(carries, xs, {}, false, [&](auto carry, auto now, auto) -> std::vector<Expr> {
+  Outputs results = scan(carries, xs, {}, ScanOrder::kForward, [&](auto carry, auto now, auto) -> std::vector<Expr> {
     Expr kept = rule.gates ? carry[0] * exp(now[3]) : carry[0], value = now[2];
     if (rule.corrects) value = (value - matmul(now[1], kept, {.a = true})) * now.back();
     Expr next = kept + now[1] * value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node kinds of ai.onnx.ml on numbers: features, labels, linear models. Those on strings or maps are refused, because
-// there is no dtype for them.
+// Node kinds of ai.onnx.ml on numbers: features, labels, linear models. Those that read strings or maps are refused,
+// because there is no dtype for them.
 #include "import/onnx/ml.h"
 
 #include <algorithm>
@@ -59,8 +59,7 @@ Expr transformed_scores(Call& call, Expr scores, std::string_view transform) {
   return call.fail(Code::kData, "'post_transform' is " + std::string(transform)), scores;
 }
 
-// The labels of a classifier, if they are integers.
-static std::vector<int64_t> labels_of(Call& call) {
+std::vector<int64_t> labels_of(Call& call) {
   bool is_linear = call.has_attr("classlabels_ints");
   if (!call.texts("classlabels_strings").empty()) call.fail(Code::kUnsupported, "labels that are strings");
   return call.i64s(is_linear ? "classlabels_ints" : "classlabels_int64s");
@@ -89,13 +88,12 @@ void give_classes(Call& call, Expr scores, std::string_view transform) {
   call.out(1, transformed_scores(call, scores, transform));
 }
 
-namespace {
-
-// Rows of features, in f32.
 Expr features(Call& call, size_t i) {
   Expr x = cast(call.in(i), DType::kF32);
   return x.valid() && x.rank() == 1 ? unsqueeze(x, 0) : x;
 }
+
+namespace {
 
 // A list is one row.
 void build_feature_extractor(Call& call) {
@@ -119,7 +117,7 @@ void build_scaler(Call& call) {
   call.out(0, scale.empty() ? x : x * list_of(call, DType::kF32, scale));
 }
 
-// A row of zeros stays one.
+// A row of zeros stays zero.
 void build_normalizer(Call& call) {
   Expr x = cast(call.in(0), DType::kF32);
   std::string_view norm = call.text("norm", "MAX");
@@ -130,7 +128,7 @@ void build_normalizer(Call& call) {
   call.out(0, x / where(equal(size, 0), 1, size));
 }
 
-// What is NaN, or a certain number, becomes a number of its column.
+// Replaces NaN, or a certain number, by a number for its column.
 void build_imputer(Call& call) {
   Expr x = call.in(0);
   if (!x.valid()) return;
@@ -227,6 +225,41 @@ void build_label_encoder(Call& call) {
   call.out(0, where(is_key, found, b.constant(fallback)));
 }
 
+// A new last axis says which of the categories an element is; others are zeros, whether or not the model allows them.
+void build_one_hot_encoder(Call& call) {
+  call.ignore("zeros");
+  if (!call.texts("cats_strings").empty()) call.fail(Code::kUnsupported, "categories that are strings");
+  std::vector<int64_t> categories = call.i64s("cats_int64s");
+  if (categories.empty()) return call.fail(Code::kData, "there are no categories");
+  Expr x = call.in(0);
+  if (!x.valid()) return;
+  Expr is_it = equal(unsqueeze(cast(x, DType::kI64), static_cast<int64_t>(x.rank())), list_of(call, categories));
+  call.out(0, cast(is_it, DType::kF32));
+}
+
+// The columns of all inputs side by side, so many of each.
+void build_feature_vectorizer(Call& call) {
+  std::vector<int64_t> counts = call.i64s("inputdimensions");
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < call.inputs(); i++) {
+    Expr x = features(call, i);
+    if (!x.valid()) return;
+    if (x.rank() != 2 || (i < counts.size() && !x.dim(1).is(counts[i])))
+      return call.fail(Code::kUnsupported, "an input of another number of columns than 'inputdimensions' says");
+    parts.push_back(x);
+  }
+  call.out(0, concat(parts, 1));
+}
+
+// A map for every row, from the same keys to the numbers of the row. There is no dtype for maps: the result is the rows
+// themselves, in the order of the keys.
+void build_zip_map(Call& call) {
+  call.ignore("classlabels_strings");
+  call.ignore("classlabels_int64s");
+  Expr x = call.in(0);
+  if (x.valid()) call.out(0, x.rank() == 1 ? unsqueeze(x, 0) : x);
+}
+
 // ---- linear models ----
 
 // x times the coefficients, a row of them for each of `count` targets, plus the intercepts.
@@ -265,6 +298,9 @@ constexpr NodeKind kKinds[] = {
     machine_learning("Normalizer", build_normalizer),
     machine_learning("Imputer", build_imputer),
     machine_learning("LabelEncoder", build_label_encoder),
+    machine_learning("OneHotEncoder", build_one_hot_encoder),
+    machine_learning("FeatureVectorizer", build_feature_vectorizer),
+    machine_learning("ZipMap", build_zip_map),
     machine_learning("LinearRegressor", build_linear_regressor),
     machine_learning("LinearClassifier", build_linear_classifier),
 };

@@ -15,6 +15,11 @@ constexpr NodeKind machine_learning(std::string_view op_type, void (*build)(Call
 Expr list_of(Call& call, DType dtype, std::span<const double> numbers);
 Expr list_of(Call& call, std::span<const int64_t> numbers);
 
+// Rows of features, in f32: a list is one row.
+Expr features(Call& call, size_t i);
+// The labels of a classifier, if they are integers.
+std::vector<int64_t> labels_of(Call& call);
+
 // Scores [N, K] as the attribute 'post_transform' wants them.
 Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
 
@@ -22,7 +27,9 @@ Expr transformed_scores(Call& call, Expr scores, std::string_view transform);
 void give_label_of_two(Call& call, Expr score, double least);
 // Both outputs: labels, and scores [N, 2]. The score of the first label is `total` minus that of the second.
 void give_two_classes(Call& call, Expr score, double least, double total, std::string_view transform);
-// Of a score for each label.
+// Both outputs of a classifier with a score for each label.
 void give_classes(Call& call, Expr scores, std::string_view transform);
+
+std::span<const NodeKind> svm_kinds();
 
 }  // namespace rlx::onnx

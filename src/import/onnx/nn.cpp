@@ -63,7 +63,7 @@ DType stash_type(Call& call) {
   return stash;
 }
 
-// In doubles if the statistics are; the result has the dtype of x.
+// Computes in f64 if the statistics are f64. The result has the dtype of x.
 Outputs build_norm(Call& call, std::string_view op, std::initializer_list<Expr> in) {
   DType stash = stash_type(call), dtype = call.type(0).dtype;
   std::vector<Expr> operands;

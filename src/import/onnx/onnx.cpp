@@ -2,6 +2,7 @@
 #include "import/onnx/onnx.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "import/onnx/importer.h"
 #include "import/onnx/order.h"
@@ -235,6 +236,14 @@ Status Importer::add_nodes(const GraphProto& graph) {
       RLX_TRY(options_.host->progress("import", static_cast<double>(i) / static_cast<double>(count)));
     Status status = add_node(node);
     if (status.ok()) continue;
+    if (status.detail(kUnequalRanks)) {
+      if (sorted.empty()) {
+        sorted.resize(count);
+        std::iota(sorted.begin(), sorted.end(), size_t{0});
+      }
+      status = finish_in_branches(graph, std::span(sorted).subspan(i));
+      if (status.ok()) return {};
+    }
     if (status.code() == Code::kUnsupported) {
       refuse(node, status);
       continue;
@@ -289,13 +298,16 @@ Status Importer::refused() const {
   return refused(std::move(message)).with("value", refusals_.first_name).with("op", refusals_.first_op);
 }
 
+static const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
+  const FunctionProto* found = nullptr;
+  for (const FunctionProto& it : model.functions)
+    if (it.name == node.op_type && it.domain == node.domain && it.overload == node.overload) found = &it;
+  return found;
+}
+
 Status Importer::add_node(const NodeProto& node) {
   const NodeKind* kind = find_kind(node.op_type, node.domain);
-  const FunctionProto* function = nullptr;
-  for (const FunctionProto& candidate : model_.functions)
-    if (!kind && candidate.name == node.op_type && candidate.domain == node.domain &&
-        candidate.overload == node.overload)
-      function = &candidate;
+  const FunctionProto* function = kind ? nullptr : find_function(model_, node);
   if (!kind && !function) return Status(Code::kUnsupported, "no such node kind is known");
   std::vector<OnnxValue*> in;
   for (std::string_view name : node.input) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX models (github.com/onnx/onnx, opsets 7 to 28 of ai.onnx) as graphs. Sizes keep the names and expressions of the
+// ONNX models (github.com/onnx/onnx, opsets 1 to 28 of ai.onnx) as graphs. Sizes keep the names and expressions of the
 // model. Shape arithmetic is evaluated at import and leaves no op.
 #pragma once
 

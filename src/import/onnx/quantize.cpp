@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds on quantised numbers. A product of 8-bit numbers is built as a product of integers after subtracting
 // the zero points.
+#include "import/onnx/quantize.h"
+
 #include "import/onnx/call.h"
 #include "import/onnx/e2m1.h"
 #include "import/onnx/tensor.h"
@@ -16,11 +18,6 @@ std::optional<DType> dtype_attr(Call& call, const char* name) {
   if (dtype.ok()) return *dtype;
   call.fail(dtype.status().code(), std::string(dtype.status().message()));
   return std::nullopt;
-}
-
-// A scale or zero point of one element is one of the whole tensor.
-Expr whole(Expr x) {
-  return x && x.valid() && x.rank() == 1 && x.dim(0).is(1) ? reshape(x, {}) : x;
 }
 
 NamedAttrs affine_attrs(Call& call, Expr x, Expr scale) {
@@ -41,7 +38,7 @@ void quantize_to_e2m1(Call& call, Expr x, Expr scale, NamedAttrs attrs) {
 }
 
 void build_quantize(Call& call) {
-  Expr x = call.in(0), scale = whole(call.in(1)), zero = whole(call.in(2));
+  Expr x = call.in(0), scale = per_tensor(call.in(1)), zero = per_tensor(call.in(2));
   NamedAttrs attrs = affine_attrs(call, x, scale);
   auto to = dtype_attr(call, "output_dtype"), precision = dtype_attr(call, "precision");
   int64_t saturate = call.i64("saturate", 1);
@@ -67,7 +64,7 @@ void build_quantize(Call& call) {
 }
 
 void build_dequantize(Call& call) {
-  Expr x = call.in(0), scale = whole(call.in(1)), zero = whole(call.in(2));
+  Expr x = call.in(0), scale = per_tensor(call.in(1)), zero = per_tensor(call.in(2));
   NamedAttrs attrs = affine_attrs(call, x, scale);
   if (auto to = dtype_attr(call, "output_dtype")) attrs.emplace_back("out_dtype", *to);
   call.out(0, call.op("dequantize_linear", {x, scale, zero}, attrs));
@@ -81,23 +78,23 @@ void build_dynamic_quantize(Call& call) {
 
 // ---- products ----
 
-// A vector along one axis of a value of this rank; a scalar stays one.
+// A vector as one along an axis of a value of this rank; a scalar stays one.
 Expr along(Expr x, size_t axis, size_t rank) {
-  x = whole(x);
+  x = per_tensor(x);
   if (!x || !x.valid() || x.rank() != 1) return x;
   std::vector<Dim> dims(rank, Dim(1));
   if (axis < rank) dims[axis] = x.dim(0);
   return reshape(x, dims);
 }
 
-// As i32, minus the zero point.
+// x as i32, minus its zero point, which may have one number for each index of an axis.
 Expr centred(Expr x, Expr zero, size_t axis) {
   if (!x.valid()) return x;
   Expr wide = cast(x, DType::kI32);
   return zero ? wide - cast(along(zero, axis, x.rank()), DType::kI32) : wide;
 }
 
-// One number a row of a or a column of b.
+// The product of a and b, each minus its zero point: one number, or one for each row of a and each column of b.
 Expr integer_product(Expr a, Expr a_zero, Expr b, Expr b_zero) {
   size_t row = a.valid() && a.rank() > 1 ? a.rank() - 2 : 0, column = b.valid() && b.rank() > 0 ? b.rank() - 1 : 0;
   return matmul(centred(a, a_zero, row), centred(b, b_zero, column));
@@ -107,7 +104,7 @@ Expr integer_product(Expr a, Expr a_zero, Expr b, Expr b_zero) {
 Expr requantized(Call& call, Expr total, Expr scale, Expr zero) {
   Expr real = cast(total, DType::kF32) * cast(scale, DType::kF32);
   Expr one = call.builder().scalar(DType::kF32, 1);
-  return call.op("quantize_linear", {real, one, whole(zero)});
+  return call.op("quantize_linear", {real, one, per_tensor(zero)});
 }
 
 void build_matmul_integer(Call& call) {
@@ -120,7 +117,8 @@ void build_q_matmul(Call& call) {
   if (!total.valid()) return;
   size_t rank = total.rank();
   auto f32 = [](Expr x) { return cast(x, DType::kF32); };
-  Expr scale = f32(along(call.in(1), rank - 2, rank)) * f32(along(call.in(4), rank - 1, rank)) / f32(whole(call.in(6)));
+  Expr scale =
+      f32(along(call.in(1), rank - 2, rank)) * f32(along(call.in(4), rank - 1, rank)) / f32(per_tensor(call.in(6)));
   call.out(0, requantized(call, total, scale, call.in(7)));
 }
 

@@ -11,13 +11,13 @@ namespace rlx::onnx {
 
 namespace {
 
-// Of every box along one axis: where it begins, how wide a bin is, how many samples a bin has. [R, 1]
+// The samples of every box along one axis: where the box begins, how wide a bin is, how many samples a bin has. [R, 1]
 struct BoxAxis {
   Expr start, bin, count;
 };
 
-// Of one sample of every bin along one axis: the two elements around it and their weights, [R, bins]; whether it lies
-// in the image; and whether the box has it, [R, 1].
+// One sample of every bin along one axis: the two elements around it and their weights, [R, bins]; whether it lies in
+// the image; and whether the box has it, [R, 1].
 struct Sample {
   Expr low, high, low_weight, high_weight, inside, counted;
 };
@@ -103,7 +103,7 @@ Expr roi_align_by_samples(Call& call, const RoiAlign& node) {
   for (const Expr& each : kept)
     if (!each.valid()) return each;
   if (!numbers.valid() || !start.valid()) return numbers;
-  Outputs sums = scan(std::span(&start, 1), std::span(&numbers, 1), kept, false,
+  Outputs sums = scan(std::span(&start, 1), std::span(&numbers, 1), kept, ScanOrder::kForward,
                       [&](auto carry, auto number, auto in) -> std::vector<Expr> {
                         Expr row = number[0] / maximum(in[2], 1),
                              column = binary(Op::kRem, number[0], maximum(in[2], 1));

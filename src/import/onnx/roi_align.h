@@ -12,7 +12,7 @@ struct RoiAlign {
   bool half_pixel = true, is_max = false;
 };
 
-// On the inputs of the node: x, boxes, the image of each box.
+// Builds the node on its inputs: x, the boxes, the image of each box.
 Expr roi_align_by_samples(Call& call, const RoiAlign& node);
 
 }  // namespace rlx::onnx

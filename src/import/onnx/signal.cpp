@@ -62,7 +62,11 @@ Expr fitted(Call& call, Expr x, int64_t axis, const Dim& length) {
   return call.op("pad", {x}, {{"lo", lo}, {"hi", hi}});
 }
 
-Expr transformed(Call& call, Expr x, int64_t axis, const Dim& length, bool inverse, bool onesided) {
+struct Transform {
+  bool inverse, onesided;
+};
+Expr transformed(Call& call, Expr x, int64_t axis, const Dim& length, Transform transform) {
+  auto [inverse, onesided] = transform;
   if (inverse && onesided) {
     if (!is_complex(x.dtype())) x = call.op("complex", {x, scalar_like(x, 0)});
     return call.op("irfft", {x}, {{"axis", axis}, {"n", length}});
@@ -97,7 +101,7 @@ void build_dft(Call& call) {
   }
   Expr signal = signal_of(call, x);
   if (signal.valid())
-    call.out(0, pairs_of(call, transformed(call, signal, axis, length, inverse, onesided), x.dtype()));
+    call.out(0, pairs_of(call, transformed(call, signal, axis, length, {inverse, onesided}), x.dtype()));
 }
 
 // Along the last axis of a real signal; its inverse reads pairs.
@@ -111,7 +115,7 @@ void build_contrib_dft(Call& call) {
   if (!signal.valid() || signal.rank() == 0) return;
   int64_t axis = static_cast<int64_t>(signal.rank()) - 1;
   Dim length = inverse ? (signal.dim(axis) - Dim(1)) * Dim(2) : signal.dim(axis);
-  Expr y = transformed(call, signal, axis, length, inverse, true);
+  Expr y = transformed(call, signal, axis, length, {.inverse = inverse, .onesided = true});
   call.out(0, inverse ? cast(y, x.dtype()) : pairs_of(call, y, x.dtype()));
 }
 

@@ -8,7 +8,7 @@
 
 namespace rlx::onnx {
 
-// Of `op`, softmax or log_softmax, over all axes from `axis` on together, as Softmax meant it before opset 13.
+// `op` (softmax or log_softmax) over all axes from `axis` on together, which is what Softmax meant before opset 13.
 Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis);
 
 }  // namespace rlx::onnx

@@ -15,6 +15,7 @@ namespace rlx::onnx {
 namespace {
 
 constexpr int64_t kMostVotes = int64_t{1} << 26;  // numbers in the table of all nodes and targets
+constexpr int64_t kMostNodes = int64_t{1} << 30;  // whose children's places are i32
 
 // How a value compares with a split. A node accepts some of these.
 enum Outcome : int64_t { kBelow = 1, kEqual = 2, kAbove = 4, kNaN = 8 };
@@ -88,32 +89,67 @@ Status check(const Forest& forest) {
   return {};
 }
 
-// [N, trees]: the leaves that the rows reach.
+// What all splits accept apart from NaN; nullopt if they differ.
+std::optional<int64_t> common_test(const Forest& forest) {
+  int64_t common = 0;
+  for (int64_t accepts : forest.accepts) {
+    if (accepts == 0) continue;  // a leaf
+    if (common != 0 && common != (accepts & ~kNaN)) return std::nullopt;
+    common = accepts & ~kNaN;
+  }
+  return common;
+}
+
+// Whether a value passes a test that accepts these outcomes.
+Expr passes(Expr value, Expr split, int64_t accepts) {
+  switch (accepts) {
+    case kBelow: return less(value, split);
+    case kBelow | kEqual: return less_equal(value, split);
+    case kAbove: return less(split, value);
+    case kAbove | kEqual: return less_equal(split, value);
+    case kEqual: return equal(value, split);
+    default: return logical_or(less(value, split), less(split, value));
+  }
+}
+
+// The same where each split has its own test.
+Expr passes_own(Expr value, Expr split, Expr accepts) {
+  auto number = [&](Outcome outcome) { return scalar_like(accepts, static_cast<double>(outcome)); };
+  Expr outcome = where(equal(value, split), number(kEqual), number(kNaN));
+  outcome = where(less(value, split), number(kBelow), where(less(split, value), number(kAbove), outcome));
+  return not_equal(binary(Op::kBitAnd, accepts, outcome), 0);
+}
+
+Expr small_list(Call& call, const std::vector<int64_t>& numbers) {
+  return cast(list_of(call, numbers), DType::kI32);
+}
+
+// [N, trees]: the leaves that the rows reach. Where all splits have one test, only NaN may need a table.
 Expr leaves_of(Call& call, const Forest& forest, Expr x) {
   auto depth = depth_of(forest);
   if (!depth) return call.fail(Code::kData, "its trees never end"), x;
-  Builder& b = call.builder();
+  if (forest.size() > kMostNodes) return call.fail(Code::kUnsupported, "too many nodes"), x;
   Dim rows = x.dim(0), trees = static_cast<int64_t>(forest.roots.size());
-  Expr start = broadcast_to(list_of(call, forest.roots), {rows, trees});
+  Expr start = broadcast_to(small_list(call, forest.roots), {rows, trees});
   if (*depth == 0) return start;
-  Expr steps = iota(b, {Dim(*depth)}, 0, DType::kI64);
-  Expr kept[] = {x,
-                 list_of(call, forest.feature),
-                 list_of(call, x.dtype(), forest.split),
-                 list_of(call, forest.accepts),
-                 list_of(call, forest.yes),
-                 list_of(call, forest.no)};
-  return scan(
-      std::span(&start, 1), std::span(&steps, 1), kept, false, [](auto carry, auto, auto in) -> std::vector<Expr> {
-        Builder& b = carry[0].builder();
-        auto here = [&](Expr table) { return gather(table, carry[0], 0); };
-        auto number = [&](Outcome outcome) { return b.scalar(DType::kI64, static_cast<double>(outcome)); };
-        Expr value = b.op(Op::kGatherElements, {in[0], here(in[1])}, {{"axis", int64_t{1}}}), split = here(in[2]);
-        Expr outcome = where(equal(value, split), number(kEqual), number(kNaN));
-        outcome = where(less(value, split), number(kBelow), where(less(split, value), number(kAbove), outcome));
-        Expr goes_on = not_equal(binary(Op::kBitAnd, here(in[3]), outcome), 0);
-        return {where(goes_on, here(in[4]), here(in[5]))};
-      })[0];
+  std::vector<int64_t> children;  // no and yes of each node
+  for (size_t i = 0; i < forest.yes.size(); i++) children.insert(children.end(), {forest.no[i], forest.yes[i]});
+  std::optional<int64_t> test = common_test(forest);
+  bool may_be_nan = std::ranges::any_of(forest.accepts, [](int64_t accepts) { return (accepts & kNaN) != 0; });
+  Expr steps = iota(call.builder(), {Dim(*depth)}, 0, DType::kI64);
+  Expr kept[] = {x, small_list(call, forest.feature), list_of(call, x.dtype(), forest.split),
+                 small_list(call, children), small_list(call, forest.accepts)};
+  auto step = [&](auto carry, auto, auto in) -> std::vector<Expr> {
+    auto here = [&](size_t table) { return gather(in[table], carry[0], 0); };
+    Expr value = carry[0].builder().op(Op::kGatherElements, {in[0], here(1)}, {{"axis", int64_t{1}}}), split = here(2);
+    Expr goes_on = test ? passes(value, split, *test) : passes_own(value, split, here(4));
+    if (test && may_be_nan)
+      goes_on = logical_or(
+          goes_on,
+          logical_and(not_equal(value, value), not_equal(binary(Op::kBitAnd, here(4), scalar_like(here(4), kNaN)), 0)));
+    return {gather(in[3], carry[0] * 2.0 + cast(goes_on, DType::kI32), 0)};
+  };
+  return scan(std::span(&start, 1), std::span(&steps, 1), kept, ScanOrder::kForward, step)[0];
 }
 
 // [N, targets]: what the leaves say, joined. `how`: SUM, AVERAGE, MIN or MAX.

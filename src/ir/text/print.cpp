@@ -140,8 +140,7 @@ class Printer {
   void print_guards() {
     std::vector<std::string> lines;
     for (const Guard& guard : graph_.guards())
-      lines.push_back("guard " + guard.a.text() + (guard.relation == Guard::kEqual ? " = " : " <= ") + guard.b.text() +
-                      (guard.where.empty() ? "" : " " + quoted(guard.where)));
+      lines.push_back("guard " + text_of(guard) + (guard.where.empty() ? "" : " " + quoted(guard.where)));
     std::sort(lines.begin(), lines.end());
     for (const std::string& line : lines) text_ += indent_ + "  " + line + "\n";
   }

@@ -431,6 +431,17 @@ static rlx_status_t* got(rlx_model_t* model, const char* device, const char* sym
   return status;
 }
 
+static rlx_status_t* planned_without_size(User& u) {
+  rlx_model_t* model = nullptr;
+  u.small_graph(false);
+  rlx_status_t* status = rlx_model_create(u.graph, nullptr, nullptr, &model);
+  rlx_compiled_t* program = nullptr;
+  if (!status) status = got(model, nullptr, "n", 3);
+  if (!status) status = rlx_model_get(model, nullptr, nullptr, nullptr, 0, &program);
+  rlx_model_release(model);
+  return status;
+}
+
 static rlx_status_t* ran(rlx_model_t* model, const char* device, const char* name, rlx_tensor_t* x) {
   rlx_tensor_t* y = nullptr;
   rlx_status_t* status = rlx_model_run(model, device, name ? &name : nullptr, &x, 1, nullptr, &y, 1, nullptr);
@@ -488,6 +499,7 @@ TEST(errors, models) {
            return rlx_model_get(model, nullptr, names, sizes, 2, &program);
          });
        }},
+      {"plans without a size where a plan is there", RLX_E_SHAPE, {"missing for n", "dims.n"}, planned_without_size},
       {"plans above the size of the policy",
        RLX_E_RANGE,
        {"'n' = 3", "above 2", "dims.n"},

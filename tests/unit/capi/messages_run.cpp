@@ -490,6 +490,18 @@ TEST(messages, memory_of_slots) {
        {"the size 'n' = 0 is below the smallest 1"},
        {},
        [](User& u) { return run_with(u, RLX_INPUT, 64, {}, 0); }},
+      {"looks at memory that is too small",
+       RLX_E_INVALID_ARGUMENT,
+       {nullptr, "x", "at least 48", "20"},
+       {"the input 'x' needs 48 bytes in this run, 20 are bound"},
+       {},
+       [](User& u) {
+         static float memory[5];
+         rlx_exec_t* exec = u.exec();
+         rlx_tensor_t* shown = nullptr;
+         rlx_status_t* status = rlx_exec_bind_ptr(exec, RLX_INPUT, 0, memory, sizeof memory);
+         return status ? status : rlx_exec_tensor(exec, RLX_INPUT, 0, &shown);
+       }},
   });
 }
 

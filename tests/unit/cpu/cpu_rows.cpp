@@ -58,7 +58,8 @@ TEST(cpu_rows, views_that_are_outputs_are_copied) {
   output(b, "x2", x);
   output(b, "tail", slice(x, 0, 4, 6));
   output(b, "back", slice(x, 2, -1, -6, -1));
-  compare(graph, nullptr, {noise({6, 4, 5})});
+  output(b, "both", slice(slice(transpose(x, {2, 0, 1}), 1, -2, 0, -2), 2, 9, -9, -3));
+  EXPECT_EQ(compare(graph, nullptr, {noise({6, 4, 5})}).find("reference"), std::string::npos);
 }
 
 TEST(cpu_rows, the_report_tells_views_from_steps) {

@@ -46,6 +46,10 @@ constexpr Cut kCuts[] = {
     {"running sum from the end",
      "x = input f32[3,30001]\n y = cumulative(x) fn=sum axis=1 exclusive=1 reverse=1 -> f32[3,30001]", 1e-4f},
     {"running largest", "x = input f32[30001]\n y = cumulative(x) fn=max axis=0 -> f32[30001]"},
+    {"convolution of integers with filters of the run",
+     "x = input f32[1,8,40,41]\n w = input f32[16,8,3,3]\n k = constant f32[] {90}\n s = mul(x, k)\n t = mul(w, k)\n"
+     " p = cast(s) to=i8\n q = cast(t) to=i8\n a = cast(p) to=i32\n b = cast(q) to=i32\n"
+     " y = conv(a, b) -> i32[1,16,38,39]"},
     {"quantise", "x = input f32[300,400]\n y, s, z = dynamic_quantize_linear(x) -> u8[300,400], f32[], u8[]"},
 };
 

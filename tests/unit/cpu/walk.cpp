@@ -70,24 +70,24 @@ std::vector<PhaseGroup> groups_of(std::vector<double> nanoseconds) {
 }
 
 TEST(walk, workers_follow_the_work) {
-  EXPECT_EQ(workers_fed(groups_of({1000, 1900})), 1) << "too short to share";
-  EXPECT_EQ(workers_fed(groups_of({20000, 20000})), 1) << "not worth a wake-up";
+  EXPECT_EQ(useful_workers(groups_of({1000, 1900})), 1) << "too short to share";
+  EXPECT_EQ(useful_workers(groups_of({20000, 20000})), 1) << "not worth a wake-up";
   EXPECT_EQ(groups_of({5000})[0].workers, 14);
   EXPECT_EQ(groups_of({2500})[0].workers, 10);
   EXPECT_EQ(groups_of({2500})[0].least, 5) << "two would save 1250 ns, four 1875";
   EXPECT_EQ(groups_of({4000})[0].least, 2);
   EXPECT_EQ(groups_of({2100})[0].grain, 0) << "as many as would save enough are not fed";
   EXPECT_GE(groups_of({1e6})[0].workers, 64);
-  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(100, 5000))), 12) << "the run is worth waking 12";
-  EXPECT_EQ(workers_fed(groups_of(std::vector<double>(400, 2500))), 10) << "no step feeds more";
-  EXPECT_EQ(workers_fed(groups_of({200000})), 8) << "waking more takes longer than they save";
+  EXPECT_EQ(useful_workers(groups_of(std::vector<double>(100, 5000))), 12) << "the run is worth waking 12";
+  EXPECT_EQ(useful_workers(groups_of(std::vector<double>(400, 2500))), 10) << "no step feeds more";
+  EXPECT_EQ(useful_workers(groups_of({200000})), 8) << "waking more takes longer than they save";
 }
 
 // By the model that chooses them, more workers never take longer.
 TEST(walk, more_threads_are_never_slower) {
   double of_each = 25;
   for (double work = 2000; work < 1e7; work *= 1.7) {
-    int best = workers_fed(work, of_each);
+    int best = useful_workers(work, of_each);
     for (int n = 1; n < best; n++) {
       auto takes = [&](int workers) { return work / workers + workers * of_each; };
       EXPECT_GE(takes(n), takes(n + 1)) << work << " ns on " << n;

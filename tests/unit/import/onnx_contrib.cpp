@@ -55,6 +55,17 @@ TEST(onnx_contrib, columns_say_which_block_they_belong_to) {
   }
 }
 
+// Rows of 6 numbers in blocks of 4: the second block has 2.
+TEST(onnx_contrib, the_last_block_of_a_row_may_be_short) {
+  Maker maker(13);
+  maker.i64("wide", {2, 3}, {0x98, 0xA9, 0x78, 0x88, 0x99, 0xAA}).input("i", 7, {"n"});
+  maker.f32("scale", {2, 2}, {1, 10, 100, 1000}).node("Cast", {"wide"}, {"table"}, {Maker::attr("to", 2)});
+  maker.node("GatherBlockQuantized", {"table", "i", "scale"}, {"y"},
+             {Maker::attr("bits", 4), Maker::attr("block_size", 4), Maker::attr("quantize_axis", 1)}, kMicrosoft);
+  maker.output("y");
+  EXPECT_EQ(Opened(maker).run({list({1, 0})}), "f32[2,6] 0 0 100 100 2000 2000 0 1 1 2 0 -10");
+}
+
 TEST(onnx_contrib, dropout_after_a_bias_drops_nothing) {
   Maker maker;
   maker.input("x", 1, {"n", "2"}).f32("bias", {2}, {1, 2}).f32("more", {2}, {10, 20});

@@ -173,6 +173,30 @@ TEST(onnx_control, branches_whose_rank_differs_are_refused_with_the_sizes_that_c
       << imported.status().message();
 }
 
+// The maximum of each row, or the rows themselves; then a sum of all.
+static Maker rows_or_their_maximum() {
+  Maker flat, same, column, rows, model(13);
+  flat.node("ReduceMax", {"x"}, {"top"}, {Maker::attr("axes", std::vector<int64_t>{1}), Maker::attr("keepdims", 0)});
+  same.node("Identity", {"x"}, {"it"}).output("it");
+  column.node("Unsqueeze", {"y", "one"}, {"tall"}).output("tall");
+  rows.node("Neg", {"y"}, {"less"}).output("less");
+  model.input("x", 1, {"2", "2"}).i64("one", {1}, {1}).f32("seven", {}, {7});
+  model.node("ReduceSum", {"x"}, {"all"}, {Maker::attr("keepdims", 0)}).node("Less", {"all", "seven"}, {"q"});
+  model.node("If", {"q"}, {"y"}, {Maker::attr("then_branch", same), Maker::attr("else_branch", flat.output("top"))});
+  model.node("If", {"q"}, {"z"}, {Maker::attr("then_branch", rows), Maker::attr("else_branch", column)}).output("z");
+  model.node("ReduceSum", {"y"}, {"sum"}, {Maker::attr("keepdims", 0)}).output("sum");
+  return model;
+}
+
+TEST(onnx_control, what_follows_branches_of_unequal_ranks_becomes_part_of_them) {
+  Maker model = rows_or_their_maximum();
+  Tensor x = *Tensor::create(DType::kF32, std::array<int64_t, 2>{2, 2});
+  for (int i = 0; i < 4; i++) x.as<float>()[i] = static_cast<float>(i);
+  EXPECT_EQ(run(model, {x}), (Numbers{0, -1, -2, -3, 6}));
+  x.as<float>()[3] = 5;
+  EXPECT_EQ(run(model, {x}), (Numbers{1, 5, 6}));
+}
+
 TEST(onnx_control, a_scan_reads_and_writes_along_any_axis_from_either_end) {
   Maker body, model(13);
   body.input("s", 1, {"2"}).input("a", 1, {"2"}).input("b", 1, {"2"});

@@ -207,4 +207,21 @@ TEST(onnx_run_sizes, what_a_run_finds_to_be_1_is_expanded_and_multiplied) {
   EXPECT_EQ(multiplied.run({counting({2}), list({1, 1, 2}), counting({2, 2, 1})}), "f32[2,1,1] 1 3");
 }
 
+// Writers give two sizes one name by mistake, and other runtimes do not compare them.
+TEST(onnx_run_sizes, a_name_may_have_two_sizes) {
+  Maker maker(13);
+  maker.input("x", 1, {"b"}).input("y", 1, {"b"}).node("Concat", {"x", "y"}, {"z"}, {Maker::attr("axis", 0)});
+  maker.output("z");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2}), counting({2})}), "f32[4] 0 1 0 1");
+  EXPECT_EQ(opened.run({counting({2}), counting({3})}), "f32[5] 0 1 0 1 2");
+}
+
+TEST(onnx_run_sizes, where_two_sizes_of_a_name_do_not_suit_the_error_names_it) {
+  Maker maker(13);
+  maker.input("x", 1, {"b"}).input("y", 1, {"b"}).node("Add", {"x", "y"}, {"z"}).output("z");
+  Opened opened(maker);
+  EXPECT_EQ(opened.run({counting({2}), counting({3})}), "'y', axis 0: b is 2, not 3");
+}
+
 }  // namespace rlx

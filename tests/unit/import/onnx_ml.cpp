@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of ai.onnx.ml besides trees and tables. The numbers of the support vector machines are those of ONNX Runtime.
+#include "opened.h"
+
+namespace rlx {
+
+using onnx::Maker;
+using Attributes = std::vector<Message>;
+
+static constexpr const char* kMl = "ai.onnx.ml";
+
+static Tensor column(std::vector<float> values) {
+  Tensor tensor = *Tensor::create(DType::kF32, std::array<int64_t, 2>{static_cast<int64_t>(values.size()), 1});
+  std::copy(values.begin(), values.end(), tensor.as<float>());
+  return tensor;
+}
+
+static Message reals(const char* name, std::vector<float> values) {
+  Message attribute = Message().text(1, name).number(20, 6);
+  for (float value : values) attribute.f32(7, value);
+  return attribute;
+}
+
+static Message whole(const char* name, std::vector<int64_t> values) {
+  return Maker::attr(name, values);
+}
+
+// A thousand times the first output of a node on x [n, 1].
+static std::string thousandfold(const char* op_type, const Attributes& attributes, std::vector<float> x,
+                                std::vector<std::string> outputs = {"y"}) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "1"}).f32("thousand", {}, {1000}).node(op_type, {"x"}, outputs, attributes, kMl);
+  maker.node("Mul", {outputs.back(), "thousand"}, {"z"}).output("z");
+  return Opened(maker).run({column(std::move(x))});
+}
+
+TEST(onnx_ml, support_vectors_weigh_a_kernel) {
+  auto regression = [](const char* kernel) {
+    return thousandfold(
+        "SVMRegressor",
+        {reals("support_vectors", {0, 2}), reals("coefficients", {1, -2}), reals("rho", {3}),
+         Maker::attr("n_supports", 2), Maker::attr("kernel_type", kernel), reals("kernel_params", {0.5f, 1, 3})},
+        {0, 2, -1});
+  };
+  EXPECT_EQ(regression("LINEAR"), "f32[3,1] 3000 -5000 7000");
+  EXPECT_EQ(regression("RBF"), "f32[3,1] 3729 1135 3584");
+  EXPECT_EQ(regression("POLY"), "f32[3,1] 2000 -50000 4000");
+  EXPECT_EQ(regression("SIGMOID"), "f32[3,1] 2238 1771 3761");
+}
+
+TEST(onnx_ml, without_support_vectors_the_coefficients_are_a_row) {
+  Attributes attributes{reals("coefficients", {2}), reals("rho", {-3}), Maker::attr("one_class", 1)};
+  EXPECT_EQ(thousandfold("SVMRegressor", attributes, {0, 2}), "f32[2,1] -1000 1000");
+}
+
+static Attributes three_classes() {
+  return {reals("support_vectors", {1, 2, -1, 3}),
+          whole("vectors_per_class", {1, 2, 1}),
+          reals("coefficients", {1, -1, 0.5f, 2, 0.25f, -2, 1, -1}),
+          reals("rho", {0.5f, -1, 0.25f}),
+          Maker::attr("kernel_type", "RBF"),
+          reals("kernel_params", {0.5f, 0, 3}),
+          whole("classlabels_ints", {10, 20, 30})};
+}
+
+TEST(onnx_ml, pairs_of_classes_vote) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "1"}).node("SVMClassifier", {"x"}, {"y", "scores"}, three_classes(), kMl).output("y");
+  EXPECT_EQ(Opened(maker).run({column({0, 1, 2, 3, -2})}), "i64[5] 10 30 10 10 10");
+  EXPECT_EQ(thousandfold("SVMClassifier", three_classes(), {0, 1}, {"y", "scores"}),
+            "f32[2,3] 1274 -826 574 961 -479 -963");
+}
+
+TEST(onnx_ml, probabilities_of_pairs_are_coupled) {
+  Attributes attributes = three_classes();
+  attributes.push_back(reals("prob_a", {-1, -2, -1.5f}));
+  attributes.push_back(reals("prob_b", {0, 0.1f, -0.1f}));
+  EXPECT_EQ(thousandfold("SVMClassifier", attributes, {0, 1, 2}, {"y", "scores"}),
+            "f32[3,3] 277 337 385 237 132 630 482 145 372");
+}
+
+TEST(onnx_ml, machines_whose_lists_do_not_suit_are_refused) {
+  Attributes attributes = three_classes();
+  attributes[2] = reals("coefficients", {1, -1});
+  Maker maker(13);
+  maker.input("x", 1, {"n", "1"}).node("SVMClassifier", {"x"}, {"y", "scores"}, attributes, kMl).output("y");
+  EXPECT_EQ(maker.import().status().code(), Code::kData);
+}
+
+TEST(onnx_ml, categories_become_a_last_axis) {
+  Maker maker(13);
+  maker.input("x", 7, {"n"}).node("OneHotEncoder", {"x"}, {"y"}, {whole("cats_int64s", {5, 7})}, kMl).output("y");
+  EXPECT_EQ(Opened(maker).run({list({7, 5, 6})}), "f32[3,2] 0 1 1 0 0 0");
+}
+
+TEST(onnx_ml, features_stand_side_by_side) {
+  Maker maker(13);
+  maker.input("a", 1, {"n", "2"}).input("b", 1, {"n", "1"});
+  maker.node("FeatureVectorizer", {"a", "b"}, {"y"}, {whole("inputdimensions", {2, 1})}, kMl).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 2}), column({7, 8})}), "f32[2,3] 0 1 7 2 3 8");
+}
+
+// Converters end classifiers with it.
+TEST(onnx_ml, a_map_for_every_row_is_the_rows) {
+  Maker maker(13);
+  maker.input("x", 1, {"n", "2"}).node("ZipMap", {"x"}, {"y"}, {whole("classlabels_int64s", {3, 1})}, kMl).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 2})}), "f32[2,2] 0 1 2 3");
+}
+
+}  // namespace rlx
