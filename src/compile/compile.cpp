@@ -136,7 +136,7 @@ Result<Graph> with_body_params(const Graph& given) {
 
 // A body may declare all symbols of the graph around it. As every pass copies them with the body, those that it does
 // not name go first.
-static Result<Graph> with_used_symbols(Graph body, PassContext&) {
+static Result<Graph> with_used_symbols(Graph body) {
   std::unordered_set<std::string_view> used;
   auto use = [&](const std::string& symbol) { used.insert(symbol); };
   for (const Node& node : body.nodes()) visit_symbols(node, use);
@@ -146,6 +146,40 @@ static Result<Graph> with_used_symbols(Graph body, PassContext&) {
   RLX_TRY(copy.declare_used());
   RLX_TRY(copy.copy_all());
   return made;
+}
+
+using Names = std::unordered_set<std::string>;
+
+// Params keep their names when passes move them from one graph to another. So no input of a body may have such a name.
+static Result<Graph> with_free_names(Graph body, const Names& params) {
+  std::span<const uint32_t> inputs = body.inputs();
+  auto is_taken = [&](uint32_t input) { return params.contains(body.leaf_name(input)); };
+  if (std::none_of(inputs.begin(), inputs.end(), is_taken)) return body;
+  Graph made(body.name(), &body.table());
+  GraphCopy copy(body, made);
+  RLX_TRY(copy.declare());
+  for (size_t i = 0; i < inputs.size(); i++) {
+    const std::string& given = body.leaf_name(inputs[i]);
+    std::string name = given;
+    for (int k = 2; params.contains(name) || (name != given && body.find_leaf(name)); k++)
+      name = given + "." + std::to_string(k);
+    RLX_TRY(copy.add_input(i, name));
+  }
+  for (uint32_t node = 0; node < body.nodes().size(); node++)
+    if (!copy.has({node, 0})) copy.copy(node);
+  RLX_TRY(copy.add_outputs());
+  return made;
+}
+
+// The graph with bodies, at every level, as passes want them.
+static Result<Graph> with_ready_bodies(Graph graph, const Names& params) {
+  for (uint32_t i = 0; i < graph.nodes().size(); i++)
+    for (std::string_view attr : body_attrs(graph.node(i).op)) {
+      Graph body = RLX_TRY(with_free_names(RLX_TRY(with_used_symbols(*graph.node(i).attrs.graph(attr))), params));
+      body = RLX_TRY(with_ready_bodies(std::move(body), params));
+      graph.set_attr(i, attr, std::make_shared<const Graph>(std::move(body)));
+    }
+  return graph;
 }
 
 static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
@@ -207,8 +241,10 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
   };
   context.checks_indices = options.kernels.bounds == Bounds::kError;
   context.report = &report;
-  static constexpr Pass kUsedSymbols{"used-symbols", with_used_symbols};
-  Graph graph = RLX_TRY(run_in_bodies(kUsedSymbols, RLX_TRY(with_body_params(given)), context));
+  Graph whole = RLX_TRY(with_body_params(given));
+  Names params;
+  for (uint32_t param : whole.params()) params.insert(whole.leaf_name(param));
+  Graph graph = RLX_TRY(with_ready_bodies(std::move(whole), params));
   size_t number = 0;
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {

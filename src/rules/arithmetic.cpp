@@ -39,16 +39,14 @@ static bool is_step(const Node& node) {
 static bool feeds_step(const Match& m, Expr x) {
   constexpr size_t kMost = 16;  // values that are followed; what is read in more ways than this is taken to feed one
   std::vector<uint32_t> seen{x.value().node};
-  for (size_t i = 0; i < seen.size(); i++) {
+  for (size_t i = 0; i < seen.size(); i++)
     for (uint32_t user : m.users(m.builder().wrap({seen[i], 0}))) {
       const Node& node = m.graph().node(user);
-      if (is_step(node)) return true;
+      if (is_step(node) || seen.size() > kMost) return true;
       bool passes =
           m.graph().info(node).is(kView) || node.op == Op::kCast || node.op == Op::kNeg || node.op == Op::kAbs;
       if (passes && std::find(seen.begin(), seen.end(), user) == seen.end()) seen.push_back(user);
     }
-    if (seen.size() > kMost) return true;
-  }
   return false;
 }
 

@@ -75,6 +75,34 @@ TEST(control, a_name_means_one_input_or_param_in_the_whole_program) {
   EXPECT_EQ(refused("w = param f32[3,1]", "f32[3]").code(), Code::kShape);
 }
 
+// Passes move params out of bodies, whose inputs may have any names.
+TEST(control, an_input_of_a_body_may_have_the_name_of_a_param) {
+  std::string loop =
+      "scan(a, w) n_carry=1 n_xs=0 length=2 body=graph {\nc = input f32[3]\ni = input f32[3]\nw = param f32[3]\n"
+      "m = mul(i, w)\ne = exp(m)\nd = add(c, e)\noutput d\n}\n";
+  std::string branch =
+      "if(t, a) then=graph {\nc = input f32[3]\nw = param f32[3]\nd = add(c, w)\noutput d\n} else=graph {\n"
+      "c = input f32[3]\noutput c\n}\n";
+  for (const std::string& inner : {loop, branch}) {
+    auto graph = parse(
+        "graph {\nx = input f32[3]\nv = input f32[3]\ny = scan(x, v) n_carry=1 n_xs=0 length=3 body=graph {\n"
+        "a = input f32[3]\nw = input f32[3]\nt = constant bool[] {true}\ns = " +
+        inner + "output s\n}\noutput y\n}");
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    std::vector<float> results;
+    for (const std::vector<std::string>& skip : {std::vector<std::string>(), {"hoist", "branches", "sink"}}) {
+      auto weights = std::make_shared<Weights>();
+      ASSERT_TRUE(weights->put("w", noise({3}, 2)).ok());
+      auto program = Program::compile(env_with(1), *graph, weights, nullptr, {{"passes.skip", skip}});
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      auto got = (*program)->run({}, std::array{noise({3}), noise({3}, 3)}, {}, 1);
+      ASSERT_TRUE(got.ok()) << got.status().message();
+      results.push_back((*got)[0].as<float>()[1]);
+    }
+    EXPECT_NEAR(results[0], results[1], 1e-5);
+  }
+}
+
 TEST(control, a_loop_runs_until_its_condition_fails) {
   auto cond = std::make_shared<Graph>(), body = std::make_shared<Graph>();
   {
