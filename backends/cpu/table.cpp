@@ -33,21 +33,16 @@ std::vector<std::string_view> Table::names(Op op) const {
   return names;
 }
 
-static std::string_view refusal(const CpuKernel& row, const KernelQuery& query) {
-  if (query.options.dispatch == Dispatch::kReference && row.path != Path::kReference) return "dispatch=reference";
-  return row.refuse ? row.refuse(query) : std::string_view();
-}
-
-// The reasons of the rows are put together only if none of them takes the node: compiling asks for every node.
 Found Table::find(const KernelQuery& query) const {
   Found found;
   for (const CpuKernel& row : rows(query.node.op)) {
-    if (!refusal(row, query).empty()) continue;
-    found.kernel = &row;
-    return found;
-  }
-  for (const CpuKernel& row : rows(query.node.op)) {
-    std::string why = std::string(row.name) + ": " + std::string(refusal(row, query));
+    std::string_view reason = row.refuse ? row.refuse(query) : std::string_view();
+    if (query.options.dispatch == Dispatch::kReference && row.path != Path::kReference) reason = "dispatch=reference";
+    if (reason.empty()) {
+      found.kernel = &row;
+      return found;
+    }
+    std::string why = std::string(row.name) + ": " + std::string(reason);
     if (found.why_not.find(why) == std::string::npos) found.why_not += (found.why_not.empty() ? "" : "; ") + why;
   }
   if (found.why_not.empty()) found.why_not = "no kernel";

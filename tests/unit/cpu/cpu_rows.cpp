@@ -86,7 +86,7 @@ TEST(cpu_rows, products_of_every_form) {
   output(b, "wide", matmul(reshape(x, {3, 1, 7, 20}), broadcast_to(reshape(y, {3, 1, 20, 9}), {3, 2, 20, 9})));
   output(b, "prepared", matmul(x, transpose(wt * 2.0, {1, 0})));
   std::string report = compare(graph, weights, {noise({3, 7, 20}), noise({3, 20, 9}, 5)});
-  EXPECT_NE(report.find("matmul_f32_packed"), std::string::npos);
+  EXPECT_NE(report.find("matmul_f32_packed"), std::string::npos) << report;
   EXPECT_NE(report.find("\"matmul_f32\""), std::string::npos);
 }
 
