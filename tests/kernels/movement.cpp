@@ -43,6 +43,7 @@ const ViewOf kViews[] = {
     {{900, 11}, {1, 900}},
     {{150, 149}, {1, 150}},
     {{3, 100}, {1, -3}, 297},
+    {{7, 3}, {1, -14}, 28},
 };
 
 TEST(movement, copies_are_plain_walks) {

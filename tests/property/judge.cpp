@@ -186,7 +186,7 @@ TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   auto graph = parse("graph (n in [0, 6]) {\n x = input f32[6]\n y = nonzero(x) symbol=\"n\"\n output y\n}");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   RandomGraph random = with_contents(1, *graph);
-  std::copy_n(std::array{0x1p-149f, 0x1p-126f, 1.0f, -0.0f, -0x1p-130f, -0x1p-126f}.begin(), 6,
+  std::copy_n(std::array{0x1p-149f, 0x1p-99f, 1.0f, -0.0f, -0x1p-130f, -0x1p-99f}.begin(), 6,
               random.runs[0][0].as<float>());
   auto difference = [&](int64_t count) {
     auto meaning = Meaning::of(random);

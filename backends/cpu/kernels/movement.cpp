@@ -28,9 +28,10 @@ int64_t rows_in_part(const CopyArgs& args) {
   return std::max<int64_t>(1, kCopyPart / std::max<int64_t>(1, row_length(args)));
 }
 
-// An axis other than the last along which `from` is contiguous, or -1. Such rows are transposed in strips.
+// An axis other than the last along which `from` is contiguous, or -1. Such rows are transposed in strips. A strip may
+// read beyond a row, into the one after it, so the last axis has to run forwards.
 int32_t turned_axis(const CopyArgs& args) {
-  if (args.rank < 2 || args.strides[args.rank - 1] == args.element || args.strides[args.rank - 1] == 0) return -1;
+  if (args.rank < 2 || args.strides[args.rank - 1] == args.element || args.strides[args.rank - 1] <= 0) return -1;
   for (int32_t i = 0; i + 1 < args.rank; i++)
     if (args.strides[i] == args.element) return i;
   return -1;

@@ -36,7 +36,7 @@ OPEN = {
     "divide by zero": "of integers: open",
     "scale of zeros": "of zeros alone, ONNX Runtime's DynamicQuantizeLinear has the scale 1 where the formula gives 0",
     "quantize NaN": "or, where the scale comes from the input, infinities: open",
-    "order of factors": "a product overflows or underflows in one order of its factors and not in another",
+    "order of factors": "a product overflows or underflows in one order of its factors and not in another, as in a batch norm of huge numbers",
     "squares that cancel": "ONNX Runtime's LRN adds squares to a sum and takes them away again: small ones beside large ones are lost, infinite ones become NaN",
     "squares of integers": "ONNX Runtime's ReduceSumSquare computes in doubles",
     "squares below the smallest": "of f32: denormal numbers may count as 0 by semantics.md N5, inside a node too",
@@ -46,6 +46,7 @@ OPEN = {
     "nearly zero": "a divisor, the base of a power, what Log reads, or what NonZero reads, that rounding makes 0, or sets apart from it",
     "edge of a pixel": "a coordinate that rounding moves across the edge between two pixels: librlx takes the simple fraction that a scale stands for",
     "concat of nothing": "ONNX Runtime does not compare the other sizes of what Concat joins where an input has no elements",
+    "wrapped twice": "padding by more elements than an axis has: ONNX Runtime wraps once, and then reads what is not there",
     "batches of nothing": "ONNX Runtime does not compare the batch dims of GatherND where there are no indices",
 }
 
@@ -188,6 +189,26 @@ def loses_squares(graph, inner):
     return False
 
 
+def wraps_twice(graph, inner):
+    for node in nodes_of(graph, "Pad"):
+        x, y = inner.get(node.ins[0]), inner.get(node.outs[0])
+        if node.attrs.get("mode") == "wrap" and (x is None or y is None or any(b > 2 * a for a, b in zip(x.shape, y.shape))):
+            return True
+    return False
+
+
+def sum_cancels(x):
+    """The elements are lost in the roundings of their sum."""
+    if x.dtype.kind != "f" or not np.isfinite(x).all():
+        return False
+    wide = x.astype(np.float64)
+    return bool(abs(wide.sum()) <= 8 * x.size * np.finfo(x.dtype).eps * np.abs(wide).sum())
+
+
+def nearly_overflows(x):
+    return x.dtype.kind == "f" and bool((np.abs(x[np.isfinite(x)].astype(np.float64)) > 1e-4 * np.finfo(x.dtype).max).any())
+
+
 def powers_of_nearly_zero(graph, inner):
     """A power that has no bound near 0, or is no number below it, of a base that may be on either side."""
     for node in nodes_of(graph, "Pow"):
@@ -231,7 +252,7 @@ TABLE = [
     (lambda g, x, v: ": gather_nd: " in v.message and "does not hold" in v.message and picks_nothing(g, x), OPEN["batches of nothing"]),
     (lambda g, x, v: "concat: " in v.message and any(x[name].size == 0 for node in nodes_of(g, "Concat") for name in node.ins if name in x),
      OPEN["concat of nothing"]),
-    (lambda g, x, v: ": squeeze: " in v.message and v.message.endswith(": 1 and 0") and any(len(node.ins) < 2 for node in nodes_of(g, "Squeeze")),
+    (lambda g, x, v: re.search(r": squeeze: .*: 1 and 0$|: squeeze needs ", v.message) and any(len(node.ins) < 2 for node in nodes_of(g, "Squeeze")),
      OPEN["rank of contents"]),
 ]
 
@@ -253,6 +274,9 @@ READING = [
     (lambda g, x, v: "inf" in v.message and reads(x, g, ("Reciprocal", "Div", "Log"), cancels, None), OPEN["nearly zero"]),
     (lambda g, x, v: reads(x, g, ("NonZero",), cancels), OPEN["nearly zero"]),
     (lambda g, x, v: powers_of_nearly_zero(g, x), OPEN["nearly zero"]),
+    (lambda g, x, v: reads(x, g, ("ReduceLogSum",), sum_cancels), OPEN["nearly zero"]),
+    (lambda g, x, v: reads(x, g, ("BatchNormalization",), nearly_overflows), OPEN["order of factors"]),
+    (lambda g, x, v: wraps_twice(g, x), OPEN["wrapped twice"]),
     (lambda g, x, v: samples_at_an_edge(g, x), OPEN["edge of a pixel"]),
     (lambda g, x, v: reads(x, g, ("Cast", "CastLike"), beside_a_tie), OPEN["half of a double"]),
     (lambda g, x, v: loses_squares(g, x), OPEN["squares that cancel"]),
