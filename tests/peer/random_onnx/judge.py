@@ -242,6 +242,12 @@ def halves_in(graph):
         any(node.op in ("Cast", "CastLike") and node.attrs.get("to") in (10, 16) for node in graph.nodes)
 
 
+def narrows_doubles(graph):
+    ops = [node for node in graph.nodes if node.op in ("Cast", "CastLike")]
+    return any(node.attrs.get("to", 1) == 1 for node in ops) and \
+        (any(dtype == "f64" for dtype, _ in graph.inputs.values()) or any(node.attrs.get("to") == 11 for node in ops))
+
+
 class Judge:
     def __init__(self, library, stage=lambda name: None):
         self.library, self.stage = librlx.Library(library), stage
