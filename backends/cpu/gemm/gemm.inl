@@ -115,20 +115,23 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
   for (int64_t c = 0; c < width && column + c < p.n; c += strip) {
     int64_t columns = p.n - column - c < strip ? p.n - column - c : strip;
     const float* b = panel.data + c * panel.terms;
-    bool to_y = is_plain(p.epilogue) && (columns == strip || (p.m > kGemvRows && columns % kLanes == 0));
-    auto tile = [&](int64_t r, int64_t count, TileFn fn) {
+    auto product = [&](int64_t r, TileFn fn, float* sums, int64_t sums_row) {
       const float* ahead = panel.next ? panel.next + r * (p.k * width / rows) : panel.data;
-      Corner to = corner(p.epilogue, row + r, column + c, p.y, p.y_row);
-      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, to_y ? to.y : out, to_y ? p.y_row : kTileStride, ahead},
-         false);
-      if (!to_y) finish(p.epilogue, out, count, columns, to);
+      fn({p.a + (row + r) * p.a_row, p.a_row, 1, b, strip, p.k, sums, sums_row, ahead}, false);
     };
-    if (p.m <= kGemvRows) {
-      tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
-    } else {
+    auto to_y = [&](int64_t r, int64_t, TileFn fn) { product(r, fn, p.y + (row + r) * p.y_row + column + c, p.y_row); };
+    auto to_tile = [&](int64_t r, int64_t count, TileFn fn) {
+      product(r, fn, out, kTileStride);
+      finish(p.epilogue, out, count, columns, corner(p.epilogue, row + r, column + c, p.y, p.y_row));
+    };
+    auto run = [&](auto&& tile) {
+      if (p.m <= kGemvRows)
+        return tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
       int64_t used = (columns + kLanes - 1) / kLanes;  // the last strip may have fewer columns
       for_each_tile(rows, used < vecs ? static_cast<int>(used) : vecs, tile);
-    }
+    };
+    bool is_whole = columns == strip || (p.m > kGemvRows && columns % kLanes == 0);
+    is_whole&& is_plain(p.epilogue) ? run(to_y) : run(to_tile);
   }
 }
 
