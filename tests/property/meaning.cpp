@@ -272,7 +272,7 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
     Attrs attrs = RLX_TRY(with_bodies(node, [&](const Graph& body) { return with_noise(body, noise, random); }));
     Values read(in.begin(), in.end());  // of two readers one may take a number as 0
     for (Value& value : read)
-      if (random.chance(25)) value = flushed(to, value);
+      if (random.chance(50)) value = flushed(to, value);
     if (noise.rounds && adds_up(node.op)) read[0] = RLX_TRY(with_noise(to, read[0], false, true, random));
     if (noise.rounds && compares_roundings(graph, node) && random.chance(50))
       read[0] = RLX_TRY(rounded_together(to, read));
@@ -363,8 +363,8 @@ Status Meaning::add_noisy_runs() {
     Graph noisy = RLX_TRY(with_noise(primitives, noise, random));
     return interpret(noisy, inputs(), random_.params, {EvalMode::kOracle, Bounds::kClamp});
   };
-  for (int i = 0; i < 16; i++) {
-    bool rounds = i >= 4;
+  for (int i = 0; i < 40; i++) {
+    bool rounds = i >= 10;
     auto results = noisy_run({.rounds = rounds, .keeps_sizes = false});
     runs_.push_back(results.ok() ? std::move(*results) : RLX_TRY(noisy_run({.rounds = rounds, .keeps_sizes = true})));
   }
