@@ -178,7 +178,7 @@ class Graph {
   Interval range_of_reduced(const Dim& dim) const;
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;
-  Status learn(uint32_t guard);
+  Status learn(uint32_t index);
   void count_decided(const Node& node, int by);
 
   std::string name_;

@@ -20,7 +20,7 @@ void Call::fail_of_sizes(std::string message) {
   fail(Status(Code::kUnsupported, std::move(message)).with(kDependsOnSizes, "1"));
 }
 
-void Call::fail_unless_known(size_t i, Status failure) {
+void Call::fail_unless_known(size_t i, const Status& failure) {
   auto names = importer_.static_inputs(*in_[i]);
   if (!names) return fail(failure);
   Status status(failure.code(), std::string(failure.message()));

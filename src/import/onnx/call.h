@@ -172,7 +172,7 @@ class Call {
   void fail_of_sizes(std::string message);  // with known sizes it may succeed: a special model is tried
   // Fails unless the elements of input i are known. If inputs of the model or sizes decide them, the status says so:
   // then a special model can be made.
-  void fail_unless_known(size_t i, Status failure);
+  void fail_unless_known(size_t i, const Status& failure);
   Status status() const;  // an error too if an attribute was not read
 
  private:

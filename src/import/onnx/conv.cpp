@@ -52,7 +52,7 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel, bool transposed
   const std::vector<Dim>& dims = call.type(0).dims;
   size_t n = dims.size() < 2 ? 0 : dims.size() - 2;
   const std::vector<int64_t> ones(n, 1);
-  const Window failed{ones, ones, ones, std::vector<Dim>(n), std::vector<Dim>(n)};
+  Window failed{ones, ones, ones, std::vector<Dim>(n), std::vector<Dim>(n)};
   Window window = failed;
   window.kernel = call.i64s("kernel_shape", kernel);
   window.strides = call.i64s("strides", ones), window.dilation = call.i64s("dilations", ones);

@@ -62,7 +62,7 @@ Expr resized_by_one_scale(Call& call, Expr x, const std::vector<int64_t>& axes, 
   x = call.op("pad", {x, Expr(&call.builder(), kAbsent)}, {{"lo", lo}, {"hi", hi}, {"mode", "edge"}});
   for (auto& [name, value] : attrs)
     if (name == "sizes") name = "scales", value = std::vector<double>(axes.size(), one.scale);
-  Expr y = call.op("resize", {x}, attrs);
+  Expr y = call.op("resize", {x}, std::move(attrs));
   for (size_t i = 0; i < axes.size() && y.valid(); i++) y = slice(y, axes[i], 0, one.sizes[i]);
   return y;
 }
