@@ -89,7 +89,7 @@ void build_if(Call& call) {
     call.importer().refusals().wanted = std::move(before.wanted);
     call.importer().refusals().only_unknown = before.only_unknown;
   }
-  call.fail_unless_known(0, std::move(status));
+  call.fail_unless_known(0, status);
 }
 
 // ---- bodies of loops ----
