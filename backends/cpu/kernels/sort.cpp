@@ -186,8 +186,8 @@ int64_t write_entries(const Packed<T>& order, uint64_t* entries, int64_t n) {
   if (n <= kMostDealt) return n;
   int64_t others = std::count_if(entries, entries + n, [&](uint64_t entry) { return entry >> 32 != last; });
   if (others > n / 2) return n;
-  int64_t next =
-      0;  // where an entry belongs is not foreseen, so each is written, and the next one over it or behind it
+  // Without branches, as they could not be predicted: each entry is written, and the next one over it or behind it.
+  int64_t next = 0;
   for (int64_t i = 0; i < n; i++) {
     uint64_t entry = entries[i];
     entries[next] = entry;
