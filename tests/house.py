@@ -82,8 +82,24 @@ def include_faults(path, text):
             yield f'{path}: {layer} may not include "{include}"'
 
 
+# What stands between an opening brace, or `new`, and a RLX_TRY that leaves the function from inside of it.
+IN_NEW = re.compile(r"\bnew [\w:]+[({][^;]*?\bRLX_TRY")
+IN_LIST = re.compile(r"(?:(?<=[\w>({,])|(?<=return )|(?<=[,=] ))\{[^;{}]*(?:\{[^;{}]*\}[^;{}]*)*,[^;{}]*\bRLX_TRY")
+COMMENT = re.compile(r"//.*")
+
+
+def leaves_early(text):
+    """A RLX_TRY that fails inside of `new`, or after the first element of a braced list, leaks what is made by then."""
+    text = COMMENT.sub("", text)
+    for place in (IN_NEW, IN_LIST):
+        for found in place.finditer(text):
+            yield text.count("\n", 0, found.end()) + 1
+
+
 def faults(path, text):
     yield from include_faults(path, text)
+    for line in leaves_early(text) if CODE.search(path) and not path.endswith(".py") else []:
+        yield f"{path}:{line}: RLX_TRY inside of `new` or of a braced list: a failure leaks what was made before it"
     lines = text.count("\n")
     if CODE.search(path) and not TABLES.search(path) and lines > LONGEST:
         yield f"{path}: {lines} lines, more than {LONGEST}"
@@ -108,6 +124,11 @@ def self_test():
         ("src/ir/a.cpp", spdx + "\n" * 600, 1),
         ("src/ops/ops.def", spdx + "\n" * 600, 0),
         ("src/ir/a.cpp", "int x;\n", 1),
+        ("src/ir/a.cpp", spdx + "auto* a = new A(RLX_TRY(read()));\n", 1),
+        ("src/ir/a.cpp", spdx + "return A{name, RLX_TRY(read())};\n", 1),
+        ("src/ir/a.cpp", spdx + "call({{a, read()}, {b, RLX_TRY(read())}});\n", 1),
+        ("src/ir/a.cpp", spdx + "return A{RLX_TRY(read())};\n", 0),
+        ("src/ir/a.cpp", spdx + "if (a) {\n  call(b, c);\n  RLX_TRY(read());\n}\n", 0),
     ]:
         found = list(faults(path, text))
         if len(found) != expected:

@@ -144,6 +144,7 @@ T value_of(Result<T>&& result) {
 }  // namespace detail
 
 // RLX_TRY(status_call());  auto x = RLX_TRY(result_call());   returns the failure from the enclosing function.
+// Not inside of `new` or of a braced list: what those have made by then is lost (tests/house.py looks for it).
 #define RLX_TRY(call)                                                                                      \
   __extension__({                                                                                          \
     auto&& rlx_result = (call);                                                                            \

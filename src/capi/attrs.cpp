@@ -112,7 +112,8 @@ void rlx_attrs::set(const std::string& key, AttrValue value, rlx_env* owner) {
 
 rlx_status_t* rlx_attrs_create(const char* text, rlx_attrs_t** out) {
   return guard({cleared(out, "out"), optional_text(text, "text")}, [&]() -> Status {
-    *out = new rlx_attrs(RLX_TRY(parse_attrs(text ? text : "")));
+    auto attrs = RLX_TRY(parse_attrs(text ? text : ""));
+    *out = new rlx_attrs(std::move(attrs));
     return {};
   });
 }

@@ -115,7 +115,8 @@ static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::spa
   std::vector<ValueType> types;
   for (const rlx_opcall::Lent& tensor : call.out) {
     if (!tensor) return Status(Code::kCallback, format("infer gave no shape to output {}", types.size()));
-    types.push_back({tensor->dtype, RLX_TRY(tokens.dims(tensor->dims))});
+    auto sizes = RLX_TRY(tokens.dims(tensor->dims));
+    types.push_back({tensor->dtype, std::move(sizes)});
   }
   return types;
 }

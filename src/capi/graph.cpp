@@ -60,7 +60,9 @@ static Result<std::vector<Dim>> from_c(const rlx_graph_t& graph, const int64_t* 
 static Result<ValueType> leaf_type(const rlx_graph_t& graph, const char* role, const char* name, rlx_dtype_t dtype,
                                    const int64_t* dims, size_t rank) {
   auto type = [&]() -> Result<ValueType> {
-    return ValueType{RLX_TRY(checked_dtype(dtype)), RLX_TRY(from_c(graph, dims, rank))};
+    DType checked = RLX_TRY(checked_dtype(dtype));
+    auto sizes = RLX_TRY(from_c(graph, dims, rank));
+    return ValueType{checked, std::move(sizes)};
   }();
   if (type.ok()) return type;
   return std::move(type).status().prefixed(format("{} '{}': ", role, name)).with("value", name);
@@ -360,13 +362,15 @@ rlx_value_t rlx_graph_matmul(rlx_graph_t* graph, rlx_value_t a, rlx_value_t b) {
 
 rlx_value_t rlx_graph_cast(rlx_graph_t* graph, rlx_value_t x, rlx_dtype_t dtype) {
   return built(graph, {}, [&]() -> Result<Value> {
-    return add_typed(*graph, "cast", {x}, {{"to", RLX_TRY(checked_dtype(dtype))}});
+    DType to = RLX_TRY(checked_dtype(dtype));
+    return add_typed(*graph, "cast", {x}, {{"to", to}});
   });
 }
 
 rlx_value_t rlx_graph_reshape(rlx_graph_t* graph, rlx_value_t x, const int64_t* dims, size_t rank) {
   return built(graph, {array(dims, rank, "dims")}, [&]() -> Result<Value> {
-    return add_typed(*graph, "reshape", {x}, {{"shape", RLX_TRY(from_c(*graph, dims, rank))}});
+    auto shape = RLX_TRY(from_c(*graph, dims, rank));
+    return add_typed(*graph, "reshape", {x}, {{"shape", std::move(shape)}});
   });
 }
 

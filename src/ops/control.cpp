@@ -179,7 +179,8 @@ class JoinedSizes {
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
     bool is_chosen = !is_own && when_ && !hangs_on_run(*when_) && !hangs_on_run(a) && !hangs_on_run(b);
     Named& names = is_chosen ? chosen_ : in_run_;
-    pairs_.push_back({a, b, RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}))});
+    Dim joined = RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}));
+    pairs_.push_back({a, b, std::move(joined)});
     return pairs_.back().joined;
   }
 

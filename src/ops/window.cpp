@@ -15,7 +15,8 @@ struct Windows {
 
   static Result<Windows> of(const EvalArgs& args) {
     auto list = [&](std::string_view name) { return Dims(std::span<const int64_t>(args.attrs.i64s(name))); };
-    return Windows{list("window"), list("strides"), list("dilation"), RLX_TRY(args.dims("pad_lo"))};
+    Dims lo = RLX_TRY(args.dims("pad_lo"));
+    return Windows{list("window"), list("strides"), list("dilation"), std::move(lo)};
   }
 
   // Calls body(offset in x) for each element of the window at output index o, in row-major order.

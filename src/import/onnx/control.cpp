@@ -66,7 +66,8 @@ Status build_branches(Call& call, const GraphProto& yes, const GraphProto& no) {
   std::vector<Expr> in{reshape(call.in(0), std::vector<Dim>())};
   add_captures(call, otherwise, in);
   bool has_unequal_ranks = have_unequal_ranks(then, otherwise);
-  Outputs results = call.ops("if", in, {{"then", RLX_TRY(then.finish())}, {"else", RLX_TRY(otherwise.finish())}});
+  auto body_then = RLX_TRY(then.finish()), body_else = RLX_TRY(otherwise.finish());
+  Outputs results = call.ops("if", in, {{"then", std::move(body_then)}, {"else", std::move(body_else)}});
   if (has_unequal_ranks && !call.builder().status().ok()) return call.builder().take_status().with(kUnequalRanks, "1");
   for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
   return {};
@@ -447,11 +448,12 @@ Result<Outputs> build_slices(Call& call, const Walk& walk, std::vector<Expr> in)
   if (!check_rows(body, carries, call.builder().graph()).ok())
     body = RLX_TRY(loop_body(call, proto, steady, 0, carries, 0, true));
   add_captures(call, body, in);
+  auto step = RLX_TRY(body.finish());
   Outputs results = call.ops("scan", in,
                              {{"n_carry", static_cast<int64_t>(carries)},
                               {"n_xs", static_cast<int64_t>(xs)},
                               {"reverse", int64_t{reverse}},
-                              {"body", RLX_TRY(body.finish())}});
+                              {"body", std::move(step)}});
   RLX_TRY(call.status());
   for (size_t i = carries; i < std::min(results.size(), call.outputs()); i++) {
     if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);

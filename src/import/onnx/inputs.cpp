@@ -118,8 +118,9 @@ Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProt
     if (constant->dtype() != *dtype || constant->rank() != dims.size())
       return Status(Code::kShape, "ONNX model: the value of the input '" + name + "' is of another type")
           .with("value", name);
+    Tensor aligned = RLX_TRY(constant->aligned());
     return OnnxValue{.type = {*dtype, {constant->dims().begin(), constant->dims().end()}},
-                     .tensor = RLX_TRY(constant->aligned()),
+                     .tensor = std::move(aligned),
                      .bits = bits_of(type.elem_type)};
   }
   return OnnxValue{.type = out_.graph.type(*value), .value = *value, .bits = bits_of(type.elem_type)};

@@ -94,7 +94,8 @@ class Parser {
   }
 
   Status parse_guard(size_t at) {
-    Guard guard{Guard::kEqual, RLX_TRY(parse_size("<=\"}")), {}, ""};
+    Dim a = RLX_TRY(parse_size("<=\"}"));
+    Guard guard{Guard::kEqual, std::move(a), {}, ""};
     if (in_.take("<="))
       guard.relation = Guard::kLessEqual;
     else if (!in_.take('='))
