@@ -72,8 +72,11 @@ bool fits_lanes(const ConvArgs& args);
 // Whether the loop over planes takes these arguments: groups of few filters, packed or not.
 bool fits_planes(const ConvArgs& args);
 
+// Whether the loop over points takes these arguments: packed filters of few channels, on single elements of x.
+bool fits_points(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct, lanes, planes;
+  Loop<ConvArgs> product, direct, lanes, planes, points;
 };
 const ConvFns& conv_fns(Isa isa);
 

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/gemm/conv_lanes.inl"
 #include "backends/cpu/gemm/conv_planes.inl"
+#include "backends/cpu/gemm/conv_points.inl"
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
@@ -242,4 +243,4 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
 }
 
 inline constexpr ConvFns kConv = {
-    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_shares, plane_run}};
+    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_shares, plane_run}, {point_parts, point_run}};
