@@ -95,8 +95,8 @@ struct FilterBlocks {
   int64_t count, size;
 };
 inline FilterBlocks filter_blocks(int64_t filters) {
-  int64_t count = (filters + kConvFilters - 1) / kConvFilters;
-  return {count, count == 0 ? 0 : ((filters + count - 1) / count + kFilterPanel - 1) / kFilterPanel * kFilterPanel};
+  int64_t count = ceil_div(filters, kConvFilters);
+  return {count, count == 0 ? 0 : ceil_div(ceil_div(filters, count), kFilterPanel) * kFilterPanel};
 }
 
 struct ConvPart {
@@ -105,7 +105,7 @@ struct ConvPart {
 };
 
 inline int64_t conv_panels(const ConvArgs& p) {
-  return (p.places() + kConvWidth - 1) / kConvWidth;
+  return ceil_div(p.places(), kConvWidth);
 }
 inline int64_t conv_parts(const ConvArgs& p) {
   return p.items * p.groups * filter_blocks(p.filters).count * conv_panels(p);
