@@ -242,5 +242,8 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {
-    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_shares, plane_run}, {point_parts, point_run}};
+inline constexpr ConvFns kConv = {{conv_parts, conv_run},
+                                  {direct_parts, direct_run},
+                                  {lane_parts, lane_run},
+                                  {plane_shares, plane_run},
+                                  {point_parts, point_run}};
