@@ -34,6 +34,11 @@ const Shape kShapes[] = {
     {1, 1, 24, 70, {{}, {9, 9, 3, 1, 1, 1, 1}, {30, 30, 3, 1, 1, 1, 1}}},
     {1, 2, 70, 40, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
     {1, 1, 600, 48, {{}, {}, {49, 49, 1, 1, 1, 1, 0}}},
+    {2, 3, 1, 1, {{}, {9, 9, 3, 1, 1, 1, 1}, {40, 40, 3, 1, 1, 1, 1}}},  // bands
+    {1, 2, 1, 1, {{}, {11, 7, 5, 1, 1, 1, 0}, {35, 33, 5, 1, 1, 1, 2}}},
+    {2, 2, 1, 1, {{}, {12, 6, 3, 2, 1, 1, 1}, {67, 34, 3, 2, 1, 1, 2}}},
+    {1, 3, 1, 1, {{}, {9, 5, 5, 2, 1, 1, 2}, {35, 17, 5, 2, 1, 1, 1}}},
+    {1, 2, 1, 1, {{}, {1, 1, 3, 1, 1, 1, 1}, {5, 16, 3, 1, 1, 1, 2}}},
     {2, 3, 5, 40, {{}, {17, 17, 1, 1, 1, 1, 0}, {19, 19, 1, 1, 1, 1, 0}}},  // strips of points
     {1, 1, 140, 70, {{}, {}, {208, 208, 1, 1, 1, 1, 0}}},
     {2, 1, 512, 9, {{3, 3, 1, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}, {5, 5, 1, 1, 1, 1, 0}}},
@@ -132,12 +137,23 @@ struct Problem {
   std::vector<Sum> sums;
 };
 
-enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes, kPackedPlanes, kPoints };
-constexpr Way kWays[] = {Way::kProduct, Way::kPackedProduct, Way::kLanes, Way::kDirect,
-                         Way::kPlanes,  Way::kPackedPlanes,  Way::kPoints};
+enum class Way {
+  kProduct,
+  kPackedProduct,
+  kLanes,
+  kDirect,
+  kPlanes,
+  kPackedPlanes,
+  kPoints,
+  kDepthwise,
+  kPackedDepthwise
+};
+constexpr Way kWays[] = {Way::kProduct,      Way::kPackedProduct, Way::kLanes,     Way::kDirect,         Way::kPlanes,
+                         Way::kPackedPlanes, Way::kPoints,        Way::kDepthwise, Way::kPackedDepthwise};
 
 bool is_packed(Way way) {
-  return way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes || way == Way::kPoints;
+  return way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes || way == Way::kPoints ||
+         way == Way::kPackedDepthwise;
 }
 
 const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args) {
@@ -149,6 +165,8 @@ const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args)
     case Way::kPlanes:
     case Way::kPackedPlanes: return fits_planes(args) ? &fns.planes : nullptr;
     case Way::kPoints: return fits_points(args) ? &fns.points : nullptr;
+    case Way::kDepthwise:
+    case Way::kPackedDepthwise: return fits_depthwise(args) ? &fns.depthwise : nullptr;
   }
   return nullptr;
 }

@@ -42,6 +42,9 @@ bool fits_planes(const ConvArgs& args) {
 bool fits_points(const ConvArgs& args) {
   return baseline::points_fit(args);
 }
+bool fits_depthwise(const ConvArgs& args) {
+  return baseline::depthwise_fits(args);
+}
 
 const ConvFns& conv_fns(Isa isa) {
   static constexpr const ConvFns* kTable[kIsaCount] = {&baseline::kConv, &avx2::kConv, &avx512::kConv};

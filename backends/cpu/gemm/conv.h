@@ -75,8 +75,11 @@ bool fits_planes(const ConvArgs& args);
 // Whether the loop over points takes these arguments: packed filters of few channels, on single elements of x.
 bool fits_points(const ConvArgs& args);
 
+// Whether the loop over bands of depthwise convolutions takes these arguments: common windows on long rows.
+bool fits_depthwise(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct, lanes, planes, points;
+  Loop<ConvArgs> product, direct, lanes, planes, points, depthwise;
 };
 const ConvFns& conv_fns(Isa isa);
 

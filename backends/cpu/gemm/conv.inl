@@ -10,6 +10,8 @@
 #include "backends/cpu/gemm/conv_planes.inl"
 #include "backends/cpu/gemm/conv_points.inl"
 
+#include "backends/cpu/gemm/conv_depthwise.inl"
+
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
 inline constexpr int64_t kConvFilters = 256;  // of a block, at most
@@ -242,8 +244,6 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {{conv_parts, conv_run},
-                                  {direct_parts, direct_run},
-                                  {lane_parts, lane_run},
-                                  {plane_shares, plane_run},
-                                  {point_parts, point_run}};
+inline constexpr ConvFns kConv = {{conv_parts, conv_run},   {direct_parts, direct_run},
+                                  {lane_parts, lane_run},   {plane_shares, plane_run},
+                                  {point_parts, point_run}, {depthwise_parts, depthwise_run}};

@@ -28,6 +28,10 @@ template <int... I>
 inline Vec even_lanes(Vec a, Vec b, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(a, b, (2 * I)...);
 }
+template <int... I>
+inline Vec odd_lanes(Vec a, Vec b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, (2 * I + 1)...);
+}
 
 // A row of x: `load` reads up to n elements from an index on as f32 lanes, `one` reads a single one.
 struct FloatRow {

@@ -112,9 +112,10 @@ void encode_product(const StepView& view, const Caps& caps, void* block, Launch&
 
 void encode_direct(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   ConvArgs args = conv_args(view);
+  const ConvFns& fns = caps.fns.conv;
   bool planes = fits_planes(args);
-  load(block, planes ? caps.fns.conv.planes : caps.fns.conv.direct, args, 200 + terms_of(args) / (planes ? 15 : 5),
-       launch);
+  const Loop<ConvArgs>& loop = fits_depthwise(args) ? fns.depthwise : planes ? fns.planes : fns.direct;
+  load(block, loop, args, 200 + terms_of(args) / (planes ? 15 : 5), launch);
 }
 
 }  // namespace
