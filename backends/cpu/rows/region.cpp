@@ -20,7 +20,7 @@ std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node)
 // even if two regions compute it; a divisor that a comparison with 0 let pass stays one.
 bool needs_denormals(const RegionOp& op) {
   using enum RegionCode;
-  return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe || op.code == kDiv || op.code == kRem;
+  return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe || op.code == kDiv;
 }
 
 std::string_view refuse_region(const KernelQuery& query) {
