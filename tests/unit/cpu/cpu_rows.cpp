@@ -449,7 +449,8 @@ TEST(cpu_rows, images) {
     output(b, "instances", b.op(Op::kInstanceNorm, {x, gamma, beta}));
     output(b, "groups", b.op(Op::kGroupNorm, {x, gamma}, {{"groups", int64_t{2}}}));
     output(b, "pool", b.op(Op::kMaxPool, {x}, {{"kernel", Axes{3, 3}}}));
-    Expr where = b.op(Op::kArgReduceWindow, {x}, {{"window", Axes{1, 1, 3, 2}}, {"strides", Axes{1, 1, 2, 2}}});
+    Expr where =
+        b.op(Op::kArgReduceWindow, {x}, {{"fn", "max"}, {"window", Axes{1, 1, 3, 2}}, {"strides", Axes{1, 1, 2, 2}}});
     output(b, "where", cast(where, DType::kF32));
     std::string report = compare(graph, nullptr, {noise({n, 4, 5, 6}), noise({4}, 5), noise({4}, 6)});
     for (const char* kernel : {"gather_plane", "instance_norm_f32", "group_norm_f32", "arg_window_f32"})
