@@ -436,29 +436,6 @@ TEST(cpu_rows, weighted_sums_along_every_axis) {
     }
 }
 
-// Elements by rows and columns, norms of channels, places of extremes: by their loops, whatever is open.
-TEST(cpu_rows, images) {
-  for (int64_t n : {1, 3}) {
-    Graph graph;
-    ASSERT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
-    Builder b(graph);
-    Expr x = input(b, "x", {Dim::symbol("n"), 4, 5, 6}), gamma = input(b, "gamma", {4}), beta = input(b, "beta", {4});
-    output(
-        b, "enlarged",
-        b.op(Op::kResize, {x}, {{"axes", Axes{2, 3}}, {"scales", std::vector<double>{2, 1.5}}, {"mode", "nearest"}}));
-    output(b, "instances", b.op(Op::kInstanceNorm, {x, gamma, beta}));
-    output(b, "groups", b.op(Op::kGroupNorm, {x, gamma}, {{"groups", int64_t{2}}}));
-    output(b, "pool", b.op(Op::kMaxPool, {x}, {{"kernel", Axes{3, 3}}}));
-    Expr where =
-        b.op(Op::kArgReduceWindow, {x}, {{"fn", "max"}, {"window", Axes{1, 1, 3, 2}}, {"strides", Axes{1, 1, 2, 2}}});
-    output(b, "where", cast(where, DType::kF32));
-    std::string report = compare(graph, nullptr, {noise({n, 4, 5, 6}), noise({4}, 5), noise({4}, 6)});
-    for (const char* kernel : {"gather_plane", "instance_norm_f32", "group_norm_f32", "arg_window_f32"})
-      EXPECT_NE(report.find(kernel), std::string::npos) << kernel << report;
-    EXPECT_EQ(report.find("reference"), std::string::npos) << report;
-  }
-}
-
 TEST(cpu_rows, suppressed_boxes) {
   Graph graph;
   ASSERT_TRUE(graph.declare_symbol("n", {0, 40}).ok());
