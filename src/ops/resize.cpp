@@ -138,15 +138,48 @@ static Expr nearest_place(Builder& b, const Coordinate& c, const Dim& n, const s
   return minimum(place, b.size(n, DType::kI64) - 1);
 }
 
-static Expr nearest(Expr x, const Resampled& axis, Expr c, const Attrs& attrs) {
+// Indices of the nearest elements.
+static Expr nearest(Builder& b, const Resampled& axis, Expr c, const Attrs& attrs) {
   const std::string& mode = attrs.str("nearest_mode");
-  if (auto exact = exact_coordinates(x.builder(), axis, attrs.str("coord")))
-    return gather(x, nearest_place(x.builder(), *exact, axis.in, mode), axis.axis);
+  if (auto exact = exact_coordinates(b, axis, attrs.str("coord"))) return nearest_place(b, *exact, axis.in, mode);
   Expr position = mode == "round_prefer_floor"  ? ceiling(c - 0.5)
                   : mode == "round_prefer_ceil" ? floor(c + 0.5)
                   : mode == "floor"             ? floor(c)
                                                 : ceiling(c);
-  return gather(x, as_index(position, axis.n), axis.axis);
+  return as_index(position, axis.n);
+}
+
+struct Picked {
+  int64_t axis;
+  Expr index;
+};
+// Neighbouring axes together, others one after another.
+static Expr gather_axes(Expr x, std::span<const Picked> axes) {
+  for (size_t i = 0; i < axes.size() && x.valid(); i++) {
+    const Picked &one = axes[i], &next = axes[std::min(i + 1, axes.size() - 1)];
+    bool are_neighbours = std::abs(one.axis - next.axis) == 1;
+    if (!are_neighbours) {
+      x = gather(x, one.index, one.axis);
+      continue;
+    }
+    const Picked &rows = one.axis < next.axis ? one : next, &columns = one.axis < next.axis ? next : one;
+    x = x.builder().op(Op::kGatherPlane, {x, rows.index, columns.index}, {{"axis", rows.axis}});
+    i++;
+  }
+  return x;
+}
+
+// Copies along the last axis move single elements, so they are made while there are few of them.
+Outputs decompose_gather_plane(const Inputs& in, const Attrs& attrs) {
+  Expr x = in[0], rows = in[1], columns = in[2];
+  int64_t axis = attrs.i64("axis");
+  for (Expr index : {rows, columns})
+    if (index.rank() != 1) return {x.builder().fail(wrong_rank("index", "1", index.rank()))};
+  if (axis + 1 >= static_cast<int64_t>(x.rank())) return {x.builder().fail(wrong_rank("x", "more", x.rank()))};
+  const Dim &from = x.dim(static_cast<size_t>(axis)), &to = rows.dim(0);
+  bool shrinks = from.is_literal() && to.is_literal() && to.literal() < from.literal();
+  return {shrinks ? gather(gather(x, rows, axis), columns, axis + 1)
+                  : gather(gather(x, columns, axis + 1), rows, axis)};
 }
 
 // The weight of an element at a distance t >= 0.
@@ -216,15 +249,20 @@ Outputs decompose_resize(const Inputs& in, const Attrs& attrs) {
   bool is_nearest = attrs.is("mode", "nearest"), crops = coord == "tf_crop_and_resize";
   bool rounds = !is_nearest && is_integer(x.dtype());
   if (rounds) y = cast(y, DType::kF32);
-  // Copies along the last axis move single elements, so they are made while there are few of them.
   if (is_nearest && !crops && std::ranges::any_of(*axes, grows)) std::ranges::reverse(*axes);
+  std::vector<Picked> picked;
   std::vector<Expr> coordinates;
   for (const Resampled& axis : *axes) {
     Expr c = coordinates.emplace_back(source_coordinates(in.builder(), axis, coord));
     if (axis.keeps_size() && !crops && coord != "tf_half_pixel_for_nn") continue;
-    y = is_nearest ? nearest(y, axis, c, attrs) : interpolated(y, axis, c, attrs);
+    if (is_nearest)
+      picked.push_back({axis.axis, nearest(in.builder(), axis, c, attrs)});
+    else
+      y = interpolated(y, axis, c, attrs);
     if (!y.valid()) return {};
   }
+  y = gather_axes(y, picked);
+  if (!y.valid()) return {};
   if (crops) y = extrapolated(y, *axes, coordinates, attrs.f64("extrapolation"));
   return {rounds ? cast(unary(Op::kRound, y), x.dtype()) : y};
 }

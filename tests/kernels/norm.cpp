@@ -157,6 +157,35 @@ TEST(rows, norms_at_every_length) {
   }
 }
 
+// Rows of channels, each with one gamma and beta, against the same norm with these written out.
+TEST(rows, norms_of_channels) {
+  std::mt19937 rng(9);
+  struct Shape {
+    int64_t items, groups, channels, run;
+  };
+  for (const Shape& s :
+       {Shape{3, 4, 12, 1}, {2, 5, 5, 7}, {40, 3, 6, 9}, {2, 2, 8, 100}, {1, 2, 6, 5000}, {5, 1, 4, 17}})
+    for (Isa isa : available_isas()) {
+      SCOPED_TRACE(testing::Message() << isa_name(isa) << " runs of " << s.run);
+      int64_t rows = s.items * s.groups, n = s.channels / s.groups * s.run;
+      Guarded x = Guarded::random(rows * n, rng, -2, 3), gamma = Guarded::random(s.channels, rng);
+      Guarded beta = Guarded::random(s.channels, rng), plain(rows * n), y(rows * n, 3);
+      NormArgs args{.x = x.data(), .y = plain.data(), .rows = rows, .n = n, .x_row = n, .y_row = n};
+      run_norm(isa, true, args);
+      args.y = y.data(), args.run = s.run, args.channels = s.channels;
+      for (int given = 0; given < 4; given++) {
+        args.gamma = given & 1 ? gamma.data() : nullptr, args.beta = given & 2 ? beta.data() : nullptr;
+        run_norm(isa, true, args);
+        ASSERT_TRUE(y.guards_intact());
+        for (int64_t i = 0; i < rows * n; i++) {
+          int64_t channel = i / s.run % s.channels;
+          float want = plain[i] * (given & 1 ? gamma[channel] : 1) + (given & 2 ? beta[channel] : 0);
+          ASSERT_NEAR(y[i], want, 1e-5) << i;
+        }
+      }
+    }
+}
+
 // Rows that lie side by side in lanes may round otherwise than single ones.
 TEST(rows, norms_do_not_depend_on_which_parts_run_together) {
   std::mt19937 rng(8);

@@ -9,8 +9,8 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
-                            DType::kI32, DType::kU32, DType::kI64, DType::kU64, DType::kBool};
+constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8,  DType::kU8,   DType::kI16, DType::kU16, DType::kI32,
+                            DType::kU32, DType::kI64, DType::kU64, DType::kBool, DType::kF16, DType::kBF16};
 constexpr int64_t kCount = 133;
 
 // Bits of all kinds: small numbers, the ends of every range, NaN and infinities where there are any.
@@ -19,13 +19,14 @@ std::vector<std::byte> values_of(DType dtype, std::mt19937& rng) {
   std::vector<std::byte> bytes(static_cast<size_t>(kCount * size));
   for (int64_t i = 0; i < kCount; i++) {
     std::byte* to = bytes.data() + i * size;
-    const double kSpecial[] = {0,       -0.0,        0.5,          -0.5,         1,
-                               -1,      NAN,         INFINITY,     127.5,        255.5,
-                               -128.5,  2147483648., -2147483649., 4294967296.,  9.3e18,
-                               -9.3e18, 1.9e19,      -INFINITY,    3e9,          65535.9,
-                               1e300,   -1e300,      1e-310,       2147483583.0, 9007199254740993.};
+    const double kSpecial[] = {0, -0.0, 0.5, -0.5, 1, -1, NAN, INFINITY, 127.5, 255.5, -128.5, 2147483648.,
+                               -2147483649., 4294967296., 9.3e18, -9.3e18, 1.9e19, -INFINITY, 3e9, 65535.9, 1e300,
+                               -1e300, 1e-310, 2147483583.0, 9007199254740993.,
+                               // halfway between two halves, and beside that
+                               1 + 0x1p-11, 1 + 0x1p-11 + 0x1p-50, 1 + 0x3p-11, 1 + 0x1p-8 + 0x1p-50, 1 + 0x3p-8, 65520,
+                               65519.99999999, 0x1p-25, 0x1p-25 + 0x1p-70, 0x1.8p-133, 0x1p-134};
     double special = kSpecial[rng() % std::size(kSpecial)];
-    uint64_t whole = rng() % 3 ? rng() % 7 - 3 : (static_cast<uint64_t>(rng()) << 32 | rng());
+    uint64_t whole = rng() % 3 ? rng() % 7 - 3 : (static_cast<uint64_t>(rng()) << 32 | rng()) >> rng() % 64;
     if (dtype == DType::kBool) whole = rng() % 4 ? rng() % 2 : rng() % 256;  // any byte but 0 is true
     auto narrow = static_cast<float>(special);
     if (dtype == DType::kF64)
@@ -43,6 +44,12 @@ bool same_element(DType dtype, const std::byte* got, const std::byte* want) {
   float c, d;
   std::memcpy(&a, got, dtype == DType::kF64 ? 8 : 0), std::memcpy(&b, want, dtype == DType::kF64 ? 8 : 0);
   std::memcpy(&c, got, dtype == DType::kF32 ? 4 : 0), std::memcpy(&d, want, dtype == DType::kF32 ? 4 : 0);
+  if (is_half(dtype)) {
+    uint16_t e, f;
+    std::memcpy(&e, got, 2), std::memcpy(&f, want, 2);
+    uint16_t infinity = dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+    return (f & 0x7fff) > infinity ? (e & 0x7fff) > infinity : e == f;
+  }
   if (dtype == DType::kF64 && std::isnan(b)) return std::isnan(a);
   if (dtype == DType::kF32 && std::isnan(d)) return std::isnan(c);
   if (dtype == DType::kF64) return a == b;

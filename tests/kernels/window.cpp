@@ -125,5 +125,50 @@ TEST(window, of_bytes_is_a_plain_loops) {
       }
 }
 
+int64_t plain_place(const ArgWindowArgs& p, int64_t plane, int64_t place) {
+  const ConvAxis* a = p.axes;
+  int64_t found = -1;
+  for (int64_t tap = 0; tap < a[0].taps * a[1].taps * a[2].taps; tap++) {
+    int64_t rest_tap = tap, rest = place, offset = 0, scale = 1;
+    bool reads = true;
+    for (int axis = kConvAxes - 1; axis >= 0; axis--) {
+      int64_t at = rest % a[axis].out * a[axis].stride + rest_tap % a[axis].taps * a[axis].dilation - a[axis].lo;
+      rest /= a[axis].out, rest_tap /= a[axis].taps;
+      reads = reads && at >= 0 && at < a[axis].size;
+      offset += at * scale, scale *= a[axis].size;
+    }
+    if (!reads) continue;
+    int64_t at = plane * scale + offset;
+    float value = p.x[at], best = found < 0 ? 0 : p.x[found];
+    if (found < 0 || (p.is_min ? value < best : value > best) || (std::isnan(value) && !std::isnan(best))) found = at;
+  }
+  return found;
+}
+
+// With values that occur more than once, NaN and denormals among them.
+TEST(window, extremes_are_found_where_they_are_first) {
+  std::mt19937 rng(3);
+  for (const Shape& shape : kShapes)
+    for (bool is_min : {false, true}) {
+      ArgWindowArgs args{.planes = shape.planes, .is_min = is_min};
+      std::copy_n(shape.axes, kConvAxes, args.axes);
+      const ConvAxis* a = args.axes;
+      int64_t outs = a[0].out * a[1].out * a[2].out;
+      Guarded x = Guarded::random(shape.planes * a[0].size * a[1].size * a[2].size, rng);
+      const float kValues[] = {0, -0.0f, 1e-40f, -1e-40f, 1, -1, INFINITY, -INFINITY, 2, 3};
+      for (int64_t i = 0; i < x.size(); i++) x[i] = rng() % 40 ? kValues[rng() % std::size(kValues)] : NAN;
+      std::vector<int64_t> y(static_cast<size_t>(shape.planes * outs) + 1);
+      args.x = x.data(), args.y = y.data();
+      for (Isa isa : available_isas()) {
+        y.assign(y.size(), 77);
+        run_backwards(window_fns(isa).arg, args);
+        ASSERT_EQ(y.back(), 77);
+        for (int64_t i = 0; i < shape.planes * outs; i++)
+          ASSERT_EQ(y[static_cast<size_t>(i)], plain_place(args, i / outs, i % outs))
+              << isa_name(isa) << ", shape " << &shape - kShapes << " at " << i;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace rlx::cpu

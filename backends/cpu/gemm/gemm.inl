@@ -101,6 +101,92 @@ constexpr TileFn gemv_fn(int64_t rows) {
   return kFns[rows - 1];
 }
 
+// ---- rows against vectors with adjacent terms
+
+template <int Rows>
+inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums, int64_t sums_row) {
+  double totals[Rows] = {};
+  for (int64_t block = 0; block < k; block += kFold * kLanes) {
+    int64_t end = k - block < kFold * kLanes ? k : block + kFold * kLanes, t = block;
+    Vec acc[2][Rows] = {};
+    for (; t + 2 * kLanes <= end; t += 2 * kLanes) {
+      RLX_UNROLL for (int chain = 0; chain < 2; ++chain) {
+        Vec right = load(b + t + chain * kLanes);
+        RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[chain][r] =
+            fma(load(a + r * a_row + t + chain * kLanes), right, acc[chain][r]);
+      }
+    }
+    for (; t < end; t += kLanes) {
+      Vec right = load_some(b + t, end - t);
+      RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[0][r] =
+          fma(load_some(a + r * a_row + t, end - t), right, acc[0][r]);
+    }
+    RLX_UNROLL for (int r = 0; r < Rows; ++r) totals[r] += reduce_add(acc[0][r] + acc[1][r]);
+  }
+  for (int r = 0; r < Rows; ++r) sums[r * sums_row] = static_cast<float>(totals[r]);
+}
+
+// The sum of the lanes of rows[i] in lane i, added in the order of reduce_add.
+template <int Width>
+inline void add_blocks(Vec (&rows)[kLanes]) {
+  RLX_UNROLL for (int r = 0; r < Width; ++r) {
+    swap_blocks<Width>(rows[r], rows[r + Width], std::make_integer_sequence<int, kLanes>());
+    rows[r] += rows[r + Width];
+  }
+}
+inline Vec add_lanes(Vec (&rows)[kLanes]) {
+  if constexpr (kLanes > 8) add_blocks<8>(rows);
+  if constexpr (kLanes > 4) add_blocks<4>(rows);
+  add_blocks<2>(rows);
+  add_blocks<1>(rows);
+  return rows[0];
+}
+
+// Any rows against one vector, with the sums of dot_rows. Of short rows most time would go into adding lanes.
+inline constexpr int64_t kShortDot = 8 * kLanes;
+inline void dot_column(const float* a, int64_t a_row, int64_t rows, const float* b, int64_t k, float* sums,
+                       int64_t sums_row) {
+  int64_t r = 0;
+  for (; k <= kShortDot && r + kLanes <= rows; r += kLanes) {
+    Vec acc[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      const float* left = a + (r + i) * a_row;
+      Vec chains[2] = {};
+      int64_t t = 0;
+      for (; t + 2 * kLanes <= k; t += 2 * kLanes) {
+        RLX_UNROLL for (int c = 0; c < 2; ++c) chains[c] =
+            fma(load(left + t + c * kLanes), load(b + t + c * kLanes), chains[c]);
+      }
+      for (; t < k; t += kLanes) chains[0] = fma(load_some(left + t, k - t), load_some(b + t, k - t), chains[0]);
+      acc[i] = chains[0] + chains[1];
+    }
+    alignas(64) float some[kLanes];
+    store(some, add_lanes(acc));
+    for (int i = 0; i < kLanes; ++i) sums[(r + i) * sums_row] = some[i];
+  }
+  for (; r + 4 <= rows; r += 4) dot_rows<4>(a + r * a_row, a_row, b, k, sums + r * sums_row, sums_row);
+  for (; r < rows; ++r) dot_rows<1>(a + r * a_row, a_row, b, k, sums + r * sums_row, sums_row);
+}
+
+// ---- a panel
+
+// So few columns that most lanes of a tile would be empty: rows against each of them.
+inline constexpr int64_t kThinColumns = 4, kThinTerms = 1024, kThinRatio = 8;
+inline bool is_thin(const ProductArgs& p) {
+  return p.n <= kThinColumns && p.m > kGemvRows && p.k >= kThinRatio * p.n && p.k >= kLanes && p.k <= kThinTerms;
+}
+inline void thin_block(const ProductArgs& p, int64_t row, int64_t rows, const float* b) {
+  alignas(64) float column[kThinTerms], sums[kRowBlock * kTileStride];
+  bool to_y = is_plain(p.epilogue);
+  float* out = to_y ? p.y + row * p.y_row : sums;
+  int64_t strip = strip_of(panel_width(p.n)), out_row = to_y ? p.y_row : kTileStride;
+  for (int64_t c = 0; c < p.n; ++c) {
+    for (int64_t t = 0; t < p.k; ++t) column[t] = b[t * strip + c];
+    dot_column(p.a + row * p.a_row, p.a_row, rows, column, p.k, out + c, out_row);
+  }
+  if (!to_y) finish(p.epilogue, sums, rows, p.n, corner(p.epilogue, row, 0, p.y, p.y_row));
+}
+
 // One panel times rows [row, row + rows) of A. `next` is the next panel, to prefetch, or null. The panel may have more
 // terms than the product: those before it and after it lie in other pieces of a sum.
 struct Panel {
@@ -109,6 +195,7 @@ struct Panel {
   const float* next;
 };
 inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64_t column, const Panel& panel) {
+  if (is_thin(p)) return thin_block(p, row, rows, panel.data);
   alignas(64) float out[kMaxRows * kTileStride];
   int64_t width = panel_width(p.n), strip = strip_of(width);
   int vecs = vecs_for(width);
@@ -270,36 +357,11 @@ inline bool is_by_vector(const MatmulArgs& p) {
   return p.n == 1 && p.a_col == 1 && p.b_row == 1;
 }
 
-template <int Rows>
-inline void dot_rows(const float* a, int64_t a_row, const float* b, int64_t k, float* sums, int64_t sums_row) {
-  double totals[Rows] = {};
-  for (int64_t block = 0; block < k; block += kFold * kLanes) {
-    int64_t end = k - block < kFold * kLanes ? k : block + kFold * kLanes, t = block;
-    Vec acc[2][Rows] = {};
-    for (; t + 2 * kLanes <= end; t += 2 * kLanes) {
-      RLX_UNROLL for (int chain = 0; chain < 2; ++chain) {
-        Vec right = load(b + t + chain * kLanes);
-        RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[chain][r] =
-            fma(load(a + r * a_row + t + chain * kLanes), right, acc[chain][r]);
-      }
-    }
-    for (; t < end; t += kLanes) {
-      Vec right = load_some(b + t, end - t);
-      RLX_UNROLL for (int r = 0; r < Rows; ++r) acc[0][r] =
-          fma(load_some(a + r * a_row + t, end - t), right, acc[0][r]);
-    }
-    RLX_UNROLL for (int r = 0; r < Rows; ++r) totals[r] += reduce_add(acc[0][r] + acc[1][r]);
-  }
-  for (int r = 0; r < Rows; ++r) sums[r * sums_row] = static_cast<float>(totals[r]);
-}
-
 inline void dot_block(const MatmulArgs& p, const MatmulBlock& block) {
   alignas(64) float sums[kRowBlock * kTileStride];
   bool to_y = is_plain(p.epilogue);
   float* out = to_y ? block.to.y : sums;
-  int64_t r = 0, row = to_y ? block.to.y_row : kTileStride;
-  for (; r + 4 <= block.rows; r += 4) dot_rows<4>(block.a + r * p.a_row, p.a_row, block.b, p.k, out + r * row, row);
-  for (; r < block.rows; ++r) dot_rows<1>(block.a + r * p.a_row, p.a_row, block.b, p.k, out + r * row, row);
+  dot_column(block.a, p.a_row, block.rows, block.b, p.k, out, to_y ? block.to.y_row : kTileStride);
   if (!to_y) finish(p.epilogue, sums, block.rows, 1, block.to);
 }
 

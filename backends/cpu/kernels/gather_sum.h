@@ -17,8 +17,22 @@ struct GatherSumArgs {
   int64_t outer = 1, n = 1, inner = 1, count = 0, taps = 0;
 };
 
+// y[.., i, j] = x[.., rows[i], columns[j]] for elements of 4 bytes; here too an index is taken to the end.
+struct GatherPlaneArgs {
+  struct Axis {
+    const void* index = nullptr;  // [count] of i32, or of i64
+    bool index_is_i64 = false;
+    int64_t n = 1, count = 0;
+  };
+  const float* x = nullptr;  // [outer, rows.n, columns.n]
+  float* y = nullptr;        // [outer, rows.count, columns.count]
+  int64_t outer = 1;
+  Axis rows, columns;
+};
+
 struct GatherSumFns {
   Loop<GatherSumArgs> sum;
+  Loop<GatherPlaneArgs> plane;
 };
 const GatherSumFns& gather_sum_fns(Isa isa);
 

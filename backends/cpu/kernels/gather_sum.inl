@@ -6,7 +6,8 @@ inline constexpr int64_t kSumLines = 16;   // of a part
 inline constexpr int64_t kSumTaps = 16;    // that are laid out at once
 inline constexpr int64_t kSumWidth = 256;  // outputs, too
 
-inline int64_t index_at(const GatherSumArgs& p, int64_t at) {
+template <class Args>
+inline int64_t index_at(const Args& p, int64_t at) {
   int64_t i = p.index_is_i64 ? static_cast<const int64_t*>(p.index)[at] : static_cast<const int32_t*>(p.index)[at];
   return i < 0 ? 0 : i < p.n ? i : p.n - 1;
 }
@@ -96,4 +97,74 @@ inline void gather_sum_run(const GatherSumArgs& p, int64_t begin, int64_t end) {
   for (int64_t part = begin; part < end; ++part) p.inner == 1 ? sum_lines(p, part) : sum_rows(p, part);
 }
 
-inline constexpr GatherSumFns kGatherSum = {{gather_sum_parts, gather_sum_run}};
+// ---- elements of a plane: a part is some lines
+
+inline constexpr int64_t kPlanePart = 16384;  // elements, about
+
+inline int64_t plane_lines(const GatherPlaneArgs& p) {
+  return p.columns.count < kPlanePart && p.columns.count > 0 ? kPlanePart / p.columns.count : 1;
+}
+inline int64_t plane_parts(const GatherPlaneArgs& p) {
+  return p.columns.count == 0 ? 0 : (p.outer * p.rows.count + plane_lines(p) - 1) / plane_lines(p);
+}
+
+// Where a line's vectors of outputs are read. Enlarging names neighbours in order: then they lie in one vector of x.
+struct PlaneColumns {
+  alignas(64) int32_t at[kSumWidth];  // from the place where the vector of x begins, or from 0 if one is not enough
+  int64_t from[kSumWidth / kLanes];   // -1: one is not enough
+};
+inline void lay_out(const GatherPlaneArgs::Axis& columns, int64_t first, int64_t outputs, PlaneColumns& to) {
+  for (int64_t o = 0; o < outputs; o += kLanes) {
+    int64_t lo = columns.n, hi = 0, some = outputs - o < kLanes ? outputs - o : kLanes;
+    for (int64_t i = 0; i < kLanes; ++i) {
+      int64_t at = index_at(columns, first + o + (i < some ? i : some - 1));
+      to.at[o + i] = static_cast<int32_t>(at);
+      lo = at < lo ? at : lo;
+      hi = at > hi ? at : hi;
+    }
+    to.from[o / kLanes] = hi - lo < kLanes ? lo : -1;
+    for (int64_t i = 0; i < kLanes && hi - lo < kLanes; ++i) to.at[o + i] -= static_cast<int32_t>(lo);
+  }
+}
+
+inline Vec pick_near(Vec v, const int32_t* at) {
+#if RLX_ISA == 2
+  return _mm512_permutexvar_ps(_mm512_load_si512(at), v);
+#elif RLX_ISA == 1
+  return _mm256_permutevar8x32_ps(v, _mm256_load_si256(reinterpret_cast<const __m256i*>(at)));
+#else
+  Vec picked;
+  for (int i = 0; i < kLanes; ++i) picked[i] = v[at[i]];
+  return picked;
+#endif
+}
+
+// Writes some outputs of `copies` lines that follow one another.
+inline void write_lines(const GatherPlaneArgs& p, const PlaneColumns& list, const float* x, float* y, int64_t outputs,
+                        int64_t copies) {
+  in_vectors(outputs, [&](int64_t o, int64_t some) {
+    int64_t from = list.from[o / kLanes];
+    Vec v = from < 0 ? pick(x, list.at + o) : pick_near(load_some(x + from, p.columns.n - from), list.at + o);
+    for (int64_t i = 0; i < copies; ++i) store_some(y + i * p.columns.count + o, v, some);
+  });
+}
+
+inline void plane_run(const GatherPlaneArgs& p, int64_t begin, int64_t end) {
+  PlaneColumns list;
+  int64_t lines = p.outer * p.rows.count, stop = end * plane_lines(p) < lines ? end * plane_lines(p) : lines;
+  for (int64_t first = 0; first < p.columns.count; first += kSumWidth) {
+    int64_t outputs = p.columns.count - first < kSumWidth ? p.columns.count - first : kSumWidth;
+    lay_out(p.columns, first, outputs, list);
+    int64_t line = begin * plane_lines(p), row = line % p.rows.count;
+    const float* x = p.x + line / p.rows.count * p.rows.n * p.columns.n;
+    for (int64_t copies; line < stop; line += copies) {
+      int64_t at = index_at(p.rows, row), left = p.rows.count - row < stop - line ? p.rows.count - row : stop - line;
+      for (copies = 1; copies < left && index_at(p.rows, row + copies) == at;) ++copies;
+      write_lines(p, list, x + at * p.columns.n, p.y + line * p.columns.count + first, outputs, copies);
+      row += copies;
+      if (row == p.rows.count) row = 0, x += p.rows.n * p.columns.n;
+    }
+  }
+}
+
+inline constexpr GatherSumFns kGatherSum = {{gather_sum_parts, gather_sum_run}, {plane_parts, plane_run}};

@@ -31,19 +31,21 @@ struct NormPiece {
 
 // sum = x (+ residual) (+ bias); y = norm(sum) * gamma + beta. A null pointer means that an operand or output is
 // absent. y and sum may be x or residual. With residual or bias, y or sum must be given, because the sum is kept there.
-// layer_norm: mean and inv = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0.
+// layer_norm: mean and inv = 1 / std; rms_norm: inv = 1 / rms, and a mean of 0. With `run` a row has n / run channels
+// in succession, each of `run` elements with one gamma and beta; after `channels` of them these begin again.
 struct NormArgs {
   const float* x = nullptr;
   const float* residual = nullptr;
   const float* bias = nullptr;   // [n]
-  const float* gamma = nullptr;  // [n]
-  const float* beta = nullptr;   // [n]
+  const float* gamma = nullptr;  // [n], or [channels]
+  const float* beta = nullptr;   // as gamma
   float* y = nullptr;
   float* sum = nullptr;
   float* mean = nullptr;  // [rows]
   float* inv = nullptr;   // [rows]
   int64_t rows = 0, n = 0;
   int64_t x_row = 0, residual_row = 0, y_row = 0, sum_row = 0;
+  int64_t run = 0, channels = 1;
   float eps = 1e-5f;
   NormPiece* found = nullptr;  // of each piece of each row, where rows are cut
 };

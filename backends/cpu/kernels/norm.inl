@@ -224,6 +224,23 @@ inline NormRow row_of(const NormArgs& p, int64_t r, int64_t from) {
   return row;
 }
 
+// The channel of element i of row r, where gamma and beta have one number for each.
+inline int64_t channel_of(const NormArgs& p, int64_t r, int64_t i) {
+  return (r * (p.n / p.run) + i / p.run) % p.channels;
+}
+inline void write_channels(const NormArgs& p, int64_t r, int64_t from, int64_t end, const float* x, float* y,
+                           const Moments& m, float inv) {
+  for (int64_t i = from, stop; i < end; i = stop) {
+    int64_t channel = channel_of(p, r, i);
+    stop = (i / p.run + 1) * p.run < end ? (i / p.run + 1) * p.run : end;
+    const Vec scale = splat(p.gamma ? inv * p.gamma[channel] : inv), shift = splat(p.beta ? p.beta[channel] : 0.0f);
+    in_vectors(stop - i, [&](int64_t k, int64_t lanes) {
+      Vec v = (load_some(x + i + k, lanes) - m.mean - m.rest) * scale + shift;
+      store_some(y + i + k, v, lanes);
+    });
+  }
+}
+
 // Writes elements [from, end) of the row; with the first of them, also its mean and inverse deviation.
 inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, Moments m) {
   float inv = static_cast<float>(1 / std::sqrt(m.variance + p.eps));
@@ -233,6 +250,7 @@ inline void write_norm(const NormArgs& p, int64_t r, int64_t from, int64_t end, 
   NormRow row = row_of(p, r, 0);
   const float *x = row.kept ? row.kept : row.x, *gamma = p.gamma, *beta = p.beta;
   float* y = p.y + r * p.y_row;
+  if (p.run > 0) return write_channels(p, r, from, end, x, y, m, inv);
   for (int64_t i = from; i < end; i += kLanes) {
     int64_t lanes = end - i;
     Vec v = (load_some(x + i, lanes) - m.mean - m.rest) * inv;
@@ -273,6 +291,20 @@ template <class Value>
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+// The numbers of the channels to which element i of the kLanes rows from `first` on belongs.
+inline Vec of_channels(const NormArgs& p, const float* numbers, int64_t first, int64_t i) {
+  Vec v;
+  for (int r = 0; r < kLanes; ++r) v[r] = numbers[channel_of(p, first + r, i)];
+  return v;
+}
+inline void scale_columns(const NormArgs& p, int64_t first, Vec* columns) {
+  for (int64_t from = 0; from < p.n; from += p.run) {
+    Vec gamma = p.gamma ? of_channels(p, p.gamma, first, from) : splat(1.0f);
+    Vec beta = p.beta ? of_channels(p, p.beta, first, from) : Vec{};
+    for (int64_t i = from; i < from + p.run; ++i) columns[i] = columns[i] * gamma + beta;
+  }
+}
+
 template <bool Centre>
 void short_rows(const NormArgs& p, int64_t first, int64_t count) {
   Vec columns[kShortRow], mean{}, rest{};
@@ -296,10 +328,11 @@ void short_rows(const NormArgs& p, int64_t first, int64_t count) {
   if (!p.y) return;
   for (int64_t i = 0; i < p.n; ++i) {
     Vec v = (columns[i] - rest) * inv;
-    if (p.gamma) v *= p.gamma[i];
-    if (p.beta) v += p.beta[i];
+    if (p.gamma && p.run == 0) v *= p.gamma[i];
+    if (p.beta && p.run == 0) v += p.beta[i];
     columns[i] = v;
   }
+  if (p.run > 0) scale_columns(p, first, columns);
   write_columns(p, first, count, columns);
 }
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "base/half.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
 
 static constexpr DTypeSet kTypedNumbers = dtypes::I | DTypeSet{DType::kF32, DType::kF64};
+static constexpr DTypeSet kTypedHalves = {DType::kF16, DType::kBF16};
 
 }  // namespace rlx::cpu
 

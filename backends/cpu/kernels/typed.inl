@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plain loops that the compiler vectorises, and the walk that copies strided operands for them tile by tile.
 
+#include "backends/cpu/kernels/halves.inl"
+
 #if defined(__clang__)
 #define RLX_EACH _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -251,6 +253,52 @@ struct Conversion {
   }
 };
 
+// ---- casts from and to halves, by way of f32
+
+inline constexpr int64_t kHalfBlock = 256;
+
+template <class Half, class To>
+void each_from_half(const void* a, const void*, const void*, void* y, int64_t n) {
+  alignas(64) float wide[kHalfBlock];
+  for (int64_t first = 0; first < n; first += kHalfBlock) {
+    int64_t count = n - first < kHalfBlock ? n - first : kHalfBlock;
+    const Half* from = static_cast<const Half*>(a) + first;
+    in_vectors(count, [&](int64_t i, int64_t some) { store(wide + i, load_halves(from + i, some)); });
+    each_one<float, To, Conversion>(wide, nullptr, nullptr, static_cast<To*>(y) + first, count);
+  }
+}
+
+// As round_to_odd of base/half.h, without branches: the second rounding, to a half, is right then. Of an integer that
+// f64 may not hold, the bits that are too low become one bit, which no half holds either.
+struct RoundingToOdd {
+  template <class, class From>
+  static float of(From x) {
+    if constexpr (std::is_integral_v<From> && sizeof(From) == sizeof(int64_t)) {
+      constexpr From kLow = 0xfff;
+      From high = static_cast<From>((x & ~kLow) | ((x & kLow) != 0 ? kLow + 1 : 0));
+      x = (std::is_signed_v<From> ? x ^ (x >> 63) : x) >> 52 == 0 ? x : high;
+    }
+    auto value = static_cast<double>(x);
+    auto nearest = static_cast<float>(value), size = std::fabs(nearest);
+    auto bits = std::bit_cast<uint32_t>(nearest);
+    bits -= static_cast<double>(size) > std::fabs(value) ? 1 : 0;  // back to the value toward zero
+    return std::bit_cast<float>(bits | (static_cast<double>(nearest) != value ? 1U : 0U));
+  }
+};
+template <class From, class Half>
+void each_to_half(const void* a, const void*, const void*, void* y, int64_t n) {
+  alignas(64) float wide[kHalfBlock] = {};
+  for (int64_t first = 0; first < n; first += kHalfBlock) {
+    int64_t count = n - first < kHalfBlock ? n - first : kHalfBlock;
+    each_one<From, float, RoundingToOdd>(static_cast<const From*>(a) + first, nullptr, nullptr, wide, count);
+    in_vectors(count, [&](int64_t i, int64_t some) {
+      constexpr bool kIsBf16 = std::is_same_v<Half, bf16>;
+      Vec v = load(wide + i);
+      store_halves(static_cast<Half*>(y) + first + i, kIsBf16 ? from_bits(to_bf16(v)) : v, kIsBf16, some);
+    });
+  }
+}
+
 // ---- quotients of integers in f64, which divides many at once: exact where it holds both operands
 
 // Makes the result from the quotient, which is right if b is neither 0 nor -1.
@@ -393,6 +441,18 @@ TypedFn find_cast(DType to) {
   return found;
 }
 
+// Between a half and a number that is none.
+inline TypedFn find_half_cast(DType from, DType to) {
+  TypedFn found = nullptr;
+  if (kTypedNumbers.has(to))
+    visit<kTypedHalves>(
+        from, [&]<class Half>() { visit<kTypedNumbers>(to, [&]<class To>() { found = each_from_half<Half, To>; }); });
+  else
+    visit<kTypedHalves>(
+        to, [&]<class Half>() { visit<kTypedNumbers>(from, [&]<class From>() { found = each_to_half<From, Half>; }); });
+  return found;
+}
+
 inline TypedFn find_where(int64_t element) {
   switch (element) {
     case 1: return each_where<uint8_t>;
@@ -413,6 +473,9 @@ inline TypedFn find_typed(Op op, DType from, DType to) {
     return found;
   }
   if (from == DType::kBool) return to == from ? find_truth(op) : nullptr;
+  bool is_half_cast =
+      (kTypedHalves.has(from) && kTypedNumbers.has(to)) || (kTypedNumbers.has(from) && kTypedHalves.has(to));
+  if (op == Op::kCast && is_half_cast) return find_half_cast(from, to);
   if (!kTypedNumbers.has(from) || !(kTypedNumbers.has(to) || to == DType::kBool)) return nullptr;
   visit<kTypedNumbers>(from, [&]<class T>() {
     if (op == Op::kCast)

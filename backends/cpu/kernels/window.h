@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds of f32 or of 8-bit numbers over windows along up to three axes, for pooling.
+// Folds of f32 or of 8-bit numbers over windows along up to three axes, for pooling, and where their extremes are.
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
@@ -18,8 +18,18 @@ struct WindowArgs {
 };
 inline constexpr int64_t kMostSummed = 512;
 
+// Where in x the first extreme of each window is, or its first NaN; -1 if all of the window is outside x.
+struct ArgWindowArgs {
+  const float* x = nullptr;  // [planes, sizes]
+  int64_t* y = nullptr;      // [planes, outs]
+  int64_t planes = 1;
+  ConvAxis axes[kConvAxes];
+  bool is_min = false;
+};
+
 struct WindowFns {
   Loop<WindowArgs> fold;
+  Loop<ArgWindowArgs> arg;
 };
 const WindowFns& window_fns(Isa isa);
 

@@ -220,4 +220,96 @@ inline void window_run(const WindowArgs& p, int64_t begin, int64_t end) {
   }
 }
 
-inline constexpr WindowFns kWindow = {{window_parts, window_run}};
+// ---- where extremes are: a part is some rows of outputs
+
+inline constexpr int64_t kArgPart = 16384;  // elements that are compared, about
+
+inline int64_t arg_lines_in_part(const ArgWindowArgs& p) {
+  double line = static_cast<double>(p.axes[2].out) * static_cast<double>(p.axes[0].taps * p.axes[1].taps) *
+                static_cast<double>(p.axes[2].taps);
+  return line >= 1 && line < kArgPart ? static_cast<int64_t>(kArgPart / line) : 1;
+}
+inline int64_t arg_lines(const ArgWindowArgs& p) {
+  return p.axes[2].out == 0 ? 0 : p.planes * p.axes[0].out * p.axes[1].out;
+}
+inline int64_t arg_parts(const ArgWindowArgs& p) {
+  return (arg_lines(p) + arg_lines_in_part(p) - 1) / arg_lines_in_part(p);
+}
+
+// Elements of a row from `at` on, `stride` apart, for n outputs; `is_there` says which of them are inside.
+inline Vec strided_lanes(const float* row, int64_t size, int64_t at, int64_t stride, int64_t n, Int& is_there) {
+  is_there = splat(-1);
+  if (n >= kLanes && at >= 0 && stride == 1 && at + kLanes <= size) return load(row + at);
+  if (n >= kLanes && at >= 0 && stride == 2 && at + 2 * kLanes <= size)
+    return even_lanes(load(row + at), load(row + at + kLanes), std::make_integer_sequence<int, kLanes>());
+  alignas(64) float lanes[kLanes] = {};
+  alignas(64) int32_t there[kLanes] = {};
+  for (int64_t i = 0; i < kLanes && i < n; ++i, at += stride) {
+    if (at < 0 || at >= size) continue;
+    lanes[i] = row[at];
+    there[i] = -1;
+  }
+  __builtin_memcpy(&is_there, there, sizeof there);
+  return load(lanes);
+}
+
+// The best elements so far of kLanes windows, negated for a minimum, and where they are: in which row of x that the
+// windows read, at which tap. -1: nowhere.
+struct BestOf {
+  Vec value;
+  Int row, tap;
+  void take(Vec v, Int is_there, int64_t from_row, int64_t from_tap) {
+    Int is_better = (v > value) | ((v != v) & (value == value)) | (row < splat(0));
+    is_better &= is_there;
+    value = select(is_better, v, value);
+    row = is_better ? splat(static_cast<int32_t>(from_row)) : row;
+    tap = is_better ? splat(static_cast<int32_t>(from_tap)) : tap;
+  }
+};
+
+// Where the rows lie that a row of outputs reads, in order.
+struct ReadRows {
+  int64_t first_z, first_y, count_y, count;
+  static ReadRows of(const ArgWindowArgs& p, int64_t out_z, int64_t out_y) {
+    TapRange z = taps_inside(p.axes[0], out_z), y = taps_inside(p.axes[1], out_y);
+    int64_t count_y = y.end > y.begin ? y.end - y.begin : 0, count_z = z.end > z.begin ? z.end - z.begin : 0;
+    return {read_at(p.axes[0], out_z, z.begin), read_at(p.axes[1], out_y, y.begin), count_y, count_z * count_y};
+  }
+  int64_t at(const ArgWindowArgs& p, int64_t row) const {
+    const ConvAxis &z = p.axes[0], &y = p.axes[1];
+    return (first_z + row / count_y * z.dilation) * y.size + first_y + row % count_y * y.dilation;
+  }
+};
+
+inline void find_extremes(const ArgWindowArgs& p, int64_t plane, int64_t out_z, int64_t out_y, int64_t* y) {
+  const ConvAxis& last = p.axes[2];
+  const Int flip = splat(p.is_min ? INT32_MIN : 0);
+  ReadRows rows = ReadRows::of(p, out_z, out_y);
+  int64_t first = plane * p.axes[0].size * p.axes[1].size;
+  for (int64_t c = 0; c < last.out; c += kLanes) {
+    BestOf best{Vec{}, splat(-1), splat(-1)};
+    int64_t n = last.out - c < kLanes ? last.out - c : kLanes;
+    for (int64_t row = 0; row < rows.count; ++row) {
+      const float* x = p.x + (first + rows.at(p, row)) * last.size;
+      for (int64_t tap = 0; tap < last.taps; ++tap) {
+        Int is_there;
+        Vec v = strided_lanes(x, last.size, c * last.stride + tap * last.dilation - last.lo, last.stride, n, is_there);
+        best.take(from_bits(bits(v) ^ flip), is_there, row, tap);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t row = best.row[i], column = (c + i) * last.stride + best.tap[i] * last.dilation - last.lo;
+      y[c + i] = row < 0 ? -1 : (first + rows.at(p, row)) * last.size + column;
+    }
+  }
+}
+
+inline void arg_run(const ArgWindowArgs& p, int64_t begin, int64_t end) {
+  int64_t each = arg_lines_in_part(p), stop = end * each < arg_lines(p) ? end * each : arg_lines(p);
+  for (int64_t line = begin * each; line < stop; ++line) {
+    int64_t rest = line / p.axes[1].out;
+    find_extremes(p, rest / p.axes[0].out, rest % p.axes[0].out, line % p.axes[1].out, p.y + line * p.axes[2].out);
+  }
+}
+
+inline constexpr WindowFns kWindow = {{window_parts, window_run}, {arg_parts, arg_run}};

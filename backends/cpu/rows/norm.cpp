@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows for softmax and the norms over f32, one row of memory at a time.
+#include <algorithm>
+
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -60,6 +62,20 @@ std::string_view refuse_norm(const KernelQuery& query) {
   return {};
 }
 
+void load_norm(const StepView& view, const Caps& caps, NormArgs& args, bool centered, void* block, Launch& launch) {
+  const RowFns& fns = caps.fns.rows;
+  auto elements = static_cast<double>(view.in[0].count());
+  args.eps = static_cast<float>(view.node.attrs.f64("eps"));
+  args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;
+  if (norm_pieces(args.rows, args.n).count == 1)
+    return load(block, centered ? fns.layer_norm : fns.rms_norm, args, 50 + 0.5 * elements, launch);
+  args.found = reinterpret_cast<NormPiece*>(view.scratch);
+  load(block, centered ? fns.layer_norm_sums : fns.rms_norm_sums, args, 0.15 * elements, launch);
+  if (centered) load_after<NormArgs>(block, fns.layer_norm_squares, args, 0.15 * elements, launch);
+  const Loop<NormArgs>& write = centered ? fns.layer_norm_write : fns.rms_norm_write;
+  load_after<NormArgs, NormArgs>(block, write, args, 0.2 * elements, launch);
+}
+
 void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& launch) {
   const View& x = view.in[0];
   Op op = view.node.op;
@@ -70,8 +86,6 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
   args.n = args.rows = 1;  // rows without elements have a mean too: NaN
   size_t axis = first_axis(view.node, x.dims.size());
   for (size_t i = 0; i < x.dims.size(); i++) (i < axis ? args.rows : args.n) *= x.dims[i];
-  args.x_row = args.residual_row = args.y_row = args.sum_row = args.n;
-  args.eps = static_cast<float>(view.node.attrs.f64("eps"));
   if (is_residual(op)) {
     args.residual = view.in[1].as<float>();
     args.bias = data_or_null<const float>(view.in[2]);
@@ -84,20 +98,60 @@ void encode_norm(const StepView& view, const Caps& caps, void* block, Launch& la
     args.mean = centered ? data_or_null<float>(view.out[1]) : nullptr;
     args.inv = data_or_null<float>(view.out[centered ? 2 : 1]);
   }
-  const RowFns& fns = caps.fns.rows;
-  auto elements = static_cast<double>(x.count());
-  if (norm_pieces(args.rows, args.n).count == 1)
-    return load(block, centered ? fns.layer_norm : fns.rms_norm, args, 50 + 0.5 * elements, launch);
-  args.found = reinterpret_cast<NormPiece*>(view.scratch);
-  load(block, centered ? fns.layer_norm_sums : fns.rms_norm_sums, args, 0.15 * elements, launch);
-  if (centered) load_after<NormArgs>(block, fns.layer_norm_squares, args, 0.15 * elements, launch);
-  const Loop<NormArgs>& write = centered ? fns.layer_norm_write : fns.rms_norm_write;
-  load_after<NormArgs, NormArgs>(block, write, args, 0.2 * elements, launch);
+  load_norm(view, caps, args, centered, block, launch);
 }
 
 size_t norm_scratch(const Node& node, std::span<const Dims> upper) {
   double n = 1;
   for (size_t i = first_axis(node, upper[0].size()); i < upper[0].size(); i++) n *= static_cast<double>(upper[0][i]);
+  return n < 2 * kNormPiece ? 0 : kManyParts * sizeof(NormPiece);
+}
+
+// ---- norms of groups of channels ----
+
+int64_t groups_of(const Node& node, const Dims& x) {
+  return node.op == Op::kInstanceNorm ? x[1] : node.attrs.i64("groups");
+}
+
+// Each channel is a run of one gamma, so short ones are better scaled by a region.
+constexpr int64_t kShortRun = 8;
+
+std::string_view refuse_group_norm(const KernelQuery& query) {
+  if (!all_f32(query)) return "takes f32 only";
+  std::span<const Dim> dims = query.type(0).dims;
+  double space = 1;
+  for (const Dim& dim : dims.subspan(2)) space *= static_cast<double>(dim.is_literal() ? dim.literal() : kShortRun);
+  if (space < kShortRun) return "channels are short";
+  for (size_t i : {1, 2})
+    if (query.has(i) && !std::ranges::equal(query.type(i).dims, dims.subspan(1, 1)))
+      return "gamma or beta is broadcast";
+  return {};
+}
+
+void encode_group_norm(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const View& x = view.in[0];
+  int64_t groups = groups_of(view.node, x.dims), space = 1;
+  for (size_t i = 2; i < x.dims.size(); i++) space *= x.dims[i];
+  NormArgs args;
+  args.x = x.as<float>();
+  args.y = view.out[0].as<float>();
+  args.channels = x.dims[1];
+  args.run = space;
+  args.rows = x.dims[0] * groups;
+  args.n = groups ? x.dims[1] / groups * space : 0;
+  args.gamma = data_or_null<const float>(view.in[1]);
+  args.beta = data_or_null<const float>(view.in[2]);
+  if (view.node.op == Op::kGroupNorm) {
+    args.mean = data_or_null<float>(view.out[1]);
+    args.inv = data_or_null<float>(view.out[2]);
+  }
+  load_norm(view, caps, args, true, block, launch);
+}
+
+size_t group_norm_scratch(const Node& node, std::span<const Dims> upper) {
+  double n = 1;
+  if (int64_t groups = groups_of(node, upper[0]); groups > 0) n = static_cast<double>(upper[0][1] / groups);
+  for (size_t i = 2; i < upper[0].size(); i++) n *= static_cast<double>(upper[0][i]);
   return n < 2 * kNormPiece ? 0 : kManyParts * sizeof(NormPiece);
 }
 
@@ -117,6 +171,12 @@ void add_norm_rows(RowsByOp& by_op) {
                    .scratch(norm_scratch)
                    .optional_outputs(0b110)
                    .in_place(is_residual(op) ? 0b11 : 0b1, is_residual(op) ? 0b11 : 0));
+  for (auto [op, name] :
+       {std::pair(Op::kGroupNorm, "group_norm_f32"), std::pair(Op::kInstanceNorm, "instance_norm_f32")})
+    add(by_op, native<NormArgs, NormArgs, NormArgs>(op, name, refuse_group_norm, encode_group_norm)
+                   .scratch(group_norm_scratch)
+                   .optional_outputs(op == Op::kGroupNorm ? 0b110 : 0)
+                   .in_place(0b1));
 }
 
 }  // namespace rlx::cpu

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from golden import F, I, N, X, int_range, numbers, oracle, tensor
+from golden import A, F, I, N, X, int_range, numbers, oracle, tensor
 
 COORDS = [
     "half_pixel",
@@ -384,7 +384,23 @@ def weighted_sums(family):
     family.case("gather_sum", [x, tensor("i64", index), numbers("f32", (2, 3), 34)], "RLX_E_SHAPE", axis=0)
 
 
+def planes(family):
+    rows, columns = [1, 1, 0], [0, 2, 2, 1, 0]
+    for dtype in A:
+        x = numbers(dtype, (2, 2, 3), 40) if dtype in F else tensor(dtype, np.arange(12) % 2, (2, 2, 3))
+        y = x.a[:, rows][:, :, columns]
+        family.case("gather_plane", [x, tensor("i64", rows), tensor("i32", columns)], tensor(dtype, y), axis=1)
+    x = tensor("f32", np.arange(24), (4, 3, 2))
+    y = tensor("f32", x.a[[3, 0]][:, [2, 2, 2]])
+    family.case("gather_plane", [x, tensor("i32", [3, 0]), tensor("i64", [2, 2, 2])], y, axis=0)
+    index = [tensor("i64", [0]), tensor("i64", [[0]])]
+    family.case("gather_plane", [x, *index], "RLX_E_SHAPE", axis=0)
+    family.case("gather_plane", [x, *reversed(index)], "RLX_E_SHAPE", axis=0)
+    family.case("gather_plane", [x, index[0], index[0]], "RLX_E_SHAPE", axis=2)
+
+
 def add(family):
+    planes(family)
     resizes(family)
     weighted_sums(family)
     kept_boxes(family)

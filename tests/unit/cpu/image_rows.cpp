@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the CPU for images against the oracle, of an open number of them: elements by rows and columns, norms of
+// channels, places of extremes.
+#include "tests/unit/programs.h"
+
+namespace rlx {
+
+using namespace testing_programs;
+
+static std::vector<Tensor> run_on(const char* device, const Graph& graph, const std::vector<Tensor>& in) {
+  auto env = env_with(2);
+  auto program = Program::compile(env, graph, nullptr, *env->find_device(device), {});
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  std::string report = *(*program)->report("dispatch");
+  if (device == std::string_view("cpu")) {
+    for (const char* kernel : {"gather_plane", "instance_norm_f32", "group_norm_f32", "arg_window_f32"})
+      EXPECT_NE(report.find(kernel), std::string::npos) << kernel << report;
+    EXPECT_EQ(report.find("reference"), std::string::npos) << report;
+  }
+  return *(*program)->run({}, in, {}, graph.outputs().size());
+}
+
+TEST(image_rows, agree_with_the_oracle) {
+  for (int64_t n : {1, 3}) {
+    Graph graph;
+    ASSERT_TRUE(graph.declare_symbol("n", {0, 9}).ok());
+    Builder b(graph);
+    Expr x = input(b, "x", {Dim::symbol("n"), 4, 5, 6}), gamma = input(b, "gamma", {4}), beta = input(b, "beta", {4});
+    NamedAttrs resizing{{"axes", Axes{2, 3}}, {"scales", std::vector<double>{2, 1.5}}, {"mode", "nearest"}};
+    output(b, "enlarged", b.op(Op::kResize, {x}, resizing));
+    output(b, "instances", b.op(Op::kInstanceNorm, {x, gamma, beta}));
+    output(b, "groups", b.op(Op::kGroupNorm, {x, gamma}, {{"groups", int64_t{2}}}));
+    NamedAttrs windows{{"fn", "max"}, {"window", Axes{1, 1, 3, 2}}, {"strides", Axes{1, 1, 2, 2}}};
+    output(b, "where", cast(b.op(Op::kArgReduceWindow, {x}, windows), DType::kF32));
+    std::vector<Tensor> in{noise({n, 4, 5, 6}), noise({4}, 5), noise({4}, 6)};
+    std::vector<Tensor> want = run_on("reference", graph, in), got = run_on("cpu", graph, in);
+    for (size_t i = 0; i < want.size(); i++) expect_near(got[i], want[i]);
+  }
+}
+
+}  // namespace rlx
