@@ -169,9 +169,7 @@ void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t*
 }
 
 void rlx_attrs_set_tensor(rlx_attrs_t* attrs, const char* key, rlx_tensor_t* tensor) {
-  auto frozen = [&]() -> Result<AttrValue> {
-    return AttrValue(RLX_TRY(RLX_TRY(kept(*tensor, tensor->env, "tensor"))->frozen()));
-  };
+  auto frozen = [&]() -> Result<AttrValue> { return AttrValue(RLX_TRY(constant_of(*tensor, tensor->env))); };
   set(attrs, key, {handle(tensor, "tensor")}, frozen, tensor ? tensor->env : nullptr);
 }
 
