@@ -47,12 +47,12 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
   return model;
 }
 
-Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph) {
+Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph, const Policy& policy) {
   RLX_TRY(check_outputs(graph));
   Graph whole = RLX_TRY(with_body_params(graph));
   std::shared_ptr<Model> model(new Model(general.env_, std::move(whole), general.weights_));
   model->taken_ = general.taken_;
-  model->policy_ = std::make_shared<const Policy>(without_absent_sizes(*general.policy(), graph));
+  model->policy_ = std::make_shared<const Policy>(without_absent_sizes(policy, graph));
   return model;
 }
 
