@@ -179,7 +179,7 @@ RLX_API void rlx_attrs_set_f64s(rlx_attrs_t *attrs, const char *key, const doubl
 RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char *const *values, size_t n);
 
 /* Sets a sub-graph: a branch of if, the body of while or scan. The graph is copied, and so is the error that it may
- * hold. */
+ * hold. At most 64 graphs nest; more are RLX_E_UNSUPPORTED. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
 /* Sets a tensor, which is retained. Its bytes must not be written once a graph uses it. */
