@@ -179,7 +179,7 @@ RLX_API void rlx_attrs_set_f64s(rlx_attrs_t *attrs, const char *key, const doubl
 RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char *const *values, size_t n);
 
 /* Sets a sub-graph: a branch of if, the body of while or scan. The graph is copied, and so is the error that it may
- * hold. */
+ * hold. At most 64 graphs nest; more are RLX_E_UNSUPPORTED. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
 /* Sets a tensor, which is retained. Its bytes must not be written once a graph uses it. */
@@ -264,9 +264,10 @@ RLX_API void rlx_host_init(rlx_host_t *host, size_t struct_size);
 /* ---- environment and devices; two environments in one process never see each other ---- */
 
 /* A new environment. options, or NULL for the defaults:
- *   threads       the most threads of a run. With 0 or 1 the library makes no thread, and the caller does all the work.
- *                 Default: one per physical core that the process may use; where a processor has fast and slow cores,
- *                 the fast ones. Concurrent runs share the threads evenly.
+ *   threads       the most threads of a run. With 0 the library makes no thread, and the caller does all the work; with
+ *                 1 it makes one thread, if rlx_exec_submit is called. Default: one per physical core that the process
+ *                 may use; where a processor has fast and slow cores, the fast ones. Concurrent runs share the threads
+ *                 evenly.
  *   threads.pin   true binds each thread to a core of its own. Default: false
  *   threads.spin  how many microseconds an idle thread of the library, or a thread that waits for a run, stays awake
  *                 before it sleeps; 0: it sleeps at once. Default: 100, or 1 if there are more threads than processors

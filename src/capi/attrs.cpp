@@ -9,6 +9,7 @@
 #include "capi/graph.h"
 #include "capi/guard.h"
 #include "capi/tensor.h"
+#include "ir/body.h"
 #include "ir/text.h"
 
 using namespace rlx;
@@ -163,15 +164,17 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
 void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t* graph) {
   auto copied = [&]() -> Result<AttrValue> {
     if (!graph->status.ok()) return graph->status;
+    if (nesting(graph->graph) >= kMostNestedGraphs)
+      return Status(Code::kUnsupported, format("'{}': more than {} graphs are nested", key, kMostNestedGraphs))
+          .with("value", key)
+          .with("expected", format("at most {} graphs", kMostNestedGraphs));
     return AttrValue(std::make_shared<const Graph>(graph->graph));
   };
   set(attrs, key, {handle(graph, "graph")}, copied, graph ? graph->env.get() : nullptr);
 }
 
 void rlx_attrs_set_tensor(rlx_attrs_t* attrs, const char* key, rlx_tensor_t* tensor) {
-  auto frozen = [&]() -> Result<AttrValue> {
-    return AttrValue(RLX_TRY(RLX_TRY(kept(*tensor, tensor->env, "tensor"))->frozen()));
-  };
+  auto frozen = [&]() -> Result<AttrValue> { return AttrValue(RLX_TRY(constant_of(*tensor, tensor->env))); };
   set(attrs, key, {handle(tensor, "tensor")}, frozen, tensor ? tensor->env : nullptr);
 }
 

@@ -279,8 +279,7 @@ rlx_value_t rlx_graph_constant(rlx_graph_t* graph, rlx_dtype_t dtype, const int6
 
 rlx_value_t rlx_graph_tensor(rlx_graph_t* graph, rlx_tensor_t* tensor) {
   return built(graph, {handle(tensor, "tensor")}, [&]() -> Result<Value> {
-    Tensor contents = *RLX_TRY(kept(*tensor, graph->env.get(), "tensor"));
-    return graph->graph.add_constant(RLX_TRY(contents.frozen()));
+    return graph->graph.add_constant(RLX_TRY(constant_of(*tensor, graph->env.get())));
   });
 }
 

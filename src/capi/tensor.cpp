@@ -84,6 +84,15 @@ Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const ch
   return contents_of(tensor);
 }
 
+Result<Tensor> constant_of(const rlx_tensor& tensor, const rlx_env* by) {
+  Tensor frozen = RLX_TRY(RLX_TRY(kept(tensor, by, "tensor"))->frozen());
+  if (frozen.is_aligned()) return frozen;
+  Tensor copy = RLX_TRY(by->env->aligned(frozen));
+  auto both = std::make_shared<std::pair<Tensor, Tensor>>(std::move(copy), std::move(frozen));
+  const Tensor& read = both->first;
+  return Tensor::over(read.dtype(), read.dims(), std::shared_ptr<Storage>(both, read.storage().get()));
+}
+
 static Status check_part(const char* what, uint64_t offset, uint64_t bytes, size_t size, const char* of = "tensor") {
   if (offset <= size && bytes <= size - offset) return {};
   return Status(Code::kRange, format("{}: {} bytes at offset {} of a {} of {} bytes", what, bytes, offset, of, size))
@@ -115,10 +124,10 @@ static Place place_in(const Tensor& tensor, uint64_t offset) {
   return tensor.storage()->place() + static_cast<int64_t>(offset);
 }
 
-// The tensor itself, or a copy that the host can address.
+// The tensor itself, or a copy whose elements the host can read.
 static Result<Tensor> on_host(const rlx_tensor& handle) {
   Tensor tensor = *RLX_TRY(contents_of(handle));
-  if (tensor.data() || tensor.bytes() == 0) return tensor;
+  if (tensor.data() || tensor.bytes() == 0) return handle.env->env->aligned(tensor);
   Tensor copy = RLX_TRY(handle.env->env->make_unfilled(tensor.dtype(), tensor.dims()));
   RLX_TRY(copy_bytes(copy.storage()->place(), tensor.storage()->place(), copy.bytes()));
   return copy;
@@ -259,9 +268,10 @@ rlx_status_t* rlx_tensor_copy(rlx_tensor_t* to, uint64_t to_offset, const rlx_te
 rlx_status_t* rlx_tensor_cast(const rlx_tensor_t* tensor, rlx_dtype_t dtype, rlx_tensor_t** out) {
   return guard({cleared(out, "out"), handle(tensor, "tensor")}, [&]() -> Status {
     DType type = RLX_TRY(checked_dtype(dtype));
+    Tensor given = RLX_TRY(on_host(*tensor));  // first: a tensor that was lent may have outlived its environment
     const Env& env = *tensor->env->env;
     MakeTensor make = [&](DType made, std::span<const int64_t> dims) { return env.make_tensor(made, dims); };
-    Tensor converted = RLX_TRY(cast(RLX_TRY(on_host(*tensor)), type, &make));
+    Tensor converted = RLX_TRY(cast(given, type, &make));
     *out = new rlx_tensor(tensor->env, std::move(converted));
     return {};
   });

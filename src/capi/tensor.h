@@ -45,6 +45,10 @@ Result<const Tensor*> contents_of(const rlx_tensor& tensor);
 // The contents for whatever keeps a copy, in this environment; RLX_E_STATE if they are lent.
 Result<const Tensor*> kept(const rlx_tensor& tensor, const rlx_env* by, const char* argument);
 
+// The contents as a constant of a graph: frozen. Passes and kernels read its elements, so in memory of another
+// alignment it is a copy, which keeps the tensor frozen as long as it lives.
+Result<Tensor> constant_of(const rlx_tensor& tensor, const rlx_env* by);
+
 // A tensor with a copy of the caller's data; checks all arguments.
 Result<Tensor> copied_tensor(const rlx_env& env, rlx_dtype_t dtype, const int64_t* dims, size_t rank, const void* data,
                              size_t bytes);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/body.h"
 
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
 namespace rlx {
 
 std::vector<std::string> own_symbols(const Graph& graph) {
@@ -23,6 +27,21 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body) {
   const std::vector<std::string>& carried = carried_symbols(attrs);
   own.insert(own.end(), carried.begin(), carried.end());
   return own;
+}
+
+static int nesting(const Graph& graph, std::unordered_map<const Graph*, int>& known) {
+  if (auto found = known.find(&graph); found != known.end()) return found->second;
+  int inside = 0;
+  for (const Node& node : graph.nodes())
+    for (const AttrValue& value : node.attrs.values())
+      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)
+        inside = std::max(inside, nesting(**body, known));
+  return known[&graph] = inside + 1;
+}
+
+int nesting(const Graph& graph) {
+  std::unordered_map<const Graph*, int> known;  // one graph may be the body of many nodes
+  return nesting(graph, known);
 }
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which symbols of a body's graph are its own. All others are those of the graph around it.
+// Bodies: which symbols are their own (all others are those of the graph around them), and how deep they nest.
 #pragma once
 
 #include <string>
@@ -18,5 +18,10 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 
 // Both.
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
+
+// The most graphs that may nest: passes, plans and texts follow them by recursion.
+inline constexpr int kMostNestedGraphs = 64;
+// How many graphs nest in this one, itself included.
+int nesting(const Graph& graph);
 
 }  // namespace rlx

@@ -47,12 +47,12 @@ Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, c
   return model;
 }
 
-Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph) {
+Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph, const Policy& policy) {
   RLX_TRY(check_outputs(graph));
   Graph whole = RLX_TRY(with_body_params(graph));
   std::shared_ptr<Model> model(new Model(general.env_, std::move(whole), general.weights_));
   model->taken_ = general.taken_;
-  model->policy_ = std::make_shared<const Policy>(without_absent_sizes(*general.policy(), graph));
+  model->policy_ = std::make_shared<const Policy>(without_absent_sizes(policy, graph));
   return model;
 }
 
@@ -363,6 +363,22 @@ static void leave(Program& plan) {
   if (plan.plan().arena_bytes > kLargeArena) plan.leave();
 }
 
+// A new plan needs them all, so it is an error to leave one out even where a plan is there.
+static Status check_all_wanted(const Graph& graph, std::unordered_set<std::string_view> known,
+                               const UpperSizes& of_policy, std::string_view advice) {
+  std::vector<DecidedSize> decided = decided_sizes(graph);
+  for (const DecidedSize& it : decided) known.insert(it.symbol);
+  for (const auto& [name, size] : of_policy) known.insert(name);
+  std::vector<std::string_view> missing;
+  for (const auto& [name, range] : graph.symbols())
+    if (range.hi == Interval::kUnbounded && !known.contains(name)) missing.push_back(name);
+  if (missing.empty()) return {};
+  return Status(Code::kShape, format("a size is missing for {}: {} dims.{} in the policy, or declare a maximum",
+                                     listed(missing), advice, missing[0]))
+      .with("value", missing[0])
+      .with("expected", listed(missing));
+}
+
 Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Sizes& sizes) {
   std::shared_ptr<OnDevice> on = RLX_TRY(on_device(device));
   Turn turn(turns_, device);
@@ -384,6 +400,8 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   auto planned = Program::plan(on->params, upper);
   if (!planned.ok() && planned.status().code() == Code::kRange)  // a plan for exactly these sizes may be within range
     return std::move(planned).status().with(kDependsOnSizes, "1");
+  if (!planned.ok() && planned.status().code() == Code::kShape)
+    RLX_TRY(check_all_wanted(graph_, {}, upper, "the inputs do not decide it: give"));
   std::shared_ptr<Program> made = RLX_TRY(std::move(planned));
   std::shared_ptr<const Served> served;
   lock.lock();
@@ -417,23 +435,6 @@ static Status check_wanted(const Graph& graph, std::string_view name, int64_t si
   return check_size(name, size, graph.symbol_range(name));
 }
 
-// A new plan needs them all, so it is an error to leave one out even where a plan is there.
-static Status check_all_wanted(const Graph& graph, std::unordered_set<std::string_view> known,
-                               const UpperSizes& of_policy) {
-  std::vector<DecidedSize> decided = decided_sizes(graph);
-  for (const DecidedSize& it : decided) known.insert(it.symbol);
-  for (const auto& [name, size] : of_policy) known.insert(name);
-  std::vector<std::string_view> missing;
-  for (const auto& [name, range] : graph.symbols())
-    if (range.hi == Interval::kUnbounded && !known.contains(name)) missing.push_back(name);
-  if (missing.empty()) return {};
-  return Status(Code::kShape,
-                format("a size is missing for {}: give one, or dims.{} in the policy, or declare a maximum",
-                       listed(missing), missing[0]))
-      .with("value", missing[0])
-      .with("expected", listed(missing));
-}
-
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
   if (!not_general_.ok())
@@ -447,7 +448,8 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
       return Status(Code::kInvalidArgument, format("the size '{}' is given twice", name)).with("value", name);
     wanted.emplace_back(name, size);
   }
-  RLX_TRY(check_all_wanted(graph_, std::move(names), RLX_TRY(parse_compile_options(policy()->options)).dims));
+  UpperSizes of_policy = RLX_TRY(parse_compile_options(policy()->options)).dims;
+  RLX_TRY(check_all_wanted(graph_, std::move(names), of_policy, "give one, or"));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   Status first;
   for (Device* it : list) {

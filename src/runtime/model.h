@@ -31,8 +31,8 @@ class Model {
                                                        std::shared_ptr<Weights> weights, const NamedAttrs& policy,
                                                        std::shared_ptr<SpecialModels> special, Status why);
 
-  // A special model for `general`, with its env, weights and policy.
-  static Result<std::shared_ptr<Model>> create_for(const Model& general, const Graph& graph);
+  // A special model for `general`, with its env and weights.
+  static Result<std::shared_ptr<Model>> create_for(const Model& general, const Graph& graph, const Policy& policy);
 
   const Graph& graph() const { return graph_; }
   const std::shared_ptr<Env>& env() const { return env_; }

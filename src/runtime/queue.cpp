@@ -66,7 +66,8 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     std::shared_ptr<Submission> first;
     {
       std::lock_guard lock(mutex_);
-      if (has_time || threads_.empty()) first = take();
+      bool is_last = idle_ == 0 && is_on_thread();  // whoever else might take a run may be held up as this one is
+      if (has_time || threads_.empty() || is_last) first = take();
     }
     if (!first) return false;
     execute(std::move(first));
@@ -104,8 +105,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   }
   void finish() {
     std::unique_lock lock(mutex_);
-    for (const Thread& thread : threads_)
-      if (thread.is_current()) return;
+    if (is_on_thread()) return;
     while (unfinished_ > 0) {
       if (auto taken = take()) {
         lock.unlock();
@@ -140,6 +140,8 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   }
 
  private:
+  bool is_on_thread() const { return std::ranges::any_of(threads_, &Thread::is_current); }
+
   std::shared_ptr<Submission> take() {
     std::shared_ptr<Submission> taken = std::move(first_);
     if (!taken) return nullptr;

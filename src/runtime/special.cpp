@@ -148,9 +148,10 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
   return attempt;
 }
 
-Result<std::shared_ptr<Model>> SpecialModels::make(const Model& general, const ImportChoices& choices) const {
+Result<std::shared_ptr<Model>> SpecialModels::make(const Model& general, const ImportChoices& choices,
+                                                   const Policy& policy) const {
   Graph graph = RLX_TRY(remake_(choices, *general.weights()));
-  return Model::create_for(general, graph);
+  return Model::create_for(general, graph, policy);
 }
 
 SpecialModels::Made* SpecialModels::find_made(const std::string& key) {
@@ -178,26 +179,29 @@ static bool may_pass(Code code) {
   return code == Code::kCancelled || code == Code::kNoMemory || code == Code::kIo || code == Code::kUnavailable;
 }
 
+// A model may be kept after `forget`, by a run that began before: one of another policy counts as none.
 Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const Attempt& attempt) {
   Turns<std::string>::Turn turn(turns_, attempt.key);
-  Made it{.key = attempt.key};
+  const std::shared_ptr<const Policy> policy = general.policy();
+  Made it{.key = attempt.key, .policy = policy};
   {
     std::unique_lock lock(mutex_);
     do {
       const Made* known = find_made(attempt.key);
+      if (known && known->policy != policy) known = nullptr;
       if (known && !known->model) return known->why;
       if (known && known->params_version == general.params_version()) return known->model;
       if (known) it = *known;
     } while (!turn.begin(lock));
   }
-  size_t capacity = general.policy()->capacity;
+  size_t capacity = policy->capacity;
   if (!it.model) {
-    auto model = make(general, attempt.choices);
+    auto model = make(general, attempt.choices, *policy);
     if (model.ok()) it.model = *model;
     if (!model.ok() && (may_pass(model.status().code()) || model.status().detail(kStaticInputs)))
       return std::move(model).status();  // the caller may retry with more static inputs
     if (!model.ok()) {
-      keep({it.key, nullptr, model.status()}, capacity);
+      keep({it.key, nullptr, model.status(), policy}, capacity);
       return std::move(model).status();
     }
   }

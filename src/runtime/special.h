@@ -41,7 +41,8 @@ class SpecialModels {
     std::string key;
     std::shared_ptr<Model> model;  // null: making it failed
     Status why;
-    uint64_t params_version = 0;  // the version of the general model's params
+    std::shared_ptr<const Policy> policy = nullptr;  // for which it was made
+    uint64_t params_version = 0;                     // the version of the general model's params
   };
   struct Attempt {
     std::string key;
@@ -50,7 +51,7 @@ class SpecialModels {
   Result<Attempt> attempt(const Model& general, std::span<const std::string_view> names, std::span<const Tensor> in,
                           bool at_sizes) const;
   Result<std::shared_ptr<Model>> made(const Model& general, const Attempt& attempt);
-  Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices) const;
+  Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices, const Policy& policy) const;
   Made* find_made(const std::string& key);
   void keep(Made made, size_t capacity);
 

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "base/utf8.h"
+#include "ir/body.h"
 #include "ir/probe.h"
 #include "ir/text.h"
 #include "ir/text/value.h"
@@ -31,7 +32,7 @@ class Parser {
 
   // graph "name" (symbols) { statements }; "graph" is read already.
   Result<Graph> parse() {
-    if (depth_ > kMaxDepth) return in_.error("graphs are nested too deeply");
+    if (depth_ >= kMostNestedGraphs) return in_.error("graphs are nested too deeply");
     in_.skip_blanks();
     if (in_.peek() == '"') graph_.set_graph_name(RLX_TRY(in_.quoted()));
     if (in_.take('(')) RLX_TRY(parse_symbols());
@@ -48,8 +49,6 @@ class Parser {
   }
 
  private:
-  static constexpr int kMaxDepth = 16;
-
   // ---- symbols, guards, outputs ----
 
   Result<int64_t> parse_bound() {

@@ -353,6 +353,41 @@ TEST_F(Capi, a_constant_freezes_its_tensor_while_it_lives) {
   rlx_tensor_release(t);
 }
 
+// Sanitizers see every element that is read where it lies.
+TEST_F(Capi, memory_of_any_alignment_is_cast_printed_and_a_constant) {
+  struct Owner {
+    alignas(8) char bytes[9] = {};
+    int given_back = 0;
+  } owner;
+  float values[] = {1.5f, 2.5f};
+  std::memcpy(owner.bytes + 1, values, sizeof values);
+  auto done = [](void* user, void*) { static_cast<Owner*>(user)->given_back++; };
+  int64_t two = 2;
+  rlx_tensor_t *t, *wide;
+  OK(rlx_tensor_wrap(env, RLX_F32, &two, 1, owner.bytes + 1, 8, done, &owner, &t));
+  OK(rlx_tensor_cast(t, RLX_F64, &wide));
+  EXPECT_EQ(static_cast<const double*>(rlx_tensor_data(wide))[1], 2.5);
+  rlx_tensor_release(wide);
+  rlx_blob_t* text;
+  OK(rlx_tensor_print(t, 2, &text));
+  EXPECT_EQ(text_of(text), "f32[2]\n1.5 2.5\n");
+  rlx_value_t same = rlx_graph_binary(graph, "eq", rlx_graph_tensor(graph, t), input("x", {2}));
+  rlx_graph_output(graph, "y", same);
+  EXPECT_EQ(words(rlx_tensor_write(t, 0, values, 4)),
+            "RLX_E_STATE: the tensor f32[2] cannot be written, it is frozen: a param, a constant or a weight");
+  rlx_compiled_t* program;
+  OK(rlx_compile(graph, nullptr, nullptr, nullptr, &program));
+  rlx_tensor_t* y;
+  OK(rlx_compiled_run(program, nullptr, &t, 1, nullptr, &y, 1));
+  EXPECT_EQ(std::memcmp(rlx_tensor_data(y), "\1\1", 2), 0);
+  rlx_tensor_release(y);
+  rlx_graph_release(std::exchange(graph, nullptr));
+  rlx_tensor_release(t);
+  EXPECT_EQ(owner.given_back, 0) << "the program has the constant";
+  rlx_compiled_release(program);
+  EXPECT_EQ(owner.given_back, 1);
+}
+
 TEST_F(Capi, cast_and_print) {
   rlx_tensor_t *t = tensor({3}, {1.5f, NAN, -3e9f}), *i;
   OK(rlx_tensor_cast(t, RLX_I32, &i));

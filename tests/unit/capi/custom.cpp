@@ -2,6 +2,9 @@
 // Custom ops of a host: calls, effects, bodies, functions.
 #include "custom.h"
 
+#include <chrono>
+#include <thread>
+
 namespace rlx::custom_ops {
 namespace {
 
@@ -107,6 +110,46 @@ TEST_F(CustomOpTest, a_submitted_run_can_be_stopped) {
   rlx_fence_release(done);
   rlx_exec_release(exec);
   rlx_compiled_release(program);
+}
+
+// The only thread of the queue is in the callback, and nobody else waits.
+TEST_F(CustomOpTest, a_call_may_wait_a_while_for_another_run) {
+  static rlx_exec_t* inner;
+  static std::string waited;
+  rlx_env_t* host = env;
+  rlx_attrs_t* options = nullptr;
+  OK(rlx_attrs_create("threads=1", &options));
+  OK(rlx_env_create(options, nullptr, &env));
+  rlx_attrs_release(options);
+  rlx_graph_release(std::exchange(graph, nullptr));
+  rlx_env_release(host);
+  OK(rlx_graph_create(env, "outer", &graph));
+  Behaviour does{shape_of_input, [](rlx_opcall_t* call) -> int32_t {
+                   constexpr uint64_t kSeconds = 1000000000;
+                   rlx_fence_t* done = nullptr;
+                   waited = words(rlx_exec_submit(inner, nullptr, 0, &done));
+                   if (done) waited += words(rlx_fence_wait(&done, 1, 1, 2 * kSeconds, nullptr));
+                   rlx_fence_release(done);
+                   return scale(call);
+                 }};
+  ASSERT_EQ(add("waits", does), "");
+  rlx_graph_t* other = read("graph \"inner\" {\n  x = input f32[2]\n  y = exp(x) -> f32[2]\n  output y\n}\n");
+  rlx_graph_output(graph, "y", op("custom name=waits", {vector_input()}));
+  rlx_compiled_t *program = nullptr, *second = nullptr;
+  rlx_exec_t* exec = nullptr;
+  rlx_fence_t* done = nullptr;
+  OK(rlx_compile(graph, nullptr, nullptr, nullptr, &program));
+  OK(rlx_compile(other, nullptr, nullptr, nullptr, &second));
+  OK(rlx_exec_create(program, nullptr, &exec));
+  OK(rlx_exec_create(second, nullptr, &inner));
+  OK(rlx_exec_submit(exec, nullptr, 0, &done));
+  for (int32_t is_done = 0; !is_done; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    OK(rlx_fence_result(done, &is_done));
+  EXPECT_EQ(waited, "");
+  rlx_fence_release(done);
+  for (rlx_exec_t* it : {exec, inner}) rlx_exec_release(it);
+  for (rlx_compiled_t* it : {program, second}) rlx_compiled_release(it);
+  rlx_graph_release(other);
 }
 
 // ---- effects ----

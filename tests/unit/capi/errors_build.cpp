@@ -250,6 +250,31 @@ TEST(errors, names_sizes_and_handles) {
          rlx_value_t pred = u.input("pred", {}, RLX_BOOL);
          rlx_graph_op(u.graph, "if", &pred, 1, attrs);
        }},
+      {"nests graphs without end",
+       RLX_E_UNSUPPORTED,
+       {"'then'", "more than 64 graphs"},
+       [](User& u) {
+         rlx_graph_t* body = nullptr;
+         rlx_status_release(rlx_graph_create(u.env, "leaf", &body));
+         int64_t none = 0;
+         rlx_graph_input(body, "x", RLX_BOOL, &none, 0);
+         rlx_graph_output(body, "y", rlx_graph_scalar(body, RLX_F32, 1));
+         rlx_graph_t* leaf = rlx_graph_retain(body);
+         for (int i = 0; i < 100; i++) {
+           bool is_outermost = i == 99;
+           rlx_attrs_t* attrs = u.attrs("");
+           rlx_attrs_set_graph(attrs, "then", body);
+           rlx_attrs_set_graph(attrs, "else", leaf);
+           rlx_graph_t* around = u.graph;
+           if (!is_outermost) rlx_status_release(rlx_graph_create(u.env, "around", &around));
+           rlx_value_t x = rlx_graph_input(around, "x", RLX_BOOL, &none, 0), in[] = {x, x};
+           rlx_value_t y = rlx_graph_op(around, "if", in, 2, attrs);
+           if (!is_outermost) rlx_graph_output(around, "y", y);
+           rlx_graph_release(body);
+           body = around;
+         }
+         rlx_graph_release(leaf);
+       }},
       {"passes NULL for a name",
        RLX_E_INVALID_ARGUMENT,
        {"rlx_graph_input", "name is NULL"},

@@ -44,6 +44,24 @@ TEST(messages, options) {
        {"passes.skip", "'warp'", "canonicalize"},
        {},
        [](User& u) { return compiled(u, "passes.skip=[warp]"); }},
+      {"runs a model whose inputs leave sizes open",
+       RLX_E_SHAPE,
+       {nullptr, "b", "b, c", nullptr},
+       {"missing for b, c", "the inputs do not decide it", "dims.b in the policy"},
+       {"a model needs neither"},
+       [](User& u) {
+         rlx_graph_dim(u.graph, "b", 0, 0);
+         rlx_graph_dim(u.graph, "c", 0, 0);
+         u.op("exp", {u.input("x", {rlx_graph_dim(u.graph, "b + c", 0, 0)})});
+         rlx_graph_output(u.graph, "y", u.op("exp", {u.input("z", {2})}));
+         rlx_model_t* model = nullptr;
+         if (rlx_status_t* status = rlx_model_create(u.graph, nullptr, nullptr, &model)) return status;
+         rlx_tensor_t* in[] = {u.tensor({3}), u.tensor({2})};
+         rlx_tensor_t* y = nullptr;
+         rlx_status_t* status = rlx_model_run(model, nullptr, nullptr, in, 2, nullptr, &y, 1, nullptr);
+         rlx_model_release(model);
+         return status;
+       }},
       {"compiles without an output",
        RLX_E_INVALID_ARGUMENT,
        {nullptr, "mistake", "1 output or more", "0"},

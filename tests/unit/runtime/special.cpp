@@ -2,6 +2,7 @@
 // Models whose graph does not fit all sizes: it is made again for the sizes of the run.
 #include "runtime/special.h"
 
+#include <atomic>
 #include <thread>
 
 #include "ir/text.h"
@@ -22,6 +23,10 @@ static Graph sum_of_two() {
   Expr sum = input(b, "a", {Dim::symbol("n")}) + input(b, "b", {Dim::symbol("m")});
   output(b, "y", sum * b.wrap(*graph.add_param("w", DType::kF32, {Dim(1)})));
   return graph;
+}
+
+static Expr running_sum(Builder& b, const Expr& x) {
+  return b.op(Op::kCumulative, {x}, {{"fn", std::string("sum")}, {"axis", int64_t{0}}});
 }
 
 static Tensor floats(std::initializer_list<float> values) {
@@ -86,6 +91,32 @@ TEST(special, options_that_name_a_size_do_not_hinder) {
   auto model = *Model::create(env_with(1), sum_of_two(), nullptr, policy);
   ASSERT_TRUE(model->set_param("w", floats({1})).ok());
   EXPECT_EQ(run(*model, floats({1}), floats({1, 2})), "2 3 ");
+}
+
+// A run that began under the old policy may end after the new one is set.
+TEST(special, no_graph_is_left_of_a_policy_that_was_replaced) {
+  NamedAttrs strict{{"memory.limit", int64_t{1}}}, ample{{"memory.limit", int64_t{1} << 20}};
+  Graph graph("sum");
+  Builder b(graph);
+  Expr first = input(b, "a", {Dim::symbol("n")}), second = input(b, "b", {Dim::symbol("m")});
+  Expr sum = running_sum(b, first) + second;
+  output(b, "y", running_sum(b, sum) - running_sum(b, sum * 2.0));
+  auto model = *Model::create(env_with(1), graph, nullptr, ample);
+  ASSERT_EQ(run(*model, floats({1, 2}), floats({1})), "-2 -6 ");
+  ASSERT_TRUE(model->set_policy(&strict).ok());
+  ASSERT_NE(run(*model, floats({1, 2}), floats({1})), "-2 -6 ") << "the limit does not refuse the graph";
+  std::atomic<bool> stops{false};
+  std::thread other([&] {
+    while (!stops) (void)run(*model, floats({1, 2}), floats({1}));
+  });
+  int failures = 0;
+  for (int i = 0; i < 2000 && failures == 0; i++) {
+    ASSERT_TRUE(model->set_policy(&strict).ok() && model->set_policy(&ample).ok());
+    failures += run(*model, floats({1, 2}), floats({1})) != "-2 -6 ";
+  }
+  stops = true;
+  other.join();
+  EXPECT_EQ(failures, 0);
 }
 
 TEST(special, at_most_capacity_models_are_kept) {
