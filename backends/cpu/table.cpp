@@ -33,6 +33,16 @@ std::vector<std::string_view> Table::names(Op op) const {
   return names;
 }
 
+// Adds "name: reason" to a list, unless it has that already.
+static void add_reason(std::string& list, std::string_view name, std::string_view reason) {
+  size_t before = list.size();
+  if (before > 0) list += "; ";
+  size_t begin = list.size();
+  list.append(name).append(": ").append(reason);
+  std::string_view all = list, known = all.substr(0, before);
+  if (known.find(all.substr(begin)) != known.npos) list.resize(before);
+}
+
 Found Table::find(const KernelQuery& query) const {
   Found found;
   for (const CpuKernel& row : rows(query.node.op)) {
@@ -42,8 +52,7 @@ Found Table::find(const KernelQuery& query) const {
       found.kernel = &row;
       return found;
     }
-    std::string why = std::string(row.name) + ": " + std::string(reason);
-    if (found.why_not.find(why) == std::string::npos) found.why_not += (found.why_not.empty() ? "" : "; ") + why;
+    add_reason(found.why_not, row.name, reason);
   }
   if (found.why_not.empty()) found.why_not = "no kernel";
   return found;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
+#include <utility>
 
 namespace rlx {
 
@@ -21,9 +22,29 @@ bool is_never_zero(const Dim& dim) {
   return constant % divisor != 0;
 }
 
+static bool is_linear(const Dim& dim) {
+  return dim.is_literal() || std::ranges::all_of(dim.polynomial()->terms, [](const Term& term) {
+           return term.atoms.empty() || (term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol);
+         });
+}
+
 static bool names(const Dim& dim, std::string_view symbol) {
   bool found = false;
   visit_symbols(dim, [&](const std::string& name) { found |= name == symbol; });
+  return found;
+}
+
+// The terms for whose symbols "the dim is 0" can be solved.
+static std::vector<const Term*> alone(const Dim& zero) {
+  constexpr int64_t kMostParts = 16;
+  if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return {};
+  int64_t divisor = content(zero).first;
+  std::vector<const Term*> found;
+  for (const Term& term : zero.polynomial()->terms) {
+    bool is_symbol = term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol;
+    if (!is_symbol || (term.coefficient != divisor && term.coefficient != -divisor)) continue;
+    if (!names(zero - Dim::from({{term}}), term.atoms[0]->name)) found.push_back(&term);
+  }
   return found;
 }
 
@@ -43,16 +64,9 @@ struct Walk {
 // the last by name. So chains of solutions stay short, and a symbol gets a new final solution only a few times, in
 // whatever order the equations of a long chain come.
 const std::string* Equalities::learn(const Dim& zero, size_t step) {
-  constexpr int64_t kMostParts = 16;
-  if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return nullptr;
-  int64_t divisor = content(zero).first;
   std::vector<Walk> walks;
-  for (const Term& term : zero.polynomial()->terms) {
-    bool stands_alone = term.atoms.size() == 1 && term.atoms[0]->kind == Atom::kSymbol &&
-                        (term.coefficient == divisor || term.coefficient == -divisor);
-    if (!stands_alone || find(term.atoms[0]->name) || names(zero - Dim::from({{term}}), term.atoms[0]->name)) continue;
-    walks.push_back({&term, {term.atoms[0]->name}, {term.atoms[0]->name}});
-  }
+  for (const Term* term : alone(zero))
+    if (const std::string& name = term->atoms[0]->name; !find(name)) walks.push_back({term, {name}, {name}});
   if (walks.empty()) return nullptr;
   std::sort(walks.begin(), walks.end(), [](const Walk& a, const Walk& b) { return a.found[0] > b.found[0]; });
   auto goes_on = [&](Walk& walk) {
@@ -67,12 +81,30 @@ const std::string* Equalities::learn(const Dim& zero, size_t step) {
   };
   auto shortest = walks.end();  // the walks advance in turn, so all of them stop with the shortest
   while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), goes_on);
-  const Term& term = *shortest->term;
-  const std::string& symbol = term.atoms[0]->name;
+  return solve(zero, *shortest->term, step);
+}
+
+const std::string* Equalities::learn_linear(const Dim& zero, size_t step) {
+  if (!is_linear(zero)) return nullptr;
+  for (const Term* term : alone(zero)) {
+    const std::string& symbol = term->atoms[0]->name;
+    if (!find(symbol)) continue;
+    std::vector<std::string> dependents = depending_on(symbol);
+    auto depends = [&](const std::string& name) { return std::ranges::find(dependents, name) != dependents.end(); };
+    bool is_circular = false;
+    visit_symbols(zero - Dim::from({{*term}}), [&](const std::string& name) { is_circular |= depends(name); });
+    if (!is_circular) return solve(zero, *term, step);
+  }
+  return nullptr;
+}
+
+const std::string* Equalities::solve(const Dim& zero, const Term& term, size_t step) {
   Dim solution = *exact_div(zero - Dim::from({{term}}), -term.coefficient);
+  const std::string& symbol = term.atoms[0]->name;
   visit_symbols(solution, [&](const std::string& name) { named_by_[name].push_back(symbol); });
-  order_.emplace_back(symbol, step);
-  return &solved_.emplace(symbol, std::move(solution)).first->first;
+  auto [known, is_new] = solved_.try_emplace(symbol, solution);
+  solvings_.push_back({symbol, step, is_new ? std::nullopt : std::optional(std::exchange(known->second, solution))});
+  return &known->first;
 }
 
 Interval Equalities::narrowed(std::string_view symbol, Interval range) const {
@@ -93,17 +125,24 @@ bool Equalities::narrow(std::string_view symbol, Interval range, size_t step) {
 void Equalities::forget_after(size_t step) {
   for (; !narrowings_.empty() && narrowings_.back().step > step; narrowings_.pop_back())
     ranges_.find(narrowings_.back().symbol)->second = narrowings_.back().before;
-  while (!order_.empty() && order_.back().second > step) {
-    auto solved = solved_.find(order_.back().first);
+  for (; !solvings_.empty() && solvings_.back().step > step; solvings_.pop_back()) {
+    auto solved = solved_.find(solvings_.back().symbol);
     visit_symbols(solved->second, [&](const std::string& name) { named_by_.at(name).pop_back(); });
-    solved_.erase(solved);
-    order_.pop_back();
+    if (solvings_.back().before)
+      solved->second = *std::move(solvings_.back().before);
+    else
+      solved_.erase(solved);
   }
 }
 
 const Dim* Equalities::find(std::string_view symbol) const {
   auto found = solved_.find(symbol);
   return found == solved_.end() ? nullptr : &found->second;
+}
+
+const Dim* Equalities::find_linear(std::string_view symbol) const {
+  const Dim* found = find(symbol);
+  return found && is_linear(*found) ? found : nullptr;
 }
 
 std::vector<std::string> Equalities::depending_on(std::string_view symbol) const {

@@ -3,6 +3,7 @@
 // So what they prove together does not depend on the order in which they came.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,18 +23,31 @@ class Equalities {
   // Learns that the dim is 0. Returns the symbol for which this was solved: one that stands alone, times 1 or -1. Null
   // if there is none, or if its solution would be long. `step` never falls from one call to the next.
   const std::string* learn(const Dim& zero, size_t step);
+  // The same for a symbol that is solved already, but by a formula that is not linear: if this equation has a linear
+  // one, it takes its place. n = min(1,m) and n = 1 give n = 1 in either order. In `zero` only symbols are left that
+  // find_linear does not find.
+  const std::string* learn_linear(const Dim& zero, size_t step);
   // Learns that the symbol is in this range, because one that equals it is. False if that was known.
   bool narrow(std::string_view symbol, Interval range, size_t step);
   void forget_after(size_t step);  // what later steps have taught
 
-  const Dim* find(std::string_view symbol) const;  // its solution, which may name solved symbols; or null
+  const Dim* find(std::string_view symbol) const;         // its solution, which may name solved symbols; or null
+  const Dim* find_linear(std::string_view symbol) const;  // the same if it is linear
   std::vector<std::string> depending_on(std::string_view symbol) const;  // itself, and the solved symbols that name it
   Interval narrowed(std::string_view symbol, Interval range) const;      // without what is known to be impossible
   bool empty() const { return solved_.empty(); }
 
  private:
+  const std::string* solve(const Dim& zero, const Term& term, size_t step);
+
   template <class T>
   using BySymbol = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+  struct Solving {
+    std::string symbol;
+    size_t step;
+    std::optional<Dim> before;  // the solution that this one replaced
+  };
 
   struct Narrowing {
     std::string symbol;
@@ -42,10 +56,10 @@ class Equalities {
   };
 
   BySymbol<Dim> solved_;
-  BySymbol<std::vector<std::string>> named_by_;        // by symbol: the solved ones whose solutions name it
-  std::vector<std::pair<std::string, size_t>> order_;  // of solving: symbol, step
-  BySymbol<Interval> ranges_;                          // of symbols that equal others
-  std::vector<Narrowing> narrowings_;                  // in order
+  BySymbol<std::vector<std::string>> named_by_;  // by symbol: those whose solutions name it, replaced ones as well
+  std::vector<Solving> solvings_;                // in order
+  BySymbol<Interval> ranges_;                    // of symbols that equal others
+  std::vector<Narrowing> narrowings_;            // in order
 };
 
 }  // namespace rlx

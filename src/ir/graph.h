@@ -174,6 +174,7 @@ class Graph {
   bool is_at_most(const Dim& a, const Dim& b, int depth) const;
   bool proves(Guard::Relation relation, const Dim& a, const Dim& b) const;
   Dim reduced(const Dim& dim) const;  // each symbol that guards equal to others, or to a number, is in their terms
+  Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Interval range_of_reduced(const Dim& dim) const;
   bool is_refuted(const Guard& guard) const;

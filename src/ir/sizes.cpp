@@ -171,10 +171,14 @@ Dim Graph::resolved(const Dim& dim) const {
 }
 
 Dim Graph::reduced(const Dim& dim) const {
+  return reduced(dim, &Equalities::find);
+}
+
+Dim Graph::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const {
   constexpr int64_t kMostRounds = 64, kMostParts = 256;
-  auto solution = [this](std::string_view symbol) -> std::optional<Dim> {
+  auto solution = [&](std::string_view symbol) -> std::optional<Dim> {
     for (const Graph* graph = this; graph; graph = graph->around_)
-      if (const Dim* found = graph->equalities_.find(symbol)) return *found;
+      if (const Dim* found = (graph->equalities_.*find)(symbol)) return *found;
     return std::nullopt;
   };
   bool is_known = false;
@@ -244,7 +248,9 @@ Status Graph::learn(uint32_t index) {
     waiting.pop_back();
     if (is_refuted(guard)) return refused(guards_[index], &guard == &guards_[index] ? "" : ", as " + text_of(guard));
     if (!is_equation(guard)) continue;
-    const std::string* symbol = equalities_.learn(reduced(guard.b - guard.a), guards_.size());
+    Dim zero = guard.b - guard.a;
+    const std::string* symbol = equalities_.learn(reduced(zero), guards_.size());
+    if (!symbol) symbol = equalities_.learn_linear(reduced(zero, &Equalities::find_linear), guards_.size());
     if (!symbol) continue;
     auto ask_again = [&](const std::string& name) {
       if (auto naming = guards_of_.find(name); naming != guards_of_.end())

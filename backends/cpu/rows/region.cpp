@@ -16,9 +16,11 @@ std::shared_ptr<const void> compile_region(const Graph& graph, const Node& node)
   return program;  // `refuse` has built it before, so this succeeds
 }
 
-bool is_comparison(const RegionOp& op) {
+// Whether denormals make more than a small difference: a comparison gives what the same one gives in another kernel,
+// even if two regions compute it; a divisor that a comparison with 0 let pass stays one.
+bool needs_denormals(const RegionOp& op) {
   using enum RegionCode;
-  return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe;
+  return op.code == kEq || op.code == kNe || op.code == kLt || op.code == kLe || op.code == kDiv || op.code == kRem;
 }
 
 std::string_view refuse_region(const KernelQuery& query) {
@@ -26,12 +28,11 @@ std::string_view refuse_region(const KernelQuery& query) {
   return build_region(query.graph, query.node, program);
 }
 
-// A comparison keeps denormals. So it gives what the same one gives in another kernel, even if two regions compute it.
 std::string_view refuse_flushed_region(const KernelQuery& query) {
   RegionProgram program;
   std::string_view why = build_region(query.graph, query.node, program);
-  bool compares = std::any_of(program.ops.begin(), program.ops.end(), is_comparison);
-  return why.empty() && compares ? "comparisons keep denormals" : why;
+  bool is_needed = std::any_of(program.ops.begin(), program.ops.end(), needs_denormals);
+  return why.empty() && is_needed ? "comparisons and divisions keep denormals" : why;
 }
 
 void set_strides(RegionInput& input, const View& view, std::span<const int64_t> dims) {

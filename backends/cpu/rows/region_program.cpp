@@ -125,6 +125,11 @@ class Emitter {
  public:
   Emitter(const Graph& graph, RegionProgram& program) : graph_(graph), program_(program) {}
 
+  void reserve(size_t inputs, size_t ops) {
+    program_.sources.reserve(inputs);
+    program_.ops.reserve(ops);
+  }
+
   std::string_view add_input(DType dtype, const RegionSource& source) {
     auto type = region_type(dtype);
     if (!type) return "an operand is neither a float nor bool nor a common integer";
@@ -223,6 +228,7 @@ class Emitter {
 static std::string_view emit_node(const Graph& graph, const Node& node, Emitter& emitter) {
   uint8_t registers[3] = {};
   if (node.in.size() > 3) return "too many operands";
+  emitter.reserve(node.in.size(), 1);
   for (size_t i = 0; i < node.in.size(); i++) {
     if (std::string_view why = emitter.add_input(graph.type(node.in[i]).dtype, {i}); !why.empty()) return why;
     registers[i] = emitter.last();
@@ -248,6 +254,7 @@ static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& 
 static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& result) {
   std::vector<uint8_t> registers(body.nodes().size());
   if (body.nodes().size() > kMostBodyNodes) return "too many ops";
+  emitter.reserve(body.inputs().size(), body.nodes().size() - body.inputs().size());
   for (size_t i = 0; i < body.inputs().size(); i++) {
     uint32_t node = body.inputs()[i];
     if (std::string_view why = emitter.add_input(body.node(node).out[0].dtype, {i}); !why.empty()) return why;

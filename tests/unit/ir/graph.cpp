@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <ctime>
+#include <numeric>
 
 #include "ir/text.h"
 #include "ops/expr.h"
@@ -160,6 +161,28 @@ TEST(graph, equations_without_integer_solutions_are_refused) {
   EXPECT_FALSE(graph.implies(Guard::kEqual, m, 2));
   EXPECT_TRUE(graph.add_guard({Guard::kEqual, m, 4, {}}).ok());
   EXPECT_TRUE(graph.implies(Guard::kEqual, n, 6));
+}
+
+// A formula that is not linear does not hide a number, in whichever order they are learned.
+TEST(graph, linear_equations_win_over_others) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k");
+  std::vector<std::vector<Guard>> cases{
+      {{Guard::kEqual, n, min(1, m), {}}, {Guard::kEqual, n, 1, {}}},
+      {{Guard::kEqual, n, m * m, {}}, {Guard::kEqual, n, k, {}}, {Guard::kEqual, k, 1, {}}},
+      {{Guard::kEqual, n, min(1, k), {}}, {Guard::kEqual, n, k, {}}, {Guard::kEqual, k, 1, {}}}};
+  for (const std::vector<Guard>& guards : cases) {
+    std::vector<size_t> order(guards.size());
+    std::iota(order.begin(), order.end(), 0);
+    do {
+      Graph graph;
+      Graph::Mark mark = graph.mark();
+      for (size_t i : order) EXPECT_TRUE(graph.add_guard(guards[i]).ok());
+      EXPECT_FALSE(graph.add_guard({Guard::kEqual, n, 2 * n, {}}).ok()) << text_of(guards[order[0]]);
+      graph.roll_back(mark);
+      EXPECT_TRUE(graph.add_guard({Guard::kEqual, n, 7, {}}).ok());
+      EXPECT_FALSE(graph.add_guard({Guard::kEqual, n, 8, {}}).ok());
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
 }
 
 // A size is in the ranges of all that it equals, in whichever order that is learned.
