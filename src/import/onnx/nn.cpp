@@ -127,6 +127,7 @@ void build_layer_norm(Call& call) {
   for (size_t i = 0; i < 3 && i < y.size(); i++) call.out(i, y[i]);
 }
 
+// The statistics that other runtimes return are read only in training.
 void build_rms_norm(Call& call) {
   call.out(0, build_norm(call, "rms_norm", call.in(0), call.in(1), Expr(&call.builder(), kAbsent))[0]);
 }
@@ -222,6 +223,8 @@ constexpr NodeKind kKinds[] = {
     {"Hardmax", build_softmax, "hardmax"},
     {"LayerNormalization", build_layer_norm},
     {"RMSNormalization", build_rms_norm},
+    {"SimplifiedLayerNormalization", build_rms_norm},
+    {.op_type = "SimplifiedLayerNormalization", .build = build_rms_norm, .domain = "com.microsoft"},
     {"BatchNormalization", build_batch_norm},
     {"InstanceNormalization", build_instance_norm},
     {"GroupNormalization", build_group_norm},

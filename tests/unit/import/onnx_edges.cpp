@@ -532,6 +532,7 @@ TEST(onnx_edges, the_scale_of_a_norm_broadcasts) {
   EXPECT_EQ(scaled_norm("LayerNormalization", {2, 1}, {2, 4}), "f32[2,2] -1 1 -3 3");
   EXPECT_EQ(scaled_norm("RMSNormalization", {1, 1, 1}, {2}), scaled_norm("RMSNormalization", {2}, {2, 2}));
   EXPECT_EQ(scaled_norm("RMSNormalization", {2, 1}, {2, 4}), "f32[2,2] 0 2 3 4");
+  EXPECT_EQ(scaled_norm("SimplifiedLayerNormalization", {2, 1}, {2, 4}), "f32[2,2] 0 2 3 4");
 }
 
 TEST(onnx_edges, a_product_of_integers_takes_vectors) {
