@@ -34,6 +34,9 @@ const Shape kShapes[] = {
     {1, 1, 24, 70, {{}, {9, 9, 3, 1, 1, 1, 1}, {30, 30, 3, 1, 1, 1, 1}}},
     {1, 2, 70, 40, {{}, {7, 7, 3, 1, 1, 1, 1}, {7, 7, 3, 1, 1, 1, 1}}},
     {1, 1, 600, 48, {{}, {}, {49, 49, 1, 1, 1, 1, 0}}},
+    {2, 3, 5, 40, {{}, {17, 17, 1, 1, 1, 1, 0}, {19, 19, 1, 1, 1, 1, 0}}},  // strips of points
+    {1, 1, 140, 70, {{}, {}, {208, 208, 1, 1, 1, 1, 0}}},
+    {2, 1, 512, 9, {{3, 3, 1, 1, 1, 1, 0}, {3, 3, 1, 1, 1, 1, 0}, {5, 5, 1, 1, 1, 1, 0}}},
     {1, 1, 5, 20, {{}, {9, 5, 1, 2, 1, 1, 0}, {17, 9, 1, 2, 1, 1, 0}}},
     {1, 1, 6, 9, {{}, {5, 10, 2, 1, 1, 2, 1}, {8, 16, 2, 1, 1, 2, 1}}},
     {1, 1, 6, 1, {{}, {5, 14, 1, 1, 1, 3, 0}, {8, 24, 4, 1, 2, 3, 5}}},
@@ -129,9 +132,13 @@ struct Problem {
   std::vector<Sum> sums;
 };
 
-enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes, kPackedPlanes };
-constexpr Way kWays[] = {Way::kProduct, Way::kPackedProduct, Way::kLanes,
-                         Way::kDirect,  Way::kPlanes,        Way::kPackedPlanes};
+enum class Way { kProduct, kPackedProduct, kLanes, kDirect, kPlanes, kPackedPlanes, kPoints };
+constexpr Way kWays[] = {Way::kProduct, Way::kPackedProduct, Way::kLanes, Way::kDirect,
+                         Way::kPlanes,  Way::kPackedPlanes,  Way::kPoints};
+
+bool is_packed(Way way) {
+  return way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes || way == Way::kPoints;
+}
 
 const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args) {
   switch (way) {
@@ -141,6 +148,7 @@ const Loop<ConvArgs>* loop_of(const ConvFns& fns, Way way, const ConvArgs& args)
     case Way::kDirect: return fits_direct(args.axes[2]) ? &fns.direct : nullptr;
     case Way::kPlanes:
     case Way::kPackedPlanes: return fits_planes(args) ? &fns.planes : nullptr;
+    case Way::kPoints: return fits_points(args) ? &fns.points : nullptr;
   }
   return nullptr;
 }
@@ -151,8 +159,7 @@ void check(Isa isa, const Problem& problem, Way way, bool fused) {
   args.y = y.data();
   if (fused) args.epilogue.row_bias = problem.bias.data(), args.epilogue.residual = problem.residual.data();
   if (fused) args.epilogue.act = Activation::kRelu, args.epilogue.hi = 0.5f;
-  if (way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes)
-    args.w = problem.form.data(), args.is_packed = true;
+  if (is_packed(way)) args.w = problem.form.data(), args.is_packed = true;
   const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
   if (!loop) return;
   run_whole(*loop, args);
@@ -174,8 +181,7 @@ void check(Isa isa, const Problem& problem, Way way, bool fused) {
 // NaN and infinity where a plain loop has them; of numbers, nothing.
 void expect_special_numbers(Isa isa, const Problem& problem, Way way) {
   ConvArgs args = problem.args;
-  if (way == Way::kPackedProduct || way == Way::kLanes || way == Way::kPackedPlanes)
-    args.w = problem.form.data(), args.is_packed = true;
+  if (is_packed(way)) args.w = problem.form.data(), args.is_packed = true;
   const Loop<ConvArgs>* loop = loop_of(conv_fns(isa), way, args);
   if (!loop) return;
   Guarded y(problem.outputs, 2);

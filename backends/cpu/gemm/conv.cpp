@@ -39,6 +39,9 @@ bool fits_lanes(const ConvArgs& args) {
 bool fits_planes(const ConvArgs& args) {
   return baseline::planes_fit(args);
 }
+bool fits_points(const ConvArgs& args) {
+  return baseline::points_fit(args);
+}
 
 const ConvFns& conv_fns(Isa isa) {
   static constexpr const ConvFns* kTable[kIsaCount] = {&baseline::kConv, &avx2::kConv, &avx512::kConv};

@@ -46,7 +46,7 @@ struct ConvArgs : ConvShape {
 // 0, or NaN if it has a weight that is not finite.
 inline constexpr int64_t kFilterPanel = 32;
 constexpr int64_t filter_panels(int64_t filters) {
-  return (filters + kFilterPanel - 1) / kFilterPanel;
+  return ceil_div(filters, kFilterPanel);
 }
 constexpr int64_t packed_filters(int64_t groups, int64_t filters, int64_t terms) {  // in elements
   return groups * filter_panels(filters) * kFilterPanel * (terms + 1);
@@ -72,8 +72,11 @@ bool fits_lanes(const ConvArgs& args);
 // Whether the loop over planes takes these arguments: groups of few filters, packed or not.
 bool fits_planes(const ConvArgs& args);
 
+// Whether the loop over points takes these arguments: packed filters of few channels, on single elements of x.
+bool fits_points(const ConvArgs& args);
+
 struct ConvFns {
-  Loop<ConvArgs> product, direct, lanes, planes;
+  Loop<ConvArgs> product, direct, lanes, planes, points;
 };
 const ConvFns& conv_fns(Isa isa);
 

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/gemm/conv_lanes.inl"
 #include "backends/cpu/gemm/conv_planes.inl"
+#include "backends/cpu/gemm/conv_points.inl"
 
 inline constexpr int64_t kConvWidth = 32;
 inline constexpr int64_t kConvTerms = 256;    // of a panel on the stack
@@ -94,8 +95,8 @@ struct FilterBlocks {
   int64_t count, size;
 };
 inline FilterBlocks filter_blocks(int64_t filters) {
-  int64_t count = (filters + kConvFilters - 1) / kConvFilters;
-  return {count, count == 0 ? 0 : ((filters + count - 1) / count + kFilterPanel - 1) / kFilterPanel * kFilterPanel};
+  int64_t count = ceil_div(filters, kConvFilters);
+  return {count, count == 0 ? 0 : ceil_div(ceil_div(filters, count), kFilterPanel) * kFilterPanel};
 }
 
 struct ConvPart {
@@ -104,7 +105,7 @@ struct ConvPart {
 };
 
 inline int64_t conv_panels(const ConvArgs& p) {
-  return (p.places() + kConvWidth - 1) / kConvWidth;
+  return ceil_div(p.places(), kConvWidth);
 }
 inline int64_t conv_parts(const ConvArgs& p) {
   return p.items * p.groups * filter_blocks(p.filters).count * conv_panels(p);
@@ -241,5 +242,8 @@ inline void direct_run(const ConvArgs& p, int64_t begin, int64_t end) {
   for (int64_t index = begin; index < end; ++index) direct_filter(p, index);
 }
 
-inline constexpr ConvFns kConv = {
-    {conv_parts, conv_run}, {direct_parts, direct_run}, {lane_parts, lane_run}, {plane_shares, plane_run}};
+inline constexpr ConvFns kConv = {{conv_parts, conv_run},
+                                  {direct_parts, direct_run},
+                                  {lane_parts, lane_run},
+                                  {plane_shares, plane_run},
+                                  {point_parts, point_run}};

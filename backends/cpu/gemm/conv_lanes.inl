@@ -362,15 +362,16 @@ inline void join_lanes(const float* from, int64_t count, float* to) {
 
 // kLanes places of each residue, from `column` of a line on, of kLanes filters: rows of y that lie side by side.
 inline void join_sums(const JoinedSums& all, int64_t line, int64_t column, int64_t filter, float* rows) {
-  alignas(64) float turned[kMostJoined * kLanes * kLanes];
+  alignas(64) float transposed[kMostJoined * kLanes * kLanes];
   for (int64_t j = 0; j < all.residues; ++j) {
     const float* from = all.sums + (j * all.apart + line * all.counts[j] + column) * kLaneFilters + filter;
     Vec places[kLanes];
     RLX_UNROLL for (int i = 0; i < kLanes; ++i) places[i] = load(from + i * kLaneFilters);
     transpose(places);
-    RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(turned + (j * kLanes + i) * kLanes, places[i]);
+    RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(transposed + (j * kLanes + i) * kLanes, places[i]);
   }
-  for (int64_t i = 0; i < kLanes; ++i) join_lanes(turned + i * kLanes, all.residues, rows + i * kMostJoined * kLanes);
+  for (int64_t i = 0; i < kLanes; ++i)
+    join_lanes(transposed + i * kLanes, all.residues, rows + i * kMostJoined * kLanes);
 }
 
 inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedSums& all) {

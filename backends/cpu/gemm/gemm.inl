@@ -34,8 +34,8 @@ inline Blocks row_blocks(int64_t m, int64_t n, int64_t k) {
   if (m <= kLeastRows) return {m > 0, (m + 7) / 8 * 8};
   int64_t most = most_rows(n, k);
   if (m <= most) return {1, (m + 7) / 8 * 8};
-  int64_t count = (m + most - 1) / most;
-  return {count, ((m + count - 1) / count + 7) / 8 * 8};
+  int64_t count = ceil_div(m, most);
+  return {count, ceil_div(ceil_div(m, count), 8) * 8};
 }
 
 // ---- packing
@@ -127,7 +127,7 @@ inline void product_panel(const ProductArgs& p, int64_t row, int64_t rows, int64
     auto run = [&](auto&& tile) {
       if (p.m <= kGemvRows)
         return tile(0, rows, vecs == 2 ? gemv_fn<2>(rows) : gemv_fn < RLX_ISA == 2 ? 3 : 2 > (rows));
-      int64_t used = (columns + kLanes - 1) / kLanes;  // the last strip may have fewer columns
+      int64_t used = ceil_div(columns, kLanes);  // the last strip may have fewer columns
       for_each_tile(rows, used < vecs ? static_cast<int>(used) : vecs, tile);
     };
     bool is_whole = columns == strip || (p.m > kGemvRows && columns % kLanes == 0);
@@ -177,7 +177,7 @@ inline constexpr int64_t kJoinRows = 8;
 
 template <class Args>
 inline int64_t join_parts(const CutProduct<Args>& p) {
-  return (p.whole.m + kJoinRows - 1) / kJoinRows * ((p.whole.n + kTileStride - 1) / kTileStride);
+  return ceil_div(p.whole.m, kJoinRows) * ceil_div(p.whole.n, kTileStride);
 }
 
 // Adds up the pieces of a tile, whose corner in each piece is `from` + i * piece.
@@ -195,7 +195,7 @@ inline void sum_pieces(const float* from, int64_t row, int64_t piece, int64_t pi
 template <class Args>
 inline void join_run(const CutProduct<Args>& p, int64_t begin, int64_t end) {
   alignas(64) float sums[kJoinRows * kTileStride];
-  int64_t m = p.whole.m, n = p.whole.n, across = (n + kTileStride - 1) / kTileStride;
+  int64_t m = p.whole.m, n = p.whole.n, across = ceil_div(n, kTileStride);
   for (int64_t part = begin; part < end; ++part) {
     int64_t row = part / across * kJoinRows, column = part % across * kTileStride;
     int64_t rows = m - row < kJoinRows ? m - row : kJoinRows,
@@ -229,7 +229,7 @@ inline Blocks matmul_blocks(const MatmulArgs& p) {
 }
 inline int64_t matmul_parts(const MatmulArgs& p) {
   int64_t width = matmul_width(p);
-  return matmul_blocks(p).count * ((p.n + width - 1) / width) * p.batches();
+  return matmul_blocks(p).count * ceil_div(p.n, width) * p.batches();
 }
 
 // Copies terms [0, terms) of a panel whose columns have adjacent terms, in squares of kLanes columns by kLanes terms.
@@ -248,7 +248,7 @@ inline void transpose_panel(const float* b, int64_t b_col, int64_t terms, int64_
 // Copies terms [0, terms) of a panel to rows of kMatmulWidth, with zeros up to a whole vector after its columns.
 inline void copy_panel(const float* b, int64_t b_row, int64_t b_col, int64_t terms, int64_t columns, float* to) {
   if (b_row == 1 && b_col != 1) return transpose_panel(b, b_col, terms, columns, to);
-  int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
+  int64_t end = ceil_div(columns, kLanes) * kLanes;
   for (int64_t t = 0; t < terms; ++t, b += b_row, to += kMatmulWidth) {
     if (b_col == 1) {
       for (int64_t c = 0; c < columns; c += kLanes) store(to + c, load_some(b + c, columns - c));
@@ -372,7 +372,7 @@ inline void matmul_block(const MatmulArgs& p, const MatmulBlock& block) {
 }
 
 inline void matmul_run(const MatmulArgs& p, int64_t begin, int64_t end) {
-  int64_t width = matmul_width(p), panels = (p.n + width - 1) / width;
+  int64_t width = matmul_width(p), panels = ceil_div(p.n, width);
   Blocks blocks = matmul_blocks(p);
   for (int64_t part = begin; part < end; ++part) {
     int64_t column = part % panels * width, row = part / panels % blocks.count * blocks.size;

@@ -11,7 +11,7 @@
 namespace rlx::cpu {
 
 static int64_t pack_integers_parts(const IntegerPackArgs& p) {
-  return (p.n + kIntegerWidth - 1) / kIntegerWidth;
+  return ceil_div(p.n, kIntegerWidth);
 }
 
 static void pack_integers_run(const IntegerPackArgs& p, int64_t begin, int64_t end) {

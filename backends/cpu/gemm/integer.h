@@ -15,7 +15,7 @@ constexpr int64_t integer_panel_bytes(int64_t k) {
   return kIntegerWidth * (4 + (k + 3) / 4 * 4);
 }
 constexpr int64_t integer_packed_bytes(int64_t k, int64_t n) {
-  return (n + kIntegerWidth - 1) / kIntegerWidth * integer_panel_bytes(k);
+  return ceil_div(n, kIntegerWidth) * integer_panel_bytes(k);
 }
 
 struct EightBit {  // numbers of one sign

@@ -296,16 +296,16 @@ void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
 }
 
 inline int64_t integer_row_blocks(int64_t m) {
-  return (m + kIntegerRows - 1) / kIntegerRows;
+  return ceil_div(m, kIntegerRows);
 }
 
 inline int64_t integer_parts(const IntegerProductArgs& p) {
-  return integer_row_blocks(p.m) * ((p.n + kIntegerWidth - 1) / kIntegerWidth) * p.batches();
+  return integer_row_blocks(p.m) * ceil_div(p.n, kIntegerWidth) * p.batches();
 }
 
 template <class Tiles>
 void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
-  int64_t panels = (p.n + kIntegerWidth - 1) / kIntegerWidth, blocks = integer_row_blocks(p.m);
+  int64_t panels = ceil_div(p.n, kIntegerWidth), blocks = integer_row_blocks(p.m);
   for (int64_t part = begin; part < end; ++part) {
     int64_t panel = part % panels, row = part / panels % blocks * kIntegerRows, column = panel * kIntegerWidth;
     BatchOffsets at = batch_offsets(p, part / panels / blocks);

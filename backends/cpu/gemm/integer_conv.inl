@@ -463,7 +463,7 @@ void integer_conv_run(const IntegerConvArgs& p, int64_t begin, int64_t end) {
 
 // Small planes are computed side by side: fewer at once would take as long.
 inline int64_t integer_conv_shares(const IntegerConvArgs& p) {
-  return p.places() > 0 && are_small(p) ? (p.items * p.groups + kLanes - 1) / kLanes : integer_conv_parts(p);
+  return p.places() > 0 && are_small(p) ? ceil_div(p.items * p.groups, kLanes) : integer_conv_parts(p);
 }
 
 inline constexpr Loop<IntegerConvArgs> kConvByPairs = {integer_conv_shares, integer_conv_run<PairSums>};

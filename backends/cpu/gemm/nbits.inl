@@ -13,10 +13,10 @@ inline constexpr int kNbitsTileRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kNbitsTileColumns = 4;
 
 inline int64_t nbits_panels(const NbitsProductArgs& p) {
-  return (p.n + kNbitsPanel - 1) / kNbitsPanel;
+  return ceil_div(p.n, kNbitsPanel);
 }
 inline int64_t nbits_parts(const NbitsProductArgs& p) {
-  return nbits_panels(p) * ((p.m + kNbitsRows - 1) / kNbitsRows);
+  return nbits_panels(p) * ceil_div(p.m, kNbitsRows);
 }
 
 // ---- decoding: sixteen numbers at a time, which are of one block ----

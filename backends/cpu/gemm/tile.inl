@@ -110,7 +110,7 @@ inline constexpr TileTable kTiles = make_tiles();
 // function).
 template <class Each>
 inline void for_each_tile(int64_t rows, int vecs, Each&& each) {
-  int64_t most = tile_rows(vecs), count = rows <= most ? rows > 0 : (rows + most - 1) / most;
+  int64_t most = tile_rows(vecs), count = rows <= most ? rows > 0 : ceil_div(rows, most);
   for (int64_t i = 0, begin = 0, end; i < count; ++i, begin = end) {
     end = i + 1 == count ? rows : rows * (i + 1) / count;
     each(begin, end - begin, kTiles.fns[vecs][end - begin]);

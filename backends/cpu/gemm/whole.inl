@@ -13,8 +13,8 @@ struct Whole {
   static constexpr int64_t kEach = 4 * kLanes / sizeof(T), kColumns = kWholeVecs * kEach;
   using Row = V[kWholeVecs];
 
-  static int64_t panels(const MatmulSides<T>& p) { return (p.n + kColumns - 1) / kColumns; }
-  static int64_t blocks(const MatmulSides<T>& p) { return (p.m + kWholeRows - 1) / kWholeRows; }
+  static int64_t panels(const MatmulSides<T>& p) { return ceil_div(p.n, kColumns); }
+  static int64_t blocks(const MatmulSides<T>& p) { return ceil_div(p.m, kWholeRows); }
   static int64_t parts(const MatmulSides<T>& p) { return panels(p) * blocks(p) * p.batches(); }
 
   // Columns beyond the last are not written, and nothing stores their sums.

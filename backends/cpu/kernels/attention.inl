@@ -33,7 +33,7 @@ inline int query_vecs(const AttentionArgs& p) {
 
 inline QueryBlock query_block(const AttentionArgs& p, int64_t part) {
   int vecs = query_vecs(p);
-  int64_t width = vecs * kLanes, blocks = (p.q_len + width - 1) / width;
+  int64_t width = vecs * kLanes, blocks = ceil_div(p.q_len, width);
   int64_t first = part % blocks * width, head = part / blocks % p.q_heads, batch = part / blocks / p.q_heads;
   int64_t kv_head = head / (p.q_heads / p.kv_heads), keys = p.k_len;
   if (p.kv_len) {
@@ -409,7 +409,7 @@ inline void store_lse(const QueryBlock& block, const AttentionTiles& tiles) {
 
 inline int64_t attention_parts(const AttentionArgs& p) {
   int64_t width = query_vecs(p) * kLanes;
-  return p.batch * p.q_heads * ((p.q_len + width - 1) / width);
+  return p.batch * p.q_heads * ceil_div(p.q_len, width);
 }
 
 inline void attention_run(const AttentionArgs& p, int64_t begin, int64_t end) {

@@ -14,7 +14,7 @@ struct Span {
 
 Span windows_inside(const Col2imAxis& axis, int64_t tap) {
   int64_t shift = tap * axis.dilation - axis.lo;
-  int64_t begin = shift < 0 ? (-shift + axis.stride - 1) / axis.stride : 0;
+  int64_t begin = shift < 0 ? ceil_div(-shift, axis.stride) : 0;
   int64_t end = shift < axis.size ? (axis.size - 1 - shift) / axis.stride + 1 : 0;
   end = std::min(end, axis.count);
   return {std::min(begin, end), end, shift};

@@ -138,7 +138,7 @@ void sum_four(const Corners& corners, const float* x, int64_t plane, int64_t pla
 }
 
 int64_t blocks_of(const GridSampleArgs& args) {
-  return (args.places + kPlaces - 1) / kPlaces;
+  return ceil_div(args.places, kPlaces);
 }
 
 int64_t grid_sample_parts(const GridSampleArgs& args) {

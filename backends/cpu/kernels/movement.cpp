@@ -30,7 +30,7 @@ int64_t rows_in_part(const CopyArgs& args) {
 
 // An axis other than the last along which `from` is contiguous, or -1. Such rows are transposed in strips. A strip may
 // read beyond a row, into the one after it, so the last axis has to run forwards.
-int32_t turned_axis(const CopyArgs& args) {
+int32_t transposed_axis(const CopyArgs& args) {
   if (args.rank < 2 || args.strides[args.rank - 1] == args.element || args.strides[args.rank - 1] <= 0) return -1;
   for (int32_t i = 0; i + 1 < args.rank; i++)
     if (args.strides[i] == args.element) return i;
@@ -38,28 +38,28 @@ int32_t turned_axis(const CopyArgs& args) {
 }
 
 // A part of a transpose is a block of rows and columns of `to`.
-struct TurnCut {
+struct TransposeBlocks {
   int64_t rows, columns;              // of a block, at most
   int64_t row_blocks, column_blocks;  // of a matrix
 };
-TurnCut cut_turns(const CopyArgs& args, int32_t turned) {
-  int64_t line = kLine / args.element, rows = std::max<int64_t>(1, args.dims[turned]);
+TransposeBlocks blocks_of_transpose(const CopyArgs& args, int32_t transposed) {
+  int64_t line = kLine / args.element, rows = std::max<int64_t>(1, args.dims[transposed]);
   int64_t columns = std::max<int64_t>(1, row_length(args));
-  TurnCut cut;
+  TransposeBlocks cut;
   cut.rows = std::max(line, kCopyPart / columns / line * line);
   cut.columns = std::max(line, kCopyPart / std::min(cut.rows, rows) / line * line);
-  cut.row_blocks = (rows + cut.rows - 1) / cut.rows;
-  cut.column_blocks = (columns + cut.columns - 1) / cut.columns;
+  cut.row_blocks = ceil_div(rows, cut.rows);
+  cut.column_blocks = ceil_div(columns, cut.columns);
   return cut;
 }
 
 int64_t copy_parts(const CopyArgs& args) {
   int64_t rows = row_length(args) ? row_count(args) : 0, part = rows_in_part(args);
-  if (int32_t turned = turned_axis(args); turned >= 0 && rows) {
-    TurnCut cut = cut_turns(args, turned);
-    return rows / args.dims[turned] * cut.row_blocks * cut.column_blocks;
+  if (int32_t transposed = transposed_axis(args); transposed >= 0 && rows) {
+    TransposeBlocks cut = blocks_of_transpose(args, transposed);
+    return rows / args.dims[transposed] * cut.row_blocks * cut.column_blocks;
   }
-  return (rows + part - 1) / part;
+  return ceil_div(rows, part);
 }
 
 template <size_t kBytes>
@@ -116,18 +116,18 @@ void interleave(const T& a, const T& b, T& low, T& high, std::integer_sequence<i
 }
 
 template <class Number>
-using TurnedRow [[gnu::vector_size(16)]] = Number;
+using BlockRow [[gnu::vector_size(16)]] = Number;
 template <class Number>
-constexpr int kTurned = 16 / sizeof(Number);
+constexpr int kBlockWidth = 16 / sizeof(Number);
 
 // `columns` rows of `from` become columns of `rows` rows of `to`. Each round interleaves row r with row r + half; after
 // log2(width) rounds every row is a column. What only rows from kRows on need is not computed. Reads and writes 16
 // bytes of each row.
 template <class Number, int kColumns, int kRows>
-[[gnu::always_inline]] inline void turn_some(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to,
-                                             int64_t to_stride, int64_t rows_of_to) {
-  using Row = TurnedRow<Number>;
-  constexpr int kWidth = kTurned<Number>;
+[[gnu::always_inline]] inline void transpose_some(const std::byte* from, int64_t from_stride, int64_t columns,
+                                                  std::byte* to, int64_t to_stride, int64_t rows_of_to) {
+  using Row = BlockRow<Number>;
+  constexpr int kWidth = kBlockWidth<Number>;
   Row rows[kWidth], next[kWidth];
   RLX_TURNS for (int i = 0; i < kWidth; i++) rows[i] = Row{};
   RLX_TURNS for (int i = 0; i < kColumns; i++) if (i < columns)
@@ -141,28 +141,28 @@ template <class Number, int kColumns, int kRows>
 }
 
 template <class Number, int kColumns, int kRows>
-void turn_block(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to, int64_t to_stride,
-                int64_t rows) {
-  turn_some<Number, kColumns, kRows>(from, from_stride, columns, to, to_stride, rows);
+void transpose_block(const std::byte* from, int64_t from_stride, int64_t columns, std::byte* to, int64_t to_stride,
+                     int64_t rows) {
+  transpose_some<Number, kColumns, kRows>(from, from_stride, columns, to, to_stride, rows);
 }
 using BlockFn = void (*)(const std::byte*, int64_t, int64_t, std::byte*, int64_t, int64_t);
-template <class Number, int kMost = kTurned<Number>>
+template <class Number, int kMost = kBlockWidth<Number>>
 BlockFn block_of_columns(int64_t columns) {
   if constexpr (kMost > 2)
     if (columns <= kMost / 2) return block_of_columns<Number, kMost / 2>(columns);
-  return turn_block<Number, kMost, kTurned<Number>>;
+  return transpose_block<Number, kMost, kBlockWidth<Number>>;
 }
-template <class Number, int kMost = kTurned<Number>>
+template <class Number, int kMost = kBlockWidth<Number>>
 BlockFn block_of_rows(int64_t rows) {
   if constexpr (kMost > 2)
     if (rows <= kMost / 2) return block_of_rows<Number, kMost / 2>(rows);
-  return turn_block<Number, kTurned<Number>, kMost>;
+  return transpose_block<Number, kBlockWidth<Number>, kMost>;
 }
 
 // One by one.
 template <class Number>
-void turn_singles(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
-                  int64_t columns) {
+void transpose_singles(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                       int64_t columns) {
   constexpr int64_t kSize = sizeof(Number);
   for (int64_t j = 0; j < columns; j++)
     for (int64_t i = 0; i < rows; i++)
@@ -171,15 +171,15 @@ void turn_singles(const std::byte* from, int64_t from_stride, std::byte* to, int
 
 // Whole blocks.
 template <class Number>
-void turn_blocks(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
-                 int64_t columns) {
-  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
+void transpose_blocks(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                      int64_t columns) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kBlockWidth<Number>;
   if (rows == 0) return;
   for (int64_t j = 0; j < columns; j += kWidth, from += kWidth * from_stride, to += kWidth * kSize) {
     int64_t i = 0;
     std::byte* row = to;
     do {
-      turn_some<Number, kWidth, kWidth>(from + i * kSize, from_stride, kWidth, row, to_stride, kWidth);
+      transpose_some<Number, kWidth, kWidth>(from + i * kSize, from_stride, kWidth, row, to_stride, kWidth);
       row += kWidth * to_stride;
     } while ((i += kWidth) < rows);
   }
@@ -187,64 +187,65 @@ void turn_blocks(const std::byte* from, int64_t from_stride, std::byte* to, int6
 
 // Fewer rows than a block has, and whole blocks of columns of `length`.
 template <class Number>
-void turn_last_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
-                    int64_t length) {
-  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
-  BlockFn turn = block_of_rows<Number>(rows);
+void transpose_last_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t rows,
+                         int64_t length) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kBlockWidth<Number>;
+  BlockFn transpose = block_of_rows<Number>(rows);
   int64_t j = 0;
   for (; (length - j - kWidth) * from_stride >= (kWidth - rows) * kSize; j += kWidth)
-    turn(from + j * from_stride, from_stride, kWidth, to + j * kSize, to_stride, rows);
-  turn_singles<Number>(from + j * from_stride, from_stride, to + j * kSize, to_stride, rows,
-                       length / kWidth * kWidth - j);
+    transpose(from + j * from_stride, from_stride, kWidth, to + j * kSize, to_stride, rows);
+  transpose_singles<Number>(from + j * from_stride, from_stride, to + j * kSize, to_stride, rows,
+                            length / kWidth * kWidth - j);
 }
 
 // `count` rows of `to`, of `length` elements each. Where few columns or rows are left, a block reads or writes more of
 // them than there are, if these bytes belong to neighbours that are read too, or are written afterwards.
 template <class Number>
-void turn_strip(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count,
-                int64_t length) {
-  constexpr int64_t kSize = sizeof(Number), kWidth = kTurned<Number>;
+void transpose_strip(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count,
+                     int64_t length) {
+  constexpr int64_t kSize = sizeof(Number), kWidth = kBlockWidth<Number>;
   int64_t rows = count / kWidth * kWidth, columns = length / kWidth * kWidth;
   if (int64_t left = length - columns; left > 0) {
     const std::byte* block = from + columns * from_stride;
     std::byte* target = to + columns * kSize;
-    BlockFn turn = block_of_columns<Number>(left);
+    BlockFn transpose = block_of_columns<Number>(left);
     int64_t i = 0;
     if (to_stride == length * kSize)
       for (; (count - i - kWidth) * length >= kWidth - left; i += kWidth)
-        turn(block + i * kSize, from_stride, left, target + i * to_stride, to_stride, kWidth);
-    turn_singles<Number>(block + i * kSize, from_stride, target + i * to_stride, to_stride, count - i, left);
+        transpose(block + i * kSize, from_stride, left, target + i * to_stride, to_stride, kWidth);
+    transpose_singles<Number>(block + i * kSize, from_stride, target + i * to_stride, to_stride, count - i, left);
   }
-  turn_blocks<Number>(from, from_stride, to, to_stride, rows, columns);
+  transpose_blocks<Number>(from, from_stride, to, to_stride, rows, columns);
   if (rows < count)
-    turn_last_rows<Number>(from + rows * kSize, from_stride, to + rows * to_stride, to_stride, count - rows, length);
+    transpose_last_rows<Number>(from + rows * kSize, from_stride, to + rows * to_stride, to_stride, count - rows,
+                                length);
 }
 
 using StripFn = void (*)(const std::byte*, int64_t, std::byte*, int64_t, int64_t, int64_t);
 
 StripFn strip_fn(int64_t element) {
   switch (element) {
-    case 1: return turn_strip<uint8_t>;
-    case 2: return turn_strip<uint16_t>;
-    case 4: return turn_strip<uint32_t>;
-    case 8: return turn_strip<uint64_t>;
-    default: return turn_strip<unsigned __int128>;
+    case 1: return transpose_strip<uint8_t>;
+    case 2: return transpose_strip<uint16_t>;
+    case 4: return transpose_strip<uint32_t>;
+    case 8: return transpose_strip<uint64_t>;
+    default: return transpose_strip<unsigned __int128>;
   }
 }
 
-void copy_turned(const CopyArgs& args, int32_t turned, int64_t begin, int64_t end) {
-  TurnCut cut = cut_turns(args, turned);
+void copy_transposed(const CopyArgs& args, int32_t transposed, int64_t begin, int64_t end) {
+  TransposeBlocks cut = blocks_of_transpose(args, transposed);
   int64_t length = row_length(args), from_stride = args.strides[args.rank - 1], to_strides[kMaxRank];
-  StripFn turn = strip_fn(args.element);
+  StripFn transpose = strip_fn(args.element);
   for (int64_t axis = args.rank - 1, stride = args.element; axis >= 0; stride *= args.dims[axis--])
     to_strides[axis] = stride;
   for (int64_t part = begin; part < end; part++) {
     int64_t column = part % cut.column_blocks * cut.columns, rest = part / cut.column_blocks;
-    int64_t row = rest % cut.row_blocks * cut.rows, last = std::min(args.dims[turned], row + cut.rows);
+    int64_t row = rest % cut.row_blocks * cut.rows, last = std::min(args.dims[transposed], row + cut.rows);
     int64_t from = column * from_stride, to = column * args.element;
     rest /= cut.row_blocks;
     for (int64_t axis = args.rank - 2; axis >= 0; axis--) {
-      if (axis == turned) continue;
+      if (axis == transposed) continue;
       from += rest % args.dims[axis] * args.strides[axis];
       to += rest % args.dims[axis] * to_strides[axis];
       rest /= args.dims[axis];
@@ -253,8 +254,8 @@ void copy_turned(const CopyArgs& args, int32_t turned, int64_t begin, int64_t en
     // Short rows are written one after another, others a cache line of each at a time.
     int64_t strip = columns * args.element <= kLine ? cut.rows : kLine / args.element;
     for (; row < last; row += strip)
-      turn(args.from + from + row * args.element, from_stride, args.to + to + row * to_strides[turned],
-           to_strides[turned], std::min(strip, last - row), columns);
+      transpose(args.from + from + row * args.element, from_stride, args.to + to + row * to_strides[transposed],
+                to_strides[transposed], std::min(strip, last - row), columns);
   }
 }
 
@@ -288,7 +289,7 @@ void copy_rows(const CopyArgs& args, int64_t begin, int64_t end) {
 }
 
 void copy_run(const CopyArgs& args, int64_t begin, int64_t end) {
-  if (int32_t turned = turned_axis(args); turned >= 0) return copy_turned(args, turned, begin, end);
+  if (int32_t transposed = transposed_axis(args); transposed >= 0) return copy_transposed(args, transposed, begin, end);
   copy_rows(args, begin, end);
 }
 
@@ -389,7 +390,7 @@ void collapse_dims(CopyArgs& args) {
 }
 
 int64_t gather_parts(const GatherArgs& args) {
-  return (args.outer * args.count + kGatherPart - 1) / kGatherPart;
+  return ceil_div(args.outer * args.count, kGatherPart);
 }
 
 int64_t gather_rows(const GatherArgs& args, int64_t begin, int64_t end) {
@@ -457,7 +458,7 @@ BadIndex gather_tuples_by(const GatherTuplesArgs& args, int64_t first, int64_t l
 }  // namespace
 
 int64_t gather_tuples_parts(const GatherTuplesArgs& args) {
-  return (args.batch * args.count + kGatherPart - 1) / kGatherPart;
+  return ceil_div(args.batch * args.count, kGatherPart);
 }
 
 BadIndex gather_tuples(const GatherTuplesArgs& args, int64_t begin, int64_t end) {
@@ -520,7 +521,7 @@ int64_t gather_elements_of(const GatherElementsArgs& args, int64_t begin, int64_
 }  // namespace
 
 int64_t gather_elements_parts(const GatherElementsArgs& args) {
-  return (index_rows(args) + index_rows_in_part(args) - 1) / index_rows_in_part(args);
+  return ceil_div(index_rows(args), index_rows_in_part(args));
 }
 
 int64_t gather_elements(const GatherElementsArgs& args, int64_t begin, int64_t end) {

@@ -23,7 +23,7 @@ int64_t rows_in_part(const PadArgs& args) {
 }
 int64_t pad_parts(const PadArgs& args) {
   int64_t part = rows_in_part(args);
-  return row_length(args) ? (row_count(args) + part - 1) / part : 0;
+  return row_length(args) ? ceil_div(row_count(args), part) : 0;
 }
 
 // The position that position i of a padded axis of n reads, or -1.

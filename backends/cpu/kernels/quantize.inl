@@ -10,11 +10,11 @@ inline int64_t affine_rows_per_part(const AffineRows& p) {
 }
 // A row that is longer than a part is divided into several parts; then each part belongs to one row.
 inline int64_t affine_pieces(const AffineRows& p) {
-  return p.n > kAffinePart ? (p.n + kAffinePart - 1) / kAffinePart : 1;
+  return p.n > kAffinePart ? ceil_div(p.n, kAffinePart) : 1;
 }
 inline int64_t affine_parts(const AffineRows& p) {
   int64_t each = affine_rows_per_part(p);
-  return p.n == 0 ? 0 : (p.rows + each - 1) / each * affine_pieces(p);
+  return p.n == 0 ? 0 : ceil_div(p.rows, each) * affine_pieces(p);
 }
 
 // Calls piece(first element, count, index of the scale) for the pieces of these parts.
@@ -181,7 +181,7 @@ inline void dynamic_run(const DynamicQuantizeArgs& p, int64_t begin, int64_t end
 // ---- pairs ----
 
 inline int64_t pair_parts(const QuantizedPairArgs& p) {
-  return (p.n + kAffinePart - 1) / kAffinePart;
+  return ceil_div(p.n, kAffinePart);
 }
 inline Int zero_of(const QuantizedPairArgs::Numbers& numbers) {
   return splat(numbers.is_signed ? static_cast<int8_t>(*numbers.zero) : static_cast<int32_t>(*numbers.zero));

@@ -14,7 +14,7 @@ static constexpr int64_t kResultTile = 256;       // results side by side
 static constexpr int64_t kPieceElements = 32768;  // at least, of a row that is cut
 
 static int64_t result_tiles(const ReduceArgs& p) {
-  return (p.inner + kResultTile - 1) / kResultTile;
+  return ceil_div(p.inner, kResultTile);
 }
 
 }  // namespace rlx::cpu
@@ -56,7 +56,7 @@ void set_axes(ReduceArgs& args, std::span<const int64_t> dims, uint32_t axes) {
 bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial) {
   int64_t kept = args.kept.count(), each = args.folded.count() * args.inner;  // of a term of a row, elements
   if (kept * each == 0 || args.kept.rank == static_cast<int32_t>(kMaxRank)) return false;
-  int64_t least = (kPieceElements + each - 1) / each;
+  int64_t least = ceil_div(kPieceElements, each);
   Pieces cuts = cut(args.n, kept * result_tiles(args), least, args.inner == 1 ? 64 : 1);
   if (cuts.count == 1) return false;
   pieces = args;

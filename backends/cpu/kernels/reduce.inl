@@ -226,7 +226,7 @@ inline int64_t rows_in_part(const ReduceArgs& p) {
 }
 inline int64_t reduce_parts(const ReduceArgs& p) {
   int64_t each = rows_in_part(p);
-  return p.inner == 1 ? (p.kept.count() + each - 1) / each : p.kept.count() * result_tiles(p);
+  return p.inner == 1 ? ceil_div(p.kept.count(), each) : p.kept.count() * result_tiles(p);
 }
 inline int64_t terms_of(const ReduceArgs& p, int64_t row) {
   if (p.row_terms == 0) return p.n;
@@ -277,7 +277,7 @@ inline void reduce_run(const ReduceArgs& p, int64_t begin, int64_t end) {
 // ---- running folds: a part is a tile of lines side by side, or some lines of adjacent elements
 
 inline int64_t line_tiles(const CumulativeArgs& p) {
-  return (p.inner + kTile - 1) / kTile;
+  return ceil_div(p.inner, kTile);
 }
 inline int64_t cumulate_parts(const CumulativeArgs& p) {
   return p.n ? p.outer * line_tiles(p) : 0;
@@ -367,7 +367,7 @@ inline int64_t chains_in_part(const CumulativeArgs& p) {
 }
 inline int64_t lines_parts(const CumulativeArgs& p) {
   int64_t chains = chain_count(p);
-  return chains ? (chains + chains_in_part(p) - 1) / chains_in_part(p) : 0;
+  return chains ? ceil_div(chains, chains_in_part(p)) : 0;
 }
 
 template <class Fn, class T>

@@ -258,7 +258,7 @@ inline int64_t element_count(const RegionArgs& p) {
 }
 
 inline int64_t region_parts(const RegionArgs& p) {
-  return (element_count(p) + kPartElements - 1) / kPartElements;
+  return ceil_div(element_count(p), kPartElements);
 }
 
 struct Registers {
@@ -272,7 +272,7 @@ struct Registers {
 
 inline void prepare(const RegionArgs& p, Registers& r) {
   int64_t share = kRegisterFloats / (p.register_count > 0 ? p.register_count : 1) / 64 * 64;
-  int64_t needed = (element_count(p) + kLanes - 1) / kLanes * kLanes;
+  int64_t needed = ceil_div(element_count(p), kLanes) * kLanes;
   r.tile = share < 1024 ? share : 1024;
   if (needed < r.tile) r.tile = needed;
   for (int i = 0; i < p.register_count; ++i) r.at[i] = r.own(i);
@@ -296,7 +296,7 @@ inline int64_t row_of_one_value(const RegionArgs& p, const RegionInput& input, i
 }
 
 inline void run_one_tile(const RegionArgs& p, Registers& r, int64_t begin, int64_t count) {
-  int64_t whole = (count + kLanes - 1) / kLanes * kLanes;
+  int64_t whole = ceil_div(count, kLanes) * kLanes;
   for (int i = 0; i < p.input_count; ++i) {
     const RegionInput& input = p.inputs[i];
     if (r.walks[i] == Walk::kDense && whole == count) {

@@ -9,7 +9,7 @@ inline int64_t positions_per_part(const RopeArgs& p) {
 }
 inline int64_t rope_parts(const RopeArgs& p) {
   int64_t each = positions_per_part(p);
-  return (p.batch * p.seq + each - 1) / each;
+  return ceil_div(p.batch * p.seq, each);
 }
 
 // Pairs (a, b) become (a cos - b sin, b cos + a sin); `sign` is that of sin.

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/kernels/deal.h"
+#include "backends/cpu/kernels/radix_sort.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -21,7 +21,7 @@ constexpr int64_t kPartElements = 16384;
 constexpr int64_t kSideBySide = 64;
 
 int64_t groups(const SelectArgs& p) {
-  return (p.inner + kSideBySide - 1) / kSideBySide;
+  return ceil_div(p.inner, kSideBySide);
 }
 
 // The number of lines of the last axis in a part.
@@ -31,7 +31,7 @@ int64_t lines_per_part(const SelectArgs& p) {
 
 int64_t select_parts(const SelectArgs& p) {
   int64_t each = lines_per_part(p);
-  return p.inner > 1 ? p.outer * groups(p) : p.inner * ((p.outer + each - 1) / each);
+  return p.inner > 1 ? p.outer * groups(p) : p.inner * ceil_div(p.outer, each);
 }
 
 // ---- keys: what is compared, one by one or by vectors of 16 bytes
@@ -233,7 +233,7 @@ struct RankLimit {
 template <class T>
 RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
   constexpr int kBits = 11;
-  int64_t most = std::min(kMostDealt, 4 * p.k + 256), before = 0;
+  int64_t most = std::min(kMostRadixSorted, 4 * p.k + 256), before = 0;
   RankLimit limit{32, 0, n};
   while (limit.shift > 0) {
     int width = std::min(kBits, limit.shift), upper = limit.shift;
@@ -254,10 +254,10 @@ RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
 
 template <class T>
 [[gnu::noinline]] void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  uint64_t packed[2][kMostDealt];
-  int64_t places[kMostDealt], found = 0;
+  uint64_t packed[2][kMostRadixSorted];
+  int64_t places[kMostRadixSorted], found = 0;
   RankLimit limit{31, UINT32_MAX, 0};
-  if (stretch.n > kMostDealt || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
+  if (stretch.n > kMostRadixSorted || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
   for (int64_t i = 0; i < stretch.n; i++) {
     uint32_t rank = rank_in(p, x, i), bits = rank >> limit.shift;
     if (bits > limit.bits || (bits == limit.bits && limit.ties-- <= 0)) continue;
@@ -272,13 +272,13 @@ template <class T>
 constexpr int64_t kFew = 8;
 template <class T>
 void select_extremes_of_few(const SelectArgs& p, int64_t line, int64_t lines) {
-  T turned[kFew * kSideBySide];
+  T transposed[kFew * kSideBySide];
   const T* x = static_cast<const T*>(p.x) + line * p.n;
   for (int64_t i = 0; i < p.n; i++)
-    for (int64_t at = 0; at < lines; at++) turned[i * lines + at] = x[at * p.n + i];
+    for (int64_t at = 0; at < lines; at++) transposed[i * lines + at] = x[at * p.n + i];
   SelectArgs beside = p;
   beside.inner = lines;
-  select_extremes(beside, turned, Stretch{p.n}, lines, line);
+  select_extremes(beside, transposed, Stretch{p.n}, lines, line);
 }
 
 // ---- few of a line, in a heap
@@ -375,7 +375,7 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
   Stretch stretch{p.n};
   if (p.positions) stretch.positions = p.positions + outer * p.n;
   if (p.line) {
-    int64_t pieces = (p.line + p.n - 1) / p.n;
+    int64_t pieces = ceil_div(p.line, p.n);
     stretch.first = outer % pieces * p.n;
     stretch.n = std::min(p.n, p.line - stretch.first);
     x = static_cast<const T*>(p.x) + outer / pieces * p.line + stretch.first;
@@ -450,7 +450,7 @@ bool can_select(DType dtype) {
 }
 
 int64_t most_selected(DType dtype) {
-  return element_bytes(dtype) <= static_cast<int64_t>(sizeof(uint32_t)) ? kMostDealt : kMostSelected;
+  return element_bytes(dtype) <= static_cast<int64_t>(sizeof(uint32_t)) ? kMostRadixSorted : kMostSelected;
 }
 
 Loop<SelectArgs> select_loop() {

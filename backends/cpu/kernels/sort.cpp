@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-#include "backends/cpu/kernels/deal.h"
+#include "backends/cpu/kernels/radix_sort.h"
 #include "base/visit.h"
 
 namespace rlx::cpu {
@@ -137,10 +137,10 @@ void spread_piece(const Order& order, const Line& line, int64_t piece) {
 
 // A few entries of short keys.
 template <class T, PlacesAscend kAscend, class Order>
-void deal_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
-  uint64_t packed[2][kMostDealt];
+void radix_sort_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
+  uint64_t packed[2][kMostRadixSorted];
   for (int64_t i = 0; i < n; i++) packed[0][i] = Packed<T>{order.x, order.descending}.entry(order.place(entries[i]));
-  const uint64_t* sorted = deal_packed<kAscend>(packed[0], packed[1], n);
+  const uint64_t* sorted = radix_sort<kAscend>(packed[0], packed[1], n);
   for (int64_t i = 0; i < n; i++) {
     int64_t place = Packed<T>::place(sorted[i]);
     if (values) values[i] = order.x[place];
@@ -157,13 +157,13 @@ void name_places(const Order& order, typename Order::Entry* entries, T* values, 
   }
 }
 
-// Many entries of short keys are halved until each part is dealt: then few are compared more than once or twice. A half
-// is in any order.
+// Many entries of short keys are halved until each part can be radix-sorted: then few are compared more than once or
+// twice. A half is in any order.
 template <class T, PlacesAscend kAscend = PlacesAscend::kYes, class Order>
 void sort_entries(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
   if constexpr (sizeof(T) <= sizeof(uint32_t)) {
-    if (is_dealt(n)) return deal_bucket<T, kAscend>(order, entries, values, n);
-    if (n > kMostDealt) {
+    if (is_radix_sorted(n)) return radix_sort_bucket<T, kAscend>(order, entries, values, n);
+    if (n > kMostRadixSorted) {
       int64_t half = n / 2;
       std::nth_element(entries, entries + half, entries + n, order);
       sort_entries<T, PlacesAscend::kNo>(order, entries, values, half);
@@ -183,7 +183,7 @@ int64_t write_entries(const Packed<T>& order, uint64_t* entries, int64_t n) {
     entries[i] = order.entry(i);
     last = std::max(last, entries[i] >> 32);
   }
-  if (n <= kMostDealt) return n;
+  if (n <= kMostRadixSorted) return n;
   int64_t others = std::count_if(entries, entries + n, [&](uint64_t entry) { return entry >> 32 != last; });
   if (others > n / 2) return n;
   // Without branches, as they could not be predicted: each entry is written, and the next one over it or behind it.

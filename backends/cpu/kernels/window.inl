@@ -31,7 +31,7 @@ inline int64_t planes_in_part(const WindowArgs& p) {
   return folds_small(p) ? kLanes : 1;
 }
 inline int64_t window_parts(const WindowArgs& p) {
-  return (p.planes + planes_in_part(p) - 1) / planes_in_part(p);
+  return ceil_div(p.planes, planes_in_part(p));
 }
 
 // Rows of x and y of one type. f32 holds every 8-bit number, so folds run in f32.
@@ -70,7 +70,7 @@ struct WindowRow {
 inline WindowRow window_row(const ConvAxis& last, int64_t first, int64_t columns) {
   WindowRow row{.first = first, .columns = columns, .from = first * last.stride - last.lo};
   row.length = (columns - 1) * last.stride + (last.taps - 1) * last.dilation + 1;
-  row.pitch = (row.length + kLanes - 1) / kLanes * kLanes;
+  row.pitch = ceil_div(row.length, kLanes) * kLanes;
   row.before = row.from < 0 ? (-row.from < row.length ? -row.from : row.length) : 0;
   row.inside = last.size - row.from < row.length ? last.size - row.from : row.length;
   if (row.inside < row.before) row.inside = row.before;
@@ -135,7 +135,7 @@ void fold_taps(const WindowArgs& p, const WindowRow& row, const float* line, flo
     });
   Phases phases;
   for (int64_t r = 0; r < last.stride && r <= (last.taps - 1) * last.dilation; ++r)
-    copy_stepped(FloatRow{line}, r, last.stride, (row.length - r + last.stride - 1) / last.stride, phases.at[r]);
+    copy_stepped(FloatRow{line}, r, last.stride, ceil_div(row.length - r, last.stride), phases.at[r]);
   const float* taps[kMostReach * kMostPhases];
   for (int64_t tap = 0; tap < last.taps; ++tap)
     taps[tap] = phases.at[tap * last.dilation % last.stride] + tap * last.dilation / last.stride;

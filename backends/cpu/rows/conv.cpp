@@ -81,12 +81,16 @@ ConvArgs conv_args(const StepView& view) {
 // Planes are copied for each channel, which a single tap would not repay.
 constexpr int64_t kSomeTaps = 2;
 
+// Places of a plane from which those along the lanes fill the strips well.
+constexpr int64_t kManyPlaces = 256;
+
 // With few filters most lanes would be empty; if x is spread, they are used even so where planes do not fit, because a
 // product would gather mostly zeros.
 const Loop<ConvArgs>& packed_loop(const ConvFns& fns, const ConvArgs& args) {
   constexpr int64_t kFewFilters = 8;
   bool is_spread = false;
   for (const ConvAxis& axis : args.axes) is_spread = is_spread || axis.spread > 1;
+  if (fits_points(args) && args.places() >= kManyPlaces) return fns.points;
   if (args.filters > kFewFilters) return fits_lanes(args) ? fns.lanes : fns.product;
   if (args.taps() < kSomeTaps && !is_spread) return fns.product;
   return fits_planes(args) ? fns.planes : fits_lanes(args) ? fns.lanes : fns.product;

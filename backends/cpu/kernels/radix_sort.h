@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Radix sort for keys of up to 32 bits. The rank and the place of a key are packed into one number, and these are dealt
-// out by the bytes of their ranks.
+// Radix sort for keys of up to 32 bits. The rank and the place of a key are packed into one number. These numbers are
+// sorted by the bytes of their ranks.
 #pragma once
 
 #include <algorithm>
@@ -35,19 +35,19 @@ inline int64_t packed_place(uint64_t entry) {
 }
 
 // Comparing sorts fewer entries as fast; more of them, twice, do not fit on the stack.
-inline constexpr int64_t kLeastDealt = 48, kMostDealt = 4096;
-constexpr bool is_dealt(int64_t n) {
-  return n >= kLeastDealt && n <= kMostDealt;
+inline constexpr int64_t kLeastRadixSorted = 48, kMostRadixSorted = 4096;
+constexpr bool is_radix_sorted(int64_t n) {
+  return n >= kLeastRadixSorted && n <= kMostRadixSorted;
 }
 
 // Whether packed entries stand in the order of their places.
 enum class PlacesAscend : bool { kNo, kYes };
 
-// Sorts packed entries (radix sort): deals them out by each byte, the lowest first, and keeps the order of equal ones.
-// If their places ascend, the bytes of their ranks suffice. Returns where the sorted entries are: in `from`, or in
+// Sorts packed entries with a stable counting sort by each byte, the lowest first. If their places ascend, the bytes of
+// their ranks suffice. Returns where the sorted entries are: in `from`, or in
 // `to`.
 template <PlacesAscend kAscend = PlacesAscend::kYes>
-uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
+uint64_t* radix_sort(uint64_t* from, uint64_t* to, int64_t n) {
   constexpr int kFirst = kAscend == PlacesAscend::kYes ? 4 : 0, kBytes = 8 - kFirst;
   auto byte = [](uint64_t entry, int b) { return entry >> 8 * (kFirst + b) & 255; };
   uint32_t counts[kBytes][256] = {};
@@ -63,9 +63,9 @@ uint64_t* deal_packed(uint64_t* from, uint64_t* to, int64_t n) {
   return from;
 }
 
-// As deal_packed, for any number of entries up to kMostDealt.
+// As radix_sort, for any number of entries up to kMostRadixSorted.
 inline uint64_t* sort_packed(uint64_t* from, uint64_t* to, int64_t n) {
-  if (is_dealt(n)) return deal_packed(from, to, n);
+  if (is_radix_sorted(n)) return radix_sort(from, to, n);
   std::sort(from, from + n);
   return from;
 }

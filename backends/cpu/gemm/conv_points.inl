@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pointwise convolutions with places along the lanes. A window is one element, so the channels of x are the rows of the
+// right factor as they lie, and no sum has to be transposed. This pays where few channels give large planes: there the
+// products take less time than storing y. A part is a strip of places of one item for all filters of a group.
+
+inline constexpr int64_t kPointWidth = kMaxVecs * kLanes;
+inline constexpr int64_t kPointChannels = 512;  // at most: each channel of a strip may lie in a page of its own
+static_assert(kPointWidth <= kTileStride);
+
+inline bool points_fit(const ConvArgs& p) {
+  for (const ConvAxis& axis : p.axes) {
+    if (axis.taps != 1 || axis.stride != 1 || axis.spread != 1 || axis.lo != 0 || axis.size != axis.out) return false;
+  }
+  return p.is_packed && p.channels > 0 && p.channels <= kPointChannels;
+}
+
+inline int64_t point_strips(const ConvArgs& p) {
+  return ceil_div(p.places(), kPointWidth);
+}
+inline int64_t point_parts(const ConvArgs& p) {
+  return p.items * p.groups * point_strips(p);
+}
+
+// The places of a strip; all strips have nearly the same number of vectors.
+struct PointStrip {
+  int64_t first, columns;
+};
+inline PointStrip point_strip(const ConvArgs& p, int64_t strip) {
+  int64_t vectors = ceil_div(p.places(), kLanes), strips = point_strips(p);
+  int64_t first = vectors * strip / strips * kLanes, end = vectors * (strip + 1) / strips * kLanes;
+  return {first, (end < p.places() ? end : p.places()) - first};
+}
+
+// Rows of x are copied where whole vectors would read beyond x, or where many tiles would read them from far apart.
+inline bool copies_points(const ConvArgs& p, const PointStrip& strip) {
+  constexpr int64_t kFewChannels = 32;
+  return strip.columns % kLanes != 0 || (p.filters > kFilterPanel && p.channels > kFewChannels);
+}
+
+inline void point_part(const ConvArgs& p, int64_t part) {
+  alignas(64) float tile[kFilterPanel * kTileStride], copy[kPointChannels * kPointWidth];
+  int64_t places = p.places(), strips = point_strips(p), group = part / strips % p.groups,
+          item = part / strips / p.groups;
+  PointStrip strip = point_strip(p, part % strips);
+  const float* x = p.x + (item * p.groups + group) * p.channels * places + strip.first;
+  int64_t x_row = places;
+  if (copies_points(p, strip)) {
+    for (int64_t c = 0; c < p.channels; ++c) {
+      for (int64_t i = 0; i < strip.columns; i += kLanes)
+        store(copy + c * kPointWidth + i, load_some(x + c * x_row + i, strip.columns - i));
+    }
+    x = copy, x_row = kPointWidth;
+  }
+  Epilogue e = p.epilogue;
+  e.residual_row = places;
+  const float* w = p.w + group * filter_panels(p.filters) * p.channels * kFilterPanel;
+  for (int64_t first = 0; first < p.filters; first += kFilterPanel, w += p.channels * kFilterPanel) {
+    int64_t filter = group * p.filters + first,
+            rows = p.filters - first < kFilterPanel ? p.filters - first : kFilterPanel;
+    for_each_tile(rows, static_cast<int>(ceil_div(strip.columns, kLanes)), [&](int64_t r, int64_t, TileFn fn) {
+      fn({w + r, 1, kFilterPanel, x, x_row, p.channels, tile + r * kTileStride, kTileStride, w}, false);
+    });
+    Corner to = corner(e, item * p.groups * p.filters + filter, strip.first, p.y, places);
+    to.row_bias = e.row_bias ? e.row_bias + filter : nullptr;
+    finish(e, tile, rows, strip.columns, to);
+  }
+}
+
+inline void point_run(const ConvArgs& p, int64_t begin, int64_t end) {
+  for (int64_t part = begin; part < end; ++part) point_part(p, part);
+}
