@@ -24,13 +24,6 @@ namespace {
 
 // ---- norms ----
 
-// The statistics that other runtimes return are read only in training.
-void build_simplified_layer_norm(Call& call) {
-  call.ignore("stash_type");
-  int64_t axis = call.i64("axis", -1);
-  call.out(0, call.op("rms_norm", {call.in(0), call.in(1)}, {{"axis", axis}, {"eps", call.f64("epsilon", 1e-5)}}));
-}
-
 // The norm of x + skip + bias, and the sum. A skip with fewer axes broadcasts.
 void build_skip_norm(Call& call) {
   bool is_simple = call.kind().op == "residual_rms_norm";
@@ -313,8 +306,6 @@ void build_complex_mul(Call& call) {
 }
 
 constexpr NodeKind kKinds[] = {
-    {"SimplifiedLayerNormalization", build_simplified_layer_norm},
-    microsoft("SimplifiedLayerNormalization", build_simplified_layer_norm),
     microsoft("SkipLayerNormalization", build_skip_norm, "residual_layer_norm"),
     microsoft("SkipSimplifiedLayerNormalization", build_skip_norm, "residual_rms_norm"),
     microsoft("EmbedLayerNormalization", build_embed_layer_norm),

@@ -68,7 +68,8 @@ void build_prelu(Call& call) {
     dims[0] = slope.dim(0);
     slope = reshape(slope, dims);
   }
-  call.out(0, call.op("prelu", {x, slope}));
+  bool is_counted = x.valid() && slope.valid() && !is_float(x.dtype());
+  call.out(0, is_counted ? where(less(x, 0), x * slope, x) : call.op("prelu", {x, slope}));
 }
 
 void build_not(Call& call) {

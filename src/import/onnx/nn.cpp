@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX node kinds of neural networks: products, norms, softmax.
+#include <algorithm>
+
 #include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
@@ -13,30 +15,31 @@ Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis) {
   return reshape(call.op(op, {reshape(x, joined)}, {{"axis", axis}}), dims);
 }
 
-namespace {
-
-// A vector on either side is a matrix of one row or column; the result drops that axis.
-void build_matmul(Call& call) {
-  Expr a = call.in(0), b = call.in(1);
+Expr with_vectors(Expr a, Expr b, const std::function<Expr(Expr, Expr)>& product) {
+  if (!a.valid() || !b.valid()) return a.valid() ? b : a;
   bool row = a.rank() == 1, column = b.rank() == 1;
-  if (row) a = unsqueeze(a, 0);
-  if (column) b = unsqueeze(b, 1);
-  Expr y = matmul(a, b);
+  Expr y = product(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
+  if (!y.valid() || !(row || column)) return y;
   std::vector<Dim> dims = y.dims();
-  if (!y.valid()) return;
   if (row) dims.erase(dims.end() - 2);
   if (column) dims.erase(dims.end() - 1);
-  call.out(0, row || column ? reshape(y, dims) : y);
+  return reshape(y, dims);
 }
 
-// alpha * a b + beta * c
+namespace {
+
+void build_matmul(Call& call) {
+  call.out(0, with_vectors(call.in(0), call.in(1), [](Expr a, Expr b) { return matmul(a, b); }));
+}
+
+// alpha * a b + beta * c. With a beta of 0 what c holds does not matter, NaN or not.
 void build_gemm(Call& call) {
   double alpha = call.f64("alpha", 1), beta = call.f64("beta", 1);
   bool transpose_a = call.i64("transA", 0) != 0, transpose_b = call.i64("transB", 0) != 0;
   if (call.opset() < 7) call.ignore("broadcast");
   Expr y = matmul(call.in(0), call.in(1), {.a = transpose_a, .b = transpose_b});
   if (alpha != 1) y = y * alpha;
-  if (call.has(2)) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
+  if (call.has(2) && beta != 0) y = y + (beta == 1 ? call.in(2) : call.in(2) * beta);
   call.out(0, y);
 }
 
@@ -46,12 +49,15 @@ void build_einsum(Call& call) {
   call.out(0, call.ops("einsum", in, {{"equation", std::string(call.text("equation", ""))}})[0]);
 }
 
+// A scalar is a row of one element.
 void build_softmax(Call& call) {
   Expr x = call.in(0);
-  bool is_old = call.opset() < 13;
+  bool is_old = call.opset() < 13, is_scalar = x.valid() && x.rank() == 0;
+  if (is_scalar) x = unsqueeze(x, 0);
   int64_t axis = call.axis(call.i64("axis", is_old ? 1 : -1), x.rank());
   std::string_view op = call.kind().op;
-  call.out(0, is_old ? softmax_from_axis(call, op, x, axis) : call.op(op, {x}, {{"axis", axis}}));
+  Expr y = is_old ? softmax_from_axis(call, op, x, axis) : call.op(op, {x}, {{"axis", axis}});
+  call.out(0, is_scalar ? reshape(y, {}) : y);
 }
 
 // ---- norms ----
@@ -63,23 +69,67 @@ DType stash_type(Call& call) {
   return stash;
 }
 
+// Gamma and beta of a norm need only broadcast to x. Those that say one number for each element of a row are operands
+// of the op, made as large as a row; with others the result of the op is scaled and shifted.
+struct Affine {
+  Expr gamma, beta;
+  bool is_apart = false;
+};
+
+bool broadcasts_to(const Expr& value, std::span<const Dim> row) {
+  std::vector<Dim> dims = value.dims();
+  size_t extra = dims.size() - std::min(dims.size(), row.size());
+  return std::all_of(dims.begin(), dims.begin() + static_cast<int64_t>(extra),
+                     [](const Dim& dim) { return dim.is(1); });
+}
+
+Expr as_row(Expr value, std::span<const Dim> row) {
+  if (!value || !value.valid()) return value;
+  std::vector<Dim> dims = value.dims();
+  if (dims.size() > row.size())
+    value = reshape(value, std::vector<Dim>(dims.end() - static_cast<int64_t>(row.size()), dims.end()));
+  if (value.rank() == row.size() && std::none_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is(1); }))
+    return value;
+  return broadcast_to(value, std::vector<Dim>(row.begin(), row.end()));
+}
+
+Affine affine_of(Call& call, const Expr& x, Expr gamma, Expr beta) {
+  Affine affine{gamma, beta};
+  if (!x.valid() || x.rank() == 0) return affine;
+  const std::vector<Dim> dims = x.dims();
+  std::span row = std::span(dims).subspan(static_cast<size_t>(call.axis(call.i64("axis", -1), x.rank())));
+  for (const Expr& each : {gamma, beta})
+    if (each && each.valid() && !broadcasts_to(each, row)) affine.is_apart = true;
+  if (!affine.is_apart) affine = {as_row(gamma, row), as_row(beta, row)};
+  return affine;
+}
+
 // Computes in f64 if the statistics are f64. The result has the dtype of x.
-Outputs build_norm(Call& call, std::string_view op, std::initializer_list<Expr> in) {
+Outputs build_norm(Call& call, std::string_view op, Expr x, Expr gamma, Expr beta) {
   DType stash = stash_type(call), dtype = call.type(0).dtype;
-  std::vector<Expr> operands;
-  for (const Expr& each : in) operands.push_back(each && stash == DType::kF64 ? cast(each, stash) : each);
-  Outputs y = call.ops(op, operands, {{"axis", call.i64("axis", -1)}, {"eps", call.f64("epsilon", 1e-5)}});
+  Affine affine = affine_of(call, x, gamma, beta);
+  auto widened = [&](Expr each) {
+    bool widens = stash == DType::kF64 || (affine.is_apart && dtype != DType::kF64);
+    return each && widens ? cast(each, stash) : each;
+  };
+  Expr none(&call.builder(), kAbsent);
+  Expr scale = widened(affine.gamma), shift = widened(affine.beta);
+  Expr in[] = {widened(x), affine.is_apart ? none : scale, affine.is_apart ? none : shift};
+  Outputs y = call.ops(op, in, {{"axis", call.i64("axis", -1)}, {"eps", call.f64("epsilon", 1e-5)}});
+  if (affine.is_apart && scale) y[0] = y[0] * scale;
+  if (affine.is_apart && shift) y[0] = y[0] + shift;
   for (size_t i = 0; i < y.size() && y[i].valid(); i++) y[i] = cast(y[i], i == 0 ? dtype : stash);
   return y;
 }
 
 void build_layer_norm(Call& call) {
-  Outputs y = build_norm(call, "layer_norm", {call.in(0), call.in(1), call.in(2)});
+  Outputs y = build_norm(call, "layer_norm", call.in(0), call.in(1), call.in(2));
   for (size_t i = 0; i < 3 && i < y.size(); i++) call.out(i, y[i]);
 }
 
+// The statistics that other runtimes return are read only in training.
 void build_rms_norm(Call& call) {
-  call.out(0, build_norm(call, "rms_norm", {call.in(0), call.in(1)})[0]);
+  call.out(0, build_norm(call, "rms_norm", call.in(0), call.in(1), Expr(&call.builder(), kAbsent))[0]);
 }
 
 void build_batch_norm_training(Call& call) {
@@ -173,6 +223,8 @@ constexpr NodeKind kKinds[] = {
     {"Hardmax", build_softmax, "hardmax"},
     {"LayerNormalization", build_layer_norm},
     {"RMSNormalization", build_rms_norm},
+    {"SimplifiedLayerNormalization", build_rms_norm},
+    {.op_type = "SimplifiedLayerNormalization", .build = build_rms_norm, .domain = "com.microsoft"},
     {"BatchNormalization", build_batch_norm},
     {"InstanceNormalization", build_instance_norm},
     {"GroupNormalization", build_group_norm},

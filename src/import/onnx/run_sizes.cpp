@@ -102,7 +102,10 @@ Expr pad_in_run(Call& call, Expr x, Expr pads, const Axes& axes, const std::stri
     Expr size = size_of(call, x, axis), lo = item(pads, i), hi = item(pads, i + count);
     Expr from = places(call, size + lo + hi) - lo, last = size - 1.0;
     Expr nearest = minimum(maximum(from, 0), last);
-    if (mode == "wrap") nearest = call.op("floor_mod", {from, size});
+    if (mode == "wrap") {  // of what negative pads leave
+      Expr cut = maximum(-lo, 0), left = size - cut - maximum(-hi, 0);
+      nearest = cut + call.op("floor_mod", {from - cut, left});
+    }
     if (mode == "reflect") {
       Expr turn = call.op("floor_mod", {from, maximum(last * 2.0, 1)});
       nearest = where(less(turn, size), turn, last * 2.0 - turn);

@@ -333,6 +333,20 @@ Folded fold_slice(Call& call) {
   return result;
 }
 
+// Without what negative pads take away, which a wrap does not show again; these pads become 0.
+Expr cropped(Call& call, Expr x, std::vector<Dim>& lo, std::vector<Dim>& hi) {
+  std::vector<Dim> less_lo(lo.size()), less_hi(hi.size());
+  bool is_cut = false;
+  for (size_t i = 0; i < lo.size(); i++)
+    for (auto [pad, cut] : {std::pair(&lo[i], &less_lo[i]), std::pair(&hi[i], &less_hi[i])}) {
+      if (!pad->is_literal() || pad->literal() >= 0) continue;
+      std::swap(*pad, *cut);
+      is_cut = true;
+    }
+  Expr none(&call.builder(), kAbsent);
+  return is_cut ? call.op("pad", {x, none}, {{"lo", less_lo}, {"hi", less_hi}, {"mode", "constant"}}) : x;
+}
+
 // Pads are all the lows, then all the highs: an attribute before opset 11, an input since.
 void build_pad(Call& call) {
   Expr x = call.in(0);
@@ -362,6 +376,7 @@ void build_pad(Call& call) {
   }
   if (value && value.rank() != 0) value = reshape(value, {});
   if (mode != "constant") value = Expr(&call.builder(), kAbsent);
+  if (mode == "wrap") x = cropped(call, x, lo, hi);
   call.out(0, call.op("pad", {x, value}, {{"lo", lo}, {"hi", hi}, {"mode", mode}}));
 }
 

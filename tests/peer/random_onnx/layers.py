@@ -209,8 +209,9 @@ def norm(m):
     result, eps = (x.dtype, x.dims, options), m.one([None, 1e-3, 1e-2])
     if op in ("LayerNormalization", "RMSNormalization"):
         axis = m.int(0, x.rank - 1)
-        scale = m.of(x.dtype, x.dims[axis:])
-        bias = m.of(x.dtype, x.dims[axis:]) if op[0] == "L" and m.chance(0.7) else None
+        dims = m.one([x.dims[axis:]] * 6 + [x.dims[-1:], [(1,) * len(x.dims[0])]])  # it need only broadcast
+        scale = m.of(x.dtype, dims)
+        bias = m.of(x.dtype, dims) if op[0] == "L" and m.chance(0.7) else None
         m.node(op, [x, scale, bias], [result], axis=m.axes([axis], x.rank)[0], epsilon=eps)
     elif op == "BatchNormalization":
         c = x.dims[1]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs at the edges of ONNX: sizes of 0 and 1, bounds that may be negative, sizes that the run finds. Most were found
 // by tests/peer/onnx_random.py or written by strangers.
+#include <limits>
+
 #include "opened.h"
 
 namespace rlx {
@@ -515,6 +517,58 @@ TEST(onnx_edges, the_transposed_convolution_of_nothing_is_0) {
   maker.node("ConvTranspose", {"x", "w"}, {"y"}, {Maker::attr("strides", std::vector<int64_t>{2})}).output("y");
   EXPECT_EQ(Opened(maker).run({counting({1, 1, 0})}), "f32[1,1,2] 0 0");
   EXPECT_EQ(Opened(maker).run({counting({1, 1, 2})}), "f32[1,1,5] 0 0 1 1 1");
+}
+
+std::string scaled_norm(const char* op, const std::vector<int64_t>& dims, const std::vector<float>& scale) {
+  Maker maker(23);
+  maker.input("x", 1, {"2", "2"}).f32("scale", dims, scale).node(op, {"x", "scale"}, {"y"}).output("y");
+  return Opened(maker).run({counting({2, 2})});
+}
+
+// A number for each row is none of an element of a row.
+TEST(onnx_edges, the_scale_of_a_norm_broadcasts) {
+  EXPECT_EQ(scaled_norm("LayerNormalization", {1}, {2}), scaled_norm("LayerNormalization", {2}, {2, 2}));
+  EXPECT_EQ(scaled_norm("LayerNormalization", {}, {2}), scaled_norm("LayerNormalization", {2}, {2, 2}));
+  EXPECT_EQ(scaled_norm("LayerNormalization", {2, 1}, {2, 4}), "f32[2,2] -1 1 -3 3");
+  EXPECT_EQ(scaled_norm("RMSNormalization", {1, 1, 1}, {2}), scaled_norm("RMSNormalization", {2}, {2, 2}));
+  EXPECT_EQ(scaled_norm("RMSNormalization", {2, 1}, {2, 4}), "f32[2,2] 0 2 3 4");
+  EXPECT_EQ(scaled_norm("SimplifiedLayerNormalization", {2, 1}, {2, 4}), "f32[2,2] 0 2 3 4");
+}
+
+TEST(onnx_edges, a_product_of_integers_takes_vectors) {
+  Maker maker;
+  maker.input("a", 2, {"k"}).input("b", 2, {"k"}).node("MatMulInteger", {"a", "b"}, {"y"}).output("y");
+  EXPECT_TRUE(maker.import().ok());
+}
+
+TEST(onnx_edges, a_beta_of_0_takes_no_part_of_c) {
+  Maker maker;
+  maker.input("a", 1, {"n", "2"}).f32("b", {2, 1}, {1, 1}).f32("c", {1}, {std::numeric_limits<float>::quiet_NaN()});
+  maker.node("Gemm", {"a", "b", "c"}, {"y"}, {Maker::attr("beta", 0.F)}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({2, 2})}), "f32[2,1] 1 5");
+}
+
+TEST(onnx_edges, a_scalar_is_a_row_of_one_element) {
+  Maker maker;
+  maker.input("x", 1, {}).node("Softmax", {"x"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({})}), "f32[] 1");
+}
+
+TEST(onnx_edges, prelu_takes_integers) {
+  Maker maker(16);
+  maker.input("x", 1, {"n"})
+      .i64("one", {}, {1})
+      .i64("slope", {}, {3})
+      .node("Cast", {"x"}, {"i"}, {Maker::attr("to", 7)});
+  maker.node("Sub", {"i", "one"}, {"from"}).node("PRelu", {"from", "slope"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3})}), "i64[3] -3 0 1");
+}
+
+TEST(onnx_edges, a_wrap_shows_nothing_that_negative_pads_take_away) {
+  Maker maker(19);
+  maker.input("x", 1, {"4"}).i64("pads", {2}, {-1, 2});
+  maker.node("Pad", {"x", "pads"}, {"y"}, {Maker::attr("mode", "wrap")}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({4})}), "f32[5] 1 2 3 1 2");
 }
 
 }  // namespace rlx
