@@ -179,7 +179,7 @@ RLX_API void rlx_attrs_set_f64s(rlx_attrs_t *attrs, const char *key, const doubl
 RLX_API void rlx_attrs_set_strs(rlx_attrs_t *attrs, const char *key, const char *const *values, size_t n);
 
 /* Sets a sub-graph: a branch of if, the body of while or scan. The graph is copied, and so is the error that it may
- * hold. At most 64 graphs nest; more are RLX_E_UNSUPPORTED. */
+ * hold. At most 64 graphs nest, and at most 65,536 in all; more are RLX_E_UNSUPPORTED. */
 RLX_API void rlx_attrs_set_graph(rlx_attrs_t *attrs, const char *key, const rlx_graph_t *graph);
 
 /* Sets a tensor, which is retained. Its bytes must not be written once a graph uses it. */
@@ -924,9 +924,9 @@ RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
  * library may do so. A graph keeps the ops that it uses. On failure destroy is not called. Any thread may call it.
  * Errors: RLX_E_EXISTS for a name that is taken, RLX_E_VERSION (struct_size, flags), RLX_E_INVALID_ARGUMENT (no name;
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
- * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, or of more than 2^20 nodes with those
- * of the bodies that it uses, RLX_E_SHAPE for a body with a symbol that is no axis of an input, and the error that the
- * body holds. */
+ * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, of more than 2^20 nodes with those of
+ * the bodies that it uses, or with more graphs in it than rlx_attrs_set_graph takes, RLX_E_SHAPE for a body with a
+ * symbol that is no axis of an input, and the error that the body holds. */
 RLX_MUST rlx_status_t *rlx_env_register_op(rlx_env_t *env, const rlx_op_def_t *def);
 
 /* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer, which says

@@ -164,10 +164,8 @@ void rlx_attrs_set_strs(rlx_attrs_t* attrs, const char* key, const char* const* 
 void rlx_attrs_set_graph(rlx_attrs_t* attrs, const char* key, const rlx_graph_t* graph) {
   auto copied = [&]() -> Result<AttrValue> {
     if (!graph->status.ok()) return graph->status;
-    if (nesting(graph->graph) >= kMostNestedGraphs)
-      return Status(Code::kUnsupported, format("'{}': more than {} graphs are nested", key, kMostNestedGraphs))
-          .with("value", key)
-          .with("expected", format("at most {} graphs", kMostNestedGraphs));
+    if (Status status = check_nesting(graph->graph); !status.ok())
+      return std::move(status).prefixed(format("'{}': ", key)).with("value", key);
     return AttrValue(std::make_shared<const Graph>(graph->graph));
   };
   set(attrs, key, {handle(graph, "graph")}, copied, graph ? graph->env.get() : nullptr);

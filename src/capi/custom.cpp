@@ -9,6 +9,7 @@
 #include "capi/guard.h"
 #include "capi/tensor.h"
 #include "capi/versioned.h"
+#include "ir/body.h"
 #include "passes/inline_customs.h"
 
 using namespace rlx;
@@ -145,7 +146,8 @@ static Result<std::shared_ptr<const Graph>> body_of(const rlx_env* env, const ch
   RLX_TRY(same_env(env, body->env.get(), "body"));
   if (!body->status.ok()) return body->status;
   auto graph = with_bodies_in_place(body->graph);
-  if (!graph.ok()) return std::move(graph).status().prefixed(format("the body of '{}': ", name));
+  Status status = graph.ok() ? check_nesting(*graph) : std::move(graph).status();
+  if (!status.ok()) return std::move(status).prefixed(format("the body of '{}': ", name));
   return std::make_shared<const Graph>(*std::move(graph));
 }
 

@@ -29,19 +29,37 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body) {
   return own;
 }
 
-static int nesting(const Graph& graph, std::unordered_map<const Graph*, int>& known) {
+namespace {
+
+// Of a graph, itself included.
+struct Nesting {
+  int depth = 1;
+  int64_t graphs = 1;  // counted once for each place
+};
+
+}  // namespace
+
+static Nesting nesting(const Graph& graph, std::unordered_map<const Graph*, Nesting>& known) {
   if (auto found = known.find(&graph); found != known.end()) return found->second;
-  int inside = 0;
+  Nesting all;
   for (const Node& node : graph.nodes())
     for (const AttrValue& value : node.attrs.values())
-      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body)
-        inside = std::max(inside, nesting(**body, known));
-  return known[&graph] = inside + 1;
+      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
+        Nesting inside = nesting(**body, known);
+        all.depth = std::max(all.depth, inside.depth + 1);
+        all.graphs = std::min(all.graphs + inside.graphs, kMostBodies);
+      }
+  return known[&graph] = all;
 }
 
-int nesting(const Graph& graph) {
-  std::unordered_map<const Graph*, int> known;  // one graph may be the body of many nodes
-  return nesting(graph, known);
+Status check_nesting(const Graph& body) {
+  std::unordered_map<const Graph*, Nesting> known;  // one graph may be the body of many nodes
+  Nesting found = nesting(body, known);
+  if (found.depth < kMostNestedGraphs && found.graphs < kMostBodies) return {};
+  return Status(Code::kUnsupported, found.depth < kMostNestedGraphs
+                                        ? format("it holds more than {} graphs", kMostBodies)
+                                        : format("more than {} graphs are nested", kMostNestedGraphs))
+      .with("expected", format("at most {} graphs, nested at most {} deep", kMostBodies, kMostNestedGraphs));
 }
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies: which symbols are their own (all others are those of the graph around them), and how deep they nest.
+// Bodies: which symbols are their own (all others are those of the graph around them), and how many may nest.
 #pragma once
 
 #include <string>
@@ -19,9 +19,11 @@ const std::vector<std::string>& carried_symbols(const Attrs& attrs);
 // Both.
 std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 
-// The most graphs that may nest: passes, plans and texts follow them by recursion.
+// The most graphs that may nest, one in the other and in all: passes, plans and texts follow them by recursion, and
+// visit a graph once for each place in which it is a body.
 inline constexpr int kMostNestedGraphs = 64;
-// How many graphs nest in this one, itself included.
-int nesting(const Graph& graph);
+inline constexpr int64_t kMostBodies = int64_t{1} << 16;
+// RLX_E_UNSUPPORTED where a graph with this body would hold more.
+Status check_nesting(const Graph& body);
 
 }  // namespace rlx

@@ -10,6 +10,32 @@ struct Other {
   rlx_tensor_t* tensor = user.tensor({2});
 };
 
+enum class Else { kLeaf, kSame };
+
+// 100 ifs, each the "then" of the next; the "else" is a graph with no ifs, or the same one.
+static void nest_graphs(User& u, Else otherwise) {
+  rlx_graph_t* body = nullptr;
+  rlx_status_release(rlx_graph_create(u.env, "leaf", &body));
+  int64_t none = 0;
+  rlx_graph_input(body, "x", RLX_BOOL, &none, 0);
+  rlx_graph_output(body, "y", rlx_graph_scalar(body, RLX_F32, 1));
+  rlx_graph_t* leaf = rlx_graph_retain(body);
+  for (int i = 0; i < 100; i++) {
+    bool is_outermost = i == 99;
+    rlx_attrs_t* attrs = u.attrs("");
+    rlx_attrs_set_graph(attrs, "then", body);
+    rlx_attrs_set_graph(attrs, "else", otherwise == Else::kSame ? body : leaf);
+    rlx_graph_t* around = u.graph;
+    if (!is_outermost) rlx_status_release(rlx_graph_create(u.env, "around", &around));
+    rlx_value_t x = rlx_graph_input(around, "x", RLX_BOOL, &none, 0), in[] = {x, x};
+    rlx_value_t y = rlx_graph_op(around, "if", in, 2, attrs);
+    if (!is_outermost) rlx_graph_output(around, "y", y);
+    rlx_graph_release(body);
+    body = around;
+  }
+  rlx_graph_release(leaf);
+}
+
 TEST(errors, inputs_of_ops) {
   expect_kept({
       {"misspells an op",
@@ -252,29 +278,12 @@ TEST(errors, names_sizes_and_handles) {
        }},
       {"nests graphs without end",
        RLX_E_UNSUPPORTED,
-       {"'then'", "more than 64 graphs"},
-       [](User& u) {
-         rlx_graph_t* body = nullptr;
-         rlx_status_release(rlx_graph_create(u.env, "leaf", &body));
-         int64_t none = 0;
-         rlx_graph_input(body, "x", RLX_BOOL, &none, 0);
-         rlx_graph_output(body, "y", rlx_graph_scalar(body, RLX_F32, 1));
-         rlx_graph_t* leaf = rlx_graph_retain(body);
-         for (int i = 0; i < 100; i++) {
-           bool is_outermost = i == 99;
-           rlx_attrs_t* attrs = u.attrs("");
-           rlx_attrs_set_graph(attrs, "then", body);
-           rlx_attrs_set_graph(attrs, "else", leaf);
-           rlx_graph_t* around = u.graph;
-           if (!is_outermost) rlx_status_release(rlx_graph_create(u.env, "around", &around));
-           rlx_value_t x = rlx_graph_input(around, "x", RLX_BOOL, &none, 0), in[] = {x, x};
-           rlx_value_t y = rlx_graph_op(around, "if", in, 2, attrs);
-           if (!is_outermost) rlx_graph_output(around, "y", y);
-           rlx_graph_release(body);
-           body = around;
-         }
-         rlx_graph_release(leaf);
-       }},
+       {"'then'", "more than 64 graphs are nested"},
+       [](User& u) { nest_graphs(u, Else::kLeaf); }},
+      {"takes each graph for two branches, again and again",
+       RLX_E_UNSUPPORTED,
+       {"'then'", "more than 65536 graphs"},
+       [](User& u) { nest_graphs(u, Else::kSame); }},
       {"passes NULL for a name",
        RLX_E_INVALID_ARGUMENT,
        {"rlx_graph_input", "name is NULL"},
