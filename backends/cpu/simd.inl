@@ -54,8 +54,12 @@ inline __mmask16 first(int64_t n) {
 inline Vec load(const float* p, int64_t n) {
   return _mm512_maskz_loadu_ps(first(n), p);
 }
-inline Vec load_lanes(const float* p, int64_t begin, int64_t end) {
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(first(end) & ~first(begin)), p);
+using Lanes = __mmask16;  // some of the lanes
+inline Lanes lanes(int64_t begin, int64_t end) {
+  return static_cast<Lanes>(first(end) & ~first(begin));
+}
+inline Vec load(const float* p, Lanes some) {
+  return _mm512_maskz_loadu_ps(some, p);
 }
 inline void store(float* p, Vec v, int64_t n) {
   _mm512_mask_storeu_ps(p, first(n), v);
@@ -100,8 +104,12 @@ inline __m256i first(int64_t n) {
 inline Vec load(const float* p, int64_t n) {
   return _mm256_maskload_ps(p, first(n));
 }
-inline Vec load_lanes(const float* p, int64_t begin, int64_t end) {
-  return _mm256_maskload_ps(p, _mm256_andnot_si256(first(begin), first(end)));
+using Lanes = __m256i;
+inline Lanes lanes(int64_t begin, int64_t end) {
+  return _mm256_andnot_si256(first(begin), first(end));
+}
+inline Vec load(const float* p, Lanes some) {
+  return _mm256_maskload_ps(p, some);
 }
 inline void store(float* p, Vec v, int64_t n) {
   _mm256_maskstore_ps(p, first(n), v);
@@ -132,9 +140,15 @@ inline Vec load(const float* p, int64_t n) {
   for (int64_t i = 0; i < n; ++i) v[i] = p[i];
   return v;
 }
-inline Vec load_lanes(const float* p, int64_t begin, int64_t end) {
+struct Lanes {
+  int64_t begin, end;
+};
+inline Lanes lanes(int64_t begin, int64_t end) {
+  return {begin, end};
+}
+inline Vec load(const float* p, Lanes some) {
   Vec v{};
-  for (int64_t i = begin; i < end; ++i) v[i] = p[i];
+  for (int64_t i = some.begin; i < some.end; ++i) v[i] = p[i];
   return v;
 }
 inline void store(float* p, Vec v, int64_t n) {
@@ -181,10 +195,10 @@ inline void store_some(float* p, Vec v, int64_t n) {
   n >= kLanes ? store(p, v) : store(p, v, n);
 }
 
-// The elements at + lane of a row of `size`, and 0 in the lanes that lie outside of it.
-inline Vec load_inside(const float* row, int64_t size, int64_t at) {
+// The lanes in which a vector from `at` on lies inside a row of `size`.
+inline Lanes lanes_inside(int64_t size, int64_t at) {
   int64_t begin = at >= 0 ? 0 : at > -kLanes ? -at : kLanes, left = size - at;
-  return load_lanes(row + at, begin, left <= begin ? begin : left < kLanes ? left : kLanes);
+  return lanes(begin, left <= begin ? begin : left < kLanes ? left : kLanes);
 }
 
 // Calls step(i, n) for the vectors of a row: n is a constant for all but the last.

@@ -23,28 +23,28 @@ struct BandRows {
   int64_t size, at;
 };
 
-// The elements that a tap reads: every Stride-th from at + tap on. With stride 2 a tap and the next one read the even
+// The sums of kLanes columns of a band; taps of w are `w_tap` apart. With stride 2 a tap and the next one read the even
 // and the odd elements of the same two vectors.
-template <int Stride, bool inside>
-[[gnu::always_inline]] inline Vec read_tap(const BandRows& x, int row, int tap, Vec& next) {
-  auto vector = [&](int64_t i) {
-    int64_t at = x.at + tap + i * kLanes;
-    return inside ? load(x.rows[row] + at) : load_inside(x.rows[row], x.size, at);
-  };
-  if (Stride == 1) return vector(0);
-  if (tap % 2 == 1) return next;
-  Vec low = vector(0), high = vector(1);
-  next = odd_lanes(low, high, std::make_integer_sequence<int, kLanes>());
-  return even_lanes(low, high, std::make_integer_sequence<int, kLanes>());
-}
-
-// The sums of kLanes columns of a band; taps of w are `w_tap` apart.
 template <int Taps, int Stride, bool inside>
 inline void band_sums(const BandRows& x, const float* w, int64_t w_tap, float* sums, int64_t pitch) {
+  Lanes some[Taps][Stride];
+  for (int tap = 0; tap < Taps && !inside; ++tap)
+    for (int i = 0; i < Stride; ++i) some[tap][i] = lanes_inside(x.size, x.at + tap + i * kLanes);
+  auto vector = [&](int row, int tap, int i) __attribute__((always_inline)) {
+    const float* from = x.rows[row] + x.at + tap + i * kLanes;
+    return inside ? load(from) : load(from, some[tap][i]);
+  };
   Vec acc[kBandRows] = {}, next{};
+  auto read_tap = [&](int row, int tap) __attribute__((always_inline)) {
+    if constexpr (Stride == 1) return vector(row, tap, 0);
+    if (tap % 2 == 1) return next;
+    Vec low = vector(row, tap, 0), high = vector(row, tap, Stride - 1);
+    next = odd_lanes(low, high, std::make_integer_sequence<int, kLanes>());
+    return even_lanes(low, high, std::make_integer_sequence<int, kLanes>());
+  };
   RLX_UNROLL for (int i = 0; i < (kBandRows - 1) * Stride + Taps; ++i) {
     RLX_UNROLL for (int tap = 0; tap < Taps; ++tap) {
-      Vec read = read_tap<Stride, inside>(x, i, tap, next);
+      Vec read = read_tap(i, tap);
       RLX_UNROLL for (int r = 0; r < kBandRows; ++r) {
         int line = i - r * Stride;
         if (line >= 0 && line < Taps) acc[r] = fma(read, splat(w[(line * Taps + tap) * w_tap]), acc[r]);
