@@ -163,8 +163,15 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
 
 // ---- all values of a node ----
 
+// Different numbers for different elements, in another order for another sign: what depends on their order depends on
+// what they are.
 Expr put(Expr value, Expr is_open, double stand_in) {
-  return where(is_open, cast(value.builder().scalar(DType::kF32, stand_in), value.dtype()), value);
+  Builder& b = value.builder();
+  Expr place = b.scalar(DType::kF32, 1);
+  for (size_t axis = 0; axis < value.rank(); axis++)
+    place = place + iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
+  Expr number = stand_in < 0 ? place * stand_in : b.scalar(DType::kF32, stand_in) / place;
+  return where(is_open, cast(number, value.dtype()), value);
 }
 
 // The rows of an open matrix may come in any order.
