@@ -173,9 +173,10 @@ inline void dot_column(const float* a, int64_t a_row, int64_t rows, const float*
 // So few columns that most lanes of a tile would be empty: rows against each of them.
 inline constexpr int64_t kThinColumns = 4, kThinTerms = 1024, kThinRatio = 8;
 inline bool is_thin(const ProductArgs& p) {
-  return p.n <= kThinColumns && p.m > kGemvRows && p.k >= kThinRatio * p.n && p.k >= kLanes && p.k <= kThinTerms;
+  return p.m > kGemvRows && p.n <= kThinColumns && p.k >= kThinRatio * p.n && p.k >= kLanes && p.k <= kThinTerms;
 }
-inline void thin_block(const ProductArgs& p, int64_t row, int64_t rows, const float* b) {
+// Not inlined: every small product would pay for its frame.
+[[gnu::noinline]] inline void thin_block(const ProductArgs& p, int64_t row, int64_t rows, const float* b) {
   alignas(64) float column[kThinTerms], sums[kRowBlock * kTileStride];
   bool to_y = is_plain(p.epilogue);
   float* out = to_y ? p.y + row * p.y_row : sums;
