@@ -3,7 +3,7 @@
 // in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once for all of them. A
 // part is a plane.
 
-inline constexpr int64_t kBandRows = 4;
+inline constexpr int64_t kBandRows = 7;                               // divides 14, 28, 56 and 112
 inline constexpr int64_t kLeastRow = 16, kMostRow = 1024;             // elements of a row of x and y
 alignas(64) inline constexpr float kZeroRow[kMostRow + kLanes] = {};  // stands for rows outside of x
 
