@@ -146,7 +146,7 @@ static Result<std::shared_ptr<const Graph>> body_of(const rlx_env* env, const ch
   RLX_TRY(same_env(env, body->env.get(), "body"));
   if (!body->status.ok()) return body->status;
   auto graph = with_bodies_in_place(body->graph);
-  Status status = graph.ok() ? check_nesting(*graph) : std::move(graph).status();
+  Status status = graph.ok() ? check_nesting(*graph) : graph.status();
   if (!status.ok()) return std::move(status).prefixed(format("the body of '{}': ", name));
   return std::make_shared<const Graph>(*std::move(graph));
 }

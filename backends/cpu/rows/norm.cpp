@@ -149,8 +149,8 @@ void encode_group_norm(const StepView& view, const Caps& caps, void* block, Laun
 }
 
 size_t group_norm_scratch(const Node& node, std::span<const Dims> upper) {
-  double n = 1;
-  if (int64_t groups = groups_of(node, upper[0]); groups > 0) n = static_cast<double>(upper[0][1] / groups);
+  int64_t groups = groups_of(node, upper[0]), channels = groups > 0 ? upper[0][1] / groups : 1;
+  auto n = static_cast<double>(channels);
   for (size_t i = 2; i < upper[0].size(); i++) n *= static_cast<double>(upper[0][i]);
   return n < 2 * kNormPiece ? 0 : kManyParts * sizeof(NormPiece);
 }

@@ -9,7 +9,7 @@ namespace rlx::onnx {
 Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis) {
   if (!x.valid()) return x;
   if (axis + 1 == static_cast<int64_t>(x.rank())) return call.op(op, {x}, {{"axis", axis}});
-  const std::vector<Dim> dims = x.dims();
+  const std::vector<Dim>& dims = x.dims();
   std::vector<Dim> joined(dims.begin(), dims.begin() + axis);
   joined.push_back(element_count(std::span(dims).subspan(static_cast<size_t>(axis))));
   return reshape(call.op(op, {reshape(x, joined)}, {{"axis", axis}}), dims);
