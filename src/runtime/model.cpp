@@ -207,7 +207,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   Device* fallback = env_->fallback_of(*device);
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
-  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, true, taken_.get()));
+  auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, taken_.get()));
   auto made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
   lock.lock();
   if (policy_ != policy) {  // it serves this call alone
@@ -492,9 +492,9 @@ static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
 Result<Model::Ran> Model::run(std::string_view device, std::span<const std::string_view> in_names,
                               std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out) {
   auto ran = not_general_.ok() ? run_general(device, in_names, in, out_names, n_out)
-                               : run_special(device, in_names, in, out_names, n_out, false);
+                               : run_special(device, in_names, in, out_names, n_out, Serves::kAllSizes);
   if (ran.ok() || !special_ || !may_pass_at_sizes(ran.status(), *policy())) return ran;
-  auto again = run_special(device, in_names, in, out_names, n_out, true);
+  auto again = run_special(device, in_names, in, out_names, n_out, Serves::kOneSet);
   // The general graph's error names the sizes that do not fit.
   return again.ok() || !not_general_.ok() || !again.status().detail(kDependsOnSizes) ? std::move(again)
                                                                                      : std::move(ran);
@@ -517,8 +517,8 @@ void Model::leave_special(std::shared_ptr<Model> next) {
 
 Result<Model::Ran> Model::run_special(std::string_view device, std::span<const std::string_view> in_names,
                                       std::span<const Tensor> in, std::span<const std::string_view> out_names,
-                                      size_t n_out, bool at_sizes) {
-  auto special = special_->find(*this, in_names, in, at_sizes);
+                                      size_t n_out, Serves serves) {
+  auto special = special_->find(*this, in_names, in, serves);
   if (!special.ok()) return std::move(special).status();
   leave_special(*special);
   return (*special)->run(device, in_names, in, out_names, n_out);

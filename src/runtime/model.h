@@ -17,6 +17,7 @@
 namespace rlx {
 
 class SpecialModels;
+enum class Serves : bool;
 
 class Model {
  public:
@@ -102,7 +103,7 @@ class Model {
                           std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out);
   Result<Ran> run_special(std::string_view device, std::span<const std::string_view> in_names,
                           std::span<const Tensor> in, std::span<const std::string_view> out_names, size_t n_out,
-                          bool at_sizes);
+                          Serves serves);
   Result<Ran> run_anew(std::string_view device, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                        std::span<const std::string_view> out_names, size_t n_out);
   void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,

@@ -30,7 +30,8 @@ Result<std::string> Model::benchmark(std::span<const std::string_view> in_names,
     return Status(Code::kInvalidArgument, format("a benchmark needs at least one run, not {}", runs))
         .with("expected", "at least 1")
         .with("got", std::to_string(runs));
-  if (!not_general_.ok()) return RLX_TRY(special_->find(*this, in_names, in, false))->benchmark(in_names, in, runs);
+  if (!not_general_.ok())
+    return RLX_TRY(special_->find(*this, in_names, in, Serves::kAllSizes))->benchmark(in_names, in, runs);
   JsonWriter json;
   json.begin_array();
   for (Device* device : viable()) {

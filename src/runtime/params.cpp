@@ -43,11 +43,11 @@ Result<Tensor> TakenParams::take(const std::string& name, const Weights& weights
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
                                                      std::shared_ptr<const CompiledGraph> source,
-                                                     std::shared_ptr<Weights> weights, bool is_told,
+                                                     std::shared_ptr<Weights> weights, Progress progress,
                                                      TakenParams* taken) {
   auto params = std::make_shared<ParamStore>();
   params->env_ = std::move(env);
-  params->is_told_ = is_told;
+  params->progress_ = progress;
   params->source_ = std::move(source);
   params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
@@ -299,7 +299,7 @@ bool ParamStore::take_over(const Piece& piece, const ParamSet& tried, const Para
 
 Status ParamStore::prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner,
                                Prepared& prepared) const {
-  const Host* host = is_told_ ? env_->host().get() : nullptr;
+  const Host* host = progress_ == Progress::kTold ? env_->host().get() : nullptr;
   for (size_t i = 0; i < stale.size(); i++) {
     const Piece& piece = source_->pieces[stale[i]];
     std::optional<FormKey> made;

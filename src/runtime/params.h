@@ -50,11 +50,13 @@ class TakenParams {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
+enum class Progress : bool { kSilent, kTold };  // whether the host hears of it
+
 class ParamStore {
  public:
-  // `is_told`: the host hears of progress. `taken`: of a model.
+  // `taken`: of a model.
   static Result<std::shared_ptr<ParamStore>> make(std::shared_ptr<Env> env, std::shared_ptr<const CompiledGraph> source,
-                                                  std::shared_ptr<Weights> weights, bool is_told = true,
+                                                  std::shared_ptr<Weights> weights, Progress progress = Progress::kTold,
                                                   TakenParams* taken = nullptr);
 
   // Checks dtype and shape, prepares what depends on the change, publishes. On failure nothing has changed.
@@ -113,7 +115,7 @@ class ParamStore {
   std::shared_ptr<const CompiledGraph> source_;
   std::unique_ptr<Prologue> prologue_;
   std::shared_ptr<Weights> weights_;
-  bool is_told_ = true;
+  Progress progress_ = Progress::kTold;
   std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
   std::vector<std::vector<uint32_t>> readers_;             // by param: the pieces that read it
   std::vector<uint32_t> needed_;                           // params, in the order in which pieces read them first

@@ -30,7 +30,7 @@ Result<std::shared_ptr<Program>> Program::compile_prologue(std::shared_ptr<Env> 
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(rlx::compile(graph, device, std::move(options), nullptr, fallback));
   std::shared_ptr<const Plan> plan = RLX_TRY(plan_for(*source, {}));
-  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), nullptr, false)), plan);
+  return finish(RLX_TRY(ParamStore::make(std::move(env), std::move(source), nullptr, Progress::kSilent)), plan);
 }
 
 Result<std::shared_ptr<Program>> Program::plan(std::shared_ptr<ParamStore> params, const UpperSizes& upper) {

@@ -127,7 +127,7 @@ static Model::Sizes parted_sizes(const Graph& graph, std::span<const std::string
 
 // The key of a special model is the text of its choices.
 Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std::span<const std::string_view> names,
-                                                      std::span<const Tensor> in, bool at_sizes) const {
+                                                      std::span<const Tensor> in, Serves serves) const {
   Attempt attempt;
   const Graph& graph = general.graph();
   std::vector<std::string> wanted = static_inputs();
@@ -142,7 +142,7 @@ Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std:
     attempt.key.append(reinterpret_cast<const char*>(copy.data()), static_cast<size_t>(copy.bytes()));
     attempt.choices.values.emplace_back(std::move(name), std::move(copy));
   }
-  if (at_sizes || attempt.choices.parts_sizes)
+  if (serves == Serves::kOneSet || attempt.choices.parts_sizes)
     attempt.choices.dims = std::move(sizes), attempt.choices.stretches = true, attempt.key += ";at";
   for (const auto& [symbol, size] : attempt.choices.dims) attempt.key += ";" + symbol + "=" + std::to_string(size);
   return attempt;
@@ -214,9 +214,9 @@ Result<std::shared_ptr<Model>> SpecialModels::made(const Model& general, const A
 }
 
 Result<std::shared_ptr<Model>> SpecialModels::find(const Model& general, std::span<const std::string_view> names,
-                                                   std::span<const Tensor> in, bool at_sizes) {
+                                                   std::span<const Tensor> in, Serves serves) {
   while (true) {
-    Attempt attempt = RLX_TRY(this->attempt(general, names, in, at_sizes));
+    Attempt attempt = RLX_TRY(this->attempt(general, names, in, serves));
     auto model = made(general, attempt);
     if (model.ok()) return model;
     std::vector<std::string_view> wanted = static_names(model.status());

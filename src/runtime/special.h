@@ -17,6 +17,8 @@
 
 namespace rlx {
 
+enum class Serves : bool { kAllSizes, kOneSet };  // what a special model is for, where there is a choice
+
 class SpecialModels {
  public:
   // Builds the graph again; new weights go into those given. May call the host.
@@ -26,10 +28,10 @@ class SpecialModels {
 
   SpecialModels(Remake remake, From from) : remake_(std::move(remake)), from_(from) {}
 
-  // The model for the values and sizes of these inputs of `general`. With `at_sizes` each set of sizes gets a model of
-  // its own; else only if no graph can be built for all sizes.
+  // The model for the values and sizes of these inputs of `general`. With Serves::kOneSet each set of sizes gets a
+  // model of its own; else only if no graph can be built for all sizes.
   Result<std::shared_ptr<Model>> find(const Model& general, std::span<const std::string_view> names,
-                                      std::span<const Tensor> in, bool at_sizes);
+                                      std::span<const Tensor> in, Serves serves);
   // Notes the inputs that a failed import names: their values are constants from now on.
   void note_static(const Status& failure);
   void forget();  // drops all models, for example for another policy
@@ -49,7 +51,7 @@ class SpecialModels {
     ImportChoices choices;
   };
   Result<Attempt> attempt(const Model& general, std::span<const std::string_view> names, std::span<const Tensor> in,
-                          bool at_sizes) const;
+                          Serves serves) const;
   Result<std::shared_ptr<Model>> made(const Model& general, const Attempt& attempt);
   Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices, const Policy& policy) const;
   Made* find_made(const std::string& key);
