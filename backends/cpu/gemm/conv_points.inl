@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pointwise convolutions with places along the lanes. A window is one element, so the channels of x are the rows of the
-// right factor as they lie, and no sum has to be transposed. This pays for large planes, where strips are full. A part is
-// a strip of places of one item for all filters of a group.
+// right factor as they lie, and no sum has to be transposed. This pays for large planes, where strips are full. A part
+// is a strip of places of one item for all filters of a group.
 
 inline constexpr int64_t kPointWidth = kMaxVecs * kLanes;
 inline constexpr int64_t kPointChannels = 512;  // at most: the copy of a strip is on the stack
