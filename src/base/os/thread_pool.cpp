@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool. Each active run has a board on which its caller posts steps. One atomic word says which runs are active,
+// The pool. Each active run has a state on which its caller posts steps. One atomic word says which runs are active,
 // and every thread computes from this word alone which of them it serves. Nothing is assigned, so nothing must be taken
 // back. A thread that has not seen the latest word only serves another run a little longer.
 //
@@ -76,9 +76,9 @@ struct alignas(kApart) SharedWord {
   std::atomic<uint64_t> word{0};  // a Share
 };
 
-// Where a caller posts steps for its helpers. Later runs use the same board.
-struct Board {
-  explicit Board(size_t workers) : shares(workers) {}
+// Where a caller posts steps for its helpers. Later runs use the same state.
+struct RunState {
+  explicit RunState(size_t workers) : shares(workers) {}
 
   std::vector<SharedWord> shares;
   std::atomic<int> most{1};  // workers that the run can use
@@ -98,7 +98,7 @@ struct Board {
 };
 
 struct Worker {
-  Crew* crew = nullptr;
+  WorkerGroup* group = nullptr;
   int index = 0;
   pthread_t thread{};
   alignas(kApart) std::atomic<bool> is_asleep{false};
@@ -106,22 +106,22 @@ struct Worker {
 };
 
 // Which run a worker serves, and its index among the workers of that run.
-struct Seat {
+struct Assignment {
   int place = kNone, index = 0;
   static constexpr int kNone = -1;
 };
 
-class Crew {
+class WorkerGroup {
  public:
-  Crew(std::vector<int> cores, int size, const PoolOptions& options);
-  ~Crew();
+  WorkerGroup(std::vector<int> cores, int size, const PoolOptions& options);
+  ~WorkerGroup();
 
   int size() const { return static_cast<int>(workers_.size()); }
   int spin() const { return spin_; }
 
-  // Makes `team` a run of up to `most` workers. Returns false if the caller is alone; there is nothing to dismiss then.
-  bool hire(int most, Team& team);
-  void dismiss(const Team& team);
+  // Makes `team` a run of up to `most` workers. Returns false if the caller is alone; end_run is not called then.
+  bool begin_run(int most, Team& team);
+  void end_run(const Team& team);
 
   int count_workers(Team& team) const;
   void chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn);
@@ -140,18 +140,18 @@ class Crew {
   void start(int workers);
   void move_caller_to_its_core() const;
   template <class Fn>
-  void deal(uint64_t active, Fn fn) const;
+  void for_each_assignment(uint64_t active, Fn fn) const;
   void wake(const Team& team, int workers);
-  bool claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk);
-  int64_t help(Board& board, int index, int workers, uint64_t active);
+  bool claim(RunState& state, uint32_t owner, uint32_t worker, int64_t& chunk);
+  int64_t help(RunState& state, int index, int workers, uint64_t active);
 
   std::vector<int> cores_;  // where worker i belongs, with pin
-  cpu_set_t mask_;          // of the thread that made the crew; all its threads get this mask
+  cpu_set_t mask_;          // of the thread that made the group; all its threads get this mask
   bool has_mask_;
   int spin_;
   pid_t process_ = getpid();
   std::vector<Worker> workers_;  // [0] is any caller and has no thread
-  std::deque<Board> boards_;     // by place
+  std::deque<RunState> states_;  // by place
   std::mutex starting_;
   std::atomic<int> started_{1};
   std::atomic<bool> leaving_{false};
@@ -161,8 +161,8 @@ class Crew {
   alignas(kApart) std::atomic<int> sleepers_{0};
 };
 
-// The crew whose job this thread runs, or null.
-static thread_local const Crew* working_for = nullptr;
+// The group whose job this thread runs, or null.
+static thread_local const WorkerGroup* current_group = nullptr;
 
 // The team whose job this thread runs, while no step of it goes on here; else null.
 static thread_local Team* idle_team = nullptr;
@@ -171,29 +171,29 @@ static thread_local bool is_in_host_work = false;
 
 // Sets a variable of this thread, for the life of this object.
 template <class T>
-class Meanwhile {
+class ScopedValue {
  public:
-  Meanwhile(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
-  ~Meanwhile() { variable_ = before_; }
-  Meanwhile(const Meanwhile&) = delete;
-  Meanwhile& operator=(const Meanwhile&) = delete;
+  ScopedValue(T& variable, T value) : variable_(variable), before_(std::exchange(variable, value)) {}
+  ~ScopedValue() { variable_ = before_; }
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
 
  private:
   T& variable_;
   T before_;
 };
 
-Crew::Crew(std::vector<int> cores, int size, const PoolOptions& options)
+WorkerGroup::WorkerGroup(std::vector<int> cores, int size, const PoolOptions& options)
     : cores_(options.pin ? std::move(cores) : std::vector<int>()), workers_(static_cast<size_t>(size)) {
   has_mask_ = sched_getaffinity(0, sizeof mask_, &mask_) == 0;
   spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? kShortSpinMicroseconds : kSpinMicroseconds;
   if (options.spin != PoolOptions::kDefaultSpin) spin_ = options.spin;
   if (size == 1) return;
-  for (int i = 0; i < kMostRuns; i++) boards_.emplace_back(static_cast<size_t>(size));
+  for (int i = 0; i < kMostRuns; i++) states_.emplace_back(static_cast<size_t>(size));
 }
 
-// Never runs on a thread of the crew: a run keeps the crew alive until its caller has seen all chunks finished.
-Crew::~Crew() {
+// Never runs on a thread of the group: a run keeps the group alive until its caller has seen all chunks finished.
+WorkerGroup::~WorkerGroup() {
   if (getpid() != process_) return;  // a forked child has none of these threads
   leaving_.store(true);
   active_.fetch_add(kChange);
@@ -201,37 +201,38 @@ Crew::~Crew() {
   for (int i = 1; i < started_; i++) pthread_join(workers_[static_cast<size_t>(i)].thread, nullptr);
 }
 
-void* Crew::main(void* argument) {
+void* WorkerGroup::main(void* argument) {
   Worker& worker = *static_cast<Worker*>(argument);
-  Crew& crew = *worker.crew;
+  WorkerGroup& group = *worker.group;
   fesetenv(FE_DFL_ENV);  // not the mode of whoever happened to start this thread
   pthread_setname_np(pthread_self(), format("rlx-{}", worker.index).c_str());
-  cpu_set_t mask = crew.mask_;
-  if (!crew.cores_.empty()) {
+  cpu_set_t mask = group.mask_;
+  if (!group.cores_.empty()) {
     CPU_ZERO(&mask);
-    CPU_SET(static_cast<size_t>(crew.cores_[static_cast<size_t>(worker.index) % crew.cores_.size()]), &mask);
+    CPU_SET(static_cast<size_t>(group.cores_[static_cast<size_t>(worker.index) % group.cores_.size()]), &mask);
   }
-  if (crew.has_mask_) sched_setaffinity(0, sizeof mask, &mask);
-  working_for = &crew;
-  crew.serve(worker);
+  if (group.has_mask_) sched_setaffinity(0, sizeof mask, &mask);
+  current_group = &group;
+  group.serve(worker);
   return nullptr;
 }
 
-void Crew::serve(Worker& worker) {
+void WorkerGroup::serve(Worker& worker) {
   uint64_t active = ~active_.load();  // any word but the current one
   SpinClock::time_point awake_until;
   bool has_helped = true;  // since awake_until was set; the clock is read only by a thread without work
-  for (Seat seat; !leaving_.load();) {
+  for (Assignment assignment; !leaving_.load();) {
     if (uint64_t now = active_.load(); now != active) {
       active = now;
-      seat = {};
-      deal(active, [&](int dealt, Seat to) { seat = dealt == worker.index ? to : seat; });
+      assignment = {};
+      for_each_assignment(
+          active, [&](int to_worker, Assignment to) { assignment = to_worker == worker.index ? to : assignment; });
     }
-    Board* board = seat.place == Seat::kNone ? nullptr : &boards_[static_cast<size_t>(seat.place)];
-    uint32_t step = board ? board->step.load() : 0;
-    if (board) has_helped |= help(*board, seat.index, static_cast<int>(step & Board::kWorkers), active) > 0;
+    RunState* state = assignment.place == Assignment::kNone ? nullptr : &states_[static_cast<size_t>(assignment.place)];
+    uint32_t step = state ? state->step.load() : 0;
+    if (state) has_helped |= help(*state, assignment.index, static_cast<int>(step & RunState::kWorkers), active) > 0;
 
-    auto has_news = [&] { return active_.load() != active || (board && board->step.load() != step); };
+    auto has_news = [&] { return active_.load() != active || (state && state->step.load() != step); };
     if (spin_ > 0 && spin_briefly(has_news)) continue;
     if (has_helped) awake_until = SpinClock::now() + std::chrono::microseconds(spin_);
     has_helped = false;
@@ -243,7 +244,7 @@ void Crew::serve(Worker& worker) {
 // Returns true if the thread slept and was woken. No wake-up is lost: a waker posts the news before it looks which
 // threads sleep, and this thread marks itself as asleep before it looks for news.
 template <class HasNews>
-bool Crew::sleep(Worker& worker, HasNews has_news) {
+bool WorkerGroup::sleep(Worker& worker, HasNews has_news) {
   uint32_t seen = worker.wake.now();
   worker.is_asleep.store(true);
   sleepers_.fetch_add(1);
@@ -255,14 +256,14 @@ bool Crew::sleep(Worker& worker, HasNews has_news) {
 }
 
 // Starts the threads that are missing. If the system refuses one, runs have fewer workers.
-void Crew::start(int workers) {
+void WorkerGroup::start(int workers) {
   std::lock_guard lock(starting_);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: the host's handlers never run on our threads
   for (int i = started_; i < workers; i++) {
     Worker& worker = workers_[static_cast<size_t>(i)];
-    worker.crew = this;
+    worker.group = this;
     worker.index = i;
     if (pthread_create(&worker.thread, nullptr, main, &worker) != 0) break;
     started_ = i + 1;
@@ -272,7 +273,7 @@ void Crew::start(int workers) {
 
 // With pin: moves a caller that runs on the core of another worker to its own core. The host owns the affinity mask of
 // this thread; we restore it at once, so the caller may move away again.
-void Crew::move_caller_to_its_core() const {
+void WorkerGroup::move_caller_to_its_core() const {
   if (cores_.empty() || sched_getcpu() == cores_[0]) return;
   cpu_set_t before, home;
   CPU_ZERO(&home);
@@ -281,32 +282,32 @@ void Crew::move_caller_to_its_core() const {
   if (sched_setaffinity(0, sizeof home, &home) == 0) sched_setaffinity(0, sizeof before, &before);
 }
 
-bool Crew::hire(int most, Team& team) {
-  if (working_for == this) return false;
+bool WorkerGroup::begin_run(int most, Team& team) {
+  if (current_group == this) return false;
   uint64_t taken = taken_.load(std::memory_order_relaxed);
   do {
     team.place_ = std::countr_one(taken);
-    if (team.place_ >= static_cast<int>(boards_.size())) return false;
+    if (team.place_ >= static_cast<int>(states_.size())) return false;
   } while (!taken_.compare_exchange_weak(taken, taken | bit(team.place_), std::memory_order_acquire));
   bool is_only_run = taken == 0;
   most = std::min(most, size());
   if (int wanted = is_only_run ? most : size(); started_ < wanted) start(wanted);
   if (is_only_run && most > 1) move_caller_to_its_core();
-  boards_[static_cast<size_t>(team.place_)].most.store(most, std::memory_order_relaxed);
+  states_[static_cast<size_t>(team.place_)].most.store(most, std::memory_order_relaxed);
   active_.fetch_add(kChange + bit(team.place_));
-  team.crew_ = this;
+  team.group_ = this;
   return true;
 }
 
-void Crew::dismiss(const Team& team) {
+void WorkerGroup::end_run(const Team& team) {
   active_.fetch_add(kChange - bit(team.place_));
   taken_.fetch_and(~bit(team.place_), std::memory_order_release);
 }
 
-// Deals the threads out, one to each run in turn, until no thread is left or no run can use more. Calls fn(worker,
-// seat) for each. The caller of a run occupies a core, so for each run one thread stays idle.
+// Shares the threads out, one to each run in turn, until no thread is left or no run can use more. Calls fn(worker,
+// assignment) for each. The caller of a run occupies a core, so for each run one thread stays idle.
 template <class Fn>
-void Crew::deal(uint64_t active, Fn fn) const {
+void WorkerGroup::for_each_assignment(uint64_t active, Fn fn) const {
   uint64_t runs = active & kRuns;
   int end = std::min(started_.load(), size() - std::popcount(runs) + 1);
   int worker = 1;
@@ -314,32 +315,32 @@ void Crew::deal(uint64_t active, Fn fn) const {
     int before = worker;
     for (uint64_t rest = runs; rest && worker < end; rest &= rest - 1) {
       int place = std::countr_zero(rest);
-      if (index < boards_[static_cast<size_t>(place)].most.load(std::memory_order_relaxed))
-        fn(worker++, Seat{place, index});
+      if (index < states_[static_cast<size_t>(place)].most.load(std::memory_order_relaxed))
+        fn(worker++, Assignment{place, index});
     }
     if (worker == before) return;
   }
 }
 
-int Crew::count_workers(Team& team) const {
+int WorkerGroup::count_workers(Team& team) const {
   uint64_t active = active_.load(std::memory_order_relaxed);
   if (active == team.seen_) return team.workers_;
   team.seen_ = active;
   team.workers_ = 1;
-  deal(active, [&](int, Seat seat) { team.workers_ += seat.place == team.place_; });
+  for_each_assignment(active, [&](int, Assignment assignment) { team.workers_ += assignment.place == team.place_; });
   return team.workers_;
 }
 
 // Wakes those of the first `workers` of a team that sleep.
-void Crew::wake(const Team& team, int workers) {
-  deal(team.seen_, [&](int worker, Seat seat) {
+void WorkerGroup::wake(const Team& team, int workers) {
+  for_each_assignment(team.seen_, [&](int worker, Assignment assignment) {
     Worker& it = workers_[static_cast<size_t>(worker)];
-    if (seat.place == team.place_ && seat.index < workers && it.is_asleep.load()) it.wake.raise();
+    if (assignment.place == team.place_ && assignment.index < workers && it.is_asleep.load()) it.wake.raise();
   });
 }
 
-bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) {
-  std::atomic<uint64_t>& shared = board.shares[owner].word;
+bool WorkerGroup::claim(RunState& state, uint32_t owner, uint32_t worker, int64_t& chunk) {
+  std::atomic<uint64_t>& shared = state.shares[owner].word;
   uint64_t word = shared.load(std::memory_order_acquire);
   for (Share share = Share::of(word); share.next < share.end && worker < share.workers; share = Share::of(word)) {
     chunk = share.next++;
@@ -351,62 +352,62 @@ bool Crew::claim(Board& board, uint32_t owner, uint32_t worker, int64_t& chunk) 
 // Takes chunks until there are none: first those of its own share, then those of others. A thread leaves when runs come
 // or go; the caller (index 0) stays. Returns how many it took. A helper counts them as finished, and does not touch
 // them after that.
-int64_t Crew::help(Board& board, int index, int workers, uint64_t active) {
+int64_t WorkerGroup::help(RunState& state, int index, int workers, uint64_t active) {
   int64_t taken = 0;
-  __builtin_prefetch(&board.fn);  // while the claim is under way
+  __builtin_prefetch(&state.fn);  // while the claim is under way
   for (int turn = 0; turn < workers && index < workers; turn++) {
     auto owner = static_cast<uint32_t>((index + turn) % workers);
     int64_t finished = 0;
     bool stays = true;
-    for (int64_t chunk; stays && claim(board, owner, static_cast<uint32_t>(index), chunk); finished++) {
-      if (!board.exception.is_set()) try {
-          (*board.fn)(chunk * board.grain, std::min(board.n, (chunk + 1) * board.grain));
+    for (int64_t chunk; stays && claim(state, owner, static_cast<uint32_t>(index), chunk); finished++) {
+      if (!state.exception.is_set()) try {
+          (*state.fn)(chunk * state.grain, std::min(state.n, (chunk + 1) * state.grain));
         } catch (...) {
-          board.exception.keep_current();
+          state.exception.keep_current();
         }
       stays = index == 0 || active_.load(std::memory_order_relaxed) == active;
     }
     taken += finished;
-    if (finished > 0 && index > 0) board.finished.raise(static_cast<uint32_t>(finished));
+    if (finished > 0 && index > 0) state.finished.raise(static_cast<uint32_t>(finished));
     if (!stays) break;
   }
   return taken;
 }
 
-void Crew::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
-  Board& board = boards_[static_cast<size_t>(team.place_)];
+void WorkerGroup::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
+  RunState& state = states_[static_cast<size_t>(team.place_)];
   int64_t count = n / grain + (n % grain != 0);
-  board.fn = fn;
-  board.n = n;
-  board.grain = grain;
+  state.fn = fn;
+  state.n = n;
+  state.grain = grain;
   for (int64_t i = 0; i < workers; i++) {
     Share share{static_cast<uint32_t>(count * i / workers), static_cast<uint32_t>(count * (i + 1) / workers),
                 static_cast<uint32_t>(workers)};
-    board.shares[static_cast<size_t>(i)].word.store(share.word(), std::memory_order_release);
+    state.shares[static_cast<size_t>(i)].word.store(share.word(), std::memory_order_release);
   }
-  uint32_t number = (board.step.load(std::memory_order_relaxed) | Board::kWorkers) + 1;
-  board.step.store(number | static_cast<uint32_t>(workers));
+  uint32_t number = (state.step.load(std::memory_order_relaxed) | RunState::kWorkers) + 1;
+  state.step.store(number | static_cast<uint32_t>(workers));
   if (sleepers_.load() > 0) wake(team, workers);
-  board.of_helpers += static_cast<uint32_t>(count - help(board, 0, workers, 0));
-  for (uint32_t now = board.finished.now(); now != board.of_helpers; now = board.finished.now())
-    board.finished.wait(now, spin_);
-  board.exception.rethrow();
+  state.of_helpers += static_cast<uint32_t>(count - help(state, 0, workers, 0));
+  for (uint32_t now = state.finished.now(); now != state.of_helpers; now = state.finished.now())
+    state.finished.wait(now, spin_);
+  state.exception.rethrow();
 }
 
 }  // namespace detail
 
 int Team::workers() {
-  return crew_ ? crew_->count_workers(*this) : 1;
+  return group_ ? group_->count_workers(*this) : 1;
 }
 
 void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
   grain *= n / grain / kMostChunks + 1;
-  if (crew_ && n > grain && most > 1) {
+  if (group_ && n > grain && most > 1) {
     int64_t count = n / grain + (n % grain != 0);
     auto now = static_cast<int>(std::min<int64_t>({most, workers(), count}));
     if (now > 1) {
-      detail::Meanwhile busy(detail::idle_team, static_cast<Team*>(nullptr));
-      return crew_->chunks(*this, now, n, grain, fn);
+      detail::ScopedValue busy(detail::idle_team, static_cast<Team*>(nullptr));
+      return group_->chunks(*this, now, n, grain, fn);
     }
   }
   for (int64_t begin = 0; begin < n; begin += grain) fn(begin, std::min(n, begin + grain));
@@ -414,7 +415,7 @@ void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
 
 struct ThreadPool::Lazy {
   std::once_flag once;
-  std::shared_ptr<detail::Crew> crew;
+  std::shared_ptr<detail::WorkerGroup> group;
 };
 
 ThreadPool::ThreadPool(std::shared_ptr<Host> host, PoolOptions options)
@@ -422,38 +423,39 @@ ThreadPool::ThreadPool(std::shared_ptr<Host> host, PoolOptions options)
 
 ThreadPool::~ThreadPool() = default;
 
-std::shared_ptr<detail::Crew> ThreadPool::crew() const {
+std::shared_ptr<detail::WorkerGroup> ThreadPool::group() const {
   std::call_once(lazy_->once, [this] {
     bool count_cores = options_.threads == PoolOptions::kAllCores;
     std::vector<int> cores = count_cores || options_.pin ? usable_cores() : std::vector<int>();
     int size = count_cores ? static_cast<int>(cores.size()) : options_.threads;
     if (int quota = count_cores ? cpu_quota() : 0; quota > 0) size = std::min(size, quota);
-    lazy_->crew = std::make_shared<detail::Crew>(std::move(cores), std::clamp(size, 1, detail::kMostThreads), options_);
+    lazy_->group =
+        std::make_shared<detail::WorkerGroup>(std::move(cores), std::clamp(size, 1, detail::kMostThreads), options_);
   });
-  return lazy_->crew;
+  return lazy_->group;
 }
 
 int ThreadPool::workers() const {
-  if (has_teams()) return crew()->size();
+  if (has_teams()) return group()->size();
   uint32_t count = host_->services().thread_count(host_->services().user);
   return static_cast<int>(std::clamp<uint32_t>(count, 1, detail::kMostThreads));
 }
 
 int ThreadPool::spin() const {
-  return crew()->spin();
+  return group()->spin();
 }
 
 void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
   Team team;
-  std::shared_ptr<detail::Crew> held = most > 1 && has_teams() ? crew() : nullptr;  // the job may end the pool
-  if (!held || !held->hire(most, team)) return job(team);
-  struct Hired {
-    detail::Crew& crew;
+  std::shared_ptr<detail::WorkerGroup> held = most > 1 && has_teams() ? group() : nullptr;  // the job may end the pool
+  if (!held || !held->begin_run(most, team)) return job(team);
+  struct RunScope {
+    detail::WorkerGroup& group;
     Team& team;
-    detail::Meanwhile<const detail::Crew*> here{detail::working_for, &crew};
-    detail::Meanwhile<Team*> between_steps{detail::idle_team, &team};
-    ~Hired() { crew.dismiss(team); }
-  } hired{*held, team};
+    detail::ScopedValue<const detail::WorkerGroup*> here{detail::current_group, &group};
+    detail::ScopedValue<Team*> between_steps{detail::idle_team, &team};
+    ~RunScope() { group.end_run(team); }
+  } run{*held, team};
   job(team);
 }
 
@@ -462,7 +464,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
   most = static_cast<int>(std::min<int64_t>(most, count));
   if (most > 1 && !has_teams() && !is_on_host_thread()) return host_parallel_for(n, grain, fn, most);
   Team* own = detail::idle_team;
-  if (own && has_teams() && own->crew_ == crew().get()) return own->chunks(n, grain, fn, most);
+  if (own && has_teams() && own->group_ == group().get()) return own->chunks(n, grain, fn, most);
   run_team(most, [&](Team& team) { team.chunks(n, grain, fn); });
 }
 
@@ -483,7 +485,7 @@ void ThreadPool::host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int mos
     std::atomic<int64_t> next{0};
     FirstException exception{};
     void take() noexcept try {
-      detail::Meanwhile here(detail::is_in_host_work, true);
+      detail::ScopedValue here(detail::is_in_host_work, true);
       for (int64_t begin; !exception.is_set() && (begin = next.fetch_add(1, std::memory_order_relaxed) * grain) < n;)
         fn(begin, std::min(n, begin + grain));
     } catch (...) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads of one env. A caller shares out chunks of work, one step after another, and the pool's threads take them.
-// Several callers may do so at once: the threads that no caller needs are dealt out evenly, and dealt again whenever a
-// caller comes or goes. Nobody waits for a thread that has taken no chunk: a thread that lost its core only helps less.
+// Several callers may do so at once: the threads that no caller needs are shared out evenly, anew whenever a caller
+// comes or goes. Nobody waits for a thread that has taken no chunk: a thread that lost its core only helps less.
 // Invariant: how work is cut into chunks depends on its size alone. So results do not depend on the number of threads.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace rlx {
 
 namespace detail {
-class Crew;  // the threads and what they share; outlives the pool while a run goes on
+class WorkerGroup;  // the threads and what they share; outlives the pool while a run goes on
 }
 
 using ChunkFn = FunctionRef<void(int64_t begin, int64_t end)>;
@@ -34,11 +34,11 @@ class Team {
 
  private:
   friend class ThreadPool;
-  friend class detail::Crew;
+  friend class detail::WorkerGroup;
 
-  detail::Crew* crew_ = nullptr;  // null: alone
-  int place_ = 0;                 // of this run in the crew
-  uint64_t seen_ = 0;             // the active runs when workers_ was counted
+  detail::WorkerGroup* group_ = nullptr;  // null: alone
+  int place_ = 0;                         // of this run in the group
+  uint64_t seen_ = 0;                     // the active runs when workers_ was counted
   int workers_ = 1;
 };
 
@@ -77,7 +77,7 @@ class ThreadPool {
   void parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
 
  private:
-  std::shared_ptr<detail::Crew> crew() const;
+  std::shared_ptr<detail::WorkerGroup> group() const;
   bool is_on_host_thread() const;
   void host_parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most);
 
