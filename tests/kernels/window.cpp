@@ -49,9 +49,9 @@ double element(const WindowArgs& p, int64_t at) {
   }
 }
 
-double plain(const WindowArgs& p, int64_t plane, int64_t place) {
-  const ConvAxis* a = p.axes;
-  double folded = p.fn == ReduceFn::kSum ? 0 : p.fn == ReduceFn::kMax ? -HUGE_VAL : HUGE_VAL;
+// Calls body with the index in x of each element of the window at a place of a plane, in order.
+template <class Body>
+void visit_window(const ConvAxis (&a)[kConvAxes], int64_t plane, int64_t place, Body body) {
   for (int64_t tap = 0; tap < a[0].taps * a[1].taps * a[2].taps; tap++) {
     int64_t rest_tap = tap, rest = place, offset = 0, scale = 1;
     bool reads = true;
@@ -61,8 +61,13 @@ double plain(const WindowArgs& p, int64_t plane, int64_t place) {
       reads = reads && at >= 0 && at < a[axis].size;
       offset += at * scale, scale *= a[axis].size;
     }
-    if (reads) folded = join(p.fn, folded, element(p, plane * a[0].size * a[1].size * a[2].size + offset));
+    if (reads) body(plane * scale + offset);
   }
+}
+
+double plain(const WindowArgs& p, int64_t plane, int64_t place) {
+  double folded = p.fn == ReduceFn::kSum ? 0 : p.fn == ReduceFn::kMax ? -HUGE_VAL : HUGE_VAL;
+  visit_window(p.axes, plane, place, [&](int64_t at) { folded = join(p.fn, folded, element(p, at)); });
   return folded;
 }
 
@@ -126,22 +131,11 @@ TEST(window, of_bytes_is_a_plain_loops) {
 }
 
 int64_t plain_place(const ArgWindowArgs& p, int64_t plane, int64_t place) {
-  const ConvAxis* a = p.axes;
   int64_t found = -1;
-  for (int64_t tap = 0; tap < a[0].taps * a[1].taps * a[2].taps; tap++) {
-    int64_t rest_tap = tap, rest = place, offset = 0, scale = 1;
-    bool reads = true;
-    for (int axis = kConvAxes - 1; axis >= 0; axis--) {
-      int64_t at = rest % a[axis].out * a[axis].stride + rest_tap % a[axis].taps * a[axis].dilation - a[axis].lo;
-      rest /= a[axis].out, rest_tap /= a[axis].taps;
-      reads = reads && at >= 0 && at < a[axis].size;
-      offset += at * scale, scale *= a[axis].size;
-    }
-    if (!reads) continue;
-    int64_t at = plane * scale + offset;
+  visit_window(p.axes, plane, place, [&](int64_t at) {
     float value = p.x[at], best = found < 0 ? 0 : p.x[found];
     if (found < 0 || (p.is_min ? value < best : value > best) || (std::isnan(value) && !std::isnan(best))) found = at;
-  }
+  });
   return found;
 }
 

@@ -233,7 +233,7 @@ inline int64_t arg_lines(const ArgWindowArgs& p) {
   return p.axes[2].out == 0 ? 0 : p.planes * p.axes[0].out * p.axes[1].out;
 }
 inline int64_t arg_parts(const ArgWindowArgs& p) {
-  return (arg_lines(p) + arg_lines_in_part(p) - 1) / arg_lines_in_part(p);
+  return ceil_div(arg_lines(p), arg_lines_in_part(p));
 }
 
 // Elements of a row from `at` on, `stride` apart, for n outputs; `is_there` says which of them are inside.
