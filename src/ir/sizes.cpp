@@ -249,8 +249,10 @@ Status Graph::learn(uint32_t index) {
     if (is_refuted(guard)) return refused(guards_[index], &guard == &guards_[index] ? "" : ", as " + text_of(guard));
     if (!is_equation(guard)) continue;
     Dim zero = guard.b - guard.a;
-    const std::string* symbol = equalities_.learn(reduced(zero), guards_.size());
-    if (!symbol) symbol = equalities_.learn_linear(reduced(zero, &Equalities::find_linear), guards_.size());
+    Dim rest = reduced(zero);
+    const std::string* symbol = equalities_.learn(rest, guards_.size());
+    if (!symbol && !rest.is(0))  // 0: known already
+      symbol = equalities_.learn_linear(reduced(zero, &Equalities::find_linear), guards_.size());
     if (!symbol) continue;
     auto ask_again = [&](const std::string& name) {
       if (auto naming = guards_of_.find(name); naming != guards_of_.end())
