@@ -323,7 +323,7 @@ RLX_MUST rlx_status_t *rlx_device_get_str(const rlx_device_t *device, const char
 
 /* The report "dispatch" (rlx_compiled_report) of a graph as it is, without compiling it: for each node its path on this
  * device, and why kernels refused it. "expanded" here: the device has no kernel for the composite, and would run its
- * decomposition. A graph with unsupported nodes is no error. options: as in rlx_compile, may be NULL. Errors: the one
+ * decomposition. A graph with unsupported nodes is not an error. options: as in rlx_compile, may be NULL. Errors: the one
  * that the graph holds, RLX_E_OPTION. */
 RLX_MUST rlx_status_t *rlx_device_supports(const rlx_device_t *device, const rlx_graph_t *graph,
                                            const rlx_attrs_t *options, rlx_blob_t **json);
@@ -625,7 +625,7 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  * Inputs, outputs and params are "slots", numbered from 0 in the order of declaration. */
 
 /* Compiles a copy of the graph for a device; NULL means the default device. The tensors that weights (retained, may be
- * NULL) holds now become the params; names that the graph lacks are no error. options, or NULL, are those of
+ * NULL) holds now become the params; names that the graph lacks are not an error. options, or NULL, are those of
  * rlx_schema(env, "options.compile"), among them:
  *   dims.<symbol>  the upper size of a symbol: required where the graph declares no maximum
  *   threads        the most threads of one run
@@ -926,7 +926,7 @@ RLX_API void rlx_op_def_init(rlx_op_def_t *def, size_t struct_size);
  * neither a body nor both infer and run; a body of another environment, or without inputs or outputs),
  * RLX_E_UNSUPPORTED for a body with params, with sizes that its contents decide, of more than 2^20 nodes with those of
  * the bodies that it uses, or with more graphs in it than rlx_attrs_set_graph takes, RLX_E_SHAPE for a body with a
- * symbol that is no axis of an input, and the error that the body holds. */
+ * symbol that is not an axis of an input, and the error that the body holds. */
 RLX_MUST rlx_status_t *rlx_env_register_op(rlx_env_t *env, const rlx_op_def_t *def);
 
 /* The number of inputs or outputs (kind: RLX_INPUT or RLX_OUTPUT) of a call; 0 for any other kind. In infer, which says

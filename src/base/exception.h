@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-// A callback of the host has thrown: that is no fault of ours.
+// A callback of the host has thrown: that is not our bug.
 struct HostThrew {
   const char* callback;
 };

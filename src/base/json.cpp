@@ -67,7 +67,7 @@ void JsonWriter::quote(std::string_view text) {
     size_t length = utf8_length(text);
     unsigned char c = static_cast<unsigned char>(text[0]);
     if (length == 0) {
-      text_ += "\xEF\xBF\xBD";  // U+FFFD for a byte that is no UTF-8
+      text_ += "\xEF\xBF\xBD";  // U+FFFD for a byte that is not UTF-8
       length = 1;
     } else if (c == '"' || c == '\\') {
       text_ += '\\';

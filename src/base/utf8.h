@@ -16,7 +16,7 @@ size_t utf8_prefix(std::string_view text);  // the bytes before the first that i
 
 bool is_utf8(std::string_view text);
 
-// As UTF-8: a byte that is none is written as \x and two digits.
+// As UTF-8: a byte that is not part of a character is written as \x and two digits.
 std::string readable(std::string_view text);
 
 }  // namespace rlx

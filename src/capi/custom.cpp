@@ -82,7 +82,7 @@ struct Callbacks {
   bool armed = false;
 };
 
-// An exception of a callback that has no code of its own is RLX_E_CALLBACK: it is no fault of the library.
+// An exception of a callback that has no code of its own is RLX_E_CALLBACK: it is not a bug of the library.
 static Status thrown_by(const char* name) {
   Status thrown = from_exception(name);
   return thrown.code() == Code::kInternal ? Status(Code::kCallback, std::string(thrown.message())) : thrown;

@@ -72,7 +72,7 @@ rlx_status_t* rlx_device_get_i64(const rlx_device_t* device, const char* key, in
     int64_t number = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size())
-      return Status(Code::kNotFound, format("'{}' is no number but '{}'", key, text))
+      return Status(Code::kNotFound, format("'{}' is '{}', not a number", key, text))
           .with("value", key)
           .with("expected", "a number")
           .with("got", text);

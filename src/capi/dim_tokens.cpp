@@ -19,7 +19,7 @@ Result<Dim> DimTokens::dim(int64_t number) const {
   std::lock_guard lock(mutex_);
   uint64_t index = static_cast<uint64_t>(kNoToken - 1) - static_cast<uint64_t>(number);
   if (index < dims_.size()) return dims_[index];
-  return Status(Code::kRange, format("{} is no size and no token of rlx_graph_dim in this environment", number))
+  return Status(Code::kRange, format("{} is neither a size nor a token of rlx_graph_dim in this environment", number))
       .with("got", std::to_string(number));
 }
 

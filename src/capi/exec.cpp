@@ -47,7 +47,7 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
 
 rlx_status_t* rlx_exec_bind_ptr(rlx_exec_t* exec, int32_t kind, size_t slot, void* data, size_t bytes) {
   return guard({handle(exec, "exec")}, [&]() -> Status {
-    const void* given = data ? data : exec;  // NULL is no mistake: it unbinds
+    const void* given = data ? data : exec;  // NULL is not a mistake: it unbinds
     RLX_TRY(check("rlx_exec_bind_ptr", {array(given, bytes, "data")}));
     return exec->exec->bind_ptr(RLX_TRY(slot_kind(kind)), slot, data, bytes);
   });

@@ -90,7 +90,7 @@ static rlx_value_t built(rlx_graph_t* graph, std::initializer_list<Argument> arg
 static Status unknown_op(const OpTable& table, const std::string& name) {
   for (std::string_view leaf : {"input", "param", "constant"})
     if (name == leaf)
-      return Status(Code::kNotFound, format("'{}' is no op of rlx_graph_op: rlx_graph_{} makes one", leaf, leaf))
+      return Status(Code::kNotFound, format("'{}' is not an op for rlx_graph_op: rlx_graph_{} makes one", leaf, leaf))
           .with("value", leaf);
   return Status(Code::kNotFound, "no op '" + name + "'" + table.suggestion(name)).with("value", name);
 }

@@ -195,7 +195,7 @@ class Reader {
   }
 
   Status read_alignment(uint32_t kind) {
-    if (kind != kU32) return damaged("general.alignment is no u32");
+    if (kind != kU32) return damaged("general.alignment is not a u32");
     alignment_ = RLX_TRY(in_.number<uint32_t>());
     if (!std::has_single_bit(alignment_)) return damaged(format("an alignment of {} bytes", alignment_));
     out_.metadata.emplace_back("general.alignment", std::to_string(alignment_));
@@ -284,7 +284,7 @@ class Reader {
       return of(entry, Code::kUnsupported, format("elements of the type {}, which cannot be decoded", type.name));
     if (!is_ours && !decodes_)
       return of(entry, Code::kUnsupported,
-                format("elements of the type {}, which is no dtype; with the import option decode=1 they become f32",
+                format("elements of the type {}, which is not a dtype; with the import option decode=1 they become f32",
                        type.name))
           .with("expected", "decode=1");
     int64_t block = is_ours ? info(type.dtype).block : type.block,
@@ -292,7 +292,7 @@ class Reader {
     if ((entry.dims.empty() ? 1 : entry.dims.back()) % block != 0)
       return of(
           entry, Code::kData,
-          format("rows of {} elements are no whole blocks of {}", entry.dims.empty() ? 1 : entry.dims.back(), block));
+          format("rows of {} elements are not whole blocks of {}", entry.dims.empty() ? 1 : entry.dims.back(), block));
     auto count = element_count(std::span<const int64_t>(entry.dims));
     if (!count || *count / block > INT64_MAX / bytes)
       return of(entry, Code::kData, "more elements than 63 bits can count");
@@ -310,7 +310,7 @@ class Reader {
       if (entry.offset > data.size() || entry.bytes > data.size() - entry.offset)
         return of(
             entry, Code::kData,
-            format("{} bytes at {} are no range of the {} bytes of data", entry.bytes, entry.offset, data.size()));
+            format("{} bytes at {} are not within the {} bytes of data", entry.bytes, entry.offset, data.size()));
       if (entry.bytes) sorted.push_back(&entry);
     }
     std::sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) { return a->offset < b->offset; });

@@ -28,7 +28,7 @@ static Status damaged(const std::string& what) {
 static Result<std::string_view> header_of(std::span<const std::byte> bytes) {
   uint64_t length = 0;
   if (bytes.size() < kLengthBytes)
-    return damaged(format("{} bytes are no file: the header's length is missing", bytes.size()));
+    return damaged(format("{} bytes are not a file: the header's length is missing", bytes.size()));
   std::memcpy(&length, bytes.data(), kLengthBytes);
   if (length > kMaxHeader || length > bytes.size() - kLengthBytes)
     return damaged(format("byte 0: a header of {} bytes, but {} are left", length, bytes.size() - kLengthBytes));
@@ -52,7 +52,7 @@ static Result<Json> parse_header(std::string_view text) {
   };
   Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
   if (too_deep) return damaged("the header nests deeper than {tensor: {key: [numbers]}}");
-  if (!header.is_object()) return damaged("the header is no JSON object");
+  if (!header.is_object()) return damaged("the header is not a JSON object");
   if (header.size() != names) return damaged("the header has a name twice");
   return header;
 }
@@ -67,7 +67,7 @@ static Result<std::vector<int64_t>> sizes_of(const Json& tensor, const char* key
     valid = size && *size <= INT64_MAX;
     if (valid) sizes.push_back(static_cast<int64_t>(*size));
   }
-  if (!valid) return damaged("tensor '" + name + "': '" + key + "' is no list of sizes").with("value", name);
+  if (!valid) return damaged("tensor '" + name + "': '" + key + "' is not a list of sizes").with("value", name);
   return sizes;
 }
 
@@ -84,9 +84,9 @@ static Result<DType> dtype_of(const Json& tensor, const std::string& name) {
 
 // The metadata is a map of strings to strings.
 static Status read_metadata(const Json& map, SafeTensors& out) {
-  if (!map.is_object()) return damaged("__metadata__ is no map of strings");
+  if (!map.is_object()) return damaged("__metadata__ is not a map of strings");
   for (const auto& [key, value] : map.items()) {
-    if (!value.is_string()) return damaged("__metadata__ is no map of strings");
+    if (!value.is_string()) return damaged("__metadata__ is not a map of strings");
     out.metadata.emplace_back(key, value.get_ref<const std::string&>());
   }
   return {};
@@ -108,7 +108,7 @@ Result<SafeTensors> read_safetensors(const Source& source) {
     DType dtype = RLX_TRY(dtype_of(tensor, name));
     auto shape = RLX_TRY(sizes_of(tensor, "shape", name)), range = RLX_TRY(sizes_of(tensor, "data_offsets", name));
     if (range.size() != 2 || range[0] > range[1] || static_cast<uint64_t>(range[1]) > data.size())
-      return damaged(format("tensor '{}': its data_offsets are no range of the {} bytes of data", name, data.size()))
+      return damaged(format("tensor '{}': its data_offsets are not within the {} bytes of data", name, data.size()))
           .with("value", name);
     auto bytes = data.subspan(static_cast<size_t>(range[0]), static_cast<size_t>(range[1] - range[0]));
     auto view = tensor_over(source, bytes, dtype, shape);

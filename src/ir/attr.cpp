@@ -389,7 +389,7 @@ static Result<AttrValue> free_attrs(const NamedAttrs& given) {
   FreeAttrs free;
   for (const auto& [key, value] : given) {
     if (!text::is_word(key))
-      return Status(Code::kOption, "'" + key + "' is no name of an attribute").with("value", key);
+      return Status(Code::kOption, "'" + key + "' is not the name of an attribute").with("value", key);
     free.values.emplace_back(key, RLX_TRY(free_value({.name = key, .kind = AttrKind::kFree}, value)));
   }
   auto by_key = [](const auto& a, const auto& b) { return a.first < b.first; };

@@ -208,7 +208,7 @@ class Normaliser {
     auto exact = exact_div(total, known);
     if (!exact && total.is_literal() && known.is_literal())
       return Status(Code::kShape,
-                    format("the number of elements, {}, is no multiple of the other sizes, {}", total, known))
+                    format("the number of elements, {}, is not a multiple of the other sizes, {}", total, known))
           .with("got", known.text());
     *open = exact ? *exact : floor_div(total, known);
     return set(i, std::move(sizes));

@@ -66,7 +66,7 @@ class Verifier {
 
   Status check_attrs(uint32_t index) const {
     const Attrs& attrs = graph_.node(index).attrs;
-    if (attrs.values().size() != attrs.info()->attrs.size()) return wrong("has not the attributes of its row");
+    if (attrs.values().size() != attrs.info()->attrs.size()) return wrong("does not have the attributes of its row");
     for (size_t i = 0; i < attrs.values().size(); i++) RLX_TRY(check_attr(attrs.info()->attrs[i], attrs.values()[i]));
     for (const AttrValue& value : attrs.values())
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) RLX_TRY(verify(**body));
@@ -146,7 +146,7 @@ class Verifier {
     for (const GraphOutput& output : graph_.outputs()) {
       bool exists =
           output.value.node < graph_.nodes().size() && output.value.output < graph_.node(output.value).out.size();
-      if (!exists) return wrong("not a valid graph: output '" + output.name + "' is no value of it");
+      if (!exists) return wrong("not a valid graph: output '" + output.name + "' is not a value of it");
       if (!names.insert(output.name).second) return wrong("not a valid graph: two outputs '" + output.name + "'");
     }
     return {};

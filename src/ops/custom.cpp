@@ -24,7 +24,7 @@ static Status check_symbols_given(const Graph& body) {
     for (uint32_t input : body.inputs())
       for (const Dim& dim : body.node(input).out[0].dims) is_given |= dim.symbol_name() && *dim.symbol_name() == symbol;
     if (!is_given)
-      return Status(Code::kShape, "the size '" + symbol + "' is no axis of an input").with("value", symbol);
+      return Status(Code::kShape, "the size '" + symbol + "' is not an axis of an input").with("value", symbol);
   }
   return {};
 }
@@ -100,7 +100,7 @@ static Status check_answer(InferArgs& args, size_t output, const ValueType& type
   for (const Dim& dim : type.dims) {
     bool is_known = args.graph.range(dim).hi >= 0;
     visit_symbols(dim, [&](const std::string& symbol) { is_known &= args.graph.has_symbol(symbol); });
-    if (!is_known) return args.fail(Code::kShape, format("output {}: {} is no size of this graph", output, dim));
+    if (!is_known) return args.fail(Code::kShape, format("output {}: {} is not a size of this graph", output, dim));
   }
   return {};
 }

@@ -109,7 +109,7 @@ Outputs decompose_non_max_suppression(const Inputs& in, const Attrs& attrs) {
   if (!require_shape(boxes, "boxes", std::array<Dim, 3>{scores.dim(0), scores.dim(2), 4})) return {};
   if (is_half(boxes.dtype())) boxes = cast(boxes, DType::kF32), scores = cast(scores, DType::kF32);
   const Dim &batch = scores.dim(0), &classes = scores.dim(1), &n = scores.dim(2), &most = attrs.dim("max_out");
-  // What is no candidate has one key, so that sorting need not tell it apart.
+  // All boxes that are not candidates have one key, so that sorting does not compare them further.
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   if (attrs.has("score")) scores = where(greater(scores, attrs.f64("score")), scores, kNever);
   Outputs sorted = b.ops(Op::kSort, {scores}, {{"descending", int64_t{1}}});

@@ -8,7 +8,7 @@ namespace rlx {
 // ---- windows and caches ----
 
 // start, start + 1, ... as `count` indices along an axis of x; a negative start counts from the end. What lies before
-// the axis is no valid index: it does not count from the end once more.
+// the axis is not a valid index: it does not count from the end once more.
 static Expr window_indices(Expr x, int64_t axis, Expr start, const Dim& count) {
   Builder& b = x.builder();
   Expr n = b.size(x.dim(axis), start.dtype());

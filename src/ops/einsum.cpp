@@ -121,7 +121,7 @@ class Einsum {
       labels = text;
     }
     bool letters = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c); });
-    return letters || fail("\"" + text + "\" is no list of letters");
+    return letters || fail("\"" + text + "\" is not a list of letters");
   }
 
   bool read_terms(std::span<const Expr> operands) {

@@ -90,7 +90,7 @@ static bool holds_exactly(DType integer, double value) {
 Expr Builder::scalar(DType dtype, double value) {
   if (dtype == DType::kNone) return Expr(this, kInvalid);
   if (is_integer(dtype) && !holds_exactly(dtype, value))
-    return fail(Status(Code::kOption, format("{} is no value of {}", value, dtype)));
+    return fail(Status(Code::kOption, format("{} is not a value of {}", value, dtype)));
   auto tensor = scalar_tensor(dtype, value);
   return tensor.ok() ? constant(*tensor) : fail(std::move(tensor).status());
 }

@@ -30,7 +30,7 @@ static std::optional<Dim> scaled_size(Expr x, const Dim& n, double scale) {
   if (!(scale > 0) || std::isinf(scale)) return no_axes(x, Code::kOption, "'scales' must be positive");
   if (auto fraction = fraction_of(scale)) return floor_div(n * Dim(fraction->numerator), Dim(fraction->denominator));
   if (!n.is_literal())
-    return no_axes(x, Code::kUnsupported, format("the scale {} of an open size is no simple fraction", scale));
+    return no_axes(x, Code::kUnsupported, format("the scale {} of an open size is not a simple fraction", scale));
   double size = std::floor(static_cast<double>(n.literal()) * scale);
   if (size > 0x1p40) return no_axes(x, Code::kRange, "a scale makes a size too large");
   return Dim(static_cast<int64_t>(size));

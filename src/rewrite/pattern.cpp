@@ -295,7 +295,7 @@ class Matcher {
     return commutes && solve_inputs(pattern, node, true, next);
   }
 
-  // Numbers come first: if a number is not there, the rest is no near miss.
+  // Numbers come first: if a number is not there, the rest is not a near miss.
   bool solve_inputs(const PatternNode& pattern, const Node& node, bool swapped, const Goal* next) {
     InlinedVector<Goal, 4> goals;
     size_t count = pattern.in.size();

@@ -128,7 +128,7 @@ class Match {
   Expr input(Expr x, size_t i) const;  // input i of any value's node
   bool is(Expr x, Op op) const { return x && x.valid() && node(x).op == op; }
   bool has_shape(Expr x) const { return x.dims() == anchor_.dims(); }  // the anchor's shape
-  // The first value below x, x included, that is no view or does not pass the test.
+  // The first value below x, x included, that is not a view or does not pass the test.
   Expr under_views(Expr x, ViewTest passes = any_view) const;
 
   // What is known of a value.

@@ -222,7 +222,7 @@ Expr form_attention(const Match& m) {
   auto found = probabilities(m, p, value);
   if (!found) return Expr();
   auto s = scores_of(m, value);
-  if (!s) return m.miss("the scores are no product of q and k that is used here alone");
+  if (!s) return m.miss("the scores are not a product of q and k, or have another use");
   if (v.rank() != s->q.rank()) return m.miss("v has another rank than q");
   const std::vector<Dim> dims = m.anchor().dims(), scores = value.dims(), heads = with_heads(scores);
   Expr q = with_heads(s->q, heads), k = with_heads(s->k, heads);

@@ -91,7 +91,7 @@ static Expr conv_of_integers(const Match& m) {
   if (x->q.dims() != m.in(0).dims() || w->q.dims() != m.in(1).dims()) return Expr();
   if (x->zero && !is_one_number(x->zero)) return m.miss("the zero points of x differ");
   Expr x_zero = x->zero ? as_numbers(m, x->zero, x->q.dtype(), {}) : Expr(), w_zero;
-  if (x->zero && !x_zero) return m.miss("the zero point of x may be no number of its dtype");
+  if (x->zero && !x_zero) return m.miss("the dtype of x may not hold its zero point");
   if (w->zero) {
     const Dim& filters = w->q.dim(0);
     bool is_one = is_one_number(w->zero);
@@ -99,7 +99,7 @@ static Expr conv_of_integers(const Match& m) {
     by_filter[0] = filters;
     if (!is_one && w->zero.dims() != by_filter) return m.miss("the zero points of the weight are not by channel");
     w_zero = as_numbers(m, w->zero, w->q.dtype(), is_one ? std::vector<Dim>() : std::vector<Dim>{filters});
-    if (!w_zero) return m.miss("the zero points of the weight may be no numbers of its dtype");
+    if (!w_zero) return m.miss("the dtype of the weight may not hold its zero points");
   }
   Expr y = m.builder().ops(Op::kIntegerConv, {x->q, w->q, x_zero, w_zero}, m.attrs().named())[0];
   return m.is_refused(y) ? m.miss("no kernel for the convolution") : y;

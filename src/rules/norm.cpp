@@ -26,7 +26,7 @@ static Expr norm_parameter(const Match& m, Expr parameter, Expr x, int64_t axis)
   std::vector<Dim> dims = parameter.dims();
   while (dims.size() > wanted.size() && dims[0].is(1)) dims.erase(dims.begin());
   if (dims.empty() && m.splat(parameter)) return broadcast_to(parameter, wanted);
-  if (dims != wanted) return m.miss("gamma or beta has not the normalised shape");
+  if (dims != wanted) return m.miss("gamma or beta does not have the normalised shape");
   return parameter.dims() == wanted ? parameter : reshape(parameter, wanted);
 }
 

@@ -123,7 +123,7 @@ std::vector<Dim> dims_of_whole(Expr part) {
 // The tables have a column for each pair of columns of x.
 Expr form_rope(const Match& m, Expr x, Expr cos, Expr sin, Style style) {
   if (x.rank() != 4) return m.miss("x has no axes of heads and positions");
-  if (!m.has_shape(x)) return m.miss("a table enlarges x");
+  if (!m.has_shape(x)) return m.miss("a table is larger than x");
   for (size_t head_axis : {1, 2}) {
     Expr c = rope_table(cos, head_axis), s = rope_table(sin, head_axis);
     if (!c || !s) continue;

@@ -281,7 +281,7 @@ Expr summed(const Match& m) {
     Expr term = m.in(1 - i);
     auto s = scores_of(m, m.in(i));
     if (!s) continue;
-    if (!fits(term, m.anchor().dims())) return m.miss("a mask enlarges the scores");
+    if (!fits(term, m.anchor().dims())) return m.miss("a mask is larger than the scores");
     auto found = additive_mask(m, term);
     if (found && joins(*s, found->fill)) {
       bool is_additive = !s->mask || s->additive;

@@ -26,7 +26,7 @@ inline HalfVec rest_of(HalfVec low_a, HalfVec low_b) {
 inline Vec fmod(Vec a, Vec b) {
   a = as_compared(a), b = as_compared(b);
   Vec x = abs(a), y = abs(b);
-  Int large = ~(x / y < splat(0x1p27f)) | (y == splat(kInf));  // and what is no number
+  Int large = ~(x / y < splat(0x1p27f)) | (y == splat(kInf));  // and NaN
   x = select(large, splat(0.0f), x), y = select(large, splat(1.0f), y);
   HalfVec xs[2], ys[2];
   __builtin_memcpy(xs, &x, sizeof x);

@@ -441,7 +441,7 @@ TypedFn find_cast(DType to) {
   return found;
 }
 
-// Between a half and a number that is none.
+// Between a half and any other number.
 inline TypedFn find_half_cast(DType from, DType to) {
   TypedFn found = nullptr;
   if (kTypedNumbers.has(to))

@@ -40,7 +40,7 @@ std::string_view refuse_any(const KernelQuery& query) {
 }
 
 std::string_view refuse_packed(const KernelQuery& query) {
-  return query.resident(1) ? refuse_any(query) : "the filters are no param or constant";
+  return query.resident(1) ? refuse_any(query) : "the filters are neither a param nor a constant";
 }
 
 // Takes groups that would leave most of a register tile empty.

@@ -38,7 +38,7 @@ bool is_short(const Dim& n) {
 std::string_view refuse_gather_plane(const KernelQuery& query) {
   const auto& x = query.type(0);
   auto axis = static_cast<size_t>(query.node.attrs.i64("axis"));
-  if (element_bytes(x.dtype) != 4) return "elements have not 4 bytes";
+  if (element_bytes(x.dtype) != 4) return "takes elements of 4 bytes only";
   if (axis + 2 != x.rank()) return "not along the last two axes";
   return is_short(x.dims[axis]) && is_short(x.dims[axis + 1]) ? "" : "an axis is empty, or too long";
 }

@@ -20,8 +20,8 @@ bool flips(const KernelQuery& query, std::string_view side) {
 
 std::string_view refuse_packed(const KernelQuery& query) {
   if (std::string_view why = refuse_integer(query); !why.empty()) return why;
-  if (!query.resident(1)) return "the right side is no param or constant";
-  if (query.type(1).rank() != 2) return "the right side is no single matrix";
+  if (!query.resident(1)) return "the right side is neither a param nor a constant";
+  if (query.type(1).rank() != 2) return "the right side is not a single matrix";
   return flips(query, "transpose_a") ? "the left side is transposed" : "";
 }
 

@@ -41,7 +41,7 @@ std::string_view refuse_conv(const KernelQuery& query) {
   for (const Dim& dim : w)
     if (!dim.is_literal()) return "the filters have no fixed size";
   for (size_t i : {4, 6})
-    if (query.has(i) && query.type(i).rank() == 0) return "what is added is no vector";
+    if (query.has(i) && query.type(i).rank() == 0) return "what is added is not a vector";
   const Attrs& attrs = query.node.attrs;
   ConvShape shape;
   shape.groups = attrs.i64("groups");
@@ -58,7 +58,7 @@ std::string_view refuse_conv(const KernelQuery& query) {
 }
 
 std::string_view refuse_packed(const KernelQuery& query) {
-  return query.resident(1) ? refuse_conv(query) : "the filters are no param or constant";
+  return query.resident(1) ? refuse_conv(query) : "the filters are neither a param nor a constant";
 }
 
 // Filters of the run are packed in scratch, which is bounded.

@@ -32,7 +32,7 @@ void encode_copy(const StepView& view, const Caps&, void* block, Launch& launch)
   load(block, copy_loop(), args, 30 + 0.4 * static_cast<double>(to.count()), launch);
 }
 
-// A slice that is no view, because it runs backwards.
+// A slice that is not a view, because it runs backwards.
 void encode_slice(const StepView& view, const Caps&, void* block, Launch& launch) {
   const View &from = view.in[0], &to = view.out[0];
   const Attrs& attrs = view.node.attrs;

@@ -58,7 +58,7 @@ inline int64_t size_of(const StepView& view, const Dim& dim) {
   return evaluate(dim, lookup_of(view.plan, view.symbols)).value();
 }
 
-// Upper sizes may be so large that their product is no integer.
+// Upper sizes may be so large that their product exceeds int64_t.
 inline double largest_count(const Dims& upper) {
   double count = 1;
   for (int64_t size : upper) count *= static_cast<double>(size);

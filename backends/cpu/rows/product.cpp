@@ -77,8 +77,8 @@ constexpr Row product_row(Op op, std::string_view name, RefuseFn refuse, EncodeF
 
 std::string_view refuse_packed(const KernelQuery& query) {
   if (!all_f32(query)) return "takes f32 only";
-  if (!query.resident(1)) return "the right side is no param or constant";
-  if (query.type(1).rank() != 2) return "the right side is no single matrix";
+  if (!query.resident(1)) return "the right side is neither a param nor a constant";
+  if (query.type(1).rank() != 2) return "the right side is not a single matrix";
   if (query.node.op == Op::kMatmul && query.node.attrs.flag("transpose_a")) return "the left side is transposed";
   if (query.node.op == Op::kLinear && !fused_activation(query.node)) return "no kernel has this activation";
   return {};

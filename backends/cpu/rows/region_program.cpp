@@ -143,7 +143,7 @@ class Emitter {
 
   std::string_view add_constant(const Tensor& value) {
     RegionArgs& args = program_.args;
-    if (!is_real(value.dtype()) || value.count() != 1) return "a constant is no scalar of floats";
+    if (!is_real(value.dtype()) || value.count() != 1) return "a constant is not a float scalar";
     if (args.constant_count == kMaxRegionConstants) return "too many constants";
     args.constants[args.constant_count] = {.value = number_of(value), .reg = next()};
     args.constant_count++;

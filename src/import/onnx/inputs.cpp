@@ -86,7 +86,7 @@ Result<OnnxValue> Importer::sequence_input(const std::string& name, const Elemen
   if (!length)
     return bad_input(name, format("is a sequence: the import option sequence.{} says how many elements it has", name));
   if (type.elem_type.empty() || type.elem_type[0].tensor_type.empty())
-    return bad_input(name, "is a sequence of what is no tensor");
+    return bad_input(name, "is a sequence whose elements are not tensors");
   TensorTypeProto element = type.elem_type[0].tensor_type[0];
   if (element.shape.empty() && rank) element.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
   for (ShapeProto& shape : element.shape)

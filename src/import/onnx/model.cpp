@@ -151,8 +151,8 @@ Result<ModelProto> parse_model(std::span<const std::byte> bytes) {
   Status status = parse(model, bytes, 0);
   if (!status.ok()) return std::move(status).prefixed("ONNX model");
   if (!model.has_graph || model.opset_import.empty())
-    return Status(Code::kData, model.has_graph ? "ONNX model: no opset_import: these bytes are no ONNX model"
-                                               : "ONNX model: no graph: these bytes are no ONNX model");
+    return Status(Code::kData, model.has_graph ? "ONNX model: no opset_import: these bytes are not an ONNX model"
+                                               : "ONNX model: no graph: these bytes are not an ONNX model");
   return model;
 }
 

@@ -114,7 +114,7 @@ void build_tf_idf(Call& call) {
   if (call.has_attr("pool_strings")) return call.fail(Code::kUnsupported, "n-grams of strings");
   if (!x.valid()) return;
   if (x.rank() != 1 && x.rank() != 2) return call.fail(Code::kShape, "its input is neither a row nor rows");
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return call.fail(Code::kData, "'mode' is none of its three");
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return call.fail(Code::kData, "'mode' is not TF, IDF or TFIDF");
   if (skipped < 0 || skipped >= kMostWindows || longest > kMostWindows || (skipped + 1) * longest > kMostWindows)
     return call.fail(Code::kUnsupported, format("n-grams of up to {} with {} skipped", longest, skipped));
   std::vector<Grams> grams = grams_of(call, shortest, longest);

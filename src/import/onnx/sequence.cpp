@@ -14,7 +14,7 @@ const std::vector<OnnxValue>* items_of(Call& call, size_t i) {
   const OnnxValue* value = call.value(i);
   if (value && value->is_stacked) return call.fail_of_sizes("a sequence whose length only the run knows"), nullptr;
   if (value && value->is_sequence) return &value->items;
-  call.fail(Code::kData, "its input is no sequence");
+  call.fail(Code::kData, "its input is not a sequence");
   return nullptr;
 }
 

@@ -443,7 +443,7 @@ void build_range(Call& call) {
   std::vector<Dim> limit = call.dims(1, "limit");
   std::vector<int64_t> step = call.numbers(2, "delta");
   if (limit.size() != 1 || step.size() != 1 || step[0] == 0 || step[0] == INT64_MIN)
-    return call.fail(Code::kData, "'limit' or 'delta' is no number");
+    return call.fail(Code::kData, "'limit' or 'delta' is not one number");
   Dim span = step[0] > 0 ? limit[0] - start : start - limit[0];
   int64_t stride = std::abs(step[0]);
   Dim count = floor_div(span + Dim(stride - 1), Dim(stride));
@@ -493,7 +493,7 @@ void build_eye_like(Call& call) {
     if (!given.ok()) return call.fail(given.status().code(), std::string(given.status().message()));
     dtype = *given;
   }
-  if (type.rank() != 2) return call.fail(Code::kData, "its input is no matrix");
+  if (type.rank() != 2) return call.fail(Code::kData, "its input is not a matrix");
   call.out(0,
            call.op("eye", {}, {{"n", type.dims[0]}, {"m", type.dims[1]}, {"k", call.i64("k", 0)}, {"dtype", dtype}}));
 }

@@ -76,7 +76,7 @@ Result<uint64_t> parse_number(std::string_view key, std::string_view text) {
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size())
     return Status(Code::kData,
-                  "the " + std::string(key) + " '" + std::string(text) + "' of its external data is no number");
+                  "the " + std::string(key) + " '" + std::string(text) + "' of its external data is not a number");
   return value;
 }
 

@@ -178,7 +178,7 @@ std::vector<double> reals_of(Call& call, const std::string& name) {
   if (!proto) return call.f64s(name);
   auto tensor = call.importer().read(*proto);
   if (!tensor.ok() || !is_float(tensor->dtype()))
-    return call.fail(Code::kData, "'" + name + "_as_tensor' is no list of numbers"), std::vector<double>();
+    return call.fail(Code::kData, "'" + name + "_as_tensor' is not a list of numbers"), std::vector<double>();
   std::vector<double> numbers;
   for (int64_t i = 0; i < tensor->count(); i++) numbers.push_back(element_as_f64(*tensor, i));
   return numbers;

@@ -51,6 +51,6 @@ class Scanner {
 };
 
 bool is_word(std::string_view text);   // whether word() reads all of it
-bool is_label(std::string_view text);  // whether label() reads all of it and it is no keyword
+bool is_label(std::string_view text);  // whether label() reads all of it, and it is not a keyword
 
 }  // namespace rlx::text

@@ -496,7 +496,7 @@ TEST_F(Capi, building_errors_name_op_and_cause) {
          int64_t n = rlx_graph_dim(t.graph, "n", 0, 0);
          return rlx_graph_param(t.graph, "p", RLX_F32, &n, 1);
        }},
-      {"RLX_E_RANGE: input 'q': -1125899906842624 is no size and no token of rlx_graph_dim in this environment",
+      {"RLX_E_RANGE: input 'q': -1125899906842624 is neither a size nor a token of rlx_graph_dim in this environment",
        [](Capi& t, rlx_value_t) { return t.input("q", {-(int64_t{1} << 50)}); }},
       {"RLX_E_INVALID_ARGUMENT: relu has 1 output, not 2",
        [](Capi& t, rlx_value_t x) {

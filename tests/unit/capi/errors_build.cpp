@@ -142,7 +142,7 @@ TEST(errors, attributes_of_ops) {
        [](User& u) {
          u.op("depth_to_space block=0", {u.input("x", {1, 4, 2, 2})});
        }},
-      {"gives a word that is no choice",
+      {"gives a word that is not a choice",
        RLX_E_OPTION,
        {"gelu: ", "'approx'", "none|tanh", "not 'erf'"},
        [](User& u) { u.op("gelu approx=erf", {u.input("x", {2})}); }},

@@ -133,7 +133,7 @@ TEST_F(CustomOpTest, an_output_has_only_sizes_of_the_graph) {
   ASSERT_EQ(add("it", does), "");
   op("custom name=it", {vector_input()});
   EXPECT_EQ(failure().substr(0, 81),
-            "RLX_E_SHAPE: custom: 'it': output 0: elsewhere is no size of this graph; input 0 ");
+            "RLX_E_SHAPE: custom: 'it': output 0: elsewhere is not a size of this graph; input 0 ");
 }
 
 TEST_F(CustomOpTest, a_run_that_fails_is_told_by_name) {
@@ -195,7 +195,7 @@ TEST_F(CustomOpTest, mistakes_with_bodies) {
   EXPECT_EQ(refused("graph (n) { x = input f32[n]\n y = nonzero(x) symbol=\"k\"\n output y }"),
             "RLX_E_UNSUPPORTED: the body of 'it': it finds the size 'k' in the run");
   EXPECT_EQ(refused("graph (n) { x = input f32[2 * n]\n y = neg(x)\n output y }"),
-            "RLX_E_SHAPE: the body of 'it': the size 'n' is no axis of an input");
+            "RLX_E_SHAPE: the body of 'it': the size 'n' is not an axis of an input");
   EXPECT_EQ(refused("graph (n) { x = input f32[n]\n }"),
             "RLX_E_INVALID_ARGUMENT: the body of 'it': it needs an input and an output");
   ASSERT_EQ(refused("graph (n in [2, 4], m) { x = input f32[n,m]\n w = input f32[m]\n y = mul(x, w)\n output y }"), "");

@@ -258,7 +258,7 @@ TEST(errors, safetensors_files) {
        RLX_E_DATA,
        {"safetensors", "header of 99 bytes"},
        [](User& u) { return u.import("safetensors", std::string("\x63\0\0\0\0\0\0\0{", 9), false); }},
-      {"has a header that is no JSON",
+      {"has a header that is not JSON",
        RLX_E_DATA,
        {"safetensors", "header", "JSON"},
        [](User& u) { return safetensors(u, "w: F32", 0); }},

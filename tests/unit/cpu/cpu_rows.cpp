@@ -310,7 +310,7 @@ TEST(cpu_rows, convolutions_side_by_side_are_products) {
   std::string report = compare(graph, weights, {noise({2, 3, 8, 12}), noise({2, 3, 9}, 4)});
   size_t products = 0;
   for (size_t at = 0; (at = report.find("\"op\": \"linear\"", at)) != std::string::npos; at++) products++;
-  EXPECT_EQ(products, 2u) << "patches and pieces; a point is no patch\n" << report;
+  EXPECT_EQ(products, 2u) << "patches and pieces; a point is not a patch\n" << report;
 }
 
 TEST(cpu_rows, convolutions_by_every_loop) {

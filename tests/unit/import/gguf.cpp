@@ -110,7 +110,7 @@ TEST(gguf, metadata_of_every_kind_are_texts) {
 
 TEST(gguf, a_type_that_is_no_dtype_is_decoded_if_that_is_asked_for) {
   EXPECT_EQ(failure(sample()),
-            "gguf: tensor 'tq1_0': elements of the type tq1_0, which is no dtype; with the import option decode=1 they "
+            "gguf: tensor 'tq1_0': elements of the type tq1_0, which is not a dtype; with the import option decode=1 they "
             "become f32");
   auto options = parse_import_options({{"decode", int64_t{1}}});
   ASSERT_TRUE(options.ok()) << options.status().message();
@@ -152,14 +152,14 @@ TEST(gguf, damage_names_what_and_where) {
     return failure(file_of({.tensors = tensors, .data = data}));
   };
   EXPECT_EQ(of_tensors({tensor("w", {4}, 0, 0)}, 15),
-            "gguf: tensor 'w': 16 bytes at 0 are no range of the 15 bytes of data");
+            "gguf: tensor 'w': 16 bytes at 0 are not within the 15 bytes of data");
   EXPECT_EQ(of_tensors({tensor("w", {4}, 0, 64)}, 32),
-            "gguf: tensor 'w': 16 bytes at 64 are no range of the 32 bytes of data");
+            "gguf: tensor 'w': 16 bytes at 64 are not within the 32 bytes of data");
   EXPECT_EQ(of_tensors({tensor("w", {4}, 0, 8)}, 32), "gguf: tensor 'w': its offset 8 is not aligned to 32");
   EXPECT_EQ(of_tensors({tensor("w", {16}, 0, 0), tensor("v", {1}, 0, 32)}, 64), "gguf: tensor 'v': it overlaps 'w'");
   EXPECT_EQ(of_tensors({tensor("w", {1}, 0, 0), tensor("w", {1}, 0, 32)}, 64), "gguf: a tensor 'w' stands there twice");
   EXPECT_EQ(of_tensors({tensor("w", {16, 2}, 2, 0)}, 18),
-            "gguf: tensor 'w': rows of 16 elements are no whole blocks of 32");
+            "gguf: tensor 'w': rows of 16 elements are not whole blocks of 32");
   EXPECT_EQ(of_tensors({tensor("w", {uint64_t{1} << 32, uint64_t{1} << 32}, 0, 0)}, 32),
             "gguf: tensor 'w': more elements than 63 bits can count");
   EXPECT_EQ(of_tensors({tensor("w", {uint64_t{1} << 63}, 0, 0)}, 32),

@@ -64,7 +64,7 @@ TEST(onnx_model, a_damaged_file_names_the_byte_and_the_message) {
             "ONNX model at byte 2: the field 'producer_name' is not UTF-8 text");
   EXPECT_EQ(failure_of(Message().text(2, "\xc0\x80")),
             "ONNX model at byte 2: the field 'producer_name' is not UTF-8 text");
-  EXPECT_EQ(failure_of(Message()), "ONNX model: no graph: these bytes are no ONNX model");
+  EXPECT_EQ(failure_of(Message()), "ONNX model: no graph: these bytes are not an ONNX model");
 
   std::string bytes = model_with(Message().text(2, "graph")).bytes();
   auto cut = parse_model(std::as_bytes(std::span(bytes)).first(6));

@@ -37,12 +37,12 @@ TEST(safetensors, damage_names_what_and_where) {
   };
   std::string good = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_EQ(message(good, 5), "safetensors: 5 bytes of data, of which the tensors take 4");
-  EXPECT_EQ(message(good, 3), "safetensors: tensor 'w': its data_offsets are no range of the 3 bytes of data");
-  EXPECT_EQ(message(good.substr(1), 4), "safetensors: the header is no JSON object");
+  EXPECT_EQ(message(good, 3), "safetensors: tensor 'w': its data_offsets are not within the 3 bytes of data");
+  EXPECT_EQ(message(good.substr(1), 4), "safetensors: the header is not a JSON object");
   EXPECT_EQ(message(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
             "safetensors: tensor 'w': 4 bytes for a f32[2]");
   EXPECT_EQ(message(R"({"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
-            "safetensors: tensor 'w': 'shape' is no list of sizes");
+            "safetensors: tensor 'w': 'shape' is not a list of sizes");
   EXPECT_EQ(message(R"({"w":{"dtype":"F4","shape":[1],"data_offsets":[0,4]}})", 4),
             "safetensors: tensor 'w': elements of the type 'F4'");
   EXPECT_EQ(
@@ -59,7 +59,7 @@ TEST(safetensors, damage_names_what_and_where) {
             "safetensors: the header nests deeper than {tensor: {key: [numbers]}}");
   EXPECT_EQ(message(R"({"w":[]})", 0), "safetensors: tensor 'w': no description");
   EXPECT_EQ(read_safetensors({}).status().message(),
-            "safetensors: 0 bytes are no file: the header's length is missing");
+            "safetensors: 0 bytes are not a file: the header's length is missing");
 }
 
 TEST(safetensors, no_cut_and_no_changed_byte_is_fatal) {

@@ -96,7 +96,7 @@ TEST_F(verifier, wants_rows_guards_leaves_and_outputs) {
   EXPECT_EQ(failure(), "not a valid graph: input 'x': another leaf has the same name");
   node(1).attrs = node(1).attrs.with("name", "y");
   const_cast<GraphOutput&>(graph_.outputs()[0]).value = Value{7, 0};
-  EXPECT_EQ(failure(), "not a valid graph: output 'x' is no value of it");
+  EXPECT_EQ(failure(), "not a valid graph: output 'x' is not a value of it");
   graph_ = Graph();
   ASSERT_TRUE(graph_.add(Op::kInput, {}, {{"name", "x"}, {"dtype", DType::kF32}, {"shape", std::vector<Dim>{}}}).ok());
   EXPECT_EQ(failure(), "not a valid graph: an input or param was not added as one");

@@ -46,7 +46,7 @@ TEST(activation, integers_shrink_by_bounds_that_mean_the_same) {
   expect_op(Op::kShrink, {i32s({4}, {-2, -1, 1, 2})}, {{"lambd", 1.5}}, i32s({4}, {-2, 0, 0, 2}));
   expect_op(Op::kShrink, {tensor(DType::kU8, {2}, {1, 200})}, {{"lambd", 1.5}, {"bias", 1.0}},
             tensor(DType::kU8, {2}, {0, 199}));
-  expect_failure(Op::kShrink, {i32s({1}, {1})}, {{"bias", 0.5}}, Code::kOption, "0.5 is no value of i32");
+  expect_failure(Op::kShrink, {i32s({1}, {1})}, {{"bias", 0.5}}, Code::kOption, "0.5 is not a value of i32");
 }
 
 TEST(activation, nan_and_infinity) {

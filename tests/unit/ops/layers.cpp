@@ -99,7 +99,7 @@ TEST(einsum, refuses_equations_that_do_not_fit_and_sizes_that_differ) {
   refused("ijk,k", "names 3 axes");
   refused("ij,j->ik", "the output's k is in no term");
   refused("ij,j->ii", "twice");
-  refused("i1,j", "no list of letters");
+  refused("i1,j", "not a list of letters");
   refused("...j,j->j", "leaves out ...");
   refused("ij,i->j", "", Code::kShape);
   expect_op(Op::kEinsum, {a, b}, {{"equation", "ij, j -> i"}}, f64s({2}, {14, 32}));

@@ -105,7 +105,7 @@ TEST(fill, positions_and_constants) {
   expect_fixed(Op::kFull, {}, {{"shape", shape}, {"value", 3.0}, {"dtype", "i8"}},
                {tensor(DType::kI8, {2, 2}, {3, 3, 3, 3})});
   expect_failure(Op::kFull, {}, {{"shape", shape}, {"value", -1.0}, {"dtype", "u8"}}, Code::kOption,
-                 "-1 is no value of u8");
+                 "-1 is not a value of u8");
   expect_fixed(Op::kEye, {}, {{"n", int64_t{2}}, {"m", int64_t{3}}, {"k", int64_t{1}}, {"dtype", "f32"}},
                {f32s({2, 3}, {0, 1, 0, 0, 0, 1})});
   expect_fixed(Op::kRange, {}, {{"start", 5.0}, {"step", -2.0}, {"count", int64_t{3}}, {"dtype", "i32"}},

@@ -26,7 +26,7 @@ static Code refusal(const Graph& graph, std::vector<std::string> pairs) {
   return Program::compile(env_with(1), graph, nullptr, nullptr, aliased(std::move(pairs))).status().code();
 }
 
-static Graph counter() {  // next = state + x
+static Graph graph_with_slots() {  // next = state + x
   Graph graph;
   Dim n = Dim::symbol("n");
   EXPECT_TRUE(graph.declare_symbol("n", {0, 10}).ok());
@@ -39,18 +39,18 @@ static Graph counter() {  // next = state + x
 }
 
 TEST(exec_alias, names_and_types_are_checked) {
-  EXPECT_EQ(refusal(counter(), {"next=state"}), Code::kOk);
-  EXPECT_EQ(refusal(counter(), {"next"}), Code::kOption);
-  EXPECT_EQ(refusal(counter(), {"nxt=state"}), Code::kNotFound);
-  EXPECT_EQ(refusal(counter(), {"next=y"}), Code::kNotFound);
-  EXPECT_EQ(refusal(counter(), {"next=state", "next=x"}), Code::kOption);
-  EXPECT_EQ(refusal(counter(), {"next=state", "double=state"}), Code::kOption);
-  EXPECT_EQ(refusal(counter(), {"double=x"}), Code::kShape);
-  EXPECT_EQ(refusal(counter(), {"positive=x"}), Code::kDtype);
+  EXPECT_EQ(refusal(graph_with_slots(), {"next=state"}), Code::kOk);
+  EXPECT_EQ(refusal(graph_with_slots(), {"next"}), Code::kOption);
+  EXPECT_EQ(refusal(graph_with_slots(), {"nxt=state"}), Code::kNotFound);
+  EXPECT_EQ(refusal(graph_with_slots(), {"next=y"}), Code::kNotFound);
+  EXPECT_EQ(refusal(graph_with_slots(), {"next=state", "next=x"}), Code::kOption);
+  EXPECT_EQ(refusal(graph_with_slots(), {"next=state", "double=state"}), Code::kOption);
+  EXPECT_EQ(refusal(graph_with_slots(), {"double=x"}), Code::kShape);
+  EXPECT_EQ(refusal(graph_with_slots(), {"positive=x"}), Code::kDtype);
 }
 
 TEST(exec_alias, the_two_slots_are_one) {
-  auto program = compiled(counter(), {"next=state"});
+  auto program = compiled(graph_with_slots(), {"next=state"});
   EXPECT_EQ((*program->report("passes")).find("missed\": \"it"), std::string::npos);
   auto exec = Exec::create(program).value();
   ASSERT_TRUE(exec->set_dim("n", 3).ok());
@@ -66,7 +66,7 @@ TEST(exec_alias, the_two_slots_are_one) {
 }
 
 TEST(exec_alias, what_is_bound_to_one_is_bound_to_both_and_written) {
-  auto program = compiled(counter(), {"next=state"});
+  auto program = compiled(graph_with_slots(), {"next=state"});
   for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {
     auto exec = Exec::create(program).value();
     Tensor state = noise({4}), before = noise({4}), x = noise({4}, 2);
@@ -80,7 +80,7 @@ TEST(exec_alias, what_is_bound_to_one_is_bound_to_both_and_written) {
 }
 
 TEST(exec_alias, memory_that_may_not_be_written_is_refused) {
-  auto program = compiled(counter(), {"next=state"});
+  auto program = compiled(graph_with_slots(), {"next=state"});
   auto exec = Exec::create(program).value();
   Tensor state = noise({4}), x = noise({4}, 2);
   auto frozen = Storage::frozen(state.storage());
@@ -92,7 +92,7 @@ TEST(exec_alias, memory_that_may_not_be_written_is_refused) {
 }
 
 TEST(exec_alias, pointers_that_the_device_cannot_use_are_read_and_written_back) {
-  auto exec = Exec::create(compiled(counter(), {"next=state"})).value();
+  auto exec = Exec::create(compiled(graph_with_slots(), {"next=state"})).value();
   ASSERT_TRUE(exec->set_dim("n", 2).ok());
   alignas(16) char bytes[64] = {};
   float x[2] = {10, 20}, state[2] = {1, 2};
@@ -110,7 +110,7 @@ TEST(exec_alias, pointers_that_the_device_cannot_use_are_read_and_written_back) 
 
 TEST(exec_alias, a_call_leaves_what_it_was_given) {
   auto env = env_with(1);
-  auto program = *Program::compile(env, counter(), nullptr, nullptr,
+  auto program = *Program::compile(env, graph_with_slots(), nullptr, nullptr,
                                    {{"io.alias", std::vector<std::string>{"next=state"}}, {"io.convert", int64_t{1}}});
   Tensor state = noise({4}), x = noise({4}, 2), wide = *Tensor::create(DType::kF64, std::array<int64_t, 1>{4});
   for (int i = 0; i < 4; i++) wide.as<double>()[i] = state.as<float>()[i];
@@ -123,7 +123,7 @@ TEST(exec_alias, a_call_leaves_what_it_was_given) {
     }
   }
   EXPECT_TRUE(program->run({}, std::array{state, x}, std::array<std::string_view, 1>{"double"}, 1).ok());
-  auto model = *Model::create(env, counter(), nullptr, aliased({"next=state"}));
+  auto model = *Model::create(env, graph_with_slots(), nullptr, aliased({"next=state"}));
   auto ran = model->run("", {}, std::array{state, x}, {}, 1);
   ASSERT_TRUE(ran.ok()) << ran.status().message();
   EXPECT_EQ(ran->outputs[0].as<float>()[1], state.as<float>()[1] + x.as<float>()[1]);
