@@ -42,7 +42,7 @@ enum class Code : int32_t {
   kCallback = 22,
 };
 
-std::string_view code_name(Code code);  // "RLX_E_SHAPE"; "RLX_E_UNKNOWN" for a number that is not a code
+std::string_view code_name(Code code);  // "RLX_E_SHAPE"; "RLX_E_UNKNOWN" for a number that is none
 
 // What a failure says. `details` are for programs: "op" "value" "input" "device" "expected" "got" "line".
 struct Failure {

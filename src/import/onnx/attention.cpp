@@ -26,12 +26,12 @@ Expr shared(Call& call, Expr x, const Dim& heads) {
   return times ? call.op("repeat", {x}, {{"axis", int64_t{1}}, {"repeats", *times}}) : x;
 }
 
-struct Frame {
+struct Positions {
   Expr query, key;  // positions of queries in the keys, [S, 1] or [B, 1, S, 1], and of keys, [T]
 };
 
 // The bias of the scores: -inf where a key is masked, else 0. Absent if no key is masked.
-Expr bias_of(Call& call, const Frame& at, Expr mask, Expr lengths, const Dim& keys, DType dtype) {
+Expr bias_of(Call& call, const Positions& at, Expr mask, Expr lengths, const Dim& keys, DType dtype) {
   double lowest = -std::numeric_limits<double>::infinity();
   Builder& b = call.builder();
   Expr allowed, bias;
@@ -85,30 +85,46 @@ Expr weights_of(Call& call, Expr scores, Expr bias, DType dtype) {
   return cast(weights, dtype);
 }
 
-void build_attention(Call& call) {
-  Builder& b = call.builder();
-  bool is_flat = call.type(0).rank() == 3;
-  Expr q = heads_of(call, call.in(0), "q_num_heads"), k = heads_of(call, call.in(1), "kv_num_heads"),
-       v = heads_of(call, call.in(2), "kv_num_heads");
+struct Heads {
+  Expr q, k, v;  // [B, N, S, D]
+  Dim past = 0;  // how many keys are those of the cache
+};
+
+// The heads, with the keys and values of the cache before the new ones. nullopt if the call has failed.
+std::optional<Heads> heads_with_past(Call& call) {
+  Heads heads{heads_of(call, call.in(0), "q_num_heads"), heads_of(call, call.in(1), "kv_num_heads"),
+              heads_of(call, call.in(2), "kv_num_heads")};
   call.ignore("q_num_heads");
   call.ignore("kv_num_heads");
-  if (!q.valid() || !k.valid() || !v.valid() || q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
-    return call.fail(Code::kShape, "Q, K and V must all have rank 3, or 4");
-  Dim past = 0;
-  if (call.has(4) && call.has(5)) {
-    past = call.in(4).dim(2);
-    Expr keys[] = {call.in(4), k}, values[] = {call.in(5), v};
-    k = concat(keys, 2), v = concat(values, 2);
-  }
-  call.out(1, k);
-  call.out(2, v);
-  Dim steps = q.dim(2), keys = k.dim(2);
+  for (const Expr& x : {heads.q, heads.k, heads.v})
+    if (!x.valid() || x.rank() != 4)
+      return call.fail(Code::kShape, "Q, K and V must all have rank 3, or 4"), std::nullopt;
+  if (!call.has(4) || !call.has(5)) return heads;
+  heads.past = call.in(4).dim(2);
+  Expr keys[] = {call.in(4), heads.k}, values[] = {call.in(5), heads.v};
+  heads.k = concat(keys, 2), heads.v = concat(values, 2);
+  return heads;
+}
+
+// The bias of the scores, from the mask, the lengths and the attributes of the node.
+Expr bias_of_node(Call& call, const Heads& heads) {
+  Builder& b = call.builder();
+  Dim steps = heads.q.dim(2), keys = heads.k.dim(2);
   Expr lengths = call.in(6);
   if (lengths) lengths = reshape(cast(lengths, DType::kI64), {Dim(-1), Dim(1), Dim(1), Dim(1)});
-  Expr offset = lengths && !call.has(4) ? lengths - b.size(steps, DType::kI64) : b.size(past, DType::kI64);
-  Frame at{unsqueeze(iota(b, {steps}, 0, DType::kI64), 1) + offset, iota(b, {keys}, 0, DType::kI64)};
-  Expr bias = bias_of(call, at, call.in(3), lengths, keys, q.dtype());
+  Expr offset = lengths && !call.has(4) ? lengths - b.size(steps, DType::kI64) : b.size(heads.past, DType::kI64);
+  Positions at{unsqueeze(iota(b, {steps}, 0, DType::kI64), 1) + offset, iota(b, {keys}, 0, DType::kI64)};
+  return bias_of(call, at, call.in(3), lengths, keys, heads.q.dtype());
+}
 
+void build_attention(Call& call) {
+  bool is_flat = call.type(0).rank() == 3;
+  auto heads = heads_with_past(call);
+  if (!heads) return;
+  const Expr &q = heads->q, &k = heads->k, &v = heads->v;
+  call.out(1, k);
+  call.out(2, v);
+  Expr bias = bias_of_node(call, *heads);
   Expr root = root_of_scale(call, q);
   Expr every_k = shared(call, k, q.dim(1)), every_v = shared(call, v, q.dim(1));
   Expr scores = matmul(q * root, every_k * root, {.b = true}), raw = scores;

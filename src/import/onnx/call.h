@@ -70,10 +70,13 @@ constexpr NodeKind microsoft(std::string_view op_type, void (*build)(Call&), std
 
 std::span<const NodeKind> elementwise_kinds();
 std::span<const NodeKind> shape_kinds();
+std::span<const NodeKind> movement_kinds();
 std::span<const NodeKind> index_kinds();
 std::span<const NodeKind> reduce_kinds();
 std::span<const NodeKind> nn_kinds();
 std::span<const NodeKind> control_kinds();
+std::span<const NodeKind> loop_kinds();
+std::span<const NodeKind> scan_kinds();
 std::span<const NodeKind> conv_kinds();
 std::span<const NodeKind> image_kinds();
 std::span<const NodeKind> random_kinds();

@@ -11,10 +11,13 @@ const NodeKind* find_kind(std::string_view op_type, std::string_view domain) {
   static const std::initializer_list<Kinds (*)()> kGroups = {
       elementwise_kinds,
       shape_kinds,
+      movement_kinds,
       index_kinds,
       reduce_kinds,
       nn_kinds,
       control_kinds,
+      loop_kinds,
+      scan_kinds,
       loss_kinds,
       quantize_kinds,
       contents_kinds,

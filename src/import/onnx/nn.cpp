@@ -2,6 +2,7 @@
 // ONNX node kinds of neural networks: products, norms, softmax.
 #include <algorithm>
 
+#include "import/onnx/matmul.h"
 #include "import/onnx/softmax.h"
 
 namespace rlx::onnx {
@@ -15,21 +16,10 @@ Expr softmax_from_axis(Call& call, std::string_view op, Expr x, int64_t axis) {
   return reshape(call.op(op, {reshape(x, joined)}, {{"axis", axis}}), dims);
 }
 
-Expr with_vectors(Expr a, Expr b, const std::function<Expr(Expr, Expr)>& product) {
-  if (!a.valid() || !b.valid()) return a.valid() ? b : a;
-  bool row = a.rank() == 1, column = b.rank() == 1;
-  Expr y = product(row ? unsqueeze(a, 0) : a, column ? unsqueeze(b, 1) : b);
-  if (!y.valid() || !(row || column)) return y;
-  std::vector<Dim> dims = y.dims();
-  if (row) dims.erase(dims.end() - 2);
-  if (column) dims.erase(dims.end() - 1);
-  return reshape(y, dims);
-}
-
 namespace {
 
 void build_matmul(Call& call) {
-  call.out(0, with_vectors(call.in(0), call.in(1), [](Expr a, Expr b) { return matmul(a, b); }));
+  call.out(0, matmul_with_vectors(call.in(0), call.in(1), [](Expr a, Expr b) { return matmul(a, b); }));
 }
 
 // alpha * a b + beta * c. With a beta of 0 what c holds does not matter, NaN or not.

@@ -5,7 +5,7 @@
 
 #include "import/onnx/call.h"
 #include "import/onnx/e2m1.h"
-#include "import/onnx/softmax.h"
+#include "import/onnx/matmul.h"
 #include "import/onnx/tensor.h"
 
 namespace rlx::onnx {
@@ -110,7 +110,7 @@ Expr requantized(Call& call, Expr total, Expr scale, Expr zero) {
 
 void build_matmul_integer(Call& call) {
   auto product = [&](Expr a, Expr b) { return integer_product(a, call.in(2), b, call.in(3)); };
-  call.out(0, with_vectors(call.in(0), call.in(1), product));
+  call.out(0, matmul_with_vectors(call.in(0), call.in(1), product));
 }
 
 // a, its scale and zero point, b, its scale and zero point, the scale and zero point of the result

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scan. The op `scan` goes along the first axis of all values, in one direction; transposes and flips make up for other
+// axes and directions.
+#include <algorithm>
+
+#include "import/onnx/control.h"
+
+namespace rlx::onnx {
+
+namespace {
+
+// The axes and directions of the scanned inputs and outputs.
+struct ScanAxes {
+  std::vector<int64_t> axes;
+  std::vector<bool> backwards;
+  bool all(bool is_backwards) const {
+    return std::all_of(backwards.begin(), backwards.end(), [=](bool it) { return it == is_backwards; });
+  }
+};
+
+ScanAxes scan_axes(Call& call, const char* axes, const char* directions, size_t count) {
+  ScanAxes scanned{call.i64s(axes), {}};
+  std::vector<int64_t> given = call.i64s(directions);
+  if ((!scanned.axes.empty() && scanned.axes.size() != count) || (!given.empty() && given.size() != count))
+    call.fail(Code::kData, format("'{}' or '{}' does not name {} values", axes, directions, count));
+  scanned.axes.resize(count, 0);
+  given.resize(count, 0);
+  for (int64_t direction : given) {
+    if (direction != 0 && direction != 1) call.fail(Code::kData, format("'{}' holds {}", directions, direction));
+    scanned.backwards.push_back(direction == 1);
+  }
+  return scanned;
+}
+
+// One axis moved to another place, the others in order.
+Expr moved(Expr x, int64_t from, int64_t to) {
+  if (from == to) return x;
+  Axes perm;
+  for (int64_t i = 0; i < static_cast<int64_t>(x.rank()); i++)
+    if (i != from) perm.push_back(i);
+  perm.insert(perm.begin() + to, from);
+  return transpose(x, perm);
+}
+
+Expr flipped(Call& call, Expr x) {
+  return call.op("flip", {x}, {{"axes", std::vector<int64_t>{0}}});
+}
+
+// A Scan node without its operands.
+struct ScanNode {
+  const GraphProto& body;
+  size_t carries, xs;
+  ScanAxes reads, writes;
+};
+
+// Adds one op `scan`.
+Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Expr> in) {
+  const auto& [proto, carries, xs, reads, writes] = node;
+  bool reverse = reads.all(true) && writes.all(true);
+  std::vector<ValueType> types;
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i].valid()) return call.status();
+    types.push_back(in[i].type());
+    if (i < carries) continue;
+    if (types[i].rank() == 0) return Status(Code::kData, "a scan over a scalar");
+    in[i] = moved(in[i], call.axis(reads.axes[i - carries], types[i].rank()), 0);
+    if (reads.backwards[i - carries] && !reverse) in[i] = flipped(call, in[i]);
+    RLX_TRY(call.status());
+    types[i] = in[i].type();
+    types[i].dims.erase(types[i].dims.begin());
+  }
+  std::vector<ValueType> steady = types;
+  BodyGraph body = RLX_TRY(loop_body(call, proto, types, 0, carries, 0));
+  if (!check_rows(body, carries, call.builder().graph()).ok())
+    body = RLX_TRY(loop_body(call, proto, steady, 0, carries, 0, true));
+  add_captures(call, body, in);
+  auto step = RLX_TRY(body.finish());
+  Outputs results = call.ops("scan", in,
+                             {{"n_carry", static_cast<int64_t>(carries)},
+                              {"n_xs", static_cast<int64_t>(xs)},
+                              {"reverse", int64_t{reverse}},
+                              {"body", std::move(step)}});
+  RLX_TRY(call.status());
+  for (size_t i = carries; i < std::min(results.size(), call.outputs()); i++) {
+    if (writes.backwards[i - carries] && !reverse) results[i] = flipped(call, results[i]);
+    results[i] = moved(results[i], 0, call.axis(writes.axes[i - carries], results[i].rank()));
+  }
+  return results;
+}
+
+// Before opset 9 all operands have a leading batch axis: one scan for each of its elements.
+Result<Outputs> build_scan_of_each(Call& call, const ScanNode& node, const std::vector<Expr>& in) {
+  if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
+  for (const Expr& x : in)
+    if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMostTrips)
+      return Status(Code::kUnsupported, "a batch whose size is not known, or large").with(kDependsOnSizes, "1");
+  Outputs results;
+  std::vector<std::vector<Expr>> rows;
+  for (int64_t row = 0; row < in[0].dim(0).literal(); row++) {
+    std::vector<Expr> of_row;
+    for (const Expr& x : in)
+      of_row.push_back(reshape(slice(x, 0, row, row + 1), {x.dims().begin() + 1, x.dims().end()}));
+    Outputs out = RLX_TRY(build_one_scan(call, node, std::move(of_row)));
+    rows.resize(out.size());
+    for (size_t i = 0; i < out.size(); i++) rows[i].push_back(unsqueeze(out[i], 0));
+  }
+  for (const std::vector<Expr>& each : rows) results.push_back(concat(each, 0));
+  return results;
+}
+
+Status build_scan_node(Call& call, const GraphProto& proto) {
+  bool has_batch = call.opset() < 9;
+  size_t first = has_batch ? 1 : 0, operands = call.inputs() - std::min(first, call.inputs());
+  auto xs = static_cast<size_t>(call.i64("num_scan_inputs", 0));
+  if (xs < 1 || xs > operands) return Status(Code::kData, "num_scan_inputs is not that of its inputs");
+  size_t carries = operands - xs;
+  if (proto.output.size() < carries) return Status(Code::kData, "the body has too few outputs");
+  ScanNode node{proto, carries, xs,
+            scan_axes(call, "scan_input_axes", has_batch ? "directions" : "scan_input_directions", xs),
+            scan_axes(call, "scan_output_axes", "scan_output_directions", proto.output.size() - carries)};
+  RLX_TRY(call.status());
+  std::vector<Expr> in;
+  for (size_t i = first; i < call.inputs(); i++) in.push_back(call.in(i));
+  Outputs results = RLX_TRY(has_batch ? build_scan_of_each(call, node, in) : build_one_scan(call, node, in));
+  for (size_t i = 0; i < std::min(results.size(), call.outputs()); i++) call.out(i, results[i]);
+  return {};
+}
+
+void build_scan(Call& call) {
+  const GraphProto* body = call.graph("body");
+  if (body) call.fail(build_scan_node(call, *body));
+}
+
+constexpr NodeKind kKinds[] = {
+    {.op_type = "Scan", .build = build_scan, .control = true},
+};
+
+}  // namespace
+
+std::span<const NodeKind> scan_kinds() {
+  return kKinds;
+}
+
+}  // namespace rlx::onnx
