@@ -1,36 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dims as polynomials: their canonical form, arithmetic and substitution.
 #include "base/dim.h"
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <iterator>
 #include <tuple>
 
+#include "base/dim_parts.h"
 #include "base/hash.h"
 #include "base/size_failure.h"
 
 namespace rlx {
 
-// Sizes beyond 2^62 mean nothing: arithmetic saturates there, and shape checks refuse such sizes.
-static constexpr int64_t kLimit = Interval::kUnbounded;
-
-static int64_t saturate(__int128 value) {
-  return static_cast<int64_t>(std::clamp<__int128>(value, -kLimit, kLimit));
-}
-static int64_t add(int64_t a, int64_t b) {
-  return saturate(__int128{a} + b);
-}
-static int64_t multiply(int64_t a, int64_t b) {
-  return saturate(__int128{a} * b);
-}
-static int64_t divide_down(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
+using saturating::add, saturating::divide_down, saturating::multiply, saturating::saturate;
 
 // ---- canonical order ----
 
-static int compare(const Atom& a, const Atom& b) {
+int compare(const Atom& a, const Atom& b) {
   if (&a == &b) return 0;
   if (a.kind != b.kind) return a.kind < b.kind ? -1 : 1;
   if (a.kind == Atom::kSymbol) return a.name.compare(b.name);
@@ -340,124 +327,7 @@ Dim min(const Dim& a, const Dim& b) {
   return extreme(Atom::kMin, a, b);
 }
 
-// ---- evaluation, ranges, substitution ----
-
-static Status too_large(const Dim& dim) {
-  return Status(Code::kRange, "the size " + dim.text() + " has terms that are too large");
-}
-
-static Result<int64_t> multiply_exactly(const Atom& atom, int64_t a, int64_t b) {
-  int64_t product;
-  if (__builtin_mul_overflow(a, b, &product)) return too_large(of_two(Atom::kProduct, atom.a, atom.b));
-  return product;
-}
-
-static Result<int64_t> evaluate(const Atom& atom, const SymbolLookup& sizes) {
-  if (atom.kind == Atom::kSymbol) {
-    if (auto size = sizes(atom.name)) return *size;
-    return Status(Code::kShape, "the size of '" + atom.name + "' is not known").with("value", atom.name);
-  }
-  int64_t a = RLX_TRY(evaluate(atom.a, sizes)), b = RLX_TRY(evaluate(atom.b, sizes));
-  if (atom.kind == Atom::kMax) return std::max(a, b);
-  if (atom.kind == Atom::kMin) return std::min(a, b);
-  if (atom.kind == Atom::kProduct) return multiply_exactly(atom, a, b);
-  if (b == 0) return Status(Code::kShape, "division by zero in the size " + atom.a.text() + " / " + atom.b.text());
-  return divide_down(a, b);
-}
-
-// Terms may be far larger than their sum, for example those of (n - k)^9. So only the sum saturates.
-Result<int64_t> evaluate(const Dim& dim, const SymbolLookup& sizes) {
-  if (dim.is_literal()) return dim.literal();
-  __int128 sum = 0;
-  bool overflows = false;
-  for (const Term& term : dim.polynomial()->terms) {
-    __int128 product = term.coefficient;
-    for (const AtomPtr& atom : term.atoms)
-      overflows |= __builtin_mul_overflow(product, __int128{RLX_TRY(evaluate(*atom, sizes))}, &product);
-    overflows |= __builtin_add_overflow(sum, product, &sum);
-  }
-  if (overflows) return too_large(dim);
-  return saturate(sum);
-}
-
-// `budget`: how many remainders may still be examined. Each one examines all others beside it, so without a budget the
-// time would grow with the factorial of their number.
-static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget);
-
-static Interval multiply(Interval a, Interval b) {
-  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo), multiply(a.hi, b.hi)};
-  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
-}
-
-static Interval range_of(const Atom& atom, const RangeLookup& ranges, int& budget) {
-  if (atom.kind == Atom::kSymbol) return ranges(atom.name);
-  Interval a = range_of(atom.a, ranges, budget), b = range_of(atom.b, ranges, budget);
-  if (atom.kind == Atom::kMax) return {std::max(a.lo, b.lo), std::max(a.hi, b.hi)};
-  if (atom.kind == Atom::kMin) return {std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
-  if (atom.kind == Atom::kProduct) return multiply(a, b);
-  if (b.lo <= 0) return {-kLimit, kLimit};
-  auto corner = [](int64_t x, int64_t y) { return x >= kLimit || x <= -kLimit ? x : divide_down(x, y); };
-  return {std::min(corner(a.lo, b.lo), corner(a.lo, b.hi)), std::max(corner(a.hi, b.lo), corner(a.hi, b.hi))};
-}
-
-// k a - k b floor(a/b) is k times a remainder, which is 0 to b - 1. Other terms may stand beside it.
-static std::optional<Interval> range_by_remainder(const Dim& dim, const AtomPtr& quotient, const RangeLookup& ranges,
-                                                  int& budget) {
-  if (budget-- <= 0) return std::nullopt;
-  Polynomial factor, other;  // the factor of the quotient; the terms that do not contain it
-  for (Term term : dim.polynomial()->terms) {
-    auto at =
-        std::find_if(term.atoms.begin(), term.atoms.end(), [&](const AtomPtr& it) { return !compare(*it, *quotient); });
-    bool is_factor = at != term.atoms.end();
-    if (is_factor) term.atoms.erase(at);
-    (is_factor ? factor : other).terms.push_back(std::move(term));
-  }
-  auto k = exact_div(Dim::from(std::move(factor)), quotient->b);
-  Interval b = range_of(quotient->b, ranges, budget);
-  if (!k || !k->is_literal() || b.lo <= 0) return std::nullopt;
-  size_t terms = dim.polynomial()->terms.size();
-  Dim rest = Dim::from(std::move(other)) + *k * quotient->a;
-  if (!rest.is_literal() && rest.polynomial()->terms.size() >= terms) return std::nullopt;
-  Interval beside = range_of(rest, ranges, budget);
-  int64_t last = multiply(-k->literal(), b.hi >= kLimit ? kLimit : b.hi - 1);
-  return Interval{add(beside.lo, std::min<int64_t>(last, 0)), add(beside.hi, std::max<int64_t>(last, 0))};
-}
-
-// If k > 0, a dim with the term k max(a, b) is the larger of the same dim with k a and with k b in its place; else the
-// smaller. There a and b may cancel with the other terms.
-static std::optional<Interval> range_by_extreme(const Dim& dim, const Term& term, const RangeLookup& ranges,
-                                                int& budget) {
-  const Atom& extreme = *term.atoms[0];
-  if (term.atoms.size() > 1 || dim.polynomial()->terms.size() == 1 || budget-- <= 0) return std::nullopt;
-  Dim rest = dim - Dim::from({{term}});
-  Interval a = range_of(rest + Dim(term.coefficient) * extreme.a, ranges, budget);
-  Interval b = range_of(rest + Dim(term.coefficient) * extreme.b, ranges, budget);
-  bool is_larger = (extreme.kind == Atom::kMax) == (term.coefficient > 0);
-  return is_larger ? Interval{std::max(a.lo, b.lo), std::max(a.hi, b.hi)}
-                   : Interval{std::min(a.lo, b.lo), std::min(a.hi, b.hi)};
-}
-
-static Interval range_of(const Dim& dim, const RangeLookup& ranges, int& budget) {
-  if (dim.is_literal()) return {dim.literal(), dim.literal()};
-  Interval sum{0, 0}, known{-kLimit, kLimit};
-  for (const Term& term : dim.polynomial()->terms) {
-    Interval product{term.coefficient, term.coefficient};
-    for (const AtomPtr& atom : term.atoms) {
-      product = multiply(product, range_of(*atom, ranges, budget));
-      std::optional<Interval> range;
-      if (atom->kind == Atom::kFloorDiv) range = range_by_remainder(dim, atom, ranges, budget);
-      if (atom->kind == Atom::kMax || atom->kind == Atom::kMin) range = range_by_extreme(dim, term, ranges, budget);
-      if (range) known = {std::max(known.lo, range->lo), std::min(known.hi, range->hi)};
-    }
-    sum = {add(sum.lo, product.lo), add(sum.hi, product.hi)};
-  }
-  return {std::max(sum.lo, known.lo), std::min(sum.hi, known.hi)};
-}
-
-Interval range_of(const Dim& dim, const RangeLookup& ranges) {
-  int budget = 32;
-  return range_of(dim, ranges, budget);
-}
+// ---- substitution ----
 
 static Dim combined(Atom::Kind kind, const Dim& a, const Dim& b) {
   switch (kind) {

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sources of Dim share: the order of atoms, and arithmetic that saturates at +-2^62. Sizes beyond that mean
+// nothing, and shape checks refuse them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/dim.h"
+
+namespace rlx {
+
+int compare(const Atom& a, const Atom& b);  // a total order
+
+namespace saturating {
+
+inline constexpr int64_t kLimit = Interval::kUnbounded;
+
+inline int64_t saturate(__int128 value) {
+  return static_cast<int64_t>(std::clamp<__int128>(value, -kLimit, kLimit));
+}
+inline int64_t add(int64_t a, int64_t b) {
+  return saturate(__int128{a} + b);
+}
+inline int64_t multiply(int64_t a, int64_t b) {
+  return saturate(__int128{a} * b);
+}
+inline int64_t divide_down(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+}  // namespace saturating
+
+}  // namespace rlx
