@@ -80,8 +80,8 @@ std::vector<bool> stay_in_place(const Plan& body, size_t carries) {
 }
 
 // Visits the axes of a node's outputs whose size the node decides.
-void visit_decided_axes(
-    const Node& node, FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)> body) {
+using VisitAxis = FunctionRef<void(uint32_t output, uint32_t axis, const std::string& symbol, bool in_run)>;
+void visit_decided_axes(const Node& node, VisitAxis body) {
   std::unordered_map<std::string_view, bool> decided;  // by symbol: whether a run finds it
   visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) { decided.emplace(symbol, in_run); });
   for (uint32_t i = 0; i < node.out.size() && !decided.empty(); i++)

@@ -82,9 +82,9 @@ static void note_readers_of_symbols(Plan& plan) {
   }
 }
 
-// `wished`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
+// `requested`: outputs that should share the memory of inputs if they can. The aliases of `plan` must.
 static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, const UpperSizes& upper,
-                                                std::span<const SlotAlias> wished) {
+                                                std::span<const SlotAlias> requested) {
   const Lowered& lowered = *plan->lowered;
   SizeTable sizes(*plan);
   RLX_TRY(sizes.set_symbols(upper));
@@ -100,7 +100,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   RLX_TRY(steps.add_all());
   steps.cut();
   find_alignments(*plan);
-  share_buffers(*plan, wished);
+  share_buffers(*plan, requested);
   steps.place();
   note_readers_of_symbols(*plan);
   return std::shared_ptr<const Plan>(std::move(plan));
@@ -111,9 +111,9 @@ Result<std::shared_ptr<const Plan>> make_body_plan(std::shared_ptr<const Lowered
   auto plan = std::make_shared<Plan>();
   plan->lowered = std::move(lowered);
   plan->is_body = true;
-  std::vector<SlotAlias> wished;
-  for (size_t i = 0; i < carries; i++) wished.push_back({i, i});
-  return make(std::move(plan), upper, wished);
+  std::vector<SlotAlias> requested;
+  for (size_t i = 0; i < carries; i++) requested.push_back({i, i});
+  return make(std::move(plan), upper, requested);
 }
 
 // The names of all symbols, those of bodies included.

@@ -27,11 +27,11 @@ Result<std::unique_ptr<Exec>> Exec::create(std::shared_ptr<Program> program, con
     exec->has_alias_[alias.input] = true;
   }
   exec->wanted_.assign(plan.outputs.size(), true);
-  exec->wished_.assign(plan.symbols.size(), SizeState::kUnknown);
+  exec->requested_.assign(plan.symbols.size(), SizeState::kUnknown);
   auto arena_bytes = static_cast<size_t>(plan.arena_bytes);
   exec->arena_ = RLX_TRY(program->device().allocate(arena_bytes, MemoryKind::kArena));
   exec->given_.reserve(plan.inputs.size());
-  exec->spots_.reserve(plan.inputs.size() + plan.outputs.size());
+  exec->ranges_.reserve(plan.inputs.size() + plan.outputs.size());
   exec->program_ = std::move(program);
   RLX_TRY(exec->next_run());
   RLX_TRY(exec->set(options));
@@ -58,13 +58,13 @@ Result<Run*> Exec::next_run() {
   return last_.get();
 }
 
-// Keeps a few ended runs for later: their steps need not be encoded again. The caller releases what the run held once
-// the exec is in order: the host may get its memory back then, and use the exec.
-Exec::Held Exec::land(Flight& flight) {
+// Keeps a few ended runs for later: their steps need not be encoded again. Returns what the run held. The caller
+// releases it when the exec is consistent, because the host may then get its memory back, and use the exec.
+Exec::Held Exec::retire(InFlight& sent) {
   constexpr size_t kSpare = 2;
-  flight.run->is_in_flight = false;
-  Held held = std::exchange(flight.run->held, {});
-  if (flight.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(flight.run));
+  sent.run->is_in_flight = false;
+  Held held = std::exchange(sent.run->held, {});
+  if (sent.run != last_ && spare_.size() < kSpare) spare_.push_back(std::move(sent.run));
   return held;
 }
 
@@ -78,45 +78,45 @@ Result<Run*> Exec::sized_run() {
 
 // The results of runs that have ended. One that decides what is linked is waited for.
 Status Exec::catch_up() {
-  while (!flights_.empty() && (flights_.front().decides_links || flights_.front().fence.is_done()))
-    RLX_TRY(take_in_first());
+  while (!in_flight_.empty() && (in_flight_.front().decides_links || in_flight_.front().fence.is_done()))
+    RLX_TRY(finish_first());
   return {};
 }
 
 Status Exec::await_runs() {
-  while (!flights_.empty()) RLX_TRY(take_in_first());
+  while (!in_flight_.empty()) RLX_TRY(finish_first());
   return {};
 }
 
 // If the run has failed, the runs after it were aborted.
-Status Exec::take_in_first() {
-  Flight& first = flights_.front();
+Status Exec::finish_first() {
+  InFlight& first = in_flight_.front();
   RLX_TRY(first.fence.wait());
   if (first.fence.result().ok()) {
-    if (first.decides_links) note_made(*first.run);
-    Held held = land(first);
-    flights_.pop_front();
+    if (first.decides_links) note_pending(*first.run);
+    Held held = retire(first);
+    in_flight_.pop_front();
     return {};
   }
-  for (const Flight& flight : flights_) RLX_TRY(flight.fence.wait());
+  for (const InFlight& sent : in_flight_) RLX_TRY(sent.fence.wait());
   restore_links();
   std::vector<Held> held;
-  for (Flight& flight : flights_) held.push_back(land(flight));
-  flights_.clear();
+  for (InFlight& sent : in_flight_) held.push_back(retire(sent));
+  in_flight_.clear();
   return {};
 }
 
-void Exec::note_made(const Run& run) {
-  for (Link& link : links_) link.made = run.dims(planned(SlotKind::kOutput, link.output));
+void Exec::note_pending(const Run& run) {
+  for (Link& link : links_) link.pending = run.dims(planned(SlotKind::kOutput, link.output));
 }
 
-// Restores the links as the first of the flights, which has failed, found them; a link whose slots were bound since, as
-// the first run after that found it.
+// Restores every link to the state in which the failed run, the first in flight, found it. If a slot of the link was
+// bound since, that is the state in which the first later run found it.
 void Exec::restore_links() {
   for (size_t i = 0; i < links_.size(); i++) {
-    links_[i].made.reset();
-    auto found = std::ranges::find_if(flights_, [i](const Flight& it) { return it.ports[i].has_value(); });
-    if (found != flights_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->ports[i];
+    links_[i].pending.reset();
+    auto found = std::ranges::find_if(in_flight_, [i](const InFlight& it) { return it.memories[i].has_value(); });
+    if (found != in_flight_.end()) std::tie(outputs_[links_[i].output], inputs_[links_[i].input]) = *found->memories[i];
   }
   used_.reset();
   sizes_version_++;
@@ -133,28 +133,28 @@ Status Exec::adopt_params(Run& run) {
 
 // The output of the last run becomes the input, even if slots were bound or asked for since then.
 Status Exec::exchange(Link& link) {
-  if (!link.made) return {};
-  Port &from = outputs_[link.output], &to = inputs_[link.input];
+  if (!link.pending) return {};
+  SlotMemory &from = outputs_[link.output], &to = inputs_[link.input];
   if (!from.given() != !to.given())
     return Status(Code::kState, "a linked output and input are both bound or both the exec's own, not one of each")
         .with("value", slot_of(SlotKind::kInput, link.input).name);
   if (has_room(SlotKind::kOutput, link.output) && !from.given()) {
     RLX_TRY(await_runs());
-    RLX_TRY(show_room(*RLX_TRY(sized_run()), link.output));
+    RLX_TRY(adopt_room(*RLX_TRY(sized_run()), link.output));
     rooms_[link.output] = std::make_shared<Room>();  // the input owns the old one now
   }
   Tensor state = from.bound;  // of the dims that it has now
-  if (state && !std::ranges::equal(state.dims(), *link.made))
-    state = RLX_TRY(Tensor::over(state.dtype(), *link.made, state.storage()));
+  if (state && !std::ranges::equal(state.dims(), *link.pending))
+    state = RLX_TRY(Tensor::over(state.dtype(), *link.pending, state.storage()));
   from.bound = std::exchange(to.bound, std::move(state));
   std::swap(from.lent, to.lent);
   std::swap(from.use, to.use);
   std::swap(from.own, to.own);
   std::swap(from.stage, to.stage);
   std::swap(from.is_staged, to.is_staged);
-  if (to.gives != link.made) sizes_version_++;
-  to.gives = link.made;
-  link.made.reset();
+  if (to.dims != link.pending) sizes_version_++;
+  to.dims = link.pending;
+  link.pending.reset();
   places_version_++;
   return {};
 }
@@ -162,11 +162,11 @@ Status Exec::exchange(Link& link) {
 Status Exec::resolve_sizes(Run& run) {
   given_.clear();
   for (size_t i = 0; i < inputs_.size(); i++) {
-    const Port& port = inputs_[i];
+    const SlotMemory& memory = inputs_[i];
     const Slot& slot = slot_of(SlotKind::kInput, i);
-    if (port.gives) given_.push_back({&slot.type, *port.gives, slot.name});
+    if (memory.dims) given_.push_back({&slot.type, *memory.dims, slot.name});
   }
-  RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, wished_));
+  RLX_TRY(run.frame().sizes().resolve(program_->plan(), given_, requested_));
   run.sizes_at = sizes_version_;
   run.places_at = 0;  // the bytes have to be checked against the new sizes
   return {};
@@ -193,15 +193,15 @@ Status Exec::grow(std::shared_ptr<Storage>& storage, size_t capacity) {
 // Replaces memory that the run will write if it was handed out and then frozen: it belongs to whoever froze it.
 Status Exec::renew_frozen_memory() {
   for (size_t i = 0; i < outputs_.size(); i++) {
-    Port& port = outputs_[i];
-    if (!port.own || port.own->is_writable()) continue;
-    port.own = nullptr;
+    SlotMemory& memory = outputs_[i];
+    if (!memory.own || memory.own->is_writable()) continue;
+    memory.own = nullptr;
     if (rooms_[i]) rooms_[i] = std::make_shared<Room>();
     places_version_++;
   }
   for (size_t i = 0; i < inputs_.size(); i++)
-    if (Port& port = inputs_[i]; port.own && !port.own->is_writable() && is_written(SlotKind::kInput, i)) {
-      RLX_TRY(grow(port.own, port.capacity));
+    if (SlotMemory& memory = inputs_[i]; memory.own && !memory.own->is_writable() && is_written(SlotKind::kInput, i)) {
+      RLX_TRY(grow(memory.own, memory.capacity));
       places_version_++;
     }
   return {};
@@ -217,40 +217,40 @@ static Status too_small(SlotKind kind, const std::string& name, const char* need
 
 // If the run decides the size of an output, the output's memory must hold the largest size.
 Status Exec::check_upper_memory(SlotKind kind, size_t slot) const {
-  const Port& port = this->port(kind, slot);
+  const SlotMemory& memory = this->memory(kind, slot);
   const Slot& it = slot_of(kind, slot);
-  if (!port.given() || port.given()->bytes() >= static_cast<size_t>(it.bytes)) return {};
-  return too_small(kind, it.name, "may need", it.bytes, port.given()->bytes());
+  if (!memory.given() || memory.given()->bytes() >= static_cast<size_t>(it.bytes)) return {};
+  return too_small(kind, it.name, "may need", it.bytes, memory.given()->bytes());
 }
 
 Status Exec::check_memory(const Run& run, SlotKind kind, size_t slot) const {
-  const Port& port = this->port(kind, slot);
+  const SlotMemory& memory = this->memory(kind, slot);
   const Slot& it = slot_of(kind, slot);
-  bool gives_sizes = kind == SlotKind::kInput && port.bound;
-  if (!port.given() || gives_sizes) return {};
+  bool gives_sizes = kind == SlotKind::kInput && memory.bound;
+  if (!memory.given() || gives_sizes) return {};
   if (it.has_fresh_dims) return check_upper_memory(kind, slot);
   Dims dims = run.dims(planned(kind, slot));
-  if (port.bound) {
-    if (std::ranges::equal(port.bound.dims(), dims)) return {};
-    std::string wanted = type_text(it.type.dtype, dims), got = type_text(port.bound.dtype(), port.bound.dims());
+  if (memory.bound) {
+    if (std::ranges::equal(memory.bound.dims(), dims)) return {};
+    std::string wanted = type_text(it.type.dtype, dims), got = type_text(memory.bound.dtype(), memory.bound.dims());
     return Status(Code::kShape, format("the output '{}' is {} in this run, not {}", it.name, wanted, got))
         .with("value", it.name)
         .with("expected", wanted)
         .with("got", got);
   }
   size_t needed = RLX_TRY(Tensor::checked_bytes(it.type.dtype, dims));
-  if (port.lent->bytes() >= needed) return {};
-  return too_small(kind, it.name, "needs", static_cast<int64_t>(needed), port.lent->bytes());
+  if (memory.lent->bytes() >= needed) return {};
+  return too_small(kind, it.name, "needs", static_cast<int64_t>(needed), memory.lent->bytes());
 }
 
 Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
-  Port& it = port(kind, slot);
+  SlotMemory& it = memory(kind, slot);
   DType dtype = slot_of(kind, slot).type.dtype;
   RLX_TRY(check_memory(run, kind, slot));
   if (has_room(kind, slot)) {
     run.rooms[slot] = rooms_[slot];
     run.frame().set_room(slot, rooms_[slot].get());
-    if (it.given() && is_read_back(slot)) run.emptied.push_back({slot, it.use.get(), nullptr, dtype, dtype});
+    if (it.given() && is_read_back(slot)) run.room_copies.push_back({slot, it.use.get(), nullptr, dtype, dtype});
     return {};
   }
   if (!it.given()) RLX_TRY(make_memory(it.own, it.capacity));
@@ -261,33 +261,34 @@ Status Exec::place_slot(Run& run, SlotKind kind, size_t slot) {
     run.staged_outputs.push_back({slot, it.use.get(), it.stage.get(), dtype, dtype});
   run.frame().place(base_of(kind, slot), it.bytes()->place());
   if (kind == SlotKind::kInput || !is_aliased(kind, slot))
-    spots_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
+    ranges_.push_back({it.bytes().get(), kind, slot, is_written(kind, slot)});
   return {};
 }
 
 // Checks that memory which the run writes overlaps no other slot, however the slots were bound, linked or handed out.
-Status Exec::check_spots() {
-  auto begin = [](const Spot& spot) { return begin_of(*spot.storage); };
-  auto end = [](const Spot& spot) { return end_of(*spot.storage); };
-  std::sort(spots_.begin(), spots_.end(), [&](const Spot& a, const Spot& b) { return begin(a) < begin(b); });
-  const Spot *last = nullptr, *last_written = nullptr;  // those with the highest end so far
-  for (const Spot& spot : spots_) {
-    if (spot.storage->bytes() == 0) continue;
-    const Spot* before = spot.is_written ? last : last_written;
-    if (before && end(*before) > begin(spot)) return share_memory(spot.kind, spot.slot, before->kind, before->slot);
-    if (!last || end(spot) > end(*last)) last = &spot;
-    if (spot.is_written && (!last_written || end(spot) > end(*last_written))) last_written = &spot;
+Status Exec::check_overlaps() {
+  auto begin = [](const SlotRange& range) { return begin_of(*range.storage); };
+  auto end = [](const SlotRange& range) { return end_of(*range.storage); };
+  std::sort(ranges_.begin(), ranges_.end(),
+            [&](const SlotRange& a, const SlotRange& b) { return begin(a) < begin(b); });
+  const SlotRange *last = nullptr, *last_written = nullptr;  // those with the highest end so far
+  for (const SlotRange& range : ranges_) {
+    if (range.storage->bytes() == 0) continue;
+    const SlotRange* before = range.is_written ? last : last_written;
+    if (before && end(*before) > begin(range)) return share_memory(range.kind, range.slot, before->kind, before->slot);
+    if (!last || end(range) > end(*last)) last = &range;
+    if (range.is_written && (!last_written || end(range) > end(*last_written))) last_written = &range;
   }
   return {};
 }
 
 Status Exec::place_slots(Run& run) {
   run.places_at = 0;
-  for (auto* list : {&run.staged_inputs, &run.staged_outputs, &run.emptied}) list->clear();
-  spots_.clear();
+  for (auto* list : {&run.staged_inputs, &run.staged_outputs, &run.room_copies}) list->clear();
+  ranges_.clear();
   for (size_t i = 0; i < inputs_.size(); i++) RLX_TRY(place_slot(run, SlotKind::kInput, i));
   for (size_t i = 0; i < outputs_.size(); i++) RLX_TRY(place_slot(run, SlotKind::kOutput, i));
-  RLX_TRY(check_spots());
+  RLX_TRY(check_overlaps());
   run.places_at = places_version_;
   return {};
 }
@@ -296,11 +297,11 @@ Result<Run*> Exec::prepare() {
   for (Link& link : links_) RLX_TRY(exchange(link));
   Run* run = RLX_TRY(next_run());
   if (run->params_at != program_->params()->version()) RLX_TRY(adopt_params(*run));
-  if (const std::string* hole = run->params->hole)
+  if (const std::string* first_unset = run->params->first_unset)
     return Status(Code::kState, format("the param '{}' is not set: rlx_compiled_set_param or, for a model, "
                                        "rlx_model_set_param sets it, and so do weights that hold it",
-                                       *hole))
-        .with("value", *hole);
+                                       *first_unset))
+        .with("value", *first_unset);
   RLX_TRY(renew_frozen_memory());
   if (run->sizes_at != sizes_version_) RLX_TRY(resolve_sizes(*run));
   if (run->places_at != places_version_) RLX_TRY(place_slots(*run));
@@ -314,7 +315,7 @@ bool Exec::has_room(SlotKind kind, size_t slot) const {
 }
 
 // Makes the room the slot's own memory.
-Status Exec::show_room(const Run& run, size_t output) {
+Status Exec::adopt_room(const Run& run, size_t output) {
   Room& room = *rooms_[output];
   int64_t bytes = run.bytes(slot_of(SlotKind::kOutput, output).type.dtype, planned(SlotKind::kOutput, output));
   RLX_TRY(room.reserve(program_->device(), std::max<int64_t>(bytes, 1)));
@@ -330,25 +331,25 @@ Status Exec::run() {
   RLX_TRY(await_runs());
   Run* run = RLX_TRY(prepare());
   RLX_TRY(run->execute({run->next_token(), program_->source().options.threads}));
-  if (!links_.empty()) note_made(*run);
+  if (!links_.empty()) note_pending(*run);
   return {};
 }
 
 // Makes a submitted run hold the memory that it uses, because the slots may be bound again. What it writes cannot be
 // frozen until it has ended.
 Status Exec::hold(Run& run) const {
-  run.let_go();
+  run.drop_memory();
   for (SlotKind kind : {SlotKind::kInput, SlotKind::kOutput}) {
-    const std::vector<Port>& list = kind == SlotKind::kInput ? inputs_ : outputs_;
+    const std::vector<SlotMemory>& list = kind == SlotKind::kInput ? inputs_ : outputs_;
     for (size_t i = 0; i < list.size(); i++) {
-      const Port& it = list[i];
+      const SlotMemory& it = list[i];
       const std::shared_ptr<Storage>& memory = it.given() ? it.given() : it.own;
       run.held.push_back(memory);
       if (it.is_staged) run.held.push_back(it.stage);
       if (!memory || !is_written(kind, i)) continue;
       run.written.push_back(it.given() ? it.use : Storage::written(it.own));
       if (run.written.back()) continue;
-      run.let_go();
+      run.drop_memory();
       return cannot_write(kind, i);  // another thread has frozen it this moment
     }
   }
@@ -358,30 +359,30 @@ Status Exec::hold(Run& run) const {
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
   RLX_TRY(catch_up());
   Run* run = RLX_TRY(prepare());
-  Flight flight{last_, Fence(), {}, false};
+  InFlight sent{last_, Fence(), {}, false};
   for (const Link& link : links_) {
-    flight.ports.emplace_back(std::pair(outputs_[link.output], inputs_[link.input]));
-    flight.decides_links |= slot_of(SlotKind::kOutput, link.output).has_fresh_dims;
+    sent.memories.emplace_back(std::pair(outputs_[link.output], inputs_[link.input]));
+    sent.decides_links |= slot_of(SlotKind::kOutput, link.output).has_fresh_dims;
   }
   std::vector<Fence> before(wait.begin(), wait.end());
-  if (!flights_.empty()) before.push_back(flights_.back().fence);
+  if (!in_flight_.empty()) before.push_back(in_flight_.back().fence);
   run->program = program_;
   RLX_TRY(hold(*run));
-  flights_.push_back(std::move(flight));
-  struct Taken {  // gives the run back if nothing was submitted
-    std::deque<Flight>& flights;
-    bool stays = false;
-    ~Taken() {
-      if (stays) return;
-      flights.back().run->let_go();
-      flights.pop_back();
+  in_flight_.push_back(std::move(sent));
+  struct Sent {  // gives the run back unless it was submitted
+    std::deque<InFlight>& runs;
+    bool committed = false;
+    ~Sent() {
+      if (committed) return;
+      runs.back().run->drop_memory();
+      runs.pop_back();
     }
-  } taken{flights_};
-  Flight& last = flights_.back();
+  } guard{in_flight_};
+  InFlight& last = in_flight_.back();
   last.fence =
       program_->env()->queue().submit(last.run, {run->next_token(), program_->source().options.threads}, before);
-  taken.stays = run->is_in_flight = true;
-  if (!last.decides_links) note_made(*run);
+  guard.committed = run->is_in_flight = true;
+  if (!last.decides_links) note_pending(*run);
   return last.fence;
 }
 
@@ -406,7 +407,7 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
   for (size_t i = 0; i < results.size(); i++) {
     size_t slot = out_slots[i];
     if (is_aliased(SlotKind::kOutput, slot)) {
-      results[i] = port(SlotKind::kOutput, slot).bound;
+      results[i] = memory(SlotKind::kOutput, slot).bound;
       continue;
     }
     const Slot& it = slot_of(SlotKind::kOutput, slot);

@@ -58,15 +58,15 @@ class Exec {
   static constexpr size_t kNoLink = SIZE_MAX;
   // The memory of one input or output slot: what the caller has bound, else memory of its own. That has one capacity as
   // long as the exec lives, unless the slot is linked.
-  struct Port {
+  struct SlotMemory {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
     std::shared_ptr<Storage> use;    // of `bound` or `lent`; as a writer if runs write it
     std::shared_ptr<Storage> own;    // made when first needed
     std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`
-    std::optional<Dims> gives;  // of an input: the dims that determine sizes, from its binding or the linked output
-    size_t link = kNoLink;      // of `links_`
+    std::optional<Dims> dims;  // of an input: the dims that determine sizes, from its binding or the linked output
+    size_t link = kNoLink;     // of `links_`
     bool is_staged = false;
 
     bool is_linked() const { return link != kNoLink; }
@@ -76,14 +76,14 @@ class Exec {
 
   struct Link {
     size_t output, input;
-    std::optional<Dims> made;  // dims of the output, if no later run has exchanged it yet
+    std::optional<Dims> pending;  // the dims of an output that no later run has exchanged yet
   };
-  // A link and its ports, which get their old state back unless what happens to them succeeds.
+  // A link and the memory of its slots, which get their old state back unless a change is committed.
   struct Linked {
     Linked(Exec& of, Link& it)
         : exec(of),
           link(it),
-          made(it.made),
+          pending(it.pending),
           from(of.outputs_[it.output]),
           to(of.inputs_[it.input]),
           room(of.rooms_[it.output]) {}
@@ -93,22 +93,22 @@ class Exec {
 
     Exec& exec;
     Link& link;
-    std::optional<Dims> made;
-    Port from, to;
+    std::optional<Dims> pending;
+    SlotMemory from, to;
     std::shared_ptr<Room> room;
-    bool stays = false;
+    bool committed = false;
   };
   // A submitted run that may not have ended, and the state of the links at its start.
-  struct Flight {
+  struct InFlight {
     std::shared_ptr<Run> run;
     Fence fence;
-    // By link: the ports of its output and its input. None if one of them was bound since: the caller may have taken
-    // the memory of this state back.
-    std::vector<std::optional<std::pair<Port, Port>>> ports;
+    // By link: the memory of its output and its input. None if one of them was bound since: the caller may have taken
+    // back what was bound then.
+    std::vector<std::optional<std::pair<SlotMemory, SlotMemory>>> memories;
     bool decides_links;  // the dims of its linked outputs are known only when it has ended
   };
-  // The memory of one slot in a run, to find overlaps.
-  struct Spot {
+  // The bytes of one slot in a run, to find overlaps.
+  struct SlotRange {
     const Storage* storage;
     SlotKind kind;
     size_t slot;
@@ -116,12 +116,12 @@ class Exec {
   };
 
   Exec() = default;
-  // The two slots of an alias share one port.
-  Port& port(SlotKind kind, size_t slot) {
+  // The two slots of an alias share their memory.
+  SlotMemory& memory(SlotKind kind, size_t slot) {
     if (kind == SlotKind::kInput) return inputs_[slot];
     return input_of_[slot] == kNoInput ? outputs_[slot] : inputs_[input_of_[slot]];
   }
-  const Port& port(SlotKind kind, size_t slot) const { return const_cast<Exec*>(this)->port(kind, slot); }
+  const SlotMemory& memory(SlotKind kind, size_t slot) const { return const_cast<Exec*>(this)->memory(kind, slot); }
   bool is_aliased(SlotKind kind, size_t slot) const {
     return kind == SlotKind::kInput ? has_alias_[slot] : input_of_[slot] != kNoInput;
   }
@@ -148,24 +148,25 @@ class Exec {
   }
   bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
+  Status check_link(size_t output, size_t input) const;
   void set_link(size_t output, size_t input, size_t link);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
-  Status check_spots();
+  Status check_overlaps();
   bool is_read_back(size_t output) const {
     return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
   }
   Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
 
-  // Takes in the results of earlier runs, and chooses the next one.
+  // Notes the results of earlier runs, and chooses the next one.
   Status catch_up();
   Status await_runs();
-  Status take_in_first();
-  void note_made(const Run& run);
+  Status finish_first();
+  void note_pending(const Run& run);
   void restore_links();
   Status hold(Run& run) const;
   using Held = std::vector<std::shared_ptr<Storage>>;
-  Held land(Flight& flight);
+  Held retire(InFlight& sent);
   Result<Run*> next_run();
   Result<Run*> sized_run();
 
@@ -181,25 +182,25 @@ class Exec {
   Status grow(std::shared_ptr<Storage>& storage, size_t capacity);
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
-  Status show_room(const Run& run, size_t output);
+  Status adopt_room(const Run& run, size_t output);
 
   std::shared_ptr<Program> program_;
-  std::vector<Port> inputs_, outputs_;
+  std::vector<SlotMemory> inputs_, outputs_;
   static constexpr size_t kNoInput = SIZE_MAX;
   std::vector<size_t> input_of_;  // by output: the input that it aliases
   std::vector<bool> has_alias_;   // by input
   std::vector<Link> links_;
   std::vector<bool> wanted_;                  // by output
-  std::vector<int64_t> wished_;               // by symbol: set by set_dim
+  std::vector<int64_t> requested_;            // by symbol: set by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Run> last_;                // the run that was begun or sized last
   std::vector<std::shared_ptr<Run>> spare_;  // other runs that have ended
-  std::deque<Flight> flights_;               // in the order of their submission
+  std::deque<InFlight> in_flight_;           // in the order of their submission
   std::shared_ptr<Cancellation> cancellation_ = std::make_shared<Cancellation>();
   std::vector<GivenDims> given_;   // scratch of resolve_sizes, with capacity for all inputs
   std::optional<UsedBytes> used_;  // by what is bound; none: to be made when it is asked for
-  std::vector<Spot> spots_;        // scratch of check_spots, with capacity for all slots
+  std::vector<SlotRange> ranges_;  // scratch of check_overlaps, with capacity for all slots
   // Versions: they grow with every change of what decides sizes, and of the places of slots. A run keeps those for
   // which it was prepared.
   uint64_t sizes_version_ = 1, places_version_ = 1;

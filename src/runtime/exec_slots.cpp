@@ -59,18 +59,18 @@ bool Exec::may_overlap(SlotKind kind, size_t slot, const Storage& storage) {
       if (outputs_[i].given()) used.add(*outputs_[i].given(), UsedBytes::kWritten);
     used_ = std::move(used);
   }
-  return !used_->is_free(storage, use_of(kind, slot), port(kind, slot).given().get());
+  return !used_->is_free(storage, use_of(kind, slot), memory(kind, slot).given().get());
 }
 
 // Memory that runs write must share no byte with other bound memory: kernels read inputs while they write.
 Status Exec::check_overlap(SlotKind kind, size_t slot, const Storage& storage) {
   if (!may_overlap(kind, slot, storage)) return {};
   for (SlotKind other : {SlotKind::kInput, SlotKind::kOutput}) {
-    const std::vector<Port>& list = other == SlotKind::kInput ? inputs_ : outputs_;
+    const std::vector<SlotMemory>& list = other == SlotKind::kInput ? inputs_ : outputs_;
     for (size_t i = 0; i < list.size(); i++) {
       if (!is_written(kind, slot) && !is_written(other, i)) continue;
-      const Port& it = port(other, i);
-      if (&it == &port(kind, slot) || !it.given() || !storage.overlaps(*it.given())) continue;
+      const SlotMemory& it = memory(other, i);
+      if (&it == &memory(kind, slot) || !it.given() || !storage.overlaps(*it.given())) continue;
       return share_memory(kind, slot, other, i);
     }
   }
@@ -105,13 +105,13 @@ Status Exec::replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<S
 // Releases what was bound before only at the end, when the exec is consistent: the host may then get its memory back,
 // and use the exec.
 void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use) {
-  Port& it = port(kind, slot);
+  SlotMemory& it = memory(kind, slot);
   if (used_ && use) used_->add(*use, use_of(kind, slot));
   if (used_ && it.use) used_->remove(*it.use, use_of(kind, slot));
   bool is_input = kind == SlotKind::kInput || is_aliased(kind, slot);
-  bool gives_same = !is_input || (bound ? it.gives && std::ranges::equal(*it.gives, bound.dims()) : !it.gives);
-  if (!gives_same) {
-    it.gives = bound ? std::optional(Dims(bound.dims())) : std::nullopt;
+  bool same_dims = !is_input || (bound ? it.dims && std::ranges::equal(*it.dims, bound.dims()) : !it.dims);
+  if (!same_dims) {
+    it.dims = bound ? std::optional(Dims(bound.dims())) : std::nullopt;
     sizes_version_++;
   }
   places_version_++;
@@ -124,7 +124,7 @@ void Exec::put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage
 // A linked input that is bound again starts with the new value. An output first hands its value to the input.
 Status Exec::settle(SlotKind kind, Link& link) {
   if (kind == SlotKind::kOutput) return exchange(link);
-  link.made.reset();
+  link.pending.reset();
   return {};
 }
 
@@ -135,19 +135,19 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
     if (const auto& given = bound ? bound.storage() : lent) RLX_TRY(check_overlap(kind, slot, *given));
     return replace(kind, slot, std::move(bound), std::move(lent));
   };
-  size_t link = port(kind, slot).link;
+  size_t link = memory(kind, slot).link;
   if (link == kNoLink) return replaced();
   Linked before{*this, links_[link]};
   RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
-  before.stays = true;
-  for (Flight& flight : flights_) flight.ports[link].reset();
+  before.committed = true;
+  for (InFlight& sent : in_flight_) sent.memories[link].reset();
   return {};
 }
 
 Exec::Linked::~Linked() {
-  if (stays) return;
-  link.made = made;
+  if (committed) return;
+  link.pending = pending;
   exec.outputs_[link.output] = std::move(from);
   exec.inputs_[link.input] = std::move(to);
   exec.rooms_[link.output] = std::move(room);
@@ -193,10 +193,10 @@ Status Exec::bind_ptr(SlotKind kind, size_t slot, void* data, size_t bytes) {
 
 void Exec::forget_bindings() {
   for (auto* list : {&inputs_, &outputs_})
-    for (Port& port : *list) {
-      port.bound = {};
-      port.lent = port.use = nullptr;
-      port.is_staged = false;  // `gives` stays: the next binding may have the same dims
+    for (SlotMemory& memory : *list) {
+      memory.bound = {};
+      memory.lent = memory.use = nullptr;
+      memory.is_staged = false;  // `dims` stays: the next binding may have the same dims
     }
   last_->forget();
   used_.reset();
@@ -206,34 +206,31 @@ void Exec::forget_bindings() {
 Result<Tensor> Exec::tensor(SlotKind kind, size_t slot) {
   RLX_TRY(check_slot(kind, slot));
   RLX_TRY(catch_up());
-  Port& it = port(kind, slot);
+  SlotMemory& it = memory(kind, slot);
   bool is_decided = slot_of(kind, slot).has_fresh_dims;  // by the run, whatever the dims of the bound tensor are
   if (it.bound && !is_decided) return it.bound;
   if (is_decided) RLX_TRY(await_runs());
   Run& run = *RLX_TRY(sized_run());
   if (it.lent && !is_decided) RLX_TRY(check_memory(run, kind, slot));
-  if (!it.given()) RLX_TRY(has_room(kind, slot) ? show_room(run, slot) : make_memory(it.own, it.capacity));
+  if (!it.given()) RLX_TRY(has_room(kind, slot) ? adopt_room(run, slot) : make_memory(it.own, it.capacity));
   return Tensor::over(slot_of(kind, slot).type.dtype, run.dims(planned(kind, slot)), it.given() ? it.given() : it.own);
 }
 
 Status Exec::set_dim(std::string_view symbol, int64_t size) {
-  int64_t& wished = wished_[RLX_TRY(check_dim(program_->plan(), symbol, size))];
-  if (std::exchange(wished, size) != size) sizes_version_++;
+  int64_t& requested = requested_[RLX_TRY(check_dim(program_->plan(), symbol, size))];
+  if (std::exchange(requested, size) != size) sizes_version_++;
   return {};
 }
 
 // Runs write a linked input, and only read another.
 void Exec::set_link(size_t output, size_t input, size_t link) {
-  Port& read = inputs_[input];
+  SlotMemory& read = inputs_[input];
   UsedBytes::Use before = use_of(SlotKind::kInput, input);
   outputs_[output].link = read.link = link;
   if (used_ && read.given()) used_->change(*read.given(), before, use_of(SlotKind::kInput, input));
 }
 
-Status Exec::link(size_t output, size_t input) {
-  RLX_TRY(check_slot(SlotKind::kOutput, output));
-  RLX_TRY(check_slot(SlotKind::kInput, input));
-  RLX_TRY(await_runs());
+Status Exec::check_link(size_t output, size_t input) const {
   const Slot &from = slot_of(SlotKind::kOutput, output), &to = slot_of(SlotKind::kInput, input);
   if (from.type.dtype != to.type.dtype || from.type.rank() != to.type.rank())
     return Status(from.type.dtype == to.type.dtype ? Code::kShape : Code::kDtype,
@@ -249,18 +246,26 @@ Status Exec::link(size_t output, size_t input) {
   if (is_aliased(SlotKind::kInput, input)) return taken("input", to, "has an alias");
   if (outputs_[output].is_linked()) return taken("output", from, "is linked already");
   if (inputs_[input].is_linked()) return taken("input", to, "is linked already");
-  struct Added {  // is taken back unless all succeeds
+  return {};
+}
+
+Status Exec::link(size_t output, size_t input) {
+  RLX_TRY(check_slot(SlotKind::kOutput, output));
+  RLX_TRY(check_slot(SlotKind::kInput, input));
+  RLX_TRY(await_runs());
+  RLX_TRY(check_link(output, input));
+  struct Added {  // removes the link again unless all succeeds
     Exec& exec;
     size_t output, input;
-    bool stays = false;
+    bool committed = false;
     ~Added() {
-      if (stays) return;
+      if (committed) return;
       exec.set_link(output, input, kNoLink);
       exec.links_.pop_back();
       exec.inputs_[input].use = exec.inputs_[input].given();
     }
   };
-  Port &made = outputs_[output], &read = inputs_[input];
+  SlotMemory &made = outputs_[output], &read = inputs_[input];
   links_.push_back({output, input});
   set_link(output, input, links_.size() - 1);
   Added added{*this, output, input};
@@ -268,9 +273,9 @@ Status Exec::link(size_t output, size_t input) {
   if (read.given()) RLX_TRY(check_overlap(SlotKind::kInput, input, *read.given()));
   RLX_TRY(replace(SlotKind::kInput, input, read.bound, read.lent));  // from now on runs write the input too
   size_t capacity = std::max(made.capacity, read.capacity);          // so that the two can exchange their memory
-  for (Port* port : {&made, &read})
-    if (port->own && port->own->bytes() < capacity) RLX_TRY(grow(port->own, capacity));
-  added.stays = true;
+  for (SlotMemory* memory : {&made, &read})
+    if (memory->own && memory->own->bytes() < capacity) RLX_TRY(grow(memory->own, capacity));
+  added.committed = true;
   made.capacity = read.capacity = capacity;
   made.stage = read.stage = nullptr;
   places_version_++;

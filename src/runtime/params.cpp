@@ -272,11 +272,10 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
     for (const FormKey& form : it->forms) owner.forget(form);
   };
   std::unique_ptr<Prepared, decltype(forget)> undo(&prepared, forget);  // also where a callback of the host throws
-  if (tried)
-    std::erase_if(stale, [&](uint32_t i) { return take_over(source_->pieces[i], *tried->next, next, prepared); });
+  if (tried) std::erase_if(stale, [&](uint32_t i) { return reuse(source_->pieces[i], *tried->next, next, prepared); });
   RLX_TRY(prepare_all(stale, next, owner, prepared));
-  take_in(prepared, next);
-  note_hole(next);
+  apply(prepared, next);
+  note_first_unset(next);
   Change change{std::move(base), nullptr, {}, &owner};
   if (source_->options.drop_weights) change.originals = drop_originals(next, changed);
   change.next = std::make_shared<const ParamSet>(std::move(next));
@@ -284,8 +283,8 @@ Result<ParamStore::Change> ParamStore::change_to(std::shared_ptr<const ParamSet>
   return change;
 }
 
-// Takes over what an earlier try has made of the very params that are set now.
-bool ParamStore::take_over(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
+// Uses again what an earlier try has made of the very params that are set now.
+bool ParamStore::reuse(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const {
   for (uint32_t param : piece.params)
     if (tried.params[param].tensor.storage() != next.params[param].tensor.storage() || next.params[param].dropped)
       return false;
@@ -329,7 +328,7 @@ Status ParamStore::note(const Piece& piece, Result<std::vector<Tensor>> result, 
 }
 
 // The list of failures is as long as that of residents, so it is copied only where one comes or goes.
-void ParamStore::take_in(Prepared& prepared, ParamSet& next) {
+void ParamStore::apply(Prepared& prepared, ParamSet& next) {
   next.residents = next.residents.with(std::move(prepared.residents));
   bool moves = std::any_of(prepared.failures.begin(), prepared.failures.end(), [&](const auto& it) {
     return !it.second.ok() || (next.failures && !(*next.failures)[it.first].ok());
@@ -340,12 +339,12 @@ void ParamStore::take_in(Prepared& prepared, ParamSet& next) {
   next.failures = std::make_shared<const std::vector<Status>>(std::move(failures));
 }
 
-// A param that is set stays so: what an earlier set has found there is not looked at again.
-void ParamStore::note_hole(ParamSet& set) const {
+// A param that is set stays set, so the search begins where that of the earlier set ended.
+void ParamStore::note_first_unset(ParamSet& set) const {
   const Graph& graph = source_->graph();
-  while (set.needs_met < needed_.size() && set.params[needed_[set.needs_met]].is_set()) set.needs_met++;
-  bool is_whole = set.needs_met == needed_.size();
-  set.hole = is_whole ? nullptr : &graph.leaf_name(graph.params()[needed_[set.needs_met]]);
+  while (set.needed_set < needed_.size() && set.params[needed_[set.needed_set]].is_set()) set.needed_set++;
+  bool is_whole = set.needed_set == needed_.size();
+  set.first_unset = is_whole ? nullptr : &graph.leaf_name(graph.params()[needed_[set.needed_set]]);
 }
 
 // Gives up the originals of params that are read in prepared forms only.

@@ -30,8 +30,8 @@ struct ParamSet {
   SharedVector<Param> params;      // in the order of declaration
   SharedVector<Tensor> residents;  // by index of Lowered::residents, their bytes; false where a param is missing
   std::shared_ptr<const std::vector<Status>> failures;  // by resident, of bodies: why there is none; null: all is well
-  size_t needs_met = 0;                                 // the params before this one, in the order of need, are set
-  const std::string* hole = nullptr;                    // the first param that is unset and needed, or null
+  size_t needed_set = 0;  // how many of the needed params, in their order, are set before the first that is not
+  const std::string* first_unset = nullptr;  // the first param that is unset and needed, or null
 };
 
 // Whether a tensor may be the param that this node is: RLX_E_DTYPE, RLX_E_SHAPE.
@@ -104,10 +104,10 @@ class ParamStore {
   Status note(const Piece& piece, Result<std::vector<Tensor>> result, Prepared& prepared) const;
   Result<Change> change_to(std::shared_ptr<const ParamSet> base, ParamSet next, std::span<const uint32_t> changed,
                            Weights& owner, const Change* tried = nullptr) const;
-  bool take_over(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
+  bool reuse(const Piece& piece, const ParamSet& tried, const ParamSet& next, Prepared& prepared) const;
   Status prepare_all(std::span<const uint32_t> stale, const ParamSet& next, Weights& owner, Prepared& prepared) const;
-  static void take_in(Prepared& prepared, ParamSet& next);
-  void note_hole(ParamSet& set) const;
+  static void apply(Prepared& prepared, ParamSet& next);
+  void note_first_unset(ParamSet& set) const;
   std::vector<std::pair<std::string_view, Tensor>> drop_originals(ParamSet& set,
                                                                   std::span<const uint32_t> changed) const;
 

@@ -34,7 +34,7 @@ void Run::adopt(std::shared_ptr<const ParamSet> next) {
 }
 
 void Run::forget() {
-  for (auto* list : {&staged_inputs, &staged_outputs, &emptied}) list->clear();
+  for (auto* list : {&staged_inputs, &staged_outputs, &room_copies}) list->clear();
 }
 
 Dims Run::dims(const PlanSlot& slot) const {
@@ -53,7 +53,7 @@ Status Run::execute(const RunScope& scope) {
   if (Status status = frame_->run(scope); !status.ok())
     return plan_->aliases.empty() ? status : std::move(status).prefixed("inputs with an alias are lost: ");
   if (!staged_outputs.empty()) RLX_TRY(stage_outputs());
-  return emptied.empty() ? Status() : empty_rooms();
+  return room_copies.empty() ? Status() : copy_rooms();
 }
 
 // ---- staging ----
@@ -75,8 +75,8 @@ Status Run::stage_outputs() {
 }
 
 // Copies outputs from their rooms to bound memory. They are not computed there because that memory may be too small.
-Status Run::empty_rooms() {
-  for (const Staging& it : emptied) {
+Status Run::copy_rooms() {
+  for (const Staging& it : room_copies) {
     auto bytes = static_cast<size_t>(this->bytes(it.dtype, plan_->outputs[it.slot]));
     const std::string& name = plan_->graph().outputs()[it.slot].name;
     if (bytes > it.bound->bytes())

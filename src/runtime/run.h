@@ -47,7 +47,7 @@ class Run {
   int64_t bytes(DType dtype, const PlanSlot& slot) const;
 
   void forget();  // drops references to the caller's objects
-  void let_go() { held.clear(), written.clear(); }
+  void drop_memory() { held.clear(), written.clear(); }
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
 
@@ -58,7 +58,7 @@ class Run {
   std::vector<std::shared_ptr<Storage>> written;  // as a writer, until a run that was submitted has ended
   std::vector<std::shared_ptr<Room>> rooms;       // by output: the memory of one without an upper size
   std::vector<Staging> staged_inputs, staged_outputs;
-  std::vector<Staging> emptied;  // outputs that are copied from their rooms to bound memory
+  std::vector<Staging> room_copies;  // outputs that are copied from their rooms to bound memory
 
   // The versions of the exec for which the run was prepared.
   uint64_t params_at = 0, sizes_at = 0, places_at = 0;
@@ -67,7 +67,7 @@ class Run {
  private:
   Status stage_inputs();
   Status stage_outputs();
-  Status empty_rooms();
+  Status copy_rooms();
 
   const Plan* plan_ = nullptr;
   std::shared_ptr<Cancellation> cancellation_;  // read by its cancel token

@@ -202,7 +202,7 @@ Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t si
       .with("expected", listed(known));
 }
 
-Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> wished) {
+Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> requested) {
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
   std::fill(next_symbols_.begin(), next_symbols_.end(), kUnknown);
@@ -213,7 +213,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
       if (input.type->dims[i].symbol_name()) solve(Solve::kLinear, input.type->dims[i], input.dims[i], index_of, next);
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++)
-    if (next[i] == kUnknown) next[i] = wished[i];
+    if (next[i] == kUnknown) next[i] = requested[i];
   solve_all(given, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];

@@ -25,9 +25,9 @@ class SizeState {
   SizeState() = default;
   explicit SizeState(const Plan& plan);
 
-  // Gives every symbol its size, from inputs or else from `wished` (by symbol; kUnknown: none), checks dims, ranges and
-  // guards, and evaluates the table. On failure the sizes stay as before.
-  Status resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> wished);
+  // Gives every symbol its size, from inputs or else from `requested` (by symbol; kUnknown: none), checks dims, ranges
+  // and guards, and evaluates the table. On failure the sizes stay as before.
+  Status resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> requested);
 
   std::span<const int64_t> values() const { return values_; }    // by SizeId
   std::span<const int64_t> symbols() const { return symbols_; }  // by symbol

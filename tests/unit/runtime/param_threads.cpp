@@ -97,10 +97,10 @@ TEST(param_threads, many_params_are_set_one_by_one) {
   auto program = *Program::compile(env_with(1), graph, nullptr, nullptr, {});
   auto empty = program->params()->current();
   for (size_t i = kParams; i-- > 0;) {
-    ASSERT_NE(program->params()->current()->hole, nullptr);
+    ASSERT_NE(program->params()->current()->first_unset, nullptr);
     ASSERT_TRUE(program->set_param("p" + std::to_string(i), filled({4}, 1)).ok());
   }
-  EXPECT_EQ(program->params()->current()->hole, nullptr);
+  EXPECT_EQ(program->params()->current()->first_unset, nullptr);
   EXPECT_FALSE(empty->params[kParams - 1].is_set());
   EXPECT_EQ((*program->run({}, std::array{filled({4}, 1)}, {}, 1))[0].as<float>()[0], kParams + 1);
 }
