@@ -217,14 +217,16 @@ Status check_outputs(const Graph& graph) {
       .with("got", "0");
 }
 
-static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
-                                const CompileOptions& options, RewriteReport& report, const Host* host) {
-  PassContext context;
+// Sets what passes may ask of the device. `widens`: whether the pass `widen` is still to come. All arguments must
+// outlive the context.
+static void set_context(PassContext& context, const Device& device, const Device* fallback,
+                        const CompileOptions& options, const bool& widens) {
   context.device = device.info().name;
   context.math = options.kernels.math;
   context.skip = options.skip;
   context.precision = options.precision;
   context.plain_layout = options.plain_layout;
+  context.checks_indices = options.kernels.bounds == Bounds::kError;
   context.is_native = [&](const Facts& facts, Value value) {
     Found found = find_kernel(device, options, facts, value.node);
     return found.kernel && found.kernel->path != Path::kReference;
@@ -233,22 +235,35 @@ static Result<Graph> run_passes(const Graph& given, const Device& device, const 
     Found found = find_kernel(device, options, facts, value.node);
     return found.kernel && found.kernel->path != Path::kReference && !found.kernel->is_alone;
   };
-  bool widens = std::find(options.skip.begin(), options.skip.end(), "widen") == options.skip.end();
-  context.refuses = [&](const Facts& facts, Value value) {
+  context.refuses = [&, fallback](const Facts& facts, Value value) {
     Found found = find_kernel(device, fallback, options, facts, value.node);
     bool is_there = found.kernel || (widens && can_be_widened(facts, value.node, context.is_native));
     return is_there ? std::string() : found.why_not;
   };
-  context.checks_indices = options.kernels.bounds == Bounds::kError;
-  context.report = &report;
-  Graph whole = RLX_TRY(with_body_params(given));
+}
+
+// The graph as passes want it: with the params of its bodies, and with bodies whose names are free.
+static Result<Graph> ready_for_passes(const Graph& given) {
+  Graph graph = RLX_TRY(with_body_params(given));
   Names params;
-  for (uint32_t param : whole.params()) params.insert(whole.leaf_name(param));
-  Graph graph = RLX_TRY(with_ready_bodies(std::move(whole), params));
+  for (uint32_t param : graph.params()) params.insert(graph.leaf_name(param));
+  return with_ready_bodies(std::move(graph), params);
+}
+
+static Result<Graph> run_passes(const Graph& given, const Device& device, const Device* fallback,
+                                const CompileOptions& options, RewriteReport& report, const Host* host) {
+  auto is_skipped = [&](std::string_view pass) {
+    return std::find(options.skip.begin(), options.skip.end(), pass) != options.skip.end();
+  };
+  bool widens = !is_skipped("widen");
+  PassContext context;
+  set_context(context, device, fallback, options, widens);
+  context.report = &report;
+  Graph graph = RLX_TRY(ready_for_passes(given));
   size_t number = 0;
   RLX_TRY(dump(graph, options, number, "given"));
   for (const auto& pass : kPasses) {
-    if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
+    if (is_skipped(pass.name)) continue;
     if (host) RLX_TRY(host->progress("compile", static_cast<double>(&pass - kPasses) / std::size(kPasses)));
     Stopwatch watch;
     graph = RLX_TRY(run_pass(pass, std::move(graph), context));
