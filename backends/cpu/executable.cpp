@@ -34,9 +34,9 @@ class CpuState : public ExecState {
   // For steps with operands in slots: how a block is updated when a slot moves, and its pointers into slots, with
   // capacity for all words.
   enum Moved : uint8_t {
-    kEncode,  // encode again: it holds more than pointers, or was never examined
-    kLook,    // encode again and examine: its slots move from run to run
-    kSet,     // set its pointers
+    kEncode,   // encode again: it holds more than pointers, or was never examined
+    kExamine,  // encode again and examine: its slots move from run to run
+    kPatch,    // replace its pointers
   };
   std::vector<Moved> on_move;
   std::vector<std::vector<Pointer>> pointers;
@@ -48,7 +48,7 @@ class CpuState : public ExecState {
 CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, const Caps& caps,
                              const DeviceContext& context)
     : plan_(std::move(plan)), segment_(plan_->segments[segment]), caps_(caps), context_(context) {
-  moves_.resize(count(), 0);
+  uses_slots_.resize(count(), 0);
   std::unordered_set<uint32_t> makers;  // steps that decide sizes
   for (const PlanSymbol& symbol : plan_->symbols) makers.insert(symbol.made_by);
   for (uint32_t i = 0; i < count(); i++) {
@@ -76,7 +76,7 @@ void CpuExecutable::note_uses() {
       for (const Access& it : *list) {
         if (it.dtype == DType::kNone) continue;
         note(bases, by_base_, it.base, i);
-        if (is_slot(it.base)) moves_[i] = 1;
+        if (is_slot(it.base)) uses_slots_[i] = 1;
       }
     if (step(i).scratch_bytes) note(bases, by_base_, kArenaBase, i);
   }
@@ -91,12 +91,12 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   state->phases.reserve(count() * Launch::kMostPhases);
   state->groups.reserve(count() * Launch::kMostPhases);
   state->stale.assign(count(), CpuState::kStale);
-  state->on_move.resize(count(), CpuState::kLook);
+  state->on_move.resize(count(), CpuState::kExamine);
   state->pointers.resize(count());
   size_t most_bytes = 0, most_operands = 0;
   for (uint32_t i = 0; i < count(); i++) {
     most_operands = std::max(most_operands, step(i).in.size() + step(i).out.size());
-    if (!moves_[i]) continue;
+    if (!uses_slots_[i]) continue;
     size_t bytes = args_at_[i + 1] - args_at_[i];
     most_bytes = std::max(most_bytes, bytes);
     state->pointers[i].reserve(bytes / sizeof(uintptr_t));
@@ -186,7 +186,7 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
   kernel(index).encode(view_of(index, elsewhere, state), caps_, state.probe.data(), launch);
   auto* here = reinterpret_cast<const uintptr_t*>(state.args.data() + args_at_[index]);
   auto* there = reinterpret_cast<const uintptr_t*>(state.probe.data());
-  state.on_move[index] = launch == state.launches[index] ? CpuState::kSet : CpuState::kEncode;
+  state.on_move[index] = launch == state.launches[index] ? CpuState::kPatch : CpuState::kEncode;
   for (uint32_t at = 0; at < bytes / sizeof(uintptr_t); at++) {
     uintptr_t change = there[at] - here[at];
     if (!change) continue;
@@ -204,8 +204,8 @@ void CpuExecutable::find_pointers(uint32_t index, const RunArgs& args, CpuState&
 void CpuExecutable::move_slot(const Users& slot, const RunArgs& args, CpuState& state) const {
   for (uint32_t index : slot.steps) {
     if (state.stale[index] != CpuState::kFresh) continue;
-    if (state.on_move[index] != CpuState::kSet) {
-      state.stale[index] = state.on_move[index] == CpuState::kLook ? CpuState::kStaleByMove : CpuState::kStale;
+    if (state.on_move[index] != CpuState::kPatch) {
+      state.stale[index] = state.on_move[index] == CpuState::kExamine ? CpuState::kStaleByMove : CpuState::kStale;
       state.has_stale = true;
       continue;
     }
@@ -216,21 +216,21 @@ void CpuExecutable::move_slot(const Users& slot, const RunArgs& args, CpuState& 
   }
 }
 
-void CpuExecutable::mark(std::span<const uint32_t> steps, CpuState& state) {
+void CpuExecutable::mark_stale(std::span<const uint32_t> steps, CpuState& state) {
   for (uint32_t step : steps) state.stale[step] = CpuState::kStale;
   state.has_stale = true;
 }
 
-void CpuExecutable::follow_changes(const RunArgs& args, CpuState& state) const {
+void CpuExecutable::note_changes(const RunArgs& args, CpuState& state) const {
   if (state.sizes_seen != *args.sizes.newest) {
     for (const Users& size : by_size_)
-      if (args.sizes.changed[size.id] > state.sizes_seen) mark(size.steps, state);
+      if (args.sizes.changed[size.id] > state.sizes_seen) mark_stale(size.steps, state);
     state.sizes_seen = *args.sizes.newest;
   }
   if (state.bases_seen != *args.bases.newest) {
     for (const Users& base : by_base_)
       if (args.bases.changed[base.id] > state.bases_seen)
-        is_slot(base.id) ? move_slot(base, args, state) : mark(base.steps, state);
+        is_slot(base.id) ? move_slot(base, args, state) : mark_stale(base.steps, state);
     state.bases_seen = *args.bases.newest;
   }
 }
@@ -240,10 +240,10 @@ void CpuExecutable::encode_stale(uint32_t first, uint32_t last, const RunArgs& a
     if (state.stale[i] == CpuState::kFresh) continue;
     encode(i, args, state);
     bool has_moved = plan_->is_body || state.stale[i] == CpuState::kStaleByMove;
-    if (moves_[i] && has_moved)
+    if (uses_slots_[i] && has_moved)
       find_pointers(i, args, state);
-    else if (state.on_move[i] == CpuState::kSet)
-      state.on_move[i] = CpuState::kLook;
+    else if (state.on_move[i] == CpuState::kPatch)
+      state.on_move[i] = CpuState::kExamine;
     state.stale[i] = CpuState::kFresh;
   }
 }
@@ -254,7 +254,7 @@ Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& arg
   for (SizeId id : plan_->symbols[symbol].sizes) {
     if (args.sizes.changed[id] <= state.sizes_seen) continue;
     auto found = std::ranges::lower_bound(by_size_, id, {}, &Users::id);
-    if (found != by_size_.end() && found->id == id) mark(found->steps, state);
+    if (found != by_size_.end() && found->id == id) mark_stale(found->steps, state);
   }
   state.sizes_seen = *args.sizes.newest;
   return {};
@@ -264,7 +264,7 @@ Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& arg
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
   auto tell = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
   RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
-  follow_changes(args, state);
+  note_changes(args, state);
   return {};
 }
 
@@ -277,7 +277,7 @@ Status CpuExecutable::walk_range(uint32_t first, uint32_t last, const RunArgs& a
 
 Status CpuExecutable::run(const RunArgs& args, ExecState& own) const {
   auto& state = static_cast<CpuState&>(own);
-  follow_changes(args, state);
+  note_changes(args, state);
   if (!deciding_.empty()) return run_deciding(args, state);
   if (state.has_stale) {
     encode_stale(0, count(), args, state);

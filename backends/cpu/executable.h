@@ -39,13 +39,13 @@ class CpuExecutable : public Executable {
   bool is_slot(uint32_t base) const { return base >= kFirstSlotBase && base < plan_->resident_base(0); }
   StepView view_of(uint32_t index, const RunArgs&, CpuState&) const;
   void note_uses();
-  static void mark(std::span<const uint32_t> steps, CpuState&);
+  static void mark_stale(std::span<const uint32_t> steps, CpuState&);
   void encode(uint32_t index, const RunArgs&, CpuState&) const;
   void list_phases(uint32_t first, uint32_t last, CpuState&) const;
   void encode_stale(uint32_t first, uint32_t last, const RunArgs&, CpuState&) const;
   void find_pointers(uint32_t index, const RunArgs&, CpuState&) const;
   void move_slot(const Users& slot, const RunArgs&, CpuState&) const;
-  void follow_changes(const RunArgs&, CpuState&) const;
+  void note_changes(const RunArgs&, CpuState&) const;
   Status set_size(uint32_t symbol, int64_t size, const RunArgs&, CpuState&) const;
   Status measure(uint32_t index, const RunArgs&, CpuState&) const;
   Status run_deciding(const RunArgs&, CpuState&) const;
@@ -59,8 +59,8 @@ class CpuExecutable : public Executable {
   std::vector<size_t> args_at_;                        // by step, offsets of argument blocks
   size_t args_bytes_ = 0;
   std::vector<Users> by_size_, by_base_;
-  std::vector<uint32_t> deciding_;  // steps that decide sizes, and set them before they run
-  std::vector<uint8_t> moves_;      // by step: whether it has an operand in a slot
+  std::vector<uint32_t> deciding_;   // steps that decide sizes, and set them before they run
+  std::vector<uint8_t> uses_slots_;  // by step: whether it has an operand in a slot
 };
 
 }  // namespace rlx::cpu

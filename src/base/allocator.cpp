@@ -133,7 +133,8 @@ void Host::count_bytes(MemoryKind kind, size_t bytes) {
 
 Result<HostMemory> HostMemory::allocate(std::shared_ptr<Host> host, size_t bytes, MemoryKind kind, size_t align) {
   if (!std::has_single_bit(align) || align < sizeof(void*)) {
-    return Status(Code::kInvalidArgument, format("alignment {} is not a power of two of at least {}", align, sizeof(void*)));
+    return Status(Code::kInvalidArgument,
+                  format("alignment {} is not a power of two of at least {}", align, sizeof(void*)));
   }
   if (bytes > PTRDIFF_MAX - align) return Status::no_memory();
   const HostServices& services = host->services();

@@ -308,9 +308,8 @@ class Reader {
       if (entry.offset % alignment_ != 0)
         return of(entry, Code::kData, format("its offset {} is not aligned to {}", entry.offset, alignment_));
       if (entry.offset > data.size() || entry.bytes > data.size() - entry.offset)
-        return of(
-            entry, Code::kData,
-            format("{} bytes at {} are not within the {} bytes of data", entry.bytes, entry.offset, data.size()));
+        return of(entry, Code::kData,
+                  format("{} bytes at {} are not within the {} bytes of data", entry.bytes, entry.offset, data.size()));
       if (entry.bytes) sorted.push_back(&entry);
     }
     std::sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) { return a->offset < b->offset; });

@@ -35,7 +35,7 @@ static bool names(const Dim& dim, std::string_view symbol) {
 }
 
 // The terms for whose symbols "the dim is 0" can be solved.
-static std::vector<const Term*> alone(const Dim& zero) {
+static std::vector<const Term*> solvable_terms(const Dim& zero) {
   constexpr int64_t kMostParts = 16;
   if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return {};
   int64_t divisor = content(zero).first;
@@ -51,7 +51,7 @@ static std::vector<const Term*> alone(const Dim& zero) {
 namespace {
 
 // A walk over all symbols whose solutions depend on the symbol of a term.
-struct Walk {
+struct DependentWalk {
   const Term* term;
   std::vector<std::string_view> found;
   std::unordered_set<std::string_view> seen;
@@ -64,12 +64,13 @@ struct Walk {
 // the last by name. So chains of solutions stay short, and a symbol gets a new final solution only a few times, in
 // whatever order the equations of a long chain come.
 const std::string* Equalities::learn(const Dim& zero, size_t step) {
-  std::vector<Walk> walks;
-  for (const Term* term : alone(zero))
+  std::vector<DependentWalk> walks;
+  for (const Term* term : solvable_terms(zero))
     if (const std::string& name = term->atoms[0]->name; !find(name)) walks.push_back({term, {name}, {name}});
   if (walks.empty()) return nullptr;
-  std::sort(walks.begin(), walks.end(), [](const Walk& a, const Walk& b) { return a.found[0] > b.found[0]; });
-  auto goes_on = [&](Walk& walk) {
+  std::sort(walks.begin(), walks.end(),
+            [](const DependentWalk& a, const DependentWalk& b) { return a.found[0] > b.found[0]; });
+  auto advance = [&](DependentWalk& walk) {
     for (; walk.at < walk.found.size(); walk.at++, walk.next = 0) {
       auto named = named_by_.find(walk.found[walk.at]);
       if (named == named_by_.end() || walk.next == named->second.size()) continue;
@@ -80,13 +81,13 @@ const std::string* Equalities::learn(const Dim& zero, size_t step) {
     return false;
   };
   auto shortest = walks.end();  // the walks advance in turn, so all of them stop with the shortest
-  while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), goes_on);
+  while (shortest == walks.end()) shortest = std::find_if_not(walks.begin(), walks.end(), advance);
   return solve(zero, *shortest->term, step);
 }
 
 const std::string* Equalities::learn_linear(const Dim& zero, size_t step) {
   if (!is_linear(zero)) return nullptr;
-  for (const Term* term : alone(zero)) {
+  for (const Term* term : solvable_terms(zero)) {
     const std::string& symbol = term->atoms[0]->name;
     if (!find(symbol)) continue;
     std::vector<std::string> dependents = depending_on(symbol);

@@ -17,10 +17,10 @@ DType storage_of(DType declared, EvalMode mode) {
   return is_complex(declared) ? DType::kC128 : declared;
 }
 
-// One walk over a graph: values by node, sizes by symbol.
-class Walk {
+// Runs one graph, node by node.
+class Interpreter {
  public:
-  Walk(const Graph& graph, const ParamTensors& params, EvalOptions options, SymbolSizes sizes)
+  Interpreter(const Graph& graph, const ParamTensors& params, EvalOptions options, SymbolSizes sizes)
       : graph_(graph),
         params_(params),
         options_(options),
@@ -204,9 +204,9 @@ class Walk {
     Outputs outputs = decompose(builder, graph_.info(node), in, node.attrs);
     RLX_TRY(builder.status());
     for (size_t i = 0; i < outputs.size(); i++) RLX_TRY(body.add_output("out" + std::to_string(i), outputs[i].value()));
-    Walk walk(body, params_, options_, sizes_);
-    values_[index] = RLX_TRY(walk.run(given));
-    for (const auto& [symbol, size] : walk.sizes()) RLX_TRY(bind_symbol(symbol, size));
+    Interpreter interpreter(body, params_, options_, sizes_);
+    values_[index] = RLX_TRY(interpreter.run(given));
+    for (const auto& [symbol, size] : interpreter.sizes()) RLX_TRY(bind_symbol(symbol, size));
     return {};
   }
 
@@ -214,8 +214,8 @@ class Walk {
   const ParamTensors& params_;
   EvalOptions options_;
   SymbolSizes sizes_;
-  std::vector<std::vector<Tensor>> values_;
-  std::vector<bool> is_read_;  // by node: whether more than its sizes is read
+  std::vector<std::vector<Tensor>> values_;  // by node: its outputs
+  std::vector<bool> is_read_;                // by node: whether more than its sizes is read
 };
 
 }  // namespace
@@ -241,7 +241,7 @@ Result<std::vector<Tensor>> run_sub_graph(const Graph& graph, std::span<const Te
             .with("value", *name);
       if (is_new) RLX_TRY(check_size(*name, now, range));
     }
-  return Walk(graph, params, options, std::move(sizes)).run(inputs);
+  return Interpreter(graph, params, options, std::move(sizes)).run(inputs);
 }
 
 Tensor convert(const Tensor& tensor, DType to) {
@@ -308,9 +308,9 @@ Result<SymbolSizes> bind_sizes(const Graph& graph, std::span<const Tensor> input
 
 Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor> inputs, const ParamTensors& params,
                                       EvalOptions options, SymbolSizes* sizes) {
-  Walk walk(graph, params, options, RLX_TRY(bind_sizes(graph, inputs)));
-  std::vector<Tensor> results = RLX_TRY(walk.run(inputs));
-  if (sizes) *sizes = walk.sizes();
+  Interpreter interpreter(graph, params, options, RLX_TRY(bind_sizes(graph, inputs)));
+  std::vector<Tensor> results = RLX_TRY(interpreter.run(inputs));
+  if (sizes) *sizes = interpreter.sizes();
   return results;
 }
 

@@ -6,9 +6,9 @@
 
 namespace rlx {
 
-// The limit of visits per node, on average. A set of rules that needs more would go on for ever. Only the nodes of the
-// given graph, and expanded ones, count, so rules that make more and more nodes come to an end too.
-static constexpr uint64_t kMostVisits = 64;
+// The budget of visits per node, on average. A set of rules that needs more would never end. Only the nodes of the
+// given graph and of expanded composites add to the budget, so rules that make more and more nodes come to an end too.
+static constexpr uint64_t kVisitsPerNode = 64;
 
 Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& options)
     : rules_(rules),
@@ -18,7 +18,7 @@ Workspace::Workspace(Graph graph, const RuleSet& rules, const RewriteOptions& op
       builder_(graph_),
       known_(graph_),
       given_(static_cast<uint32_t>(graph_.nodes().size())),
-      most_visits_(kMostVisits * (given_ + 64)) {
+      visit_budget_(kVisitsPerNode * (given_ + 64)) {
   builder_.set_add(add_hook, this);
 }
 
@@ -27,7 +27,7 @@ Result<Graph> Workspace::run() {
   while (true) {
     uint32_t node = next();
     if (node == UINT32_MAX) break;
-    if (visits_++ > most_visits_) {
+    if (visits_++ > visit_budget_) {
       if (options_.report) options_.report->lines.push_back({std::string(options_.pass), "", "", kOutOfBudget});
       break;
     }
@@ -133,16 +133,16 @@ std::span<const Rule* const> Workspace::rules_for(Op op) {
   if (is_known) return rules;
   rules.clear();
   for (const Rule* rule : all)
-    if (is_allowed(*rule) && RuleSet::has_needs(*rule, has_had_)) rules.push_back(rule);
+    if (is_allowed(*rule) && RuleSet::has_needs(*rule, ops_seen_)) rules.push_back(rule);
   is_known = true;
   return rules;
 }
 
 void Workspace::note_op(Op op) {
   auto index = static_cast<size_t>(op);
-  if (has_had_.size() <= index) has_had_.resize(index + 1);
-  if (has_had_[index]) return;
-  has_had_[index] = true;
+  if (ops_seen_.size() <= index) ops_seen_.resize(index + 1);
+  if (ops_seen_[index]) return;
+  ops_seen_[index] = true;
   for (Choice& choice : rules_for_) choice.is_known = false;
 }
 
@@ -268,7 +268,7 @@ Status Workspace::expand(uint32_t index) {
   if (graph_.node(outputs[0].value()).name.empty()) graph_.set_name(outputs[0].value(), node.name);
   if (options_.report)
     options_.report->lines.push_back({std::string(options_.pass), "decompose", graph_.describe(index), {}});
-  most_visits_ += kMostVisits * (graph_.nodes().size() - mark.nodes);
+  visit_budget_ += kVisitsPerNode * (graph_.nodes().size() - mark.nodes);
   std::vector<Replacement> replacements;
   for (uint32_t i = 0; i < outputs.size(); i++) replacements.emplace_back(Value{index, i}, outputs[i].value());
   commit(replacements, mark);
@@ -343,7 +343,7 @@ Graph Workspace::finish() {
     }
     if (waiting[node] == 0) ready.push({states_[node].position, node});
   }
-  auto let_go = [&](uint32_t node) {
+  auto input_done = [&](uint32_t node) {
     if (--waiting[node] == 0) ready.push({states_[node].position, node});
     return true;
   };
@@ -351,8 +351,8 @@ Graph Workspace::finish() {
     uint32_t node = ready.top().node;
     ready.pop();
     order.push_back(node);
-    uses_.all_of(node, [&](uint32_t user, uint32_t) { return let_go(user); });
-    if (next_effect < effects.size() && effects[next_effect - 1] == node) let_go(effects[next_effect++]);
+    uses_.all_of(node, [&](uint32_t user, uint32_t) { return input_done(user); });
+    if (next_effect < effects.size() && effects[next_effect - 1] == node) input_done(effects[next_effect++]);
   }
   return drop_dead(std::move(graph_).reordered(order));
 }

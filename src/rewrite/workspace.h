@@ -107,7 +107,7 @@ class Workspace {
   UseLists uses_;
   std::vector<State> states_;                               // by node
   std::unordered_multimap<uint32_t, uint32_t> outputs_of_;  // node -> outputs of the graph
-  std::vector<bool> has_had_;                               // by op: whether there was ever a node of it
+  std::vector<bool> ops_seen_;                              // by op: whether there ever was a node of it
   std::vector<Choice> rules_for_;                           // by op
   std::vector<uint32_t> to_merge_;                          // nodes with changed inputs: each may equal another now
   std::vector<uint32_t> freed_, rewired_;                   // nodes that have lost a use; that read another value now
@@ -116,7 +116,7 @@ class Workspace {
   uint32_t cursor_ = 0;    // the next given node that was not visited yet
   uint32_t given_ = 0;     // the number of nodes in the given graph
   uint32_t position_ = 0;  // of the anchor of this attempt
-  uint64_t visits_ = 0, most_visits_;
+  uint64_t visits_ = 0, visit_budget_;
   uint32_t first_new_ = UINT32_MAX;  // during a replacement, nodes from here on keep their inputs
   bool changed_ = false;
   std::vector<uint32_t> stamps_;  // by node: the last walk that saw it

@@ -132,7 +132,7 @@ TEST_F(CustomOpTest, an_output_has_only_sizes_of_the_graph) {
                  scale};
   ASSERT_EQ(add("it", does), "");
   op("custom name=it", {vector_input()});
-  EXPECT_EQ(failure().substr(0, 81),
+  EXPECT_EQ(failure().substr(0, 84),
             "RLX_E_SHAPE: custom: 'it': output 0: elsewhere is not a size of this graph; input 0 ");
 }
 

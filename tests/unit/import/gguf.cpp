@@ -109,9 +109,10 @@ TEST(gguf, metadata_of_every_kind_are_texts) {
 }
 
 TEST(gguf, a_type_that_is_no_dtype_is_decoded_if_that_is_asked_for) {
-  EXPECT_EQ(failure(sample()),
-            "gguf: tensor 'tq1_0': elements of the type tq1_0, which is not a dtype; with the import option decode=1 they "
-            "become f32");
+  EXPECT_EQ(
+      failure(sample()),
+      "gguf: tensor 'tq1_0': elements of the type tq1_0, which is not a dtype; with the import option decode=1 they "
+      "become f32");
   auto options = parse_import_options({{"decode", int64_t{1}}});
   ASSERT_TRUE(options.ok()) << options.status().message();
   auto owner = std::make_shared<const std::string>(sample());
