@@ -83,25 +83,25 @@ size_t stack_used() {
 }
 
 struct Task {
-  const std::function<void(Teller&)>& work;
-  Teller teller;
+  const std::function<void(Reporter&)>& work;
+  Reporter reporter;
 };
 
-[[noreturn]] void be_child(int pipe, int errors, size_t stack_bytes, const std::function<void(Teller&)>& work) {
+[[noreturn]] void be_child(int pipe, int errors, size_t stack_bytes, const std::function<void(Reporter&)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(errors, STDERR_FILENO);
   rlimit memory{kMostMemory, kMostMemory};
   setrlimit(RLIMIT_AS, &memory);
   mallopt(M_ARENA_MAX, 1);  // use the heap that the main thread would use
   map_stack(stack_bytes, pipe);
-  Task task{work, Teller(pipe)};
+  Task task{work, Reporter(pipe)};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, stack.low, stack_bytes);
   auto body = [](void* argument) -> void* {
     watch_stack();
     Task& mine = *static_cast<Task*>(argument);
-    mine.work(mine.teller);
+    mine.work(mine.reporter);
     return nullptr;
   };
   pthread_t thread;
@@ -127,10 +127,10 @@ std::string failure(int status, int errors) {
   return line.empty() ? "ended without a word" : line;
 }
 
-// The parent's end of the line.
-class Listener {
+// The parent's end of the pipe.
+class ReportReader {
  public:
-  Listener(int pipe, pid_t child, double limit_s) : pipe_(pipe), child_(child), limit_ms_(1e3 * limit_s) {}
+  ReportReader(int pipe, pid_t child, double limit_s) : pipe_(pipe), child_(child), limit_ms_(1e3 * limit_s) {}
 
   // Returns false if no further note will come because the child has ended, or must be ended.
   bool next(Note& note) {
@@ -167,20 +167,20 @@ const char* name_of(Stage stage) {
   return kNames[static_cast<int>(stage)];
 }
 
-void Teller::begin(Stage stage) {
+void Reporter::begin(Stage stage) {
   send(pipe_, {Note::kBegan, stage, 0});
 }
 
-void Teller::end(Stage stage, double ms) {
+void Reporter::end(Stage stage, double ms) {
   send(pipe_, {Note::kTook, stage, ms});
 }
 
-void Teller::fail(const std::string& why) {
+void Reporter::fail(const std::string& why) {
   std::fprintf(stderr, "%s\n", why.c_str());
   _exit(1);
 }
 
-Told in_child(double limit_s, size_t stack_bytes, const std::function<void(Teller&)>& work) {
+Outcome in_child(double limit_s, size_t stack_bytes, const std::function<void(Reporter&)>& work) {
   int ends[2];
   int errors = memfd_create("stderr", 0);
   if (errors < 0 || pipe(ends) != 0) std::perror("bench"), std::exit(1);
@@ -189,22 +189,22 @@ Told in_child(double limit_s, size_t stack_bytes, const std::function<void(Telle
   if (child < 0) std::perror("bench"), std::exit(1);
   if (child == 0) be_child(ends[1], errors, stack_bytes, work);
   close(ends[1]);
-  Told told;
-  Listener listener(ends[0], child, limit_s);
+  Outcome outcome;
+  ReportReader reader(ends[0], child, limit_s);
   bool overflowed = false;
-  for (Note note; listener.next(note);) {
-    if (note.kind == Note::kBegan) told.at = note.stage;
-    if (note.kind == Note::kTook) told[note.stage].push_back(note.value);
-    if (note.kind == Note::kStackUsed) told.stack_bytes = static_cast<size_t>(note.value);
+  for (Note note; reader.next(note);) {
+    if (note.kind == Note::kBegan) outcome.at = note.stage;
+    if (note.kind == Note::kTook) outcome[note.stage].push_back(note.value);
+    if (note.kind == Note::kStackUsed) outcome.stack_bytes = static_cast<size_t>(note.value);
     overflowed |= note.kind == Note::kOverflow;
   }
   int status = 0;
   waitpid(child, &status, 0);
   std::string end = overflowed ? "stack overflow" : failure(status, errors);
-  told.failure = listener.verdict().empty() ? end : listener.verdict();
+  outcome.failure = reader.verdict().empty() ? end : reader.verdict();
   close(ends[0]);
   close(errors);
-  return told;
+  return outcome;
 }
 
 }  // namespace bench

@@ -25,10 +25,10 @@ inline double cpu_ms(clockid_t clock = CLOCK_PROCESS_CPUTIME_ID) {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-// The child's end of the line.
-class Teller {
+// The child's end of the pipe.
+class Reporter {
  public:
-  explicit Teller(int pipe) : pipe_(pipe) {}
+  explicit Reporter(int pipe) : pipe_(pipe) {}
   template <class Work>
   void time(Stage stage, Work&& work) {
     begin(stage);
@@ -44,7 +44,7 @@ class Teller {
   int pipe_;
 };
 
-struct Told {
+struct Outcome {
   std::vector<double> ms[kStages];
   std::string failure;        // empty if the work ended normally
   Stage at = Stage::kImport;  // the last stage that began
@@ -54,6 +54,6 @@ struct Told {
 };
 
 // No stage may take longer than limit_s seconds. If `work` fails, its output to stderr is the failure.
-Told in_child(double limit_s, size_t stack_bytes, const std::function<void(Teller&)>& work);
+Outcome in_child(double limit_s, size_t stack_bytes, const std::function<void(Reporter&)>& work);
 
 }  // namespace bench

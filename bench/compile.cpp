@@ -76,7 +76,7 @@ std::vector<Job> other_jobs(const std::string& minilm) {
 enum Sides { kOurs = 1, kPeer = 2, kBoth = 3 };
 
 struct Measured {
-  Told ours, peer;
+  Outcome ours, peer;
 };
 
 // The peer is loaded only in children: it makes a thread, and a process with threads must not fork.
@@ -85,23 +85,23 @@ struct Setup {
   int runs;
 };
 
-Told take_turns(const Model& model, Weights weights, int sides, const Setup& setup) {
-  return in_child(kLimitSeconds, kUsualStack, [&](Teller& teller) {
+Outcome take_turns(const Model& model, Weights weights, int sides, const Setup& setup) {
+  return in_child(kLimitSeconds, kUsualStack, [&](Reporter& reporter) {
     Env env = make_env();
-    if (sides & kPeer) teller.time(Stage::kLoading, [&] { Ort::load(setup.peer_library); });
+    if (sides & kPeer) reporter.time(Stage::kLoading, [&] { Ort::load(setup.peer_library); });
     double start = cpu_ms();
     for (int turn = 0; turn <= setup.runs && cpu_ms() - start < 1e3 * kLimitSeconds; ++turn) {
-      if (sides & kOurs) compile_once(teller, env.get(), model, weights);
-      if (sides & kPeer) session_once(teller, model);
+      if (sides & kOurs) compile_once(reporter, env.get(), model, weights);
+      if (sides & kPeer) session_once(reporter, model);
     }
-    if (sides == kBoth && !model.feeds.empty()) assert_equal_outputs(teller, env.get(), model);
+    if (sides == kBoth && !model.feeds.empty()) assert_equal_outputs(reporter, env.get(), model);
   });
 }
 
 // If one of the two libraries ends the process, the turns of the other are lost. So the other runs once more, alone.
 Measured measure(const Job& job, const Setup& setup) {
   Model model = job.make();
-  Told both = take_turns(model, job.weights, kBoth, setup);
+  Outcome both = take_turns(model, job.weights, kBoth, setup);
   if (both.failure.empty() || both.at == Stage::kComparison) return {both, both};
   if (is_of_peer(both.at)) return {take_turns(model, job.weights, kOurs, setup), both};
   return {both, take_turns(model, job.weights, kPeer, setup)};
@@ -113,24 +113,24 @@ std::vector<double> counted(std::vector<double> samples) {
   return samples;
 }
 
-double median_ms(const Told& told, Stage stage) {
-  return told.failure.empty() && !told[stage].empty() ? spread(counted(told[stage])).median : kUnknown;
+double median_ms(const Outcome& outcome, Stage stage) {
+  return outcome.failure.empty() && !outcome[stage].empty() ? spread(counted(outcome[stage])).median : kUnknown;
 }
 
-double total_ms(const Told& told) {
-  double packing = told[Stage::kPacking].empty() ? 0 : median_ms(told, Stage::kPacking);
-  return median_ms(told, Stage::kImport) + median_ms(told, Stage::kCompile) + packing;
+double total_ms(const Outcome& outcome) {
+  double packing = outcome[Stage::kPacking].empty() ? 0 : median_ms(outcome, Stage::kPacking);
+  return median_ms(outcome, Stage::kImport) + median_ms(outcome, Stage::kCompile) + packing;
 }
 
 // ---- rows ----
 
-std::string failure(const Told& told) {
-  return told.failure + (is_of_peer(told.at) ? "" : std::string(" in ") + name_of(told.at));
+std::string failure(const Outcome& outcome) {
+  return outcome.failure + (is_of_peer(outcome.at) ? "" : std::string(" in ") + name_of(outcome.at));
 }
 
-std::string times(const Told& told, Stage stage) {
-  if (!told.failure.empty()) return failure(told);
-  std::vector<double> samples = counted(told[stage]);
+std::string times(const Outcome& outcome, Stage stage) {
+  if (!outcome.failure.empty()) return failure(outcome);
+  std::vector<double> samples = counted(outcome[stage]);
   if (samples.empty()) return "-";
   if (samples.size() == 1) return figure(samples[0]) + " (one turn)";
   return figure(spread(samples));
@@ -139,7 +139,7 @@ std::string times(const Told& told, Stage stage) {
 // The peer's time is in the last row of a job, beside all stages together.
 Measured run(const Job& job, const Setup& setup, Table& table) {
   Measured measured = measure(job, setup);
-  const Told& ours = measured.ours;
+  const Outcome& ours = measured.ours;
   double total = total_ms(ours);
   for (const Row& row : job.rows) {
     Line line{row.name, times(ours, row.stage), median_ms(ours, row.stage), row.ms};
@@ -181,16 +181,16 @@ void run_stack(int64_t nodes, const Setup& setup, Table& table) {
   constexpr size_t kMust = 256, kStretch = 64;  // KB
   Model model = chain(nodes);
   auto once = [&](int side) {
-    return in_child(kLimitSeconds, kMust << 10, [&](Teller& teller) {
-      if (side == kOurs) compile_once(teller, make_env().get(), model, Weights::kAtCompile);
-      if (side == kPeer) Ort::load(setup.peer_library), session_once(teller, model);
+    return in_child(kLimitSeconds, kMust << 10, [&](Reporter& reporter) {
+      if (side == kOurs) compile_once(reporter, make_env().get(), model, Weights::kAtCompile);
+      if (side == kPeer) Ort::load(setup.peer_library), session_once(reporter, model);
     });
   };
-  auto kilobytes = [](const Told& told) { return static_cast<double>(told.stack_bytes) / 1024; };
-  auto text = [&](const Told& told) {
-    return told.failure.empty() ? figure(kilobytes(told)) + " KB used" : failure(told);
+  auto kilobytes = [](const Outcome& outcome) { return static_cast<double>(outcome.stack_bytes) / 1024; };
+  auto text = [&](const Outcome& outcome) {
+    return outcome.failure.empty() ? figure(kilobytes(outcome)) + " KB used" : failure(outcome);
   };
-  Told ours = once(kOurs), peer = once(kPeer);
+  Outcome ours = once(kOurs), peer = once(kPeer);
   Line line{"stack of 256 KB, chain of " + with_commas(nodes), text(ours)};
   line.target = {kMust, kStretch};
   if (ours.failure.empty()) line.value = kilobytes(ours);
@@ -199,12 +199,12 @@ void run_stack(int64_t nodes, const Setup& setup, Table& table) {
 }
 
 void print_title(const Setup& setup) {
-  Told told = in_child(kLimitSeconds, kUsualStack, [&](Teller&) {
+  Outcome outcome = in_child(kLimitSeconds, kUsualStack, [&](Reporter&) {
     Ort::load(setup.peer_library);
     std::printf("%s; librlx %s, ONNX Runtime %s\n", cpu_name().c_str(), rlx_version_string(), Ort::version().c_str());
     std::fflush(stdout);
   });
-  if (!told.failure.empty()) std::fprintf(stderr, "%s\n", told.failure.c_str()), std::exit(1);
+  if (!outcome.failure.empty()) std::fprintf(stderr, "%s\n", outcome.failure.c_str()), std::exit(1);
   std::printf(
       "Milliseconds of CPU time on one thread; medians of %d turns in alternation, fewer where they take %.0f s.\n"
       "first: the turn before these, in a new process. in all: import + compile + packing, as the peer's.\n"

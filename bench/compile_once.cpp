@@ -112,36 +112,36 @@ Env make_env() {
 }
 
 // Every turn imports again, because weights keep their packed forms.
-void compile_once(Teller& teller, rlx_env* env, const Model& model, Weights weights) {
+void compile_once(Reporter& reporter, rlx_env* env, const Model& model, Weights weights) {
   Attrs options = make_attrs(model.options);
   Imported imported;
   Compiled compiled;
   bool at_compile = weights == Weights::kAtCompile;
-  teller.time(Stage::kImport, [&] { imported = import_model(env, model); });
-  teller.time(Stage::kCompile,
-              [&] { compiled = compile(imported, at_compile ? imported.weights.get() : nullptr, options); });
+  reporter.time(Stage::kImport, [&] { imported = import_model(env, model); });
+  reporter.time(Stage::kCompile,
+                [&] { compiled = compile(imported, at_compile ? imported.weights.get() : nullptr, options); });
   if (at_compile) return;
-  teller.time(Stage::kPacking, [&] { check(rlx_compiled_set_params(compiled.get(), imported.weights.get())); });
+  reporter.time(Stage::kPacking, [&] { check(rlx_compiled_set_params(compiled.get(), imported.weights.get())); });
 }
 
-void session_once(Teller& teller, const Model& model) {
+void session_once(Reporter& reporter, const Model& model) {
   std::unique_ptr<Ort> session;
-  teller.time(Stage::kSession, [&] { session = make_session(model); });
+  reporter.time(Stage::kSession, [&] { session = make_session(model); });
 }
 
-void assert_equal_outputs(Teller& teller, rlx_env* env, const Model& model) {
+void assert_equal_outputs(Reporter& reporter, rlx_env* env, const Model& model) {
   std::vector<float> ours, peer;
-  teller.time(Stage::kComparison, [&] {
+  reporter.time(Stage::kComparison, [&] {
     ours = our_output(env, model);
     peer = peer_output(model);
   });
-  if (ours.size() != peer.size()) teller.fail("outputs of different sizes");
+  if (ours.size() != peer.size()) reporter.fail("outputs of different sizes");
   double largest = 0, worst = 0;
   for (size_t i = 0; i < peer.size(); ++i) {
     largest = std::max(largest, std::abs(double{peer[i]}));
     worst = std::max(worst, std::isfinite(ours[i]) ? std::abs(double{ours[i]} - peer[i]) : INFINITY);
   }
-  if (worst > kTolerance * largest) teller.fail("outputs differ by " + std::to_string(worst));
+  if (worst > kTolerance * largest) reporter.fail("outputs differ by " + std::to_string(worst));
 }
 
 }  // namespace bench

@@ -17,10 +17,10 @@ enum class Weights { kAtCompile, kAfterwards };  // kAfterwards: packing is a st
 using Env = std::unique_ptr<rlx_env, void (*)(rlx_env*)>;
 Env make_env();  // one thread
 
-void compile_once(Teller& teller, rlx_env* env, const Model& model, Weights weights);
-void session_once(Teller& teller, const Model& model);  // of the peer
+void compile_once(Reporter& reporter, rlx_env* env, const Model& model, Weights weights);
+void session_once(Reporter& reporter, const Model& model);  // of the peer
 
 // Runs both on the model's feeds, to check that the two compiled the same function.
-void assert_equal_outputs(Teller& teller, rlx_env* env, const Model& model);
+void assert_equal_outputs(Reporter& reporter, rlx_env* env, const Model& model);
 
 }  // namespace bench

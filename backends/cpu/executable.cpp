@@ -262,8 +262,8 @@ Status CpuExecutable::set_size(uint32_t symbol, int64_t size, const RunArgs& arg
 
 // The step sets the sizes that it decides. Steps that depend on them are encoded before they run.
 Status CpuExecutable::measure(uint32_t index, const RunArgs& args, CpuState& state) const {
-  auto tell = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
-  RLX_TRY(kernel(index).measure(view_of(index, args, state), tell));
+  auto set = [&](uint32_t symbol, int64_t size) { return set_size(symbol, size, args, state); };
+  RLX_TRY(kernel(index).measure(view_of(index, args, state), set));
   note_changes(args, state);
   return {};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part is a plane, or some that are small. A row of outputs is folded in two steps: the rows of x that it reads to
-// one line, then the taps of that line. The lines of several rows are written before the first of them is read: a
-// vector that begins inside another one, which has just been written, would wait for it.
+// Folds over windows. A part is a plane, or some that are small. A row of outputs is folded in two steps: the rows of x
+// that it reads to one line, then the taps of that line. The lines of several rows are written before the first of them
+// is read: a vector that begins inside another one, which has just been written, would wait for it.
 
 #include "backends/cpu/gemm/phases.inl"
 
