@@ -117,21 +117,21 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   const OpInfo* info = graph.graph.table().find(name);
   if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
   std::string own = name_in_scopes(graph, name);
-  auto told = [&](Status status) { return graph.graph.with_subject(*info, own, std::move(status)); };
+  auto with_subject = [&](Status status) { return graph.graph.with_subject(*info, own, std::move(status)); };
   if (in.size() > kMostInputs)
-    return told(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
-                    .with("expected", std::to_string(kMostInputs))
-                    .with("got", std::to_string(in.size())));
+    return with_subject(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
+                            .with("expected", std::to_string(kMostInputs))
+                            .with("got", std::to_string(in.size())));
   std::vector<Value> values;
   for (rlx_value_t value : in) {
     auto known = from_c(graph, value);
-    if (!known.ok()) return told(std::move(known).status());
+    if (!known.ok()) return with_subject(std::move(known).status());
     values.push_back(*known);
   }
   auto words = parse_attrs(text.substr(end));
-  if (!words.ok()) return told(std::move(words).status());
+  if (!words.ok()) return with_subject(std::move(words).status());
   auto given = values_of(attrs, *graph.env.get(), *info);
-  if (!given.ok()) return told(std::move(given).status());
+  if (!given.ok()) return with_subject(std::move(given).status());
   NamedAttrs all = *std::move(words);
   for (auto& pair : *given) all.push_back(std::move(pair));
   return graph.graph.add(info->op(), values, all, std::move(own));

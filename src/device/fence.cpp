@@ -28,7 +28,7 @@ struct FenceWaiter::Events {
 FenceWaiter::FenceWaiter() : events_(std::make_unique<Events>()) {}
 FenceWaiter::~FenceWaiter() = default;
 
-void FenceWaiter::tell() {
+void FenceWaiter::notify() {
   std::lock_guard lock(events_->mutex);
   events_->count++;
   events_->changed.notify_all();
@@ -72,7 +72,7 @@ bool Fence::signal(Status result) const {
     for (int fd : state->descriptors) eventfd_write(fd, 1), close(fd);
     state->descriptors.clear();
   }
-  for (const auto& waiter : waiters) waiter->tell();
+  for (const auto& waiter : waiters) waiter->notify();
   for (const auto& call : next) call(state->result);  // read without the lock: it no longer changes
   return true;
 }
@@ -101,11 +101,11 @@ void Fence::then(std::function<void(const Status&)> next) const {
 namespace {
 
 // Whether a wait is over. A wait for all asks each fence once more when it is done, however often it wakes up.
-class Awaited {
+class WaitCondition {
  public:
-  Awaited(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}
+  WaitCondition(std::span<const Fence> fences, bool all) : fences_(fences), all_(all) {}
   // The index of the first fence that is done, if the wait is over. Of no fences it is 0.
-  std::optional<size_t> over_at() {
+  std::optional<size_t> done_index() {
     if (fences_.empty()) return 0;
     if (all_) {
       while (seen_ < fences_.size() && fences_[seen_].is_done()) seen_++;
@@ -166,12 +166,12 @@ class Fence::Waiting {
 };
 
 Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns, size_t* which) {
-  Awaited awaited(fences, all);
+  WaitCondition condition(fences, all);
   auto finish = [&](size_t index) -> Status {
     if (which) *which = index;
     return {};
   };
-  if (auto index = awaited.over_at()) return finish(*index);
+  if (auto index = condition.done_index()) return finish(*index);
   using Clock = SpinClock;
   auto now = Clock::now();
   bool bounded = timeout_ns < static_cast<uint64_t>((Clock::time_point::max() - now).count());
@@ -182,16 +182,16 @@ Status Fence::wait(std::span<const Fence> fences, bool all, uint64_t timeout_ns,
   FenceWaiter::Events& events = waiting.events();
   for (;;) {
     uint64_t seen = events.count;
-    auto news = [&] { return events.count != seen; };
-    if (auto index = awaited.over_at()) return finish(*index);
+    auto has_news = [&] { return events.count != seen; };
+    if (auto index = condition.done_index()) return finish(*index);
     if (bounded && Clock::now() >= until) return Status(Code::kTimeout, "the fences were not done in time");
     if (waiting.help(!bounded)) continue;
-    if (spin_until(std::min(until, Clock::now() + waiting.spin()), news)) continue;
+    if (spin_until(std::min(until, Clock::now() + waiting.spin()), has_news)) continue;
     std::unique_lock lock(events.mutex);
     if (bounded)
-      events.changed.wait_until(lock, until, news);
+      events.changed.wait_until(lock, until, has_news);
     else
-      events.changed.wait(lock, news);
+      events.changed.wait(lock, has_news);
   }
 }
 

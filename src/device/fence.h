@@ -54,12 +54,12 @@ class Fence {
   std::shared_ptr<State> state_;
 };
 
-// A thread that waits. `tell` wakes it to look again.
+// A thread that waits. `notify` wakes it to look again.
 class FenceWaiter {
  public:
   FenceWaiter();
   ~FenceWaiter();
-  void tell();
+  void notify();
 
  private:
   friend class Fence;

@@ -226,20 +226,20 @@ Result<Attrs> normal_attrs(const OpInfo& info, InputTypes in, Attrs attrs) {
   return attrs;
 }
 
-NamedAttrs telling_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs) {
+NamedAttrs non_default_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs) {
   std::vector<AttrValue> defaults = attrs.values();
   for (size_t i = 0; i < defaults.size(); i++)
     if (!info.attrs[i].required) defaults[i] = info.attrs[i].fallback;
   auto plain = normal_attrs(info, in, Attrs(&info, std::move(defaults)));
   if (!plain.ok()) return attrs.named();  // a default that does not fit these inputs
-  NamedAttrs telling;
+  NamedAttrs differing;
   for (size_t i = 0; i < info.attrs.size(); i++) {
     const AttrValue& value = attrs.values()[i];
     bool absent = std::holds_alternative<std::monostate>(value);
     if (!absent && (info.attrs[i].required || !equal(value, plain->values()[i])))
-      telling.emplace_back(info.attrs[i].name, value);
+      differing.emplace_back(info.attrs[i].name, value);
   }
-  return telling;
+  return differing;
 }
 
 }  // namespace rlx

@@ -20,6 +20,6 @@ std::vector<const ValueType*> input_types(const Graph& graph, const OpInfo& info
 Result<Attrs> normal_attrs(const OpInfo& info, InputTypes in, Attrs attrs);
 
 // The attributes that differ from the normal form of the row's defaults.
-NamedAttrs telling_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs);
+NamedAttrs non_default_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs);
 
 }  // namespace rlx

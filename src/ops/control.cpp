@@ -40,8 +40,8 @@ static std::set<std::string> sizes_of_carries(const Graph& body, size_t carries)
 
 // The symbols of carries that no graph around declares. The node stores their names, so that a symbol of the same name
 // that is declared later is another one.
-static Result<std::vector<std::string>> settle_carried(InferArgs& args, size_t carries,
-                                                       std::initializer_list<const char*> bodies) {
+static Result<std::vector<std::string>> store_carried(InferArgs& args, size_t carries,
+                                                      std::initializer_list<const char*> bodies) {
   std::set<std::string> possible, carried;
   for (const char* attr : bodies) possible.merge(sizes_of_carries(*args.attrs.graph(attr), carries));
   for (const std::string& symbol : carried_symbols(args.attrs)) {
@@ -133,9 +133,9 @@ Result<std::vector<ValueType>> all_given(InferArgs& args, size_t first) {
 
 // The names of the symbols that a node decides. An attribute of the node keeps them, so that a copy of the node in
 // another graph means the same sizes.
-class Named {
+class DecidedSymbols {
  public:
-  Named(InferArgs& args, const char* attr) : args_(args), attr_(attr) {
+  DecidedSymbols(InferArgs& args, const char* attr) : args_(args), attr_(attr) {
     if (args.attrs.has(attr)) given_ = args.attrs.strs(attr);
   }
 
@@ -177,8 +177,8 @@ class JoinedSizes {
     for (const Pair& pair : pairs_)
       if (pair.a == a && pair.b == b) return pair.joined;
     Interval x = then_.declared_range(a), y = otherwise_.declared_range(b);
-    bool is_chosen = !is_own && when_ && !hangs_on_run(*when_) && !hangs_on_run(a) && !hangs_on_run(b);
-    Named& names = is_chosen ? chosen_ : in_run_;
+    bool is_chosen = !is_own && when_ && !depends_on_run(*when_) && !depends_on_run(a) && !depends_on_run(b);
+    DecidedSymbols& names = is_chosen ? chosen_ : in_run_;
     Dim joined = RLX_TRY(names.next({std::min(x.lo, y.lo), std::max(x.hi, y.hi)}));
     pairs_.push_back({a, b, std::move(joined)});
     return pairs_.back().joined;
@@ -190,7 +190,7 @@ class JoinedSizes {
   }
 
  private:
-  bool hangs_on_run(const Dim& dim) const {
+  bool depends_on_run(const Dim& dim) const {
     bool found = false;
     visit_symbols(dim, [&](const std::string& symbol) { found |= args_.graph.is_found_in_run(symbol); });
     return found;
@@ -204,7 +204,7 @@ class JoinedSizes {
   std::optional<Dim> when_;
   std::vector<std::string> own_then_, own_otherwise_;
   std::vector<Pair> pairs_;
-  Named in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
+  DecidedSymbols in_run_{args_, "symbols"}, chosen_{args_, "chosen"};
 };
 
 // The condition as a size, if it follows from sizes.
@@ -306,7 +306,7 @@ class LoopTypes {
   const Graph& body_;
   const std::vector<std::string>& carried_;
   std::vector<std::string> varying_;  // symbols that may differ from trip to trip
-  Named names_{args_, "symbols"};
+  DecidedSymbols names_{args_, "symbols"};
 };
 
 static Status check_output_least(InferArgs& args, size_t least) {
@@ -320,7 +320,7 @@ Status infer_while(InferArgs& args) {
   auto carries = static_cast<size_t>(args.attrs.i64("n_carry"));
   if (carries > given.size())
     return args.fail(Code::kOption, format("n_carry is {}, but there are {} inputs", carries, given.size()));
-  std::vector<std::string> carried = RLX_TRY(settle_carried(args, carries, {"cond", "body"}));
+  std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"cond", "body"}));
   for (const char* attr : {"cond", "body"}) RLX_TRY(check_inputs(args, attr, given, carried));
   RLX_TRY(check_output_count(args, "cond", 1));
   RLX_TRY(check_output_least(args, carries));
@@ -359,7 +359,7 @@ Status infer_scan(InferArgs& args) {
     return args.fail(Code::kOption, format("n_carry {} and n_xs {} exceed {} inputs", carries, xs, given.size()));
   Dim length = RLX_TRY(scan_length(args, std::span(given).subspan(carries, xs)));
   for (size_t i = carries; i < carries + xs; i++) given[i].dims.erase(given[i].dims.begin());
-  std::vector<std::string> carried = RLX_TRY(settle_carried(args, carries, {"body"}));
+  std::vector<std::string> carried = RLX_TRY(store_carried(args, carries, {"body"}));
   RLX_TRY(check_inputs(args, "body", given, carried));
   RLX_TRY(check_output_least(args, std::max<size_t>(carries, 1)));
   LoopTypes types(args, carried);

@@ -109,17 +109,17 @@ Status infer_host_call(InferArgs& args) {
   RLX_TRY(all_given(args, 0));
   RLX_TRY(look_up(args));
   const FreeAttrs& free = args.attrs.free(kFree);
-  auto told = [&](Status status) { return std::move(status).prefixed("'" + free.op->name + "': "); };
+  auto named = [&](Status status) { return std::move(status).prefixed("'" + free.op->name + "': "); };
   if (args.in.size() > kMostDeclared)
-    return told(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMostDeclared)));
-  if (!free.op->infer) return told(args.fail(Code::kState, "it has a body, so the host does not run it"));
+    return named(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMostDeclared)));
+  if (!free.op->infer) return named(args.fail(Code::kState, "it has a body, so the host does not run it"));
   auto types = free.op->infer(args.in, free.values);
-  if (!types.ok()) return told(std::move(types).status());
+  if (!types.ok()) return named(std::move(types).status());
   if (types->empty() || types->size() > kMostDeclared)
-    return told(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMostDeclared)));
+    return named(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMostDeclared)));
   args.out.clear();
   for (size_t i = 0; i < types->size(); i++) {
-    if (Status status = check_answer(args, i, (*types)[i]); !status.ok()) return told(std::move(status));
+    if (Status status = check_answer(args, i, (*types)[i]); !status.ok()) return named(std::move(status));
     args.out.push_back((*types)[i]);
   }
   return {};

@@ -10,22 +10,22 @@ namespace rlx {
 // ---- dot_general ----
 
 // The axes of one operand: batch, contracted, and free ones.
-struct Sorted {
+struct OperandAxes {
   Axes batch, contract, free;
 };
 
-static std::optional<Sorted> sorted_axes(Expr x, const Axes& batch, const Axes& contract) {
+static std::optional<OperandAxes> operand_axes(Expr x, const Axes& batch, const Axes& contract) {
   std::vector<size_t> named(x.rank(), 0);
   for (const Axes* axes : {&batch, &contract})
     for (int64_t axis : *axes) named[static_cast<size_t>(axis)]++;
-  Sorted sorted{batch, contract, {}};
+  OperandAxes axes_of_x{batch, contract, {}};
   for (size_t axis = 0; axis < named.size(); axis++) {
-    if (named[axis] == 0) sorted.free.push_back(static_cast<int64_t>(axis));
+    if (named[axis] == 0) axes_of_x.free.push_back(static_cast<int64_t>(axis));
     if (named[axis] < 2) continue;
     x.builder().fail(Status(Code::kInvalidArgument, format("axis {} is a batch axis and contracted, too", axis)));
     return std::nullopt;
   }
-  return sorted;
+  return axes_of_x;
 }
 
 static std::vector<Dim> sizes_of(Expr x, const Axes& axes) {
@@ -57,8 +57,8 @@ static Expr as_matrices(Expr x, const Axes& batch, const Axes& rows, const Axes&
 
 Outputs decompose_dot_general(const Inputs& in, const Attrs& attrs) {
   Expr a = in[0], b = in[1];
-  auto left = sorted_axes(a, attrs.i64s("batch_a"), attrs.i64s("contract_a"));
-  auto right = sorted_axes(b, attrs.i64s("batch_b"), attrs.i64s("contract_b"));
+  auto left = operand_axes(a, attrs.i64s("batch_a"), attrs.i64s("contract_a"));
+  auto right = operand_axes(b, attrs.i64s("batch_b"), attrs.i64s("contract_b"));
   if (!left || !right || !pairs_agree(a, left->batch, b, right->batch, "batch") ||
       !pairs_agree(a, left->contract, b, right->contract, "contracted"))
     return {};

@@ -142,9 +142,9 @@ static Outputs run_direction(const Recurrence& all, int64_t direction) {
         cell.step({all, acts, carries, slices[0], kept[0], kept[1], all.peephole ? kept[2] : Expr()});
     Expr y = next[0];
     if (all.lengths) {
-      Expr goes_on = unsqueeze(less(slices[1], kept.back()), 1);
-      for (size_t i = 0; i < next.size(); i++) next[i] = where(goes_on, next[i], carries[i]);
-      y = where(goes_on, y, 0);
+      Expr is_running = unsqueeze(less(slices[1], kept.back()), 1);
+      for (size_t i = 0; i < next.size(); i++) next[i] = where(is_running, next[i], carries[i]);
+      y = where(is_running, y, 0);
     }
     next.push_back(y);
     return next;

@@ -98,7 +98,7 @@ static Result<std::shared_ptr<const Plan>> make(std::shared_ptr<Plan> plan, cons
   RLX_TRY(buffers.add_all());
   Steps steps(lowered, *plan, sizes, buffers, upper);
   RLX_TRY(steps.add_all());
-  steps.cut();
+  steps.cut_segments();
   find_alignments(*plan);
   share_buffers(*plan, requested);
   steps.place();

@@ -14,7 +14,7 @@ Status Steps::add_all() {
     for (uint32_t node = 0; node < graph_.nodes().size(); node++)
       if (lowered_.phases[node] == phase) RLX_TRY(add(node));
   }
-  settle_aliases();
+  decide_aliases();
   add_output_copies();
   for (const DecidedSize& size : decided_sizes(graph_))
     if (uint32_t symbol = plan_.symbol(size.symbol); symbol != Plan::kNoSymbol && size.in_run)
@@ -105,7 +105,7 @@ std::string Steps::why_copied(const SlotAlias& alias, const SlotUses& uses) cons
   return graph_.describe(plan_.steps[late].node) + " reads the old value until it is written or later";
 }
 
-void Steps::settle_aliases() {
+void Steps::decide_aliases() {
   if (plan_.aliases.empty()) return;
   SlotUses uses(plan_);
   for (SlotAlias& alias : plan_.aliases) {
@@ -158,7 +158,7 @@ void Steps::add_output_copies() {
 
 // Whether the next step may run in the segment of this one. A segment of the host copies by sizes that must be known
 // when it begins.
-bool Steps::goes_on(uint32_t step) const {
+bool Steps::joins_next(uint32_t step) const {
   const Step &here = plan_.steps[step], &next = plan_.steps[step + 1];
   if (here.control != Step::kNoControl || next.control != Step::kNoControl || here.on_host != next.on_host)
     return false;
@@ -166,12 +166,12 @@ bool Steps::goes_on(uint32_t step) const {
                                        [&](const PlanSymbol& symbol) { return symbol.made_by == step; });
 }
 
-void Steps::cut() {
+void Steps::cut_segments() {
   auto end = static_cast<uint32_t>(plan_.steps.size());
   for (uint32_t first = 0; first < end;) {
     bool is_sized = first < plan_.first_run_step;
     uint32_t last = first + 1;
-    while (last < (is_sized ? plan_.first_run_step : end) && goes_on(last - 1)) last++;
+    while (last < (is_sized ? plan_.first_run_step : end) && joins_next(last - 1)) last++;
     plan_.segments.push_back({first, last, is_sized, plan_.steps[first].control, plan_.steps[first].on_host});
     first = last;
   }

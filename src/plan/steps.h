@@ -19,14 +19,14 @@ class Steps {
         upper_(upper),
         step_of_(graph_.nodes().size(), PlanSymbol::kGiven) {}
 
-  Status add_all();  // sized steps first; afterwards the maker of each fresh symbol is known
-  void cut();        // into segments
-  void place();      // sets the offsets of buffers and scratch in the arena, and of sized values
+  Status add_all();     // sized steps first; afterwards the maker of each fresh symbol is known
+  void cut_segments();  // into segments
+  void place();         // sets the offsets of buffers and scratch in the arena, and of sized values
 
  private:
   Status add(uint32_t index);
-  bool goes_on(uint32_t step) const;
-  void settle_aliases();
+  bool joins_next(uint32_t step) const;
+  void decide_aliases();
   std::string why_copied(const SlotAlias& alias, const SlotUses& uses) const;
   bool is_unchanged(size_t output) const;
   void add_output_copies();

@@ -135,11 +135,11 @@ Status Frame::run_segment(size_t segment, const RunArgs& args, const RunScope& s
 }
 
 Status Frame::run(const RunScope& scope) {
-  auto tell = [this](uint32_t symbol, int64_t size) -> Status {
+  auto set = [this](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY(sizes_.set_fresh(plan_, symbol, size));
     return learn(plan_.symbols[symbol].made_by);
   };
-  SetSize set_size(tell);
+  SetSize set_size(set);
   if (!rooms_.empty()) RLX_TRY(make_rooms(PlanSymbol::kGiven));
   RunArgs args{
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};

@@ -19,11 +19,11 @@ Status HostSide::run(size_t segment, const Executable& executable, const RunArgs
   RLX_TRY(place(own, args));
   RLX_TRY(copy(in_, args, Direction::kToHost));
   // A size that a step has found may move rooms and enlarge outputs.
-  auto tell = [&](uint32_t symbol, int64_t size) -> Status {
+  auto set = [&](uint32_t symbol, int64_t size) -> Status {
     RLX_TRY((*args.set_size)(symbol, size));
     return place(own, args);
   };
-  SetSize set_size(tell);
+  SetSize set_size(set);
   RunArgs here = args;
   here.bases = {bases_, changed_, &version_};
   here.set_size = &set_size;

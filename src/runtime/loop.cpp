@@ -139,7 +139,7 @@ Status Loop::trip(int64_t at, const RunScope& scope) {
   return {};
 }
 
-Result<bool> Loop::goes_on(const RunScope& scope) {
+Result<bool> Loop::run_condition(const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   Frame& cond = *bodies_[0];
   Place place = around_.region(kArenaBase) + step_.scratch_offset + control_.flag_offset;
@@ -166,7 +166,7 @@ Status Loop::run_trips(const RunScope& scope) {
   writes_spares_ = !is_while && most % 2 == 0;  // so that the last trip writes to the result
   int64_t trips = 0;
   for (; most < 0 || trips < most; trips++) {
-    if (is_while && !RLX_TRY(goes_on(scope))) break;
+    if (is_while && !RLX_TRY(run_condition(scope))) break;
     RLX_TRY(trip(reverse ? most - 1 - trips : trips, scope));
   }
   for (size_t i = carries_; i < out_.size(); i++) dims_[i][0] = trips;

@@ -23,7 +23,7 @@ class Loop {
   Status run_if(const RunScope& scope);
 
   Status run_trips(const RunScope& scope);
-  Result<bool> goes_on(const RunScope& scope);
+  Result<bool> run_condition(const RunScope& scope);
   Status trip(int64_t at, const RunScope& scope);
   Status place_carry(size_t carry);
   Status place_row(size_t output, int64_t at);

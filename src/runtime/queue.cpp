@@ -16,8 +16,8 @@ namespace rlx {
 namespace {
 
 struct Submission {
-  Submission(std::shared_ptr<Run> what, const RunScope& how, std::span<const Fence> after, const Fence& told)
-      : run(std::move(what)), scope(how), before(after.begin(), after.end()), done(told), open(after.size() + 1) {}
+  Submission(std::shared_ptr<Run> what, const RunScope& how, std::span<const Fence> after, const Fence& fence)
+      : run(std::move(what)), scope(how), before(after.begin(), after.end()), done(fence), open(after.size() + 1) {}
 
   std::shared_ptr<Run> run;
   RunScope scope;
@@ -27,11 +27,11 @@ struct Submission {
   std::atomic<bool> has_failed{false};    // one of the fences
   std::atomic<bool> is_submitted{false};  // `submit` is over
   std::atomic<bool> is_queued{false};     // at most once
-  std::atomic<bool> is_given_up{false};   // `submit` has failed
+  std::atomic<bool> is_abandoned{false};  // `submit` has failed
   std::shared_ptr<Submission> next;       // link of the queue, so that queueing cannot fail
 
   Status result() const {
-    if (is_given_up) return {};
+    if (is_abandoned) return {};
     if (scope.cancel.is_set()) return cancelled();
     for (const Fence& fence : before)
       if (Status status = fence.result(); !status.ok())
@@ -49,7 +49,7 @@ struct Submission {
     } catch (...) {
       status = from_exception("a run");
     }
-    if (!is_given_up) run->written.clear();
+    if (!is_abandoned) run->written.clear();
     run = nullptr;  // before the fence is signalled: then the caller may release everything
     before.clear();
     done.signal(std::move(status));
@@ -96,10 +96,10 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
     if (queued_ > idle_ && threads_.size() < most_) start();
     changed_.notify_one();
     finishing_.notify_all();
-    for (const auto& waiter : waiters_) waiter->tell();
+    for (const auto& waiter : waiters_) waiter->notify();
   }
 
-  void count() {
+  void count_submitted() {
     std::lock_guard lock(mutex_);
     unfinished_++;
   }
@@ -116,12 +116,12 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
       }
     }
   }
-  void leave() {
+  void stop() {
     if (getpid() != process_) return;  // a forked child has none of these threads
     std::vector<Thread> threads;
     {
       std::lock_guard lock(mutex_);
-      leaving_ = true;
+      is_stopping_ = true;
       threads.swap(threads_);
     }
     changed_.notify_all();
@@ -168,7 +168,7 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
 
   void serve() {
     std::unique_lock lock(mutex_);
-    while (!leaving_) {
+    while (!is_stopping_) {
       if (auto taken = take()) {
         lock.unlock();
         execute(std::move(taken));
@@ -193,14 +193,14 @@ class RunQueue::Shared : public Helper, public std::enable_shared_from_this<Shar
   std::vector<Thread> threads_;
   size_t queued_ = 0, idle_ = 0;
   size_t unfinished_ = 0;  // runs that were submitted and have not ended
-  bool leaving_ = false;
+  bool is_stopping_ = false;
   std::vector<std::shared_ptr<FenceWaiter>> waiters_;
 };
 
 RunQueue::RunQueue(const ThreadPool* pool) : shared_(std::make_shared<Shared>(pool)) {}
 
 RunQueue::~RunQueue() {
-  shared_->leave();
+  shared_->stop();
 }
 
 void RunQueue::finish() {
@@ -219,23 +219,23 @@ Fence RunQueue::submit(std::shared_ptr<Run> run, const RunScope& scope, std::spa
   shared_->prepare();
   Fence done(shared_);
   auto submission = std::make_shared<Submission>(std::move(run), scope, before, done);
-  auto arrive = [shared = shared_, submission](const Status& result) {
+  auto note_result = [shared = shared_, submission](const Status& result) {
     if (!result.ok()) submission->has_failed = true;
     bool is_last = submission->open.fetch_sub(1) == 1;
     bool ends_now = submission->is_submitted && submission->has_failed;
     if ((is_last || ends_now) && !submission->is_queued.exchange(true)) shared->add(submission);
   };
-  shared_->count();
-  size_t told = 0;
+  shared_->count_submitted();
+  size_t registered = 0;
   try {
-    for (const Fence& fence : before) fence.then(arrive), told++;
+    for (const Fence& fence : before) fence.then(note_result), registered++;
   } catch (...) {  // the run ends when the fences that refer to it are done
-    submission->is_given_up = true;
-    while (told++ <= before.size()) arrive({});
+    submission->is_abandoned = true;
+    while (registered++ <= before.size()) note_result({});
     throw;
   }
   submission->is_submitted = true;
-  arrive({});
+  note_result({});
   if (!has_threads())
     while (!done.is_done() && shared_->help(true)) {}
   return done;

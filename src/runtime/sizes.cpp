@@ -30,7 +30,7 @@ struct Known {
 };
 
 // The only unknown symbol of a dim, or -1.
-int64_t lone_unknown(const Dim& dim, const Known& known) {
+int64_t only_unknown(const Dim& dim, const Known& known) {
   int64_t lone = -1;
   bool several = false;
   auto note = [&](const std::string& name) {
@@ -72,7 +72,7 @@ int64_t solve_monotone(At at, int64_t given) {
 // Solves a dim with one unknown symbol for that symbol.
 bool solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
   Known known{index_of, sizes};
-  int64_t lone = lone_unknown(dim, known);
+  int64_t lone = only_unknown(dim, known);
   if (lone < 0) return false;
   int64_t& size = sizes[static_cast<size_t>(lone)];
   auto at = [&](int64_t value) {
@@ -134,7 +134,7 @@ Status check_range(const PlanSymbol& symbol, int64_t size) {
 }
 
 // A stand-in for a size that the run has yet to find: nothing is read or written with it.
-int64_t expected(const PlanSymbol& symbol) {
+int64_t placeholder(const PlanSymbol& symbol) {
   return symbol.is_open ? symbol.range.lo : symbol.upper;
 }
 
@@ -145,7 +145,7 @@ Status check_guard(const Graph& graph, const Guard& guard, const SymbolLookup& l
 }
 
 // Whether the dim has a size that this run has yet to find. found: by symbol.
-bool waits(const Plan& plan, const std::vector<bool>& found, const Dim& dim) {
+bool is_pending(const Plan& plan, const std::vector<bool>& found, const Dim& dim) {
   bool any = false;
   auto note = [&](const std::string& name) {
     uint32_t id = plan.symbol(name);
@@ -160,7 +160,8 @@ Status check_guards(const Plan& plan, std::span<const uint32_t> guards, const st
                     const SymbolLookup& lookup) {
   for (uint32_t index : guards) {
     const Guard& guard = plan.graph().guards()[index];
-    if (!waits(plan, found, guard.a) && !waits(plan, found, guard.b)) RLX_TRY(check_guard(plan.graph(), guard, lookup));
+    if (!is_pending(plan, found, guard.a) && !is_pending(plan, found, guard.b))
+      RLX_TRY(check_guard(plan.graph(), guard, lookup));
   }
   return {};
 }
@@ -169,7 +170,7 @@ Status check_guards(const Plan& plan, std::span<const uint32_t> guards, const st
 // 0 until then.
 Result<int64_t> entry(const Plan& plan, SizeId id, const std::vector<bool>& found, const SymbolLookup& lookup) {
   auto size = evaluate(plan.sizes[id], lookup);
-  return !size.ok() && waits(plan, found, plan.sizes[id]) ? 0 : std::move(size);
+  return !size.ok() && is_pending(plan, found, plan.sizes[id]) ? 0 : std::move(size);
 }
 
 Status of_sizes(Status status) {
@@ -218,7 +219,7 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     if (it.is_fresh())
-      next[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];  // a stand-in until the run finds it
+      next[i] = symbols_[i] == kUnknown ? placeholder(it) : symbols_[i];  // a stand-in until the run finds it
     if (next[i] == kUnknown) next[i] = it.upper;
   }
   Known known{index_of, next};
@@ -236,7 +237,7 @@ Status SizeState::assign(const Plan& plan, std::span<const int64_t> symbols) {
     const PlanSymbol& it = plan.symbols[i];
     next_symbols_[i] = symbols[i];
     if (it.is_fresh() || symbols[i] == kUnknown)
-      next_symbols_[i] = symbols_[i] == kUnknown ? expected(it) : symbols_[i];
+      next_symbols_[i] = symbols_[i] == kUnknown ? placeholder(it) : symbols_[i];
     RLX_TRY(check_range(it, next_symbols_[i]));
   }
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
@@ -312,7 +313,7 @@ static Status check_solved(std::span<const GivenDims> given, const Known& known)
   for (const GivenDims& input : given)
     for (size_t i = 0; i < input.dims.size(); i++) {
       const Dim& dim = input.type->dims[i];
-      if (lone_unknown(dim, known) < 0) continue;
+      if (only_unknown(dim, known) < 0) continue;
       std::set<std::string> facts;
       auto note = [&](const std::string& name) {
         if (auto size = known(name)) facts.insert(format("{} is {}", name, *size));

@@ -116,8 +116,8 @@ Status build_scan_node(Call& call, const GraphProto& proto) {
   size_t carries = operands - xs;
   if (proto.output.size() < carries) return Status(Code::kData, "the body has too few outputs");
   ScanNode node{proto, carries, xs,
-            scan_axes(call, "scan_input_axes", has_batch ? "directions" : "scan_input_directions", xs),
-            scan_axes(call, "scan_output_axes", "scan_output_directions", proto.output.size() - carries)};
+                scan_axes(call, "scan_input_axes", has_batch ? "directions" : "scan_input_directions", xs),
+                scan_axes(call, "scan_output_axes", "scan_output_directions", proto.output.size() - carries)};
   RLX_TRY(call.status());
   std::vector<Expr> in;
   for (size_t i = first; i < call.inputs(); i++) in.push_back(call.in(i));

@@ -142,12 +142,12 @@ Expr leaves_of(Call& call, const Forest& forest, Expr x) {
   auto step = [&](auto carry, auto, auto in) -> std::vector<Expr> {
     auto here = [&](size_t table) { return gather(in[table], carry[0], 0); };
     Expr value = carry[0].builder().op(Op::kGatherElements, {in[0], here(1)}, {{"axis", int64_t{1}}}), split = here(2);
-    Expr goes_on = test ? passes(value, split, *test) : passes_own(value, split, here(4));
+    Expr takes_yes = test ? passes(value, split, *test) : passes_own(value, split, here(4));
     if (test && may_be_nan)
-      goes_on = logical_or(
-          goes_on,
+      takes_yes = logical_or(
+          takes_yes,
           logical_and(not_equal(value, value), not_equal(binary(Op::kBitAnd, here(4), scalar_like(here(4), kNaN)), 0)));
-    return {gather(in[3], carry[0] * 2.0 + cast(goes_on, DType::kI32), 0)};
+    return {gather(in[3], carry[0] * 2.0 + cast(takes_yes, DType::kI32), 0)};
   };
   return scan(std::span(&start, 1), std::span(&steps, 1), kept, ScanOrder::kForward, step)[0];
 }

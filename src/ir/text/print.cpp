@@ -118,7 +118,7 @@ class Printer {
       text_ += (i ? ", " : "") + (present(node.in[i]) ? label(node.in[i]) : "_");
     text_ += ")";
     for (const auto& [name, value] :
-         telling_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
+         non_default_attrs(graph_.info(node), input_types(graph_, graph_.info(node), node.in), node.attrs)) {
       if (auto* free = std::get_if<std::shared_ptr<const FreeAttrs>>(&value)) {
         for (const auto& [key, given] : (*free)->values) text_ += " " + key + "=" + text::free_text(given);
         continue;
