@@ -97,7 +97,7 @@ static int after_status(const char *function, rlx_status_t *result) {
     return 1;
   }
   code = rlx_status_code(result);
-  if (code <= 0 || code > RLX_E_CALLBACK) fail(function, "a status with a code that is none");
+  if (code <= 0 || code > RLX_E_CALLBACK) fail(function, "a status with an unknown code");
   if (!rlx_status_message(result)[0]) fail(function, "a status without words");
   if (!is_utf8(rlx_status_message(result))) fail(function, "a message that is not UTF-8");
   if (rlx_status_take(result, text, sizeof text) != code) fail(function, "rlx_status_take returned another code");

@@ -24,8 +24,8 @@
 
 namespace rlx::test {
 
-// Seeds of graphs for which everything holds. Between these ranges stand graphs that show faults which are known: mend
-// one, and join what it parted.
+// Ranges of seeds for which everything holds. The seeds between two ranges show known faults: when one is mended, join
+// the ranges.
 struct Seeds {
   uint64_t first, last;
 };

@@ -79,8 +79,8 @@ bool same_dims(const Tensor& a, const Tensor& b) {
   return std::equal(a.dims().begin(), a.dims().end(), b.dims().begin(), b.dims().end());
 }
 
-// Whether each axis of a result is within those of the runs: where they part, rounding decides how many elements there
-// are.
+// Whether each axis of a result is within those of the runs: where they differ, rounding decides how many elements
+// there are.
 bool is_within_dims(const Tensor& got, const std::vector<Results>& runs, size_t output) {
   if (got.rank() != runs[0][output].rank()) return false;
   for (size_t axis = 0; axis < got.rank(); axis++) {
@@ -115,8 +115,8 @@ Expr otherwise_equal(Expr value, Random& random) {
   return where(equal(size, size), value, -value);
 }
 
-// A size that nothing gives, or that an input has and contents decide: a run may pass by what names it, or find the two
-// equal, but no plan can be made.
+// A size that no input gives, or that both an input and contents give. A run may not reach what names it, or may find
+// the two equal, but no plan can be made.
 std::optional<std::string> open_size(const RandomGraph& random, const SymbolSizes& bound) {
   for (const DecidedSize& size : decided_sizes(random.graph))
     if (size.in_run && bound.contains(size.symbol)) return size.symbol;
@@ -147,7 +147,7 @@ Result<Graph> with_primitives_only(const Graph& given) {
   return graph;
 }
 
-// Whether attention stands in the graph, or in what a composite of it means.
+// Whether the graph, or the decomposition of a composite in it, contains attention.
 bool means_attention(Graph graph) {
   auto has = [&](auto holds) { return std::any_of(graph.nodes().begin(), graph.nodes().end(), holds); };
   while (!has([](const Node& node) { return node.op == Op::kAttention; })) {
@@ -168,7 +168,7 @@ Expr wobble(Expr value) {
   return where(equal(wave, wave), wave, scalar_like(value, 0));
 }
 
-// Of a leaf what no tolerance looks at alone, as a device may read it so.
+// For a leaf, only changes that no tolerance looks at, because a device may read it so.
 Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, Random& random) {
   Builder builder(graph);
   Expr value = builder.wrap(given);
@@ -186,7 +186,7 @@ Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, R
   return value.value();
 }
 
-// A sum of numbers that are opposite except for roundings may be nothing at all.
+// A sum of numbers that are opposite except for roundings may be 0.
 Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   Builder builder(graph);
   Expr sum = builder.wrap(given), zero = scalar_like(sum, 0);
@@ -197,15 +197,15 @@ Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   return value.value();
 }
 
-// Whether it asks if two numbers are equal of which one at least was computed.
+// Whether it compares two numbers for equality, of which at least one was computed.
 bool compares_roundings(const Graph& graph, const Node& node) {
   auto is_computed = [&](Value value) { return !graph.info(graph.node(value)).is(kLeaf); };
   return (node.op == Op::kEq || node.op == Op::kNe) && epsilon_of(graph.type(node.in[0]).dtype) > 0 &&
          std::any_of(node.in.begin(), node.in.end(), is_computed);
 }
 
-// The first of two numbers that are compared, or the second where the two are equal but for roundings of the largest
-// number of the first tensor: where that one was added up on the way, no more may be left of them.
+// The first of two compared numbers, or the second if the two differ only by roundings of the largest number of the
+// first tensor: where that number was added on the way, the difference may be rounding alone.
 Result<Value> rounded_together(Graph& graph, const Values& in) {
   Builder builder(graph);
   Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), size = abs(a);
@@ -218,7 +218,7 @@ Result<Value> rounded_together(Graph& graph, const Values& in) {
   return value.value();
 }
 
-// With 0 for the numbers below `least`. An op may read those below the normal ones of f32 so (semantics.md N5).
+// The value with 0 in place of numbers below `least`. An op may read subnormal f32 numbers as 0 (semantics.md N5).
 Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
   DType dtype = present(value) ? graph.type(value).dtype : DType::kBool;
   if (dtype != DType::kF32 && dtype != DType::kBF16) return value;
@@ -227,7 +227,7 @@ Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
   return where(less(abs(number), least), 0.0, number).value();
 }
 
-// The graph, and its bodies, as a device means it that takes numbers below `least` as 0 everywhere.
+// The graph and its bodies, as a device computes them that treats numbers below `least` as 0 everywhere.
 Result<Graph> with_flushed(const Graph& graph, double least) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {
     auto inner = [&](const Graph& body) { return with_flushed(body, least); };
@@ -254,7 +254,7 @@ std::vector<bool> decides_sizes(const Graph& graph) {
 }
 
 struct Noise {
-  bool rounds;       // else the graph is no more than written otherwise
+  bool rounds;       // false: only changes that keep every value
   bool keeps_sizes;  // none where it may change a size that contents decide
 };
 
@@ -318,7 +318,7 @@ Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
   return meaning;
 }
 
-// What is near a number is not near it in its bits.
+// Numbers that are near each other may have very different bits.
 void Meaning::find_bits_of_numbers() {
   const Graph& graph = random_.graph;
   auto is_computed = [&](Value value) {

@@ -89,7 +89,7 @@ std::optional<Graph> multiply_by_inverse(const Graph& graph) {
   });
 }
 
-// What is narrowed and widened again is taken as it was.
+// A value that is narrowed and widened again is taken unchanged.
 std::optional<Graph> forget_rounding(const Graph& graph) {
   return replaced(graph, [&](Builder& builder, uint32_t index, const Values& in) -> Expr {
     const Node& node = graph.node(index);
@@ -140,7 +140,7 @@ std::optional<Graph> scan_forward(const Graph& graph) {
   return any && made.ok() ? std::optional(std::move(*made)) : std::nullopt;
 }
 
-// A rule that asked for one batch, and declined, has left its question behind.
+// A rule that required one batch, and then declined, has left its guard.
 std::optional<Graph> keep_guard_of_declined(const Graph& graph) {
   auto made = pruned(graph);
   if (!made.ok()) return std::nullopt;
@@ -199,7 +199,7 @@ std::optional<Graph> freeze_size(const Graph& graph) {
   });
 }
 
-// Who forms a norm forgets that the mean has another reader.
+// A norm is formed although the mean has another reader.
 std::optional<Graph> drop_statistic(const Graph& graph) {
   auto made = pruned(graph);
   if (!made.ok()) return std::nullopt;

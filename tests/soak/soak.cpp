@@ -121,7 +121,7 @@ class World {
   }
 };
 
-// Signals fences of others a little later.
+// Signals fences of other threads a little later.
 class Signaller {
  public:
   Signaller() : thread_([this] { work(); }) {}
@@ -333,7 +333,7 @@ class Soaker {
     return gate;
   }
 
-  // A world of one's own, given up in any order, with runs in flight.
+  // An environment of its own, whose handles are released in any order, with runs in flight.
   void live_and_go() {
     if (below(4)) return;  // rarer than the others
     World own;

@@ -209,7 +209,7 @@ TEST(errors, names_sizes_and_handles) {
        [](User& u) {
          u.input("x", {1, 1, 1, 1, 1, 1, 1, 1, 1});
        }},
-      {"gives an input a dtype that is none",
+      {"gives an input an unknown dtype",
        RLX_E_DTYPE,
        {"input 'x'", "63 is not a dtype"},
        [](User& u) { u.input("x", {1}, 63); }},

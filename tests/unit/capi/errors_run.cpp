@@ -39,7 +39,7 @@ TEST(errors, environments_and_devices) {
          rlx_env_t* env;
          return rlx_env_create(u.attrs("threads.spin=-1"), nullptr, &env);
        }},
-      {"asks for a report that is none",
+      {"asks for an unknown report",
        RLX_E_NOT_FOUND,
        {"'gpus'", "devices"},
        [](User& u) {
@@ -62,7 +62,7 @@ TEST(errors, compiling) {
        RLX_E_OPTION,
        {"'mathh'", "did you mean 'math'"},
        [](User& u) { return compiled(u, "mathh=fast"); }},
-      {"gives an option a value that is none",
+      {"gives an option an unknown value",
        RLX_E_OPTION,
        {"'math'", "strict|close|fast", "'loose'"},
        [](User& u) { return compiled(u, "math=loose"); }},
@@ -70,7 +70,7 @@ TEST(errors, compiling) {
        RLX_E_OPTION,
        {"'threads'", "from 1", "not 0"},
        [](User& u) { return compiled(u, "threads=0"); }},
-      {"dispatches an op that is none",
+      {"dispatches an unknown op",
        RLX_E_OPTION,
        {"'dispatch.exq'", "no op"},
        [](User& u) { return compiled(u, "dispatch.exq=native"); }},
@@ -153,7 +153,7 @@ TEST(errors, compiling) {
          User other;
          return rlx_tensor_copy(u.tensor({2}), 0, other.tensor({2}), 0, 8);
        }},
-      {"asks for a report that is none",
+      {"asks for an unknown report",
        RLX_E_NOT_FOUND,
        {"'speed'", "dispatch"},
        [](User& u) {
@@ -331,7 +331,7 @@ TEST(errors, what_inputs_say_about_sizes_and_values) {
 
 TEST(errors, contexts) {
   expect_told({
-      {"gives an option that is none",
+      {"gives an unknown option",
        RLX_E_OPTION,
        {"'profile'"},
        [](User& u) {
@@ -449,9 +449,9 @@ static rlx_status_t* ran(rlx_model_t* model, const char* device, const char* nam
   return status;
 }
 
-TEST(errors, models) {
+TEST(errors, models_and_plans) {
   expect_told({
-      {"gives a policy that is none",
+      {"gives a policy an unknown option",
        RLX_E_OPTION,
        {"'speed'"},
        [](User& u) {
@@ -509,6 +509,11 @@ TEST(errors, models) {
            return got(model, nullptr, "n", 3);
          });
        }},
+  });
+}
+
+TEST(errors, runs_of_models) {
+  expect_told({
       {"runs on a device that is not there",
        RLX_E_UNAVAILABLE,
        {"'gpu'", "cpu"},
@@ -584,7 +589,7 @@ TEST(errors, models) {
            return rlx_model_benchmark(model, nullptr, &x, 1, 0, &json);
          });
        }},
-      {"asks for a report that is none",
+      {"asks for an unknown report",
        RLX_E_NOT_FOUND,
        {"'speed'"},
        [](User& u) {

@@ -86,7 +86,7 @@ TEST(messages, dtypes) {
        {"'index_dtype' may not be f32 (takes i32 or i64)"},
        {"takes X"},
        [](User& u) { return misnamed(u, "arg_max index_dtype=f32"); }},
-      {"gives a dtype that is none",
+      {"gives a number that is not a dtype",
        RLX_E_DTYPE,
        {nullptr, "x", nullptr, "99"},
        {"input 'x': 99 is not a dtype"},

@@ -38,7 +38,7 @@ TEST(messages, options) {
        {"passes.skip", "'fusse'", "did you mean 'fuse'"},
        {},
        [](User& u) { return compiled(u, "passes.skip=[fusse]"); }},
-      {"skips a pass that is none",
+      {"skips an unknown pass",
        RLX_E_OPTION,
        {nullptr, "warp", nullptr, nullptr},
        {"passes.skip", "'warp'", "canonicalize"},
@@ -271,7 +271,7 @@ TEST(messages, inputs_of_models_and_programs) {
 
 // ---- params ----
 
-// What is asked for by a word or a number that is none.
+// What is asked for by an unknown word or number.
 TEST(messages, slots_reports_and_keys) {
   expect_told(std::vector<Told>{
       {"binds a slot that is not there",
@@ -311,7 +311,7 @@ TEST(messages, slots_reports_and_keys) {
          rlx_blob_t* json = nullptr;
          return rlx_exec_report(u.exec(), "memory", &json);
        }},
-      {"waits for a fence that is none",
+      {"waits for a fence that is NULL",
        RLX_E_INVALID_ARGUMENT,
        {nullptr, nullptr, nullptr, "NULL"},
        {"fences[0] is NULL"},
@@ -412,7 +412,7 @@ TEST(messages, params) {
          rlx_model_release(model);
          return status;
        }},
-      {"sets a param that is none",
+      {"sets an unknown param",
        RLX_E_NOT_FOUND,
        {nullptr, "layer.0.bias", "w", nullptr},
        {"there is no param 'layer.0.bias', only w"},

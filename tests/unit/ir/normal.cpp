@@ -127,7 +127,7 @@ TEST(normal, however_a_node_is_written_it_is_stored_the_same) {
         written.insert(std::string(info.name) + "." + std::string(def.name));
     for (const Attrs& attrs :
          {node.attrs, written_backwards(info, in, node.attrs), with_one_size_left_out(info, node.attrs),
-          bound(info, node.attrs.named()), bound(info, telling_attrs(info, in, node.attrs))}) {
+          bound(info, node.attrs.named()), bound(info, non_default_attrs(info, in, node.attrs))}) {
       auto again = graph.add(info, node.in, attrs);
       ASSERT_TRUE(again.ok()) << again.status().message();
       EXPECT_TRUE(graph.node(*again).attrs == node.attrs);

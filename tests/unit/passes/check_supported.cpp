@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a graph is told that a device has no kernels for.
+// The message about a graph for which a device has no kernels.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"

@@ -34,7 +34,8 @@ TEST(reach, of_an_op_without_rules_is_nothing) {
     }
 }
 
-// Late, max becomes a number. What that says of values far above is heard there, farther than rules look.
+// Late in the pass, max becomes a number. What follows for values far above is propagated to them, farther than rules
+// look.
 TEST(reach, what_becomes_known_is_heard_all_the_way_up) {
   RuleSet rules;
   auto number = [](const Match& m, double value) {
