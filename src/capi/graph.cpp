@@ -341,7 +341,7 @@ void rlx_graph_push_name(rlx_graph_t* graph, const char* name) {
 void rlx_graph_pop_name(rlx_graph_t* graph) {
   if (!graph) return;
   keep(graph->status, {handle(graph, "graph")}, [&]() -> Status {
-    if (graph->scopes.empty()) return Status(Code::kState, "rlx_graph_pop_name: there is no name to take away");
+    if (graph->scopes.empty()) return Status(Code::kState, "rlx_graph_pop_name: there is no name to pop");
     graph->scopes.pop_back();
     return {};
   });

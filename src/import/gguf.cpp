@@ -229,14 +229,14 @@ class Reader {
       case kBool: json.value(RLX_TRY(in_.number<uint8_t>()) != 0); return {};
       case kString: json.value(RLX_TRY(in_.text())); return {};
       case kArray: return read_array(json, depth);
-      default: return damaged(format("byte {}: no kind of value is {}", in_.at() - 4, kind));
+      default: return damaged(format("byte {}: unknown kind of value {}", in_.at() - 4, kind));
     }
   }
 
   Status read_array(JsonWriter& json, int depth) {
     if (depth == kMostNested) return damaged(format("byte {}: arrays nested deeper than {}", in_.at(), kMostNested));
     auto kind = RLX_TRY(in_.number<uint32_t>());
-    if (kind >= std::size(kLeast)) return damaged(format("byte {}: no kind of value is {}", in_.at() - 4, kind));
+    if (kind >= std::size(kLeast)) return damaged(format("byte {}: unknown kind of value {}", in_.at() - 4, kind));
     uint64_t count = RLX_TRY(in_.count(kLeast[kind], "elements"));
     json.begin_array();
     for (uint64_t i = 0; i < count; i++) RLX_TRY(read_value(kind, json, depth + 1));

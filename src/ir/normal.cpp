@@ -204,7 +204,7 @@ class Normaliser {
       }
     }
     if (!open) return {};
-    if (known.is(0)) return Status(Code::kShape, "-1 beside a size of 0 has no one answer");
+    if (known.is(0)) return Status(Code::kShape, "-1 beside a size of 0 is ambiguous");
     auto exact = exact_div(total, known);
     if (!exact && total.is_literal() && known.is_literal())
       return Status(Code::kShape,

@@ -163,7 +163,7 @@ Status infer_slice(InferArgs& args) {
   SliceAttrs slice(args.attrs);
   args.out[0].dims = args.dims();
   for (size_t i = 0; i < slice.axes.size(); i++) {
-    if (slice.steps[i] == 0) return args.fail(Code::kOption, "a step of 0 never ends");
+    if (slice.steps[i] == 0) return args.fail(Code::kOption, "a step must not be 0");
     for (const Dim& bound : {slice.starts[i], slice.ends[i]})
       if (!bound.is_literal() && args.graph.range(bound).lo < 0)
         return args.fail(Code::kShape, "the bound " + bound.text() + " may be negative");

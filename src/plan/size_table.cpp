@@ -73,7 +73,7 @@ SizeTable::Joins SizeTable::find_joins(const std::vector<DecidedSize>& fresh) co
 static Status check_upper(const std::string& name, int64_t size, const Interval& range) {
   RLX_TRY(check_size(name, size, range));
   if (size > std::max(kLargestSymbol, range.lo) && range.hi == Interval::kUnbounded && size < Interval::kUnbounded)
-    return Status(Code::kRange, format("the size '{}' = {} is above {}, the most of a size without a declared maximum",
+    return Status(Code::kRange, format("the size '{}' = {} is above {}, the limit of a size without a declared maximum",
                                        name, size, kLargestSymbol))
         .with("value", name);
   return {};

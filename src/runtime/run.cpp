@@ -81,7 +81,7 @@ Status Run::copy_rooms() {
     const std::string& name = plan_->graph().outputs()[it.slot].name;
     if (bytes > it.bound->bytes())
       return Status(Code::kRange,
-                    format("the output '{}' has come to {} bytes, {} are bound", name, bytes, it.bound->bytes()))
+                    format("the output '{}' has grown to {} bytes, {} are bound", name, bytes, it.bound->bytes()))
           .with("value", name)
           .with("expected", format("at least {}", bytes))
           .with("got", std::to_string(it.bound->bytes()));

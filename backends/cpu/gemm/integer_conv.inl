@@ -329,14 +329,39 @@ inline void add_x(const FourSpan& s, int64_t channels, int64_t length, int32_t* 
   }
 }
 
+// The fours of a chunk: as many as the copy has room for, in whole blocks, or within one block.
+inline int64_t fours_in_chunk(int64_t x_four, int64_t from, int64_t fours) {
+  const int64_t room = kFourCopy / x_four, rest = kFourBlock - from % kFourBlock;
+  const int64_t most = room < kFourBlock ? (room < rest ? room : rest) : room / kFourBlock * kFourBlock;
+  return most < fours - from ? most : fours - from;
+}
+
+// Copies `count` fours of channels of x, from four `from` on, `x_four` apart.
+inline void copy_fours(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, int64_t from,
+                       int64_t count, float outside, int64_t x_four, float* copy) {
+  const ConvAxis &y = p.axes[1], &x = p.axes[2];
+  for (int64_t four = 0; four < count; ++four) {
+    int64_t channel = 4 * (from + four);
+    FourRows at;
+    at.flip = p.x_signed ? 0x80808080 : 0;
+    auto row_at = [&](int64_t z, int64_t row) {
+      for (int64_t i = 0; i < 4; ++i) {  // weights beyond the last channel are 0
+        int64_t c = channel + i < p.channels ? channel + i : channel;
+        at.x[i] = channel_at(p, part, c) + (z * y.size + row) * x.size;
+      }
+      return at;
+    };
+    copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
+  }
+}
+
 template <class Sums>
 void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart& part, TapList& taps) {
   alignas(64) float copy[kFourCopy + 4 * kWidest];
   alignas(64) float sums[kFourFilters * kFourPlaces + kWidest];
   alignas(64) int32_t x_sums[kFourPlaces + kWidest];
   list_all_taps(p, shape, part, taps);
-  const ConvAxis &y = p.axes[1], &x = p.axes[2];
-  const uint32_t x_zero = zero_of(p.x_zero, p.x_signed) + (p.x_signed ? 128 : 0), flip = p.x_signed ? 0x80808080 : 0;
+  const uint32_t x_zero = zero_of(p.x_zero, p.x_signed) + (p.x_signed ? 128 : 0);
   const float outside = std::bit_cast<float>((x_zero & 0xff) * 0x01010101);
   int64_t first = part.group * p.filters + part.filter, length = block_length(shape, part.block);
   int64_t x_four = p.axes[0].taps * copy_length(shape, part.block), fours = ceil_div(p.channels, 4);
@@ -344,22 +369,8 @@ void four_part(const IntegerConvArgs& p, const PlaneShape& shape, const ConvPart
   __builtin_memset(sums, 0, static_cast<size_t>(part.filters * kFourPlaces) * sizeof(float));
   __builtin_memset(x_sums, 0, sizeof x_sums);
   for (int64_t from = 0, now; from < fours; from += now) {
-    const int64_t room = kFourCopy / x_four, rest = kFourBlock - from % kFourBlock;
-    now = room < kFourBlock ? (room < rest ? room : rest) : room / kFourBlock * kFourBlock;
-    if (now > fours - from) now = fours - from;
-    for (int64_t four = 0; four < now; ++four) {
-      int64_t channel = 4 * (from + four);
-      FourRows at;
-      at.flip = flip;
-      auto row_at = [&](int64_t z, int64_t row) {
-        for (int64_t i = 0; i < 4; ++i) {  // weights beyond the last channel are 0
-          int64_t c = channel + i < p.channels ? channel + i : channel;
-          at.x[i] = channel_at(p, part, c) + (z * y.size + row) * x.size;
-        }
-        return at;
-      };
-      copy_planes(p, shape, part, row_at, outside, copy + four * x_four);
-    }
+    now = fours_in_chunk(x_four, from, fours);
+    copy_fours(p, shape, part, from, now, outside, x_four, copy);
     const int64_t inside = from % kFourBlock, begin = from - inside;
     const auto* w = reinterpret_cast<const int8_t*>(packed_filter(p, first)) + 4 + (begin * p.taps() + inside) * 4;
     FourSpan span{.x = copy, .w = w, .taps = taps.at, .count = p.taps(), .fours = now, .x_four = x_four};

@@ -41,7 +41,7 @@ Status Importer::count_expanded(size_t nodes) {
 
 Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   RLX_TRY(count_expanded(function.node.size()));
-  if (functions_.size() >= kMostNested) return Status(Code::kData, "functions that call one another without end");
+  if (functions_.size() >= kMostNested) return Status(Code::kData, "functions that call one another recursively");
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
   GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for

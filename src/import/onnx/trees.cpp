@@ -127,7 +127,7 @@ Expr small_list(Call& call, const std::vector<int64_t>& numbers) {
 // [N, trees]: the leaves that the rows reach. Where all splits have one test, only NaN may need a table.
 Expr leaves_of(Call& call, const Forest& forest, Expr x) {
   auto depth = depth_of(forest);
-  if (!depth) return call.fail(Code::kData, "its trees never end"), x;
+  if (!depth) return call.fail(Code::kData, "a tree has a cycle"), x;
   if (forest.size() > kMostNodes) return call.fail(Code::kUnsupported, "too many nodes"), x;
   Dim rows = x.dim(0), trees = static_cast<int64_t>(forest.roots.size());
   Expr start = broadcast_to(small_list(call, forest.roots), {rows, trees});
@@ -374,7 +374,7 @@ class TreeWalk {
     size_t limit = is_leaf ? trees_.leaves : trees_.splits.size();
     if (node < 0 || at >= limit) return Status(Code::kData, "its trees name nodes that are not there");
     if (is_leaf) return node;  // the leaves are the first nodes
-    if (++added_ > static_cast<int64_t>(trees_.splits.size())) return Status(Code::kData, "its trees never end");
+    if (++added_ > static_cast<int64_t>(trees_.splits.size())) return Status(Code::kData, "a tree has a cycle");
     auto mode = static_cast<int64_t>(trees_.modes[at]);
     if (mode < 0 || mode > kMember) return Status(Code::kData, format("'nodes_modes' holds {}", mode));
     std::vector<double> splits = mode == kMember ? trees_.members.next() : std::vector<double>{trees_.splits[at]};

@@ -182,7 +182,7 @@ TEST(gguf, headers_are_checked_before_memory_is_taken) {
   EXPECT_EQ(header(3, 0, 10'001, std::string(200'000, '\0')), "gguf: 10001 keys; at most 10000");
   EXPECT_EQ(header(3, 0, 1, raw(kMany) + "k" + raw<uint32_t>(4) + raw<uint32_t>(0)),
             "gguf: byte 32: a text of 1152921504606846976 bytes, but 9 are left");
-  EXPECT_EQ(header(3, 0, 1, text("k") + raw<uint32_t>(13)), "gguf: byte 33: no kind of value is 13");
+  EXPECT_EQ(header(3, 0, 1, text("k") + raw<uint32_t>(13)), "gguf: byte 33: unknown kind of value 13");
   EXPECT_EQ(header(3, 0, 1, text("k") + raw<uint32_t>(9) + raw<uint32_t>(10) + raw(kMany)),
             "gguf: byte 49: 1152921504606846976 elements, but 0 bytes are left");
   std::string nested;

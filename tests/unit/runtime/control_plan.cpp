@@ -238,7 +238,7 @@ TEST(control_plan, a_branch_that_a_constant_chooses_is_inlined) {
   }
 }
 
-// A carry that gains a row at every trip, and a sum over what it has come to.
+// A carry that gains a row at every trip, and a sum over what it has grown to.
 TEST(control_plan, the_size_of_a_carry_may_change_at_every_trip) {
   Dim rows = Dim::symbol("rows");
   auto sized = [&](Body body) { return body_of({{"x", {rows, 3}}, {"most", {}}}, body, {{"rows", {0, 9}}}); };
