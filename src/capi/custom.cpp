@@ -18,7 +18,7 @@ using namespace rlx::capi;
 namespace rlx::capi {
 
 // The environment of an op. Its handle may be gone when a run that nobody waits for calls the op.
-struct Lender {
+struct LendingEnv {
   rlx_env* handle;
   std::shared_ptr<Env> env;
   std::shared_ptr<const ForkMark> mark;
@@ -29,15 +29,15 @@ struct Lender {
 // Threads of rlx_opcall_parallel_for may read a call, and let it fail.
 struct rlx_opcall {
   // Owns the handle of a tensor that is lent for the length of the call.
-  struct TakeBack {
+  struct EndLoan {
     void operator()(rlx_tensor* tensor) const {
       tensor->take_back();
       release(tensor);
     }
   };
-  using Lent = std::unique_ptr<rlx_tensor, TakeBack>;
+  using Lent = std::unique_ptr<rlx_tensor, EndLoan>;
 
-  rlx_opcall(const Lender& by, const NamedAttrs& values, bool infers_shapes)
+  rlx_opcall(const LendingEnv& by, const NamedAttrs& values, bool infers_shapes)
       : lender(by), attrs(values), infers(infers_shapes) {}
   const uint32_t* alive() const { return lender.mark->alive(); }
   std::span<const Lent> tensors(int32_t kind) const {
@@ -51,7 +51,7 @@ struct rlx_opcall {
     if (failure.ok()) failure = std::move(why);
   }
 
-  const Lender& lender;
+  const LendingEnv& lender;
   const rlx_attrs attrs;
   const bool infers;  // then no tensor has contents, and the callback makes the outputs
   std::vector<Lent> in = {}, out = {};
@@ -77,7 +77,7 @@ struct Callbacks {
     if (armed && def.destroy) def.destroy(def.user);
   }
 
-  const Lender lender;
+  const LendingEnv lender;
   rlx_op_def_t def{};
   bool armed = false;
 };
@@ -88,7 +88,7 @@ static Status thrown_by(const char* name) {
   return thrown.code() == Code::kInternal ? Status(Code::kCallback, std::string(thrown.message())) : thrown;
 }
 
-static Status answer(Callback callback, const char* name, void* user, rlx_opcall& call) {
+static Status invoke(Callback callback, const char* name, void* user, rlx_opcall& call) {
   int32_t answer = 0;
   try {
     answer = callback(user, &call);
@@ -112,7 +112,7 @@ static Result<std::vector<ValueType>> infer(const Callbacks& callbacks, std::spa
     for (const Dim& dim : type->dims) dims.push_back(tokens.token(dim));
     call.in.push_back(call.lend(type->dtype, dims));
   }
-  RLX_TRY(answer(callbacks.def.infer, "infer", callbacks.def.user, call));
+  RLX_TRY(invoke(callbacks.def.infer, "infer", callbacks.def.user, call));
   std::vector<ValueType> types;
   for (const rlx_opcall::Lent& tensor : call.out) {
     if (!tensor) return Status(Code::kCallback, format("infer gave no shape to output {}", types.size()));
@@ -137,7 +137,7 @@ static Status run(const Callbacks& callbacks, std::span<const Operand> in, std::
   };
   for (const Operand& it : in) RLX_TRY(lend(call.in, it, false));
   for (const Operand& it : out) RLX_TRY(lend(call.out, it, true));
-  return answer(callbacks.def.run, "run", callbacks.def.user, call);
+  return invoke(callbacks.def.run, "run", callbacks.def.user, call);
 }
 
 static Result<std::shared_ptr<const Graph>> body_of(const rlx_env* env, const char* name, const rlx_graph_t* body) {

@@ -61,22 +61,22 @@ void Workspace::forget(uint32_t node) {
 
 // Makes the node live, with all that it reads: they count as users from now on.
 void Workspace::acquire(uint32_t node) {
-  std::vector<uint32_t> coming;
-  auto come = [&](uint32_t it) {
+  std::vector<uint32_t> pending;
+  auto make_live = [&](uint32_t it) {
     if (states_[it].live) return;
     states_[it].live = true;
-    coming.push_back(it);
+    pending.push_back(it);
   };
-  come(node);
-  while (!coming.empty()) {
-    uint32_t it = coming.back();
-    coming.pop_back();
+  make_live(node);
+  while (!pending.empty()) {
+    uint32_t it = pending.back();
+    pending.pop_back();
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
       if (!present(in[i])) continue;
       uses_.link(it, i, in[i].node);
       lower_position(in[i].node, states_[it].position);
-      come(in[i].node);
+      make_live(in[i].node);
     }
   }
 }
@@ -84,11 +84,11 @@ void Workspace::acquire(uint32_t node) {
 // Removes the node, and what only it has read.
 void Workspace::release(uint32_t node) {
   constexpr uint32_t kFewUses = 4;  // a value with more uses is inside no match
-  std::vector<uint32_t> going{node};
+  std::vector<uint32_t> dying{node};
   states_[node].live = false;
-  while (!going.empty()) {
-    uint32_t it = going.back();
-    going.pop_back();
+  while (!dying.empty()) {
+    uint32_t it = dying.back();
+    dying.pop_back();
     forget(it);
     const auto& in = graph_.node(it).in;
     for (size_t i = 0; i < in.size(); i++) {
@@ -97,7 +97,7 @@ void Workspace::release(uint32_t node) {
       uses_.unlink(it, i, used);
       if (uses_.count(used) == 0 && states_[used].pins == 0 && states_[used].live) {
         states_[used].live = false;
-        going.push_back(used);
+        dying.push_back(used);
       } else if (uses_.count(used) <= kFewUses) {
         freed_.push_back(used);
       }

@@ -134,7 +134,7 @@ Status Program::run(std::span<const std::string_view> in_names, std::span<const 
   Indices out_slots = RLX_TRY(slots_named(SlotKind::kOutput, out_names, out.size()));
   std::unique_ptr<Exec> exec = RLX_TRY(take_exec());
   Status status = exec->run_once(in_slots, in, out_slots, out);
-  give_exec(std::move(exec));
+  return_exec(std::move(exec));
   return status;
 }
 
@@ -155,7 +155,7 @@ Result<std::unique_ptr<Exec>> Program::take_exec() {
   return exec;
 }
 
-void Program::give_exec(std::unique_ptr<Exec> exec) {
+void Program::return_exec(std::unique_ptr<Exec> exec) {
   exec->forget_bindings();
   std::shared_ptr<Program> self = std::move(exec->program_);  // released last, without the lock
   if (is_left_.load(std::memory_order_acquire)) return exec.reset();

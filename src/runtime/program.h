@@ -62,7 +62,7 @@ class Program : public std::enable_shared_from_this<Program> {
   // Inputs and outputs by name, or in the order of declaration if the names are empty. Results are new host tensors.
   Result<std::vector<Tensor>> run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
                                   std::span<const std::string_view> out_names, size_t n_out);
-  // The same, into tensors that the caller has, which are null before; where it fails, some may hold what was made.
+  // The same, into tensors of the caller, which must be empty before. After a failure some may hold a result.
   Status run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
              std::span<const std::string_view> out_names, std::span<Tensor> out);
 
@@ -84,7 +84,7 @@ class Program : public std::enable_shared_from_this<Program> {
   void make_slots();
   Result<Indices> slots_named(SlotKind kind, std::span<const std::string_view> names, size_t count) const;
   Result<std::unique_ptr<Exec>> take_exec();
-  void give_exec(std::unique_ptr<Exec> exec);
+  void return_exec(std::unique_ptr<Exec> exec);
 
   std::shared_ptr<Env> env_;
   std::shared_ptr<const CompiledGraph> source_;

@@ -188,8 +188,8 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   Result<Tensors> result = Status::no_memory();
   try {
     result = make();
-  } catch (const std::bad_alloc&) {  // is told as a failure is
-  } catch (...) {                    // of a callback of the host
+  } catch (const std::bad_alloc&) {  // becomes a failure
+  } catch (...) {                    // from a callback of the host
     std::lock_guard lock(mutex_);
     if (--makers_ == 0) gone.swap(replaced_);
     throw;
@@ -201,7 +201,7 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
   });
   if (--makers_ == 0) gone.swap(replaced_);
   Tensors made = RLX_TRY(std::move(result));
-  if (const Tensors* known = find()) return *known;  // another thread was faster: one form for all
+  if (const Tensors* known = find()) return *known;  // another thread was faster: all share its form
   if (!is_current) return made;
   forms_.emplace(hash, Form{key, made});
   for (const auto& source : key.sources) hashes_of_.emplace(source.lock().get(), hash);
