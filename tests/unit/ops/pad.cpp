@@ -65,7 +65,7 @@ TEST(slice, bounds_and_steps_that_exceed_every_size) {
   expect_op(Op::kSlice, {x}, slice(-1, INT64_MIN, INT64_MIN), i64s({1}, {2}));
   expect_op(Op::kSlice, {x}, slice(INT64_MIN, INT64_MAX, 1), x);
   expect_op(Op::kSlice, {i64s({0}, {})}, slice(-1, INT64_MIN, -1), i64s({0}, {}));
-  expect_failure(Op::kSlice, {x}, slice(0, 1, 0), Code::kOption, "step of 0");
+  expect_failure(Op::kSlice, {x}, slice(0, 1, 0), Code::kOption, "a step must not be 0");
 }
 
 TEST(slice, the_length_of_a_reversed_axis_is_the_axis) {
