@@ -58,7 +58,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   ImportOptions bare = options;
   bare.choices.interface_only = true;
   auto interface = import_source(source, "", bare);
-  if (!interface.ok()) return std::move(file).status();
+  if (!interface.ok()) return std::move(interface).status();
   if (interface->open_ranks.empty() && !may_be_special(file.status(), interface->graph))
     return std::move(file).status();
   special->note_static(file.status());

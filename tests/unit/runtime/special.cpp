@@ -224,6 +224,14 @@ TEST(special, ranks_and_values_may_both_be_open) {
   EXPECT_NE(model->report("special")->find(R"("models": 3)"), std::string::npos) << *model->report("special");
 }
 
+TEST(special, a_node_that_is_wrong_at_any_rank_is_refused_at_once) {
+  Maker maker(13);
+  maker.input_of_any_rank("x", 1).node("Nonsense", {"x"}, {"y"}).output("y");
+  auto model = open(env_with(1), maker);
+  EXPECT_EQ(model.status().code(), Code::kUnsupported);
+  EXPECT_NE(model.status().message().find("Nonsense"), std::string_view::npos) << model.status().message();
+}
+
 TEST(special, a_policy_may_name_sizes_of_an_open_rank) {
   auto model = *open(env_with(1), sum_of_any_rank());
   NamedAttrs buckets{{"buckets.a.0", std::string("pow2")}, {"dims.a.1", int64_t{16}}};
