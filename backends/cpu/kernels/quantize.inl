@@ -256,13 +256,23 @@ inline void store_quad(uint8_t* to, const Int (&n)[kQuad], int32_t zero, bool is
 #endif
 }
 
+// The larger of `farthest` and the distances of numbers, none of them NaN, from their nearest integers.
+inline Vec farther([[maybe_unused]] Vec number, [[maybe_unused]] Int nearest, Vec farthest) {
+#if RLX_ISA == 2
+  constexpr int kWholes = 0, kLargestSize = 0b1011;
+  return _mm512_range_ps(farthest, _mm512_reduce_ps(number, kWholes), kLargestSize);
+#else
+  return raw_max(farthest, abs(number - to_float(nearest)));
+#endif
+}
+
 // See quantized_to_8_bits; one test for all vectors.
 inline void quantize_quad(const Vec (&real)[kQuad], const PairNumbers& numbers, Int (&nearest)[kQuad]) {
   Vec farthest{};
   RLX_UNROLL for (int v = 0; v < kQuad; ++v) {
     Vec quotient = real[v] * numbers.inverse;
     nearest[v] = to_nearest_int(quotient);
-    farthest = raw_max(farthest, abs(quotient - to_float(nearest[v])));
+    farthest = farther(quotient, nearest[v], farthest);
   }
   if (all_below(farthest, 0.5f - 0x1p-13f)) return;
   for (int v = 0; v < kQuad; ++v) nearest[v] = to_nearest_int(real[v] / numbers.scale);
