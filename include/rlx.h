@@ -572,7 +572,7 @@ RLX_MUST rlx_status_t *rlx_graph_print(const rlx_graph_t *graph, const char *for
  *                       becomes a param, scales and zero points included.
  *   dims.<symbol>       makes a size a number
  *   value.<input>       makes an input a constant; the input stays, but nothing reads it
- *   rank.<input>        the rank of an input where the file does not say it
+ *   rank.<input>        the rank of an input where the file does not say it: required there
  *   sequence.<input>    the number of elements of an input that is a sequence: required there. Each element is an input
  *                       of its own, "<input>.0", "<input>.1" and so on, as are the elements of an output sequence.
  *   absent.<input>      true leaves out an input that is optional
@@ -826,10 +826,10 @@ RLX_MUST rlx_status_t *rlx_model_create(const rlx_graph_t *graph, rlx_weights_t 
                                         rlx_model_t **out);
 
 /* rlx_import_file and rlx_model_create in one call. policy: the options of both; dims.<symbol> is that of rlx_compile.
- * Where the values of an input decide the structure of the graph (the axes of a reduction, say), the model imports the
- * file again for each set of values, of at most 64 elements. It keeps at most cache.capacity of these graphs. Such a
- * model shows only inputs and params in rlx_model_graph, and rlx_model_get is RLX_E_UNSUPPORTED. Errors: those of both
- * functions. */
+ * Where values of an input decide the structure of the graph (the axes of a reduction, say), or the file does not say
+ * the rank of an input, the model imports the file again for each set of values, of at most 64 elements, and ranks. It
+ * keeps at most cache.capacity of these graphs, and shows only inputs and params in rlx_model_graph: RLX_E_UNSUPPORTED
+ * are rlx_model_get and, for an open rank, rlx_graph_print and this input's rlx_graph_value_info. Errors: of both. */
 RLX_MUST rlx_status_t *rlx_model_open(rlx_env_t *env, const char *path, const rlx_attrs_t *policy, rlx_model_t **out);
 
 /* Takes one more reference and returns its argument. */

@@ -15,9 +15,10 @@ struct rlx_graph : rlx::capi::Counted {
   const rlx::capi::Ref<rlx_env> env;
   rlx::Graph graph;
   rlx::Status status;
-  const uint32_t tag;               // part of its values; repeats after millions of graphs
-  std::vector<std::string> scopes;  // of rlx_graph_push_name, the outermost first
-  rlx::ByName<size_t> named;        // how many ops got each name in these scopes, by the name of the first
+  std::vector<std::string> open_ranks;  // inputs of a model of a file that does not say their rank; here scalars
+  const uint32_t tag;                   // part of its values; repeats after millions of graphs
+  std::vector<std::string> scopes;      // of rlx_graph_push_name, the outermost first
+  rlx::ByName<size_t> named;            // how many ops got each name in these scopes, by the name of the first
 };
 
 namespace rlx::capi {

@@ -50,6 +50,14 @@ rlx_value_t rlx_graph_find(const rlx_graph_t* graph, int32_t kind, const char* n
   });
 }
 
+static Status check_rank(const rlx_graph_t& graph, Value value) {
+  for (const std::string& name : graph.open_ranks)
+    if (graph.graph.find_leaf(name) == value)
+      return Status(Code::kUnsupported, format("the file does not say the rank of the input '{}'", name))
+          .with("value", name);
+  return {};
+}
+
 rlx_status_t* rlx_graph_value_info(const rlx_graph_t* graph, rlx_value_t value, rlx_dtype_t* dtype, int64_t* dims,
                                    size_t capacity, size_t* rank) {
   if (dtype) *dtype = 0;
@@ -57,6 +65,7 @@ rlx_status_t* rlx_graph_value_info(const rlx_graph_t* graph, rlx_value_t value, 
   return guard({handle(graph, "graph"), array(dims, capacity, "dims")}, [&]() -> Status {
     Value known = RLX_TRY(from_c(*graph, value));
     if (!present(known)) return Status(Code::kInvalidArgument, "RLX_ABSENT has no dtype and no dims");
+    RLX_TRY(check_rank(*graph, known));
     const ValueType& type = graph->graph.type(known);
     for (size_t i = 0; i < std::min(capacity, type.rank()); i++) dims[i] = graph->env->dims.token(type.dims[i]);
     if (dtype) *dtype = static_cast<rlx_dtype_t>(type.dtype);

@@ -17,7 +17,10 @@ using namespace rlx::capi;
 
 struct rlx_model : Counted {
   rlx_model(rlx_env* owner, std::shared_ptr<Model> made)
-      : env(owner), model(std::move(made)), graph(owner, model->graph()) {}
+      : env(owner), model(std::move(made)), graph(owner, model->graph()) {
+    graph.open_ranks = model->open_ranks();
+    if (!graph.open_ranks.empty()) graph.status = model->why_not_general();
+  }
   const uint32_t* alive() const { return env->alive(); }
 
   const Ref<rlx_env> env;

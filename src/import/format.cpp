@@ -12,7 +12,8 @@ namespace rlx {
 
 static Result<ImportedFile> read_onnx(const Source& source, const ImportOptions& options) {
   Imported imported = RLX_TRY(import_onnx(source, options));
-  return ImportedFile{std::move(imported.graph), std::move(imported.weights), std::move(imported.metadata)};
+  return ImportedFile{std::move(imported.graph), std::move(imported.weights), std::move(imported.metadata),
+                      std::move(imported.open_ranks)};
 }
 
 static Result<ImportedFile> read_safetensors_file(const Source& source, const ImportOptions&) {

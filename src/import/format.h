@@ -14,7 +14,8 @@ struct ImportedFile {
   Graph graph;
   NamedTensors weights;
   std::vector<std::pair<std::string, std::string>> metadata;
-  bool has_choices = false;  // ImportChoices may make another graph of it
+  std::vector<std::string> open_ranks = {};  // as in Imported
+  bool has_choices = false;                  // ImportChoices may make another graph of it
 };
 
 bool has_format(std::string_view name);

@@ -29,22 +29,30 @@ Result<std::shared_ptr<Model>> Model::create(std::shared_ptr<Env> env, const Gra
 }
 
 Result<std::shared_ptr<Model>> Model::make(std::shared_ptr<Env> env, const Graph& graph,
-                                           std::shared_ptr<Weights> weights, const NamedAttrs& policy) {
+                                           std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                           std::vector<std::string> open_ranks) {
   if (!weights) weights = std::make_shared<Weights>();
   Graph whole = RLX_TRY(with_body_params(graph));
   std::shared_ptr<Model> model(new Model(std::move(env), std::move(whole), std::move(weights)));
+  model->open_ranks_ = std::move(open_ranks);
   model->policy_ = std::make_shared<const Policy>(RLX_TRY(parse_policy(policy)));
-  RLX_TRY(check_policy(*model->policy_, *model->env_, graph));
+  RLX_TRY(check_policy(*model->policy_, *model->env_, graph, model->open_ranks_));
   return model;
 }
 
 Result<std::shared_ptr<Model>> Model::create_special(std::shared_ptr<Env> env, const Graph& interface,
                                                      std::shared_ptr<Weights> weights, const NamedAttrs& policy,
-                                                     std::shared_ptr<SpecialModels> special, Status why) {
-  std::shared_ptr<Model> model = RLX_TRY(make(std::move(env), interface, std::move(weights), policy));
+                                                     std::shared_ptr<SpecialModels> special, Status why,
+                                                     std::vector<std::string> open_ranks) {
+  std::shared_ptr<Model> model =
+      RLX_TRY(make(std::move(env), interface, std::move(weights), policy, std::move(open_ranks)));
   model->special_ = std::move(special);
   model->not_general_ = std::move(why);
   return model;
+}
+
+bool Model::has_open_rank(std::string_view input) const {
+  return std::find(open_ranks_.begin(), open_ranks_.end(), input) != open_ranks_.end();
 }
 
 Result<std::shared_ptr<Model>> Model::create_for(const Model& general, const Graph& graph, const Policy& policy) {
@@ -65,7 +73,7 @@ Status Model::set_policy(const NamedAttrs* policy) {
   std::shared_ptr<const Policy> next;
   if (policy) {
     next = std::make_shared<const Policy>(RLX_TRY(parse_policy(*policy)));
-    RLX_TRY(check_policy(*next, *env_, graph_));
+    RLX_TRY(check_policy(*next, *env_, graph_, open_ranks_));
   }
   std::vector<std::shared_ptr<OnDevice>> gone;  // released without the lock
   std::vector<std::shared_ptr<Program>> plans;
@@ -271,6 +279,7 @@ Result<Model::Sizes> Model::sizes_of(std::span<const std::string_view> names, st
   for (size_t i = 0; i < in.size(); i++) {
     uint32_t node = inputs[places[i]];
     const ValueType& type = graph_.type({node, 0});
+    if (has_open_rank(graph_.leaf_name(node))) continue;
     if (in[i].rank() != type.rank()) return wrong_input(graph_.leaf_name(node), type, in[i]);
     given.push_back({&type, in[i].dims(), graph_.leaf_name(node)});
   }

@@ -26,16 +26,20 @@ class Model {
                                                std::shared_ptr<Weights> weights, const NamedAttrs& policy,
                                                std::shared_ptr<SpecialModels> special = nullptr);
 
-  // A model of a file without a general graph, and the reason. `interface` has the inputs and params; each run uses a
-  // special model.
+  // A model of a file without a general graph, and the reason. `interface` has the inputs and params, those of open
+  // rank as scalars; each run uses a special model.
   static Result<std::shared_ptr<Model>> create_special(std::shared_ptr<Env> env, const Graph& interface,
                                                        std::shared_ptr<Weights> weights, const NamedAttrs& policy,
-                                                       std::shared_ptr<SpecialModels> special, Status why);
+                                                       std::shared_ptr<SpecialModels> special, Status why,
+                                                       std::vector<std::string> open_ranks = {});
 
   // A special model for `general`, with its env and weights.
   static Result<std::shared_ptr<Model>> create_for(const Model& general, const Graph& graph, const Policy& policy);
 
   const Graph& graph() const { return graph_; }
+  const std::vector<std::string>& open_ranks() const { return open_ranks_; }  // inputs whose rank only a run says
+  const Status& why_not_general() const { return not_general_; }  // ok: there is a graph for all sizes and values
+  bool has_open_rank(std::string_view input) const;
   const std::shared_ptr<Env>& env() const { return env_; }
   const std::shared_ptr<Weights>& weights() const { return weights_; }
   std::shared_ptr<const Policy> policy() const;
@@ -92,11 +96,13 @@ class Model {
   using Turn = Turns<Device*>::Turn;
 
   static Result<std::shared_ptr<Model>> make(std::shared_ptr<Env> env, const Graph& graph,
-                                             std::shared_ptr<Weights> weights, const NamedAttrs& policy);
+                                             std::shared_ptr<Weights> weights, const NamedAttrs& policy,
+                                             std::vector<std::string> open_ranks = {});
   Model(std::shared_ptr<Env> env, Graph graph, std::shared_ptr<Weights> weights)
       : env_(std::move(env)), graph_(std::move(graph)), weights_(std::move(weights)) {}
   Result<std::vector<double>> times_on(std::string_view device, std::span<const std::string_view> in_names,
                                        std::span<const Tensor> in, int runs);
+  std::string bindings_json() const;
   std::string special_json() const;
   void note_given(std::string_view name, Tensor tensor);  // needs the lock
   Result<Ran> run_general(std::string_view device, std::span<const std::string_view> in_names,
@@ -123,8 +129,9 @@ class Model {
   std::shared_ptr<TakenParams> taken_ = std::make_shared<TakenParams>();  // special models share it
   std::shared_ptr<SpecialModels> special_;  // null: this is a special model itself, or no size is open
   Status not_general_;                      // why there is no graph for all sizes and values; ok if there is one
-  mutable std::mutex mutex_;                // guards what follows; never held while compiling, preparing or running
-  Turns<Device*> turns_{mutex_};            // to make a device's compiled graph, or a plan
+  std::vector<std::string> open_ranks_;
+  mutable std::mutex mutex_;      // guards what follows; never held while compiling, preparing or running
+  Turns<Device*> turns_{mutex_};  // to make a device's compiled graph, or a plan
   std::shared_ptr<const Policy> policy_;
   std::vector<std::shared_ptr<OnDevice>> devices_;
   std::vector<Given> set_;  // params set through the model, for devices and special models made later

@@ -50,26 +50,31 @@ Result<std::string> Model::benchmark(std::span<const std::string_view> in_names,
   return std::move(json).take();
 }
 
-static void write_leaves(JsonWriter& json, const char* key, const Graph& graph, std::span<const uint32_t> leaves) {
+static void write_leaves(JsonWriter& json, const char* key, const Model& model, std::span<const uint32_t> leaves) {
+  const Graph& graph = model.graph();
   json.key(key).begin_array();
-  for (uint32_t leaf : leaves)
+  for (uint32_t leaf : leaves) {
+    const ValueType& type = graph.node(leaf).out[0];
+    std::string text = text_of(type);
+    if (model.has_open_rank(graph.leaf_name(leaf))) text.insert(text.find(']'), "...");
     json.begin_object()
         .member("name", std::string_view(graph.leaf_name(leaf)))
-        .member("type", std::string_view(text_of(graph.node(leaf).out[0])))
+        .member("type", std::string_view(text))
         .end_object();
+  }
   json.end_array();
 }
 
-static std::string bindings_json(const Graph& graph) {
+std::string Model::bindings_json() const {
   JsonWriter json;
   json.begin_object();
-  write_leaves(json, "inputs", graph, graph.inputs());
-  write_leaves(json, "params", graph, graph.params());
+  write_leaves(json, "inputs", *this, graph_.inputs());
+  write_leaves(json, "params", *this, graph_.params());
   json.key("outputs").begin_array();
-  for (const GraphOutput& output : graph.outputs())
+  for (const GraphOutput& output : graph_.outputs())
     json.begin_object()
         .member("name", std::string_view(output.name))
-        .member("type", std::string_view(text_of(graph.type(output.value))))
+        .member("type", std::string_view(text_of(graph_.type(output.value))))
         .end_object();
   json.end_array().end_object();
   return std::move(json).take();
@@ -102,6 +107,7 @@ std::string Model::special_json() const {
   json.begin_object();
   if (!not_general_.ok()) json.member("why", not_general_.message());
   write_strings(json, "static", special_ ? special_->static_inputs() : std::vector<std::string>());
+  if (!open_ranks_.empty()) write_strings(json, "ranks", open_ranks_);
   json.member("models", uint64_t{special_ ? special_->count() : 0}).end_object();
   return std::move(json).take();
 }
@@ -126,9 +132,10 @@ static void write_plan(JsonWriter& json, std::string_view device, const Plan& pl
 }
 
 Result<std::string> Model::report(std::string_view what) const {
-  if (what == "bindings") return bindings_json(graph_);
+  if (what == "bindings") return bindings_json();
   if (what == "devices") return devices_json(*env_, graph_);
   if (what == "special") return special_json();
+  if (what == "text" && !open_ranks_.empty()) return Status(not_general_);
   if (what == "text") return print(graph_);
   std::lock_guard lock(mutex_);
   JsonWriter json;

@@ -53,8 +53,10 @@ bool lists(const std::vector<std::string>& specs, const Device& device) {
                      [&](const std::string& spec) { return spec == device.info().name || spec == device.info().kind; });
 }
 
-static Status check_size(std::string_view key, const std::string& name, const Graph& graph) {
-  if (graph.has_symbol(name)) return {};
+static Status check_size(std::string_view key, const std::string& name, const Graph& graph,
+                         std::span<const std::string> open_ranks) {
+  auto has_size = [&](const std::string& input) { return name.starts_with(input + "."); };
+  if (graph.has_symbol(name) || std::ranges::any_of(open_ranks, has_size)) return {};
   std::vector<std::string_view> known;
   for (const auto& [symbol, range] : graph.symbols()) known.push_back(symbol);
   return Status(Code::kOption, format("'{}{}': there is no size '{}'{}", key, name, name, only(known)))
@@ -62,7 +64,7 @@ static Status check_size(std::string_view key, const std::string& name, const Gr
       .with("expected", listed(known));
 }
 
-Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
+Status check_policy(const Policy& policy, const Env& env, const Graph& graph, std::span<const std::string> open_ranks) {
   auto check_devices = [&](std::string_view key, const std::vector<std::string>& specs) -> Status {
     for (const std::string& spec : specs) {
       bool is_kind = std::any_of(env.devices().begin(), env.devices().end(),
@@ -78,8 +80,8 @@ Status check_policy(const Policy& policy, const Env& env, const Graph& graph) {
   RLX_TRY(check_devices("allow", policy.allow));
   RLX_TRY(check_devices("deny", policy.deny));
   CompileOptions options = RLX_TRY(parse_compile_options(policy.options));
-  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size("buckets.", symbol, graph));
-  for (const auto& [symbol, size] : options.dims) RLX_TRY(check_size("dims.", symbol, graph));
+  for (const auto& [symbol, ends] : policy.buckets) RLX_TRY(check_size("buckets.", symbol, graph, open_ranks));
+  for (const auto& [symbol, size] : options.dims) RLX_TRY(check_size("dims.", symbol, graph, open_ranks));
   if (options.drop_weights)
     return Status(Code::kOption,
                   "weights.drop: a model keeps its weights, because it may compile again; rlx_compile can drop them")

@@ -22,8 +22,9 @@ struct Policy {
 // `others` as those of parse_compile_options.
 Result<Policy> parse_policy(const NamedAttrs& given, std::span<const std::string_view> others = {});
 
-// Refuses unknown devices and symbols: a typing error would otherwise have no effect.
-Status check_policy(const Policy& policy, const Env& env, const Graph& graph);
+// Refuses unknown devices and symbols: a typing error would otherwise have no effect. `open_ranks`: inputs of unknown
+// rank, which have sizes "<input>.<axis>".
+Status check_policy(const Policy& policy, const Env& env, const Graph& graph, std::span<const std::string> open_ranks);
 
 // Drops the options for symbols that this graph does not have, because numbers replace them.
 Policy without_absent_sizes(Policy policy, const Graph& graph);

@@ -38,6 +38,7 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   RLX_TRY(check_options(policy));
   auto remake = [=](const ImportChoices& choices, Weights& weights) -> Result<Graph> {
     ImportOptions chosen = options;
+    chosen.choices.ranks.insert(chosen.choices.ranks.end(), choices.ranks.begin(), choices.ranks.end());
     chosen.choices.dims.insert(chosen.choices.dims.end(), choices.dims.begin(), choices.dims.end());
     chosen.choices.stretches |= choices.stretches;
     chosen.choices.parts_sizes |= choices.parts_sizes;
@@ -57,10 +58,13 @@ Result<std::shared_ptr<Model>> open_model(const std::shared_ptr<Env>& env, const
   ImportOptions bare = options;
   bare.choices.interface_only = true;
   auto interface = import_source(source, "", bare);
-  if (!interface.ok() || !may_be_special(file.status(), interface->graph)) return std::move(file).status();
+  if (!interface.ok()) return std::move(interface).status();
+  if (interface->open_ranks.empty() && !may_be_special(file.status(), interface->graph))
+    return std::move(file).status();
   special->note_static(file.status());
   RLX_TRY(put_weights(*interface, *weights));
-  return Model::create_special(env, interface->graph, std::move(weights), policy, std::move(special), file.status());
+  return Model::create_special(env, interface->graph, std::move(weights), policy, std::move(special), file.status(),
+                               std::move(interface->open_ranks));
 }
 
 static std::vector<std::string_view> static_names(const Status& failure) {
@@ -110,42 +114,61 @@ static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given
   return copy;
 }
 
-// Every open size of the inputs by itself. In files a name in two places is a remark: writers repeat it by mistake, and
-// other runtimes do not compare the sizes.
-static Model::Sizes parted_sizes(const Graph& graph, std::span<const std::string_view> names,
-                                 std::span<const Tensor> in) {
+// Every open size of an input by itself.
+static void add_parted(Model::Sizes& sizes, const std::string& name, std::span<const Dim> dims, const Tensor& given) {
+  for (size_t axis = 0; axis < given.rank(); axis++)
+    if (dims.empty() || !dims[axis].is_literal())
+      sizes.emplace_back(name + "." + std::to_string(axis), given.dims()[axis]);
+}
+
+// In files a name in two places is a remark: writers repeat it by mistake, and other runtimes do not compare the sizes.
+static Model::Sizes parted_sizes(const Model& model, const NamedTensors& in) {
   Model::Sizes sizes;
-  for (size_t i = 0; i < in.size(); i++) {
-    std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
-    auto leaf = graph.find_leaf(name);
-    const std::vector<Dim>& dims = graph.type(*leaf).dims;
-    for (size_t axis = 0; axis < dims.size(); axis++)
-      if (!dims[axis].is_literal()) sizes.emplace_back(name + "." + std::to_string(axis), in[i].dims()[axis]);
-  }
+  for (const auto& [name, given] : in)
+    if (!model.has_open_rank(name))
+      add_parted(sizes, name, model.graph().type(*model.graph().find_leaf(name)).dims, given);
   return sizes;
 }
 
-// The key of a special model is the text of its choices.
+// Names have their lengths before them and values have types: two sets of choices never have one text.
+static std::string key_of(const ImportChoices& choices) {
+  std::string key = format("{}{}", choices.parts_sizes ? "parts " : "", choices.stretches ? "at " : "");
+  auto add_number = [&](std::string_view what, const std::pair<std::string, int64_t>& choice) {
+    key += format("{}{}:{}={} ", what, choice.first.size(), choice.first, choice.second);
+  };
+  for (const auto& rank : choices.ranks) add_number("rank ", rank);
+  for (const auto& size : choices.dims) add_number("size ", size);
+  for (const auto& [name, value] : choices.values) {
+    key += format("value {}:{}{}=", name.size(), name, type_text(value.dtype(), value.dims()));
+    key.append(reinterpret_cast<const char*>(value.data()), static_cast<size_t>(value.bytes()));
+  }
+  return key;
+}
+
+// First the ranks, which say what axes there are, then the values, then the sizes.
 Result<SpecialModels::Attempt> SpecialModels::attempt(const Model& general, std::span<const std::string_view> names,
                                                       std::span<const Tensor> in, Serves serves) const {
-  Attempt attempt;
-  const Graph& graph = general.graph();
-  std::vector<std::string> wanted = static_inputs();
+  ImportChoices choices;
   auto given = general.sizes_of(names, in);  // this checks the names too
-  attempt.choices.parts_sizes = from_ == From::kFile && !given.ok() && given.status().detail(kUnequalSizes);
-  Model::Sizes sizes = attempt.choices.parts_sizes ? parted_sizes(graph, names, in) : RLX_TRY(std::move(given));
-  for (size_t i = 0; i < in.size() && !wanted.empty(); i++) {
-    std::string name(names.empty() ? graph.leaf_name(graph.inputs()[i]) : names[i]);
-    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
-    Tensor copy = RLX_TRY(copy_of_input(name, in[i]));
-    attempt.key += name + type_text(copy.dtype(), copy.dims()) + "=";
-    attempt.key.append(reinterpret_cast<const char*>(copy.data()), static_cast<size_t>(copy.bytes()));
-    attempt.choices.values.emplace_back(std::move(name), std::move(copy));
+  choices.parts_sizes = from_ == From::kFile && !given.ok() && given.status().detail(kUnequalSizes);
+  if (!given.ok() && !choices.parts_sizes) return std::move(given).status();
+  NamedTensors inputs;
+  for (size_t i = 0; i < in.size(); i++)
+    inputs.emplace_back(names.empty() ? general.graph().leaf_name(general.graph().inputs()[i]) : names[i], in[i]);
+  std::ranges::sort(inputs, {}, &NamedTensors::value_type::first);  // the order of a call is no other choice
+  for (const auto& [name, tensor] : inputs)
+    if (general.has_open_rank(name)) choices.ranks.emplace_back(name, static_cast<int64_t>(tensor.rank()));
+  std::vector<std::string> wanted = static_inputs();
+  for (const auto& [name, tensor] : inputs)
+    if (std::find(wanted.begin(), wanted.end(), name) != wanted.end())
+      choices.values.emplace_back(name, RLX_TRY(copy_of_input(name, tensor)));
+  if (serves == Serves::kOneSet || choices.parts_sizes) {
+    choices.dims = choices.parts_sizes ? parted_sizes(general, inputs) : std::move(*given);
+    choices.stretches = true;
+    for (const auto& [name, tensor] : inputs)
+      if (general.has_open_rank(name)) add_parted(choices.dims, name, {}, tensor);
   }
-  if (serves == Serves::kOneSet || attempt.choices.parts_sizes)
-    attempt.choices.dims = std::move(sizes), attempt.choices.stretches = true, attempt.key += ";at";
-  for (const auto& [symbol, size] : attempt.choices.dims) attempt.key += ";" + symbol + "=" + std::to_string(size);
-  return attempt;
+  return Attempt{key_of(choices), std::move(choices)};
 }
 
 Result<std::shared_ptr<Model>> SpecialModels::make(const Model& general, const ImportChoices& choices,

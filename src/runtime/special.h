@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Special models. A graph cannot serve all sizes and values if an input decides its structure or a size breaks one of
-// its guards. It is then built again with these sizes and values as constants, once for each set of them. Special
-// models share the weights of the general model and the params that were set in it. Thread-safe.
+// its guards, and a file may leave the rank of an input open. It is then built again with these ranks, values and sizes
+// as constants, once for each set of them. Special models share the weights of the general model and the params that
+// were set in it. Thread-safe.
 #pragma once
 
 #include <functional>

@@ -37,12 +37,6 @@ struct Data {
   }
 };
 
-bool has_shape(const onnx::TypeProto& type) {
-  if (!type.sequence_type.empty())
-    return !type.sequence_type[0].elem_type.empty() && has_shape(type.sequence_type[0].elem_type[0]);
-  return !type.tensor_type.empty() && !type.tensor_type[0].shape.empty();
-}
-
 Status read_value(const fs::path& path, const onnx::ValueInfoProto& info, Data& data) {
   const onnx::TypeProto* type = &info.type;
   Source source = RLX_TRY(Source::open(path.string()));
@@ -53,12 +47,9 @@ Status read_value(const fs::path& path, const onnx::ValueInfoProto& info, Data& 
   if (!type->optional_type.empty() && !type->optional_type[0].elem_type.empty())
     type = &type->optional_type[0].elem_type[0];
   if (!type->sequence_type.empty()) data.add("sequence." + name, protos->size());
-  bool has_rank = false;
   for (const onnx::TensorProto& proto : *protos) {
     Tensor tensor = RLX_TRY(onnx::TensorReader(source).read(proto));
     data.tensors.push_back(RLX_TRY(tensor.aligned()));
-    if (!has_rank && !has_shape(*type)) data.add("rank." + name, tensor.rank());
-    has_rank = true;
   }
   return {};
 }

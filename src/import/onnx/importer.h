@@ -90,6 +90,7 @@ class Importer {
   Status check_opsets();
   Status add_inputs();
   Status check_given() const;
+  bool is_of_open_rank(std::string_view size) const;
   Status check_input_names(std::span<const ValueInfoProto* const> inputs) const;
   Status add_input(const ValueInfoProto& info);
   void find_determined(std::span<const ValueInfoProto* const> inputs);

@@ -98,10 +98,13 @@ Result<OnnxValue> Importer::sequence_input(const std::string& name, const Elemen
 }
 
 Result<OnnxValue> Importer::tensor_input(const std::string& name, TensorTypeProto type) {
-  if (const int64_t* rank = options_.choices.find_rank(name); rank && type.shape.empty())
-    type.shape.push_back({std::vector<DimensionProto>(static_cast<size_t>(*rank))});
-  if (type.shape.empty())
-    return bad_input(name, format("has no rank in the file: the import option rank.{} says it", name));
+  if (type.shape.empty()) {
+    const int64_t* rank = options_.choices.find_rank(name);
+    const Tensor* value = options_.choices.find_value(name);
+    if (!rank && !value) out_.open_ranks.push_back(name);
+    size_t axes = rank ? static_cast<size_t>(*rank) : value ? value->rank() : 0;
+    type.shape.push_back({std::vector<DimensionProto>(axes)});
+  }
   auto dtype = dtype_of(type.elem_type);
   if (!dtype.ok()) return std::move(dtype).status().prefixed("ONNX model: input '" + name + "': ").with("value", name);
   std::vector<Dim> dims;
@@ -169,6 +172,24 @@ Status Importer::check_input_names(std::span<const ValueInfoProto* const> inputs
   return {};
 }
 
+static Status without_rank(std::span<const std::string> names) {
+  std::vector<std::string_view> inputs(names.begin(), names.end());
+  std::vector<std::string> options;
+  for (const std::string& name : names) options.push_back("rank." + name);
+  std::vector<std::string_view> keys(options.begin(), options.end());
+  bool is_one = names.size() == 1;
+  return Status(Code::kUnsupported,
+                format("ONNX model: the {} {} {} no rank in the file: the import {} {} {} it",
+                       is_one ? "input" : "inputs", is_one ? "'" + names[0] + "'" : listed(inputs),
+                       is_one ? "has" : "have", is_one ? "option" : "options", listed(keys), is_one ? "says" : "say"))
+      .with("value", names[0]);
+}
+
+// Whether this is a size "<input>.<axis>" of an input of unknown rank.
+bool Importer::is_of_open_rank(std::string_view size) const {
+  return std::ranges::any_of(out_.open_ranks, [&](const std::string& name) { return size.starts_with(name + "."); });
+}
+
 Status Importer::add_inputs() {
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : model_.graph.input)
@@ -176,8 +197,10 @@ Status Importer::add_inputs() {
   RLX_TRY(check_input_names(inputs));
   find_determined(inputs);
   for (const ValueInfoProto* input : inputs) RLX_TRY(add_input(*input));
+  if (!out_.open_ranks.empty() && !options_.choices.interface_only) return without_rank(out_.open_ranks);
   std::vector<std::string_view> known(sizes_.begin(), sizes_.end());
-  for (const auto& [symbol, size] : options_.choices.dims) RLX_TRY(check_name("dims", "size", symbol, known));
+  for (const auto& [symbol, size] : options_.choices.dims)
+    if (!is_of_open_rank(symbol)) RLX_TRY(check_name("dims", "size", symbol, known));
   return {};
 }
 

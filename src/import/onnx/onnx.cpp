@@ -45,6 +45,13 @@ static size_t value_count(const GraphProto& graph) {
   return count;
 }
 
+static const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
+  const FunctionProto* found = nullptr;
+  for (const FunctionProto& it : model.functions)
+    if (it.name == node.op_type && it.domain == node.domain && it.overload == node.overload) found = &it;
+  return found;
+}
+
 // ---- the model ----
 
 Status Importer::run() {
@@ -53,7 +60,12 @@ Status Importer::run() {
   scopes_.emplace_back().reserve(value_count(model_.graph));
   RLX_TRY(add_initializers(model_.graph));
   RLX_TRY(add_inputs());
-  if (options_.choices.interface_only) return add_params();
+  if (options_.choices.interface_only) {
+    for (const NodeProto& node : model_.graph.node)  // no node was built, but some are wrong at any rank
+      if (!out_.open_ranks.empty() && !find_kind(node.op_type, node.domain) && !find_function(model_, node))
+        refuse(node, Status(Code::kUnsupported, "no such node kind is known"));
+    return refusals_.kinds.empty() ? add_params() : refused();
+  }
   RLX_TRY(add_nodes(model_.graph));
   if (!refusals_.kinds.empty()) return refused();
   return add_outputs(model_.graph);
@@ -296,13 +308,6 @@ Status Importer::refused() const {
   std::string message = "ONNX model: " + refusals_.first + " cannot be imported; in all:";
   for (const auto& [kind, count] : refusals_.kinds) message += format(" [{}; {}]", kind, plural(count, "node"));
   return refused(std::move(message)).with("value", refusals_.first_name).with("op", refusals_.first_op);
-}
-
-static const FunctionProto* find_function(const ModelProto& model, const NodeProto& node) {
-  const FunctionProto* found = nullptr;
-  for (const FunctionProto& it : model.functions)
-    if (it.name == node.op_type && it.domain == node.domain && it.overload == node.overload) found = &it;
-  return found;
 }
 
 Status Importer::add_node(const NodeProto& node) {

@@ -29,6 +29,11 @@ class Maker {
     graph_.sub(11, Message().text(1, name).sub(2, type));
     return *this;
   }
+  Maker& input_of_any_rank(const char* name, uint64_t element_type) {
+    Message type = Message().sub(1, Message().number(1, element_type));
+    graph_.sub(11, Message().text(1, name).sub(2, type));
+    return *this;
+  }
   // Of tensors of this type and any shape.
   Maker& sequence(const char* name, uint64_t element_type, bool is_optional = false) {
     Message tensor = Message().sub(1, Message().number(1, element_type));

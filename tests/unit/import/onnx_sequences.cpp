@@ -34,6 +34,19 @@ TEST(onnx_sequences, elements_are_inputs_and_outputs_of_their_own) {
   EXPECT_NE(outputs_of(maker, no_rank).find("rank.s.0"), std::string::npos);
 }
 
+TEST(onnx_inputs, a_failed_import_names_all_inputs_without_a_rank) {
+  Maker maker(13);
+  maker.sequence("s", 1).input_of_any_rank("x", 1).input_of_any_rank("z", 1).input("w", 1, {"3"});
+  maker.node("Add", {"x", "z"}, {"y"}).output("y");
+  ImportOptions options;
+  options.choices.sequences = {{"s", 2}};
+  EXPECT_NE(outputs_of(maker, options).find("rank.s.0, rank.s.1, rank.x, rank.z"), std::string::npos);
+  options.choices.ranks = {{"s", 0}, {"x", 1}};
+  EXPECT_NE(outputs_of(maker, options).find("rank.z"), std::string::npos);
+  options.choices.values = {{"z", counting({2})}};  // which has a rank
+  EXPECT_EQ(outputs_of(maker, options), "y[2] ");
+}
+
 TEST(onnx_sequences, an_optional_is_there_unless_it_is_left_out) {
   Maker maker(16);
   maker.sequence("s", 1, true).node("OptionalHasElement", {"s"}, {"y"}).output("y");

@@ -167,6 +167,93 @@ TEST(special, a_model_without_a_general_graph_knows_its_params) {
   EXPECT_NE(model->report("special")->find("\"axes\""), std::string::npos) << *model->report("special");
 }
 
+// y = a + b * w, where the file does not say the rank of a.
+static Maker sum_of_any_rank() {
+  Maker maker(13);
+  maker.input_of_any_rank("a", 1).input("b", 1, {"n"}).f32("w", {1}, {1});
+  return maker.node("Mul", {"b", "w"}, {"p"}).node("Add", {"a", "p"}, {"y"}).output("y");
+}
+
+static Tensor ones(std::vector<int64_t> dims) {
+  Tensor tensor = *Tensor::create(DType::kF32, dims);
+  std::fill_n(tensor.as<float>(), tensor.count(), 1.0f);
+  return tensor;
+}
+
+TEST(special, a_rank_that_the_file_does_not_say_is_that_of_the_run) {
+  auto model = *open(env_with(1), sum_of_any_rank());
+  EXPECT_EQ(run(*model, ones({}), floats({1, 2})), "2 3 ");
+  EXPECT_EQ(run(*model, ones({2}), floats({1, 2})), "2 3 ");
+  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
+  EXPECT_EQ(run(*model, ones({3, 1}), floats({1, 2})), "2 3 2 3 2 3 ");  // in a graph of this set of sizes
+  ASSERT_TRUE(model->set_param("w", floats({10})).ok());
+  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "11 21 11 21 ");
+  EXPECT_NE(run(*model, ones({3}), floats({1, 2})).find("3"), std::string::npos);
+  EXPECT_EQ(shown(model->run("", std::array<std::string_view, 2>{"b", "a"}, std::array{floats({1}), ones({})}, {}, 1)),
+            "11 ");
+}
+
+TEST(special, one_graph_serves_all_sizes_of_a_rank) {
+  auto model = *open(env_with(1), sum_of_any_rank());
+  for (int64_t n : {2, 3, 4}) EXPECT_TRUE(model->run("", {}, std::array{ones({2, n}), noise({n})}, {}, 1).ok()) << n;
+  EXPECT_TRUE(
+      model->run("", std::array<std::string_view, 2>{"b", "a"}, std::array{noise({5}), ones({2, 5})}, {}, 1).ok());
+  EXPECT_NE(model->report("special")->find(R"("models": 1)"), std::string::npos) << *model->report("special");
+}
+
+TEST(special, reports_say_which_ranks_are_open) {
+  auto model = *open(env_with(1), sum_of_any_rank());
+  EXPECT_NE(model->report("bindings")->find("f32[...]"), std::string::npos) << *model->report("bindings");
+  EXPECT_NE(model->report("bindings")->find("f32[n]"), std::string::npos) << *model->report("bindings");
+  EXPECT_NE(model->report("special")->find("rank.a"), std::string::npos) << *model->report("special");
+  EXPECT_EQ(model->report("text").status().code(), Code::kUnsupported);
+  EXPECT_EQ(model->get("", {}).status().code(), Code::kUnsupported);
+}
+
+// The axes decide the structure, and x has no rank in the file.
+TEST(special, ranks_and_values_may_both_be_open) {
+  Maker maker(13);
+  maker.input_of_any_rank("x", 1).input_of_any_rank("axes", 7);
+  maker.node("ReduceSum", {"x", "axes"}, {"y"}, {Maker::attr("keepdims", 0)}).output("y");
+  auto model = *open(env_with(1), maker);
+  for (int i = 0; i < 2; i++) {
+    EXPECT_EQ(shown(model->run("", {}, std::array{ones({2, 3}), axis(0)}, {}, 1)), "2 2 2 ");
+    EXPECT_EQ(shown(model->run("", {}, std::array{ones({2, 3}), axis(1)}, {}, 1)), "3 3 ");
+    EXPECT_EQ(shown(model->run("", {}, std::array{ones({3}), axis(0)}, {}, 1)), "3 ");
+  }
+  EXPECT_NE(model->report("special")->find(R"("models": 3)"), std::string::npos) << *model->report("special");
+}
+
+TEST(special, a_node_that_is_wrong_at_any_rank_is_refused_at_once) {
+  Maker maker(13);
+  maker.input_of_any_rank("x", 1).node("Nonsense", {"x"}, {"y"}).output("y");
+  auto model = open(env_with(1), maker);
+  EXPECT_EQ(model.status().code(), Code::kUnsupported);
+  EXPECT_NE(model.status().message().find("Nonsense"), std::string_view::npos) << model.status().message();
+}
+
+TEST(special, a_policy_may_name_sizes_of_an_open_rank) {
+  auto model = *open(env_with(1), sum_of_any_rank());
+  NamedAttrs buckets{{"buckets.a.0", std::string("pow2")}, {"dims.a.1", int64_t{16}}};
+  ASSERT_TRUE(model->set_policy(&buckets).ok());
+  EXPECT_EQ(run(*model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
+  EXPECT_EQ(run(*model, ones({}), floats({1, 2})), "2 3 ");
+  NamedAttrs unknown{{"buckets.c.0", std::string("pow2")}};
+  EXPECT_EQ(model->set_policy(&unknown).code(), Code::kOption);
+}
+
+TEST(special, a_size_of_an_open_rank_may_be_chosen) {
+  auto bytes = std::make_shared<const std::string>(sum_of_any_rank().bytes());
+  auto opened = [&](const ImportChoices& choices) {
+    return open_model(env_with(1), {std::as_bytes(std::span(*bytes)), bytes, {}}, {.choices = choices}, {});
+  };
+  auto model = opened({.dims = {{"a.0", 2}}});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(run(**model, ones({2, 2}), floats({1, 2})), "2 3 2 3 ");
+  EXPECT_FALSE((*model)->run("", {}, std::array{ones({3, 2}), floats({1, 2})}, {}, 1).ok());
+  EXPECT_EQ(opened({.dims = {{"c.0", 2}}}).status().code(), Code::kUnsupported);
+}
+
 // Each slice ends three elements before the end, or counts from the end where that is below 0: an expression that grows
 // with every slice.
 TEST(special, sizes_too_large_to_write_down_are_known_in_the_run) {
