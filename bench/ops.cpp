@@ -180,6 +180,13 @@ void recurrent(OneOp& it, const char* op, int64_t gates, int64_t steps, int64_t 
 std::string quantized(OneOp& it, const Dims& dims) {
   return it.step("QuantizeLinear", {it.input(dims), it.number(0.005F), it.zero_byte(3)});
 }
+// An op of com.microsoft on one quantised tensor, or on two of these dims.
+void on_bytes(OneOp& it, const char* op, const Dims& a, const Dims& b = {}) {
+  OnnxWriter::Names in{quantized(it, a), it.number(0.0131F), it.zero_byte(7)};
+  if (!b.empty()) in.insert(in.end(), {quantized(it, b), it.number(0.0217F), it.zero_byte(9)});
+  in.insert(in.end(), {it.number(0.0307F), it.zero_byte(11)});
+  it.cast(it.step(op, in, {}, "com.microsoft"));
+}
 void boxes(OneOp& it, int64_t classes, int64_t n) {
   it.cast(it.step("NonMaxSuppression",
                   {it.input({1, n, 4}), it.input({1, classes, n}), it.numbers({20}), it.number(0.5F)}));
@@ -509,6 +516,18 @@ const Row kRows[] = {
      [](OneOp& it) {
        std::string q = quantized(it, {1, 64, 56, 56});
        it.node("DequantizeLinear", {q, it.number(0.005F), it.zero_byte(3)});
+     }},
+    {"QLinearAdd",
+     [](OneOp& it) {
+       on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 56, 56});
+     }},
+    {"QLinearAdd, channels",
+     [](OneOp& it) {
+       on_bytes(it, "QLinearAdd", {1, 64, 56, 56}, {1, 64, 1, 1});
+     }},
+    {"QLinearSigmoid",
+     [](OneOp& it) {
+       on_bytes(it, "QLinearSigmoid", {1, 64, 56, 56});
      }},
 };
 

@@ -106,6 +106,7 @@ void identify(CpuInfo& info) {
   info.model = bits(4, 15) | bits(12, 0xf0);
   info.highest = highest_isa();
   info.bytes = byte_products(info.highest);
+  info.permutes_bytes = info.highest == Isa::kAvx512 && bit(cpuid(7).c, 1);
   info.caches = read_caches(std::string_view(info.vendor) == "AuthenticAMD");
 }
 

@@ -29,6 +29,7 @@ struct CpuInfo {
   Isa highest = Isa::kBaseline;               // the highest that may run
   Isa chosen = Isa::kBaseline;                // the one that is used, by the table of choices
   ByteProducts bytes = ByteProducts::kPairs;  // the best that `highest` has
+  bool permutes_bytes = false;                // by AVX512_VBMI
   Caches caches;
 };
 

@@ -61,6 +61,11 @@ class InlinedVector {
     size_ = size;
     capacity_ = static_cast<uint32_t>(capacity);
   }
+  void resize(size_t size, const T& added) {
+    if (size < size_) truncate(size);
+    reserve(size);
+    while (size_ < size) push_back(added);
+  }
   void clear() { truncate(0); }
   void truncate(size_t size) {
     std::destroy(begin() + size, end());

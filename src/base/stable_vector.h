@@ -58,23 +58,33 @@ class StableVector {
     using pointer = const T*;
     using reference = const T&;
     Iterator() = default;
-    Iterator(const StableVector* list, size_t at) : list_(list), at_(at) {}
-    reference operator*() const { return (*list_)[at_]; }
-    pointer operator->() const { return &(*list_)[at_]; }
+    Iterator(const StableVector* list, size_t at) : list_(list), at_(at) { enter_part(); }
+    reference operator*() const { return *item_; }
+    pointer operator->() const { return item_; }
     Iterator& operator++() {
       at_++;
+      if (++item_ == end_) enter_part();
       return *this;
     }
     Iterator operator++(int) {
       Iterator before = *this;
-      at_++;
+      ++*this;
       return before;
     }
-    bool operator==(const Iterator&) const = default;
+    bool operator==(const Iterator& other) const { return at_ == other.at_; }
 
    private:
+    // At the first item that is looked at in a part, or at the end of the list.
+    void enter_part() {
+      if (at_ >= list_->size_) return;
+      Place place = place_of(at_);
+      item_ = list_->parts_[place.part] + place.offset;
+      end_ = list_->parts_[place.part] + (kFirst << place.part);
+    }
+
     const StableVector* list_ = nullptr;
     size_t at_ = 0;
+    const T *item_ = nullptr, *end_ = nullptr;  // the item, and the end of its part
   };
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, size_}; }

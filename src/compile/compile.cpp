@@ -191,6 +191,7 @@ static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& contex
 
 static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
+    if (!graph.info(graph.node(i)).has_bodies) continue;
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
       auto body = run_pass(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())

@@ -20,9 +20,17 @@ std::string_view name(AttrKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+const std::vector<AttrValue> Attrs::kNoValues;
+
+void Attrs::set(size_t index, AttrValue value) {
+  if (values_.use_count() > 1) values_ = std::make_shared<std::vector<AttrValue>>(*values_);
+  (*values_)[index] = std::move(value);
+}
+
 const AttrValue& Attrs::get(std::string_view name) const {
-  for (size_t i = 0; i < values_.size(); i++)
-    if (info_->attrs[i].name == name) return values_[i];
+  const std::vector<AttrValue>& values = this->values();
+  for (size_t i = 0; i < values.size(); i++)
+    if (info_->attrs[i].name == name) return values[i];
   assert(!"no such attribute in the row");
   static const AttrValue kNothing;
   return kNothing;
@@ -30,9 +38,9 @@ const AttrValue& Attrs::get(std::string_view name) const {
 
 Attrs Attrs::with(std::string_view name, AttrValue value) const {
   Attrs changed = *this;
-  for (size_t i = 0; i < values_.size(); i++) {
+  for (size_t i = 0; i < values().size(); i++) {
     if (info_->attrs[i].name != name) continue;
-    changed.values_[i] = std::move(value);
+    changed.set(i, std::move(value));
     break;
   }
   return changed;
@@ -40,19 +48,19 @@ Attrs Attrs::with(std::string_view name, AttrValue value) const {
 
 NamedAttrs Attrs::named() const {
   NamedAttrs list;
-  for (size_t i = 0; i < values_.size(); i++) {
-    bool absent = std::holds_alternative<std::monostate>(values_[i]);
+  for (size_t i = 0; i < values().size(); i++) {
+    const AttrValue& value = values()[i];
+    bool absent = std::holds_alternative<std::monostate>(value);
     const AttrDef& def = info_->attrs[i];
-    if (!absent && (def.required || !equal(values_[i], def.fallback))) list.emplace_back(def.name, values_[i]);
+    if (!absent && (def.required || !equal(value, def.fallback))) list.emplace_back(def.name, value);
   }
   return list;
 }
 
 bool Attrs::operator==(const Attrs& other) const {
-  if (info_ != other.info_ || values_.size() != other.values_.size()) return false;
-  for (size_t i = 0; i < values_.size(); i++)
-    if (!equal(values_[i], other.values_[i])) return false;
-  return true;
+  if (info_ != other.info_ || values().size() != other.values().size()) return false;
+  auto same = [](const AttrValue& a, const AttrValue& b) { return equal(a, b); };
+  return values_ == other.values_ || std::equal(values().begin(), values().end(), other.values().begin(), same);
 }
 
 // ---- equality and hash of one value ----
@@ -125,8 +133,8 @@ static size_t hash_of(const AttrValue& value) {
 }
 
 size_t Attrs::hash() const {
-  size_t seed = values_.size();
-  for (const AttrValue& value : values_) seed = hash_mix(seed, hash_of(value));
+  size_t seed = values().size();
+  for (const AttrValue& value : values()) seed = hash_mix(seed, hash_of(value));
   return seed;
 }
 

@@ -103,10 +103,13 @@ struct AttrDef {
   std::string_view with = {};  // the attribute that the role is about
 };
 
+// Copies share their values until one of them is changed.
 class Attrs {
  public:
   Attrs() = default;
-  Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info), values_(std::move(values)) {}
+  Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info) {
+    if (!values.empty()) values_ = std::make_shared<std::vector<AttrValue>>(std::move(values));
+  }
 
   bool has(std::string_view name) const { return !std::holds_alternative<std::monostate>(get(name)); }
   const AttrValue& get(std::string_view name) const;  // a name that is not in the row is our bug
@@ -132,16 +135,18 @@ class Attrs {
   const FreeAttrs& free(std::string_view name) const { return *std::get<std::shared_ptr<const FreeAttrs>>(get(name)); }
 
   const OpInfo* info() const { return info_; }
-  const std::vector<AttrValue>& values() const { return values_; }  // in the row's order
+  const std::vector<AttrValue>& values() const { return values_ ? *values_ : kNoValues; }  // in the row's order
   NamedAttrs named() const;  // those that differ from the row's defaults, to build the node again
   Attrs with(std::string_view name, AttrValue value) const;  // a copy with one changed
-  void set(size_t index, AttrValue value) { values_[index] = std::move(value); }
+  void set(size_t index, AttrValue value);
   bool operator==(const Attrs& other) const;
   size_t hash() const;
 
  private:
+  static const std::vector<AttrValue> kNoValues;
+
   const OpInfo* info_ = nullptr;
-  std::vector<AttrValue> values_;
+  std::shared_ptr<std::vector<AttrValue>> values_;  // null: there are none
 };
 
 bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, graphs by structure

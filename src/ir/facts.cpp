@@ -130,6 +130,8 @@ static bool is_size_free(const Node& node) {
 
 Phase Facts::phase_of(const Node& node) const {
   const OpInfo& info = graph_.info(node);
+  auto varies = [&](Value value) { return present(value) && phases_[value.node] == Phase::kRun; };
+  if (!info.is(kOfSizes) && std::any_of(node.in.begin(), node.in.end(), varies)) return Phase::kRun;
   if (info.is(kVaries) || !is_pure(info, node.attrs)) return Phase::kRun;
   if (info.is(kLeaf)) return Phase::kResident;
   if (graph_.is_prologue()) return Phase::kRun;
@@ -162,11 +164,12 @@ void Facts::extend() {
   size_t count = graph_.nodes().size();
   for (size_t index = phases_.size(); index < count; index++) {
     const Node& node = graph_.nodes()[index];
-    visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
-      if (in_run) decided_.insert(symbol);
-    });
-    phases_.push_back(phase_of(node));
     const OpInfo& info = graph_.info(node);
+    if (info.names_sizes)
+      visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
+        if (in_run) decided_.insert(symbol);
+      });
+    phases_.push_back(phase_of(node));
     bool reads = info.is(kInterface) && !info.is(kVaries);
     if (!info.is(kOfSizes))
       for (Value value : node.in) reads |= present(value) && reads_params_[value.node];

@@ -63,7 +63,7 @@ static Status check_arity(const OpInfo& info, std::span<const Value> in) {
 
 static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const> in) {
   const auto& ports = info.signature.in;
-  std::vector<std::pair<std::string_view, size_t>> letters;  // and the input that bound the letter
+  InlinedVector<std::pair<std::string_view, size_t>, 4> letters;  // and the input that bound the letter
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) continue;
     const Port& port = ports[std::min(i, ports.size() - 1)];
@@ -78,7 +78,7 @@ static Status check_dtypes(const OpInfo& info, std::span<const ValueType* const>
     if (letter.ends_with('Q')) letter.remove_suffix(1);
     auto bound = std::find_if(letters.begin(), letters.end(), [&](auto& pair) { return pair.first == letter; });
     if (bound == letters.end()) {
-      if (in.size() > 1) letters.emplace_back(letter, i);
+      if (in.size() > 1) letters.push_back({letter, i});
     } else if (DType first = in[bound->second]->dtype; first != dtype) {
       return Status(Code::kDtype,
                     format("{} is {}, but {} is {}: they must agree (a cast converts)", ordinal_input(info, i),
@@ -175,12 +175,12 @@ Result<Value> Graph::add(const OpInfo& info, std::span<const Value> in, Attrs at
     if (value != kAbsent && (value.node >= nodes_.size() || value.output >= nodes_[value.node].out.size()))
       return with_subject(info, name, Status(Code::kInvalidArgument, "an input is not a value of this graph"));
   while (!in.empty() && in.back() == kAbsent) in = in.first(in.size() - 1);
-  std::string leaf = info.is(kInterface) ? attrs.str("name") : "";
   Node node{info.op(), {in.begin(), in.end()}, std::move(attrs), {}, std::move(name)};
   Mark before = mark();
   Status status = infer_node(*this, info, input_types(*this, info, in), node);
   if (!status.ok()) {
     roll_back(before);
+    std::string leaf = info.is(kInterface) ? node.attrs.str("name") : "";
     status = is_definition_ ? without_ports(std::move(status)) : std::move(status).suffixed(operands_text(info, in));
     if (leaf.empty() || is_definition_) return with_subject(info, node.name, std::move(status));
     return std::move(status).prefixed(format("{} '{}': ", info.name, leaf)).with("value", leaf);
@@ -224,6 +224,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
   RLX_TRY(check_leaf(*this, name, dims));
   RLX_TRY(check_parts(dims));
   for (const Dim& dim : dims) {
+    if (dim.is_literal()) continue;
     std::vector<std::string> symbols;
     visit_symbols(dim, [&](const std::string& symbol) { symbols.push_back(symbol); });
     for (const std::string& symbol : symbols) RLX_TRY(declare_symbol(symbol, {}));
@@ -277,9 +278,9 @@ const Tensor* Graph::constant(Value value) const {
   return it.op == Op::kConstant ? &it.attrs.tensor("value") : nullptr;
 }
 
-std::vector<std::vector<uint32_t>> use_counts(const Graph& graph) {
-  std::vector<std::vector<uint32_t>> uses;
-  for (const Node& node : graph.nodes()) uses.emplace_back(node.out.size(), 0);
+ByValue<uint32_t> use_counts(const Graph& graph) {
+  ByValue<uint32_t> uses(graph.nodes().size());
+  for (uint32_t i = 0; i < uses.size(); i++) uses[i].resize(graph.node(i).out.size(), 0);
   for (const Node& node : graph.nodes())
     for (Value value : node.in)
       if (present(value)) uses[value.node][value.output]++;

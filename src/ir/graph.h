@@ -160,6 +160,7 @@ class Graph {
   // that were narrowed.
   struct Mark {
     size_t nodes, symbols, guards, narrowed;
+    bool operator==(const Mark&) const = default;
   };
   Mark mark() const { return {nodes_.size(), symbols_.size(), guards_.size(), narrowed_.size()}; }
   void roll_back(const Mark& mark);
@@ -203,8 +204,12 @@ class Graph {
   ByName<std::vector<uint32_t>> guards_of_;                // by symbol, the guards that name it
 };
 
+// Something for each value of a graph: [node][output].
+template <class T>
+using ByValue = std::vector<InlinedVector<T, 1>>;
+
 // How often each value is used, by nodes and as a graph output.
-std::vector<std::vector<uint32_t>> use_counts(const Graph& graph);  // [node][output]
+ByValue<uint32_t> use_counts(const Graph& graph);
 
 // Visits every symbol in the sizes and attributes of a node, and every symbol that its sub-graphs share with this
 // graph.

@@ -6,10 +6,11 @@
 
 namespace rlx {
 
-std::vector<const ValueType*> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
+InlinedVector<const ValueType*, 4> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in) {
   const auto& ports = info.signature.in;
   bool variadic = !ports.empty() && ports.back().variadic;
-  std::vector<const ValueType*> types(variadic ? in.size() : std::max(in.size(), ports.size()), nullptr);
+  InlinedVector<const ValueType*, 4> types;
+  types.resize(variadic ? in.size() : std::max(in.size(), ports.size()), nullptr);
   for (size_t i = 0; i < in.size(); i++)
     if (present(in[i])) types[i] = &graph.type(in[i]);
   return types;

@@ -13,7 +13,7 @@ namespace rlx {
 
 // One type per port, null where absent; variadic inputs follow.
 using InputTypes = std::span<const ValueType* const>;
-std::vector<const ValueType*> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in);
+InlinedVector<const ValueType*, 4> input_types(const Graph& graph, const OpInfo& info, std::span<const Value> in);
 
 // RLX_E_RANGE for an axis that does not exist, RLX_E_OPTION for a list of another length. Idempotent. An attribute
 // about a missing input stays as it is: the missing input is an error elsewhere.

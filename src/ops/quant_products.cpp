@@ -115,6 +115,15 @@ Outputs decompose_quantized_pair(const Inputs& in, const Attrs& attrs) {
   return {b.op(Op::kQuantizeLinear, {y, in[kYScale], in[kYZero]})};
 }
 
+Outputs decompose_byte_table(const Inputs& in, const Attrs&) {
+  Expr x = in[0], table = in[1];
+  if (!is_eight_bit(x.dtype()) || !is_eight_bit(table.dtype()))
+    return refuse(x, Code::kDtype, "x and the table must be i8 or u8");
+  if (table.rank() != 1) return refuse(table, Code::kShape, "the table needs rank 1");
+  if (!require(table, Guard::kEqual, table.dim(0), 256)) return {};
+  return {gather(table, cast(x, DType::kI32), 0)};
+}
+
 // ---- weights in few bits ----
 
 Outputs decompose_matmul_nbits(const Inputs& in, const Attrs& attrs) {

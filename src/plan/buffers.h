@@ -37,11 +37,11 @@ class Buffers {
   Plan& plan_;
   SizeTable& sizes_;
   Layouts layouts_;
-  std::vector<std::vector<uint32_t>> uses_;
-  std::vector<std::vector<uint32_t>> buffer_of_;  // [node][output]
-  std::vector<std::vector<int64_t>> output_of_;   // [node][output]: the output slot it is written to, or -1
-  std::vector<uint32_t> slot_of_;                 // by node that is an input
-  std::vector<bool> in_place_;                    // by output slot
+  ByValue<uint32_t> uses_;
+  ByValue<uint32_t> buffer_of_;
+  ByValue<int64_t> output_of_;     // the output slot it is written to, or -1
+  std::vector<uint32_t> slot_of_;  // by node that is an input
+  std::vector<bool> in_place_;     // by output slot
 };
 
 }  // namespace rlx

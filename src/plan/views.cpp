@@ -35,8 +35,9 @@ class Chooser {
     is_stale_.assign(count, true);
     layouts_.of.resize(count);
     layouts_.copy_of.resize(count);
+    needs_dense_.resize(count);
     for (uint32_t index = 0; index < count; index++) {
-      needs_dense_.emplace_back(graph_.node(index).out.size(), false);
+      needs_dense_[index].resize(graph_.node(index).out.size(), false);
       for (Value value : graph_.node(index).in)
         if (present(value) &&
             lowered_.phases[value.node] != Phase::kResident &&  // the layout of a resident value never changes
@@ -73,7 +74,8 @@ class Chooser {
   // Returns true if the layout has changed.
   bool propose(uint32_t index) {
     const Node& node = graph_.node(index);
-    std::vector<Layout> own;
+    InlinedVector<Layout, 1> own;
+    own.reserve(node.out.size());
     for (uint32_t i = 0; i < node.out.size(); i++)
       own.push_back({{dense_strides(node.out[i].dims), 0}, Value{index, i}, true});
     std::optional<Layout> view;
@@ -110,7 +112,7 @@ class Chooser {
   const Lowered& lowered_;
   const Graph& graph_;
   std::vector<std::vector<uint32_t>> users_;  // by node
-  std::vector<std::vector<bool>> needs_dense_;
+  ByValue<bool> needs_dense_;
   std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> stale_;  // nodes to visit, in order
   std::vector<bool> is_stale_;
   Layouts layouts_;

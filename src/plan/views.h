@@ -23,7 +23,7 @@ struct Layout : Strided {
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input);
 
 struct Layouts {
-  std::vector<std::vector<Layout>> of;         // [node][output]; a resident value is its own root
+  ByValue<Layout> of;                          // a resident value is its own root
   std::vector<std::optional<Layout>> copy_of;  // by node: the view to copy, if its value is needed dense
 };
 Layouts choose_layouts(const Lowered& lowered);

@@ -46,7 +46,7 @@ Pattern resident() {
   return any().where("a constant or param", [](const Match& m, Expr x) { return m.is_resident(x); });
 }
 Pattern scalar() {
-  return any().where("a constant of equal elements", [](const Match& m, Expr x) { return m.splat(x).has_value(); });
+  return make({.kind = PatternNode::kScalar});
 }
 Pattern op(Op op, std::vector<Pattern> in) {
   return make({.kind = PatternNode::kOp, .op = op, .in = std::move(in)});
@@ -254,6 +254,7 @@ class Matcher {
     switch (pattern.kind) {
       case PatternNode::kAny: return bind(pattern, value) && solve(next);
       case PatternNode::kNumber: return is_number(pattern, value) && solve(next);
+      case PatternNode::kScalar: return is_scalar(value) && bind(pattern, value) && solve(next);
       case PatternNode::kOp: return step_op(pattern, value, next);
       case PatternNode::kProduct: return step_product(pattern, value, next);
       case PatternNode::kEither: return step_either(pattern, value, next);
@@ -295,14 +296,18 @@ class Matcher {
     return commutes && solve_inputs(pattern, node, true, next);
   }
 
-  // Numbers come first: if a number is not there, the rest is not a near miss.
+  static bool is_constant(const PatternNode& pattern) {
+    return pattern.kind == PatternNode::kNumber || pattern.kind == PatternNode::kScalar;
+  }
+
+  // Constants come first: if one is not there, the rest is not a near miss.
   bool solve_inputs(const PatternNode& pattern, const Node& node, bool swapped, const Goal* next) {
     InlinedVector<Goal, 4> goals;
     size_t count = pattern.in.size();
     goals.reserve(count);  // so that none moves: each goal points to the next
-    for (bool numbers : {true, false})
+    for (bool constants : {true, false})
       for (size_t i = 0; i < count; i++) {
-        if ((pattern.in[i].get()->kind == PatternNode::kNumber) != numbers) continue;
+        if (is_constant(*pattern.in[i].get()) != constants) continue;
         Value in = node.in[swapped ? 1 - i : i];
         if (!present(in)) return false;
         goals.push_back({pattern.in[i].get(), in, goals.size() + 1 < count ? goals.data() + goals.size() + 1 : next});

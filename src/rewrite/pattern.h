@@ -48,6 +48,7 @@ struct PatternNode {
   enum Kind : uint8_t {
     kAny,      // a wildcard
     kNumber,   // a constant whose elements are all near `number`, or equal it if `exact`
+    kScalar,   // a constant whose elements are all equal
     kOp,       // a node of `op` on `in`; commutative ops in either order
     kProduct,  // nested `mul`s flattened: each of `in` is a factor (or a product of some), what is left is `number`
     kEither,   // the first of `in` that leads to a match

@@ -195,6 +195,7 @@ std::string Workspace::refusal(const Match& match, const Graph::Mark& mark, Expr
 }
 
 void Workspace::roll_back(const Graph::Mark& mark) {
+  if (graph_.mark() == mark) return;
   for (size_t node = graph_.nodes().size(); node-- > mark.nodes;) forget(static_cast<uint32_t>(node));
   graph_.roll_back(mark);
   facts_.shorten(mark.nodes);

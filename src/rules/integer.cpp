@@ -248,7 +248,6 @@ static Expr pair_of_quantised(const Match& m) {
   auto a = scaled(m, m.input(real, 0)), b = scaled(m, m.input(real, 1));
   DType to = m.anchor().dtype();
   if (!a || !b || !is_eight_bit(to) || m.in(1).dtype() != DType::kF32) return Expr();
-  if (a->q.dims() != b->q.dims()) return m.miss("one of the two is broadcast");
   Expr scale = m.in(1), zero = m.in(2);
   for (Expr it : {a->scale, b->scale, scale})
     if (!is_one_number(it)) return m.miss("scales differ by channel");

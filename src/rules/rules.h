@@ -24,6 +24,7 @@ void add_linear_rules(RuleSet& rules);
 void add_conv_rules(RuleSet& rules);
 void add_channel_rules(RuleSet& rules);  // scales and shifts of channels, into the weights of a product
 void add_integer_rules(RuleSet& rules);  // products of quantised numbers
+void add_byte_rules(RuleSet& rules);     // elementwise ops on quantised numbers
 void add_gate_rules(RuleSet& rules);     // gated_act, residual + norm
 
 void add_attention_layout_rules(RuleSet& rules);  // run by `layout`
@@ -36,6 +37,7 @@ inline constexpr RuleSet::Family kRuleFamilies[] = {
     add_derived_rules, add_small_derived_rules, add_norm_rules,         add_half_rules,
     add_rope_rules,    add_score_rules,         add_attention_rules,    add_attention_layout_rules,
     add_linear_rules,  add_conv_rules,          add_channel_rules,      add_integer_rules,
+    add_byte_rules,
     add_gate_rules,    add_sibling_rules,       add_scalar_chain_rules,
 };
 

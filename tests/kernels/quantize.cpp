@@ -174,8 +174,9 @@ void check_pair(int signs, bool is_product, Isa isa, std::mt19937& rng) {
   bool is_signed[3] = {(signs & 1) != 0, (signs & 2) != 0, (signs & 4) != 0};
   auto numbers = [&](size_t i) { return QuantizedPairArgs::Numbers{&scales[i], &zeros[i], is_signed[i]}; };
   QuantizedPairArgs args{in[0].data(), in[1].data(), y.data(), kCount, numbers(0), numbers(1), numbers(2), is_product};
+  args.a_strides[0] = args.b_strides[0] = 1;
   for (int64_t n : {kCount, kCount - 5, int64_t{3}, int64_t{0}}) {
-    args.n = n;
+    args.n = args.dims[0] = n;
     run_backwards(quantize_fns(isa).pair, args);
     for (size_t i = 0; i < static_cast<size_t>(n); i++) {
       float real[2];
@@ -193,6 +194,82 @@ TEST(quantize, pairs_of_all_signs) {
   for (Isa isa : available_isas())
     for (int signs = 0; signs < 8; signs++)
       for (bool is_product : {false, true}) ASSERT_NO_FATAL_FAILURE(check_pair(signs, is_product, isa, rng));
+}
+
+// Operands of dims [3, channels, inner]: strides of 0 broadcast.
+void check_broadcast(int64_t inner, std::array<int64_t, 3> a_strides, std::array<int64_t, 3> b_strides,
+                     std::array<float, 3> scales, Isa isa, std::mt19937& rng) {
+  constexpr int64_t kOuter = 3, kChannels = 5;
+  const int64_t n = kOuter * kChannels * inner;
+  std::vector<uint8_t> a(static_cast<size_t>(n) + 1), b(a.size()), y(a.size(), 7), zeros{9, 200, 100};
+  for (auto* numbers : {&a, &b})
+    for (uint8_t& it : *numbers) it = static_cast<uint8_t>(rng());
+  auto of = [&](size_t i) { return QuantizedPairArgs::Numbers{&scales[i], &zeros[i], i == 1}; };
+  QuantizedPairArgs args{a.data(), b.data(), y.data(), n, of(0), of(1), of(2), false, 3, {kOuter, kChannels, inner}};
+  std::copy(a_strides.begin(), a_strides.end(), args.a_strides);
+  std::copy(b_strides.begin(), b_strides.end(), args.b_strides);
+  run_backwards(quantize_fns(isa).pair, args);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t at[] = {i / (kChannels * inner), i / inner % kChannels, i % inner};
+    int64_t of_a = 0, of_b = 0;
+    for (size_t d = 0; d < 3; d++) of_a += at[d] * a_strides[d], of_b += at[d] * b_strides[d];
+    volatile float left = (zero_of(a[static_cast<size_t>(of_a)], false) - 9) * scales[0];
+    volatile float right = (zero_of(b[static_cast<size_t>(of_b)], true) - zero_of(200, true)) * scales[1];
+    volatile float sum = left + right;
+    ASSERT_EQ(y[static_cast<size_t>(i)], quantized(sum, scales[2], 100, false)) << i << " of " << inner;
+  }
+  ASSERT_EQ(y[static_cast<size_t>(n)], 7);
+}
+
+TEST(quantize, pairs_of_broadcast_operands) {
+  std::mt19937 rng(8);
+  constexpr float kTiny = 0x1p-140f, kHuge = 0x1p120f;
+  for (Isa isa : available_isas())
+    for (int64_t inner : {0, 1, 7, 64, 131, 5000})
+      for (std::array<float, 3> scales : {std::array{0.01f, 0.03f, 0.02f},
+                                          {0.5f, 0.5f, 1.0f},
+                                          {1.0f, kHuge, kTiny},
+                                          {kTiny, kTiny, kTiny},
+                                          {INFINITY, 1.0f, 1.0f},
+                                          {1.0f, NAN, 1.0f},
+                                          {1.0f, 1.0f, NAN},
+                                          {-0.1f, 0.1f, -0.3f},
+                                          {1.0f, 1.0f, 0.0f}}) {
+        std::array<int64_t, 3> dense{5 * inner, inner, 1}, channels{0, 1, 0}, row{0, 0, 1};
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(inner, dense, channels, scales, isa, rng));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(inner, channels, dense, scales, isa, rng));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(inner, dense, row, scales, isa, rng));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(inner, channels, row, scales, isa, rng));
+        ASSERT_NO_FATAL_FAILURE(check_broadcast(inner, {0, 0, 0}, {0, 0, 0}, scales, isa, rng));
+      }
+}
+
+void check_table(const Loop<ByteTableArgs>& loop, int64_t n, std::mt19937& rng) {
+  uint8_t table[256];
+  for (uint8_t& it : table) it = static_cast<uint8_t>(rng());
+  std::vector<uint8_t> x(static_cast<size_t>(n) + 1), y(x.size(), 7);
+  for (size_t i = 0; i < x.size(); i++) x[i] = static_cast<uint8_t>(i * 7);
+  ByteTableArgs args{x.data(), table, y.data(), n};
+  run_backwards(loop, args);
+  std::vector<uint8_t> in_place = x;
+  args.x = args.y = in_place.data();
+  loop.run(args, 0, loop.parts(args));
+  for (size_t i = 0; i < static_cast<size_t>(n); i++) {
+    ASSERT_EQ(y[i], table[x[i]]) << i;
+    ASSERT_EQ(in_place[i], y[i]) << i;
+  }
+  ASSERT_EQ(y.back(), 7);
+  ASSERT_EQ(in_place.back(), x.back());
+}
+
+TEST(quantize, tables_of_bytes) {
+  std::mt19937 rng(9);
+  for (Isa isa : available_isas())
+    for (int64_t n : {0, 1, 7, 8, 9, 63, 64, 65, 256, 1000, 65536, 131077}) {
+      ASSERT_NO_FATAL_FAILURE(check_table(quantize_fns(isa).table, n, rng));
+      if (quantize_fns(isa).table_by_permutes.parts && detect_cpu().permutes_bytes)
+        ASSERT_NO_FATAL_FAILURE(check_table(quantize_fns(isa).table_by_permutes, n, rng));
+    }
 }
 
 }  // namespace

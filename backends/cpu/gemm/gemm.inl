@@ -142,11 +142,48 @@ inline Vec add_lanes(Vec (&rows)[kLanes]) {
   return rows[0];
 }
 
+// As many rows as there are lanes against one vector of `last` terms after Vectors - 1 whole vectors.
+template <int Vectors>
+inline Vec dot_shortest(const float* a, int64_t a_row, const Vec (&b)[Vectors], int64_t last) {
+  Vec acc[kLanes];
+  RLX_UNROLL for (int i = 0; i < kLanes; ++i) {
+    const float* left = a + i * a_row;
+    acc[i] = Vec{};
+    RLX_UNROLL for (int v = 0; v + 1 < Vectors; ++v) acc[i] = fma(load(left + v * kLanes), b[v], acc[i]);
+    acc[i] = fma(load_some(left + (Vectors - 1) * kLanes, last), b[Vectors - 1], acc[i]);
+  }
+  return add_lanes(acc);
+}
+
+// Any rows against one vector that stays in registers: returns how many rows are done.
+template <int Vectors>
+[[gnu::noinline]] int64_t dot_shortest_rows(const float* a, int64_t a_row, int64_t rows, const float* b, int64_t k,
+                                            float* sums, int64_t sums_row) {
+  const int64_t last = k - (Vectors - 1) * kLanes;
+  Vec right[Vectors];
+  RLX_UNROLL for (int v = 0; v < Vectors; ++v) right[v] = load_some(b + v * kLanes, k - v * kLanes);
+  int64_t r = 0;
+  for (; r + kLanes <= rows; r += kLanes) {
+    Vec dots = last == kLanes ? dot_shortest(a + r * a_row, a_row, right, kLanes)
+                              : dot_shortest(a + r * a_row, a_row, right, last);
+    alignas(64) float some[kLanes];
+    if (sums_row == 1) {
+      store(sums + r, dots);
+      continue;
+    }
+    store(some, dots);
+    for (int i = 0; i < kLanes; ++i) sums[(r + i) * sums_row] = some[i];
+  }
+  return r;
+}
+
 // Any rows against one vector, with the sums of dot_rows. Of short rows most time would go into adding lanes.
 inline constexpr int64_t kShortDot = 8 * kLanes;
 inline void dot_column(const float* a, int64_t a_row, int64_t rows, const float* b, int64_t k, float* sums,
                        int64_t sums_row) {
   int64_t r = 0;
+  if (k > 0 && k <= kLanes) r = dot_shortest_rows<1>(a, a_row, rows, b, k, sums, sums_row);
+  if (k > kLanes && k < 2 * kLanes) r = dot_shortest_rows<2>(a, a_row, rows, b, k, sums, sums_row);
   for (; k <= kShortDot && r + kLanes <= rows; r += kLanes) {
     Vec acc[kLanes];
     for (int i = 0; i < kLanes; ++i) {

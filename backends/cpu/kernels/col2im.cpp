@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/col2im.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace rlx::cpu {
 
@@ -20,13 +21,27 @@ Span windows_inside(const Col2imAxis& axis, int64_t tap) {
   return {std::min(begin, end), end, shift};
 }
 
+// Said in vectors, because the compiler does not know that `to` and `from` never overlap.
+template <class T>
+void add_adjacent(T* to, const T* from, int64_t count) {
+  constexpr int kBytes = 32, kAtOnce = kBytes / sizeof(T);
+  using Some [[gnu::vector_size(kBytes)]] = T;
+  int64_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    Some sum, more;
+    std::memcpy(&sum, to + i, kBytes);
+    std::memcpy(&more, from + i, kBytes);
+    sum += more;
+    std::memcpy(to + i, &sum, kBytes);
+  }
+  for (; i < count; i++) to[i] += from[i];
+}
+
 template <class T>
 void add_row(T* to, const T* from, const Span& span, int64_t stride) {
   to += span.shift;
-  if (stride == 1)
-    for (int64_t i = span.begin; i < span.end; i++) to[i] += from[i];
-  else
-    for (int64_t i = span.begin; i < span.end; i++) to[i * stride] += from[i];
+  if (stride == 1) return add_adjacent(to + span.begin, from + span.begin, span.end - span.begin);
+  for (int64_t i = span.begin; i < span.end; i++) to[i * stride] += from[i];
 }
 
 // What one tap gives to the plane.

@@ -46,7 +46,10 @@ constexpr Pieces range_pieces(int64_t n) {
   return cut(n, 1, kRangePiece, 64);
 }
 
-// y = quantize(real(a) + real(b)), or of their product, all of 8 bits with one scale and zero point each.
+inline constexpr int kMostPairDims = 8;
+
+// y = quantize(real(a) + real(b)), or of their product, all of 8 bits with one scale and zero point each. The result is
+// dense; an operand that is broadcast has strides of 0. The last stride of each is 0 or 1.
 struct QuantizedPairArgs {
   struct Numbers {
     const float* scale = nullptr;
@@ -58,6 +61,15 @@ struct QuantizedPairArgs {
   int64_t n = 0;
   Numbers of_a, of_b, of_out;
   bool is_product = false;
+  int rank = 1;  // 1 or more; the product of the dims is n
+  int64_t dims[kMostPairDims] = {}, a_strides[kMostPairDims] = {}, b_strides[kMostPairDims] = {};
+};
+
+// y[i] = table[x[i]], of 256 entries; x and y may be one.
+struct ByteTableArgs {
+  const uint8_t *x = nullptr, *table = nullptr;
+  uint8_t* y = nullptr;
+  int64_t n = 0;
 };
 
 struct QuantizeFns {
@@ -65,6 +77,8 @@ struct QuantizeFns {
   Loop<DequantizeArgs> dequantize;
   Loop<DynamicQuantizeArgs> ranges, dynamic;
   Loop<QuantizedPairArgs> pair;
+  Loop<ByteTableArgs> table;
+  Loop<ByteTableArgs> table_by_permutes;  // where CpuInfo::permutes_bytes; without `parts` in other instruction sets
 };
 const QuantizeFns& quantize_fns(Isa isa);
 

@@ -201,22 +201,177 @@ struct RealNumbers {
   }
 };
 
+// The numbers of one operand of a run: adjacent ones, or one for all.
+template <bool is_one>
+struct PairOperand {
+  const RealNumbers& numbers;
+  const uint8_t* from;
+  Vec one;
+  PairOperand(const RealNumbers& of, const uint8_t* data)
+      : numbers(of), from(data), one(splat(is_one ? of.load(data, 1)[0] : 0)) {}
+  Vec load(int64_t i, int64_t n) const { return is_one ? one : numbers.load(from + i, n); }
+};
+
+struct PairNumbers {
+  RealNumbers a, b;
+  Vec scale, inverse;
+  Int zero;
+  int32_t lo;
+  bool is_tame;  // no quotient is NaN, or beyond 31 bits
+  explicit PairNumbers(const QuantizedPairArgs& p)
+      : a(p.of_a),
+        b(p.of_b),
+        scale(splat(*p.of_out.scale)),
+        inverse(inverse_of(*p.of_out.scale)),
+        zero(zero_of(p.of_out)),
+        lo(p.of_out.is_signed ? -128 : 0) {
+    float left = 255 * std::abs(*p.of_a.scale), right = 255 * std::abs(*p.of_b.scale);
+    is_tame = (p.is_product ? left * right : left + right) * std::abs(inverse[0]) < 0x1p30f;
+  }
+};
+
+inline constexpr int kQuad = 4;  // vectors of numbers that fill one vector of bytes
+
+// Each plus zero, clamped to 8 bits.
+inline void store_quad(uint8_t* to, const Int (&n)[kQuad], int32_t zero, bool is_signed) {
+#if RLX_ISA == 2
+  const __m512i shift = _mm512_set1_epi16(static_cast<int16_t>(zero));
+  __m512i low = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)n[0], (__m512i)n[1]), shift);
+  __m512i high = _mm512_adds_epi16(_mm512_packs_epi32((__m512i)n[2], (__m512i)n[3]), shift);
+  __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, bytes));
+#elif RLX_ISA == 1
+  const __m256i shift = _mm256_set1_epi16(static_cast<int16_t>(zero));
+  __m256i low = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)n[0], (__m256i)n[1]), shift);
+  __m256i high = _mm256_adds_epi16(_mm256_packs_epi32((__m256i)n[2], (__m256i)n[3]), shift);
+  __m256i bytes = is_signed ? _mm256_packs_epi16(low, high) : _mm256_packus_epi16(low, high);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256((__m256i*)to, _mm256_permutevar8x32_epi32(bytes, order));
+#else
+  const __m128i shift = _mm_set1_epi16(static_cast<int16_t>(zero));
+  __m128i low = _mm_adds_epi16(_mm_packs_epi32((__m128i)n[0], (__m128i)n[1]), shift);
+  __m128i high = _mm_adds_epi16(_mm_packs_epi32((__m128i)n[2], (__m128i)n[3]), shift);
+  _mm_storeu_si128((__m128i*)to, is_signed ? _mm_packs_epi16(low, high) : _mm_packus_epi16(low, high));
+#endif
+}
+
+// The larger of `farthest` and the distances of numbers, none of them NaN, from their nearest integers.
+inline Vec farther([[maybe_unused]] Vec number, [[maybe_unused]] Int nearest, Vec farthest) {
+#if RLX_ISA == 2
+  constexpr int kWholes = 0, kLargestSize = 0b1011;
+  return _mm512_range_ps(farthest, _mm512_reduce_ps(number, kWholes), kLargestSize);
+#else
+  return raw_max(farthest, abs(number - to_float(nearest)));
+#endif
+}
+
+// See quantized_to_8_bits; one test for all vectors.
+inline void quantize_quad(const Vec (&real)[kQuad], const PairNumbers& numbers, Int (&nearest)[kQuad]) {
+  Vec farthest{};
+  RLX_UNROLL for (int v = 0; v < kQuad; ++v) {
+    Vec quotient = real[v] * numbers.inverse;
+    nearest[v] = to_nearest_int(quotient);
+    farthest = farther(quotient, nearest[v], farthest);
+  }
+  if (all_below(farthest, 0.5f - 0x1p-13f)) return;
+  for (int v = 0; v < kQuad; ++v) nearest[v] = to_nearest_int(real[v] / numbers.scale);
+}
+
+template <bool is_product, bool a_is_one, bool b_is_one>
+void pair_of_run(const PairNumbers& numbers, const uint8_t* a, const uint8_t* b, uint8_t* out, int64_t count) {
+  PairOperand<a_is_one> left(numbers.a, a);
+  PairOperand<b_is_one> right(numbers.b, b);
+  auto real_at = [&](int64_t i, int64_t n) {
+    return is_product ? left.load(i, n) * right.load(i, n) : left.load(i, n) + right.load(i, n);
+  };
+  const int32_t zero = numbers.zero[0];
+  int64_t i = 0;
+  for (; numbers.is_tame && i + kQuad * kLanes <= count; i += kQuad * kLanes) {
+    Vec real[kQuad];
+    Int nearest[kQuad];
+    RLX_UNROLL for (int v = 0; v < kQuad; ++v) real[v] = real_at(i + v * kLanes, kLanes);
+    quantize_quad(real, numbers, nearest);
+    store_quad(out + i, nearest, zero, numbers.lo < 0);
+  }
+  for (; i < count; i += kLanes) {
+    Int some = quantized_to_8_bits(real_at(i, count - i), numbers.scale, numbers.inverse, numbers.zero, numbers.lo,
+                                   numbers.lo + 255);
+    store_bytes(out + i, some, count - i);
+  }
+}
+
+using PairOfRun = void (*)(const PairNumbers&, const uint8_t*, const uint8_t*, uint8_t*, int64_t);
 template <bool is_product>
-inline void run_pair(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
-  RealNumbers a(p.of_a), b(p.of_b);
-  Vec scale = splat(*p.of_out.scale), inverse = inverse_of(*p.of_out.scale);
-  Int zero = zero_of(p.of_out);
-  int32_t lo = p.of_out.is_signed ? -128 : 0, hi = lo + 255;
-  in_vectors(end - begin, [&](int64_t i, int64_t n) {
-    Vec left = a.load(p.a + begin + i, n), right = b.load(p.b + begin + i, n);
-    Vec real = is_product ? left * right : left + right;
-    store_bytes(p.out + begin + i, quantized_to_8_bits(real, scale, inverse, zero, lo, hi), n);
-  });
+inline PairOfRun pair_of_run_for(bool a_is_one, bool b_is_one) {
+  if (a_is_one) return b_is_one ? pair_of_run<is_product, true, true> : pair_of_run<is_product, true, false>;
+  return b_is_one ? pair_of_run<is_product, false, true> : pair_of_run<is_product, false, false>;
 }
+
 inline void pair_run(const QuantizedPairArgs& p, int64_t begin, int64_t end) {
-  int64_t last = end * kAffinePart < p.n ? end * kAffinePart : p.n;
-  p.is_product ? run_pair<true>(p, begin * kAffinePart, last) : run_pair<false>(p, begin * kAffinePart, last);
+  int64_t first = begin * kAffinePart, last = end * kAffinePart < p.n ? end * kAffinePart : p.n;
+  if (first >= last) return;
+  const PairNumbers numbers(p);
+  const int inner = p.rank - 1;
+  bool a_is_one = p.a_strides[inner] == 0, b_is_one = p.b_strides[inner] == 0;
+  PairOfRun of_run =
+      p.is_product ? pair_of_run_for<true>(a_is_one, b_is_one) : pair_of_run_for<false>(a_is_one, b_is_one);
+  while (first < last) {
+    int64_t a = 0, b = 0, rest = first;
+    for (int d = inner; d >= 0; --d) {
+      int64_t at = rest % p.dims[d];
+      rest /= p.dims[d];
+      a += at * p.a_strides[d];
+      b += at * p.b_strides[d];
+    }
+    int64_t left = p.dims[inner] - first % p.dims[inner], count = left < last - first ? left : last - first;
+    of_run(numbers, p.a + a, p.b + b, p.out + first, count);
+    first += count;
+  }
 }
+
+// ---- tables ----
+
+inline constexpr int64_t kTablePart = 65536;  // numbers
+
+inline int64_t table_parts(const ByteTableArgs& p) {
+  return ceil_div(p.n, kTablePart);
+}
+inline int64_t table_end(const ByteTableArgs& p, int64_t end) {
+  return end * kTablePart < p.n ? end * kTablePart : p.n;
+}
+inline void table_run(const ByteTableArgs& p, int64_t begin, int64_t end) {
+  constexpr int kAtOnce = 8;
+  int64_t i = begin * kTablePart, last = table_end(p, end);
+  for (; i + kAtOnce <= last; i += kAtOnce) {
+    RLX_UNROLL for (int k = 0; k < kAtOnce; ++k) p.y[i + k] = p.table[p.x[i + k]];
+  }
+  for (; i < last; ++i) p.y[i] = p.table[p.x[i]];
+}
+
+#if RLX_ISA == 2
+// The entries, of 128, that the low 7 bits of each byte name. By assembly, because the target may lack AVX512_VBMI.
+inline __m512i permuted(__m512i index, __m512i low, __m512i high) {
+  __asm__("vpermi2b %2, %1, %0" : "+v"(index) : "v"(low), "v"(high));
+  return index;
+}
+inline void permutes_run(const ByteTableArgs& p, int64_t begin, int64_t end) {
+  __m512i entries[4];
+  RLX_UNROLL for (int k = 0; k < 4; ++k) entries[k] = _mm512_loadu_si512(p.table + 64 * k);
+  auto looked_up = [&](__m512i x) {
+    __m512i low = permuted(x, entries[0], entries[1]), high = permuted(x, entries[2], entries[3]);
+    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high);
+  };
+  int64_t i = begin * kTablePart, last = table_end(p, end);
+  for (; i + 64 <= last; i += 64) _mm512_storeu_si512(p.y + i, looked_up(_mm512_loadu_si512(p.x + i)));
+  if (i >= last) return;
+  auto some = static_cast<__mmask64>(~0ULL >> (64 - (last - i)));
+  _mm512_mask_storeu_epi8(p.y + i, some, looked_up(_mm512_maskz_loadu_epi8(some, p.x + i)));
+}
+inline constexpr Loop<ByteTableArgs> kTableByPermutes = {table_parts, permutes_run};
+#else
+inline constexpr Loop<ByteTableArgs> kTableByPermutes = {nullptr, nullptr};
+#endif
 
 inline int64_t quantize_parts(const QuantizeArgs& p) {
   return affine_parts(p);
@@ -229,4 +384,6 @@ inline constexpr QuantizeFns kQuantize = {{quantize_parts, quantize_run},
                                           {dequantize_parts, dequantize_run},
                                           {dynamic_parts, ranges_run},
                                           {dynamic_parts, dynamic_run},
-                                          {pair_parts, pair_run}};
+                                          {pair_parts, pair_run},
+                                          {table_parts, table_run},
+                                          kTableByPermutes};

@@ -34,8 +34,10 @@ std::span<const uint8_t> operands_of(const RegionOp& op, std::array<uint8_t, 3>&
 }
 
 // The index of the last op that reads each name; kForever for names that are filled once or read after the last op.
+// Names that the program does not have are left out.
 std::array<int, kNames> last_readers(const RegionArgs& args, std::span<const RegionOp> ops) {
-  std::array<int, kNames> last{};
+  std::array<int, kNames> last;
+  std::fill_n(last.begin(), static_cast<size_t>(args.input_count + args.constant_count) + ops.size(), 0);
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     std::array<uint8_t, 3> storage;
     for (uint8_t name : operands_of(ops[i], storage)) last[name] = i;
@@ -51,7 +53,7 @@ bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
   const int given = args.input_count + args.constant_count;
   if (given + ops.size() > kNames || given > kMaxRegionRegisters) return false;
   std::array<int, kNames> last = last_readers(args, ops);
-  std::array<uint8_t, kNames> reg{};
+  std::array<uint8_t, kNames> reg;
   std::vector<uint8_t> free;
   int count = given;
   for (int i = 0; i < given; ++i) reg[i] = static_cast<uint8_t>(i);

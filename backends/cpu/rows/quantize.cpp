@@ -88,7 +88,7 @@ std::string_view refuse_pair(const KernelQuery& query) {
   for (size_t i : {0, 1})
     if (bits_of(query.type(i).dtype) != 8) return "takes numbers of 8 bits only";
   if (bits_of(query.node.out[0].dtype) != 8) return "makes numbers of 8 bits only";
-  if (query.type(0).dims != query.type(1).dims) return "one of the two is broadcast";
+  if (query.node.out[0].rank() > kMostPairDims) return "has too many dims";
   for (size_t i = 2; i < 8; i++)
     if (query.type(i).rank() != 0) return "takes one scale and zero point for each";
   return {};
@@ -96,6 +96,28 @@ std::string_view refuse_pair(const KernelQuery& query) {
 
 QuantizedPairArgs::Numbers numbers_of(const View& scale, const View& zero) {
   return {scale.as<const float>(), zero.as<const uint8_t>(), dtypes::S.has(zero.dtype)};
+}
+
+int64_t stride_of(const View& view, size_t dims_of_result, size_t d) {
+  size_t lead = dims_of_result - view.dims.size();
+  return d < lead || view.dims[d - lead] == 1 ? 0 : view.strides[d - lead];
+}
+
+// Dims of size 1 are dropped, and neighbours joined that are contiguous in both operands.
+void set_pair_dims(const StepView& view, QuantizedPairArgs& args) {
+  const Dims& dims = view.out[0].dims;
+  int rank = 0;
+  for (size_t d = 0; d < dims.size(); d++) {
+    if (dims[d] == 1) continue;
+    int64_t a = stride_of(view.in[0], dims.size(), d), b = stride_of(view.in[1], dims.size(), d);
+    bool joins = rank > 0 && args.a_strides[rank - 1] == a * dims[d] && args.b_strides[rank - 1] == b * dims[d];
+    int to = joins ? rank - 1 : rank;
+    args.dims[to] = joins ? args.dims[to] * dims[d] : dims[d];
+    args.a_strides[to] = a, args.b_strides[to] = b;
+    rank = to + 1;
+  }
+  if (rank == 0) args.dims[rank++] = 1;
+  args.rank = rank;
 }
 
 void encode_pair(const StepView& view, const Caps& caps, void* block, Launch& launch) {
@@ -108,7 +130,26 @@ void encode_pair(const StepView& view, const Caps& caps, void* block, Launch& la
   args.of_b = numbers_of(view.in[4], view.in[5]);
   args.of_out = numbers_of(view.in[6], view.in[7]);
   args.is_product = view.node.attrs.flag("product");
+  set_pair_dims(view, args);
   load(block, caps.fns.quantize.pair, args, 50 + 0.2 * static_cast<double>(args.n), launch);
+}
+
+// ---- tables ----
+
+void encode_table(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  ByteTableArgs args;
+  args.x = view.in[0].as<const uint8_t>();
+  args.table = view.in[1].as<const uint8_t>();
+  args.y = view.out[0].as<uint8_t>();
+  args.n = view.out[0].count();
+  const QuantizeFns& fns = caps.fns.quantize;
+  bool permutes = caps.cpu.permutes_bytes && fns.table_by_permutes.parts != nullptr;
+  double each = permutes ? 0.03 : 0.4;
+  load(block, permutes ? fns.table_by_permutes : fns.table, args, 50 + each * static_cast<double>(args.n), launch);
+}
+
+std::string_view refuse_table(const KernelQuery& query) {
+  return bits_of(query.type(0).dtype) == 8 && bits_of(query.type(1).dtype) == 8 ? "" : "takes numbers of 8 bits only";
 }
 
 }  // namespace
@@ -121,6 +162,7 @@ void add_quantize_rows(RowsByOp& by_op) {
                                                              nullptr, encode_dynamic)
                  .scratch(dynamic_scratch));
   add(by_op, loops<QuantizedPairArgs>(Op::kQuantizedPair, "quantized_pair", refuse_pair, encode_pair).in_place(0b11));
+  add(by_op, loops<ByteTableArgs>(Op::kByteTable, "byte_table", refuse_table, encode_table).in_place(1));
 }
 
 }  // namespace rlx::cpu

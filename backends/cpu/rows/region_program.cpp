@@ -102,9 +102,21 @@ float number_of(const Tensor& scalar) {
   return *scalar.as<float>();
 }
 
+// By op: its row, or null.
+std::vector<const OpRow*> rows_by_op() {
+  std::vector<const OpRow*> rows;
+  for (const OpRow& row : kRows) {
+    auto index = static_cast<size_t>(row.op);
+    if (rows.size() <= index) rows.resize(index + 1);
+    rows[index] = &row;
+  }
+  return rows;
+}
+
 const OpRow* find_row(Op op) {
-  auto found = std::find_if(std::begin(kRows), std::end(kRows), [op](const OpRow& row) { return row.op == op; });
-  return found == std::end(kRows) ? nullptr : found;
+  static const std::vector<const OpRow*> kByOp = rows_by_op();
+  auto index = static_cast<size_t>(op);
+  return index < kByOp.size() ? kByOp[index] : nullptr;
 }
 
 bool is_real(DType dtype) {

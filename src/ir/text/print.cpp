@@ -157,7 +157,7 @@ class Printer {
   std::span<const std::string> carried_;
   Graph scope_;  // only symbols, as the parser knows them here: those around it, then those of this graph
   std::string indent_;
-  std::vector<std::vector<uint32_t>> uses_;
+  ByValue<uint32_t> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]
   std::unordered_set<std::string> taken_;
   std::string text_;

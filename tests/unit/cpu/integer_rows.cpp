@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of integers of which both sides are of the run: each by its row, and every bit of the
-// oracle's.
+// Products and convolutions of integers of which both sides are of the run, and elementwise ops on quantised numbers:
+// each by its row, and every bit of the oracle's.
 #include <cstring>
 
 #include "ir/text.h"
@@ -30,6 +30,18 @@ constexpr IntegerRow kRows[] = {
     {"conv_8_bit",
      "z = constant i32[] {3}\n a = cast(p) to=i32\n b = cast(q) to=i32\n c = sub(a, z)\n"
      " y = conv(c, b) groups=2 pad_lo=[1,0] -> i32[2,4,8,6]"},
+    {"byte_table",
+     "r = concat(p, p) axis=0\n u = constant f32[] {0.05}\n a = dequantize_linear(r, u)\n"
+     " b = leaky_relu(a) alpha=0.25\n v = constant f32[] {0.0213}\n z = constant u8[] {9}\n"
+     " y = quantize_linear(b, v, z) -> u8[4,6,9,8]"},
+    {"byte_table",
+     "r = concat(p, p) axis=0\n u = constant f32[] {0.05}\n v = constant f32[] {0.0213}\n"
+     " a = dequantize_linear(r, u)\n b = dequantize_linear(r, v)\n c = concat(a, b) axis=3\n"
+     " y = quantize_linear(c, v) dtype=i8 -> i8[4,6,9,16]"},
+    {"quantized_pair",
+     "u = constant f32[] {0.5}\n v = constant f32[] {0.3}\n z = constant i8[] {-3}\n a = reshape(p) shape=[8,12,9]\n"
+     " b = reshape(q) shape=[12,9]\n c = dequantize_linear(a, u)\n d = dequantize_linear(b, v)\n e = add(c, d)\n"
+     " y = quantize_linear(e, v, z) -> i8[8,12,9]"},
 };
 
 Tensor run(const Graph& graph, const char* device, std::string* report = nullptr) {
