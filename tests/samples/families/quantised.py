@@ -100,6 +100,20 @@ def pairs(family):
             family.case("quantized_pair", inputs, "RLX_E_DTYPE")
 
 
+def byte_tables(family):
+    rng = np.random.default_rng(10)
+    for of, to in ((x, y) for x in ("i8", "u8") for y in ("i8", "u8")):
+        table = rng.integers(0, 256, 256).astype(np.uint8)
+        x = np.array([[0, 1, 127, 128, 129, 255], [7, 200, 254, 64, 7, 100]], np.uint8)
+        view = {"i8": np.int8, "u8": np.uint8}
+        family.case("byte_table", [tensor(of, x.view(view[of])), tensor(to, table.view(view[to]))], tensor(to, table[x].view(view[to])))
+    for dtype in OTHER:
+        for of, to in ((dtype, "i8"), ("u8", dtype)):
+            family.case("byte_table", [numbers(of, (2,)), numbers(to, (256,))], "RLX_E_DTYPE")
+    family.case("byte_table", [numbers("u8", (2,)), numbers("u8", (255,))], "RLX_E_SHAPE")
+    family.case("byte_table", [numbers("u8", (2,)), numbers("u8", (2, 128))], "RLX_E_SHAPE")
+
+
 def packed(q, bits):
     """Numbers of a few bits in bytes, low bits first."""
     per = 8 // bits
@@ -202,6 +216,7 @@ def add(family):
     products(family)
     integer_products(family)
     pairs(family)
+    byte_tables(family)
     few_bits(family)
     scaled(family)
     others(family)
