@@ -129,6 +129,7 @@ static Status add_body_param(Graph& graph, const BodyParam& param) {
 
 Result<Graph> with_body_params(const Graph& given) {
   Graph graph = given;
+  if (!given.has_bodies()) return graph;
   for (const Node& node : given.nodes())
     for (const BodyParam& param : body_params(node)) RLX_TRY(add_body_param(graph, param));
   return graph;
@@ -190,8 +191,8 @@ static void log_pass(const Host& host, const RewriteReport::PassTime& pass) {
 static Result<Graph> run_pass(const Pass& pass, Graph given, PassContext& context);
 
 static Result<Graph> run_in_bodies(const Pass& pass, Graph graph, PassContext& context) {
+  if (!graph.has_bodies()) return graph;
   for (uint32_t i = 0; i < graph.nodes().size(); i++) {
-    if (!graph.info(graph.node(i)).has_bodies) continue;
     for (std::string_view attr : body_attrs(graph.node(i).op)) {
       auto body = run_pass(pass, *graph.node(i).attrs.graph(attr), context);
       if (!body.ok())
@@ -246,6 +247,7 @@ static void set_context(PassContext& context, const Device& device, const Device
 // The graph as passes want it: with the params of its bodies, and with bodies whose names are free.
 static Result<Graph> ready_for_passes(const Graph& given) {
   Graph graph = RLX_TRY(with_body_params(given));
+  if (!graph.has_bodies()) return graph;
   Names params;
   for (uint32_t param : graph.params()) params.insert(graph.leaf_name(param));
   return with_ready_bodies(std::move(graph), params);

@@ -262,6 +262,12 @@ Status Graph::add_output(std::string_view name, Value value) {
 
 // ---- looking ----
 
+std::vector<bool> Graph::ops() const {
+  std::vector<bool> is_there(count_of_.size());
+  for (size_t op = 0; op < count_of_.size(); op++) is_there[op] = count_of_[op] > 0;
+  return is_there;
+}
+
 std::optional<Value> Graph::find_leaf(std::string_view name) const {
   auto found = leaf_index_.find(name);
   return found == leaf_index_.end() ? std::nullopt : std::optional(Value{found->second, 0});
@@ -325,6 +331,7 @@ void visit_decided_sizes(const Node& node, const VisitDecided& body) {
 
 std::vector<DecidedSize> decided_sizes(const Graph& graph) {
   std::vector<DecidedSize> sizes;
+  if (!graph.decides_sizes()) return sizes;
   for (uint32_t i = 0; i < graph.nodes().size(); i++)
     visit_decided_sizes(graph.node(i), [&](const std::string& symbol, bool in_run) {
       sizes.push_back({symbol, i, in_run});
@@ -335,7 +342,7 @@ std::vector<DecidedSize> decided_sizes(const Graph& graph) {
 // ---- rewriting ----
 
 Value Graph::append(Node node) {
-  count_decided(node, 1);
+  count(node, 1);
   nodes_.push_back(std::move(node));
   return {static_cast<uint32_t>(nodes_.size() - 1), 0};
 }
@@ -374,7 +381,9 @@ Graph Graph::reordered(std::span<const uint32_t> order) && {
   }
   nodes_ = std::move(nodes);
   found_in_run_.clear();
-  for (const Node& node : nodes_) count_decided(node, 1);
+  count_of_.clear();
+  with_bodies_ = naming_sizes_ = 0;
+  for (const Node& node : nodes_) count(node, 1);
   for (auto* list : {&inputs_, &params_})
     for (uint32_t& node : *list) node = map[node];
   for (auto& [name, node] : leaf_index_) node = map[node];

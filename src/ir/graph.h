@@ -143,7 +143,11 @@ class Graph {
   const GraphOutput* find_output(std::string_view name) const;
   bool has_output(std::string_view name) const { return find_output(name) != nullptr; }
   const Tensor* constant(Value value) const;  // its tensor, or null
-  std::string describe(uint32_t node) const;  // "layer_norm 'encoder.0.norm' (%17)", for messages
+  // What the nodes are, without a walk over them.
+  std::vector<bool> ops() const;  // by op: whether there is a node of it
+  bool has_bodies() const { return with_bodies_ > 0; }
+  bool decides_sizes() const { return naming_sizes_ > 0; }  // as decided_sizes says
+  std::string describe(uint32_t node) const;                // "layer_norm 'encoder.0.norm' (%17)", for messages
 
   // ---- for code that rewrites graphs ---- Appends a node whose types are known, such as a copy. The verifier infers
   // them again.
@@ -181,6 +185,7 @@ class Graph {
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;
   Status learn(uint32_t index);
+  void count(const Node& node, int by);
   void count_decided(const Node& node, int by);
 
   std::string name_;
@@ -196,6 +201,8 @@ class Graph {
   ByName<uint32_t> output_index_;
   std::vector<std::pair<std::string, Interval>> symbols_;
   ByName<uint32_t> symbol_index_;
+  std::vector<int> count_of_;                            // by op
+  int with_bodies_ = 0, naming_sizes_ = 0;               // nodes
   ByName<int> found_in_run_;                             // how many nodes decide the size of a symbol in the run
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;

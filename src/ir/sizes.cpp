@@ -25,6 +25,15 @@ bool Graph::is_found_in_run(std::string_view name) const {
   return found_in_run_.contains(name) || (around_ && around_->is_found_in_run(name));
 }
 
+void Graph::count(const Node& node, int by) {
+  const OpInfo& info = this->info(node);
+  if (count_of_.size() <= info.id) count_of_.resize(info.id + size_t{1});
+  count_of_[info.id] += by;
+  with_bodies_ += info.has_bodies ? by : 0;
+  naming_sizes_ += info.names_sizes ? by : 0;
+  if (info.names_sizes) count_decided(node, by);
+}
+
 void Graph::count_decided(const Node& node, int by) {
   visit_decided_sizes(node, [&](const std::string& symbol, bool in_run) {
     if (in_run && (found_in_run_[symbol] += by) == 0) found_in_run_.erase(symbol);
@@ -320,7 +329,7 @@ void Graph::roll_back(const Mark& mark) {
     guards_.pop_back();
   }
   while (nodes_.size() > mark.nodes) {
-    count_decided(nodes_.back(), -1);
+    count(nodes_.back(), -1);
     nodes_.pop_back();
   }
 }

@@ -38,14 +38,12 @@ Result<Graph> Workspace::run() {
 }
 
 Result<Graph> rewrite(Graph graph, const RuleSet& rules, const RewriteOptions& options) {
-  std::vector<bool> is_there;  // by op
-  bool may_expand = false;
-  for (const Node& node : graph.nodes()) {
-    auto op = static_cast<size_t>(node.op);
-    if (is_there.size() <= op) is_there.resize(op + 1);
-    is_there[op] = true;
-    may_expand |= options.expands && !graph.info(node).primitive();
-  }
+  std::vector<bool> is_there = graph.ops();
+  std::span<const OpInfo> rows = graph.table().rows();
+  auto is_composite = [&](const OpInfo& row) {
+    return !row.primitive() && row.id < is_there.size() && is_there[row.id];
+  };
+  bool may_expand = options.expands && std::any_of(rows.begin(), rows.end(), is_composite);
   if (!may_expand && !rules.may_fire(is_there, options.math)) return graph;
   return Workspace(std::move(graph), rules, options).run();
 }

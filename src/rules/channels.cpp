@@ -49,6 +49,7 @@ static Expr scaled_channels(const Match& m) {
   auto [y, s] = channels(m);
   if (!y || !m.take(y)) return Expr();
   Expr w = m.input(y, 1), bias = m.input(y, 2);
+  if (element_count(w.dims()).is(0)) return m.miss("a sum of no products, times infinity, is not 0");
   std::vector<Dim> along(w.rank(), 1);
   bool by_column = m.is(y, Op::kLinear) && !m.node(y).attrs.flag("transpose_w");
   along[by_column ? 1 : 0] = s.dim(0);
