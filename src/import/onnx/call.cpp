@@ -58,12 +58,15 @@ const ValueType& Call::type(size_t i) {
   return kNothing;
 }
 
-// The elements of a small literal tensor of integers or bools.
-static std::optional<Sizes> sizes_of(const Tensor& tensor) {
+std::optional<Sizes> sizes_of(const Tensor& tensor) {
   bool counts = is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool;
   if (!counts || tensor.count() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
   Sizes sizes{tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}, {}};
-  for (int64_t i = 0; i < tensor.count(); i++) sizes.items.push_back(element_as_i64(tensor, i));
+  for (int64_t i = 0; i < tensor.count(); i++) {
+    int64_t item = element_as_i64(tensor, i);
+    if (tensor.dtype() == DType::kU64 && item < 0) return std::nullopt;  // above all sizes
+    sizes.items.push_back(item);
+  }
   return sizes;
 }
 

@@ -25,6 +25,8 @@ struct Sizes {
   std::vector<Dim> items;
 };
 inline constexpr size_t kMaxSizes = 64;
+// The elements of a small literal tensor of integers or bools; nullopt of another one.
+std::optional<Sizes> sizes_of(const Tensor& tensor);
 
 // What is known about an ONNX value. It becomes a value of the graph only when an op needs it.
 struct OnnxValue {

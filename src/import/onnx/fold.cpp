@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "base/visit.h"
 #include "import/onnx/tensor.h"
 
 namespace rlx::onnx {
@@ -40,6 +42,12 @@ Folded stretch(const Sizes& sizes, const std::vector<int64_t>& dims) {
   });
 }
 
+// Whether a number of this dtype can be that one; else it would wrap.
+bool holds(DType dtype, const Dim& item) {
+  if (!item.is_literal() || !is_integer(dtype)) return true;
+  return visit<dtypes::I>(dtype, [&]<class T>() { return std::in_range<T>(item.literal()); });
+}
+
 // One answer per element of the broadcast inputs; nullopt if one is missing.
 template <class Answer>
 Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer answer) {
@@ -53,7 +61,7 @@ Folded fold_pair(const Sizes& first, const Sizes& second, DType dtype, Answer an
   for (size_t i = 0; i < a->items.size(); i++) {
     if (is_far(a->items[i]) || is_far(b->items[i])) return std::nullopt;
     Item item = answer(a->items[i], b->items[i]);
-    if (!item) return std::nullopt;
+    if (!item || !holds(dtype, *item)) return std::nullopt;
     result.items.push_back(*item);
   }
   return result;
@@ -234,8 +242,7 @@ static Folded fold_cast_to(Call& call, const Result<DType>& to) {
   if (*to != DType::kI64 && *to != DType::kI32 && *to != DType::kBool && !is_wide) return std::nullopt;
   Sizes result{*to, x->dims, {}};
   for (const Dim& item : x->items) {
-    bool fits = !item.is_literal() || *to != DType::kI32 || item.literal() == static_cast<int32_t>(item.literal());
-    if (!fits) return std::nullopt;
+    if (*to != DType::kBool && !holds(*to, item)) return std::nullopt;
     result.items.push_back(*to == DType::kBool ? negated(is_zero(call, item)) : item);
   }
   return result;

@@ -187,14 +187,14 @@ void build_constant_of_shape(Call& call) {
 Folded fold_constant_of_shape(Call& call) {
   const Sizes* shape = call.sizes(0);
   Tensor fill = fill_of(call);
-  if (!shape || !fill || !(is_integer(fill.dtype()) || fill.dtype() == DType::kBool)) return std::nullopt;
-  Sizes result{fill.dtype(), {}, {Dim(element_as_i64(fill, 0))}};
+  Folded result = fill ? sizes_of(fill) : std::nullopt;
+  if (!shape || !result) return std::nullopt;
   std::vector<int64_t> dims;
   for (const Dim& dim : shape->items) {
     if (!dim.is_literal() || dim.literal() < 0 || dim.literal() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
     dims.push_back(dim.literal());
   }
-  return move_sizes(result, dims, [](int64_t) { return 0; });
+  return move_sizes(*result, dims, [](int64_t) { return 0; });
 }
 
 // If all three bounds are sizes: start + step * iota, with a length computed from them.

@@ -25,6 +25,20 @@ static Message texts(const char* name, std::initializer_list<const char*> values
   return attribute;
 }
 
+// ---- integers ----
+
+TEST(onnx_numbers, integers_of_a_file_wrap_as_their_dtype_does) {
+  constexpr int kU8 = 2, kU64 = 13;
+  Maker maker(25);
+  maker.i64("numbers", {3}, {-1, 0, 5}).i64("zero", {1}, {0}).i64("most", {1}, {200});
+  maker.node("Cast", {"numbers"}, {"large"}, {Maker::attr("to", kU64)});
+  maker.node("Cast", {"zero"}, {"none"}, {Maker::attr("to", kU64)}).node("Less", {"large", "none"}, {"is_less"});
+  maker.node("Cast", {"most"}, {"byte"}, {Maker::attr("to", kU8)}).node("Add", {"byte", "byte"}, {"sum"});
+  maker.node("Less", {"sum", "byte"}, {"is_wrapped"});
+  maker.node("Concat", {"is_less", "is_wrapped"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  EXPECT_EQ(Opened(maker).run({}), "bool[4] 0 0 0 1");
+}
+
 // ---- Resize ----
 
 // Writers of older files say the size that they want as a scale: the size over that of the input.
