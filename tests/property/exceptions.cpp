@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "edit.h"
 #include "ops/expr.h"
@@ -52,13 +53,39 @@ bool is_factor(Expr x) {
   return per_head || std::count_if(x.dims().begin(), x.dims().end(), is_long) <= 1;
 }
 
-// Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite.
+Value behind_casts_and_views(const Graph& graph, Value value) {
+  while (!graph.node(value).in.empty() &&
+         (graph.node(value).op == Op::kCast || graph.info(graph.node(value)).is(kView)))
+    value = graph.node(value).in[0];
+  return value;
+}
+
+// The size of the number nearest to 0 in either operand of the product that y is; 0 and NaN do not count.
+Expr least_factor(Expr y) {
+  Builder& builder = y.builder();
+  const Node& product = builder.graph().node(behind_casts_and_views(builder.graph(), y.value()));
+  if (product.op != Op::kMatmul) return scalar_like(y, INFINITY);
+  auto least_of = [&](Value operand) {
+    Expr size = abs(builder.wrap(operand));
+    Axes all(size.rank());
+    std::iota(all.begin(), all.end(), 0);
+    Expr least = reduce(where(greater(size, 0.0), size, scalar_like(size, INFINITY)), "min", all, KeepDims::kNo);
+    return cast(least, y.dtype());
+  };
+  Value a = product.in[0], b = product.in[1];
+  return minimum(least_of(a), least_of(b));
+}
+
+// Of y * t, y / t, where t is such a factor: NaN where q * t or w * t, the operand that takes it, may be infinite; or
+// where it may be less than a normal number and is taken for 0, if y is infinite, as 0 times infinity is NaN.
 Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   Expr y = binary(node.op, in[0], in[1]);
   for (size_t i = node.op == Op::kDiv ? 1 : 0; i < 2; i++) {
     if (!is_factor(in[i])) continue;
-    Expr factor = node.op == Op::kDiv ? 1.0 / in[i] : in[i];
-    y = where(equal(abs(factor), scalar_like(factor, INFINITY)), scalar_like(y, NAN), y);
+    Expr size = abs(node.op == Op::kDiv ? 1.0 / in[i] : in[i]), infinity = scalar_like(size, INFINITY);
+    Expr vanishes = less(size * least_factor(in[1 - i]), scalar_like(size, kLeastNormal));
+    Expr is_open = logical_or(equal(size, infinity), logical_and(vanishes, equal(abs(y), infinity)));
+    y = where(is_open, scalar_like(y, NAN), y);
   }
   return y;
 }
@@ -78,10 +105,7 @@ std::vector<bool> holds_product(const Graph& graph) {
 
 bool guards_weights(const Graph& graph, const Node& node) {
   if (node.op != Op::kIsNan && !is_self_comparison(node)) return false;
-  Value value = node.in[0];
-  while (!graph.node(value).in.empty() &&
-         (graph.node(value).op == Op::kCast || graph.info(graph.node(value)).is(kView)))
-    value = graph.node(value).in[0];
+  Value value = behind_casts_and_views(graph, node.in[0]);
   return graph.node(value).op == Op::kSoftmax || graph.node(value).op == Op::kDiv;
 }
 

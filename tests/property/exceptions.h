@@ -6,6 +6,8 @@
 
 namespace rlx::test {
 
+inline constexpr double kLeastNormal = 0x1p-126;  // of f32; a device may take what is less for 0
+
 enum class Masks : uint8_t {
   kAsWritten,
   kLowest,   // one of a finite fill is lower than any score

@@ -181,6 +181,38 @@ TEST(judge, asks_nothing_of_singular_matrices_and_all_of_those_beside_them) {
   expect_only_first_is_open(graph_of_lines("[2,2,2]", " %9 = cholesky(x)"), kSymmetric);
 }
 
+// A factor of scores may move to the queries, whose numbers may then be less than normal: 0, and NaN times infinity.
+TEST(judge, knows_that_a_moved_factor_may_make_a_number_vanish_and_no_more) {
+  auto graph = parse(R"(graph {
+    q = input f32[1,2,1]
+    k = input f32[1,1,2]
+    v = input f32[1,2,1]
+    %3 = matmul(q, k)
+    %4 = constant f32[] {1e-12}
+    %5 = mul(%3, %4)
+    %6 = softmax(%5)
+    %7 = matmul(%6, v)
+    output y = %7
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  float *q = random.runs[0][0].as<float>(), *k = random.runs[0][1].as<float>(), *v = random.runs[0][2].as<float>();
+  k[0] = -INFINITY, k[1] = 1, v[0] = 2, v[1] = 3;
+  for (bool vanishes : {false, true}) {
+    q[0] = q[1] = vanishes ? 0x1p-99f : 1;
+    auto difference = [&](float result) {
+      auto meaning = Meaning::of(random);
+      EXPECT_TRUE(meaning.ok()) << meaning.status().message();
+      Results results = right_results(random);
+      *results[0].as<float>() = result;
+      return meaning->difference(results);
+    };
+    EXPECT_EQ(difference(3), "");
+    EXPECT_EQ(difference(NAN).empty(), vanishes);
+    EXPECT_NE(difference(2), "");
+  }
+}
+
 // How many numbers are not 0 depends on whether a device has those below the normal ones (semantics.md N5).
 TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   auto graph = parse("graph (n in [0, 6]) {\n x = input f32[6]\n y = nonzero(x) symbol=\"n\"\n output y\n}");

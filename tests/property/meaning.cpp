@@ -18,8 +18,6 @@ namespace rlx::test {
 
 namespace {
 
-constexpr double kLeastNormal = 0x1p-126;  // of f32
-
 // Half the spacing at 1 of what a value of this dtype, or its parts, is rounded to.
 double epsilon_of(DType dtype) {
   switch (dtype) {
@@ -192,7 +190,8 @@ Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
   Expr sum = builder.wrap(given), zero = scalar_like(sum, 0);
   Expr size = abs(builder.wrap(in[0])) + abs(builder.wrap(in[1]));
   Expr rounding = builder.scalar(sum.dtype(), 8 * epsilon_of(sum.dtype()));
-  Expr value = where(less_equal(abs(sum), size * rounding), zero, sum);
+  Expr is_rounding = logical_and(less_equal(abs(sum), size * rounding), less(abs(sum), INFINITY));
+  Expr value = where(is_rounding, zero, sum);
   RLX_TRY(Status(builder.status()));
   return value.value();
 }

@@ -3,8 +3,10 @@
 #include "backends/cpu/kernels/movement.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "backends/cpu/kernels/collapse.h"
 #include "backends/cpu/kernels/interleave.h"
 
 namespace rlx::cpu {
@@ -293,18 +295,7 @@ Loop<CopyArgs> copy_loop() {
 }
 
 void collapse_dims(CopyArgs& args) {
-  int32_t rank = 0;
-  for (int32_t i = 0; i < args.rank; i++) {
-    if (args.dims[i] == 1) continue;
-    if (rank > 0 && args.strides[rank - 1] == args.strides[i] * args.dims[i]) {
-      args.dims[rank - 1] *= args.dims[i];
-      args.strides[rank - 1] = args.strides[i];
-    } else {
-      args.dims[rank] = args.dims[i];
-      args.strides[rank++] = args.strides[i];
-    }
-  }
-  args.rank = rank;
+  int32_t rank = args.rank = collapse(args.rank, args.dims, std::array{&args.strides[0]});
   // A short contiguous run becomes one larger element.
   if (rank < 2 || args.strides[rank - 1] != args.element) return;
   int64_t bytes = args.dims[rank - 1] * args.element;

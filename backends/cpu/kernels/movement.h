@@ -22,7 +22,7 @@ struct CopyArgs {
   int64_t strides[kMaxRank] = {};  // of from
 };
 Loop<CopyArgs> copy_loop();     // a part: one block of rows
-void collapse_dims(CopyArgs&);  // merges contiguous neighbours, drops axes of size 1
+void collapse_dims(CopyArgs&);  // see collapse.h; a short contiguous row becomes one element
 
 // Rows of `bytes` picked by index: to[o, i] = from[o, index[i]]. Indices are checked row by row, as rows are copied.
 struct GatherArgs {

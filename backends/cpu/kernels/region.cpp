@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backends/cpu/kernels/collapse.h"
 #include "base/half.h"
 
 #define RLX_KERNELS "backends/cpu/kernels/region.inl"
@@ -78,20 +79,9 @@ bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
 }
 
 void collapse_dims(RegionArgs& args) {
-  int rank = 0;
-  for (int d = 0; d < args.rank; ++d) {
-    if (args.dims[d] == 1) continue;
-    bool joins = rank > 0;
-    for (int i = 0; i < args.input_count && joins; ++i) {
-      const int64_t* s = args.inputs[i].strides;
-      joins = s[rank - 1] == s[d] * args.dims[d];
-    }
-    int to = joins ? rank - 1 : rank;
-    args.dims[to] = joins ? args.dims[to] * args.dims[d] : args.dims[d];
-    for (int i = 0; i < args.input_count; ++i) args.inputs[i].strides[to] = args.inputs[i].strides[d];
-    rank = to + 1;
-  }
-  args.rank = rank;
+  int64_t* strides[kMaxRegionInputs];
+  for (int i = 0; i < args.input_count; ++i) strides[i] = args.inputs[i].strides;
+  args.rank = collapse(args.rank, args.dims, std::span(strides, static_cast<size_t>(args.input_count)));
 }
 
 const RegionFns& region_fns(Isa isa) {

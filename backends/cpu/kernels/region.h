@@ -68,9 +68,7 @@ int region_operands(RegionCode code);  // 1 to 3
 // more than 256 registers.
 bool assign_registers(RegionArgs& args, std::span<RegionOp> ops);
 
-// Merges neighbouring dims that are contiguous in all operands, and drops those of size 1: fewer, longer rows. The
-// meaning stays.
-void collapse_dims(RegionArgs& args);
+void collapse_dims(RegionArgs& args);  // see collapse.h
 
 struct RegionFns {
   Loop<RegionArgs> region;

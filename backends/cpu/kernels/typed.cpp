@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "backends/cpu/kernels/collapse.h"
 #include "base/half.h"
 #include "base/visit.h"
 
@@ -21,23 +22,9 @@ static constexpr DTypeSet kTypedHalves = {DType::kF16, DType::kBF16};
 namespace rlx::cpu {
 
 void collapse_dims(TypedArgs& args) {
-  int32_t rank = 0;
-  for (int32_t d = 0; d < args.rank; ++d) {
-    if (args.dims[d] == 1) continue;
-    bool joins = rank > 0;
-    for (int32_t i = 0; i < args.input_count && joins; ++i)
-      joins = args.inputs[i].strides[rank - 1] == args.inputs[i].strides[d] * args.dims[d];
-    int32_t to = joins ? rank - 1 : rank;
-    args.dims[to] = joins ? args.dims[to] * args.dims[d] : args.dims[d];
-    for (int32_t i = 0; i < args.input_count; ++i) args.inputs[i].strides[to] = args.inputs[i].strides[d];
-    rank = to + 1;
-  }
-  if (rank == 0) {
-    args.dims[rank] = 1;
-    for (TypedInput& input : args.inputs) input.strides[rank] = 0;
-    rank = 1;
-  }
-  args.rank = rank;
+  int64_t* strides[kMaxTypedInputs];
+  for (int i = 0; i < args.input_count; ++i) strides[i] = args.inputs[i].strides;
+  args.rank = collapse(args.rank, args.dims, std::span(strides, static_cast<size_t>(args.input_count)));
 }
 
 const TypedFns& typed_fns(Isa isa) {

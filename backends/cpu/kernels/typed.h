@@ -31,7 +31,7 @@ struct TypedArgs {
   std::byte* y = nullptr;
   int64_t element = 1;
 };
-void collapse_dims(TypedArgs&);  // merges dims that are contiguous in all inputs, drops those of size 1
+void collapse_dims(TypedArgs&);  // see collapse.h
 
 struct TypedFns {
   // The loop from the dtype of the last input to that of the result; null if there is none.

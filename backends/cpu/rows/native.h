@@ -4,6 +4,7 @@
 #pragma once
 
 #include <new>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -138,6 +139,13 @@ constexpr Row packer(EncodeFn encode) {
     return query.node.attrs.is("layout", layout) ? "" : "makes another layout";
   };
   return loops<Args>(Op::kPrepack, layout, refuse, encode).unaligned(1);
+}
+
+// The strides of an operand for each dim of the result that it broadcasts to.
+inline void set_strides(const View& operand, std::span<const int64_t> dims, int64_t* strides) {
+  size_t lead = dims.size() - operand.dims.size();
+  for (size_t i = 0; i < dims.size(); i++)
+    strides[i] = i < lead || operand.dims[i - lead] == 1 ? 0 : operand.strides[i - lead];
 }
 
 inline void add(RowsByOp& by_op, const Row& row) {

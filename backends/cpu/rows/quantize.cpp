@@ -2,6 +2,10 @@
 // Rows for quantisation between f32 and numbers of 8 or 16 bits. Halves, and scales per block, run by the definition.
 #include "backends/cpu/kernels/quantize.h"
 
+#include <algorithm>
+#include <array>
+
+#include "backends/cpu/kernels/collapse.h"
 #include "backends/cpu/rows/native.h"
 
 namespace rlx::cpu {
@@ -98,26 +102,12 @@ QuantizedPairArgs::Numbers numbers_of(const View& scale, const View& zero) {
   return {scale.as<const float>(), zero.as<const uint8_t>(), dtypes::S.has(zero.dtype)};
 }
 
-int64_t stride_of(const View& view, size_t dims_of_result, size_t d) {
-  size_t lead = dims_of_result - view.dims.size();
-  return d < lead || view.dims[d - lead] == 1 ? 0 : view.strides[d - lead];
-}
-
-// Dims of size 1 are dropped, and neighbours joined that are contiguous in both operands.
 void set_pair_dims(const StepView& view, QuantizedPairArgs& args) {
   const Dims& dims = view.out[0].dims;
-  int rank = 0;
-  for (size_t d = 0; d < dims.size(); d++) {
-    if (dims[d] == 1) continue;
-    int64_t a = stride_of(view.in[0], dims.size(), d), b = stride_of(view.in[1], dims.size(), d);
-    bool joins = rank > 0 && args.a_strides[rank - 1] == a * dims[d] && args.b_strides[rank - 1] == b * dims[d];
-    int to = joins ? rank - 1 : rank;
-    args.dims[to] = joins ? args.dims[to] * dims[d] : dims[d];
-    args.a_strides[to] = a, args.b_strides[to] = b;
-    rank = to + 1;
-  }
-  if (rank == 0) args.dims[rank++] = 1;
-  args.rank = rank;
+  std::copy(dims.begin(), dims.end(), args.dims);
+  set_strides(view.in[0], dims, args.a_strides);
+  set_strides(view.in[1], dims, args.b_strides);
+  args.rank = collapse(static_cast<int>(dims.size()), args.dims, std::array{&args.a_strides[0], &args.b_strides[0]});
 }
 
 void encode_pair(const StepView& view, const Caps& caps, void* block, Launch& launch) {

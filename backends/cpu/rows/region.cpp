@@ -35,12 +35,6 @@ std::string_view refuse_flushed_region(const KernelQuery& query) {
   return why.empty() && is_needed ? "comparisons and divisions keep denormals" : why;
 }
 
-void set_strides(RegionInput& input, const View& view, std::span<const int64_t> dims) {
-  size_t lead = dims.size() - view.dims.size();
-  for (size_t i = 0; i < dims.size(); i++)
-    input.strides[i] = i < lead || view.dims[i - lead] == 1 ? 0 : view.strides[i - lead];
-}
-
 View view_of(const RegionSource& source, View view) {
   if (source.half == RegionSource::kWhole) return view;
   auto axis = static_cast<size_t>(source.axis);
@@ -60,7 +54,7 @@ void encode_region(const StepView& view, const Caps& caps, void* block, Launch& 
     const RegionSource& source = program.sources[static_cast<size_t>(i)];
     View from = view_of(source, view.in[source.port]);
     args.inputs[i].data = from.data;
-    set_strides(args.inputs[i], from, dims);
+    set_strides(from, dims, args.inputs[i].strides);
   }
   for (int32_t i = 0; i < args.output_count; i++) args.outputs[i].data = view.out[static_cast<size_t>(i)].data;
   collapse_dims(args);

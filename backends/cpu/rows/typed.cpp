@@ -41,9 +41,7 @@ void encode_typed(const StepView& view, const Caps& caps, void* block, Launch& l
     TypedInput& input = args.inputs[args.input_count++];
     input.data = from.data;
     input.element = element_bytes(from.dtype);
-    size_t lead = y.dims.size() - from.dims.size();
-    for (size_t i = lead; i < y.dims.size(); i++)
-      input.strides[i] = from.dims[i - lead] == 1 ? 0 : from.strides[i - lead];
+    set_strides(from, y.dims, input.strides);
   }
   collapse_dims(args);
   load(block, caps.fns.typed.loop, args, 50 + 0.3 * static_cast<double>(y.count()), launch);

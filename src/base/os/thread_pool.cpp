@@ -49,6 +49,11 @@ class FirstException {
   std::exception_ptr exception_;
 };
 
+// n may be as large as an int64_t can be, so nothing is added to it.
+int64_t chunk_count(int64_t n, int64_t grain) {
+  return n / grain + (n % grain != 0);
+}
+
 }  // namespace
 
 namespace detail {
@@ -376,7 +381,7 @@ int64_t WorkerGroup::help(RunState& state, int index, int workers, uint64_t acti
 
 void WorkerGroup::chunks(Team& team, int workers, int64_t n, int64_t grain, ChunkFn fn) {
   RunState& state = states_[static_cast<size_t>(team.place_)];
-  int64_t count = n / grain + (n % grain != 0);
+  int64_t count = chunk_count(n, grain);
   state.fn = fn;
   state.n = n;
   state.grain = grain;
@@ -403,7 +408,7 @@ int Team::workers() {
 void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
   grain *= n / grain / kMostChunks + 1;
   if (group_ && n > grain && most > 1) {
-    int64_t count = n / grain + (n % grain != 0);
+    int64_t count = chunk_count(n, grain);
     auto now = static_cast<int>(std::min<int64_t>({most, workers(), count}));
     if (now > 1) {
       detail::ScopedValue busy(detail::idle_team, static_cast<Team*>(nullptr));
@@ -460,7 +465,7 @@ void ThreadPool::run_team(int most, FunctionRef<void(Team&)> job) {
 }
 
 void ThreadPool::parallel_for(int64_t n, int64_t grain, ChunkFn fn, int most) {
-  int64_t count = n / grain + (n % grain != 0);
+  int64_t count = chunk_count(n, grain);
   most = static_cast<int>(std::min<int64_t>(most, count));
   if (most > 1 && !has_teams() && !is_on_host_thread()) return host_parallel_for(n, grain, fn, most);
   Team* own = detail::idle_team;
