@@ -172,9 +172,6 @@ Dim Graph::resolved(const Dim& dim) const {
     // The operands are resolved already: resolving them again at each level would take exponential time.
     if (is_at_most(a, b, kExtremes)) return decided(true);
     if (is_at_most(b, a, kExtremes)) return decided(false);
-    Dim extreme = kind == Atom::kMax ? max(a, b) : min(a, b);
-    for (const Dim& operand : {a, b})
-      if (has_guard(Guard::kEqual, operand - extreme)) return operand;
     return std::nullopt;
   });
 }
@@ -281,12 +278,31 @@ Status Graph::learn(uint32_t index) {
   return {};
 }
 
+// x = min(x, y) says that x <= y, and x = max(x, y) that y <= x. Written so, it takes part in more proofs.
+static Guard in_normal_form(Guard guard) {
+  Dim difference = guard.b - guard.a;
+  if (guard.relation != Guard::kEqual || difference.is_literal()) return guard;
+  for (const Term& term : difference.polynomial()->terms) {
+    if (term.atoms.size() != 1 || (term.coefficient != 1 && term.coefficient != -1)) continue;
+    const Atom& atom = *term.atoms[0];
+    if (atom.kind != Atom::kMin && atom.kind != Atom::kMax) continue;
+    Dim equal = Dim(-term.coefficient) * (difference - Dim::from({{term}}));
+    if (!(equal == atom.a) && !(equal == atom.b)) continue;
+    const Dim& other = equal == atom.a ? atom.b : atom.a;
+    bool is_less = atom.kind == Atom::kMin;
+    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where)};
+  }
+  return guard;
+}
+
 Status Graph::add_guard(Guard guard) {
+  guard = in_normal_form(std::move(guard));
   if (is_refuted(guard)) return refused(guard, "");
   return implies(guard.relation, guard.a, guard.b) ? Status() : declare_guard(std::move(guard));
 }
 
 Status Graph::declare_guard(Guard guard) {
+  guard = in_normal_form(std::move(guard));
   if (is_refuted(guard)) return refused(guard, "");
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));

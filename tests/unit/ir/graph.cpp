@@ -102,17 +102,31 @@ TEST(graph, a_fixed_size_is_known_in_other_sizes) {
   EXPECT_FALSE(is_square_16(Guard::kLessEqual));
 }
 
+// With m >= 2, the one says that m = 2, whichever of them was known when it was recorded.
+TEST(graph, a_size_that_is_its_minimum_with_another_is_bounded_by_it) {
+  Dim m = Dim::symbol("m");
+  for (Guard bound : {Guard{Guard::kEqual, m, min(2, m), ""}, Guard{Guard::kEqual, 2, max(2, m), ""}}) {
+    Graph graph;
+    ASSERT_TRUE(graph.add_guard(bound).ok());
+    EXPECT_TRUE(graph.implies(Guard::kLessEqual, m, 2));
+    EXPECT_FALSE(graph.implies(Guard::kLessEqual, 2, m));
+    ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 2, m, ""}).ok());
+    EXPECT_TRUE(graph.implies(Guard::kEqual, m, 2));
+    EXPECT_EQ(graph.guards().size(), 2u);
+  }
+}
+
 // Whichever comes first. What is rolled back says nothing.
 TEST(graph, guards_that_no_size_meets_are_refused) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
   Guard fixes{Guard::kEqual, 4, n, "matmul"}, bounds{Guard::kEqual, n, min(3, n), "slice"};
   Graph first, last;
   EXPECT_TRUE(first.add_guard(fixes).ok());
-  EXPECT_EQ(first.add_guard(bounds).message(), "slice: n = min(3,n) does not hold");
+  EXPECT_EQ(first.add_guard(bounds).message(), "slice: n <= 3 does not hold");
   EXPECT_TRUE(last.add_guard({Guard::kEqual, m, 7, {}}).ok());
   Graph::Mark mark = last.mark();
   EXPECT_TRUE(last.add_guard(bounds).ok());
-  EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n = min(3,n)");
+  EXPECT_EQ(last.add_guard(fixes).message(), "matmul: 4 = n does not hold, as n <= 3");
   last.roll_back(mark);
   EXPECT_TRUE(last.add_guard(fixes).ok());
 }
