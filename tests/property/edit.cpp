@@ -122,4 +122,10 @@ void visit_nodes(const Graph& graph, const std::function<void(const Graph&, cons
   }
 }
 
+Value behind_casts_and_views(const Graph& graph, Value value) {
+  auto moves = [&](const Node& node) { return node.op == Op::kCast || graph.info(node).is(kView); };
+  while (moves(graph.node(value)) && !graph.node(value).in.empty()) value = graph.node(value).in[0];
+  return value;
+}
+
 }  // namespace rlx::test

@@ -42,4 +42,7 @@ bool has_bodies(const Node& node);
 // Every node, those in bodies included.
 void visit_nodes(const Graph& graph, const std::function<void(const Graph&, const Node&)>& body);
 
+// What the value is made of, where only its dtype or its shape is another: the first that is no cast and no view.
+Value behind_casts_and_views(const Graph& graph, Value value);
+
 }  // namespace rlx::test

@@ -53,18 +53,12 @@ bool is_factor(Expr x) {
   return per_head || std::count_if(x.dims().begin(), x.dims().end(), is_long) <= 1;
 }
 
-Value behind_casts_and_views(const Graph& graph, Value value) {
-  while (!graph.node(value).in.empty() &&
-         (graph.node(value).op == Op::kCast || graph.info(graph.node(value)).is(kView)))
-    value = graph.node(value).in[0];
-  return value;
-}
-
 // The size of the number nearest to 0 in either operand of the product that y is; 0 and NaN do not count.
 Expr least_factor(Expr y) {
   Builder& builder = y.builder();
   const Node& product = builder.graph().node(behind_casts_and_views(builder.graph(), y.value()));
   if (product.op != Op::kMatmul) return scalar_like(y, INFINITY);
+  Value a = product.in[0], b = product.in[1];  // nodes move when some are added
   auto least_of = [&](Value operand) {
     Expr size = abs(builder.wrap(operand));
     Axes all(size.rank());
@@ -72,7 +66,6 @@ Expr least_factor(Expr y) {
     Expr least = reduce(where(greater(size, 0.0), size, scalar_like(size, INFINITY)), "min", all, KeepDims::kNo);
     return cast(least, y.dtype());
   };
-  Value a = product.in[0], b = product.in[1];
   return minimum(least_of(a), least_of(b));
 }
 

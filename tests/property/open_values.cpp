@@ -79,8 +79,7 @@ Expr leaves_by_updates(Builder& b, const Node& node, const Values& in) {
 
 // Whether these may be the weights of attention.
 bool are_weights(const Graph& graph, Value value) {
-  auto moves = [&](const Node& node) { return node.op == Op::kCast || graph.info(node).is(kView); };
-  while (moves(graph.node(value)) && !graph.node(value).in.empty()) value = graph.node(value).in[0];
+  value = behind_casts_and_views(graph, value);
   Op op = graph.node(value).op;
   if (op == Op::kWhere)
     return are_weights(graph, graph.node(value).in[1]) || are_weights(graph, graph.node(value).in[2]);

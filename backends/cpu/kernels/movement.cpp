@@ -295,7 +295,8 @@ Loop<CopyArgs> copy_loop() {
 }
 
 void collapse_dims(CopyArgs& args) {
-  int32_t rank = args.rank = collapse(args.rank, args.dims, std::array{&args.strides[0]});
+  int32_t rank = collapse(args.rank, args.dims, std::array{&args.strides[0]});
+  args.rank = rank;
   // A short contiguous run becomes one larger element.
   if (rank < 2 || args.strides[rank - 1] != args.element) return;
   int64_t bytes = args.dims[rank - 1] * args.element;

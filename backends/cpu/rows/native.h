@@ -141,7 +141,7 @@ constexpr Row packer(EncodeFn encode) {
   return loops<Args>(Op::kPrepack, layout, refuse, encode).unaligned(1);
 }
 
-// The strides of an operand for each dim of the result that it broadcasts to.
+// The strides of an operand for each dim of the result: 0 where it broadcasts.
 inline void set_strides(const View& operand, std::span<const int64_t> dims, int64_t* strides) {
   size_t lead = dims.size() - operand.dims.size();
   for (size_t i = 0; i < dims.size(); i++)

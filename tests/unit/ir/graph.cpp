@@ -102,17 +102,22 @@ TEST(graph, a_fixed_size_is_known_in_other_sizes) {
   EXPECT_FALSE(is_square_16(Guard::kLessEqual));
 }
 
-// With m >= 2, the one says that m = 2, whichever of them was known when it was recorded.
+// With m >= 2, it says that m = 2, whichever of the two comes first.
 TEST(graph, a_size_that_is_its_minimum_with_another_is_bounded_by_it) {
   Dim m = Dim::symbol("m");
-  for (Guard bound : {Guard{Guard::kEqual, m, min(2, m), ""}, Guard{Guard::kEqual, 2, max(2, m), ""}}) {
-    Graph graph;
-    ASSERT_TRUE(graph.add_guard(bound).ok());
-    EXPECT_TRUE(graph.implies(Guard::kLessEqual, m, 2));
-    EXPECT_FALSE(graph.implies(Guard::kLessEqual, 2, m));
-    ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, 2, m, ""}).ok());
-    EXPECT_TRUE(graph.implies(Guard::kEqual, m, 2));
-    EXPECT_EQ(graph.guards().size(), 2u);
+  const Guard least{Guard::kLessEqual, 2, m, ""};
+  for (const Guard& bound : {Guard{Guard::kEqual, m, min(2, m), ""}, Guard{Guard::kEqual, 2, max(2, m), ""}}) {
+    Graph first, last;
+    ASSERT_TRUE(first.add_guard(bound).ok());
+    EXPECT_TRUE(first.implies(Guard::kLessEqual, m, 2));
+    EXPECT_FALSE(first.implies(Guard::kLessEqual, 2, m));
+    ASSERT_TRUE(first.add_guard(least).ok());
+    ASSERT_TRUE(last.add_guard(least).ok());
+    ASSERT_TRUE(last.add_guard(bound).ok());
+    for (const Graph* graph : {&first, &last}) {
+      EXPECT_TRUE(graph->implies(Guard::kEqual, m, 2));
+      EXPECT_EQ(graph->guards().size(), 2u);
+    }
   }
 }
 
