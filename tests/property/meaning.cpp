@@ -137,12 +137,12 @@ Result<Graph> with_edited_bodies(const Graph& graph, const BodyEdit& edit) {
   return edited(graph, copy, Leaves::kAll, Guards::kKept);
 }
 
-Result<Graph> with_primitives_only(const Graph& given) {
-  Graph graph = RLX_TRY(with_edited_bodies(given, with_primitives_only));
+// What a composite means may have a body, as the recurrent layers do; so bodies come last.
+Result<Graph> with_primitives_only(Graph graph) {
   auto is_composite = [&](const Node& node) { return !graph.info(node).is(kLeaf) && !graph.info(node).primitive(); };
   while (std::any_of(graph.nodes().begin(), graph.nodes().end(), is_composite))
     graph = RLX_TRY(find_transform("decompose")->run(graph));
-  return graph;
+  return with_edited_bodies(graph, with_primitives_only);
 }
 
 // Whether the graph, or the decomposition of a composite in it, contains attention.
