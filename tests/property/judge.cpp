@@ -173,8 +173,11 @@ TEST(judge, asks_nothing_of_what_overflows_on_the_way_and_all_of_what_stands_bes
 
 TEST(judge, asks_nothing_of_singular_matrices_and_all_of_those_beside_them) {
   static constexpr float kMatrices[] = {1, 2, 3, 2, 4, 6, 1, 1, 7, 2, 0.5f, 0, 0, 1, 0.25f, 0, -0.5f, 3};
-  for (const char* lines : {" %9 = inverse(x)", " %9, %9.perm, %9.sign = lu(x)", " %8, %9 = qr(x)"})
-    expect_only_first_is_open(graph_of_lines("[2,3,3]", lines), kMatrices);
+  static constexpr float kOneNotFinite[] = {1, 2, 3, 2, NAN, 6, 1, 1, 7, 2, 0.5f, 0, 0, 1, 0.25f, 0, -0.5f, 3};
+  for (const char* lines : {" %9 = inverse(x)", " %9, %9.perm, %9.sign = lu(x)", " %8, %9 = qr(x)",
+                            " %7, %8, %6 = lu(x)\n %9 = cast(%8) to=f32"})
+    for (std::span<const float> matrices : {std::span(kMatrices), std::span(kOneNotFinite)})
+      expect_only_first_is_open(graph_of_lines("[2,3,3]", lines), matrices);
   static constexpr float kTriangles[] = {1e-9f, 2, 2, 1, 1, 0, 1, 1};
   expect_only_first_is_open(graph_of_lines("[2,2,2]", " %9 = triangular_solve(x, x) lower=true"), kTriangles);
   static constexpr float kSymmetric[] = {1, 2, 2, 4, 2, 1, 1, 3};
@@ -210,6 +213,29 @@ TEST(judge, knows_that_a_moved_factor_may_make_a_number_vanish_and_no_more) {
     EXPECT_EQ(difference(3), "");
     EXPECT_EQ(difference(NAN).empty(), vanishes);
     EXPECT_NE(difference(2), "");
+  }
+}
+
+// What a kernel makes of the tail of gelu may be 0, or a number that infinity times it is infinite: in a body too, and
+// in one that only the meaning of the layer has.
+TEST(judge, knows_that_the_tail_of_an_activation_in_a_layer_may_vanish) {
+  auto graph = parse(R"(graph {
+    x = input f32[2,1,1]
+    w = constant f32[1,1,1] {1}
+    r = constant f32[1,1,1] {-inf}
+    y, h = rnn(x, w, r) act=gelu
+    output h
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  RandomGraph random = with_contents(1, std::move(*graph));
+  float* x = random.runs[0][0].as<float>();
+  for (bool vanishes : {false, true}) {
+    x[0] = vanishes ? -9 : -1, x[1] = 1;
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    Results results = right_results(random);
+    *results[0].as<float>() = 3;
+    EXPECT_EQ(meaning->difference(results).empty(), vanishes);
   }
 }
 

@@ -435,7 +435,8 @@ void Meaning::add_open_values() {
   };
   auto primitives = with_primitives_only(random_.graph);
   add(primitives);
-  for (double stand_in : {double{NAN}, double{INFINITY}, -double{INFINITY}, 0.0})
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (double stand_in : {double{NAN}, kInfinite, -kInfinite, 0.0, 1.0, -1.0})
     add(primitives.ok() ? with_open_values(*primitives, stand_in) : Result<Graph>(primitives.status()));
 }
 

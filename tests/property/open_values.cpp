@@ -120,12 +120,13 @@ Expr leaves_on_the_way(Builder& b, const Graph& graph, const Node& node, const V
 
 // ---- matrices ----
 
-// By matrix, with two axes of 1: whether a change by a few roundings may take a dimension from what it spans.
+// By matrix, with two axes of 1: whether a change by a few roundings may take a dimension from what it spans. A matrix
+// with an element that is not finite spans nothing that is known.
 Expr loses_rank(Expr matrix) {
   double rounding = matrix.dtype() == DType::kF64 ? 0x1p-53 : 0x1p-24;
   Expr values = matrix.builder().ops(Op::kSvd, std::array{cast(matrix, DType::kF64)})[1];
   Expr least = reduce(values, "min", {-1}), largest = reduce(values, "max", {-1});
-  return unsqueeze(less_equal(least, largest * (64 * rounding)), -1);
+  return unsqueeze(logical_not(less(largest * (64 * rounding), least)), -1);
 }
 
 // The same for the square that factors are found in.
@@ -162,22 +163,28 @@ Expr is_open_matrix(Builder& b, const Node& node, const Values& in) {
 
 // ---- all values of a node ----
 
-// Different numbers for different elements, in another order for another sign: what depends on their order depends on
-// what they are.
+// For a finite stand-in, different numbers for different elements, and the opposite ones for the opposite stand-in:
+// what depends on their order depends on what they are. Cosines, because a matrix of them has full rank.
 Expr put(Expr value, Expr is_open, double stand_in) {
   Builder& b = value.builder();
-  Expr place = b.scalar(DType::kF32, 1);
-  for (size_t axis = 0; axis < value.rank(); axis++)
-    place = place + iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
-  Expr number = stand_in < 0 ? place * stand_in : b.scalar(DType::kF32, stand_in) / place;
+  Expr number = b.scalar(DType::kF32, stand_in);
+  if (std::isfinite(stand_in)) {
+    Expr index = b.scalar(DType::kF32, 0);
+    for (size_t axis = 0; axis < value.rank(); axis++) {
+      Expr place = iota(b, value.dims(), static_cast<int64_t>(axis), DType::kF32);
+      index = index * b.size(value.dim(axis), DType::kF32) + place;
+    }
+    number = number * unary(Op::kCos, index);
+  }
   return where(is_open, cast(number, value.dtype()), value);
 }
 
-// The rows of an open matrix may come in any order.
+// The rows of an open matrix may come in any order: here as they are, or with each in another place.
 Expr put_order(Expr order, Expr is_open, double stand_in) {
   Builder& b = order.builder();
-  Expr forth = iota(b, {order.dim(-1)}, 0, order.dtype()), back = b.size(order.dim(-1), order.dtype()) - 1.0 - forth;
-  return where(is_open, broadcast_to(stand_in < 0 ? back : forth, order.dims()), order);
+  Expr row = iota(b, {order.dim(-1)}, 0, order.dtype()), last = b.size(order.dim(-1), order.dtype()) - 1.0;
+  Expr next = where(equal(row, last), 0.0, row + 1.0);
+  return where(is_open, broadcast_to(stand_in < 0 ? next : row, order.dims()), order);
 }
 
 // Of values of a matrix that have `fewer` axes less than it.
