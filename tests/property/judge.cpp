@@ -222,9 +222,11 @@ TEST(judge, knows_that_the_tail_of_an_activation_in_a_layer_may_vanish) {
   auto graph = parse(R"(graph {
     x = input f32[2,1,1]
     w = constant f32[1,1,1] {1}
-    r = constant f32[1,1,1] {-inf}
+    r = constant f32[1,1,1] {0}
     y, h = rnn(x, w, r) act=gelu
-    output h
+    %5 = constant f32[] {inf}
+    %6 = mul(y, %5)
+    output z = %6
   })");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   RandomGraph random = with_contents(1, std::move(*graph));
