@@ -119,7 +119,6 @@ TEST(judge, knows_that_attention_may_not_read_a_value) {
   for (bool is_read : {false, true}) {  // v has an infinite row that both queries use, or one that the first does not
     float* v = random.runs[0][2].as<float>();
     v[2] = is_read ? INFINITY : 0.5f, v[5] = is_read ? 0.5f : INFINITY;
-    INFINITY;  // of the first row, which both queries use; of the other
     auto meaning = Meaning::of(random);
     ASSERT_TRUE(meaning.ok()) << meaning.status().message();
     Results results = right_results(random);
@@ -238,6 +237,19 @@ TEST(judge, knows_that_the_tail_of_an_activation_in_a_layer_may_vanish) {
     Results results = right_results(random);
     *results[0].as<float>() = 3;
     EXPECT_EQ(meaning->difference(results).empty(), vanishes);
+  }
+}
+
+// A device that takes a number below the normal ones as 0 keeps the sign of another 0: an infinity of each sign.
+TEST(judge, knows_that_numbers_vanish_beside_a_zero_of_another_sign) {
+  RandomGraph random = graph_of_lines("[2,2]", " %7 = rsqrt(x)\n %8 = reduce(%7) fn=sum axes=[1]\n %9 = tanh(%8)");
+  std::copy_n(std::array{0x1p-149f, -0.0f, 1.0f, 4.0f}.begin(), 4, random.runs[0][0].as<float>());
+  for (int64_t row : {0, 1}) {
+    auto meaning = Meaning::of(random);
+    ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+    Results results = right_results(random);
+    results[0].as<float>()[row] = NAN;
+    EXPECT_EQ(meaning->difference(results).empty(), row == 0);
   }
 }
 

@@ -217,13 +217,14 @@ Result<Value> rounded_together(Graph& graph, const Values& in) {
   return value.value();
 }
 
-// The value with 0 in place of numbers below `least`. An op may read subnormal f32 numbers as 0 (semantics.md N5).
+// The value with a 0 of the same sign in place of each number below `least`. An op may read subnormal f32 numbers as 0
+// (semantics.md N5).
 Value flushed(Graph& graph, Value value, double least = kLeastNormal) {
   DType dtype = present(value) ? graph.type(value).dtype : DType::kBool;
   if (dtype != DType::kF32 && dtype != DType::kBF16) return value;
   Builder builder(graph);
   Expr number = builder.wrap(value);
-  return where(less(abs(number), least), 0.0, number).value();
+  return where(less(abs(number), least), number * scalar_like(number, 0), number).value();
 }
 
 // The graph and its bodies, as a device computes them that treats numbers below `least` as 0 everywhere.

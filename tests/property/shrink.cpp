@@ -180,7 +180,7 @@ RandomGraph shrunk(RandomGraph failing, const std::function<bool(const RandomGra
 
 static std::string tensor_text(const Tensor& tensor) {
   std::string text = type_text(tensor.dtype(), tensor.dims());
-  if (tensor.count() > 40 || is_complex(tensor.dtype())) return text;
+  if (tensor.count() > 100 || is_complex(tensor.dtype())) return text;
   for (int64_t i = 0; i < tensor.count(); i++)
     text += is_integer(tensor.dtype()) ? " " + std::to_string(element_as_i64(tensor, i))
                                        : format(" {:.9}", element_as_f64(tensor, i));
