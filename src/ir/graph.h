@@ -182,6 +182,10 @@ class Graph {
   Dim reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const;  // by these solutions only
   std::string operands_text(const OpInfo& info, std::span<const Value> in) const;
   Interval range_of_reduced(const Dim& dim) const;
+  Guard resolved(const Guard& guard) const;
+  Result<Guard> checked(Guard guard) const;
+  Status record(Guard guard);
+  Status record_alone(Guard guard);
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;
   Status learn(uint32_t index);
@@ -207,6 +211,7 @@ class Graph {
   std::vector<std::pair<uint32_t, Interval>> narrowed_;  // symbol, and its earlier range: for roll_back
   std::vector<Guard> guards_;
   std::unordered_multimap<size_t, uint32_t> guard_index_;  // by the hash of the difference b - a
+  std::unordered_multimap<size_t, uint32_t> undecided_;    // by the hash of what would decide a min or max of a guard
   Equalities equalities_;                                  // that guards say
   ByName<std::vector<uint32_t>> guards_of_;                // by symbol, the guards that name it
 };

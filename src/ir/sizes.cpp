@@ -88,10 +88,14 @@ Status Graph::declare_symbol(std::string_view name, Interval range) {
 
 // ---- guards ----
 
-// Equal for a = b and b = a, whose differences have opposite signs.
-static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
-  if (relation == Guard::kLessEqual) return difference.hash();
+// The same for the opposite difference.
+static size_t hash_of_either_sign(const Dim& difference) {
   return difference.hash() ^ (Dim(-1) * difference).hash();
+}
+
+// Equal for a = b and b = a.
+static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
+  return relation == Guard::kLessEqual ? difference.hash() : hash_of_either_sign(difference);
 }
 
 bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
@@ -143,6 +147,15 @@ bool Graph::has_relation(Guard::Relation relation, const Dim& a, const Dim& b) c
   Dim difference = b - a;
   if (has_guard(Guard::kEqual, difference)) return true;
   return relation == Guard::kLessEqual && (range(difference).lo >= 0 || has_guard(Guard::kLessEqual, difference));
+}
+
+// The difference of the operands of each min and max.
+static void visit_extremes(const Dim& dim, const std::function<void(const Dim& order)>& body) {
+  if (dim.is_literal()) return;
+  rewritten(dim, [&](Atom::Kind kind, const Dim& a, const Dim& b) -> std::optional<Dim> {
+    if (kind == Atom::kMax || kind == Atom::kMin) body(b - a);
+    return std::nullopt;
+  });
 }
 
 constexpr int kExtremes = 4;  // how many min and max, one in the other, a proof takes apart
@@ -295,29 +308,62 @@ static Guard in_normal_form(Guard guard) {
   return guard;
 }
 
-Status Graph::add_guard(Guard guard) {
+// The guard in terms of what is known by now.
+Guard Graph::resolved(const Guard& guard) const {
+  return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where});
+}
+
+// In its normal form; or why no sizes satisfy it.
+Result<Guard> Graph::checked(Guard guard) const {
   guard = in_normal_form(std::move(guard));
-  if (is_refuted(guard)) return refused(guard, "");
-  return implies(guard.relation, guard.a, guard.b) ? Status() : declare_guard(std::move(guard));
+  Guard normal = resolved(guard);
+  if (is_refuted(normal)) return refused(guard, "");
+  return normal;
+}
+
+Status Graph::add_guard(Guard guard) {
+  guard = RLX_TRY(checked(std::move(guard)));
+  return implies(guard.relation, guard.a, guard.b) ? Status() : record(std::move(guard));
 }
 
 Status Graph::declare_guard(Guard guard) {
-  guard = in_normal_form(std::move(guard));
-  if (is_refuted(guard)) return refused(guard, "");
+  return record(RLX_TRY(checked(std::move(guard))));
+}
+
+// The guard, and what follows from it for earlier ones: where it decides a min or max of one of those, that guard is
+// recorded again without it.
+Status Graph::record(Guard guard) {
+  Mark before = mark();
+  Status status = record_alone(std::move(guard));
+  for (size_t i = before.guards; status.ok() && i < guards_.size(); i++) {
+    auto [first, last] = undecided_.equal_range(hash_of_either_sign(guards_[i].b - guards_[i].a));
+    std::vector<uint32_t> decided;
+    for (auto at = first; at != last; ++at) decided.push_back(at->second);
+    for (size_t k = 0; status.ok() && k < decided.size(); k++) {
+      Result<Guard> shorter = checked(guards_[decided[k]]);
+      status = shorter.status();
+      if (shorter.ok() && !implies(shorter->relation, shorter->a, shorter->b))
+        status = record_alone(std::move(*shorter));
+    }
+  }
+  if (!status.ok()) roll_back(before);
+  return status;
+}
+
+// Nothing where it says nothing new.
+Status Graph::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
   if (difference.is(0) || has_guard(guard.relation, difference)) return {};
-  Mark before = mark();
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
   visit_symbols(difference, [&](const std::string& symbol) {
     auto& naming = guards_of_[symbol];
     if (naming.empty() || naming.back() != index) naming.push_back(index);
   });
+  visit_extremes(difference, [&](const Dim& order) { undecided_.emplace(hash_of_either_sign(order), index); });
   guards_.push_back(std::move(guard));
-  Status status = learn(index);
-  if (!status.ok()) roll_back(before);
-  return status;
+  return learn(index);
 }
 
 // ---- roll-back ----
@@ -335,9 +381,13 @@ void Graph::roll_back(const Mark& mark) {
   while (guards_.size() > mark.guards) {
     const Guard& guard = guards_.back();
     Dim difference = guard.b - guard.a;
-    auto [first, last] = guard_index_.equal_range(guard_hash(guard.relation, difference));
     auto index = static_cast<uint32_t>(guards_.size() - 1);
-    guard_index_.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+    auto forget = [&](auto& by_hash, size_t hash) {
+      auto [first, last] = by_hash.equal_range(hash);
+      by_hash.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == index; }));
+    };
+    forget(guard_index_, guard_hash(guard.relation, difference));
+    visit_extremes(difference, [&](const Dim& order) { forget(undecided_, hash_of_either_sign(order)); });
     visit_symbols(difference, [&](const std::string& symbol) {
       auto& naming = guards_of_.at(symbol);
       if (!naming.empty() && naming.back() == index) naming.pop_back();

@@ -83,6 +83,17 @@ Expr with_moved_factor(const Node& node, std::span<const Expr> in) {
   return y;
 }
 
+// Of a batch_norm, whose scale of each channel moves into x * scale + (beta - mean * scale): NaN where a term of this
+// may be infinite.
+Expr with_moved_scale(const Node& node, std::span<const Expr> in) {
+  Expr y = in[0].builder().ops(Op::kBatchNorm, in, node.attrs.named())[0], gamma = in[1], mean = in[3], var = in[4];
+  Expr scale = abs(gamma / sqrt(var + node.attrs.f64("eps"))), most = scalar_like(scale, 0x1p127);
+  Expr is_open = logical_not(logical_and(less(scale, most), less(scale * abs(mean), most)));
+  std::vector<Dim> along(y.rank() - 1, 1);
+  along[0] = y.dim(1);
+  return where(reshape(is_open, along), scalar_like(y, NAN), y);
+}
+
 // By node, whether a product is part of it.
 std::vector<bool> holds_product(const Graph& graph) {
   std::vector<bool> holds(graph.nodes().size());
@@ -118,9 +129,9 @@ Result<Graph> with_exceptions(const Graph& graph, Exceptions made) {
     const Node& node = graph.node(index);
     Builder builder(to);
     Expr value;
-    std::array<Expr, 3> given;
-    std::array<bool, 3> is_score{};
-    bool counts = is_float(node.out[0].dtype) && in.size() <= 3;
+    std::array<Expr, 5> given;
+    std::array<bool, 5> is_score{};
+    bool counts = is_float(node.out[0].dtype) && in.size() <= given.size();
     for (size_t k = 0; counts && k < in.size(); k++) {
       given[k] = builder.wrap(in[k]);
       is_score[k] = present(node.in[k]) && scores[node.in[k].node];
@@ -131,6 +142,8 @@ Result<Graph> with_exceptions(const Graph& graph, Exceptions made) {
       value = where(given[0], masked(given[1], is_score[1], made.masks), masked(given[2], is_score[2], made.masks));
     } else if (counts && made.moves_factors && (node.op == Op::kMul || node.op == Op::kDiv)) {
       value = with_moved_factor(node, std::span(given).first(2));
+    } else if (counts && made.moves_factors && node.op == Op::kBatchNorm) {
+      value = with_moved_scale(node, given);
     } else if (made.drops_guards && guards_weights(graph, node)) {
       Expr x = builder.wrap(in[0]);
       value = node.op == Op::kEq ? equal(less(x, x), less(x, x)) : less(x, x);

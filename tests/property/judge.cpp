@@ -253,6 +253,25 @@ TEST(judge, knows_that_numbers_vanish_beside_a_zero_of_another_sign) {
   }
 }
 
+// What is left of terms that cancel may be 0 in another order of the sum: then its inverse is infinite.
+TEST(judge, knows_that_terms_may_cancel_and_no_more) {
+  static constexpr const char* kSums[] = {
+      " %8 = reduce(x) fn=sum axes=[1]\n %9 = recip(%8)",
+      " %7 = constant f32[3,1] {1, 1, 1}\n %8 = matmul(x, %7)\n %9 = recip(%8)",
+  };
+  for (const char* lines : kSums) {
+    RandomGraph random = graph_of_lines("[2,3]", lines);
+    std::copy_n(std::array{1.0f, 1e-8f, -1.0f, 1.0f, 0.25f, -1.0f}.begin(), 6, random.runs[0][0].as<float>());
+    for (int64_t row : {0, 1}) {
+      auto meaning = Meaning::of(random);
+      ASSERT_TRUE(meaning.ok()) << meaning.status().message();
+      Results results = right_results(random);
+      results[0].as<float>()[row] = INFINITY;
+      EXPECT_EQ(meaning->difference(results).empty(), row == 0) << lines;
+    }
+  }
+}
+
 // How many numbers are not 0 depends on whether a device has those below the normal ones (semantics.md N5).
 TEST(judge, lets_a_device_take_what_is_not_normal_as_nothing) {
   auto graph = parse("graph (n in [0, 6]) {\n x = input f32[6]\n y = nonzero(x) symbol=\"n\"\n output y\n}");

@@ -184,14 +184,20 @@ Result<Value> with_noise(Graph& graph, Value given, bool is_leaf, bool rounds, R
   return value.value();
 }
 
-// A sum of numbers that are opposite except for roundings may be 0.
-Result<Value> cancelled(Graph& graph, Value given, const Values& in) {
+// The largest size of a finite element, along the last `count` axes.
+Expr largest_size(Expr value, size_t count) {
+  Expr size = abs(value);
+  Axes last(count);
+  std::iota(last.begin(), last.end(), static_cast<int64_t>(value.rank() - count));
+  return reduce(where(less(size, INFINITY), size, 0), "max", last, KeepDims::kYes);
+}
+
+// A number that may be rounding alone may be 0: `size` is that of what was rounded on the way.
+Result<Value> cancelled(Graph& graph, Value given, Expr size) {
   Builder builder(graph);
-  Expr sum = builder.wrap(given), zero = scalar_like(sum, 0);
-  Expr size = abs(builder.wrap(in[0])) + abs(builder.wrap(in[1]));
-  Expr rounding = builder.scalar(sum.dtype(), 8 * epsilon_of(sum.dtype()));
-  Expr is_rounding = logical_and(less_equal(abs(sum), size * rounding), less(abs(sum), INFINITY));
-  Expr value = where(is_rounding, zero, sum);
+  Expr value = builder.wrap(given), rounding = scalar_like(size, 8 * epsilon_of(value.dtype()));
+  Expr is_rounding = less_equal(cast(abs(value), size.dtype()), size * rounding);
+  value = where(logical_and(is_rounding, less(abs(value), INFINITY)), scalar_like(value, 0), value);
   RLX_TRY(Status(builder.status()));
   return value.value();
 }
@@ -207,11 +213,8 @@ bool compares_roundings(const Graph& graph, const Node& node) {
 // first tensor: where that number was added on the way, the difference may be rounding alone.
 Result<Value> rounded_together(Graph& graph, const Values& in) {
   Builder builder(graph);
-  Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), size = abs(a);
-  Axes all(a.rank());
-  std::iota(all.begin(), all.end(), 0);
-  Expr largest = reduce(where(less(size, INFINITY), size, 0), "max", all, KeepDims::kNo);
-  Expr rounding = builder.scalar(size.dtype(), 8 * epsilon_of(size.dtype()));
+  Expr a = builder.wrap(in[0]), b = builder.wrap(in[1]), largest = largest_size(a, a.rank());
+  Expr rounding = scalar_like(largest, 8 * epsilon_of(largest.dtype()));
   Expr value = where(less_equal(abs(a - b), largest * rounding), b, a);
   RLX_TRY(Status(builder.status()));
   return value.value();
@@ -263,6 +266,21 @@ bool adds_up(Op op) {
   return op == Op::kReduce || op == Op::kReduceWindow || op == Op::kCumulative || op == Op::kMatmul || op == Op::kConv;
 }
 
+// By whose size roundings of the result are measured; absent where the result does not cancel.
+Expr size_of_terms(Builder& builder, const Node& node, const Values& in, Value result) {
+  DType dtype = node.out[0].dtype;
+  if (!is_float(dtype)) return {};
+  bool is_sum = node.op == Op::kAdd || node.op == Op::kSub;
+  if (is_sum) return abs(builder.wrap(in[0])) + abs(builder.wrap(in[1]));
+  if (solves_matrices(node.op)) {
+    Expr solved = builder.wrap(result);
+    return largest_size(solved, std::min<size_t>(solved.rank(), 2)) * scalar_like(solved, 16);
+  }
+  bool is_product = node.op == Op::kMatmul || node.op == Op::kConv;
+  if (is_product || (adds_up(node.op) && node.attrs.is("fn", "sum"))) return of_sizes(builder, node, in);
+  return {};
+}
+
 // The graph and its bodies, with the result of every float node multiplied by a number within a few roundings of 1.
 Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
   const std::vector<bool> decides = decides_sizes(graph);
@@ -278,8 +296,10 @@ Result<Graph> with_noise(const Graph& graph, Noise noise, Random& random) {
       read[0] = RLX_TRY(rounded_together(to, read));
     Values values = RLX_TRY(copy_node(graph, index, read, to, std::move(attrs)));
     bool is_leaf = graph.info(node).is(kLeaf) && node.op != Op::kConstant;
-    bool is_sum = (node.op == Op::kAdd || node.op == Op::kSub) && is_float(node.out[0].dtype);
-    if (noise.rounds && is_sum && random.chance(25)) values[0] = RLX_TRY(cancelled(to, values[0], in));
+    if (noise.rounds && random.chance(25)) {
+      Builder builder(to);
+      if (Expr size = size_of_terms(builder, node, in, values[0])) values[0] = RLX_TRY(cancelled(to, values[0], size));
+    }
     for (Value& value : values) value = RLX_TRY(with_noise(to, value, is_leaf, noise.rounds, random));
     return values;
   };
@@ -308,6 +328,7 @@ Result<Meaning> Meaning::of(const RandomGraph& random, size_t run) {
     meaning.has_huge_numbers_ |= node.op == Op::kConstant && holds_huge_numbers(node.attrs.tensor("value"));
     has_softmax |= node.op == Op::kSoftmax || node.op == Op::kExp;
     meaning.has_product_ |= is_product(node.op);
+    meaning.has_batch_norm_ |= node.op == Op::kBatchNorm;
     meaning.steps_ = std::max(meaning.steps_, tolerance_of(graph.info(node).tol).steps);
     for (const ValueType& type : node.out) meaning.epsilon_ = std::max(meaning.epsilon_, epsilon_of(type.dtype));
   });
@@ -374,7 +395,7 @@ Status Meaning::add_noisy_runs() {
 // Attention takes the place of weights that are guarded against NaN, and does without the guard; a low number that is
 // added to scores, or stands in their place, is a mask; and a factor of a product moves into an operand.
 void Meaning::add_exceptions() {
-  if (!has_attention_ && !has_product_) return;
+  if (!has_attention_ && !has_product_ && !has_batch_norm_) return;
   using enum Masks;
   static constexpr Exceptions kMade[] = {
       {kAsWritten, true, false}, {kAsWritten, false, true}, {kAsWritten, true, true}, {kLowest, false, false},

@@ -59,6 +59,7 @@ class Meaning {
   Bounds bounds_ = Bounds::kError;
   bool has_attention_ = false;  // or what may become one
   bool has_product_ = false;
+  bool has_batch_norm_ = false;
   bool has_nan_guard_ = false;
   bool has_huge_numbers_ = false;
   bool has_finite_fill_ = false;  // a constant that is low enough to be a mask

@@ -45,15 +45,6 @@ bool is_number(DType dtype) {
   return is_float(dtype) || is_complex(dtype) || dtypes::E.has(dtype);
 }
 
-// The same node of the sizes of its operands.
-Expr of_sizes(Builder& b, const Node& node, const Values& in) {
-  NamedAttrs attrs = node.attrs.named();
-  std::erase_if(attrs, [](const auto& attr) { return attr.first == "out_dtype"; });
-  std::vector<Expr> sizes;
-  for (Value value : in) sizes.push_back(finite_size(b.wrap(value)));
-  return b.ops(node.op, sizes, attrs)[0];
-}
-
 // Products in any order: of the numbers above 1 alone, and of those below 1 alone.
 Expr leaves_by_product(Builder& b, const Node& node, Value in) {
   DType dtype = node.out[0].dtype;
@@ -203,6 +194,18 @@ Expr with_open_elements(const Graph& graph, const Node& node, Expr value, double
 }
 
 }  // namespace
+
+Expr of_sizes(Builder& b, const Node& node, const Values& in) {
+  NamedAttrs attrs = node.attrs.named();
+  std::erase_if(attrs, [](const auto& attr) { return attr.first == "out_dtype"; });
+  std::vector<Expr> sizes;
+  for (Value value : in) sizes.push_back(finite_size(b.wrap(value)));
+  return b.ops(node.op, sizes, attrs)[0];
+}
+
+bool solves_matrices(Op op) {
+  return op == Op::kLu || op == Op::kQr || op == Op::kSvd || op == Op::kCholesky || op == Op::kTriangularSolve;
+}
 
 Result<Graph> with_open_values(const Graph& primitives, double stand_in) {
   auto copy = [&](Graph& to, uint32_t index, const Values& in) -> Result<Values> {

@@ -3,7 +3,8 @@
 // is not judged; everything else is.
 #pragma once
 
-#include "ir/graph.h"
+#include "edit.h"
+#include "ops/expr.h"
 
 namespace rlx::test {
 
@@ -14,5 +15,12 @@ namespace rlx::test {
 // - what a singular matrix, or one that rounding may make singular, has as factors and solutions.
 // An output element that is the same for all stand-ins does not depend on these.
 Result<Graph> with_open_values(const Graph& primitives, double stand_in);
+
+// What the node would be, in f64, of the sizes of the finite elements of its operands. Of a sum, this is what its
+// roundings are a part of.
+Expr of_sizes(Builder& builder, const Node& node, const Values& in);
+
+// Whether the node finds factors or solutions of matrices.
+bool solves_matrices(Op op);
 
 }  // namespace rlx::test

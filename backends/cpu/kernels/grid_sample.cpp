@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kPlaces = 64;   // of a part
 constexpr int kMostCorners = 64;  // 4 on each of three axes
 constexpr int64_t kOutside = -1;  // the position of a corner that counts as 0
+constexpr float kNothing = 0;     // what stands in each place of an image without elements
 
 // One element of an axis that contributes to a place.
 struct Tap {
@@ -154,10 +155,10 @@ void grid_sample_run(const GridSampleArgs& args, int64_t begin, int64_t end) {
     int64_t places = std::min(kPlaces, args.places - first);
     const float* grid = args.grid + (item * args.places + first) * args.axes;
     for (int64_t i = 0; i < places; i++) find_corners(args, grid + i * args.axes, i, corners);
-    if (plane == 0)  // nothing can be read
-      for (Corner& corner : corners.list) corner.at = kOutside;
+    if (plane == 0)  // a corner is a 0 with its weight, which may be NaN
+      for (Corner& corner : corners.list) corner.at = args.padding == GridSampleArgs::kZeros ? kOutside : 0;
     int64_t c = item * args.channels, last = c + args.channels;
-    auto x = [&] { return args.x + c * plane; };
+    auto x = [&] { return plane == 0 ? &kNothing : args.x + c * plane; };
     auto y = [&] { return args.y + c * args.places + first; };
     if (args.mode == GridSampleArgs::kNearest)
       for (; c < last; c++) copy_nearest(corners, x(), places, y());

@@ -136,6 +136,23 @@ TEST(graph, guards_that_no_size_meets_are_refused) {
   EXPECT_TRUE(last.add_guard(fixes).ok());
 }
 
+// Whichever comes first. What is rolled back says nothing.
+TEST(graph, a_guard_that_decides_a_minimum_is_read_into_those_that_name_it) {
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k");
+  Guard names{Guard::kLessEqual, k * k, 2 * min(n, m) + 1, ""}, decides{Guard::kLessEqual, n, m, ""};
+  Graph first, last;
+  ASSERT_TRUE(first.add_guard(names).ok());
+  Graph::Mark mark = first.mark();
+  ASSERT_TRUE(first.add_guard(decides).ok());
+  ASSERT_TRUE(last.add_guard(decides).ok());
+  ASSERT_TRUE(last.add_guard(names).ok());
+  for (const Graph* graph : {&first, &last}) EXPECT_TRUE(graph->implies(Guard::kLessEqual, k * k, 2 * n + 1));
+  first.roll_back(mark);
+  EXPECT_FALSE(first.implies(Guard::kLessEqual, k * k, 2 * n + 1));
+  ASSERT_TRUE(first.add_guard({Guard::kLessEqual, m, n, ""}).ok());
+  EXPECT_TRUE(first.implies(Guard::kLessEqual, k * k, 2 * m + 1));
+}
+
 // Whatever their order.
 TEST(graph, equations_of_sizes_are_solved_together) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m"), k = Dim::symbol("k");
