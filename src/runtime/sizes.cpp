@@ -69,11 +69,11 @@ int64_t solve_monotone(At at, int64_t given) {
   return lo;
 }
 
-// Solves a dim with one unknown symbol for that symbol.
-bool solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
+// Solves a dim with one unknown symbol for that symbol. Returns its index, or -1.
+int64_t solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, std::span<int64_t> sizes) {
   Known known{index_of, sizes};
   int64_t lone = only_unknown(dim, known);
-  if (lone < 0) return false;
+  if (lone < 0) return -1;
   int64_t& size = sizes[static_cast<size_t>(lone)];
   auto at = [&](int64_t value) {
     size = value;
@@ -82,27 +82,65 @@ bool solve(Solve how, const Dim& dim, int64_t given, const IndexOf& index_of, st
   int64_t solution = how == Solve::kLinear ? solve_linear(at, given) : solve_monotone(at, given);
   if (solution >= 0) {
     auto check = at(solution);
-    if (check.ok() && *check == given) return true;
+    if (check.ok() && *check == given) return lone;
   }
   size = kUnknown;
-  return false;
+  return -1;
 }
 
-bool solve_some(Solve how, std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes) {
-  bool progress = false;
-  for (const GivenDims& input : given)
-    for (size_t i = 0; i < input.dims.size(); i++)
-      if (!input.type->dims[i].is_literal() && solve(how, input.type->dims[i], input.dims[i], index_of, sizes)) {
-        if (how == Solve::kMonotone) return true;  // others may now be solved exactly
-        progress = true;
-      }
-  return progress;
-}
+// The given dims that have unknown symbols. A dim is tried again only when one of its symbols has been solved, so long
+// chains such as a + b, b + c, ... take linear time in any order.
+class Equations {
+ public:
+  Equations(std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes)
+      : index_of_(index_of), sizes_(sizes) {
+    for (const GivenDims& input : given)
+      for (size_t i = 0; i < input.dims.size(); i++) add(input.type->dims[i], input.dims[i]);
+  }
+
+  // A monotone dim is solved only where no linear one is left: it may have other solutions than the one that is found.
+  void solve_all() {
+    while (!linear_.empty() || !monotone_.empty()) {
+      Solve how = linear_.empty() ? Solve::kMonotone : Solve::kLinear;
+      std::set<uint32_t>& waiting = how == Solve::kLinear ? linear_ : monotone_;
+      auto [dim, given] = equations_[waiting.extract(waiting.begin()).value()];
+      int64_t solved = solve(how, *dim, given, index_of_, sizes_);
+      if (solved < 0) continue;
+      for (uint32_t reader : readers_.at(static_cast<uint32_t>(solved))) wait(reader);
+    }
+  }
+
+ private:
+  void add(const Dim& dim, int64_t given) {
+    if (dim.is_literal()) return;
+    auto index = static_cast<uint32_t>(equations_.size());
+    bool is_open = false;
+    auto note = [&](const std::string& name) {
+      uint32_t symbol = index_of_(name);
+      if (symbol == Plan::kNoSymbol || sizes_[symbol] != kUnknown) return;
+      readers_[symbol].push_back(index);
+      is_open = true;
+    };
+    visit_symbols(dim, std::ref(note));
+    if (!is_open) return;
+    equations_.emplace_back(&dim, given);
+    wait(index);
+  }
+
+  void wait(uint32_t index) {
+    linear_.insert(index);
+    monotone_.insert(index);
+  }
+
+  const IndexOf& index_of_;
+  std::span<int64_t> sizes_;
+  std::vector<std::pair<const Dim*, int64_t>> equations_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by symbol
+  std::set<uint32_t> linear_, monotone_;                         // those to try; the earliest comes first
+};
 
 void solve_all(std::span<const GivenDims> given, const IndexOf& index_of, std::span<int64_t> sizes) {
-  do
-    while (solve_some(Solve::kLinear, given, index_of, sizes)) {}
-  while (solve_some(Solve::kMonotone, given, index_of, sizes));
+  Equations(given, index_of, sizes).solve_all();
 }
 
 Status check_given(const GivenDims& input, size_t axis, int64_t expected) {
