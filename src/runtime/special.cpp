@@ -91,7 +91,7 @@ std::vector<std::string> SpecialModels::static_inputs() const {
 
 size_t SpecialModels::count() const {
   std::lock_guard lock(mutex_);
-  return models_.size();
+  return static_cast<size_t>(std::ranges::count_if(models_, &SpecialModels::Made::has_model));
 }
 
 void SpecialModels::forget() {
@@ -190,9 +190,11 @@ void SpecialModels::keep(Made made, size_t capacity) {
     gone = std::move(made.model);
     return;
   }
-  if (models_.size() >= capacity) {
-    gone = std::move(models_.front().model);
-    models_.erase(models_.begin());
+  auto is_alike = [&](const Made& it) { return it.has_model() == made.has_model(); };
+  if (static_cast<size_t>(std::ranges::count_if(models_, is_alike)) >= capacity) {
+    auto oldest = std::ranges::find_if(models_, is_alike);
+    gone = std::move(oldest->model);
+    models_.erase(oldest);
   }
   models_.push_back(std::move(made));
 }

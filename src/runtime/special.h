@@ -46,6 +46,7 @@ class SpecialModels {
     Status why;
     std::shared_ptr<const Policy> policy = nullptr;  // for which it was made
     uint64_t params_version = 0;                     // the version of the general model's params
+    bool has_model() const { return model != nullptr; }
   };
   struct Attempt {
     std::string key;
@@ -56,7 +57,7 @@ class SpecialModels {
   Result<std::shared_ptr<Model>> made(const Model& general, const Attempt& attempt);
   Result<std::shared_ptr<Model>> make(const Model& general, const ImportChoices& choices, const Policy& policy) const;
   Made* find_made(const std::string& key);
-  void keep(Made made, size_t capacity);
+  void keep(Made made, size_t capacity);  // at most so many models, and so many failures
 
   const Remake remake_;
   const From from_;

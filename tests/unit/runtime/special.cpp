@@ -154,6 +154,15 @@ static std::string summed(Model& model, int64_t over) {
   return shown(model.run("", {}, std::array{x, axis(over)}, {}, 1));
 }
 
+TEST(special, sets_that_have_no_graph_take_no_place_of_a_model) {
+  auto model = *open(env_with(1), sum_over_axes());
+  NamedAttrs policy{{"cache.capacity", int64_t{2}}};
+  ASSERT_TRUE(model->set_policy(&policy).ok());
+  ASSERT_EQ(summed(*model, 0), "2 4 ");
+  for (int64_t wrong : {7, 8, 9}) EXPECT_NE(summed(*model, wrong).find(format("axis {}", wrong)), std::string::npos);
+  EXPECT_NE(model->report("special")->find(R"("models": 1)"), std::string::npos) << *model->report("special");
+}
+
 TEST(special, a_model_without_a_general_graph_knows_its_params) {
   auto model = *open(env_with(1), sum_over_axes());
   EXPECT_EQ(model->graph().params().size(), 1u);
