@@ -5,7 +5,8 @@
 usage: run.py BUILD [TARGET ...] [--seconds S] [--jobs J] [--seed N]
 
 BUILD is the folder of the preset `fuzz`. Corpora lie in BUILD/corpus and grow from run to run; what is found is kept in
-BUILD/found, to be run again by BUILD/bin/fuzz_TARGET FILE. Fails if anything was found.
+BUILD/found, to be run again by BUILD/bin/fuzz_TARGET FILE, with what is printed here as BUILD/found/summary. Fails if
+anything was found.
 """
 import argparse
 import concurrent.futures
@@ -28,7 +29,6 @@ ENVIRONMENT = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UB
 def run(build, target, seconds, seed):
     """(whether it is clean, what to print)"""
     seeds, words, found = build / "corpus" / target, build / "corpus" / f"{target}.dict", build / "found"
-    found.mkdir(exist_ok=True)
     command = [build / "bin" / f"fuzz_{target}", *LIMITS, f"-max_total_time={seconds}", f"-seed={seed}",
                f"-artifact_prefix={found}/{target}-",
                *([f"-dict={words}"] if words.exists() else []), seeds]
@@ -58,10 +58,13 @@ def main():
     if unknown := set(options.targets) - set(corpus.SEEDS):
         parser.error(f"no target {', '.join(sorted(unknown))}, only {', '.join(corpus.SEEDS)}")
     corpus.write(options.build / "corpus")
+    found = options.build / "found"
+    found.mkdir(exist_ok=True)
     clean = True
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, open(found / "summary", "w") as summary:
         for good, text in pool.map(lambda it: run(options.build, it, options.seconds, options.seed), options.targets or corpus.SEEDS):
             print(text, flush=True)
+            print(text, file=summary, flush=True)
             clean = clean and good
     sys.exit(0 if clean else 1)
 
