@@ -20,15 +20,19 @@ std::string_view name(AttrKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-const std::vector<AttrValue> Attrs::kNoValues;
+Attrs::Shared::Shared(std::span<AttrValue> given) {
+  values.reserve(given.size());
+  for (AttrValue& value : given) values.push_back(std::move(value));
+}
 
 void Attrs::set(size_t index, AttrValue value) {
-  if (values_.use_count() > 1) values_ = std::make_shared<std::vector<AttrValue>>(*values_);
-  (*values_)[index] = std::move(value);
+  if (shared_.use_count() > 1) shared_ = std::make_shared<Shared>(*shared_);
+  shared_->values[index] = std::move(value);
+  shared_->hash = 0;
 }
 
 const AttrValue& Attrs::get(std::string_view name) const {
-  const std::vector<AttrValue>& values = this->values();
+  std::span<const AttrValue> values = this->values();
   for (size_t i = 0; i < values.size(); i++)
     if (info_->attrs[i].name == name) return values[i];
   assert(!"no such attribute in the row");
@@ -60,7 +64,7 @@ NamedAttrs Attrs::named() const {
 bool Attrs::operator==(const Attrs& other) const {
   if (info_ != other.info_ || values().size() != other.values().size()) return false;
   auto same = [](const AttrValue& a, const AttrValue& b) { return equal(a, b); };
-  return values_ == other.values_ || std::equal(values().begin(), values().end(), other.values().begin(), same);
+  return shared_ == other.shared_ || std::equal(values().begin(), values().end(), other.values().begin(), same);
 }
 
 // ---- equality and hash of one value ----
@@ -133,8 +137,11 @@ static size_t hash_of(const AttrValue& value) {
 }
 
 size_t Attrs::hash() const {
+  if (!shared_) return 0;
+  if (size_t known = shared_->hash.load(std::memory_order_relaxed)) return known;
   size_t seed = values().size();
   for (const AttrValue& value : values()) seed = hash_mix(seed, hash_of(value));
+  shared_->hash.store(seed, std::memory_order_relaxed);
   return seed;
 }
 
@@ -450,7 +457,8 @@ Result<std::vector<AttrValue>> bind_options(std::span<const AttrDef> defs, const
           .with("value", key);
     }
   OpInfo row{.attrs = {defs.begin(), defs.end()}};
-  return RLX_TRY(bind_attrs(row, given)).values();
+  Attrs bound = RLX_TRY(bind_attrs(row, given));
+  return std::vector<AttrValue>(bound.values().begin(), bound.values().end());
 }
 
 }  // namespace rlx

@@ -3,6 +3,7 @@
 // a user gave into a complete list in the row's order, or into an error that names the attribute.
 #pragma once
 
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <span>
@@ -14,6 +15,7 @@
 
 #include "base/dim.h"
 #include "base/dtype.h"
+#include "base/inlined_vector.h"
 #include "base/status.h"
 #include "base/tensor.h"
 
@@ -108,7 +110,7 @@ class Attrs {
  public:
   Attrs() = default;
   Attrs(const OpInfo* info, std::vector<AttrValue> values) : info_(info) {
-    if (!values.empty()) values_ = std::make_shared<std::vector<AttrValue>>(std::move(values));
+    if (!values.empty()) shared_ = std::make_shared<Shared>(values);
   }
 
   bool has(std::string_view name) const { return !std::holds_alternative<std::monostate>(get(name)); }
@@ -135,7 +137,10 @@ class Attrs {
   const FreeAttrs& free(std::string_view name) const { return *std::get<std::shared_ptr<const FreeAttrs>>(get(name)); }
 
   const OpInfo* info() const { return info_; }
-  const std::vector<AttrValue>& values() const { return values_ ? *values_ : kNoValues; }  // in the row's order
+  std::span<const AttrValue> values() const {  // in the row's order
+    return shared_ ? std::span<const AttrValue>(shared_->values.data(), shared_->values.size())
+                   : std::span<const AttrValue>();
+  }
   NamedAttrs named() const;  // those that differ from the row's defaults, to build the node again
   Attrs with(std::string_view name, AttrValue value) const;  // a copy with one changed
   void set(size_t index, AttrValue value);
@@ -143,10 +148,16 @@ class Attrs {
   size_t hash() const;
 
  private:
-  static const std::vector<AttrValue> kNoValues;
+  struct Shared {
+    explicit Shared(std::span<AttrValue> given);
+    Shared(const Shared& other) : values(other.values) {}
+
+    InlinedVector<AttrValue, 3> values;
+    std::atomic<size_t> hash = 0;  // 0: not computed yet; any thread may
+  };
 
   const OpInfo* info_ = nullptr;
-  std::shared_ptr<std::vector<AttrValue>> values_;  // null: there are none
+  std::shared_ptr<Shared> shared_;  // null: there are none
 };
 
 bool equal(const AttrValue& a, const AttrValue& b);  // tensors by contents, graphs by structure

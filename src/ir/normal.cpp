@@ -228,7 +228,7 @@ Result<Attrs> normal_attrs(const OpInfo& info, InputTypes in, Attrs attrs) {
 }
 
 NamedAttrs non_default_attrs(const OpInfo& info, InputTypes in, const Attrs& attrs) {
-  std::vector<AttrValue> defaults = attrs.values();
+  std::vector<AttrValue> defaults(attrs.values().begin(), attrs.values().end());
   for (size_t i = 0; i < defaults.size(); i++)
     if (!info.attrs[i].required) defaults[i] = info.attrs[i].fallback;
   auto plain = normal_attrs(info, in, Attrs(&info, std::move(defaults)));

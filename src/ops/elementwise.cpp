@@ -10,8 +10,9 @@ namespace rlx {
 // ---- inference ----
 
 Status infer_elementwise(InferArgs& args) {
-  std::vector<Dim> dims;
-  for (const ValueType* in : args.in) dims = RLX_TRY(args.broadcast(dims, in->dims));
+  std::vector<Dim> dims = args.in.empty() ? std::vector<Dim>() : args.in[0]->dims;
+  for (const ValueType* in : args.in)
+    if (dims != in->dims) dims = RLX_TRY(args.broadcast(dims, in->dims));
   args.out[0].dims = std::move(dims);
   return {};
 }

@@ -75,7 +75,7 @@ static size_t count_nodes(const Graph& graph) {
 
 static bool uses_bodies(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    const auto& values = node.attrs.values();
+    std::span<const AttrValue> values = node.attrs.values();
     return has_body(node) || std::any_of(values.begin(), values.end(), [](const AttrValue& value) {
              return inner_graph(value) && uses_bodies(*inner_graph(value));
            });

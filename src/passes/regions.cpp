@@ -86,11 +86,15 @@ class Grouping {
   // How many values the node reads that are not scalars: it adds at most so many inputs to its region.
   size_t inputs_read(uint32_t index) const {
     const auto& in = graph_.node(index).in;
-    return static_cast<size_t>(std::count_if(
-        in.begin(), in.end(), [&](Value value) { return present(value) && !is_scalar(graph_.constant(value)); }));
+    return static_cast<size_t>(
+        std::count_if(in.begin(), in.end(), [&](Value value) { return present(value) && !is_scalar(value); }));
   }
 
-  static bool is_scalar(const Tensor* tensor) { return tensor && tensor->count() == 1; }
+  bool is_scalar(Value value) const {
+    const Node& node = graph_.node(value);
+    const std::vector<Dim>& dims = node.out[0].dims;
+    return node.op == Op::kConstant && std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is(1); });
+  }
 
   // In the order in which the members read them.
   std::vector<Value> external_inputs(uint32_t region) const {
@@ -98,7 +102,7 @@ class Grouping {
     const std::vector<uint32_t>& members = regions_[region].members;
     for (auto member = members.rbegin(); member != members.rend(); ++member)
       for (Value value : graph_.node(*member).in)
-        if (present(value) && region_[value.node] != region && !is_scalar(graph_.constant(value)) &&
+        if (present(value) && region_[value.node] != region && !is_scalar(value) &&
             std::find(list.begin(), list.end(), value) == list.end())
           list.push_back(value);
     return list;

@@ -16,7 +16,7 @@ using Code = RegionCode;
 Guarded run_op(Isa isa, Code code, const std::vector<const Guarded*>& operands) {
   Guarded y(operands[0]->size());
   RegionOp op{code, 0, 0, 1, 2};
-  RegionArgs args;
+  RegionArgs args{};
   args.rank = 1;
   args.dims[0] = y.size();
   args.input_count = static_cast<int>(operands.size());
@@ -195,7 +195,7 @@ TEST(region, elu_stays_in_its_class) {
 
 // A region under construction: inputs, constants and ops named in order, as assign_registers wants them.
 struct Executable {
-  RegionArgs args;
+  RegionArgs args{};
   std::vector<RegionOp> ops;
 
   uint8_t input(const void* data, std::vector<int64_t> strides, RegionType type = RegionType::kF32) {

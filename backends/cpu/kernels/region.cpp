@@ -4,10 +4,10 @@
 
 #include <array>
 #include <type_traits>
-#include <vector>
 
 #include "backends/cpu/kernels/collapse.h"
 #include "base/half.h"
+#include "base/inlined_vector.h"
 
 #define RLX_KERNELS "backends/cpu/kernels/region.inl"
 #include "backends/cpu/each_isa.inl"
@@ -55,10 +55,10 @@ bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
   if (given + ops.size() > kNames || given > kMaxRegionRegisters) return false;
   std::array<int, kNames> last = last_readers(args, ops);
   std::array<uint8_t, kNames> reg;
-  std::vector<uint8_t> free;
+  InlinedVector<uint8_t, kMaxRegionRegisters> free;
   int count = given;
   for (int i = 0; i < given; ++i) reg[i] = static_cast<uint8_t>(i);
-  std::vector<RegionOp> renumbered(ops.begin(), ops.end());
+  std::array<RegionOp, kNames> renumbered;
   for (int i = 0; i < static_cast<int>(ops.size()); ++i) {
     std::array<uint8_t, 3> names, regs{};
     for (size_t o = 0; uint8_t name : operands_of(ops[i], names)) {
@@ -69,10 +69,10 @@ bool assign_registers(RegionArgs& args, std::span<RegionOp> ops) {
     if (free.empty()) free.push_back(static_cast<uint8_t>(count++));
     if (count > kMaxRegionRegisters) return false;
     reg[given + i] = free.back();
-    free.pop_back();
+    free.truncate(free.size() - 1);
     renumbered[i] = {ops[i].code, reg[given + i], regs[0], regs[1], regs[2]};
   }
-  std::copy(renumbered.begin(), renumbered.end(), ops.begin());
+  std::copy_n(renumbered.begin(), ops.size(), ops.begin());
   for (int i = 0; i < args.output_count; ++i) args.outputs[i].reg = reg[args.outputs[i].reg];
   args.register_count = count;
   return true;

@@ -33,26 +33,27 @@ inline constexpr int kMaxRegionRegisters = 64;
 
 // A bool becomes a mask, any other type f32. Strides count elements; 0 where the input is broadcast.
 struct RegionInput {
-  const void* data = nullptr;
-  RegionType type = RegionType::kF32;
-  uint8_t reg = 0;
-  int64_t strides[kMaxRegionRank] = {};
+  const void* data;
+  RegionType type;
+  uint8_t reg;
+  int64_t strides[kMaxRegionRank];
 };
 // Dense row-major in the dims of the region. The dtype is kF32, kBool (from a mask), or a half to which the register
 // was rounded. It may be an input of the same dtype and layout.
 struct RegionOutput {
-  void* data = nullptr;
-  RegionType type = RegionType::kF32;
-  uint8_t reg = 0;
+  void* data;
+  RegionType type;
+  uint8_t reg;
 };
 struct RegionConstant {
-  float value = 0;
-  uint8_t reg = 0;
+  float value;
+  uint8_t reg;
 };
 
+// Of each array only the items that its count names are set: a compiler asks for thousands of programs.
 struct RegionArgs {
   int32_t rank = 0;
-  int64_t dims[kMaxRegionRank] = {};
+  int64_t dims[kMaxRegionRank];
   int32_t input_count = 0, output_count = 0, constant_count = 0, op_count = 0, register_count = 0;
   RegionInput inputs[kMaxRegionInputs];
   RegionOutput outputs[kMaxRegionOutputs];

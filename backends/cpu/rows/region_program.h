@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels/region.h"
+#include "base/inlined_vector.h"
 #include "ir/graph.h"
 
 namespace rlx::cpu {
@@ -20,8 +21,8 @@ struct RegionSource {
 
 struct RegionProgram {
   RegionArgs args;  // all but dims, strides and pointers
-  std::vector<RegionOp> ops;
-  std::vector<RegionSource> sources;  // by region input
+  InlinedVector<RegionOp, 8> ops;
+  InlinedVector<RegionSource, 4> sources;  // by region input
 };
 
 // Builds the program of one node (an elementwise op, a gate or a region). Returns an empty text, or why there is none.
