@@ -2,7 +2,6 @@
 #include "properties.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "ir/probe.h"
 #include "ir/text.h"
@@ -11,6 +10,7 @@
 #include "rules/rules.h"
 #include "runtime/program.h"
 #include "shrink.h"
+#include "tests/support/printed.h"
 #include "tests/support/transforms.h"
 
 namespace rlx::test {
@@ -28,20 +28,11 @@ bool has_sizes(const Graph& graph) {
   return !holds_at_samples(graph, Guard::kEqual, 0, 1);
 }
 
-std::string without_guards(const std::string& text) {
-  std::string kept;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("  guard ")) kept += line + "\n";
-  return kept;
-}
-
 bool implies_guards_of(const Graph& graph, const Graph& other) {
   return std::all_of(other.guards().begin(), other.guards().end(),
                      [&](const Guard& guard) { return holds_at_samples(graph, guard.relation, guard.a, guard.b); });
 }
 
-// A guard that others imply is recorded only if it is found before those, so guards are compared by what they mean.
 std::string check_text(const Graph& graph) {
   std::string text = print(graph);
   auto again = parse(text, graph.table());

@@ -44,7 +44,8 @@ TEST(sizes, a_dim_with_several_solutions_is_solved_last) {
   Dim n = Dim::symbol("n"), m = Dim::symbol("m");
   ValueType half{DType::kF32, {floor_div(n, 2)}}, sum{DType::kF32, {n + m}}, lone{DType::kF32, {m}};
   std::vector<int64_t> sizes{3, 10, 3};
-  std::vector<GivenDims> given{{&half, {&sizes[0], 1}, "half"}, {&sum, {&sizes[1], 1}, "sum"}, {&lone, {&sizes[2], 1}, "lone"}};
+  std::vector<GivenDims> given{
+      {&half, {&sizes[0], 1}, "half"}, {&sum, {&sizes[1], 1}, "sum"}, {&lone, {&sizes[2], 1}, "lone"}};
   auto both = solve_symbols(std::vector<std::string_view>{"n", "m"}, given);
   ASSERT_TRUE(both.ok()) << both.status().message();
   EXPECT_EQ((*both)[0], 7);
