@@ -23,9 +23,9 @@
 namespace bench {
 namespace {
 
-constexpr size_t kGuardBytes = 16 << 20;         // more than any one frame
-constexpr rlim_t kMostMemory = rlim_t{8} << 30;  // other processes need memory too
-constexpr double kMostWaiting = 15;              // ratio of wall time to CPU time beyond which the child is stuck
+constexpr size_t kGuardBytes = 16 << 20;        // more than any one frame
+constexpr rlim_t kMaxMemory = rlim_t{8} << 30;  // other processes need memory too
+constexpr double kMaxWaiting = 15;              // ratio of wall time to CPU time beyond which the child is stuck
 constexpr unsigned char kUntouched = 0xa5;
 
 struct Note {
@@ -90,7 +90,7 @@ struct Task {
 [[noreturn]] void be_child(int pipe, int errors, size_t stack_bytes, const std::function<void(Reporter&)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(errors, STDERR_FILENO);
-  rlimit memory{kMostMemory, kMostMemory};
+  rlimit memory{kMaxMemory, kMaxMemory};
   setrlimit(RLIMIT_AS, &memory);
   mallopt(M_ARENA_MAX, 1);  // use the heap that the main thread would use
   map_stack(stack_bytes, pipe);
@@ -139,7 +139,7 @@ class ReportReader {
     int glances = 0;
     for (pollfd line{pipe_, POLLIN, 0}; poll(&line, 1, kGlanceMs) == 0; ++glances) {
       bool is_over = used_ms() - begin_ms > limit_ms_;
-      bool is_stuck = glances * kGlanceMs > kMostWaiting * limit_ms_;
+      bool is_stuck = glances * kGlanceMs > kMaxWaiting * limit_ms_;
       if (!is_over && !is_stuck) continue;
       verdict_ = is_stuck ? "stuck" : "> " + std::to_string(static_cast<int>(limit_ms_ / 1e3)) + " s";
       kill(child_, SIGKILL);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kLimitSeconds = 20;  // of a stage; no turn begins later
 constexpr size_t kUsualStack = 8 << 20;
-constexpr double kMostExponent = 1.1;
+constexpr double kMaxExponent = 1.1;
 
 // ---- what is measured ----
 
@@ -168,7 +168,7 @@ void run_chains(const Setup& setup, Table& table) {
     table.print(line);
   }
   double ends = exponent(ours.front(), ours.back()), fitted = fitted_exponent(ours);
-  Line line{"  exponent of growth, 1,000 to 100,000", figure(ends), ends, {kMostExponent, kMostExponent}};
+  Line line{"  exponent of growth, 1,000 to 100,000", figure(ends), ends, {kMaxExponent, kMaxExponent}};
   line.peer = figure(exponent(peer.front(), peer.back()));
   table.print(line);
   line = {"  exponent fitted over the sizes that compiled", figure(fitted)};

@@ -181,9 +181,9 @@ void Ort::bind(const std::string& name, Type type, const std::vector<int64_t>& d
 }
 
 void Ort::run() {
-  constexpr size_t kMostInputs = 64;
-  const void* values[kMostInputs];
-  if (inputs_.size() > kMostInputs) die("more inputs than this expects");
+  constexpr size_t kMaxInputs = 64;
+  const void* values[kMaxInputs];
+  if (inputs_.size() > kMaxInputs) die("more inputs than this expects");
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].value == nullptr) die("nothing is bound to input " + inputs_[i].name);
     values[i] = inputs_[i].value;

@@ -879,7 +879,7 @@ RLX_MUST rlx_status_t *rlx_model_benchmark(rlx_model_t *model, const char *const
 /* A report: as JSON "policy", "cache" (the plans, with their sizes), "bindings" (names, dtypes and symbolic shapes),
  * "devices" (which can run it, and why the others cannot), "special" (graphs made for one set of sizes or values: how
  * many, for which inputs, and why no general graph exists); "text": the graph in the format "rlx". Errors:
- * RLX_E_NOT_FOUND. */
+ * RLX_E_NOT_FOUND, RLX_E_UNSUPPORTED ("devices": only a run knows the graph; "text": a rank is open). */
 RLX_MUST rlx_status_t *rlx_model_report(const rlx_model_t *model, const char *what, rlx_blob_t **json);
 
 /* ---- custom ops: the host defines an op, and its graphs use it: "custom name=vendor.scale by=3" ---- */

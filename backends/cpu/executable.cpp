@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "backends/cpu/walk.h"
+#include "base/round_up.h"
 
 namespace rlx::cpu {
 
@@ -55,7 +56,7 @@ CpuExecutable::CpuExecutable(std::shared_ptr<const Plan> plan, size_t segment, c
     args_at_.push_back(args_bytes_);
     const CpuKernel& row = kernel(i);
     compiled_.push_back(row.compile ? row.compile(plan_->graph(), plan_->graph().node(step(i).node)) : nullptr);
-    args_bytes_ += (row.args_bytes(step(i)) + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment;
+    args_bytes_ += round_up(row.args_bytes(step(i)), kArgsAlignment);
     if (row.measure && !segment_.is_sized && makers.contains(segment_.first + i)) deciding_.push_back(i);
   }
   args_at_.push_back(args_bytes_);
@@ -67,7 +68,7 @@ void CpuExecutable::note_uses() {
   auto note = [](std::unordered_map<uint32_t, size_t>& known, std::vector<Users>& list, uint32_t id, uint32_t index) {
     auto [found, is_new] = known.emplace(id, list.size());
     if (is_new) list.push_back({id, {}});
-    std::vector<uint32_t>& steps = list[found->second].steps;
+    auto& steps = list[found->second].steps;
     if (steps.empty() || steps.back() != index) steps.push_back(index);
   };
   for (uint32_t i = 0; i < count(); i++) {
@@ -88,8 +89,8 @@ Result<std::unique_ptr<ExecState>> CpuExecutable::make_state() const {
   state->args = RLX_TRY(HostMemory::allocate(context_.host, args_bytes_, MemoryKind::kScratch));
   std::memset(state->args.data(), 0, args_bytes_);  // find_pointers compares words that no row may have written
   state->launches.resize(count());
-  state->phases.reserve(count() * Launch::kMostPhases);
-  state->groups.reserve(count() * Launch::kMostPhases);
+  state->phases.reserve(count() * Launch::kMaxPhases);
+  state->groups.reserve(count() * Launch::kMaxPhases);
   state->stale.assign(count(), CpuState::kStale);
   state->on_move.resize(count(), CpuState::kExamine);
   state->pointers.resize(count());

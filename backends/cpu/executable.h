@@ -9,6 +9,7 @@
 
 #include "backends/cpu/caps.h"
 #include "backends/cpu/table.h"
+#include "base/inlined_vector.h"
 #include "device/device.h"
 
 namespace rlx::cpu {
@@ -28,7 +29,7 @@ class CpuExecutable : public Executable {
   // The steps that use one size or one base.
   struct Users {
     uint32_t id;
-    std::vector<uint32_t> steps;
+    InlinedVector<uint32_t, 2> steps;
   };
   const Step& step(uint32_t index) const { return plan_->steps[segment_.first + index]; }
   uint32_t count() const { return segment_.last - segment_.first; }

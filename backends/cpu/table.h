@@ -36,8 +36,8 @@ struct Launch {
     double nanoseconds;  // of all parts on one thread, about
     bool operator==(const Phase&) const = default;
   };
-  static constexpr size_t kMostPhases = 3;
-  StaticVector<Phase, kMostPhases> phases;
+  static constexpr size_t kMaxPhases = 3;
+  StaticVector<Phase, kMaxPhases> phases;
   void then(RunFn run, int64_t parts, double nanoseconds) { phases.push_back({run, parts, nanoseconds}); }
   bool operator==(const Launch&) const = default;
 };

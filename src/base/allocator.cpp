@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/exception.h"
+#include "base/round_up.h"
 
 namespace rlx {
 namespace {
@@ -18,7 +19,7 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t whole_pages(size_t size) {
   constexpr size_t kPage = 4096;
-  return (size + kPage - 1) / kPage * kPage;
+  return round_up(size, kPage);
 }
 
 // A mapping of its own: malloc would return pages to the system as its heap shrinks, and fault them in again as it

@@ -72,8 +72,8 @@ int64_t Dim::parts() const {
 
 Status check_parts(std::span<const Dim> dims) {
   for (const Dim& dim : dims)
-    if (dim.parts() > Dim::kMostParts)
-      return Status(Code::kUnsupported, format("a size that is an expression of more than {} parts", Dim::kMostParts))
+    if (dim.parts() > Dim::kMaxParts)
+      return Status(Code::kUnsupported, format("a size that is an expression of more than {} parts", Dim::kMaxParts))
           .with(kDependsOnSizes, "1");
   return {};
 }
@@ -222,7 +222,7 @@ static Term multiply(const Term& a, const Term& b) {
 static bool is_too_long(const Dim& a, const Dim& b) {
   if (a.is_literal() || b.is_literal()) return false;
   auto terms = [](const Dim& dim) { return static_cast<int64_t>(dim.polynomial()->terms.size()); };
-  return add(multiply(terms(a), b.parts()), multiply(terms(b), a.parts())) > Dim::kMostParts;
+  return add(multiply(terms(a), b.parts()), multiply(terms(b), a.parts())) > Dim::kMaxParts;
 }
 
 Dim operator*(const Dim& a, const Dim& b) {

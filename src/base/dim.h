@@ -43,10 +43,10 @@ class Dim {
   static int compare(const Dim& a, const Dim& b);  // a total order, for canonical forms and maps
   size_t hash() const;
   std::string text() const;  // "past + seq", "4*heads"; parse_dim reads it back
-  // The number of symbols and operations in it, repetitions included. A size in a graph has at most kMostParts of them,
+  // The number of symbols and operations in it, repetitions included. A size in a graph has at most kMaxParts of them,
   // so a walk over a size takes little time and little stack.
   int64_t parts() const;
-  static constexpr int64_t kMostParts = 1000;
+  static constexpr int64_t kMaxParts = 1000;
 
   // a / b where b divides a for every value of the symbols (polynomial division), else nullopt.
   friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
@@ -83,7 +83,7 @@ struct Polynomial {
 // Costs less than adding one dim after the other.
 Dim sum(std::span<const Dim> dims);
 
-Status check_parts(std::span<const Dim> dims);  // RLX_E_UNSUPPORTED for a size of more than kMostParts
+Status check_parts(std::span<const Dim> dims);  // RLX_E_UNSUPPORTED for a size of more than kMaxParts
 
 // A condition as a size: 1 where it holds, else 0.
 Dim is_less(const Dim& a, const Dim& b);

@@ -116,7 +116,7 @@ class DimParser {
   }
 
   Result<Dim> checked(Dim dim) const {
-    if (dim.parts() > Dim::kMostParts) return error("fewer terms");
+    if (dim.parts() > Dim::kMaxParts) return error("fewer terms");
     return dim;
   }
 

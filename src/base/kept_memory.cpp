@@ -3,12 +3,14 @@
 
 #include <bit>
 
+#include "base/round_up.h"
+
 namespace rlx {
 
 // Eight classes between a power of two and the next: at most an eighth of a buffer is unused.
 static size_t class_size(size_t bytes) {
   size_t step = std::bit_floor(bytes) / 8;
-  return (bytes + step - 1) / step * step;
+  return round_up(bytes, step);
 }
 
 // Allocated memory, and the KeptMemory that takes it back; null if it is simply freed.
@@ -37,7 +39,7 @@ Result<HostMemory> KeptMemory::allocated(Class of, size_t asked) const {
   auto memory = HostMemory::allocate(host_, of.second, of.first);
   if (memory.ok() || memory.status().code() != Code::kNoMemory || asked == 0) return memory;
   return Status(Code::kNoMemory,
-                format("there are no {} bytes for {}", asked, kUses[static_cast<size_t>(of.first) - 1]))
+                format("cannot allocate {} bytes for {}", asked, kUses[static_cast<size_t>(of.first) - 1]))
       .with("got", std::to_string(asked));
 }
 

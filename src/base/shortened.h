@@ -8,8 +8,8 @@ namespace rlx {
 
 // The text, or only its beginning, and "..." after it.
 inline std::string shortened(std::string text) {
-  constexpr size_t kMostLetters = 200;
-  if (text.size() > kMostLetters) text.replace(kMostLetters, text.npos, "...");
+  constexpr size_t kMaxLetters = 200;
+  if (text.size() > kMaxLetters) text.replace(kMaxLetters, text.npos, "...");
   return text;
 }
 

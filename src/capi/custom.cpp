@@ -63,7 +63,7 @@ struct rlx_opcall {
 namespace rlx::capi {
 
 static constexpr size_t kFirstDefSize = sizeof(rlx_op_def_t);
-static constexpr size_t kMostOutputs = 64;
+static constexpr size_t kMaxOutputs = 64;
 
 using Callback = int32_t (*)(void* user, rlx_opcall_t* call);
 
@@ -177,8 +177,8 @@ static Status register_op(rlx_env* env, const rlx_op_def_t& given) {
 
 static Status set_shape(rlx_opcall& call, size_t output, rlx_dtype_t dtype, const int64_t* dims, size_t rank) {
   if (!call.infers) return Status(Code::kState, "the shapes of outputs are set in infer, not in run");
-  if (output >= kMostOutputs)
-    return Status(Code::kRange, format("output {} is above {}", output, kMostOutputs - 1))
+  if (output >= kMaxOutputs)
+    return Status(Code::kRange, format("output {} is above {}", output, kMaxOutputs - 1))
         .with("got", std::to_string(output));
   DType type = RLX_TRY(checked_dtype(dtype));
   if (rank > kMaxRank) return rank_above_limit(rank);
@@ -192,7 +192,7 @@ static Status set_shape(rlx_opcall& call, size_t output, rlx_dtype_t dtype, cons
   return {};
 }
 
-static constexpr int64_t kMostParts = 1024;  // of a parallel_for: each part is a run of indices
+static constexpr int64_t kMaxParts = 1024;  // of a parallel_for: each part is a run of indices
 
 static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* arg) {
   if (!fn) return Status(Code::kInvalidArgument, "rlx_opcall_parallel_for: 'fn' is NULL").with("input", "fn");
@@ -205,7 +205,7 @@ static Status parallel_for(rlx_opcall& call, size_t n, rlx_index_fn fn, void* ar
     if (call.infers)
       part(0, count);
     else
-      call.lender.env->pool().parallel_for(count, count / kMostParts + 1, part);
+      call.lender.env->pool().parallel_for(count, count / kMaxParts + 1, part);
   } catch (...) {
     return thrown_by("rlx_opcall_parallel_for");
   }

@@ -37,14 +37,14 @@ ForkMark::~ForkMark() {
   if (page_) munmap(page_, sizeof *page_);
 }
 
-static constexpr double kMostThreads = 1024, kLongestSpin = 1e6;
+static constexpr double kMaxThreads = 1024, kLongestSpin = 1e6;
 
 enum EnvOption : size_t { kThreads, kPin, kSpin, kPrefix, kKeptMemory };
 
 std::span<const AttrDef> env_options() {
   using namespace attr_defs;
   static const AttrDef kOptions[] = {
-      within(opt_i64("threads"), 0, kMostThreads),        flag("threads.pin", false),
+      within(opt_i64("threads"), 0, kMaxThreads),         flag("threads.pin", false),
       within(opt_i64("threads.spin"), 0, kLongestSpin),   str("env.prefix", "RLX"),
       within(i64("memory.cache", int64_t{256} << 20), 0),
   };
@@ -68,9 +68,9 @@ static Result<int> thread_count(const AttrValue& option, const Environment& envi
   if (!text) return PoolOptions::kAllCores;
   int count = -1;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
-  if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMostThreads) return count;
-  return Status(Code::kOption, format("{}={}: must be a number from 0 to {}", environment.name("THREADS"),
-                                      text->c_str(), kMostThreads))
+  if (error == std::errc() && end == text->data() + text->size() && count >= 0 && count <= kMaxThreads) return count;
+  return Status(Code::kOption,
+                format("{}={}: must be a number from 0 to {}", environment.name("THREADS"), text->c_str(), kMaxThreads))
       .with("got", *text);
 }
 

@@ -23,8 +23,8 @@ namespace rlx::capi {
 
 // From the highest bits down, a value consists of the tag of its graph, a node and an output.
 static constexpr int kOutputBits = 16, kNodeBits = 26, kTagBits = 64 - kNodeBits - kOutputBits;
-static constexpr rlx_value_t kFirstValue = 2;   // 0 is an error, 1 is RLX_ABSENT
-static constexpr size_t kMostInputs = 1 << 16;  // of one node
+static constexpr rlx_value_t kFirstValue = 2;  // 0 is an error, 1 is RLX_ABSENT
+static constexpr size_t kMaxInputs = 1 << 16;  // of one node
 
 constexpr uint64_t low_bits(int count) {
   return (uint64_t{1} << count) - 1;
@@ -118,9 +118,9 @@ static Result<Value> add_op(rlx_graph_t& graph, std::string_view text, std::span
   if (!info || !info->is_for_users()) return unknown_op(graph.graph.table(), name);
   std::string own = name_in_scopes(graph, name);
   auto with_subject = [&](Status status) { return graph.graph.with_subject(*info, own, std::move(status)); };
-  if (in.size() > kMostInputs)
+  if (in.size() > kMaxInputs)
     return with_subject(Status(Code::kInvalidArgument, format("{} inputs are too many", in.size()))
-                            .with("expected", std::to_string(kMostInputs))
+                            .with("expected", std::to_string(kMaxInputs))
                             .with("got", std::to_string(in.size())));
   std::vector<Value> values;
   for (rlx_value_t value : in) {

@@ -137,8 +137,8 @@ class Cursor {
 
 enum Kind : uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 constexpr size_t kLeast[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};  // bytes of one, by kind
-constexpr int kMostNested = 4;                                         // arrays in arrays
-constexpr uint64_t kMostKeys = 10'000;
+constexpr int kMaxNested = 4;                                          // arrays in arrays
+constexpr uint64_t kMaxKeys = 10'000;
 
 class Reader {
  public:
@@ -165,7 +165,7 @@ class Reader {
     keys_ = RLX_TRY(in_.count(8 + 4 + 1, "keys"));
     if (tensors_ > in_.left() / (8 + 4 + 4 + 8))
       return damaged(format("{} tensors, but {} bytes are left", tensors_, in_.left()));
-    if (keys_ > kMostKeys) return damaged(format("{} keys; at most {}", keys_, kMostKeys));
+    if (keys_ > kMaxKeys) return damaged(format("{} keys; at most {}", keys_, kMaxKeys));
     return {};
   }
 
@@ -234,7 +234,7 @@ class Reader {
   }
 
   Status read_array(JsonWriter& json, int depth) {
-    if (depth == kMostNested) return damaged(format("byte {}: arrays nested deeper than {}", in_.at(), kMostNested));
+    if (depth == kMaxNested) return damaged(format("byte {}: arrays nested deeper than {}", in_.at(), kMaxNested));
     auto kind = RLX_TRY(in_.number<uint32_t>());
     if (kind >= std::size(kLeast)) return damaged(format("byte {}: unknown kind of value {}", in_.at() - 4, kind));
     uint64_t count = RLX_TRY(in_.count(kLeast[kind], "elements"));

@@ -47,7 +47,7 @@ static Nesting nesting(const Graph& graph, std::unordered_map<const Graph*, Nest
       if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && *body) {
         Nesting inside = nesting(**body, known);
         all.depth = std::max(all.depth, inside.depth + 1);
-        all.graphs = std::min(all.graphs + inside.graphs, kMostBodies);
+        all.graphs = std::min(all.graphs + inside.graphs, kMaxBodies);
       }
   return known[&graph] = all;
 }
@@ -55,11 +55,11 @@ static Nesting nesting(const Graph& graph, std::unordered_map<const Graph*, Nest
 Status check_nesting(const Graph& body) {
   std::unordered_map<const Graph*, Nesting> known;  // one graph may be the body of many nodes
   Nesting found = nesting(body, known);
-  if (found.depth < kMostNestedGraphs && found.graphs < kMostBodies) return {};
-  return Status(Code::kUnsupported, found.depth < kMostNestedGraphs
-                                        ? format("it holds more than {} graphs", kMostBodies)
-                                        : format("more than {} graphs are nested", kMostNestedGraphs))
-      .with("expected", format("at most {} graphs, nested at most {} deep", kMostBodies, kMostNestedGraphs));
+  if (found.depth < kMaxNestedGraphs && found.graphs < kMaxBodies) return {};
+  return Status(Code::kUnsupported, found.depth < kMaxNestedGraphs
+                                        ? format("it holds more than {} graphs", kMaxBodies)
+                                        : format("more than {} graphs are nested", kMaxNestedGraphs))
+      .with("expected", format("at most {} graphs, nested at most {} deep", kMaxBodies, kMaxNestedGraphs));
 }
 
 }  // namespace rlx

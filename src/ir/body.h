@@ -21,8 +21,8 @@ std::vector<std::string> own_symbols(const Attrs& attrs, const Graph& body);
 
 // The most graphs that may nest, one in the other and in all: passes, plans and texts follow them by recursion, and
 // visit a graph once for each place in which it is a body.
-inline constexpr int kMostNestedGraphs = 64;
-inline constexpr int64_t kMostBodies = int64_t{1} << 16;
+inline constexpr int kMaxNestedGraphs = 64;
+inline constexpr int64_t kMaxBodies = int64_t{1} << 16;
 // RLX_E_UNSUPPORTED where a graph with this body would hold more.
 Status check_nesting(const Graph& body);
 

@@ -36,8 +36,8 @@ static bool names(const Dim& dim, std::string_view symbol) {
 
 // The terms for whose symbols "the dim is 0" can be solved.
 static std::vector<const Term*> solvable_terms(const Dim& zero) {
-  constexpr int64_t kMostParts = 16;
-  if (zero.is_literal() || zero.parts() > kMostParts || is_never_zero(zero)) return {};
+  constexpr int64_t kMaxParts = 16;
+  if (zero.is_literal() || zero.parts() > kMaxParts || is_never_zero(zero)) return {};
   int64_t divisor = content(zero).first;
   std::vector<const Term*> found;
   for (const Term& term : zero.polynomial()->terms) {

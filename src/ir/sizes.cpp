@@ -194,7 +194,7 @@ Dim Graph::reduced(const Dim& dim) const {
 }
 
 Dim Graph::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_view) const) const {
-  constexpr int64_t kMostRounds = 64, kMostParts = 256;
+  constexpr int64_t kMaxRounds = 64, kMaxParts = 256;
   auto solution = [&](std::string_view symbol) -> std::optional<Dim> {
     for (const Graph* graph = this; graph; graph = graph->around_)
       if (const Dim* found = (graph->equalities_.*find)(symbol)) return *found;
@@ -204,9 +204,9 @@ Dim Graph::reduced(const Dim& dim, const Dim* (Equalities::*find)(std::string_vi
   for (const Graph* graph = this; graph; graph = graph->around_) is_known |= !graph->equalities_.empty();
   if (!is_known || dim.is_literal()) return dim;
   Dim now = dim;
-  for (int64_t round = 0; round < kMostRounds; round++) {
+  for (int64_t round = 0; round < kMaxRounds; round++) {
     Dim next = substitute(now, solution);
-    if (next == now || next.parts() > kMostParts) break;
+    if (next == now || next.parts() > kMaxParts) break;
     now = std::move(next);
   }
   return now;

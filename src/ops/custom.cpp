@@ -110,13 +110,13 @@ Status infer_host_call(InferArgs& args) {
   RLX_TRY(look_up(args));
   const FreeAttrs& free = args.attrs.free(kFree);
   auto named = [&](Status status) { return std::move(status).prefixed("'" + free.op->name + "': "); };
-  if (args.in.size() > kMostDeclared)
-    return named(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMostDeclared)));
+  if (args.in.size() > kMaxDeclared)
+    return named(args.fail(Code::kUnsupported, format("{} inputs are above {}", args.in.size(), kMaxDeclared)));
   if (!free.op->infer) return named(args.fail(Code::kState, "it has a body, so the host does not run it"));
   auto types = free.op->infer(args.in, free.values);
   if (!types.ok()) return named(std::move(types).status());
-  if (types->empty() || types->size() > kMostDeclared)
-    return named(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMostDeclared)));
+  if (types->empty() || types->size() > kMaxDeclared)
+    return named(args.fail(Code::kCallback, format("it has {} outputs, not 1 to {}", types->size(), kMaxDeclared)));
   args.out.clear();
   for (size_t i = 0; i < types->size(); i++) {
     if (Status status = check_answer(args, i, (*types)[i]); !status.ok()) return named(std::move(status));

@@ -9,7 +9,7 @@
 namespace rlx {
 
 // A sweep rotates every pair of columns once. Convergence is quadratic, and random matrices need fewer than ten sweeps.
-static constexpr int kMostSweeps = 60;
+static constexpr int kMaxSweeps = 60;
 static constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 // The rotation that makes two columns orthogonal, or two axes of a quadratic form uncoupled.
@@ -68,7 +68,7 @@ static Matrix diagonalise(Matrix& a) {
   double scale = 0;
   for (int64_t i = 0; i < n; i++)
     for (int64_t j = 0; j < n; j++) scale = std::hypot(scale, a(i, j));
-  for (int sweep = 0; sweep < kMostSweeps; sweep++) {
+  for (int sweep = 0; sweep < kMaxSweeps; sweep++) {
     double off = 0;
     for (int64_t p = 0; p < n; p++)
       for (int64_t q = p + 1; q < n; q++) {
@@ -175,7 +175,7 @@ static void complete_basis(Matrix& q, int64_t k) {
 // lengths are the singular values, their directions U.
 static Matrix orthogonalise(Matrix& a) {
   Matrix v = Matrix::identity(a.columns());
-  for (int sweep = 0; sweep < kMostSweeps; sweep++) {
+  for (int sweep = 0; sweep < kMaxSweeps; sweep++) {
     bool has_rotated = false;
     for (int64_t p = 0; p < a.columns(); p++)
       for (int64_t q = p + 1; q < a.columns(); q++) {

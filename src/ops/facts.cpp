@@ -11,7 +11,7 @@
 namespace rlx {
 
 static constexpr int64_t kLargestConstant = int64_t{1} << 40;  // beyond any size: sums of these do not overflow
-static constexpr int64_t kMostElements = int64_t{1} << 16;     // of a constant that is examined
+static constexpr int64_t kMaxElements = int64_t{1} << 16;      // of a constant that is examined
 static constexpr int64_t kExactInDouble = int64_t{1} << 53;
 
 // ---- leaves ----
@@ -30,7 +30,7 @@ static std::optional<double> splat_of(const Tensor& tensor) {
 
 // The affine form of a constant whose elements have equal steps along every axis.
 static std::optional<Affine> affine_of(const Tensor& tensor) {
-  if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
+  if (tensor.count() == 0 || tensor.count() > kMaxElements) return std::nullopt;
   for (int64_t i = 0; i < tensor.count(); i++)
     if (int64_t element = element_as_i64(tensor, i); element > kLargestConstant || element < -kLargestConstant)
       return std::nullopt;
@@ -49,7 +49,7 @@ static std::optional<Affine> affine_of(const Tensor& tensor) {
 }
 
 static std::optional<Interval> range_of(const Tensor& tensor) {
-  if (tensor.count() == 0 || tensor.count() > kMostElements) return std::nullopt;
+  if (tensor.count() == 0 || tensor.count() > kMaxElements) return std::nullopt;
   Interval range{Interval::kUnbounded, -Interval::kUnbounded};
   for (int64_t i = 0; i < tensor.count(); i++) {
     int64_t element = element_as_i64(tensor, i);

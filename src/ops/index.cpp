@@ -45,7 +45,7 @@ Status eval_iota(EvalArgs& args) {
 
 // ---- dynamic_iota ----
 
-static constexpr int64_t kMostPositions = (int64_t{1} << 31) - 1;
+static constexpr int64_t kMaxPositions = (int64_t{1} << 31) - 1;
 
 // The dot distinguishes it from the names of users. Names are numbered, so that binary search finds the next free one.
 std::string fresh_symbol(const Graph& graph, std::string_view op) {
@@ -64,7 +64,7 @@ Status infer_dynamic_iota(InferArgs& args) {
   if (args.attrs.has("max")) {
     Interval max = args.graph.range(args.attrs.dim("max"));
     if (max.hi < 0) return args.fail(Code::kOption, "'max' is negative: " + args.attrs.dim("max").text());
-    range.hi = std::min(kMostPositions, max.hi);
+    range.hi = std::min(kMaxPositions, max.hi);
   }
   // The node keeps the name, so that a copy of it in another graph means the same size.
   if (!args.attrs.has("symbol")) args.attrs = args.attrs.with("symbol", fresh_symbol(args.graph, args.info.name));
@@ -76,9 +76,9 @@ Status infer_dynamic_iota(InferArgs& args) {
 }
 
 Result<int64_t> dynamic_size(const Attrs& attrs, int64_t count, const SymbolLookup& sizes) {
-  int64_t most = attrs.has("max") ? RLX_TRY(evaluate(attrs.dim("max"), sizes)) : kMostPositions;
-  if (count > std::min(most, kMostPositions))
-    return Status(Code::kRange, format("the count {} is above {}", count, std::min(most, kMostPositions)))
+  int64_t most = attrs.has("max") ? RLX_TRY(evaluate(attrs.dim("max"), sizes)) : kMaxPositions;
+  if (count > std::min(most, kMaxPositions))
+    return Status(Code::kRange, format("the count {} is above {}", count, std::min(most, kMaxPositions)))
         .with("got", std::to_string(count))
         .with("value", attrs.str("symbol"));
   return std::max<int64_t>(count, 0);

@@ -260,10 +260,10 @@ Tensor convert(const Tensor& tensor, DType to) {
 
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options) {
-  StaticVector<DType, kMostDeclared> declared_in, declared_out;
-  for (size_t i = 0; i < std::min(in.size(), kMostDeclared); i++)
+  StaticVector<DType, kMaxDeclared> declared_in, declared_out;
+  for (size_t i = 0; i < std::min(in.size(), kMaxDeclared); i++)
     declared_in.push_back(i < node.in.size() && present(node.in[i]) ? graph.type(node.in[i]).dtype : DType::kNone);
-  for (size_t i = 0; i < std::min(node.out.size(), kMostDeclared); i++) declared_out.push_back(node.out[i].dtype);
+  for (size_t i = 0; i < std::min(node.out.size(), kMaxDeclared); i++) declared_out.push_back(node.out[i].dtype);
   EvalArgs args{graph.info(node), node.attrs, in, out, declared_in, declared_out, sizes, options.bounds, node.name};
   return args.info.eval(args);
 }

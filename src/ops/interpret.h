@@ -37,8 +37,8 @@ Result<std::vector<Tensor>> interpret(const Graph& graph, std::span<const Tensor
                                       SymbolSizes* sizes = nullptr);
 
 // Evaluates one node into allocated outputs. The last row of a primitive in the CPU's table calls it. An eval learns
-// the declared dtypes of at most kMostDeclared inputs and of as many outputs.
-inline constexpr size_t kMostDeclared = 64;
+// the declared dtypes of at most kMaxDeclared inputs and of as many outputs.
+inline constexpr size_t kMaxDeclared = 64;
 Status eval_node(const Graph& graph, const Node& node, std::span<const Operand> in, std::span<const Operand> out,
                  const SymbolLookup& sizes, EvalOptions options);
 

@@ -50,7 +50,7 @@ Result<Graph> inline_customs(Graph graph, PassContext&) {
 
 // ---- bodies that use bodies ----
 
-static constexpr size_t kMostNodes = size_t{1} << 20;
+static constexpr size_t kMaxNodes = size_t{1} << 20;
 
 static bool has_body(const Node& node) {
   return node.op == Op::kCustom && custom_op(node.attrs).body;
@@ -61,14 +61,14 @@ static const Graph* inner_graph(const AttrValue& value) {
   return graph ? graph->get() : nullptr;
 }
 
-// The nodes of a graph and of the graphs in it, with those of bodies where they are used. It stops above kMostNodes.
+// The nodes of a graph and of the graphs in it, with those of bodies where they are used. It stops above kMaxNodes.
 static size_t count_nodes(const Graph& graph) {
   size_t count = 0;
   for (const Node& node : graph.nodes()) {
     count += has_body(node) ? count_nodes(*custom_op(node.attrs).body) : 1;
     for (const AttrValue& value : node.attrs.values())
       if (const Graph* inner = inner_graph(value)) count += count_nodes(*inner);
-    if (count > kMostNodes) break;
+    if (count > kMaxNodes) break;
   }
   return count;
 }
@@ -105,8 +105,8 @@ static Result<Graph> flattened(const Graph& graph) {
 }
 
 Result<Graph> with_bodies_in_place(const Graph& graph) {
-  if (count_nodes(graph) > kMostNodes)
-    return Status(Code::kUnsupported, format("with the bodies that it uses it has more than {} nodes", kMostNodes));
+  if (count_nodes(graph) > kMaxNodes)
+    return Status(Code::kUnsupported, format("with the bodies that it uses it has more than {} nodes", kMaxNodes));
   return flattened(graph);
 }
 

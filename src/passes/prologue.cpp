@@ -110,17 +110,17 @@ class SharingGroups {
 // Whether residents that share values are computed apart, because that costs little. Then each is computed again only
 // where its own params change, and their dense values need not be in memory at the same time.
 bool may_be_apart(const Graph& graph, const Group& group) {
-  constexpr size_t kMostTimes = 4;
+  constexpr size_t kMaxTimes = 4;
   size_t work = 0;
   for (Value value : group.values) {
     std::unordered_set<uint32_t> seen;
     walk(graph, value, [&](uint32_t node) {
-      bool is_new = work <= kMostTimes * group.work && seen.insert(node).second;
+      bool is_new = work <= kMaxTimes * group.work && seen.insert(node).second;
       if (is_new) work += work_of(graph, node);
       return is_new;
     });
   }
-  return work <= kMostTimes * group.work;
+  return work <= kMaxTimes * group.work;
 }
 
 // The index of a param among those of the program. A param of a body has the name of one around it.
@@ -163,7 +163,7 @@ static Graph prologue_graph(const OpTable& table) {
 
 // A copy of the graph that computes the residents, with inputs in place of params.
 static Result<Graph> body_of(const Graph& scope, std::span<const Value> values, const Indices& indices,
-                             std::vector<uint32_t>& params) {
+                             InlinedVector<uint32_t, 2>& params) {
   Graph body = prologue_graph(scope.table());
   GraphCopy copy(scope, body);
   for (uint32_t param : params_below(scope, values)) {
@@ -234,7 +234,7 @@ class Splitter {
     return {};
   }
 
-  Result<Piece> piece_of(const Graph& graph, std::vector<uint32_t> residents, std::span<const Value> values) {
+  Result<Piece> piece_of(const Graph& graph, InlinedVector<uint32_t, 2> residents, std::span<const Value> values) {
     Piece piece{.residents = std::move(residents), .body = nullptr, .params = {}, .packs = {}};
     piece.body = unique_.one_of(RLX_TRY(body_of(graph, values, indices_, piece.params)));
     for (uint32_t index : piece.residents) {

@@ -6,19 +6,21 @@
 #include <memory>
 #include <vector>
 
+#include "base/inlined_vector.h"
 #include "plan/plan.h"
 
 namespace rlx {
 
 // Residents that are computed together: one, or all that share so much that apart they would take far longer.
 struct Piece {
-  std::vector<uint32_t> residents;  // indices, rising
+  InlinedVector<uint32_t, 2> residents;  // indices, rising
   // Computes the residents, an output each, from the params that it reads, which are its inputs in this order. Null for
   // a param or constant that is read dense.
   std::shared_ptr<const Graph> body;
-  std::vector<uint32_t> params;                     // the inputs of the body: indices among the params of the program
-  std::vector<std::shared_ptr<const Graph>> packs;  // by resident, from the output to its form; null: it is read dense
-  bool is_leaf = false;                             // a param or constant itself: nothing to compute
+  InlinedVector<uint32_t, 2> params;  // the inputs of the body: indices among the params of the program
+  InlinedVector<std::shared_ptr<const Graph>, 1>
+      packs;             // by resident, from the output to its form; null: it is read dense
+  bool is_leaf = false;  // a param or constant itself: nothing to compute
 
   bool is_plain() const { return is_leaf && !packs[0]; }  // read as it is
 };

@@ -14,7 +14,7 @@ namespace rlx {
 
 namespace {
 
-constexpr size_t kMostNodes = 40, kMostInputs = 24;
+constexpr size_t kMaxNodes = 40, kMaxInputs = 24;
 
 struct Region {
   std::vector<uint32_t> members;  // from the last to the first, which makes the output
@@ -71,8 +71,8 @@ class Grouping {
     size_t reads = inputs_read(index);
     if (region < kUnused) {
       Region& it = regions_[region];
-      if (graph_.node(it.root()).out[0].dims == graph_.node(index).out[0].dims && it.members.size() < kMostNodes &&
-          it.reads + reads - 1 <= kMostInputs) {
+      if (graph_.node(it.root()).out[0].dims == graph_.node(index).out[0].dims && it.members.size() < kMaxNodes &&
+          it.reads + reads - 1 <= kMaxInputs) {
         it.members.push_back(index);
         it.reads += reads - 1;  // the node was one of them
         region_[index] = region;
@@ -114,7 +114,7 @@ class Grouping {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
     region.inputs = external_inputs(index);
-    if (region.inputs.size() > kMostInputs) return false;
+    if (region.inputs.size() > kMaxInputs) return false;
     auto body = body_of(region);
     if (!body.ok()) return false;
     Graph::Mark mark = graph_.mark();

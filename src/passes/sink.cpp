@@ -15,7 +15,7 @@ namespace {
 
 class Sinking {
  public:
-  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMostCopies * graph.nodes().size()) {}
+  explicit Sinking(const Graph& graph) : graph_(graph), facts_(graph), room_(kMaxCopies * graph.nodes().size()) {}
 
   // Whether each operand sinks.
   std::vector<bool> chosen(const Node& node) {
@@ -47,7 +47,7 @@ class Sinking {
  private:
   // All that a value depends on is copied into every body that it sinks into. If many bodies share a large part of the
   // graph, the copies would grow with the product of the two: then the value stays an operand.
-  static constexpr size_t kMostCopies = 4;  // of each node, on average
+  static constexpr size_t kMaxCopies = 4;  // of each node, on average
   bool has_room(Value value) {
     std::unordered_set<uint32_t> seen{value.node};
     std::vector<uint32_t> waiting{value.node};

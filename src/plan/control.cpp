@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/round_up.h"
 #include "ir/body.h"
 #include "plan/in_place.h"
 #include "plan/packing.h"
@@ -113,7 +114,7 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
   for (const LoweredBody& body : bodies) {
     bool is_cond = node.op == Op::kWhile && &body == &bodies.front();
     control.bodies.push_back(RLX_TRY(plan_body(node.attrs, body, plan, upper, is_cond ? 0 : carries)));
-    bytes = std::max(bytes, aligned(control.bodies.back().plan->arena_bytes, lowered.alignment));
+    bytes = std::max(bytes, round_up(control.bodies.back().plan->arena_bytes, lowered.alignment));
   }
   control.flag_offset = bytes;
   bytes += lowered.alignment;
@@ -125,7 +126,7 @@ Status plan_control(const Lowered& lowered, Plan& plan, SizeTable& sizes, const 
     if (i >= carries) continue;
     bool stays = !is_open && stay[i];
     control.spares.push_back(stays ? Control::kStays : bytes);
-    if (!stays && !is_open) bytes += aligned(control.out_bytes[i], lowered.alignment);
+    if (!stays && !is_open) bytes += round_up(control.out_bytes[i], lowered.alignment);
   }
   visit_decided_axes(node, [&](uint32_t output, uint32_t axis, const std::string& symbol, bool in_run) {
     if (in_run) control.decides.push_back({output, axis, plan.symbol(symbol)});

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/round_up.h"
+
 namespace rlx {
 
 namespace {
@@ -20,7 +22,7 @@ class Alive {
 
   void add(uint32_t index) {
     const Lifetime& buffer = buffers_[index];
-    int64_t top = buffer.offset + aligned(buffer.bytes, kPlanAlignment);
+    int64_t top = buffer.offset + round_up(buffer.bytes, kPlanAlignment);
     each_part(buffer, [&](size_t part) {
       nodes_[part].here.push_back(index);
       nodes_[part].top_here = std::max(nodes_[part].top_here, top);
@@ -86,7 +88,7 @@ int64_t lowest_gap(std::span<const Lifetime> buffers, std::vector<uint32_t>& oth
   int64_t offset = 0;
   for (uint32_t other : others) {
     if (buffers[other].offset >= offset + bytes) break;  // the gap before it is large enough
-    offset = std::max(offset, buffers[other].offset + aligned(buffers[other].bytes, kPlanAlignment));
+    offset = std::max(offset, buffers[other].offset + round_up(buffers[other].bytes, kPlanAlignment));
   }
   return offset;
 }
@@ -107,12 +109,12 @@ int64_t pack(std::span<Lifetime> buffers) {
     Lifetime& buffer = buffers[index];
     if (budget && placed.find(index, budget, others)) {
       budget -= others.size();
-      buffer.offset = lowest_gap(buffers, others, aligned(buffer.bytes, kPlanAlignment));
+      buffer.offset = lowest_gap(buffers, others, round_up(buffer.bytes, kPlanAlignment));
     } else {
       budget = 0;
       buffer.offset = placed.top(index);
     }
-    total = std::max(total, buffer.offset + aligned(buffer.bytes, kPlanAlignment));
+    total = std::max(total, buffer.offset + round_up(buffer.bytes, kPlanAlignment));
     placed.add(index);
   }
   return total;

@@ -15,10 +15,6 @@ struct Lifetime {
 
 inline constexpr int64_t kPlanAlignment = 64;
 
-inline int64_t aligned(int64_t bytes, int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 // A limit on the compared pairs of buffers that are alive together, in addition to 64 for each buffer. Beyond it, the
 // remaining buffers, which are the smallest, go on top of the others. Plans of a few thousand buffers stay far below
 // it.

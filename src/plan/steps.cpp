@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "plan/control.h"
 #include "plan/packing.h"
 
@@ -201,13 +202,13 @@ void Steps::place_arena() {
     if (buffer.base != kArenaBase) continue;
     if (first[i] == i) arena.push_back({0, buffer.first, buffer.last});
     Lifetime& it = arena[place[i]];
-    it.bytes = std::max(it.bytes, aligned(buffer.bytes, lowered_.alignment));
+    it.bytes = std::max(it.bytes, round_up(buffer.bytes, lowered_.alignment));
     it.last = std::max(it.last, buffer.last);
   }
   size_t next = arena.size();
   for (uint32_t i = 0; i < plan_.steps.size(); i++)
     if (plan_.steps[i].scratch_bytes)
-      arena.push_back({aligned(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
+      arena.push_back({round_up(static_cast<int64_t>(plan_.steps[i].scratch_bytes), lowered_.alignment), i, i});
   plan_.arena_bytes = pack(arena);
   for (size_t i = 0; i < plan_.buffers.size(); i++)
     if (plan_.buffers[i].base == kArenaBase) plan_.buffers[i].offset = arena[place[i]].offset;
@@ -219,7 +220,7 @@ void Steps::place_arena() {
 void Steps::place_sized() {
   auto append = [&](int64_t bytes) {
     int64_t offset = plan_.sized_bytes;
-    plan_.sized_bytes += aligned(bytes, lowered_.alignment);
+    plan_.sized_bytes += round_up(bytes, lowered_.alignment);
     return offset;
   };
   for (PlanBuffer& buffer : plan_.buffers)

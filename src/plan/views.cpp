@@ -9,14 +9,14 @@
 namespace rlx {
 
 // A chain of slices of open sizes adds a term to the shift at each of them. A copy now and then costs less.
-static constexpr int64_t kMostParts = 64;
+static constexpr int64_t kMaxParts = 64;
 
 std::optional<Layout> view_of(const Graph& graph, const Node& node, const Layout& input) {
   ViewFn view = graph.info(node).view;
   if (!view) return std::nullopt;
   const std::vector<Dim>& dims = node.out[0].dims;
   std::optional<Strided> strided = view({graph.type(node.in[0]).dims, dims, node.attrs, input});
-  if (!strided || strided->shift.parts() > kMostParts) return std::nullopt;
+  if (!strided || strided->shift.parts() > kMaxParts) return std::nullopt;
   bool dense = is_dense(dims, *strided);
   return Layout{std::move(*strided), input.root, dense};
 }

@@ -91,7 +91,7 @@ Pattern operator/(Pattern a, Pattern b) {
 
 // ---- views ----
 
-static constexpr size_t kMostViews = 8;  // stepped over at most: a chain in normal form is shorter
+static constexpr size_t kMaxViews = 8;  // stepped over at most: a chain in normal form is shorter
 
 bool any_view(const Match&, Expr) {
   return true;
@@ -167,7 +167,7 @@ bool Match::take(Expr x) const {
 }
 
 Expr Match::under_views(Expr x, ViewTest passes) const {
-  for (size_t count = 0; count < kMostViews; count++) {
+  for (size_t count = 0; count < kMaxViews; count++) {
     const Node& it = node(x);
     bool is_view = it.in.size() == 1 && present(it.in[0]) && graph().info(it).is(kView);
     if (!is_view || !passes(*this, x)) break;

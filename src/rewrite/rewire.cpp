@@ -214,9 +214,9 @@ void Workspace::enqueue(uint32_t node) {
 
 // Queues the nodes whose rules look down to a change: to a node that reads another value now, or one that has lost a
 // use. Other users of the value that it reads now see nothing new. Casts and views do not count as distance, up to
-// kMostFree of them in a row. The walk is one for all: thousands may lie below one node that thousands read.
+// kMaxFree of them in a row. The walk is one for all: thousands may lie below one node that thousands read.
 void Workspace::enqueue_above_changes() {
-  constexpr size_t kMostFree = 8;
+  constexpr size_t kMaxFree = 8;
   struct Seen {
     uint32_t node;
     int distance;
@@ -228,7 +228,7 @@ void Workspace::enqueue_above_changes() {
   auto see_above = [&](uint32_t user, const Seen& below) {
     Op op = graph_.node(user).op;
     if (rules_.depth(op) > below.distance) enqueue(user);
-    bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMostFree;
+    bool is_free = (graph_.info(op).is(kView) || op == Op::kCast) && below.free < kMaxFree;
     if (stamps_[user] == walk_) return;
     if (is_free)
       seen.push_front({user, below.distance, below.free + 1});

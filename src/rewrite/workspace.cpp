@@ -244,11 +244,11 @@ void Workspace::commit(const std::vector<Replacement>& replacements, const Graph
 // Whether `made` depends on `old`, a value that is replaced besides the anchor: then a cycle would close. A node with
 // an earlier position than `old` cannot depend on it.
 bool Workspace::closes_cycle(const Replacement& replacement) const {
-  constexpr size_t kMostSeen = 256;
+  constexpr size_t kMaxSeen = 256;
   auto [old, made] = replacement;
   std::vector<uint32_t> seen{made.node};
   for (size_t at = 0; at < seen.size(); at++) {
-    if (seen[at] == old.node || seen.size() > kMostSeen) return true;
+    if (seen[at] == old.node || seen.size() > kMaxSeen) return true;
     for (Value in : graph_.node(seen[at]).in) {
       if (!present(in) || states_[in.node].position < states_[old.node].position || facts_.is_resident(in)) continue;
       if (std::find(seen.begin(), seen.end(), in.node) == seen.end()) seen.push_back(in.node);

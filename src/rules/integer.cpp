@@ -143,7 +143,7 @@ static std::optional<Scaled> scaled(const Match& m, Expr x) {
   return it;
 }
 
-constexpr int64_t kMostTerms = 32768;  // so that no sum wraps
+constexpr int64_t kMaxTerms = 32768;  // so that no sum wraps
 
 static Expr as_i32(Expr zero) {
   return zero ? cast(zero, DType::kI32) : Expr();
@@ -160,7 +160,7 @@ static Expr product_of_scaled(const Match& m) {
   if (b->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != columns)
     return m.miss("the right scales are not by column");
   Dim terms = a->q.dim(-1);
-  if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
+  if (!terms.is_literal() || terms.literal() > kMaxTerms) return m.miss("a sum may have too many terms");
   if (!m.allows(fast) && !may_move_out(m, a->scale, b->scale)) return m.miss("scales are not known, or extreme");
   Expr right = is_transposed ? transpose(b->q, {1, 0}) : b->q;
   Expr y = m.builder().op(Op::kIntegerMatmul, {a->q, right, as_i32(a->zero), as_i32(b->zero), a->scale * b->scale});
@@ -175,7 +175,7 @@ static Expr conv_of_scaled(const Match& m) {
   if (w->scale.rank() != 0 && m.node(m.in(1)).attrs.i64("axis") != 0)
     return m.miss("the scales of the weight are not by channel");
   Dim terms = element_count(std::span(w->q.dims()).subspan(1));
-  if (!terms.is_literal() || terms.literal() > kMostTerms) return m.miss("a sum may have too many terms");
+  if (!terms.is_literal() || terms.literal() > kMaxTerms) return m.miss("a sum may have too many terms");
   if (!m.allows(fast) && !may_move_out(m, x->scale, w->scale)) return m.miss("scales are not known, or extreme");
   Expr scale = x->scale * w->scale;
   Expr y = m.builder().ops(Op::kIntegerConv, {x->q, w->q, x->zero, w->zero, Expr(), scale}, m.attrs().named())[0];

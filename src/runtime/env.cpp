@@ -73,7 +73,7 @@ Result<Tensor> Env::make_unfilled(DType dtype, std::span<const int64_t> dims, Me
   size_t bytes = RLX_TRY(Tensor::checked_bytes(dtype, dims));
   auto memory = kept_->allocate(bytes, kind);
   if (!memory.ok() && memory.status().code() == Code::kNoMemory)
-    return Status(Code::kNoMemory, format("there are no {} bytes for {}", bytes, type_text(dtype, dims)))
+    return Status(Code::kNoMemory, format("cannot allocate {} bytes for {}", bytes, type_text(dtype, dims)))
         .with("got", std::to_string(bytes));
   return Tensor::over(dtype, dims, std::make_shared<Storage>(RLX_TRY(std::move(memory)), 0, bytes));
 }

@@ -296,7 +296,7 @@ static const PlanSymbol* find_symbol(const Program& program, std::string_view na
   return index == Plan::kNoSymbol ? nullptr : &plan.symbols[index];
 }
 
-static int64_t round_up(int64_t size) {
+static int64_t next_power_of_two(int64_t size) {
   return size <= 1 ? size : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
 }
 
@@ -313,7 +313,7 @@ static std::optional<int64_t> bucket_end(const Policy& policy, std::string_view 
   if (found == policy.buckets.end()) return std::nullopt;
   const std::vector<int64_t>& ends = found->second;
   auto end = std::lower_bound(ends.begin(), ends.end(), size);
-  return ends.empty() ? round_up(size) : end == ends.end() ? size : *end;
+  return ends.empty() ? next_power_of_two(size) : end == ends.end() ? size : *end;
 }
 
 static Status above_policy(std::string_view name, int64_t size, int64_t upper) {
@@ -343,7 +343,7 @@ Result<UpperSizes> Model::upper_sizes(const OnDevice& on, const Sizes& sizes, co
       for (const auto& plan : on.plans)
         if (const PlanSymbol* known = find_symbol(*plan, name); known && serves(*plan, *known, size))
           fits = std::min(fits, known->upper);
-      chosen = fits != INT64_MAX ? fits : round_up(size);
+      chosen = fits != INT64_MAX ? fits : next_power_of_two(size);
     }
     upper.emplace_back(name, std::max(size, std::min(chosen, graph_.symbol_range(name).hi)));
   }
@@ -368,8 +368,8 @@ void Model::log_hit(const Device& device) const {
 }
 
 // Other sizes run now. A context is made again in less time than a run that needs a large arena.
-static void leave(Program& plan) {
-  if (plan.plan().arena_bytes > kLargeArena) plan.leave();
+static void retire_if_large(Program& plan) {
+  if (plan.plan().arena_bytes > kLargeArena) plan.retire();
 }
 
 // A new plan needs them all, so it is an error to leave one out even where a plan is there.
@@ -421,7 +421,7 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
   }
   on->plans.push_back(made);
   lock.unlock();
-  if (served) leave(*served->plan);
+  if (served) retire_if_large(*served->plan);
   return made;
 }
 
@@ -444,11 +444,15 @@ static Status check_wanted(const Graph& graph, std::string_view name, int64_t si
   return check_size(name, size, graph.symbol_range(name));
 }
 
+Status Model::check_general() const {
+  if (not_general_.ok()) return {};
+  return Status(Code::kUnsupported,
+                "the model has no graph for all sizes and values: " + std::string(not_general_.message()));
+}
+
 Result<std::shared_ptr<Program>> Model::get(std::string_view device,
                                             std::span<const std::pair<std::string_view, int64_t>> sizes) {
-  if (!not_general_.ok())
-    return Status(Code::kUnsupported,
-                  "the model has no graph for all sizes and values: " + std::string(not_general_.message()));
+  RLX_TRY(check_general());
   Sizes wanted;
   std::unordered_set<std::string_view> names;
   for (const auto& [name, size] : sizes) {
@@ -487,7 +491,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
     for (const auto& on : devices_)
       if (std::find(on->plans.begin(), on->plans.end(), plan) != on->plans.end()) served_.swap(next);
   }
-  if (next && next->plan != plan) leave(*next->plan);
+  if (next && next->plan != plan) retire_if_large(*next->plan);
 }
 
 // A plan for a range of sizes may need far more memory than these sizes do: (n - k)^2 is planned as n^2 + k^2. A run
@@ -510,7 +514,7 @@ Result<Model::Ran> Model::run(std::string_view device, std::span<const std::stri
 }
 
 // Another special model runs now, or none.
-void Model::leave_special(std::shared_ptr<Model> next) {
+void Model::set_last_special(std::shared_ptr<Model> next) {
   {
     std::lock_guard lock(mutex_);
     if (last_special_ == next) return;
@@ -521,7 +525,7 @@ void Model::leave_special(std::shared_ptr<Model> next) {
     std::lock_guard lock(next->mutex_);
     served = next->served_;
   }
-  if (served) leave(*served->plan);
+  if (served) retire_if_large(*served->plan);
 }
 
 Result<Model::Ran> Model::run_special(std::string_view device, std::span<const std::string_view> in_names,
@@ -529,7 +533,7 @@ Result<Model::Ran> Model::run_special(std::string_view device, std::span<const s
                                       size_t n_out, Serves serves) {
   auto special = special_->find(*this, in_names, in, serves);
   if (!special.ok()) return std::move(special).status();
-  leave_special(*special);
+  set_last_special(*special);
   return (*special)->run(device, in_names, in, out_names, n_out);
 }
 
@@ -553,7 +557,7 @@ Result<Model::Ran> Model::run_general(std::string_view device, std::span<const s
 Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std::string_view> in_names,
                                    std::span<const Tensor> in, std::span<const std::string_view> out_names,
                                    size_t n_out) {
-  leave_special(nullptr);
+  set_last_special(nullptr);
   Sizes sizes = RLX_TRY(sizes_of(in_names, in));
   std::vector<Device*> list = RLX_TRY(candidates(device));
   std::string attempts;
@@ -568,7 +572,7 @@ Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std:
       return Ran{std::move(*outputs), it};
     }
     last = outputs.status();
-    if (plan.ok()) leave(**plan);
+    if (plan.ok()) retire_if_large(**plan);
     if (list.size() == 1 || !tries_next(last.code())) return last;
     attempts += "\n  " + it->info().name + ": " + std::string(last.message());
   }

@@ -115,10 +115,11 @@ class Model {
   void note_served(std::string_view spec, std::span<const std::string_view> in_names, std::span<const Tensor> in,
                    Device* device, const std::shared_ptr<Program>& plan);
   Result<std::vector<Device*>> candidates(std::string_view device) const;
+  Status check_general() const;         // that there is a graph for all sizes and values
   std::vector<Device*> viable() const;  // the devices that the policy allows or names
   Result<std::shared_ptr<OnDevice>> on_device(Device* device);
   Status catch_up(OnDevice& on, uint64_t version);
-  void leave_special(std::shared_ptr<Model> next);
+  void set_last_special(std::shared_ptr<Model> next);
   void log_hit(const Device& device) const;
   Result<std::shared_ptr<Program>> plan_for_sizes(Device* device, const Sizes& sizes);
   Result<UpperSizes> upper_sizes(const OnDevice& on, const Sizes& sizes, const Policy& policy) const;

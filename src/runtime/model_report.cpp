@@ -133,7 +133,10 @@ static void write_plan(JsonWriter& json, std::string_view device, const Plan& pl
 
 Result<std::string> Model::report(std::string_view what) const {
   if (what == "bindings") return bindings_json();
-  if (what == "devices") return devices_json(*env_, graph_);
+  if (what == "devices") {
+    RLX_TRY(check_general());
+    return devices_json(*env_, graph_);
+  }
   if (what == "special") return special_json();
   if (what == "text" && !open_ranks_.empty()) return Status(not_general_);
   if (what == "text") return print(graph_);

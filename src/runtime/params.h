@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/inlined_vector.h"
 #include "base/shared_vector.h"
 #include "compile/compile.h"
 #include "runtime/env.h"
@@ -117,7 +118,7 @@ class ParamStore {
   std::shared_ptr<Weights> weights_;
   Progress progress_ = Progress::kTold;
   std::unordered_map<std::string_view, size_t> index_of_;  // of params, by their names in the graph
-  std::vector<std::vector<uint32_t>> readers_;             // by param: the pieces that read it
+  std::vector<InlinedVector<uint32_t, 2>> readers_;        // by param: the pieces that read it
   std::vector<uint32_t> needed_;                           // params, in the order in which pieces read them first
   std::vector<bool> is_read_plainly_;                      // by param: in its own layout
   mutable std::mutex mutex_;                               // guards current_

@@ -139,7 +139,7 @@ Status Program::run(std::span<const std::string_view> in_names, std::span<const 
 }
 
 Result<std::unique_ptr<Exec>> Program::take_exec() {
-  if (is_left_.load(std::memory_order_relaxed)) is_left_.store(false, std::memory_order_relaxed);
+  if (is_retired_.load(std::memory_order_relaxed)) is_retired_.store(false, std::memory_order_relaxed);
   std::unique_ptr<Exec> exec;
   for (size_t i = 0; i < idle_.size() && !exec; i++)
     if (idle_[i].load(std::memory_order_relaxed)) exec.reset(idle_[i].exchange(nullptr, std::memory_order_acquire));
@@ -158,7 +158,7 @@ Result<std::unique_ptr<Exec>> Program::take_exec() {
 void Program::return_exec(std::unique_ptr<Exec> exec) {
   exec->forget_bindings();
   std::shared_ptr<Program> self = std::move(exec->program_);  // released last, without the lock
-  if (is_left_.load(std::memory_order_acquire)) return exec.reset();
+  if (is_retired_.load(std::memory_order_acquire)) return exec.reset();
   for (std::atomic<Exec*>& place : idle_) {
     Exec* nobody = nullptr;
     if (!place.compare_exchange_strong(nobody, exec.get(), std::memory_order_release, std::memory_order_relaxed))
@@ -170,8 +170,8 @@ void Program::return_exec(std::unique_ptr<Exec> exec) {
   more_idle_.push_back(std::move(exec));
 }
 
-void Program::leave() {
-  is_left_.store(true, std::memory_order_release);
+void Program::retire() {
+  is_retired_.store(true, std::memory_order_release);
   trim();
 }
 

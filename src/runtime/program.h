@@ -66,8 +66,8 @@ class Program : public std::enable_shared_from_this<Program> {
   Status run(std::span<const std::string_view> in_names, std::span<const Tensor> in,
              std::span<const std::string_view> out_names, std::span<Tensor> out);
 
-  void trim();   // releases the contexts that `run` keeps, except for those in use
-  void leave();  // the same, and those in use go as their runs end, until another run begins
+  void trim();    // releases the contexts that `run` keeps, except for those in use
+  void retire();  // the same, and those in use go as their runs end, until another run begins
 
   Result<std::string> report(std::string_view what) const;  // "dispatch" "passes" "memory" "bindings" "text"
 
@@ -99,7 +99,7 @@ class Program : public std::enable_shared_from_this<Program> {
   // Idle execs for run(). While idle, an exec holds no reference to this program. The first few are reached without a
   // lock.
   std::array<std::atomic<Exec*>, 4> idle_ = {};
-  std::atomic<bool> is_left_{false};
+  std::atomic<bool> is_retired_{false};
   std::mutex more_mutex_;
   std::vector<std::unique_ptr<Exec>> more_idle_;
 };

@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-static constexpr int64_t kMostElements = 64;  // of an input that becomes a constant of a special model
+static constexpr int64_t kMaxElements = 64;  // of an input that becomes a constant of a special model
 
 static Status put_weights(ImportedFile& file, Weights& weights) {
   for (auto& [name, tensor] : file.weights)
@@ -105,8 +105,8 @@ static Result<Tensor> copy_of_input(const std::string& name, const Tensor& given
     return Status(Code::kUnsupported, format("the input '{}' decides the structure of the graph{}", name, why))
         .with("input", name);
   };
-  if (given.count() > kMostElements)
-    return refused(format(": it has {} elements, and may have {}", given.count(), kMostElements));
+  if (given.count() > kMaxElements)
+    return refused(format(": it has {} elements, and may have {}", given.count(), kMaxElements));
   Tensor copy = RLX_TRY(Tensor::create(given.dtype(), given.dims()));
   if (copy.bytes() == 0) return copy;
   if (!given.data()) return refused(": it must be on the host");

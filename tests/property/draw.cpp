@@ -9,7 +9,7 @@ namespace rlx::test {
 
 namespace {
 
-constexpr int64_t kMostElements = 4096;  // of any value
+constexpr int64_t kMaxElements = 4096;  // of any value
 constexpr size_t kRuns = 3;
 
 bool is_decided(const Graph& graph, std::string_view symbol) {
@@ -64,7 +64,7 @@ std::optional<Dims> Draw::sizes_of(const Shape& shape, size_t run) const {
       auto found = runs_[run].find(name);
       return found == runs_[run].end() ? std::nullopt : std::optional(found->second);
     });
-    if (!size.ok() || *size < 0 || (count *= std::max<int64_t>(*size, 1)) > kMostElements) return std::nullopt;
+    if (!size.ok() || *size < 0 || (count *= std::max<int64_t>(*size, 1)) > kMaxElements) return std::nullopt;
     sizes.push_back(*size);
   }
   return sizes;
@@ -84,7 +84,7 @@ bool Draw::is_small(const ValueType& type) const {
   int64_t count = 1;
   for (const Dim& dim : type.dims) {
     Interval range = range_of(dim, ranges);
-    if (range.hi < 0 || range.hi > kMostElements || (count *= std::max<int64_t>(range.hi, 1)) > kMostElements)
+    if (range.hi < 0 || range.hi > kMaxElements || (count *= std::max<int64_t>(range.hi, 1)) > kMaxElements)
       return false;
   }
   return true;
@@ -240,14 +240,14 @@ bool Draw::are_small(size_t first) const {
 
 // ---- contents ----
 
-static constexpr int64_t kMostGiven = int64_t{1} << 20;  // elements of a leaf that a text has
+static constexpr int64_t kMaxGiven = int64_t{1} << 20;  // elements of a leaf that a text has
 
 Tensor Draw::contents(const ValueType& type, size_t run) {
   auto sizes = sizes_of(type.dims, run);
   if (!sizes && all_literal(type.dims)) {  // a text may have larger ones than are drawn
     sizes.emplace();
     for (const Dim& dim : type.dims) sizes->push_back(dim.literal());
-    if (element_count(*sizes).value_or(kMostGiven + 1) > kMostGiven) sizes.reset();
+    if (element_count(*sizes).value_or(kMaxGiven + 1) > kMaxGiven) sizes.reset();
   }
   // A size that is found in the run alone is no size of an input: the run will say so.
   return random_tensor(random, type.dtype, sizes ? *sizes : Dims(std::vector<int64_t>(type.rank(), 0)));

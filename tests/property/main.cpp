@@ -113,7 +113,7 @@ static int show(uint64_t seed) {
   return 0;
 }
 
-constexpr unsigned kMostSeconds = 300;  // for one graph; a loop without end is a fault too
+constexpr unsigned kMaxSeconds = 300;  // for one graph; a loop without end is a fault too
 
 using CheckSeed = std::string (*)(uint64_t seed, const std::shared_ptr<Env>& env, Tally& tally);
 
@@ -124,7 +124,7 @@ static int run_for(double seconds, uint64_t first, CheckSeed check) {
   uint64_t faults = 0;
   std::chrono::time_point end = Clock::now() + std::chrono::duration<double>(seconds);
   for (uint64_t seed = first; Clock::now() < end; seed++) {
-    alarm(kMostSeconds);
+    alarm(kMaxSeconds);
     std::string wrong = check(seed, env, tally);
     if (wrong.empty()) continue;
     std::printf("==== %s\n", wrong.c_str());

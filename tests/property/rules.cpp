@@ -36,7 +36,7 @@ static bool names_rule(const Example& example, std::string_view rule) {
 
 // A rule for which nothing stands here fails, and an example that is no example of what it says.
 TEST(rules, have_examples_in_which_they_fire) {
-  constexpr uint64_t kMostSeeds = 300;
+  constexpr uint64_t kMaxSeeds = 300;
   std::set<std::string, std::less<>> rules = all_rules(), covered;
   for (const Example& example : examples()) {
     Tally tally;
@@ -46,7 +46,7 @@ TEST(rules, have_examples_in_which_they_fire) {
     auto all_fire = [&] { return std::all_of(example.rules.begin(), example.rules.end(), fires); };
     Status refusal;
     uint64_t made = 0;
-    for (uint64_t seed = 1; seed <= kMostSeeds && (seed <= 10 || !all_fire()); seed++) {
+    for (uint64_t seed = 1; seed <= kMaxSeeds && (seed <= 10 || !all_fire()); seed++) {
       auto random = drawn(example, seed);
       if (!random.ok()) refusal = random.status();
       if (!random.ok()) continue;

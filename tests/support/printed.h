@@ -7,8 +7,8 @@
 
 namespace rlx::test {
 
-// Which of several guards that imply each other a graph keeps depends on the order in which they were found. Who compares
-// texts leaves them out, and compares what they mean.
+// Which of several guards that imply each other a graph keeps depends on the order in which they were found. Who
+// compares texts leaves them out, and compares what they mean.
 inline std::string without_guards(const std::string& text) {
   std::string kept;
   std::istringstream lines(text);

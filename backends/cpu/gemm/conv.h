@@ -60,9 +60,9 @@ extern const Loop<FilterPackArgs> kPackFilters;  // one part is one panel; the s
 
 // Limits of the direct loop. It serves groups that are too small for a product, and keeps the rows that it reads on the
 // stack.
-inline constexpr int64_t kMostPhases = 16, kMostReach = 64;
+inline constexpr int64_t kMaxPhases = 16, kMaxReach = 64;
 constexpr bool fits_direct(const ConvAxis& last) {
-  return last.spread == 1 && last.stride <= kMostPhases && last.reach() / last.stride < kMostReach;
+  return last.spread == 1 && last.stride <= kMaxPhases && last.reach() / last.stride < kMaxReach;
 }
 
 // Whether the loop with filters along the lanes takes these arguments. It needs packed filters and keeps its part of x

@@ -3,9 +3,9 @@
 // in place. A band of some rows of outputs is computed at once, so each vector of x is loaded once for all of them. A
 // part is a plane.
 
-inline constexpr int64_t kBandRows = 7;                               // divides 14, 28, 56 and 112
-inline constexpr int64_t kLeastRow = 16, kMostRow = 1024;             // elements of a row of x and y
-alignas(64) inline constexpr float kZeroRow[kMostRow + kLanes] = {};  // stands for rows outside of x
+inline constexpr int64_t kBandRows = 7;                              // divides 14, 28, 56 and 112
+inline constexpr int64_t kLeastRow = 16, kMaxRow = 1024;             // elements of a row of x and y
+alignas(64) inline constexpr float kZeroRow[kMaxRow + kLanes] = {};  // stands for rows outside of x
 
 inline bool depthwise_fits(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -14,7 +14,7 @@ inline bool depthwise_fits(const ConvArgs& p) {
     if (!is_common || axis->dilation != 1 || axis->spread != 1 || axis->lo < 0 || axis->lo >= axis->taps) return false;
   }
   return p.channels == 1 && p.filters == 1 && is_flat(p.axes[0]) && y.taps == x.taps && y.stride == x.stride &&
-         x.out >= kLeastRow && x.out <= kMostRow && x.size <= kMostRow;
+         x.out >= kLeastRow && x.out <= kMaxRow && x.size <= kMaxRow;
 }
 
 // Rows of x under a band, and the element that the first tap reads for the first of kLanes columns.
@@ -57,7 +57,7 @@ inline void band_sums(const BandRows& x, const float* w, int64_t w_tap, float* s
 template <int Taps, int Stride>
 void depthwise_plane(const ConvArgs& p, int64_t plane) {
   constexpr int kRead = (kBandRows - 1) * Stride + Taps, kSpan = Stride * kLanes + Taps - 1;
-  alignas(64) float sums[kBandRows * kMostRow];
+  alignas(64) float sums[kBandRows * kMaxRow];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   int64_t group = plane % p.groups, w_tap = p.is_packed ? kFilterPanel : 1, pitch = ceil_div(x.out, kLanes) * kLanes;
   const float *w = p.w + group * p.taps() * w_tap, *from = p.x + plane * p.plane();

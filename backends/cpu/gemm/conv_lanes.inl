@@ -9,7 +9,7 @@ inline constexpr int64_t kLanePlaces = 224;                // of a part, at most
 inline constexpr int64_t kLaneTerms = 512;                 // that run in one accumulator
 inline constexpr int64_t kLaneCopy = 10240;                // elements of x, on the stack
 inline constexpr int64_t kLaneTaps = 128;                  // along an axis, at most
-inline constexpr int64_t kMostJoined = 8;                  // residues of a part
+inline constexpr int64_t kMaxJoined = 8;                   // residues of a part
 
 // ---- how the outputs are divided
 
@@ -36,7 +36,7 @@ inline LaneCut cut_lanes(const ConvArgs& p) {
   cut.filter_blocks = ceil_div(p.filters, kLaneFilters);
   cut.y_residues = y.spread < y.out ? y.spread : y.out;
   cut.x_residues = x.spread < x.out ? x.spread : x.out;
-  cut.joined = cut.x_residues > 1 && cut.x_residues <= kMostJoined ? cut.x_residues : 1;
+  cut.joined = cut.x_residues > 1 && cut.x_residues <= kMaxJoined ? cut.x_residues : 1;
   cut.x_residues /= cut.joined;
   int64_t height = ceil_div(y.out, y.spread), width = ceil_div(x.out, x.spread), places = kLanePlaces / cut.joined;
   cut.column_blocks = width > places ? ceil_div(width, places) : 1;
@@ -114,7 +114,7 @@ struct LaneSource {
   int64_t rows;                // of the copy
   bool by_tap;                 // the copy has the rows of each tap by themselves, else all from y.lowest on
   int32_t tap_y[kLaneTaps], tap_x[kLaneTaps];
-  int64_t phases, phase_from[kMostPhases], width;  // of a line: the start of each phase in x, and the length
+  int64_t phases, phase_from[kMaxPhases], width;  // of a line: the start of each phase in x, and the length
 };
 inline void find_source(const ConvArgs& p, const LanePart& part, LaneSource& it) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
@@ -197,12 +197,12 @@ void lane_tile(const LaneTile& t, bool add) {
 }
 
 using LaneFn = void (*)(const LaneTile&, bool add);
-inline constexpr int kMostLaneVecs = RLX_ISA == 2 ? 4 : 2;
+inline constexpr int kMaxLaneVecs = RLX_ISA == 2 ? 4 : 2;
 constexpr int lane_rows(int vecs) {
   return RLX_ISA != 2 ? (vecs == 2 ? 6 : 12) : vecs == 4 ? 7 : vecs == 3 ? 9 : vecs == 2 ? 14 : 24;
 }
 struct LaneTable {
-  LaneFn fns[kMostLaneVecs + 1][25];
+  LaneFn fns[kMaxLaneVecs + 1][25];
 };
 template <int Vecs, int Rows>
 constexpr void fill_lanes(LaneTable& table) {
@@ -326,7 +326,7 @@ inline void finish_apart(const ConvArgs& p, const LanePart& part, const float* s
 struct JoinedSums {
   const float* sums;
   int64_t residues, apart;
-  int64_t counts[kMostJoined];
+  int64_t counts[kMaxJoined];
 };
 
 template <int... I>
@@ -362,7 +362,7 @@ inline void join_lanes(const float* from, int64_t count, float* to) {
 
 // kLanes places of each residue, from `column` of a line on, of kLanes filters: rows of y that lie side by side.
 inline void join_sums(const JoinedSums& all, int64_t line, int64_t column, int64_t filter, float* rows) {
-  alignas(64) float transposed[kMostJoined * kLanes * kLanes];
+  alignas(64) float transposed[kMaxJoined * kLanes * kLanes];
   for (int64_t j = 0; j < all.residues; ++j) {
     const float* from = all.sums + (j * all.apart + line * all.counts[j] + column) * kLaneFilters + filter;
     Vec places[kLanes];
@@ -371,11 +371,11 @@ inline void join_sums(const JoinedSums& all, int64_t line, int64_t column, int64
     RLX_UNROLL for (int i = 0; i < kLanes; ++i) store(transposed + (j * kLanes + i) * kLanes, places[i]);
   }
   for (int64_t i = 0; i < kLanes; ++i)
-    join_lanes(transposed + i * kLanes, all.residues, rows + i * kMostJoined * kLanes);
+    join_lanes(transposed + i * kLanes, all.residues, rows + i * kMaxJoined * kLanes);
 }
 
 inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedSums& all) {
-  alignas(64) float rows[kLanes * kMostJoined * kLanes], tile[kLanes * kTileStride];
+  alignas(64) float rows[kLanes * kMaxJoined * kLanes], tile[kLanes * kTileStride];
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   Epilogue e = lane_epilogue(p);
   int64_t length = 0, step = kLanes * all.residues;
@@ -391,7 +391,7 @@ inline void finish_joined(const ConvArgs& p, const LanePart& part, const JoinedS
           int64_t columns = left < kTileStride ? left : kTileStride;
           for (int64_t i = 0; i < filters; ++i) {
             for (int64_t k = 0; k < columns; k += kLanes)
-              store(tile + i * kTileStride + k, load(rows + i * kMostJoined * kLanes + c + k));
+              store(tile + i * kTileStride + k, load(rows + i * kMaxJoined * kLanes + c + k));
           }
           finish(e, tile, filters, columns, lane_corner(p, e, part, f, at + first + c));
         }
@@ -505,7 +505,7 @@ inline bool lanes_fit(const ConvArgs& p) {
   for (const ConvAxis* axis : {&z, &y, &x}) {
     if (axis->taps > kLaneTaps || (axis->stride > 1 && axis->spread > 1)) return false;
   }
-  if (y.taps * x.taps > kLaneTerms || x.stride > kMostPhases || y.stride > ConvAxis::kFar) return false;
+  if (y.taps * x.taps > kLaneTerms || x.stride > kMaxPhases || y.stride > ConvAxis::kFar) return false;
   if (kLaneTerms * p.plane() > INT32_MAX) return false;
   return lane_copy_size(p, 1, cut_lanes(p).columns) <= kLaneCopy;
 }

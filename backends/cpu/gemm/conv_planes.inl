@@ -6,7 +6,7 @@
 #include "backends/cpu/gemm/plane_sums.inl"
 #include "backends/cpu/gemm/small_planes.inl"
 
-inline constexpr int64_t kMostPlaneFilters = 8;
+inline constexpr int64_t kMaxPlaneFilters = 8;
 
 // Every step-th tap reads for the outputs of a residue modulo `spread`.
 inline int64_t residue_step(const ConvAxis& axis) {
@@ -224,8 +224,8 @@ inline bool planes_fit(const ConvArgs& p) {
   const ConvAxis &y = p.axes[1], &x = p.axes[2];
   for (const ConvAxis* axis : {&y, &x}) {
     if (axis->spread == 1) continue;
-    if (!p.is_packed || axis->stride > 1 || axis->spread > kMostPhases || axis->dilation > ConvAxis::kFar) return false;
+    if (!p.is_packed || axis->stride > 1 || axis->spread > kMaxPhases || axis->dilation > ConvAxis::kFar) return false;
   }
-  return is_flat(p.axes[0]) && p.filters <= kMostPlaneFilters && p.taps() > 0 && p.taps() <= kPlaneTaps &&
+  return is_flat(p.axes[0]) && p.filters <= kMaxPlaneFilters && p.taps() > 0 && p.taps() <= kPlaneTaps &&
          (p.places() == 0 || conv_plane_shape(p).rows > 0);
 }

@@ -18,8 +18,8 @@ Pieces pieces_of_product(int64_t m, int64_t n, int64_t k, int64_t parts) {
 
 size_t cut_product_bytes(double k, double results) {
   if (k < 2 * kLeastTerms) return 0;
-  constexpr double kMostResults = kRowBlock * 48;  // of a part
-  return static_cast<size_t>(kManyParts * std::min(results, kMostResults)) * sizeof(float);
+  constexpr double kMaxResults = kRowBlock * 48;  // of a part
+  return static_cast<size_t>(kManyParts * std::min(results, kMaxResults)) * sizeof(float);
 }
 
 const GemmFns& gemm_fns(Isa isa) {

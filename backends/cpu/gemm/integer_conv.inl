@@ -17,12 +17,12 @@ inline constexpr int64_t kFourPlaces = 256;  // of a part, the gaps between rows
 inline constexpr int64_t kFourCopy = 10240;  // lanes of x, on the stack
 inline constexpr int64_t kFourChunk = 4;     // fours of channels in a chunk, at least
 inline constexpr int64_t kFewChannels = 3;   // of groups that are summed in f32
-inline constexpr int64_t kMostFewFilters = 8;
+inline constexpr int64_t kMaxFewFilters = 8;
 inline constexpr int64_t kExactTerms = 256;  // products with |x| <= 255 and |w| <= 255 whose sum f32 holds exactly
 inline constexpr int64_t kWidest = 16;       // lanes of the widest instruction set: all use the same sizes
 
 inline bool is_summed_in_f32(const ConvShape& p) {
-  return p.channels <= kFewChannels && p.filters <= kMostFewFilters && p.terms() <= kExactTerms;
+  return p.channels <= kFewChannels && p.filters <= kMaxFewFilters && p.terms() <= kExactTerms;
 }
 inline PlaneShape integer_plane_shape(const ConvShape& p) {
   bool few = is_summed_in_f32(p);

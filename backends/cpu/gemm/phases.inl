@@ -21,7 +21,7 @@ inline constexpr int64_t kDirectWidth = 192;  // outputs of a row at a time
 
 // A row of x divided into phases: phase r holds every stride-th element from r on, and `outside` beyond the row.
 struct Phases {
-  float at[kMostPhases][kDirectWidth + kMostReach];
+  float at[kMaxPhases][kDirectWidth + kMaxReach];
 };
 
 template <int... I>
@@ -86,7 +86,7 @@ template <class Row>
 inline void read_phases(const ConvAxis& axis, const Row& row, int64_t first, int64_t columns, float outside,
                         Phases& phases) {
   int64_t length = columns + axis.reach() / axis.stride;
-  int64_t end = length + kLanes < kDirectWidth + kMostReach ? length + kLanes : kDirectWidth + kMostReach;
+  int64_t end = length + kLanes < kDirectWidth + kMaxReach ? length + kLanes : kDirectWidth + kMaxReach;
   for (int64_t r = 0; r < axis.stride; ++r)
     read_phase(axis, row, first * axis.stride - axis.lo + r, length, end, outside, phases.at[r]);
 }

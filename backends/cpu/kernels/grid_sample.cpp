@@ -9,7 +9,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr int64_t kPlaces = 64;   // of a part
-constexpr int kMostCorners = 64;  // 4 on each of three axes
+constexpr int kMaxCorners = 64;   // 4 on each of three axes
 constexpr int64_t kOutside = -1;  // the position of a corner that counts as 0
 constexpr float kNothing = 0;     // what stands in each place of an image without elements
 
@@ -87,12 +87,12 @@ struct Corner {
 };
 struct Corners {
   int count = 0;
-  Corner list[kPlaces * kMostCorners];  // [place][corner]
+  Corner list[kPlaces * kMaxCorners];  // [place][corner]
 };
 
 void find_corners(const GridSampleArgs& args, const float* grid, int64_t place, Corners& corners) {
-  int64_t at[kMostCorners];
-  double weight[kMostCorners];
+  int64_t at[kMaxCorners];
+  double weight[kMaxCorners];
   int count = 1;
   at[0] = 0, weight[0] = 1;
   for (int32_t axis = 0; axis < args.axes; axis++) {

@@ -46,7 +46,7 @@ constexpr Pieces range_pieces(int64_t n) {
   return cut(n, 1, kRangePiece, 64);
 }
 
-inline constexpr int kMostPairDims = 8;
+inline constexpr int kMaxPairDims = 8;
 
 // y = quantize(real(a) + real(b)), or of their product, all of 8 bits with one scale and zero point each. The result is
 // dense; an operand that is broadcast has strides of 0. The last stride of each is 0 or 1.
@@ -62,7 +62,7 @@ struct QuantizedPairArgs {
   Numbers of_a, of_b, of_out;
   bool is_product = false;
   int rank = 1;  // 1 or more; the product of the dims is n
-  int64_t dims[kMostPairDims] = {}, a_strides[kMostPairDims] = {}, b_strides[kMostPairDims] = {};
+  int64_t dims[kMaxPairDims] = {}, a_strides[kMaxPairDims] = {}, b_strides[kMaxPairDims] = {};
 };
 
 // y[i] = table[x[i]], of 256 entries; x and y may be one.

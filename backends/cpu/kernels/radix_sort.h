@@ -35,9 +35,9 @@ inline int64_t packed_place(uint64_t entry) {
 }
 
 // Comparing sorts fewer entries as fast; more of them, twice, do not fit on the stack.
-inline constexpr int64_t kLeastRadixSorted = 48, kMostRadixSorted = 4096;
+inline constexpr int64_t kLeastRadixSorted = 48, kMaxRadixSorted = 4096;
 constexpr bool is_radix_sorted(int64_t n) {
-  return n >= kLeastRadixSorted && n <= kMostRadixSorted;
+  return n >= kLeastRadixSorted && n <= kMaxRadixSorted;
 }
 
 // Whether packed entries stand in the order of their places.
@@ -63,7 +63,7 @@ uint64_t* radix_sort(uint64_t* from, uint64_t* to, int64_t n) {
   return from;
 }
 
-// As radix_sort, for any number of entries up to kMostRadixSorted.
+// As radix_sort, for any number of entries up to kMaxRadixSorted.
 inline uint64_t* sort_packed(uint64_t* from, uint64_t* to, int64_t n) {
   if (is_radix_sorted(n)) return radix_sort(from, to, n);
   std::sort(from, from + n);

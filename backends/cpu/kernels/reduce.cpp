@@ -76,8 +76,8 @@ bool cut_rows(ReduceArgs& args, ReduceArgs& pieces, void* partial) {
 
 size_t partial_bytes(double elements, double results) {
   if (elements < 2 * kPieceElements) return 0;
-  constexpr size_t kMostParts = kManyParts, kLargestElement = 8;
-  return kMostParts * kLargestElement * static_cast<size_t>(std::min<double>(results, kResultTile));
+  constexpr size_t kMaxParts = kManyParts, kLargestElement = 8;
+  return kMaxParts * kLargestElement * static_cast<size_t>(std::min<double>(results, kResultTile));
 }
 
 const ReduceFns& reduce_fns(Isa isa) {

@@ -233,7 +233,7 @@ struct RankLimit {
 template <class T>
 RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
   constexpr int kBits = 11;
-  int64_t most = std::min(kMostRadixSorted, 4 * p.k + 256), before = 0;
+  int64_t most = std::min(kMaxRadixSorted, 4 * p.k + 256), before = 0;
   RankLimit limit{32, 0, n};
   while (limit.shift > 0) {
     int width = std::min(kBits, limit.shift), upper = limit.shift;
@@ -254,10 +254,10 @@ RankLimit limit_of(const SelectArgs& p, const T* x, int64_t n) {
 
 template <class T>
 [[gnu::noinline]] void select_many(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  uint64_t packed[2][kMostRadixSorted];
-  int64_t places[kMostRadixSorted], found = 0;
+  uint64_t packed[2][kMaxRadixSorted];
+  int64_t places[kMaxRadixSorted], found = 0;
   RankLimit limit{31, UINT32_MAX, 0};
-  if (stretch.n > kMostRadixSorted || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
+  if (stretch.n > kMaxRadixSorted || 2 * p.k < stretch.n) limit = limit_of(p, x, stretch.n);
   for (int64_t i = 0; i < stretch.n; i++) {
     uint32_t rank = rank_in(p, x, i), bits = rank >> limit.shift;
     if (bits > limit.bits || (bits == limit.bits && limit.ties-- <= 0)) continue;
@@ -319,7 +319,7 @@ struct Heap {
 
 template <class T>
 void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t to) {
-  Entry<T> entries[kMostSelected];
+  Entry<T> entries[kMaxSelected];
   Order<T> order{p};
   Heap<T> best{order, entries};
   best.start(x);
@@ -334,7 +334,7 @@ void select_several(const SelectArgs& p, const T* x, const Stretch& stretch, int
 // Of lines side by side, a vector of them at a time is compared with the last ones of their heaps.
 template <class T>
 void select_several_beside(const SelectArgs& p, const T* x, const Stretch& stretch, int64_t lines, int64_t to) {
-  Entry<T> entries[kMostSelected];
+  Entry<T> entries[kMaxSelected];
   Key<T> last[kSideBySide];
   Order<T> order{p};
   auto heap = [&](int64_t line) { return Heap<T>{order, entries + line * p.k}; };
@@ -365,7 +365,7 @@ void select_several_beside(const SelectArgs& p, const T* x, const Stretch& stret
 // In random order about k log(n / k) elements enter a heap, each in log k steps; counting costs less from here on.
 bool is_many(const SelectArgs& p, int64_t n) {
   constexpr int64_t kCounted = 20;  // elements in the time of a step
-  return p.k > kMostSelected || kCounted * p.k * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.k))) > n;
+  return p.k > kMaxSelected || kCounted * p.k * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.k))) > n;
 }
 
 template <class T>
@@ -386,7 +386,7 @@ void select_lines(const SelectArgs& p, int64_t outer, int64_t first, int64_t lin
       for (int64_t line = 0; line < lines; line++) select_many(p, x + line, stretch, to + line);
       return;
     }
-  for (int64_t line = 0, at_once = kMostSelected / p.k; line < lines; line += at_once)
+  for (int64_t line = 0, at_once = kMaxSelected / p.k; line < lines; line += at_once)
     if (int64_t now = std::min(at_once, lines - line); now >= kWidth<T>)
       select_several_beside(p, x + line, stretch, now, to + line);
     else
@@ -450,7 +450,7 @@ bool can_select(DType dtype) {
 }
 
 int64_t most_selected(DType dtype) {
-  return element_bytes(dtype) <= static_cast<int64_t>(sizeof(uint32_t)) ? kMostRadixSorted : kMostSelected;
+  return element_bytes(dtype) <= static_cast<int64_t>(sizeof(uint32_t)) ? kMaxRadixSorted : kMaxSelected;
 }
 
 Loop<SelectArgs> select_loop() {

@@ -10,8 +10,8 @@
 
 namespace rlx::cpu {
 
-inline constexpr int64_t kMostSelected = 1024;
-int64_t most_selected(DType dtype);  // at least kMostSelected
+inline constexpr int64_t kMaxSelected = 1024;
+int64_t most_selected(DType dtype);  // at least kMaxSelected
 
 struct SelectArgs {
   const void* x = nullptr;

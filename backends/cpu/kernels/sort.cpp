@@ -18,7 +18,7 @@ constexpr DTypeSet kSorted = {DType::kF32, DType::kF64, DType::kF16, DType::kBF1
                               DType::kI16, DType::kI32, DType::kI64, DType::kU8,   DType::kU16,
                               DType::kU32, DType::kU64, DType::kBool};
 constexpr int64_t kPieceElements = 16384;
-constexpr int64_t kMostEntries = int64_t{1} << 32;  // whose places have 32 bits
+constexpr int64_t kMaxEntries = int64_t{1} << 32;  // whose places have 32 bits
 
 // ---- orders: what is sorted is an entry of the size of an index, which says which element it stands for
 
@@ -138,7 +138,7 @@ void spread_piece(const Order& order, const Line& line, int64_t piece) {
 // A few entries of short keys.
 template <class T, PlacesAscend kAscend, class Order>
 void radix_sort_bucket(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
-  uint64_t packed[2][kMostRadixSorted];
+  uint64_t packed[2][kMaxRadixSorted];
   for (int64_t i = 0; i < n; i++) packed[0][i] = Packed<T>{order.x, order.descending}.entry(order.place(entries[i]));
   const uint64_t* sorted = radix_sort<kAscend>(packed[0], packed[1], n);
   for (int64_t i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ template <class T, PlacesAscend kAscend = PlacesAscend::kYes, class Order>
 void sort_entries(const Order& order, typename Order::Entry* entries, T* values, int64_t n) {
   if constexpr (sizeof(T) <= sizeof(uint32_t)) {
     if (is_radix_sorted(n)) return radix_sort_bucket<T, kAscend>(order, entries, values, n);
-    if (n > kMostRadixSorted) {
+    if (n > kMaxRadixSorted) {
       int64_t half = n / 2;
       std::nth_element(entries, entries + half, entries + n, order);
       sort_entries<T, PlacesAscend::kNo>(order, entries, values, half);
@@ -183,7 +183,7 @@ int64_t write_entries(const Packed<T>& order, uint64_t* entries, int64_t n) {
     entries[i] = order.entry(i);
     last = std::max(last, entries[i] >> 32);
   }
-  if (n <= kMostRadixSorted) return n;
+  if (n <= kMaxRadixSorted) return n;
   int64_t others = std::count_if(entries, entries + n, [&](uint64_t entry) { return entry >> 32 != last; });
   if (others > n / 2) return n;
   // Without branches, as they could not be predicted: each entry is written, and the next one over it or behind it.
@@ -237,7 +237,7 @@ void visit_parts(const SortArgs& p, int64_t begin, int64_t end, Each&& each) {
     int64_t own = part % p.pieces.count;
     const T* x = static_cast<const T*>(p.x) + line.number * p.n;
     if constexpr (sizeof(T) <= sizeof(uint32_t))
-      if (p.wide_indices && p.n <= kMostEntries) {
+      if (p.wide_indices && p.n <= kMaxEntries) {
         each(Packed<T>{x, p.descending}, line, own);
         continue;
       }

@@ -7,7 +7,7 @@
 
 namespace rlx::cpu {
 
-// Positions outside x count as the identity of the fold. A window of kSum has at most kMostSummed elements.
+// Positions outside x count as the identity of the fold. A window of kSum has at most kMaxSummed elements.
 struct WindowArgs {
   const void* x = nullptr;  // [planes, sizes]
   void* y = nullptr;        // [planes, outs]
@@ -16,7 +16,7 @@ struct WindowArgs {
   ConvAxis axes[kConvAxes];  // the last one fits_direct
   ReduceFn fn = ReduceFn::kMax;
 };
-inline constexpr int64_t kMostSummed = 512;
+inline constexpr int64_t kMaxSummed = 512;
 
 // Where in x the first extreme of each window is, or its first NaN; -1 if all of the window is outside x.
 struct ArgWindowArgs {

@@ -8,7 +8,7 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr int64_t kMostTaps = 512;  // that are added one after another (semantics.md C3)
+constexpr int64_t kMaxTaps = 512;  // that are added one after another (semantics.md C3)
 
 std::string_view refuse_col2im(const KernelQuery& query) {
   DType dtype = query.type(0).dtype;
@@ -17,7 +17,7 @@ std::string_view refuse_col2im(const KernelQuery& query) {
   if (kernel.size() > kCol2imAxes) return "windows over at most 3 axes";
   int64_t taps = 1;
   for (int64_t length : kernel) {
-    if (length > kMostTaps / taps) return "adds at most 512 taps";
+    if (length > kMaxTaps / taps) return "adds at most 512 taps";
     taps *= length;
   }
   return "";

@@ -223,14 +223,14 @@ void load_rows(const StepView& view, WriteRowsArgs& args, const View& index, con
 
 // An f32 accumulator adds at most 512 terms (semantics.md C3): the element of x, and all updates if they name one
 // place.
-constexpr int64_t kMostUpdates = 511;
+constexpr int64_t kMaxUpdates = 511;
 
 bool has_few_updates(const KernelQuery& query) {
   int64_t updates = 1;
   for (const Dim& dim : query.type(1).dims) {
-    if (!dim.is_literal() || dim.literal() > kMostUpdates) return false;
+    if (!dim.is_literal() || dim.literal() > kMaxUpdates) return false;
     updates *= dim.literal();
-    if (updates > kMostUpdates) return false;
+    if (updates > kMaxUpdates) return false;
   }
   return true;
 }

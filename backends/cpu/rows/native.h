@@ -116,7 +116,7 @@ class Row {
 // A row of loops for any dtype. Args: the arguments of each phase, in order.
 template <class... Args>
 constexpr Row loops(Op op, std::string_view name, RefuseFn refuse, EncodeFn encode) {
-  static_assert(sizeof...(Args) <= Launch::kMostPhases);
+  static_assert(sizeof...(Args) <= Launch::kMaxPhases);
   return Row(op, name, refuse, encode, loaded_bytes<Args...>);
 }
 

@@ -92,7 +92,7 @@ std::string_view refuse_pair(const KernelQuery& query) {
   for (size_t i : {0, 1})
     if (bits_of(query.type(i).dtype) != 8) return "takes numbers of 8 bits only";
   if (bits_of(query.node.out[0].dtype) != 8) return "makes numbers of 8 bits only";
-  if (query.node.out[0].rank() > kMostPairDims) return "has too many dims";
+  if (query.node.out[0].rank() > kMaxPairDims) return "has too many dims";
   for (size_t i = 2; i < 8; i++)
     if (query.type(i).rank() != 0) return "takes one scale and zero point for each";
   return {};

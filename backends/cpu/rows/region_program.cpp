@@ -12,7 +12,7 @@ namespace {
 
 enum Kind : uint8_t { kFloats, kMasks };  // of operands and results
 constexpr uint8_t kSwapped = 1;           // operands in reverse: a > b is b < a
-constexpr size_t kMostBodyNodes = 128;    // registers are numbered by a byte
+constexpr size_t kMaxBodyNodes = 128;     // registers are numbered by a byte
 
 struct OpRow {
   Op op;
@@ -265,7 +265,7 @@ static std::string_view emit_glu(const Graph& graph, const Node& node, Emitter& 
 // Emits a body: its inputs, then its constants, then its ops. `result` receives the register of its one output.
 static std::string_view emit_body(const Graph& body, Emitter& emitter, uint8_t& result) {
   std::vector<uint8_t> registers(body.nodes().size());
-  if (body.nodes().size() > kMostBodyNodes) return "too many ops";
+  if (body.nodes().size() > kMaxBodyNodes) return "too many ops";
   emitter.reserve(body.inputs().size(), body.nodes().size() - body.inputs().size());
   for (size_t i = 0; i < body.inputs().size(); i++) {
     uint32_t node = body.inputs()[i];

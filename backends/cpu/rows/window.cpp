@@ -19,7 +19,7 @@ ReduceFn fold_of(const Attrs& attrs) {
 }
 
 // Taps of a window are counted in 32 bits.
-constexpr double kMostTaps = 1 << 30;
+constexpr double kMaxTaps = 1 << 30;
 
 std::string_view refuse_window(const KernelQuery& query) {
   const Attrs& attrs = query.node.attrs;
@@ -30,8 +30,8 @@ std::string_view refuse_window(const KernelQuery& query) {
   int64_t elements = 1;
   for (size_t i = 0; i < rank; i++) {
     if (i + kConvAxes < rank && !is_trivial(attrs, i)) return "windows move along more than three axes";
-    elements *= std::min(attrs.i64s("window")[i], kMostSummed + 1);
-    if (elements > kMostSummed && fold_of(attrs) == ReduceFn::kSum) return "a window has too many elements";
+    elements *= std::min(attrs.i64s("window")[i], kMaxSummed + 1);
+    if (elements > kMaxSummed && fold_of(attrs) == ReduceFn::kSum) return "a window has too many elements";
   }
   ConvAxis last{.taps = attrs.i64s("window").back(),
                 .stride = attrs.i64s("strides").back(),
@@ -83,7 +83,7 @@ std::string_view refuse_arg_window(const KernelQuery& query) {
     if (i + kConvAxes < rank && !is_trivial(attrs, i)) return "windows move along more than three axes";
     reach *= static_cast<double>(attrs.i64s("window")[i]) * static_cast<double>(attrs.i64s("dilation")[i]);
   }
-  return reach > kMostTaps ? "windows reach too far" : "";
+  return reach > kMaxTaps ? "windows reach too far" : "";
 }
 
 void encode_arg_window(const StepView& view, const Caps& caps, void* block, Launch& launch) {

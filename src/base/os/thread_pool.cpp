@@ -58,7 +58,7 @@ int64_t chunk_count(int64_t n, int64_t grain) {
 
 namespace detail {
 
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 // The distance between variables that different threads write. Processors fetch cache lines in pairs.
 constexpr size_t kApart = 128;
@@ -67,7 +67,7 @@ constexpr size_t kApart = 128;
 struct Share {
   uint32_t next, end, workers;
   static constexpr int kChunkBits = 20;
-  static_assert(Team::kMostChunks < int64_t{1} << kChunkBits && kMostThreads < int64_t{1} << (64 - 2 * kChunkBits));
+  static_assert(Team::kMaxChunks < int64_t{1} << kChunkBits && kMaxThreads < int64_t{1} << (64 - 2 * kChunkBits));
 
   static Share of(uint64_t word) {
     constexpr uint64_t kMask = (uint64_t{1} << kChunkBits) - 1;
@@ -90,7 +90,7 @@ struct RunState {
 
   // The low bits hold how many workers take part in the step, the others a number of the step.
   static constexpr uint32_t kStep = 1 << 11, kWorkers = kStep - 1;
-  static_assert(kMostThreads < kStep);
+  static_assert(kMaxThreads < kStep);
   alignas(kApart) std::atomic<uint32_t> step{0};
 
   // The current step. Only a thread that has claimed one of its chunks may use these.
@@ -134,8 +134,8 @@ class WorkerGroup {
  private:
   // The active runs: one bit per place, and above the bits a count of changes. If two reads give equal words, nothing
   // has changed between them.
-  static constexpr int kMostRuns = 48;
-  static constexpr uint64_t kChange = uint64_t{1} << kMostRuns, kRuns = kChange - 1;
+  static constexpr int kMaxRuns = 48;
+  static constexpr uint64_t kChange = uint64_t{1} << kMaxRuns, kRuns = kChange - 1;
   static uint64_t bit(int place) { return uint64_t{1} << place; }
 
   static void* main(void* argument);
@@ -194,7 +194,7 @@ WorkerGroup::WorkerGroup(std::vector<int> cores, int size, const PoolOptions& op
   spin_ = has_mask_ && size > CPU_COUNT(&mask_) ? kShortSpinMicroseconds : kSpinMicroseconds;
   if (options.spin != PoolOptions::kDefaultSpin) spin_ = options.spin;
   if (size == 1) return;
-  for (int i = 0; i < kMostRuns; i++) states_.emplace_back(static_cast<size_t>(size));
+  for (int i = 0; i < kMaxRuns; i++) states_.emplace_back(static_cast<size_t>(size));
 }
 
 // Never runs on a thread of the group: a run keeps the group alive until its caller has seen all chunks finished.
@@ -406,7 +406,7 @@ int Team::workers() {
 }
 
 void Team::chunks(int64_t n, int64_t grain, ChunkFn fn, int most) {
-  grain *= n / grain / kMostChunks + 1;
+  grain *= n / grain / kMaxChunks + 1;
   if (group_ && n > grain && most > 1) {
     int64_t count = chunk_count(n, grain);
     auto now = static_cast<int>(std::min<int64_t>({most, workers(), count}));
@@ -435,7 +435,7 @@ std::shared_ptr<detail::WorkerGroup> ThreadPool::group() const {
     int size = count_cores ? static_cast<int>(cores.size()) : options_.threads;
     if (int quota = count_cores ? cpu_quota() : 0; quota > 0) size = std::min(size, quota);
     lazy_->group =
-        std::make_shared<detail::WorkerGroup>(std::move(cores), std::clamp(size, 1, detail::kMostThreads), options_);
+        std::make_shared<detail::WorkerGroup>(std::move(cores), std::clamp(size, 1, detail::kMaxThreads), options_);
   });
   return lazy_->group;
 }
@@ -443,7 +443,7 @@ std::shared_ptr<detail::WorkerGroup> ThreadPool::group() const {
 int ThreadPool::workers() const {
   if (has_teams()) return group()->size();
   uint32_t count = host_->services().thread_count(host_->services().user);
-  return static_cast<int>(std::clamp<uint32_t>(count, 1, detail::kMostThreads));
+  return static_cast<int>(std::clamp<uint32_t>(count, 1, detail::kMaxThreads));
 }
 
 int ThreadPool::spin() const {

@@ -27,10 +27,10 @@ class Team {
 
   // Calls fn for [0, grain), [grain, 2 grain) ... up to n, each once, on at most `most` workers, and waits for all of
   // them. A worker takes its own share in order, the same at every step: so it finds in its cache what it wrote before.
-  // Then it helps others. A single chunk runs on the caller. If there were more than kMostChunks, each chunk is several
+  // Then it helps others. A single chunk runs on the caller. If there were more than kMaxChunks, each chunk is several
   // grains long. If fn throws, chunks that have not begun are left out, and the first exception is thrown here.
   void chunks(int64_t n, int64_t grain, ChunkFn fn, int most = INT32_MAX);
-  static constexpr int64_t kMostChunks = (int64_t{1} << 20) - 1;
+  static constexpr int64_t kMaxChunks = (int64_t{1} << 20) - 1;
 
  private:
   friend class ThreadPool;

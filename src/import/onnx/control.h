@@ -10,7 +10,7 @@
 
 namespace rlx::onnx {
 
-inline constexpr int64_t kMostTrips = 4096;  // that become nodes of their own, when a loop or a batch is unrolled
+inline constexpr int64_t kMaxTrips = 4096;  // that become nodes of their own, when a loop or a batch is unrolled
 
 // A tensor of rank 1, or of rank 0 from a single value.
 template <class T>

@@ -4,8 +4,8 @@
 
 namespace rlx::onnx {
 
-static constexpr size_t kMostNested = 32;        // depth of functions that call one another
-static constexpr size_t kMostNodes = 1'000'000;  // of calls and trips: a small file must not grow without end
+static constexpr size_t kMaxNested = 32;        // depth of functions that call one another
+static constexpr size_t kMaxNodes = 1'000'000;  // of calls and trips: a small file must not grow without end
 
 // The attribute of the call, or its default, under the name that the inner node gives it; nullopt if there is neither.
 static std::optional<AttributeProto> given(const AttributeProto& inner, const FunctionProto& function,
@@ -36,12 +36,12 @@ static void bind_attributes(std::vector<NodeProto>& nodes, const FunctionProto& 
 
 Status Importer::count_expanded(size_t nodes) {
   expanded_ += nodes;
-  return expanded_ <= kMostNodes ? Status() : Status(Code::kData, "functions or loops that become far too many nodes");
+  return expanded_ <= kMaxNodes ? Status() : Status(Code::kData, "functions or loops that become far too many nodes");
 }
 
 Status Importer::expand(const FunctionProto& function, const NodeProto& node, const std::vector<OnnxValue*>& in) {
   RLX_TRY(count_expanded(function.node.size()));
-  if (functions_.size() >= kMostNested) return Status(Code::kData, "functions that call one another recursively");
+  if (functions_.size() >= kMaxNested) return Status(Code::kData, "functions that call one another recursively");
   if (in.size() > function.input.size() || node.output.size() > function.output.size())
     return Status(Code::kData, "the call has more inputs or outputs than the function");
   GraphProto& body = bodies_.emplace_back();  // kept: initializers of its sub-graphs are read when they are asked for

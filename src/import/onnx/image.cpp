@@ -192,7 +192,7 @@ void build_affine_grid(Call& call) {
 // ---- boxes ----
 
 void build_roi_align(Call& call) {
-  static constexpr int64_t kMostSamples = 1 << 20;  // or elements of the result, along an axis
+  static constexpr int64_t kMaxSamples = 1 << 20;  // or elements of the result, along an axis
   bool is_old = call.opset() < 16;
   std::string_view coord = is_old ? "output_half_pixel" : call.text("coordinate_transformation_mode", "half_pixel");
   if (coord != "half_pixel" && coord != "output_half_pixel")
@@ -201,7 +201,7 @@ void build_roi_align(Call& call) {
   if (mode != "avg" && mode != "max") return call.fail(Code::kData, "'mode' is " + std::string(mode));
   RoiAlign node{call.i64("output_height", 1), call.i64("output_width", 1), call.i64("sampling_ratio", 0),
                 call.f64("spatial_scale", 1), coord == "half_pixel",       mode == "max"};
-  if (std::min(node.height, node.width) < 1 || std::max({node.height, node.width, node.sampling}) > kMostSamples)
+  if (std::min(node.height, node.width) < 1 || std::max({node.height, node.width, node.sampling}) > kMaxSamples)
     return call.fail(Code::kData, "'output_height', 'output_width' or 'sampling_ratio' is out of range");
   if (node.is_max || node.sampling <= 0) return call.out(0, roi_align_by_samples(call, node));
   call.out(0, call.op("roi_align", {call.in(0), call.in(1), call.in(2)},
@@ -267,7 +267,7 @@ Expr pieces_of(Call& call, Expr first, Expr last, const Dim& n, int64_t count) {
 // The largest element of each piece of each box, 0 where it has none: along one axis, then along the other. Each row
 // and column of pieces has nodes of its own.
 void build_max_roi_pool(Call& call) {
-  static constexpr int64_t kMostPieces = 1024;  // of an axis: a small file must not become a graph without end
+  static constexpr int64_t kMaxPieces = 1024;  // of an axis: a small file must not become a graph without end
   std::vector<int64_t> size = call.i64s("pooled_shape");
   double scale = call.f64("spatial_scale", 1);
   Expr x = call.in(0), rois = call.in(1);
@@ -275,8 +275,8 @@ void build_max_roi_pool(Call& call) {
   if (x.rank() != 4 || rois.rank() != 2) return call.fail(Code::kShape, "its inputs must have rank 4 and 2");
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     return call.fail(Code::kData, "'pooled_shape' must hold two sizes");
-  if (std::max(size[0], size[1]) > kMostPieces)
-    return call.fail(Code::kUnsupported, format("'pooled_shape' holds more than {}", kMostPieces));
+  if (std::max(size[0], size[1]) > kMaxPieces)
+    return call.fail(Code::kUnsupported, format("'pooled_shape' holds more than {}", kMaxPieces));
   auto border = [&](int64_t i) {
     return cast(floor(abs(cast(slice(rois, 1, i, i + 1), DType::kF32)) * scale + 0.5), DType::kI64);
   };

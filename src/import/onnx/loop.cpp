@@ -66,7 +66,7 @@ Status unroll(Call& call, const GraphProto& proto) {
   for (size_t i = 0; i < carries; i++) values.push_back(call.local(2 + i));
   std::vector<std::vector<Expr>> rows(proto.output.size() - 1 - carries);
   for (int64_t trip = 0; trip < trips[0] && condition[0]; trip++) {
-    if (trip == kMostTrips)
+    if (trip == kMaxTrips)
       return Status(Code::kUnsupported, format("more than {} trips, of sequences or growing rows", trip));
     std::vector<OnnxValue> in(2);
     in[0] = {.type = {DType::kI64, trip_dims}, .tensor = literal<int64_t>(call, DType::kI64, {trip}, trip_dims.size())};

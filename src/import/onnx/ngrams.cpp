@@ -8,7 +8,7 @@ namespace rlx::onnx {
 
 namespace {
 
-constexpr int64_t kMostWindows = 4096;  // n-gram lengths and distances
+constexpr int64_t kMaxWindows = 4096;  // n-gram lengths and distances
 
 // The n-grams of one length, as rows, and their columns of the result.
 struct Grams {
@@ -115,7 +115,7 @@ void build_tf_idf(Call& call) {
   if (!x.valid()) return;
   if (x.rank() != 1 && x.rank() != 2) return call.fail(Code::kShape, "its input is neither a row nor rows");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") return call.fail(Code::kData, "'mode' is not TF, IDF or TFIDF");
-  if (skipped < 0 || skipped >= kMostWindows || longest > kMostWindows || (skipped + 1) * longest > kMostWindows)
+  if (skipped < 0 || skipped >= kMaxWindows || longest > kMaxWindows || (skipped + 1) * longest > kMaxWindows)
     return call.fail(Code::kUnsupported, format("n-grams of up to {} with {} skipped", longest, skipped));
   std::vector<Grams> grams = grams_of(call, shortest, longest);
   std::vector<int64_t> columns = call.i64s("ngram_indexes");

@@ -92,7 +92,7 @@ Result<Outputs> build_one_scan(Call& call, const ScanNode& node, std::vector<Exp
 Result<Outputs> build_scan_of_each(Call& call, const ScanNode& node, const std::vector<Expr>& in) {
   if (call.has(0)) return Status(Code::kUnsupported, "lengths of sequences");
   for (const Expr& x : in)
-    if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMostTrips)
+    if (!x.valid() || x.rank() == 0 || !x.dim(0).is_literal() || x.dim(0).literal() > kMaxTrips)
       return Status(Code::kUnsupported, "a batch whose size is not known, or large").with(kDependsOnSizes, "1");
   Outputs results;
   std::vector<std::vector<Expr>> rows;

@@ -13,9 +13,9 @@ namespace rlx::onnx {
 
 namespace {
 
-constexpr int64_t kMostRounds = 100;     // of the coupling
-constexpr size_t kMostCoupled = 64;      // classes: a round has nodes for each
-constexpr double kMostOfProduct = 256;   // the largest exponent of a kernel whose distances are products
+constexpr int64_t kMaxRounds = 100;      // of the coupling
+constexpr size_t kMaxCoupled = 64;       // classes: a round has nodes for each
+constexpr double kMaxOfProduct = 256;    // the largest exponent of a kernel whose distances are products
 constexpr double kLeastOfPair = 1.0e-7;  // and the most is 1 minus this
 
 Expr rows_of(Call& call, const std::vector<double>& numbers, int64_t rows) {
@@ -51,7 +51,7 @@ struct Kernel {
     }
     x = x - list_of(call, DType::kF32, mean);
     Expr rows = rows_of(call, vectors, count);
-    if (!(std::abs(params[0]) * std::ranges::max(lengths) < kMostOfProduct)) {
+    if (!(std::abs(params[0]) * std::ranges::max(lengths) < kMaxOfProduct)) {
       Expr apart = unsqueeze(x, 1) - unsqueeze(rows, 0);
       return reshape(sum(apart * apart, {2}), {x.dim(0), rows.dim(0)});
     }
@@ -225,7 +225,7 @@ Expr coupled(Call& call, const Machine& machine, Expr pairs) {
   if (!body.ok() || !condition.ok()) return call.fail(body.ok() ? condition.status() : body.status()), p;
   Expr in[] = {p, greater(rows, 0), q};
   return call.ops("while", in,
-                  {{"cond", *condition}, {"body", *body}, {"n_carry", int64_t{2}}, {"max_trips", kMostRounds}})[0];
+                  {{"cond", *condition}, {"body", *body}, {"n_carry", int64_t{2}}, {"max_trips", kMaxRounds}})[0];
 }
 
 void give_label(Call& call, const Machine& machine, Expr place) {
@@ -270,7 +270,7 @@ void build_classifier(Call& call) {
       matmul(rows, rows_of(call, weights_of_pairs(machine), machine.count())) + list_of(call, DType::kF32, rho);
   give_label(call, machine, place_of_most(call, votes_of(call, machine, scores)));
   if (!machine.prob_a.empty()) {
-    if (machine.classes() > kMostCoupled) return call.fail(Code::kUnsupported, "probabilities of so many classes");
+    if (machine.classes() > kMaxCoupled) return call.fail(Code::kUnsupported, "probabilities of so many classes");
     Expr p = coupled(call, machine, pair_probabilities(call, machine, scores));
     return call.out(1, transformed_scores(call, p, transform));
   }

@@ -14,8 +14,8 @@ namespace rlx::onnx {
 
 namespace {
 
-constexpr int64_t kMostVotes = int64_t{1} << 26;  // numbers in the table of all nodes and targets
-constexpr int64_t kMostNodes = int64_t{1} << 30;  // whose children's places are i32
+constexpr int64_t kMaxVotes = int64_t{1} << 26;  // numbers in the table of all nodes and targets
+constexpr int64_t kMaxNodes = int64_t{1} << 30;  // whose children's places are i32
 
 // How a value compares with a split. A node accepts some of these.
 enum Outcome : int64_t { kBelow = 1, kEqual = 2, kAbove = 4, kNaN = 8 };
@@ -85,7 +85,7 @@ Status check(const Forest& forest) {
               });
   if (!good || forest.targets < 1)
     return Status(Code::kData, "its trees name nodes, features or targets that are not there");
-  if (forest.targets > kMostVotes / forest.size()) return Status(Code::kUnsupported, "too many nodes and targets");
+  if (forest.targets > kMaxVotes / forest.size()) return Status(Code::kUnsupported, "too many nodes and targets");
   return {};
 }
 
@@ -128,7 +128,7 @@ Expr small_list(Call& call, const std::vector<int64_t>& numbers) {
 Expr leaves_of(Call& call, const Forest& forest, Expr x) {
   auto depth = depth_of(forest);
   if (!depth) return call.fail(Code::kData, "a tree has a cycle"), x;
-  if (forest.size() > kMostNodes) return call.fail(Code::kUnsupported, "too many nodes"), x;
+  if (forest.size() > kMaxNodes) return call.fail(Code::kUnsupported, "too many nodes"), x;
   Dim rows = x.dim(0), trees = static_cast<int64_t>(forest.roots.size());
   Expr start = broadcast_to(small_list(call, forest.roots), {rows, trees});
   if (*depth == 0) return start;

@@ -32,7 +32,7 @@ class Parser {
 
   // graph "name" (symbols) { statements }; "graph" is read already.
   Result<Graph> parse() {
-    if (depth_ >= kMostNestedGraphs) return in_.error("graphs are nested too deeply");
+    if (depth_ >= kMaxNestedGraphs) return in_.error("graphs are nested too deeply");
     in_.skip_blanks();
     if (in_.peek() == '"') graph_.set_graph_name(RLX_TRY(in_.quoted()));
     if (in_.take('(')) RLX_TRY(parse_symbols());

@@ -9,7 +9,7 @@
 
 namespace rlx::text {
 
-static constexpr int64_t kMostNumbers = 64;  // elements of a tensor that is written as numbers
+static constexpr int64_t kMaxNumbers = 64;  // elements of a tensor that is written as numbers
 
 // ---- one element ----
 
@@ -129,7 +129,7 @@ static std::string numbers_text(const Tensor& tensor) {
 
 std::string tensor_text(const Tensor& tensor) {
   std::string type = type_text(tensor.dtype(), tensor.dims());
-  if (!is_block(tensor.dtype()) && tensor.count() <= kMostNumbers) {
+  if (!is_block(tensor.dtype()) && tensor.count() <= kMaxNumbers) {
     std::string text = type + " " + numbers_text(tensor);
     Scanner in(text, Scanner::kLine);
     // A number cannot express the payload of a NaN, or a bool byte that is neither 0 nor 1.

@@ -15,10 +15,10 @@
 
 namespace rlx::fuzz {
 
-static constexpr size_t kMostMemory = size_t{64} << 20;  // that the library may ask of its host at once
+static constexpr size_t kMaxMemory = size_t{64} << 20;  // that the library may ask of its host at once
 static constexpr const char* kPlanLimit = "memory.limit=16777216";
-static constexpr double kMostElements = 4096;  // of any value of a graph that is run
-static constexpr int kMilliseconds = 500;      // of one run: loops may be endless
+static constexpr double kMaxElements = 4096;  // of any value of a graph that is run
+static constexpr int kMilliseconds = 500;     // of one run: loops may be endless
 
 [[noreturn]] static void fault(const char* what, std::string_view more) {
   std::fprintf(stderr, "FAULT: %s\n%.*s\n", what, static_cast<int>(more.size()), more.data());
@@ -27,7 +27,7 @@ static constexpr int kMilliseconds = 500;      // of one run: loops may be endle
 
 static void* allocate(void* user, size_t size, size_t align, uint32_t) {
   auto& live = *static_cast<size_t*>(user);
-  if (size > kMostMemory - live) return nullptr;
+  if (size > kMaxMemory - live) return nullptr;
   live += size;
   return std::aligned_alloc(align, (size + align - 1) / align * align);
 }
@@ -140,7 +140,7 @@ static bool is_small(std::string_view text) {
   for (size_t open = text.find('['); open != text.npos; open = text.find('[', open + 1)) {
     bool is_type = open > 0 && std::isalnum(static_cast<unsigned char>(text[open - 1]));
     size_t close = std::min(text.find(']', open), text.size());
-    if (is_type && elements_of(text.substr(open + 1, close - open - 1)) > kMostElements) return false;
+    if (is_type && elements_of(text.substr(open + 1, close - open - 1)) > kMaxElements) return false;
   }
   return true;
 }

@@ -77,7 +77,7 @@ TEST(thread_pool, every_chunk_runs_once_with_borders_that_threads_do_not_move) {
 
 TEST(thread_pool, more_chunks_than_fit_are_longer) {
   ThreadPool pool(Host::library(), {.threads = 2});
-  int64_t n = 2 * Team::kMostChunks + 5;
+  int64_t n = 2 * Team::kMaxChunks + 5;
   std::atomic<int64_t> sum{0}, calls{0};
   pool.parallel_for(n, 1, [&](int64_t begin, int64_t end) {
     sum.fetch_add(end - begin, std::memory_order_relaxed);

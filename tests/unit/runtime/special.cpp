@@ -216,6 +216,7 @@ TEST(special, reports_say_which_ranks_are_open) {
   EXPECT_NE(model->report("bindings")->find("f32[n]"), std::string::npos) << *model->report("bindings");
   EXPECT_NE(model->report("special")->find("rank.a"), std::string::npos) << *model->report("special");
   EXPECT_EQ(model->report("text").status().code(), Code::kUnsupported);
+  EXPECT_EQ(model->report("devices").status().code(), Code::kUnsupported);
   EXPECT_EQ(model->get("", {}).status().code(), Code::kUnsupported);
 }
 
