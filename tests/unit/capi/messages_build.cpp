@@ -232,7 +232,7 @@ TEST(messages, sizes_of_inputs_and_tensors) {
       {"makes too large a tensor",
        RLX_E_NO_MEMORY,
        {nullptr, nullptr, nullptr, "4611686018427387904"},
-       {"no 4611686018427387904 bytes", "f32[1073741824,1073741824]"},
+       {"cannot allocate 4611686018427387904 bytes", "f32[1073741824,1073741824]"},
        {"out of memory"},
        [](User& u) {
          int64_t dims[] = {1 << 30, 1 << 30};
