@@ -153,7 +153,8 @@ Expr applied(Call& call, const char* attribute, Expr x) {
   if (!made.ok()) return call.fail(made.status()), x;
   if (made->size() != 1) return call.fail(Code::kData, format("the graph '{}' must have one output", attribute)), x;
   if (made->front().refused)
-    return call.fail(Status(Code::kUnsupported, "a node of its graph cannot be imported").with(kFollowsRefused, "")), x;
+    return call.fail(Status(Code::kUnsupported, "a node of its graph cannot be imported").with(kFollowsRefused, "1")),
+           x;
   return cast(call.importer().expr(made->front(), call.builder()), x.dtype());
 }
 

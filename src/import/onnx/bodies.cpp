@@ -43,7 +43,10 @@ Status Importer::fill_body(const GraphProto& graph, std::span<const ValueType> i
   Builder builder(out_.graph);
   for (const ValueInfoProto& output : graph.output) {
     OnnxValue* value = RLX_TRY(find(output.name));
-    if (value->refused) return refused("a node of its body cannot be imported").with(kFollowsRefused, output.name);
+    if (value->refused)
+      return refused("a node of its body cannot be imported")
+          .with(kFollowsRefused, output.name)
+          .with(kUnrolledOnly, refusals_.unrolls ? "1" : "");
     body.outputs.push_back(expr(*value, builder).value());
     RLX_TRY(Status(builder.status()));
   }

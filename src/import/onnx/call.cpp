@@ -6,7 +6,7 @@
 
 namespace rlx::onnx {
 
-static constexpr int64_t kMaxReals = 4096;  // of a list that decides an op
+static constexpr int64_t kMaxNumbers = 4096;  // of a list that decides an op
 
 void Call::fail(Code code, std::string message) {
   if (status_.ok()) status_ = Status(code, std::move(message));
@@ -22,7 +22,7 @@ void Call::fail_of_sizes(std::string message) {
 
 void Call::fail_unless_known(size_t i, const Status& failure) {
   auto names = importer_.static_inputs(*in_[i]);
-  if (!names) return fail(failure);
+  if (!names) return fail(Status(failure).with(kUnrolledOnly, importer_.is_in_body() ? "1" : ""));
   Status status(failure.code(), std::string(failure.message()));
   fail(names->empty() ? std::move(status).with(kDependsOnSizes, "1")
                       : std::move(status).with(kStaticInputs, lines(*names)));
@@ -83,6 +83,12 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
+  const Tensor& tensor = in_[i]->tensor;
+  if (tensor && is_integer(tensor.dtype()) && tensor.count() <= kMaxNumbers) {
+    std::vector<Dim> items;
+    for (int64_t k = 0; k < tensor.count(); k++) items.emplace_back(element_as_i64(tensor, k));
+    return items;
+  }
   fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes"));
   return {};
 }
@@ -103,7 +109,7 @@ std::vector<double> Call::reals(size_t i, const char* what) {
   if (!has(i)) {
     fail(Code::kData, std::string("the input '") + what + "' is missing");
   } else if (const Tensor& tensor = in_[i]->tensor;
-             tensor && tensor.count() <= kMaxReals && !is_complex(tensor.dtype())) {
+             tensor && tensor.count() <= kMaxNumbers && !is_complex(tensor.dtype())) {
     for (int64_t k = 0; k < tensor.count(); k++) numbers.push_back(element_as_f64(tensor, k));
   } else if (sizes(i)) {
     for (int64_t number : this->numbers(i, what)) numbers.push_back(static_cast<double>(number));
@@ -180,6 +186,16 @@ std::vector<double> Call::f64s(std::string_view name) {
   return found ? std::vector<double>(found->floats.begin(), found->floats.end()) : std::vector<double>();
 }
 
+int32_t Call::element_type(std::string_view name) {
+  if (opset_ >= 6) return static_cast<int32_t>(i64(name, 0));
+  static constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",     "INT8",      "UINT16",  "INT16",
+                                                "INT32",     "INT64",  "STRING",    "BOOL",      "FLOAT16", "DOUBLE",
+                                                "UINT32",    "UINT64", "COMPLEX64", "COMPLEX128"};
+  const auto* found = std::ranges::find(kNames, text(name, "UNDEFINED"));
+  if (found == std::end(kNames)) fail(Code::kData, format("'{}' is no element type: {}", name, text(name, "")));
+  return found == std::end(kNames) ? 0 : static_cast<int32_t>(found - std::begin(kNames));
+}
+
 DType Call::dtype(std::string_view name, DType fallback) {
   if (!has_attr(name)) return fallback;
   auto named = dtype_of(static_cast<int32_t>(i64(name, 0)));
@@ -195,6 +211,11 @@ std::vector<std::string_view> Call::texts(std::string_view name) {
 const TensorProto* Call::tensor(std::string_view name) {
   const auto* found = attribute(name, AttributeProto::kTensor, "a tensor");
   return found && !found->tensors.empty() ? &found->tensors[0] : nullptr;
+}
+
+const SparseTensorProto* Call::sparse_tensor(std::string_view name) {
+  const auto* found = attribute(name, AttributeProto::kSparseTensor, "a sparse tensor");
+  return found && !found->sparse_tensors.empty() ? &found->sparse_tensors[0] : nullptr;
 }
 
 const GraphProto* Call::graph(std::string_view name) {

@@ -143,12 +143,14 @@ class Call {
   bool has_attr(std::string_view name) const;
   int64_t i64(std::string_view name, int64_t fallback);
   double f64(std::string_view name, double fallback);
+  int32_t element_type(std::string_view name);  // before opset 6 by its name
   std::string_view text(std::string_view name, std::string_view fallback);
   std::vector<int64_t> i64s(std::string_view name, const std::vector<int64_t>& fallback = {});
   std::vector<double> f64s(std::string_view name);
   DType dtype(std::string_view name, DType fallback);
   std::vector<std::string_view> texts(std::string_view name);
   const TensorProto* tensor(std::string_view name);
+  const SparseTensorProto* sparse_tensor(std::string_view name);
   const GraphProto* graph(std::string_view name);
   void ignore(std::string_view name);  // an attribute that has no meaning for us
 

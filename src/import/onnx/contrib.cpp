@@ -36,6 +36,10 @@ void build_skip_norm(Call& call) {
   if (y.size() < 2) return;
   call.out(0, y[0]);
   call.out(3, y[1]);
+  if (!call.wants(1) && !call.wants(2)) return;
+  Outputs of_sum = call.ops(is_simple ? "rms_norm" : "layer_norm", {&y[1], 1}, {{"eps", call.f64("epsilon", 1e-12)}});
+  for (size_t i = 1; i < of_sum.size() && of_sum[i].valid(); i++)
+    call.out(is_simple ? 2 : i, cast(of_sum[i], DType::kF32));
 }
 
 // Embeddings of words, positions and segments, summed and normalised.

@@ -316,8 +316,11 @@ Expr seen_keys(Expr positions, const Dim& keys, int64_t window) {
 
 void check_group_query(Call& call) {
   call.ignore("kv_cache_bit_width");  // that of quantised caches
+  call.ignore("qk_norm_epsilon");     // of scales that would be more inputs
   for (const char* name : {"k_quant_type", "v_quant_type"})
     if (call.text(name, "NONE") != "NONE") call.fail(Code::kUnsupported, "a cache of quantised numbers");
+  if (call.i64("causal", 1) != 1) call.fail(Code::kUnsupported, "'causal' is not 1");
+  if (call.i64("sliding_window_cache", 0) != 0) call.fail(Code::kUnsupported, "'sliding_window_cache'");
   if (call.i64("qk_output", 0) != 0) call.fail(Code::kUnsupported, "'qk_output', the scores as a result");
 }
 
@@ -339,7 +342,7 @@ void build_group_query(Call& call) {
   int64_t count = call.i64("num_heads", 0), kv_count = call.i64("kv_num_heads", 0);
   if (count < 1 || kv_count < 1) return call.fail(Code::kData, "'num_heads' and 'kv_num_heads' must be given");
   check_group_query(call);
-  bool is_smooth = call.i64("smooth_softmax", 0) != 0;
+  bool is_smooth = call.i64("smooth_softmax", -1) == 1;
   int64_t window = call.i64("local_window_size", -1);
   if (window == 0) return call.fail(Code::kData, "'local_window_size' is 0");
   Builder& b = call.builder();

@@ -51,17 +51,17 @@ Status check_rows(const BodyGraph& body, size_t first, const Graph& around) {
 namespace {
 
 void build_constant(Call& call) {
-  if (const TensorProto* proto = call.tensor("value")) {
-    auto tensor = call.importer().read(*proto);
-    if (!tensor.ok()) return call.fail(tensor.status());
-    return call.out(0, *tensor);
-  }
+  auto give = [&](const auto& proto) {
+    auto tensor = call.importer().read(proto);
+    tensor.ok() ? call.out(0, *tensor) : call.fail(tensor.status());
+  };
+  if (const TensorProto* proto = call.tensor("value")) return give(*proto);
+  if (const SparseTensorProto* proto = call.sparse_tensor("sparse_value")) return give(*proto);
   if (call.has_attr("value_int"))
     return call.out(0, literal<int64_t>(call, DType::kI64, {call.i64("value_int", 0)}, 0));
   if (call.has_attr("value_ints")) return call.out(0, literal(call, DType::kI64, call.i64s("value_ints"), 1));
   bool is_scalar = call.has_attr("value_float");
-  if (!is_scalar && !call.has_attr("value_floats"))
-    return call.fail(Code::kUnsupported, "a constant of strings, or sparse");
+  if (!is_scalar && !call.has_attr("value_floats")) return call.fail(Code::kUnsupported, "a constant of strings");
   std::vector<double> wide = is_scalar ? std::vector<double>{call.f64("value_float", 0)} : call.f64s("value_floats");
   call.out(0, literal(call, DType::kF32, std::vector<float>(wide.begin(), wide.end()), is_scalar ? 0 : 1));
 }

@@ -316,14 +316,19 @@ void build_max_unpool(Call& call) {
   call.out(0, asked == shape ? y : call.op("pad", {y}, {{"lo", lo}, {"hi", hi}}));
 }
 
+// A float in opset 1.
+int64_t exponent_of(Call& call) {
+  return call.opset() < 2 ? static_cast<int64_t>(call.f64("p", 2)) : call.i64("p", 2);
+}
+
 void build_lp_pool(Call& call) {
   NamedAttrs attrs = pool_attrs(call);
-  attrs.emplace_back("p", call.i64("p", 2));
+  attrs.emplace_back("p", exponent_of(call));
   call.out(0, call.op("lp_pool", {call.in(0)}, attrs));
 }
 
 void build_global_lp_pool(Call& call) {
-  Expr x = call.in(0), p = scalar_like(x, static_cast<double>(call.i64("p", 2)));
+  Expr x = call.in(0), p = scalar_like(x, static_cast<double>(exponent_of(call)));
   Expr powers = reduce(binary(Op::kPow, abs(x), p), "sum", trailing_axes(2, x.rank()));
   call.out(0, binary(Op::kPow, powers, 1.0 / p));
 }

@@ -21,15 +21,18 @@ void build_same(Call& call) {
 }
 
 // Before opset 7 the second operand is broadcast only if 'broadcast' is set, from 'axis' on.
-void build_pair(Call& call) {
+Expr aligned_second(Call& call) {
   Expr a = call.in(0), b = call.in(1);
   bool aligns = call.opset() < 7 && call.i64("broadcast", 0) != 0;
-  if (aligns && call.has_attr("axis")) {
-    int64_t axis = call.axis(call.i64("axis", 0), a.rank());
-    std::vector<Dim> dims = b.dims();
-    while (static_cast<size_t>(axis) + dims.size() < a.rank()) dims.emplace_back(1);
-    b = reshape(b, dims);
-  }
+  if (!aligns || !call.has_attr("axis")) return b;
+  int64_t axis = call.axis(call.i64("axis", 0), a.rank());
+  std::vector<Dim> dims = b.dims();
+  while (static_cast<size_t>(axis) + dims.size() < a.rank()) dims.emplace_back(1);
+  return reshape(b, dims);
+}
+
+void build_pair(Call& call) {
+  Expr a = call.in(0), b = aligned_second(call);
   if (call.kind().op == "pow") b = cast(b, a.dtype());  // the exponent may have a dtype of its own (T1)
   call.out(0, call.op(call.kind().op, {a, b}));
 }
@@ -57,7 +60,7 @@ void build_mean(Call& call) {
 
 // a > b is b < a.
 void build_swapped(Call& call) {
-  call.out(0, call.op(call.kind().op, {call.in(1), call.in(0)}));
+  call.out(0, call.op(call.kind().op, {aligned_second(call), call.in(0)}));
 }
 
 // Before opset 7 the slope was one number, or one a channel.
@@ -113,10 +116,11 @@ void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
 void build_cast(Call& call) {
   call.ignore("round_mode");  // only for float8e8m0, which is refused
   bool saturate = call.i64("saturate", 1) != 0;
-  auto to = dtype_of(static_cast<int32_t>(call.i64("to", 0)));
+  int32_t type = call.element_type("to");
+  auto to = dtype_of(type);
   if (!to.ok()) return call.fail(to.status().code(), std::string(to.status().message()));
   Expr x = call.in(0);
-  put_cast(call, x, *to, bits_of(static_cast<int32_t>(call.i64("to", 0))), saturate);
+  put_cast(call, x, *to, bits_of(type), saturate);
 }
 
 void build_cast_like(Call& call) {

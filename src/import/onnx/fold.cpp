@@ -84,8 +84,16 @@ Folded whole_numbers(Call& call, size_t i) {
   return sizes;
 }
 
+// Before opset 7 'broadcast' allows what every node does now, and 'axis' says where the second operand begins.
+static bool begins_at_axis(Call& call) {
+  if (call.opset() >= 7) return false;
+  call.ignore("broadcast");
+  return call.has_attr("axis");
+}
+
 template <class Answer>
 Folded fold_chain(Call& call, Answer answer) {
+  if (begins_at_axis(call)) return std::nullopt;
   Folded result;
   bool any = false;
   for (size_t i = 0; i < call.inputs(); i++) any = any || call.sizes(i);
@@ -102,7 +110,7 @@ Folded fold_chain(Call& call, Answer answer) {
 template <class Answer>
 Folded fold_compare(Call& call, Answer answer) {
   const Sizes *a = call.sizes(0), *b = call.sizes(1);
-  if (!a || !b) return std::nullopt;
+  if (!a || !b || begins_at_axis(call)) return std::nullopt;
   return fold_pair(*a, *b, DType::kBool, answer);
 }
 
@@ -249,7 +257,7 @@ static Folded fold_cast_to(Call& call, const Result<DType>& to) {
 }
 
 Folded fold_cast(Call& call) {
-  return fold_cast_to(call, dtype_of(static_cast<int32_t>(call.i64("to", 0))));
+  return fold_cast_to(call, dtype_of(call.element_type("to")));
 }
 Folded fold_cast_like(Call& call) {
   return call.has(1) ? fold_cast_to(call, call.type(1).dtype) : std::nullopt;

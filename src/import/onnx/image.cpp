@@ -160,11 +160,15 @@ void build_resize(Call& call) {
   call.out(0, call.op("resize", {x}, attrs));
 }
 
-// Scales were an attribute before opset 9.
+// Scales were an attribute before opset 9, and two before opset 7.
 void build_upsample(Call& call) {
   Expr x = call.in(0);
   std::string mode(call.text("mode", "nearest"));
-  std::vector<double> scales = call.opset() < 9 ? call.f64s("scales") : call.reals(1, "scales");
+  std::vector<double> scales;
+  if (call.opset() < 7)
+    scales = {1, 1, call.f64("height_scale", 1), call.f64("width_scale", 1)};
+  else
+    scales = call.opset() < 9 ? call.f64s("scales") : call.reals(1, "scales");
   if (mode == "bilinear") mode = "linear";
   call.out(0, call.op("resize", {x},
                       {{"axes", trailing_axes(0, x.rank())},

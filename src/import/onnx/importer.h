@@ -17,6 +17,8 @@
 namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
+inline constexpr const char* kUnrolledOnly =
+    "unrolled";  // detail of a status: only an unrolled loop knows what is needed
 
 // Detail of a status: data choose between branches of an If whose results have unequal ranks.
 inline constexpr const char* kUnequalRanks = "ranks";
@@ -54,6 +56,7 @@ class Importer {
   Status resolve(OnnxValue& value);  // reads an initializer
   Expr expr(OnnxValue& value, Builder& builder);
   Result<Tensor> read(const TensorProto& proto);  // of an attribute
+  Result<Tensor> read(const SparseTensorProto& proto);
   // The inputs of the model that decide a value, together with its sizes, if a graph can be made for each of their
   // values: small lists of floats, and small tensors of integers or bools. Empty if the sizes alone decide it; nullopt
   // if other data do.
@@ -64,6 +67,7 @@ class Importer {
     std::string first, first_name, first_op;            // the first node that cannot be imported
     std::set<std::string> wanted;                       // inputs that a refused node would have to know
     bool only_unknown = true;                           // nothing is refused for another reason
+    bool unrolls = false;                               // a refused node may be known once its loop is unrolled
   };
   Refusals& refusals() { return refusals_; }
   // A node was imported as if an open size were not 1. If later nodes are refused, they may be right where the size is
@@ -71,6 +75,7 @@ class Importer {
   void assume_sizes() { assumes_sizes_ = true; }
   // Keeps a graph that a builder has made: its initializers are read when they are asked for.
   const GraphProto& keep(GraphProto graph) { return bodies_.emplace_back(std::move(graph)); }
+  bool is_in_body() const { return !levels_.empty(); }
   bool stretches() const { return options_.choices.stretches; }
   // The nodes of a sub-graph in a scope of its own, on these inputs; its outputs.
   Result<std::vector<OnnxValue>> inline_graph(const GraphProto& graph, std::vector<OnnxValue> inputs = {});

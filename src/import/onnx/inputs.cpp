@@ -149,6 +149,8 @@ Status Importer::check_given() const {
   std::vector<std::string_view> known;
   for (const TensorProto& tensor : model_.graph.initializer)
     if (inputs.contains(tensor.name)) known.push_back(tensor.name);
+  for (const SparseTensorProto& sparse : model_.graph.sparse_initializer)
+    if (inputs.contains(sparse.values.name)) known.push_back(sparse.values.name);
   for (const std::string& name : options_.choices.given)
     RLX_TRY(check_name("input", "input with a default", name, known));
   return {};

@@ -75,7 +75,7 @@ Status unroll(Call& call, const GraphProto& proto) {
     std::vector<OnnxValue> out = RLX_TRY(call.importer().inline_graph(proto, std::move(in)));
     for (const OnnxValue& value : out)
       if (value.refused)
-        return Status(Code::kUnsupported, "a node of its body cannot be imported").with(kFollowsRefused, "");
+        return Status(Code::kUnsupported, "a node of its body cannot be imported").with(kFollowsRefused, "1");
     condition[0] = RLX_TRY(known_condition(out[0]));
     for (size_t i = 0; i < carries; i++) values[i] = std::move(out[1 + i]);
     for (size_t i = 0; i < rows.size(); i++)
@@ -248,7 +248,7 @@ Status build_with_sequences(Call& call, const GraphProto& body) {
 void build_loop(Call& call) {
   const GraphProto* body = call.graph("body");
   if (!body) return;
-  bool has_sequences = call.inputs() < body->input.size();
+  bool has_sequences = std::max<size_t>(call.inputs(), 2) < body->input.size();
   for (size_t i = 2; i < call.inputs(); i++) has_sequences |= !call.has(i) || call.value(i)->is_sequence;
   if (has_sequences) return call.fail(build_with_sequences(call, *body));
   Importer::Refusals before = call.importer().refusals();

@@ -34,6 +34,13 @@ static std::span<const Row<TensorProto>> rows_of(TensorProto&) {
   return kRows;
 }
 
+static std::span<const Row<SparseTensorProto>> rows_of(SparseTensorProto&) {
+  using T = SparseTensorProto;
+  static constexpr Row<T> kRows[] = {
+      {1, "values", message<&T::values>}, {2, "indices", message<&T::indices>}, {3, "dims", numbers<&T::dims>}};
+  return kRows;
+}
+
 // A single tensor or graph of an attribute is a list of one.
 static std::span<const Row<AttributeProto>> rows_of(AttributeProto&) {
   using T = AttributeProto;
@@ -49,7 +56,8 @@ static std::span<const Row<AttributeProto>> rows_of(AttributeProto&) {
                                      {10, "tensors", messages<&T::tensors>},
                                      {11, "graphs", messages<&T::graphs>},
                                      {20, "type", number<&T::type>},
-                                     {21, "ref_attr_name", text<&T::ref_attr_name>}};
+                                     {21, "ref_attr_name", text<&T::ref_attr_name>},
+                                     {22, "sparse_tensor", messages<&T::sparse_tensors>}};
   return kRows;
 }
 
@@ -97,11 +105,6 @@ static std::span<const Row<ValueInfoProto>> rows_of(ValueInfoProto&) {
   return kRows;
 }
 
-static Status count_sparse(GraphProto& graph, const Field&, std::string_view, int) {
-  graph.sparse_initializers++;
-  return {};
-}
-
 static std::span<const Row<GraphProto>> rows_of(GraphProto&) {
   using T = GraphProto;
   static constexpr Row<T> kRows[] = {{1, "node", messages<&T::node>},
@@ -109,7 +112,7 @@ static std::span<const Row<GraphProto>> rows_of(GraphProto&) {
                                      {5, "initializer", messages<&T::initializer>},
                                      {11, "input", messages<&T::input>},
                                      {12, "output", messages<&T::output>},
-                                     {15, "sparse_initializer", count_sparse}};
+                                     {15, "sparse_initializer", messages<&T::sparse_initializer>}};
   return kRows;
 }
 
@@ -150,9 +153,12 @@ Result<ModelProto> parse_model(std::span<const std::byte> bytes) {
   ModelProto model;
   Status status = parse(model, bytes, 0);
   if (!status.ok()) return std::move(status).prefixed("ONNX model");
-  if (!model.has_graph || model.opset_import.empty())
-    return Status(Code::kData, model.has_graph ? "ONNX model: no opset_import: these bytes are not an ONNX model"
-                                               : "ONNX model: no graph: these bytes are not an ONNX model");
+  if (!model.has_graph) return Status(Code::kData, "ONNX model: no graph: these bytes are not an ONNX model");
+  if (!model.opset_import.empty()) return model;
+  constexpr int64_t kFirstWithOpsets = 3;  // before, the version of the file stood for the opset too
+  if (model.ir_version < 1 || model.ir_version >= kFirstWithOpsets)
+    return Status(Code::kData, "ONNX model: no opset_import: these bytes are not an ONNX model");
+  model.opset_import.push_back({"", 1});
   return model;
 }
 

@@ -32,10 +32,28 @@ struct TensorProto {
   int32_t data_location = 0;                // 1: external
 };
 
+// The elements that are not zero: a row of `indices` for each of the values, or its place in the dense tensor.
+struct SparseTensorProto {
+  TensorProto values, indices;
+  std::vector<int64_t> dims;
+};
+
 struct GraphProto;
 
 struct AttributeProto {
-  enum Type : int32_t { kFloat = 1, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings, kTensors, kGraphs };
+  enum Type : int32_t {
+    kFloat = 1,
+    kInt,
+    kString,
+    kTensor,
+    kGraph,
+    kFloats,
+    kInts,
+    kStrings,
+    kTensors,
+    kGraphs,
+    kSparseTensor,
+  };
   std::string_view name;
   int32_t type = 0;  // files of IR version 1 leave it out
   float f = 0;
@@ -46,7 +64,8 @@ struct AttributeProto {
   std::vector<std::string_view> strings;
   std::vector<TensorProto> tensors;  // t too
   std::vector<GraphProto> graphs;    // g too
-  std::string_view ref_attr_name;    // inside functions
+  std::vector<SparseTensorProto> sparse_tensors;
+  std::string_view ref_attr_name;  // inside functions
 };
 
 struct NodeProto {
@@ -91,8 +110,8 @@ struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> node;
   std::vector<TensorProto> initializer;
+  std::vector<SparseTensorProto> sparse_initializer;
   std::vector<ValueInfoProto> input, output;
-  size_t sparse_initializers = 0;  // counted only: they are refused
 };
 
 struct OperatorSetProto {

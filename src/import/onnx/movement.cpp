@@ -35,8 +35,21 @@ void build_expand(Call& call) {
   call.out(0, broadcast_to(call.importer().stretches() ? stretched(x, shape) : x, shape));
 }
 
+// Before opset 6 a tile was along one axis, by numbers of the dtype of x.
+void build_tile_along_axis(Call& call) {
+  Expr x = call.in(0);
+  std::vector<double> tiles = call.reals(1, "tiles"), given = call.reals(2, "axis");
+  if (!x.valid() || tiles.size() != 1 || given.size() != 1)
+    return call.fail(Code::kData, "'tiles' and 'axis' are not one number each");
+  std::vector<int64_t> repeats(x.rank(), 1);
+  int64_t axis = call.axis(static_cast<int64_t>(given[0]), x.rank());
+  if (!call.status().ok()) return;
+  repeats[static_cast<size_t>(axis)] = static_cast<int64_t>(tiles[0]);
+  call.out(0, call.op("tile", {x}, {{"repeats", std::vector<Dim>(repeats.begin(), repeats.end())}}));
+}
+
 void build_tile(Call& call) {
-  if (call.opset() < 6) return call.fail(Code::kUnsupported, "a tile along one axis (before opset 6)");
+  if (call.opset() < 6) return build_tile_along_axis(call);
   call.out(0, call.op("tile", {call.in(0)}, {{"repeats", call.run_dims(1, "repeats")}}));
 }
 
@@ -81,6 +94,11 @@ std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
   if (by_attribute && call.has_attr("split")) {
     std::vector<int64_t> split = call.i64s("split");
     return {split.begin(), split.end()};
+  }
+  if (call.opset() < 2 && call.has(1)) {  // as numbers of the dtype of x
+    std::vector<Dim> sizes;
+    for (double size : call.reals(1, "split")) sizes.emplace_back(static_cast<int64_t>(size));
+    return sizes;
   }
   if (!by_attribute && call.has(1)) return given_pieces(call, total);
   auto parts = static_cast<int64_t>(call.outputs());

@@ -97,8 +97,8 @@ std::vector<int64_t> sources_of(Call& call, const std::vector<Grams>& grams, con
 }
 
 // The weight of each column, 1 where no n-gram has it.
-std::vector<float> weights_of(Call& call, const std::vector<int64_t>& columns, size_t count) {
-  std::vector<double> given = call.f64s("weights");
+std::vector<float> weights_of(Call& call, const std::vector<double>& given, const std::vector<int64_t>& columns,
+                              size_t count) {
   std::vector<float> weights(count, 1);
   if (!given.empty() && given.size() != columns.size()) call.fail(Code::kData, "'weights' is not one for each n-gram");
   for (size_t i = 0; i < std::min(given.size(), columns.size()); i++)
@@ -119,9 +119,10 @@ void build_tf_idf(Call& call) {
     return call.fail(Code::kUnsupported, format("n-grams of up to {} with {} skipped", longest, skipped));
   std::vector<Grams> grams = grams_of(call, shortest, longest);
   std::vector<int64_t> columns = call.i64s("ngram_indexes");
+  std::vector<double> given = call.f64s("weights");
   std::vector<int64_t> sources = sources_of(call, grams, columns);
   if (!call.status().ok()) return;
-  std::vector<float> weights = weights_of(call, columns, sources.size());
+  std::vector<float> weights = weights_of(call, given, columns, sources.size());
   Expr rows = cast(x.rank() == 1 ? unsqueeze(x, 0) : x, DType::kI64);
   std::vector<Expr> counts;
   for (const Grams& each : grams) counts.push_back(count_grams(call, rows, each, skipped));

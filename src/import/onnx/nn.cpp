@@ -117,9 +117,9 @@ void build_layer_norm(Call& call) {
   for (size_t i = 0; i < 3 && i < y.size(); i++) call.out(i, y[i]);
 }
 
-// The statistics that other runtimes return are read only in training.
 void build_rms_norm(Call& call) {
-  call.out(0, build_norm(call, "rms_norm", call.in(0), call.in(1), Expr(&call.builder(), kAbsent))[0]);
+  Outputs y = build_norm(call, "rms_norm", call.in(0), call.in(1), Expr(&call.builder(), kAbsent));
+  for (size_t i = 0; i < 2 && i < y.size(); i++) call.out(i, y[i]);
 }
 
 void build_batch_norm_training(Call& call) {
@@ -139,7 +139,9 @@ void build_batch_norm_of_elements(Call& call) {
 void build_batch_norm(Call& call) {
   if (call.i64("training_mode", 0) != 0) return build_batch_norm_training(call);
   call.ignore("momentum");
-  if (call.wants(1)) call.fail(Code::kUnsupported, "'training_mode' must be 1 for more than one output");
+  if (call.wants(1))
+    call.fail(Code::kUnsupported,
+              call.opset() < 14 ? "outputs of training" : "'training_mode' must be 1 for more than one output");
   call.ignore("is_test");  // with one output a node does not train
   if (call.i64("spatial", 1) == 0) return build_batch_norm_of_elements(call);
   Expr x = call.in(0);

@@ -91,14 +91,21 @@ Status Importer::check_opsets() {
 }
 
 Status Importer::add_initializers(const GraphProto& graph) {
-  if (graph.sparse_initializers)
-    return Status(Code::kUnsupported, format("ONNX model: {} sparse initializers", graph.sparse_initializers));
   bool all_are_weights = !options_.with_weights || options_.params_min <= 1;
   auto constants = all_are_weights ? std::unordered_set<std::string_view>() : numbers_per_channel(graph);
   for (const TensorProto& tensor : graph.initializer) {
     bool is_weight = tensor.dims.size() > 1 || !constants.contains(tensor.name);
     if (&graph == &model_.graph && options_.choices.is_given(tensor.name)) continue;
     RLX_TRY(define(tensor.name, {.initializer = &tensor, .is_weight = is_weight}));
+  }
+  for (const SparseTensorProto& sparse : graph.sparse_initializer) {
+    if (&graph == &model_.graph && options_.choices.is_given(sparse.values.name)) continue;
+    auto tensor = reader_.read(sparse);
+    if (!tensor.ok()) return std::move(tensor).status().prefixed("ONNX model: ");
+    OnnxValue value{.is_weight = tensor->rank() > 1, .bits = bits_of(sparse.values.data_type)};
+    value.type = {tensor->dtype(), {tensor->dims().begin(), tensor->dims().end()}};
+    value.tensor = *std::move(tensor);
+    RLX_TRY(define(sparse.values.name, std::move(value)));
   }
   return {};
 }
@@ -156,6 +163,9 @@ Result<Tensor> Importer::read(const TensorProto& proto) {
   Tensor tensor = RLX_TRY(reader_.read(proto));
   return tensor.aligned();
 }
+Result<Tensor> Importer::read(const SparseTensorProto& proto) {
+  return reader_.read(proto);
+}
 
 bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const {
   return options_.with_weights && value.is_weight && tensor.count() >= options_.params_min &&
@@ -164,8 +174,11 @@ bool Importer::may_be_param(const OnnxValue& value, const Tensor& tensor) const 
 
 // Declares all weights of the file as params, in its order. (An imported graph declares only those that it reads.)
 Status Importer::add_params() {
-  for (const TensorProto& proto : model_.graph.initializer) {
-    OnnxValue& value = *RLX_TRY(find(proto.name));
+  std::vector<std::string_view> names;
+  for (const TensorProto& proto : model_.graph.initializer) names.push_back(proto.name);
+  for (const SparseTensorProto& proto : model_.graph.sparse_initializer) names.push_back(proto.values.name);
+  for (std::string_view name : names) {
+    OnnxValue& value = *RLX_TRY(find(name));
     if (value.tensor && may_be_param(value, value.tensor)) RLX_TRY(add_param(value));
   }
   return {};
@@ -275,6 +288,7 @@ void Importer::refuse(const NodeProto& node, const Status& status) {
   for (std::string_view name : node.output)
     if (!name.empty()) scopes_.back()[name].refused = true;
   if (status.detail(kFollowsRefused)) return;
+  if (status.detail(kUnrolledOnly)) refusals_.unrolls = true;
   std::string why(status.message());
   const std::string* wanted = status.detail(kStaticInputs);
   if (wanted)

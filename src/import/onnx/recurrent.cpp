@@ -55,6 +55,8 @@ std::vector<Activation> activations_of(Call& call, size_t directions, std::initi
   std::vector<double> alphas = call.f64s("activation_alpha"), betas = call.f64s("activation_beta");
   if (names.empty())
     for (size_t i = 0; i < directions; i++) names.insert(names.end(), fallback.begin(), fallback.end());
+  size_t count = directions * fallback.size();
+  if (names.size() == 2 * count) names.resize(count);  // exporters write the default, which is of two directions
   std::vector<Activation> acts;
   size_t alpha = 0, beta = 0;
   for (std::string_view given : names) {
@@ -67,7 +69,7 @@ std::vector<Activation> activations_of(Call& call, size_t directions, std::initi
     if (row->beta && beta < betas.size()) act.beta = betas[beta++];
     acts.push_back(act);
   }
-  if (acts.size() != directions * fallback.size()) call.fail(Code::kData, "'activations' does not suit the directions");
+  if (acts.size() != count) call.fail(Code::kData, "'activations' does not suit the directions");
   return acts;
 }
 

@@ -72,11 +72,11 @@ std::vector<Dim> dims_flatten(Call& call) {
 // A 0 copies the input's size unless allowzero says that it is one.
 std::vector<Dim> dims_reshape(Call& call) {
   bool zero_is_size = call.i64("allowzero", 0) != 0;
-  if (call.opset() < 5) {
-    std::vector<int64_t> given = call.i64s("shape");
-    return {given.begin(), given.end()};
-  }
-  std::vector<Dim> shape = call.dims(1, "shape");
+  std::vector<Dim> shape;
+  if (call.opset() < 5)
+    for (int64_t size : call.i64s("shape")) shape.emplace_back(size);
+  else
+    shape = call.dims(1, "shape");
   const std::vector<Dim>& from = call.type(0).dims;
   for (size_t i = 0; i < shape.size() && !zero_is_size; i++)
     if (shape[i].is(0) && i < from.size()) shape[i] = from[i];
@@ -139,7 +139,8 @@ void build_dropout(Call& call) {
   }
   call.ignore("seed");
   call.out(0, call.in(0));
-  if (call.wants(1)) call.out(1, broadcast_to(call.builder().scalar(DType::kBool, 1), call.type(0).dims));
+  DType mask = call.opset() < 10 ? call.type(0).dtype : DType::kBool;
+  if (call.wants(1)) call.out(1, broadcast_to(call.builder().scalar(mask, 1), call.type(0).dims));
 }
 
 void build_transpose(Call& call) {
@@ -200,13 +201,17 @@ Folded fold_constant_of_shape(Call& call) {
 // If all three bounds are sizes: start + step * iota, with a length computed from them.
 void build_range(Call& call) {
   DType dtype = call.type(0).dtype;
+  DType stash = call.dtype("stash_type", DType::kF32);
+  DType precision = dtype == DType::kF16 || dtype == DType::kBF16 ? stash : dtype;
   const Sizes* delta = call.sizes(2);
   bool is_sized = is_integer(dtype) && call.sizes(0) && call.sizes(1) && delta && delta->items.size() == 1 &&
                   delta->items[0].is_literal();
   if (!is_sized) {
     Expr in[3];
-    for (size_t i = 0; i < 3; i++) in[i] = reshape(call.in(i), std::vector<Dim>());
-    return call.out(0, call.ops("dynamic_range", in)[0]);
+    for (size_t i = 0; i < 3; i++)
+      in[i] = call.has(i) || i < 2 ? cast(reshape(call.in(i), std::vector<Dim>()), precision)
+                                   : call.builder().scalar(precision, 1);
+    return call.out(0, cast(call.ops("dynamic_range", in)[0], dtype));
   }
   Dim start = call.dims(0, "start").empty() ? 0 : call.dims(0, "start")[0];
   std::vector<Dim> limit = call.dims(1, "limit");

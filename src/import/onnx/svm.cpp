@@ -276,7 +276,9 @@ void build_classifier(Call& call) {
   }
   if (machine.classes() > 2) return call.out(1, transformed_scores(call, scores, transform));
   if (transform == "PROBIT") call.fail(Code::kUnsupported, "the transform PROBIT of one score");
-  Expr both[] = {transform == "NONE" ? -scores : 1.0 - scores, scores};
+  bool is_odd = transform == "NONE" || transform == "LOGISTIC";
+  Expr both[] = {is_odd ? transformed_scores(call, -scores, transform) : 1.0 - scores,
+                 is_odd ? transformed_scores(call, scores, transform) : scores};
   call.out(1, concat(both, 1));
 }
 

@@ -141,6 +141,53 @@ Result<Tensor> TensorReader::read(const TensorProto& proto) {
       .with("value", proto.name);
 }
 
+// Where each value stands in the dense tensor.
+static Result<std::vector<int64_t>> places_of(const Tensor& indices, std::span<const int64_t> dims, int64_t count,
+                                              int64_t values) {
+  bool is_linear = indices.rank() == 1;
+  auto rank = static_cast<int64_t>(dims.size()), width = is_linear ? int64_t{1} : rank;
+  if (indices.dtype() != DType::kI64 || indices.rank() < 1 || indices.rank() > 2 || indices.dims()[0] != values ||
+      indices.count() != values * width)
+    return Status(Code::kData, format("its indices are {}, for {} values of rank {}",
+                                      type_text(indices.dtype(), indices.dims()), values, rank));
+  std::vector<int64_t> places;
+  const auto* index = indices.as<int64_t>();
+  for (int64_t i = 0; i < values; i++) {
+    int64_t place = 0;
+    for (int64_t k = 0; k < width; k++) {
+      int64_t at = *index++, size = is_linear ? count : dims[static_cast<size_t>(k)];
+      if (at < 0 || at >= size) return Status(Code::kData, format("its index {} is not below {}", at, size));
+      place = place * size + at;
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
+Result<Tensor> TensorReader::read(const SparseTensorProto& proto) {
+  constexpr int64_t kMaxElements = int64_t{1} << 24,
+                    kMaxPerValue = 1 << 10;  // a small file must not ask for much memory
+  auto failed = [&](Status status) {
+    return std::move(status)
+        .prefixed("sparse tensor '" + std::string(proto.values.name) + "': ")
+        .with("value", proto.values.name);
+  };
+  Tensor given = RLX_TRY(read(proto.values)), places = RLX_TRY(read(proto.indices));
+  Tensor values = RLX_TRY(given.aligned()), indices = RLX_TRY(places.aligned());
+  auto count = element_count(std::span<const int64_t>(proto.dims));
+  if (values.rank() != 1 || is_block(values.dtype()) || !count || *count < 0 || proto.dims.size() > kMaxRank)
+    return failed(Status(Code::kData, "its values are no list, or its dims no shape"));
+  if (*count > std::max(kMaxElements, values.count() * kMaxPerValue))
+    return failed(Status(Code::kUnsupported, format("{} elements, of which {} are given", *count, values.count())));
+  auto at = places_of(indices, proto.dims, *count, values.count());
+  if (!at.ok()) return failed(std::move(at).status());
+  auto size = static_cast<size_t>(element_bytes(values.dtype()));
+  auto dense = std::make_shared<std::vector<std::byte>>(static_cast<size_t>(*count) * size);
+  for (size_t i = 0; i < at->size(); i++)
+    std::memcpy(dense->data() + static_cast<size_t>((*at)[i]) * size, values.data() + i * size, size);
+  return tensor_over({*dense, dense, {}}, *dense, values.dtype(), proto.dims);
+}
+
 Result<Tensor> TensorReader::read_external(const TensorProto& proto, DType dtype) {
   std::string_view location;
   uint64_t offset = 0, length = 0;

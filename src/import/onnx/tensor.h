@@ -22,6 +22,7 @@ class TensorReader {
  public:
   explicit TensorReader(const Source& source) : source_(source) {}
   Result<Tensor> read(const TensorProto& proto);
+  Result<Tensor> read(const SparseTensorProto& proto);  // as a dense one
 
  private:
   Result<Tensor> read_external(const TensorProto& proto, DType dtype);

@@ -223,4 +223,44 @@ TEST(onnx_contrib, a_product_may_end_in_any_activation) {
   }
 }
 
+TEST(onnx_contrib, norms_give_their_statistics) {
+  auto statistic = [](const char* op_type, const std::vector<std::string>& in, const std::vector<std::string>& out) {
+    Maker maker(17);
+    maker.input("x", 1, {"1", "2"}).f32("scale", {2}, {1, 1}).f32("hundred", {}, {100});
+    maker.node(op_type, in, out, {Maker::attr("epsilon", 0.0f)}, kMicrosoft).node("Mul", {"y", "hundred"}, {"z"});
+    return Opened(maker.output("z")).run({counting({1, 2})});
+  };
+  EXPECT_EQ(statistic("SkipLayerNormalization", {"x", "x", "scale"}, {"n", "y"}), "f32[1,1] 100");
+  EXPECT_EQ(statistic("SkipLayerNormalization", {"x", "x", "scale"}, {"n", "", "y"}), "f32[1,1] 100");
+  EXPECT_EQ(statistic("SkipSimplifiedLayerNormalization", {"x", "x", "scale"}, {"n", "", "y"}), "f32[1,1] 70");
+}
+
+TEST(onnx_contrib, a_range_counts_by_1) {
+  Maker maker(13);
+  maker.input("first", 1, {}).input("end", 1, {}).node("Range", {"first", "end"}, {"y"}, {}, kMicrosoft).output("y");
+  Tensor first = counting({}), end = counting({});
+  end.as<float>()[0] = 3;
+  EXPECT_EQ(Opened(maker).run({first, end}), "f32[3] 0 1 2");
+}
+
+// The numbers that its schema names mean what a node without them means.
+TEST(onnx_contrib, defaults_of_grouped_queries_may_be_written) {
+  auto attended = [](std::vector<Message> attributes) {
+    attributes.push_back(Maker::attr("num_heads", 1));
+    attributes.push_back(Maker::attr("kv_num_heads", 1));
+    Maker maker(17);
+    maker.input("x", 1, {"1", "1", "8"}).node("Cast", {"last64"}, {"last"}, {Maker::attr("to", 6)});
+    maker.i64("last64", {1}, {0}).i64("total64", {}, {1}).node("Cast", {"total64"}, {"total"}, {Maker::attr("to", 6)});
+    maker.node("GroupQueryAttention", {"x", "x", "x", "", "", "last", "total"}, {"y", "k", "v"}, attributes,
+               kMicrosoft);
+    return Opened(maker.output("y")).run({counting({1, 1, 8})});
+  };
+  std::string plain = attended({});
+  EXPECT_EQ(plain, "f32[1,1,8] 0 1 2 3 4 5 6 7");
+  EXPECT_EQ(attended({Maker::attr("smooth_softmax", -1), Maker::attr("causal", 1),
+                      Maker::attr("sliding_window_cache", 0), Maker::attr("qk_norm_epsilon", 1e-6f)}),
+            plain);
+  EXPECT_NE(attended({Maker::attr("causal", 0)}).find("'causal'"), std::string::npos);
+}
+
 }  // namespace rlx

@@ -251,4 +251,14 @@ TEST(onnx_control, carries_of_a_scan_that_stacks_them_keep_the_sizes_that_a_run_
   EXPECT_EQ(run(model, {start, shape, row({1, 2, 3, 4})}), (Numbers{11, 12, 4, 6}));
 }
 
+TEST(onnx_control, a_loop_that_carries_nothing_needs_no_condition) {
+  Maker body, model(13);
+  body.input("i", 7, {}).input("more", 9, {}).node("Cast", {"i"}, {"real"}, {Maker::attr("to", 1)});
+  body.node("Add", {"x", "real"}, {"row"}).node("Identity", {"more"}, {"again"}).output("again").output("row");
+  model.input("x", 1, {"1"}).input("trips", 7, {}).node("Loop", {"trips", ""}, {"y"}, {Maker::attr("body", body)});
+  model.output("y");
+  EXPECT_EQ(run(model, {row({5}), count(3)}), (Numbers{5, 6, 7}));
+  EXPECT_EQ(run(model, {row({5}), count(5000)}).size(), 5000U);
+}
+
 }  // namespace rlx

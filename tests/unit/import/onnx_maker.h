@@ -43,10 +43,25 @@ class Maker {
     return *this;
   }
   Maker& i64(const char* name, std::vector<int64_t> dims, std::vector<int64_t> values) {
-    return initializer(name, 7, dims, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t)});
+    graph_.sub(5, tensor(name, 7, dims, raw_bytes(values)));
+    return *this;
   }
   Maker& f32(const char* name, std::vector<int64_t> dims, std::vector<float> values) {
-    return initializer(name, 1, dims, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+    graph_.sub(5, tensor(name, 1, dims, raw_bytes(values)));
+    return *this;
+  }
+  // The values of a list of places; `indices` has the dims that are said.
+  static Message sparse_tensor(const char* name, const std::vector<int64_t>& dims, const std::vector<float>& values,
+                               const std::vector<int64_t>& index_dims, const std::vector<int64_t>& indices) {
+    Message sparse = Message()
+                         .sub(1, tensor(name, 1, {static_cast<int64_t>(values.size())}, raw_bytes(values)))
+                         .sub(2, tensor("", 7, index_dims, raw_bytes(indices)));
+    for (int64_t dim : dims) sparse.number(3, static_cast<uint64_t>(dim));
+    return sparse;
+  }
+  Maker& sparse(const Message& sparse_tensor) {
+    graph_.sub(15, sparse_tensor);
+    return *this;
   }
   Maker& node(const char* op_type, std::vector<std::string> in, std::vector<std::string> out,
               std::vector<Message> attributes = {}, const char* domain = "") {
@@ -88,11 +103,14 @@ class Maker {
   }
 
  private:
-  Maker& initializer(const char* name, uint64_t type, const std::vector<int64_t>& dims, std::string_view raw) {
-    Message tensor;
-    for (int64_t dim : dims) tensor.number(1, static_cast<uint64_t>(dim));
-    graph_.sub(5, tensor.number(2, type).text(8, name).text(9, raw));
-    return *this;
+  template <class T>
+  static std::string_view raw_bytes(const std::vector<T>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+  }
+  static Message tensor(const char* name, uint64_t type, const std::vector<int64_t>& dims, std::string_view raw) {
+    Message made;
+    for (int64_t dim : dims) made.number(1, static_cast<uint64_t>(dim));
+    return made.number(2, type).text(8, name).text(9, raw);
   }
   int64_t opset_;
   Message graph_;

@@ -73,6 +73,29 @@ TEST(onnx_ml, pairs_of_classes_vote) {
             "f32[2,3] 1274 -826 574 961 -479 -963");
 }
 
+TEST(onnx_ml, one_score_of_two_classes_is_two_probabilities) {
+  Attributes attributes{whole("vectors_per_class", {1, 1}), reals("support_vectors", {1, 0}),
+                        reals("coefficients", {1, -1}),     reals("rho", {0.5f}),
+                        whole("classlabels_ints", {0, 1}),  Maker::attr("kernel_type", "LINEAR"),
+                        reals("kernel_params", {0, 0, 0}),  Maker::attr("post_transform", "LOGISTIC")};
+  EXPECT_EQ(thousandfold("SVMClassifier", attributes, {1, 3}, {"y", "scores"}), "f32[2,2] 182 817 29 970");
+}
+
+TEST(onnx_ml, grams_have_weights) {
+  auto weighed = [](const char* mode) {
+    Maker maker(13);
+    maker.input("x", 7, {"3"});
+    maker.node("TfIdfVectorizer", {"x"}, {"y"},
+               {Maker::attr("mode", mode), Maker::attr("min_gram_length", 1), Maker::attr("max_gram_length", 1),
+                Maker::attr("max_skip_count", 0), whole("ngram_counts", {0}), whole("ngram_indexes", {0, 1}),
+                whole("pool_int64s", {2, 3}), reals("weights", {1, 5})});
+    return Opened(maker.output("y")).run({list({2, 3, 3})});
+  };
+  EXPECT_EQ(weighed("TF"), "f32[2] 1 2");
+  EXPECT_EQ(weighed("IDF"), "f32[2] 1 5");
+  EXPECT_EQ(weighed("TFIDF"), "f32[2] 1 10");
+}
+
 TEST(onnx_ml, probabilities_of_pairs_are_coupled) {
   Attributes attributes = three_classes();
   attributes.push_back(reals("prob_a", {-1, -2, -1.5f}));

@@ -220,4 +220,25 @@ TEST(onnx_numbers, a_list_is_normalised_as_a_list) {
   EXPECT_EQ(Opened(maker).run({floats({2}, {2, -4})}), "f32[2] 1 -2");
 }
 
+TEST(onnx_numbers, a_periodic_window_of_one_element_follows_the_formula) {
+  auto window = [](int64_t periodic) {
+    Maker maker(17);
+    maker.i64("size", {}, {1}).node("HannWindow", {"size"}, {"y"}, {Maker::attr("periodic", periodic)}).output("y");
+    return Opened(maker).run({});
+  };
+  EXPECT_EQ(window(1), "f32[1] 0");
+  EXPECT_EQ(window(0), "f32[1] 1");
+}
+
+// The default of the schema is that of two directions.
+TEST(onnx_numbers, one_direction_takes_the_activations_of_two) {
+  Message activations = Message().text(1, "activations").text(9, "Relu").text(9, "Tanh").number(20, 8);
+  Maker maker(14);
+  maker.input("x", 1, {"1", "1", "1"}).f32("w", {1, 1, 1}, {2}).f32("r", {1, 1, 1}, {1});
+  maker.node("RNN", {"x", "w", "r"}, {"y"}, {activations, Maker::attr("hidden_size", 1)}).output("y");
+  Tensor x = counting({1, 1, 1});
+  x.as<float>()[0] = 4;
+  EXPECT_EQ(Opened(maker).run({x}), "f32[1,1,1,1] 8");
+}
+
 }  // namespace rlx

@@ -234,4 +234,42 @@ TEST(onnx_sequences, n_grams_are_counted_with_gaps) {
   EXPECT_EQ(Opened(grams(2)).run({list({})}), "f32[4] 0 0 0 0");
 }
 
+// The trip number decides which element is read, so only a loop that is unrolled knows it.
+TEST(onnx_sequences, a_loop_reads_the_element_of_its_trip) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("more", 9, {}).input("sum", 1, {"2"});
+  body.node("SequenceAt", {"s", "i"}, {"element"}).node("Add", {"sum", "element"}, {"next"});
+  body.node("Identity", {"more"}, {"again"}).output("again").output("next");
+  maker.input("x", 1, {"3", "2"}).f32("zero", {2}, {0, 0});
+  maker.node("SplitToSequence", {"x"}, {"s"}, {Maker::attr("axis", 0), Maker::attr("keepdims", 0)});
+  maker.node("SequenceLength", {"s"}, {"length"});
+  maker.node("Loop", {"length", "", "zero"}, {"y"}, {Maker::attr("body", body)}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({3, 2})}), "f32[2] 6 9");
+}
+
+// As torch writes `unbind`.
+TEST(onnx_sequences, a_list_splits_into_many) {
+  Maker maker(13);
+  maker.input("x", 1, {"100"}).i64("sizes", {100}, std::vector<int64_t>(100, 1)).i64("place", {}, {77});
+  maker.node("SplitToSequence", {"x", "sizes"}, {"s"}).node("SequenceAt", {"s", "place"}, {"y"}).output("y");
+  EXPECT_EQ(Opened(maker).run({counting({100})}), "f32[1] 77");
+}
+
+static Maker appending(const char* op_type) {
+  Maker body, maker(13);
+  body.input("i", 7, {}).input("more", 9, {}).sequence("s", 1);
+  body.node(op_type, {"x", "axis"}, {"row"}).node("SequenceInsert", {"s", "row"}, {"longer"});
+  body.node("Identity", {"more"}, {"again"}).output("again").output("longer");
+  maker.input("x", 1, {"2", "2"}).input("axis", 7, {}).i64("trips", {}, {2}).node("SequenceEmpty", {}, {"none"});
+  maker.node("Loop", {"trips", "", "none"}, {"all"}, {Maker::attr("body", body)});
+  maker.node("ConcatFromSequence", {"all"}, {"y"}, {Maker::attr("axis", 0)}).output("y");
+  return maker;
+}
+
+TEST(onnx_sequences, inputs_that_decide_structure_in_an_unrolled_loop_are_static) {
+  Tensor axis = *Tensor::create(DType::kI64, std::span<const int64_t>());
+  axis.as<int64_t>()[0] = 1;
+  EXPECT_EQ(Opened(appending("CumSum")).run({counting({2, 2}), axis}), "f32[4,2] 0 1 2 5 0 1 2 5");
+}
+
 }  // namespace rlx
