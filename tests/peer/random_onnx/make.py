@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A random graph by its seed, with inputs at several bindings of its sizes."""
 import numpy as np
+from onnx import defs, helper
 
 from . import bodies, elementwise, indices, layers, shapes
+from .graph import Body
 from .kernels import NEWEST
 from .maker import SYMBOLS, Maker, Skip
 
@@ -40,6 +42,8 @@ def make(seed, opset=None):
         attempt(m, family[rng.choice(len(family), p=weights / weights.sum())][1])
     finish(m, rng)
     graph = m.graph.pruned()
+    if rng.random() < 0.2:
+        write_defaults(graph.nodes, graph.opset)
     return graph, [{name: feed[name] for name in graph.inputs} for i, feed in enumerate(m.feeds) if i not in m.left_out]
 
 
@@ -66,3 +70,15 @@ def finish(m, rng):
         for name in node.outs:
             if name in made and made[name].dtype != "bf16" and (name not in read or rng.random() < 0.08):
                 m.graph.outputs[name] = made[name].dtype
+
+
+def write_defaults(nodes, opset):
+    """Some exporters write the attributes that have their default too."""
+    for node in nodes:
+        if defs.has(node.op, opset, node.domain):
+            for name, attribute in defs.get_schema(node.op, opset, node.domain).attributes.items():
+                if name not in node.attrs and attribute.default_value.type:
+                    node.attrs[name] = helper.get_attribute_value(attribute.default_value)
+        for body in node.attrs.values():
+            if isinstance(body, Body):
+                write_defaults(body.nodes, opset)
