@@ -630,7 +630,7 @@ RLX_MUST rlx_status_t *rlx_weights_report(const rlx_weights_t *weights, const ch
  *   dims.<symbol>  the upper size of a symbol: required where the graph declares no maximum
  *   threads        the most threads of one run
  *   math           strict, close or fast: which rewrites are allowed
- *   io.convert     true converts inputs of other dtypes
+ *   io.convert     true converts inputs: floats to any float, integers to wider ones that hold all their numbers
  *   io.alias       a list of "output=input". The two slots share one memory: a run consumes the input and leaves the
  *                  output in its place, so a run writes only the rows that it appends to a cache, or the state that it
  *                  changes. Where the old value is still read after the new one is made, the plan copies; the report

@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/host_calls.h"
 #include "base/status.h"
 
 namespace rlx {
@@ -16,6 +17,7 @@ struct HostThrew {
 
 template <class Call>
 auto call_host(const char* callback, Call&& call) {
+  HostCalls::Call inside;
   try {
     return call();
   } catch (const std::bad_alloc&) {

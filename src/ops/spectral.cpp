@@ -93,7 +93,7 @@ Outputs decompose_window(const Inputs& in, const Attrs& attrs) {
     y = 25.0 / 46 - 21.0 / 46 * cosine(t);
   else
     y = 0.42 - 0.5 * cosine(t) + 0.08 * cosine(2.0 * t);
-  if (!attrs.flag("periodic")) y = where(equal(b.size(size, DType::kI64), 1), 1, y);
+  y = where(equal(b.size(size, DType::kI64), 1), 1, y);
   return {cast(y, attrs.dtype("dtype"))};
 }
 

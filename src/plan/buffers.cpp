@@ -12,7 +12,9 @@ Buffers::Buffers(const Lowered& lowered, Plan& plan, SizeTable& sizes)
       sizes_(sizes),
       layouts_(choose_layouts(lowered)),
       uses_(use_counts(graph_)),
-      slot_of_(graph_.nodes().size(), 0) {
+      slot_of_(graph_.nodes().size(), 0),
+      alias_of_(graph_.outputs().size(), -1) {
+  for (const SlotAlias& alias : plan.aliases) alias_of_[alias.output] = static_cast<int64_t>(alias.input);
   for (size_t i = 0; i < graph_.inputs().size(); i++) slot_of_[graph_.inputs()[i]] = static_cast<uint32_t>(i);
 }
 
@@ -48,14 +50,9 @@ void Buffers::release_output(size_t output) {
   slot = -1;
   in_place_[output] = false;
   for (size_t i = 0; i < graph_.outputs().size() && slot < 0; i++)
-    if (layout(graph_.outputs()[i].value).root == root && !is_aliased(i)) claim_output(i);
+    if (layout(graph_.outputs()[i].value).root == root && alias_of(i) < 0) claim_output(i);
   plan_.buffers[buffer_of_[root.node][root.output]].base =
       slot < 0 ? uint32_t{kArenaBase} : plan_.output_base(static_cast<size_t>(slot));
-}
-
-bool Buffers::is_aliased(size_t output) const {
-  return std::any_of(plan_.aliases.begin(), plan_.aliases.end(),
-                     [&](const SlotAlias& alias) { return alias.output == output; });
 }
 
 int64_t Buffers::input_behind(size_t output) const {

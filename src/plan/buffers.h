@@ -22,6 +22,7 @@ class Buffers {
   int64_t input_behind(size_t output) const;  // the input whose bytes an output shows; -1: none
   bool is_left_out(Value value) const;        // nobody reads it, and its kernel may omit it
   bool is_in_place(size_t output) const { return in_place_[output]; }  // a step writes the output slot itself
+  int64_t alias_of(size_t output) const { return alias_of_[output]; }  // the input that it is written over; -1: none
 
   Access access(Value value) { return access(lowered_.graph.type(value), layout(value)); }
   Access access(const ValueType& type, const Layout& layout);
@@ -30,7 +31,6 @@ class Buffers {
  private:
   void claim_outputs();
   void claim_output(size_t output);
-  bool is_aliased(size_t output) const;
 
   const Lowered& lowered_;
   const Graph& graph_;
@@ -42,6 +42,7 @@ class Buffers {
   ByValue<int64_t> output_of_;     // the output slot it is written to, or -1
   std::vector<uint32_t> slot_of_;  // by node that is an input
   std::vector<bool> in_place_;     // by output slot
+  std::vector<int64_t> alias_of_;  // by output slot
 };
 
 }  // namespace rlx

@@ -129,6 +129,10 @@ static Status lower_bodies(Lowered& lowered, const LowerOptions& options, Kernel
 Result<std::shared_ptr<const Lowered>> lower(Graph graph, const LowerOptions& options, KernelOf kernel_of) {
   auto lowered = std::make_shared<Lowered>(
       Lowered{.graph = std::move(graph), .options = options.kernels, .alignment = options.alignment});
+  const Graph& given = lowered->graph;
+  lowered->has_effects = std::ranges::any_of(given.nodes(), [&](const Node& node) {
+    return !given.info(node).is(kLeaf) && !is_pure(given.info(node), node.attrs);
+  });
   RLX_TRY(choose_kernels(*lowered, options.whole, kernel_of));
   Listing listing(*lowered);
   listing.run();

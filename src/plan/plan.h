@@ -48,6 +48,7 @@ struct Lowered {
   std::vector<bool> on_host;                            // by node: its kernel is the host's
   std::vector<Resident> residents;                      // of the graph, then of its bodies
   std::map<uint32_t, std::vector<LoweredBody>> bodies;  // by node of control flow, in the order of body_attrs
+  bool has_effects = false;                             // a run does more than to compute its outputs
 
   uint32_t resident_of(uint32_t reader, size_t input) const { return of_input.at(key({reader, uint32_t(input)})); }
   uint32_t dense_resident(Value value) const { return of_value.at(key(value)); }

@@ -117,10 +117,8 @@ void Steps::decide_aliases() {
 
 // Whether the output is the input itself, whose memory it shares.
 bool Steps::is_unchanged(size_t output) const {
-  return buffers_.is_whole(graph_.outputs()[output].value) &&
-         std::any_of(plan_.aliases.begin(), plan_.aliases.end(), [&](const SlotAlias& alias) {
-           return alias.output == output && buffers_.input_behind(output) == static_cast<int64_t>(alias.input);
-         });
+  return buffers_.is_whole(graph_.outputs()[output].value) && buffers_.alias_of(output) >= 0 &&
+         buffers_.alias_of(output) == buffers_.input_behind(output);
 }
 
 void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t buffer) {
@@ -138,14 +136,14 @@ void Steps::add_copy(size_t output, const Access& from, uint32_t base, uint32_t 
 // Outputs that show an input come before the output that is written over this input. If such an output is itself
 // written over an input, its value waits in the arena until all have been read.
 void Steps::add_output_copies() {
-  auto aliased = [this](auto&& is_it) { return std::any_of(plan_.aliases.begin(), plan_.aliases.end(), is_it); };
+  std::vector<bool> is_written(graph_.inputs().size());
+  for (const SlotAlias& it : plan_.aliases) is_written[it.input] = true;
   std::vector<std::pair<size_t, Access>> later;
   for (size_t i = 0; i < graph_.outputs().size(); i++) {
     if (buffers_.is_in_place(i) || is_unchanged(i)) continue;
     Access from = buffers_.access(graph_.outputs()[i].value);
     int64_t input = buffers_.input_behind(i);
-    bool goes = aliased([&](const SlotAlias& it) { return static_cast<int64_t>(it.input) == input; });
-    bool is_over = aliased([&](const SlotAlias& it) { return it.output == i; });
+    bool goes = input >= 0 && is_written[static_cast<size_t>(input)], is_over = buffers_.alias_of(i) >= 0;
     if (!goes) {
       later.emplace_back(i, from);
       continue;

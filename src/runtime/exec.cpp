@@ -293,8 +293,13 @@ Status Exec::place_slots(Run& run) {
   return {};
 }
 
-Result<Run*> Exec::prepare() {
-  for (Link& link : links_) RLX_TRY(exchange(link));
+// The links have changed as the run needs them. If it does not begin, they change back.
+Result<Run*> Exec::prepare(LinkChange& links) {
+  for (Link& link : links_) {
+    if (!link.pending) continue;
+    links.add(link);
+    RLX_TRY(exchange(link));
+  }
   Run* run = RLX_TRY(next_run());
   if (run->params_at != program_->params()->version()) RLX_TRY(adopt_params(*run));
   if (const std::string* first_unset = run->params->first_unset)
@@ -329,8 +334,10 @@ Status Exec::adopt_room(const Run& run, size_t output) {
 
 Status Exec::run() {
   RLX_TRY(await_runs());
-  Run* run = RLX_TRY(prepare());
-  RLX_TRY(run->execute({run->next_token(), program_->source().options.threads}));
+  LinkChange links(*this);
+  Run* run = RLX_TRY(prepare(links));
+  links.commit();
+  RLX_TRY(run->execute_on_bound(scope_of(*run)));
   if (!links_.empty()) note_pending(*run);
   return {};
 }
@@ -358,7 +365,8 @@ Status Exec::hold(Run& run) const {
 
 Result<Fence> Exec::submit(std::span<const Fence> wait) {
   RLX_TRY(catch_up());
-  Run* run = RLX_TRY(prepare());
+  LinkChange links(*this);
+  Run* run = RLX_TRY(prepare(links));
   InFlight sent{last_, Fence(), {}, false};
   for (const Link& link : links_) {
     sent.memories.emplace_back(std::pair(outputs_[link.output], inputs_[link.input]));
@@ -379,9 +387,9 @@ Result<Fence> Exec::submit(std::span<const Fence> wait) {
     }
   } guard{in_flight_};
   InFlight& last = in_flight_.back();
-  last.fence =
-      program_->env()->queue().submit(last.run, {run->next_token(), program_->source().options.threads}, before);
+  last.fence = program_->env()->queue().submit(last.run, scope_of(*run), before);
   guard.committed = run->is_in_flight = true;
+  links.commit();
   if (!last.decides_links) note_pending(*run);
   return last.fence;
 }
@@ -415,7 +423,10 @@ Status Exec::run_once(std::span<const size_t> in_slots, std::span<const Tensor> 
     results[i] = RLX_TRY(program_->env()->make_unfilled(it.type.dtype, run.dims(planned(SlotKind::kOutput, slot))));
     put(SlotKind::kOutput, slot, results[i], nullptr, results[i].storage());  // nobody else holds it yet
   }
-  RLX_TRY(this->run());
+  LinkChange links(*this);
+  Run* prepared = RLX_TRY(prepare(links));
+  links.commit();
+  RLX_TRY(prepared->execute(scope_of(*prepared)));
   for (size_t i = 0; i < results.size(); i++) {
     if (results[i]) continue;
     Tensor made = RLX_TRY(tensor(SlotKind::kOutput, out_slots[i]));

@@ -78,25 +78,25 @@ class Exec {
     size_t output, input;
     std::optional<Dims> pending;  // the dims of an output that no later run has exchanged yet
   };
-  // A link and the memory of its slots, which get their old state back unless a change is committed.
+  // The state of a link and of its slots.
   struct Linked {
-    Linked(Exec& of, Link& it)
-        : exec(of),
-          link(it),
-          pending(it.pending),
-          from(of.outputs_[it.output]),
-          to(of.inputs_[it.input]),
-          room(of.rooms_[it.output]) {}
-    Linked(const Linked&) = delete;
-    Linked& operator=(const Linked&) = delete;
-    ~Linked();
-
-    Exec& exec;
-    Link& link;
+    Link* link;
     std::optional<Dims> pending;
     SlotMemory from, to;
     std::shared_ptr<Room> room;
-    bool committed = false;
+  };
+  // Links that change get their old state back unless the change is committed.
+  class LinkChange {
+   public:
+    explicit LinkChange(Exec& exec) : exec_(exec) { exec.linked_.clear(); }
+    LinkChange(const LinkChange&) = delete;
+    LinkChange& operator=(const LinkChange&) = delete;
+    ~LinkChange();
+    void add(Link& link);
+    void commit() { exec_.linked_.clear(); }
+
+   private:
+    Exec& exec_;
   };
   // A submitted run that may not have ended, and the state of the links at its start.
   struct InFlight {
@@ -162,6 +162,7 @@ class Exec {
   Status catch_up();
   Status await_runs();
   Status finish_first();
+  RunScope scope_of(const Run& run) const { return {run.next_token(), program_->source().options.threads}; }
   void note_pending(const Run& run);
   void restore_links();
   Status hold(Run& run) const;
@@ -170,9 +171,10 @@ class Exec {
   Result<Run*> next_run();
   Result<Run*> sized_run();
 
-  Result<Run*> prepare();
+  Result<Run*> prepare(LinkChange& links);
   Status adopt_params(Run& run);
   Status exchange(Link& link);
+  void put_back(Linked& before);
   Status resolve_sizes(Run& run);
   Status place_slots(Run& run);
   Status place_slot(Run& run, SlotKind kind, size_t slot);
@@ -190,6 +192,7 @@ class Exec {
   std::vector<size_t> input_of_;  // by output: the input that it aliases
   std::vector<bool> has_alias_;   // by input
   std::vector<Link> links_;
+  std::vector<Linked> linked_;                // of a LinkChange; a member so that runs allocate nothing
   std::vector<bool> wanted_;                  // by output
   std::vector<int64_t> requested_;            // by symbol: set by set_dim
   std::vector<std::shared_ptr<Room>> rooms_;  // by output: the memory of one without an upper size

@@ -25,7 +25,8 @@ Status Exec::check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool i
   DType wanted = it.type.dtype;
   bool converts = !is_written && program_->source().options.io_convert;
   if (tensor.dtype() != wanted && !(converts && may_convert(tensor.dtype(), wanted)))
-    return Status(Code::kDtype, format("the {} '{}' is {}, not {}", kind_text(kind), it.name, wanted, tensor.dtype()))
+    return Status(Code::kDtype, format("the {} '{}' is {}, not {}{}", kind_text(kind), it.name, wanted, tensor.dtype(),
+                                       converts ? ", which io.convert does not convert to it" : ""))
         .with("value", it.name)
         .with("expected", name(wanted))
         .with("got", name(tensor.dtype()));
@@ -137,23 +138,34 @@ Status Exec::rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<St
   };
   size_t link = memory(kind, slot).link;
   if (link == kNoLink) return replaced();
-  Linked before{*this, links_[link]};
+  LinkChange change(*this);
+  change.add(links_[link]);
   RLX_TRY(settle(kind, links_[link]));
   RLX_TRY(replaced());
-  before.committed = true;
+  change.commit();
   for (InFlight& sent : in_flight_) sent.memories[link].reset();
   return {};
 }
 
-Exec::Linked::~Linked() {
-  if (committed) return;
-  link.pending = pending;
-  exec.outputs_[link.output] = std::move(from);
-  exec.inputs_[link.input] = std::move(to);
-  exec.rooms_[link.output] = std::move(room);
-  exec.used_.reset();
-  exec.sizes_version_++;
-  exec.places_version_++;
+void Exec::LinkChange::add(Link& link) {
+  exec_.linked_.push_back(
+      {&link, link.pending, exec_.outputs_[link.output], exec_.inputs_[link.input], exec_.rooms_[link.output]});
+}
+
+Exec::LinkChange::~LinkChange() {
+  for (Linked& before : exec_.linked_) exec_.put_back(before);
+  exec_.linked_.clear();
+}
+
+void Exec::put_back(Linked& before) {
+  Link& link = *before.link;
+  link.pending = before.pending;
+  outputs_[link.output] = std::move(before.from);
+  inputs_[link.input] = std::move(before.to);
+  rooms_[link.output] = std::move(before.room);
+  used_.reset();
+  sizes_version_++;
+  places_version_++;
 }
 
 Status Exec::bind(SlotKind kind, size_t slot, Tensor tensor) {

@@ -428,7 +428,9 @@ Result<std::shared_ptr<Program>> Model::plan_for_sizes(Device* device, const Siz
 // ---- running ----
 
 // Whether another device may succeed where this one failed. A wrong argument is wrong on every device.
-static bool tries_next(Code code) {
+static bool tries_next(const Status& failure) {
+  Code code = failure.code();
+  if (failure.detail(kMayHaveEffects)) return false;
   return code == Code::kUnsupported || code == Code::kUnavailable || code == Code::kNoMemory || code == Code::kUnknown;
 }
 
@@ -467,7 +469,7 @@ Result<std::shared_ptr<Program>> Model::get(std::string_view device,
   Status first;
   for (Device* it : list) {
     auto plan = plan_for_sizes(it, wanted);
-    if (plan.ok() || !tries_next(plan.status().code())) return plan;
+    if (plan.ok() || !tries_next(plan.status())) return plan;
     if (first.ok()) first = plan.status();
   }
   return first;
@@ -498,6 +500,7 @@ void Model::note_served(std::string_view spec, std::span<const std::string_view>
 // that has begun is not begun again where it may have written its inputs.
 static bool may_pass_at_sizes(const Status& failure, const Policy& policy) {
   auto shares_memory = [](const auto& option) { return option.first == "io.alias"; };
+  if (failure.detail(kMayHaveEffects)) return false;
   if (failure.detail(kFoundSizes) && std::ranges::any_of(policy.options, shares_memory)) return false;
   return failure.detail(kDependsOnSizes) || failure.detail(kUnequalSizes) || failure.code() == Code::kNoMemory;
 }
@@ -549,7 +552,7 @@ Result<Model::Ran> Model::run_general(std::string_view device, std::span<const s
     log_hit(*served->device);
     auto outputs = served->plan->run(in_names, in, out_names, n_out);
     if (outputs.ok()) return Ran{std::move(*outputs), served->device};
-    if (!tries_next(outputs.status().code())) return outputs.status();
+    if (!tries_next(outputs.status())) return outputs.status();
   }
   return run_anew(device, in_names, in, out_names, n_out);
 }
@@ -573,7 +576,7 @@ Result<Model::Ran> Model::run_anew(std::string_view device, std::span<const std:
     }
     last = outputs.status();
     if (plan.ok()) retire_if_large(**plan);
-    if (list.size() == 1 || !tries_next(last.code())) return last;
+    if (list.size() == 1 || !tries_next(last)) return last;
     attempts += "\n  " + it->info().name + ": " + std::string(last.message());
   }
   return Status(last.code(), "every device of the chain failed:" + attempts);

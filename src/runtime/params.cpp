@@ -33,12 +33,28 @@ Status unknown_param(const Graph& graph, std::string_view name) {
       .with("expected", listed(known));
 }
 
-Result<Tensor> TakenParams::take(const std::string& name, const Weights& weights) {
+Result<Tensor> TakenParams::take(const std::string& name, const Weights& weights, std::vector<std::string>& taken) {
   std::lock_guard lock(mutex_);
-  if (auto known = tensors_.find(name); known != tensors_.end()) return known->second;
-  Tensor tensor = RLX_TRY(weights.find_undropped(name));
-  if (tensor) tensors_.emplace(name, tensor);
-  return tensor;
+  auto known = tensors_.find(name);
+  if (known == tensors_.end()) {
+    Tensor tensor = RLX_TRY(weights.find_undropped(name));
+    if (!tensor) return tensor;
+    known = tensors_.emplace(name, Taken{std::move(tensor)}).first;
+  }
+  taken.push_back(name);
+  known->second.stores++;
+  return known->second.tensor;
+}
+
+void TakenParams::give_back(std::span<const std::string> taken) {
+  std::vector<Tensor> gone;  // released without the lock
+  std::lock_guard lock(mutex_);
+  for (const std::string& name : taken) {
+    auto known = tensors_.find(name);
+    if (--known->second.stores > 0) continue;
+    gone.push_back(std::move(known->second.tensor));
+    tensors_.erase(known);
+  }
 }
 
 Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
@@ -52,13 +68,17 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   params->prologue_ = std::make_unique<Prologue>(params->env_, params->source_);
   params->weights_ = weights ? std::move(weights) : std::make_shared<Weights>();
   const Graph& graph = params->source_->graph();
+  std::vector<std::string> names;
+  auto give_back = [&](TakenParams* it) { it->give_back(names); };
+  std::unique_ptr<TakenParams, decltype(give_back)> undo(taken, give_back);
   std::vector<ParamSet::Param> first;
   first.reserve(graph.params().size());
   params->index_of_.reserve(graph.params().size());
   for (uint32_t node : graph.params()) {
     params->index_of_.emplace(graph.leaf_name(node), params->index_of_.size());
     const std::string& name = graph.leaf_name(node);
-    Tensor tensor = RLX_TRY(taken ? taken->take(name, *params->weights_) : params->weights_->find_undropped(name));
+    Tensor tensor =
+        RLX_TRY(taken ? taken->take(name, *params->weights_, names) : params->weights_->find_undropped(name));
     if (tensor) RLX_TRY(check_param(graph, node, tensor));
     first.push_back({std::move(tensor)});
   }
@@ -69,6 +89,7 @@ Result<std::shared_ptr<ParamStore>> ParamStore::make(std::shared_ptr<Env> env,
   Change change = RLX_TRY(params->change_to(nullptr, std::move(set), {}, *params->weights_));
   params->publish(change);
   settle(change);
+  (void)undo.release();
   return params;
 }
 

@@ -44,11 +44,17 @@ Status unknown_param(const Graph& graph,
 // does not reach the model, so that its results do not depend on when it compiles for which device. Thread-safe.
 class TakenParams {
  public:
-  Result<Tensor> take(const std::string& name, const Weights& weights);  // tests false: there is none yet
+  // Tests false: there is none yet. The name is noted in `taken`, for `give_back`.
+  Result<Tensor> take(const std::string& name, const Weights& weights, std::vector<std::string>& taken);
+  void give_back(std::span<const std::string> taken);  // by a store that could not be made
 
  private:
+  struct Taken {
+    Tensor tensor;
+    size_t stores = 0;  // that are made with it
+  };
   std::mutex mutex_;
-  std::unordered_map<std::string, Tensor> tensors_;
+  std::unordered_map<std::string, Taken> tensors_;
 };
 
 enum class Progress : bool { kSilent, kTold };  // whether the host hears of it

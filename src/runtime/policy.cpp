@@ -122,7 +122,8 @@ std::vector<std::string> allowed(const Policy& policy, const Env& env) {
 Status none_allowed(const Policy& policy, const Env& env) {
   std::vector<std::string_view> named;
   for (const auto& device : env.devices())
-    if (!lists(policy.deny, *device) && must_be_named(*device)) named.push_back(device->info().name);
+    if (allows(policy, *device) && must_be_named(*device)) named.push_back(device->info().name);
+  if (named.empty()) return Status(Code::kUnavailable, "'allow' and 'deny' of the policy leave no device");
   return Status(
       Code::kUnavailable,
       format("the policy leaves no device; {} must be named, by 'allow', 'chain' or the call", listed(named)));

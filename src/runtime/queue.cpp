@@ -39,7 +39,7 @@ struct Submission {
                    ? status
                    : Status(Code::kAborted,
                             "work that this run waited for has failed: " + std::string(status.message()));
-    return run->execute(scope);
+    return run->execute_on_bound(scope);
   }
 
   void execute() noexcept {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/size_failure.h"
 #include "runtime/convert.h"
 
 namespace rlx {
@@ -51,9 +52,15 @@ Status Run::execute(const RunScope& scope) {
   if (scope.cancel.is_set()) return cancelled();
   if (!staged_inputs.empty()) RLX_TRY(stage_inputs());
   if (Status status = frame_->run(scope); !status.ok())
-    return plan_->aliases.empty() ? status : std::move(status).prefixed("inputs with an alias are lost: ");
+    return std::move(status).with(kMayHaveEffects, plan_->lowered->has_effects ? "1" : "");
   if (!staged_outputs.empty()) RLX_TRY(stage_outputs());
   return room_copies.empty() ? Status() : copy_rooms();
+}
+
+Status Run::execute_on_bound(const RunScope& scope) {
+  Status status = execute(scope);
+  return status.ok() || plan_->aliases.empty() ? std::move(status)
+                                               : std::move(status).prefixed("inputs with an alias are lost: ");
 }
 
 // ---- staging ----

@@ -50,6 +50,7 @@ class Run {
   void drop_memory() { held.clear(), written.clear(); }
   CancelToken next_token() const { return {*cancellation_, cancellation_->next()}; }
   Status execute(const RunScope& scope);
+  Status execute_on_bound(const RunScope& scope);  // the same for memory of the caller: a failure says what it has lost
 
   // What the run holds; the exec sets it.
   std::shared_ptr<const Program> program;  // this and `held` only of a run that was submitted: it may outlive the exec

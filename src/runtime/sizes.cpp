@@ -54,14 +54,16 @@ int64_t solve_linear(At at, int64_t given) {
   return (given - *zero) / (*one - *zero);
 }
 
-// The least size at which a dim that grows with its symbol reaches `given`. For a dim such as n / 2 several sizes
-// agree.
+// The least size at which a dim that grows, or falls, with its symbol reaches `given`. For a dim such as n / 2 several
+// sizes agree.
 int64_t solve_monotone(At at, int64_t given) {
+  auto zero = at(0), last = at(kLargestSymbol);
+  bool falls = zero.ok() && last.ok() && *last < *zero;
   int64_t lo = 0, hi = kLargestSymbol;
   while (lo < hi) {
     int64_t middle = lo + (hi - lo) / 2;
     auto there = at(middle);  // an error: terms that are too large
-    if (there.ok() && *there < given)
+    if (there.ok() && (falls ? *there > given : *there < given))
       lo = middle + 1;
     else
       hi = middle;
@@ -241,19 +243,27 @@ Result<uint32_t> check_dim(const Plan& plan, std::string_view symbol, int64_t si
       .with("expected", listed(known));
 }
 
+// The sizes that inputs and requests decide; the others are unknown.
+static void decide(std::span<const GivenDims> given, std::span<const int64_t> requested, const IndexOf& index_of,
+                   std::span<int64_t> sizes) {
+  std::fill(sizes.begin(), sizes.end(), kUnknown);
+  for (const GivenDims& input : given)
+    for (size_t i = 0; i < input.dims.size(); i++)
+      if (input.type->dims[i].symbol_name()) solve(Solve::kLinear, input.type->dims[i], input.dims[i], index_of, sizes);
+  solve_all(given, index_of, sizes);
+  for (size_t i = 0; i < sizes.size(); i++)
+    if (sizes[i] == kUnknown) sizes[i] = requested[i];
+  solve_all(given, index_of, sizes);
+}
+
+static Status check_decided(std::span<const GivenDims> given, const Known& known);
+
 Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, std::span<const int64_t> requested) {
   auto symbol = [&plan](std::string_view name) { return plan.symbol(name); };
   IndexOf index_of(symbol);
-  std::fill(next_symbols_.begin(), next_symbols_.end(), kUnknown);
   std::fill(found_.begin(), found_.end(), false);
   std::span<int64_t> next(next_symbols_);
-  for (const GivenDims& input : given)
-    for (size_t i = 0; i < input.dims.size(); i++)
-      if (input.type->dims[i].symbol_name()) solve(Solve::kLinear, input.type->dims[i], input.dims[i], index_of, next);
-  solve_all(given, index_of, next);
-  for (size_t i = 0; i < next.size(); i++)
-    if (next[i] == kUnknown) next[i] = requested[i];
-  solve_all(given, index_of, next);
+  decide(given, requested, index_of, next);
   for (size_t i = 0; i < next.size(); i++) {
     const PlanSymbol& it = plan.symbols[i];
     if (it.is_fresh())
@@ -263,7 +273,12 @@ Status SizeState::resolve(const Plan& plan, std::span<const GivenDims> given, st
   Known known{index_of, next};
   SymbolLookup lookup = std::cref(known);
   RLX_TRY(choose(plan, lookup));
-  for (const GivenDims& input : given) RLX_TRY(check_given(input, lookup));
+  for (const GivenDims& input : given)
+    if (Status wrong = check_given(input, lookup); !wrong.ok()) {
+      decide(given, requested, index_of, next);  // without the planned sizes, which nobody has given
+      RLX_TRY(check_decided(given, known));
+      return wrong;
+    }
   for (size_t i = 0; i < next.size(); i++) RLX_TRY(of_sizes(check_range(plan.symbols[i], next[i])));
   RLX_TRY(of_sizes(check_guards(plan, plan.given_guards, found_, lookup)));
   return of_sizes(evaluate_table(plan));
@@ -359,11 +374,40 @@ static Status check_solved(std::span<const GivenDims> given, const Known& known)
       visit_symbols(dim, std::ref(note));
       std::string where;
       for (const std::string& fact : facts) where += (where.empty() ? " where " : " and ") + fact;
-      return Status(Code::kShape, format("'{}', axis {}: no size makes {} equal to {}{}", input.name, i, dim.text(),
-                                         input.dims[i], where))
+      return Status(Code::kShape, format("'{}', axis {}: no size is found that makes {} equal to {}{}", input.name, i,
+                                         dim.text(), input.dims[i], where))
           .with("value", input.name)
           .with("expected", dim.text())
           .with("got", std::to_string(input.dims[i]));
+    }
+  return {};
+}
+
+// The unknown symbols of a dim: "n and m".
+static std::string unknown_of(const Dim& dim, const Known& known) {
+  std::set<std::string> names;
+  auto note = [&](const std::string& name) {
+    if (!known(name)) names.insert(name);
+  };
+  visit_symbols(dim, std::ref(note));
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " and ") + name;
+  return text;
+}
+
+// The same, and a dim that leaves several symbols open.
+static Status check_decided(std::span<const GivenDims> given, const Known& known) {
+  RLX_TRY(check_solved(given, known));
+  for (const GivenDims& input : given)
+    for (size_t i = 0; i < input.dims.size(); i++) {
+      const Dim& dim = input.type->dims[i];
+      std::string open = unknown_of(dim, known);
+      if (!open.empty())
+        return Status(Code::kShape, format("'{}', axis {}: {} = {} does not decide {}: another input or call must",
+                                           input.name, i, dim.text(), input.dims[i], open))
+            .with("value", input.name)
+            .with("expected", dim.text())
+            .with("got", std::to_string(input.dims[i]));
     }
   return {};
 }

@@ -16,17 +16,20 @@ std::optional<Dim> one_size(Call& call, size_t i, const char* what) {
   return std::nullopt;
 }
 
+// A periodic window is the symmetric one of a further element, without it: of one element too, where the op of ours
+// gives 1 as other libraries do.
 void build_window(Call& call) {
   auto size = one_size(call, 0, "size");
   DType dtype = call.dtype("output_datatype", DType::kF32);
-  int64_t periodic = call.i64("periodic", 1);
+  bool is_periodic = call.i64("periodic", 1) != 0;
   if (!size) return;
   bool is_float_type = is_float(dtype);
   Expr y = call.op("window", {},
-                   {{"size", *size},
+                   {{"size", is_periodic ? *size + Dim(1) : *size},
                     {"kind", std::string(call.kind().op)},
-                    {"periodic", periodic},
+                    {"periodic", int64_t{0}},
                     {"dtype", is_float_type ? dtype : DType::kF32}});
+  if (is_periodic) y = slice(y, 0, 0, *size);
   call.out(0, is_float_type ? y : cast(y, dtype));
 }
 

@@ -19,8 +19,6 @@ class Printer {
   // `carried`: symbols that are a body's own, even if the graph around it has symbols of these names.
   Printer(const Graph& graph, const Printer* around, std::string indent, std::span<const std::string> carried = {})
       : graph_(graph), around_(around), carried_(carried), indent_(std::move(indent)), uses_(use_counts(graph)) {
-    if (around) declare_symbols(around->scope_);
-    declare_symbols(graph);
     for (uint32_t node = 0; node < graph.nodes().size(); node++) assign_labels(node);
   }
 
@@ -61,15 +59,10 @@ class Printer {
 
   // ---- statements ----
 
-  void declare_symbols(const Graph& from) {
-    for (const auto& [symbol, range] : from.symbols())
-      (void)scope_.declare_symbol(symbol, graph_.has_symbol(symbol) ? graph_.symbol_range(symbol) : range);
-  }
-
   // Prints what the scope around it does not know.
   void print_symbols() {
     std::string list;
-    for (const auto& [symbol, range] : scope_.symbols()) {
+    for (const auto& [symbol, range] : graph_.symbols()) {
       bool is_carried = std::find(carried_.begin(), carried_.end(), symbol) != carried_.end();
       if (around_ && around_->knows(symbol, range) && !is_carried) continue;
       list += (list.empty() ? "" : ", ") + Dim::symbol(symbol).text();
@@ -79,9 +72,11 @@ class Printer {
     }
     if (!list.empty()) text_ += "(" + list + ") ";
   }
+  // As the parser does: by the innermost graph that has the symbol.
   bool knows(const std::string& symbol, Interval range) const {
-    Interval known = scope_.symbol_range(symbol);
-    return scope_.has_symbol(symbol) && known.lo == range.lo && known.hi == range.hi;
+    if (!graph_.has_symbol(symbol)) return around_ && around_->knows(symbol, range);
+    Interval known = graph_.symbol_range(symbol);
+    return known.lo == range.lo && known.hi == range.hi;
   }
 
   void print_node(uint32_t index) {
@@ -155,7 +150,6 @@ class Printer {
   const Graph& graph_;
   const Printer* around_;  // null at the top
   std::span<const std::string> carried_;
-  Graph scope_;  // only symbols, as the parser knows them here: those around it, then those of this graph
   std::string indent_;
   ByValue<uint32_t> uses_;
   std::vector<std::vector<std::string>> labels_;  // [node][output]

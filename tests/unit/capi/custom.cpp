@@ -176,6 +176,21 @@ TEST_F(CustomOpTest, a_call_on_constants_runs_at_every_run) {
   rlx_model_release(model);
 }
 
+// A model tries other sizes, and other devices, only where nothing has happened yet.
+TEST_F(CustomOpTest, a_run_with_effects_that_fails_is_not_tried_again) {
+  Behaviour does{shape_of_input, [](rlx_opcall_t*) -> int32_t { return RLX_E_NO_MEMORY; }};
+  ASSERT_EQ(add("log", does), "");
+  rlx_graph_output(graph, "y", op("custom name=log effects=true", {vector_input()}));
+  rlx_model_t* model = nullptr;
+  rlx_attrs_t* policy = nullptr;
+  OK(rlx_attrs_create("chain=[cpu,reference]", &policy));
+  OK(rlx_model_create(graph, nullptr, policy, &model));
+  run(model, {1});
+  EXPECT_EQ(does.runs, 1);
+  rlx_model_release(model);
+  rlx_attrs_release(policy);
+}
+
 TEST_F(CustomOpTest, effects_happen_once_each_and_in_order) {
   static std::vector<float> seen;
   seen.clear();

@@ -199,6 +199,12 @@ TEST(messages, devices_and_policies) {
        {"the policy leaves no device", "reference, null must be named"},
        {"does not allow"},
        [](User& u) { return ran_on(u, "deny=[cpu]", nullptr); }},
+      {"denies what a policy allows",
+       RLX_E_UNAVAILABLE,
+       {nullptr, nullptr, nullptr, nullptr},
+       {"'allow' and 'deny' of the policy leave no device"},
+       {"must be named"},
+       [](User& u) { return ran_on(u, "allow=[reference] deny=[reference]", nullptr); }},
   });
   User u, v;
   std::string name;

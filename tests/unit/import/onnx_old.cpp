@@ -64,7 +64,8 @@ TEST(onnx_old, a_mask_has_the_dtype_of_what_it_masks) {
 TEST(onnx_old, an_image_grows_by_two_numbers) {
   Maker maker(6);
   maker.input("x", 1, {"1", "1", "1", "2"});
-  maker.node("Upsample", {"x"}, {"y"}, {Maker::attr("height_scale", 2.0f), Maker::attr("width_scale", 2.0f)}).output("y");
+  maker.node("Upsample", {"x"}, {"y"}, {Maker::attr("height_scale", 2.0f), Maker::attr("width_scale", 2.0f)})
+      .output("y");
   EXPECT_EQ(Opened(maker).run({counting({1, 1, 1, 2})}), "f32[1,1,2,4] 0 0 1 1 0 0 1 1");
 }
 

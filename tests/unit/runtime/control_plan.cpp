@@ -7,6 +7,8 @@
 #include <ctime>
 #include <thread>
 
+#include "ir/text.h"
+
 namespace rlx {
 
 using namespace testing_programs;
@@ -516,6 +518,37 @@ TEST(control_plan, a_trip_costs_little_beyond_its_steps) {
   double trip = (best_seconds(*many) - best_seconds(*few)) / 100000;
   std::printf("a trip of three small steps: %.0f ns\n", 1e9 * trip);
   EXPECT_LT(trip, 5e-6);
+}
+
+// Only a run can be cancelled, so a loop that may never end is no part of compiling, even where it reads constants
+// alone.
+TEST(control_plan, a_loop_of_constants_waits_for_the_run) {
+  auto graph = parse(R"(graph {
+    x = input f32[1]
+    one = constant f32[1] {1}
+    y = while(one) cond=graph {
+      a = input f32[1]
+      %1 = reduce(a) fn=max
+      nine = constant f32[] {9}
+      more = lt(%1, nine)
+      output more
+    } body=graph {
+      a = input f32[1]
+      next = sin(a)
+      output next
+    } n_carry=1
+    z = add(x, y)
+    output z
+  })");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  auto program = Program::compile(testing_programs::env_with(1), *graph, nullptr, nullptr, {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  auto exec = Exec::create(*program).value();
+  auto done = exec->submit({});
+  ASSERT_TRUE(done.ok()) << done.status().message();
+  exec->cancel();
+  EXPECT_TRUE(done->wait().ok());
+  EXPECT_EQ(done->result().code(), Code::kCancelled);
 }
 
 }  // namespace rlx

@@ -37,6 +37,26 @@ TEST(exec, linked_slots_exchange_at_the_next_run) {
   EXPECT_EQ(exec->set_dim("m", 1).code(), Code::kNotFound);
 }
 
+// Between two runs the output holds what the last run wrote, even if another one was refused.
+TEST(exec, a_link_stands_when_a_run_is_refused) {
+  auto env = env_with(1);
+  auto program = *Program::compile(env, counter(), nullptr, nullptr, {});
+  auto exec = Exec::create(program).value();
+  Tensor one = noise({2}), large = noise({11});
+  one.as<float>()[0] = one.as<float>()[1] = 1;
+  ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+  ASSERT_TRUE(exec->link(0, 0).ok());
+  for (float sum = 1; sum < 4; sum++) {
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+    ASSERT_TRUE(exec->run().ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, large).ok());
+    EXPECT_FALSE(exec->run().ok());
+    EXPECT_FALSE(exec->submit({}).ok());
+    ASSERT_TRUE(exec->bind(SlotKind::kInput, 1, one).ok());
+    EXPECT_EQ(shown(*exec, SlotKind::kOutput, 0).as<float>()[1], sum);
+  }
+}
+
 TEST(exec, a_link_stands_when_binding_one_of_its_slots_fails) {
   auto env = env_with(1);
   auto program = *Program::compile(env, counter(), nullptr, nullptr, {});

@@ -67,7 +67,7 @@ TEST(exec, slots_that_a_link_exchanges_hold_the_larger_of_the_two) {
   write(*exec, 0, {0, 1, 2, 3, 4, 5, 6});
   ASSERT_TRUE(exec->run().ok());
   EXPECT_EQ(exec->run().code(), Code::kRange) << "8 elements are more than the plan's 7";
-  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0).status().code(), Code::kRange);
+  EXPECT_EQ(exec->tensor(SlotKind::kOutput, 0)->count(), 8) << "what the last run wrote";
 }
 
 TEST(exec, a_link_keeps_what_was_written_before_it) {

@@ -55,4 +55,18 @@ TEST(sizes, a_dim_with_several_solutions_is_solved_last) {
   EXPECT_EQ((*alone)[1], std::nullopt);
 }
 
+TEST(sizes, a_dim_that_falls_with_its_symbol_is_solved) {
+  Dim n = Dim::symbol("n");
+  auto solved = [&](const Dim& dim, int64_t size) {
+    ValueType type{DType::kF32, {dim}};
+    GivenDims given{&type, {&size, 1}, "x"};
+    auto found = solve_symbols(std::vector<std::string_view>{"n"}, {&given, 1});
+    return found.ok() ? (*found)[0].value_or(-1) : -1;
+  };
+  EXPECT_EQ(solved(max(Dim(20) - Dim(2) * n, Dim(3)), 3), 9);
+  EXPECT_EQ(solved(max(Dim(20) - Dim(2) * n, Dim(3)), 8), 6);
+  EXPECT_EQ(solved(floor_div(Dim(100), n + Dim(1)), 5), 16);
+  EXPECT_EQ(solved(floor_div(Dim(100), n + Dim(1)), 15), -1);
+}
+
 }  // namespace rlx

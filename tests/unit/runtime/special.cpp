@@ -325,7 +325,7 @@ TEST(special, a_size_that_no_symbol_gives_names_the_axis) {
   EXPECT_TRUE(model->run("", {}, std::array{noise({3}), noise({4})}, {}, 2).ok());
   auto ran = model->run("", {}, std::array{noise({3}), noise({2})}, {}, 2);
   ASSERT_FALSE(ran.ok());
-  EXPECT_EQ(ran.status().message(), "'w', axis 0: no size makes n + p equal to 2 where n is 3");
+  EXPECT_EQ(ran.status().message(), "'w', axis 0: no size is found that makes n + p equal to 2 where n is 3");
 }
 
 // The host is called without a lock: a callback that waits for another thread's run of the same model goes on.
@@ -341,6 +341,7 @@ TEST(special, callbacks_may_wait_for_other_runs_of_the_model) {
     if (!it.model || it.is_inside) return kCallbackOk;
     it.is_inside = true;
     std::thread([&] { EXPECT_EQ(summed(*it.model, 1), "1 5 "); }).join();
+    std::thread([&] { EXPECT_EQ(summed(*it.model, 0), "2 4 "); }).join();  // of what is being made here
     return kCallbackOk;
   };
   auto env = *Env::create({.threads = 1}, services);
@@ -348,6 +349,35 @@ TEST(special, callbacks_may_wait_for_other_runs_of_the_model) {
   EXPECT_EQ(summed(*waiting.model, 0), "2 4 ");
   EXPECT_TRUE(waiting.is_inside);
   waiting.model = nullptr;
+}
+
+// A call that progress ends has changed nothing: the params that it had taken are taken anew.
+TEST(model, a_run_that_is_stopped_has_taken_no_params) {
+  bool stops = true;
+  HostServices services;
+  services.user = &stops;
+  services.progress = [](void* user, const char* what, double) {
+    return *static_cast<bool*>(user) && std::string_view(what) == "prepare params" ? kCallbackStop : kCallbackOk;
+  };
+  auto env = *Env::create({.threads = 1}, services);
+  Graph graph;
+  Builder b(graph);
+  Expr x = testing_programs::input(b, "x", {2});
+  testing_programs::output(b, "y", x + b.wrap(*graph.add_param("p", DType::kF32, {2})));
+  auto weights = std::make_shared<Weights>();
+  auto run = [&](Model& model, float p) {
+    Tensor value = *Tensor::create(DType::kF32, std::array<int64_t, 1>{2});
+    value.as<float>()[0] = value.as<float>()[1] = p;
+    EXPECT_TRUE(weights->put("p", value).ok());
+    Tensor zero = *Tensor::create(DType::kF32, std::array<int64_t, 1>{2});
+    zero.as<float>()[0] = zero.as<float>()[1] = 0;
+    auto ran = model.run("", {}, std::array{zero}, {}, 1);
+    return ran.ok() ? ran->outputs[0].as<float>()[1] : -1.0f;
+  };
+  auto model = *Model::create(env, graph, weights, {});
+  EXPECT_EQ(run(*model, 1), -1);
+  stops = false;
+  EXPECT_EQ(run(*model, 5), 5);
 }
 
 TEST(at_sizes, nodes_are_inferred_again_and_what_the_author_declared_stays) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread is doing in code of the host, for threads that wait for it: a callback may itself wait for one of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace rlx {
+
+class HostCalls {
+ public:
+  static HostCalls& of_this_thread() {
+    static thread_local HostCalls calls;
+    return calls;
+  }
+  // Odd inside a callback, and another number for each one. A callback within a callback does not count.
+  uint64_t number() const { return number_.load(std::memory_order_acquire); }
+  bool is_inside_since(uint64_t number) const { return number % 2 == 1 && this->number() == number; }
+
+  class Call {
+   public:
+    Call() {
+      if (calls_.depth_++ == 0) calls_.number_.fetch_add(1, std::memory_order_release);
+    }
+    ~Call() {
+      if (--calls_.depth_ == 0) calls_.number_.fetch_add(1, std::memory_order_release);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    HostCalls& calls_ = of_this_thread();
+  };
+
+ private:
+  std::atomic<uint64_t> number_{0};
+  int depth_ = 0;
+};
+
+}  // namespace rlx
