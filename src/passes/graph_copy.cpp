@@ -82,8 +82,13 @@ Status GraphCopy::infer_again(uint32_t index) {
 }
 
 Status GraphCopy::copy_rest() {
+  auto is_there = [this](uint32_t node) {
+    for (uint32_t i = 0; i < from_.node(node).out.size(); i++)
+      if (!has({node, i})) return false;
+    return true;
+  };
   for (uint32_t node = 0; node < from_.nodes().size(); node++)
-    if (!has({node, 0}) && from_.node(node).op != Op::kInput) RLX_TRY(infer_again(node));
+    if (!is_there(node) && from_.node(node).op != Op::kInput) RLX_TRY(infer_again(node));
   return {};
 }
 
