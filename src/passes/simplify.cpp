@@ -26,11 +26,10 @@ void add_scalar_chain_rules(RuleSet& rules) {
     bool may_join = may_be_added(m[x].dtype(), m.number(c1), m.number(c2));
     return may_join ? m[x] + (m.number(c1) + m.number(c2)) : Expr();
   });
-  // (x * c1) * c2 -> x * (c1 * c2)
+  // (x * c1) * c2 -> x * (c1 * c2), unless a half would lose the product of two small scalars.
   rules.add(close, "joined_scalars", (x * c1) * c2, [=](const Match& m) {
     double product = m.number(c1) * m.number(c2);
-    bool may_join =
-        is_moderate(m.number(c1)) && is_moderate(m.number(c2)) && std::isfinite(rounded_to(m[x].dtype(), product));
+    bool may_join = is_moderate(m.number(c1)) && is_moderate(m.number(c2)) && is_normal(m[x].dtype(), product);
     return may_join ? m[x] * product : Expr();
   });
 }
