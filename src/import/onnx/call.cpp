@@ -58,9 +58,9 @@ const ValueType& Call::type(size_t i) {
   return kNothing;
 }
 
-std::optional<Sizes> sizes_of(const Tensor& tensor) {
+static std::optional<Sizes> sizes_of(const Tensor& tensor, int64_t most) {
   bool counts = is_integer(tensor.dtype()) || tensor.dtype() == DType::kBool;
-  if (!counts || tensor.count() > static_cast<int64_t>(kMaxSizes)) return std::nullopt;
+  if (!counts || tensor.count() > most) return std::nullopt;
   Sizes sizes{tensor.dtype(), {tensor.dims().begin(), tensor.dims().end()}, {}};
   for (int64_t i = 0; i < tensor.count(); i++) {
     int64_t item = element_as_i64(tensor, i);
@@ -68,6 +68,10 @@ std::optional<Sizes> sizes_of(const Tensor& tensor) {
     sizes.items.push_back(item);
   }
   return sizes;
+}
+
+std::optional<Sizes> sizes_of(const Tensor& tensor) {
+  return sizes_of(tensor, static_cast<int64_t>(kMaxSizes));
 }
 
 const Sizes* Call::sizes(size_t i) {
@@ -83,12 +87,8 @@ std::vector<Dim> Call::dims(size_t i, const char* what) {
     return {};
   }
   if (const Sizes* known = sizes(i)) return known->items;
-  const Tensor& tensor = in_[i]->tensor;
-  if (tensor && is_integer(tensor.dtype()) && tensor.count() <= kMaxNumbers) {
-    std::vector<Dim> items;
-    for (int64_t k = 0; k < tensor.count(); k++) items.emplace_back(element_as_i64(tensor, k));
-    return items;
-  }
+  if (const Tensor& tensor = in_[i]->tensor)  // a longer list than sizes are folded for
+    if (auto known = sizes_of(tensor, kMaxNumbers)) return std::move(known->items);
   fail_unless_known(i, Status(Code::kUnsupported, std::string("'") + what + "' must be constant or follow from sizes"));
   return {};
 }

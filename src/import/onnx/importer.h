@@ -17,8 +17,8 @@
 namespace rlx::onnx {
 
 inline constexpr const char* kFollowsRefused = "follows";  // detail of a status: a node refused before is to blame
-inline constexpr const char* kUnrolledOnly =
-    "unrolled";  // detail of a status: only an unrolled loop knows what is needed
+// Detail of a status: only an unrolled loop knows what is needed.
+inline constexpr const char* kUnrolledOnly = "unrolled";
 
 // Detail of a status: data choose between branches of an If whose results have unequal ranks.
 inline constexpr const char* kUnequalRanks = "ranks";

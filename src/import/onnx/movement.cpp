@@ -2,6 +2,7 @@
 // ONNX node kinds that move elements: broadcasts, pieces, slices, pads, blocks of images.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "import/onnx/call.h"
 #include "import/onnx/fold.h"
@@ -35,16 +36,28 @@ void build_expand(Call& call) {
   call.out(0, broadcast_to(call.importer().stretches() ? stretched(x, shape) : x, shape));
 }
 
+// Old opsets give whole numbers as floats.
+std::vector<int64_t> whole_numbers(Call& call, size_t i, const char* what) {
+  constexpr double kMost = 1 << 30;
+  std::vector<int64_t> numbers;
+  for (double number : call.reals(i, what)) {
+    bool is_whole = std::abs(number) <= kMost && number == std::floor(number);
+    if (!is_whole) call.fail(Code::kData, format("'{}' has {}, which is not a whole number", what, number));
+    numbers.push_back(is_whole ? static_cast<int64_t>(number) : 0);
+  }
+  return numbers;
+}
+
 // Before opset 6 a tile was along one axis, by numbers of the dtype of x.
 void build_tile_along_axis(Call& call) {
   Expr x = call.in(0);
-  std::vector<double> tiles = call.reals(1, "tiles"), given = call.reals(2, "axis");
+  std::vector<int64_t> tiles = whole_numbers(call, 1, "tiles"), given = whole_numbers(call, 2, "axis");
   if (!x.valid() || tiles.size() != 1 || given.size() != 1)
     return call.fail(Code::kData, "'tiles' and 'axis' are not one number each");
   std::vector<int64_t> repeats(x.rank(), 1);
-  int64_t axis = call.axis(static_cast<int64_t>(given[0]), x.rank());
+  int64_t axis = call.axis(given[0], x.rank());
   if (!call.status().ok()) return;
-  repeats[static_cast<size_t>(axis)] = static_cast<int64_t>(tiles[0]);
+  repeats[static_cast<size_t>(axis)] = tiles[0];
   call.out(0, call.op("tile", {x}, {{"repeats", std::vector<Dim>(repeats.begin(), repeats.end())}}));
 }
 
@@ -96,9 +109,8 @@ std::vector<Dim> piece_sizes(Call& call, const Dim& total) {
     return {split.begin(), split.end()};
   }
   if (call.opset() < 2 && call.has(1)) {  // as numbers of the dtype of x
-    std::vector<Dim> sizes;
-    for (double size : call.reals(1, "split")) sizes.emplace_back(static_cast<int64_t>(size));
-    return sizes;
+    std::vector<int64_t> sizes = whole_numbers(call, 1, "split");
+    return {sizes.begin(), sizes.end()};
   }
   if (!by_attribute && call.has(1)) return given_pieces(call, total);
   auto parts = static_cast<int64_t>(call.outputs());

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What opsets before 7 wrote otherwise.
+#include <cmath>
+
 #include "opened.h"
 
 namespace rlx {
@@ -73,6 +75,15 @@ TEST(onnx_old, the_exponent_of_a_pool_is_a_float) {
   Maker maker(1);
   maker.input("x", 1, {"1", "1", "1", "3"}).node("GlobalLpPool", {"x"}, {"y"}, {Maker::attr("p", 1.0f)}).output("y");
   EXPECT_EQ(Opened(maker).run({counting({1, 1, 1, 3})}), "f32[1,1,1,1] 3");
+}
+
+TEST(onnx_old, what_is_no_whole_number_is_refused) {
+  for (float repeats : {0.5f, 1e30f, NAN}) {
+    Maker tile(5);
+    tile.input("x", 1, {"2"}).f32("tiles", {1}, {repeats}).f32("axis", {1}, {0});
+    tile.node("Tile", {"x", "tiles", "axis"}, {"y"}).output("y");
+    EXPECT_NE(Opened(tile).run({counting({2})}).find("'tiles' has"), std::string::npos) << repeats;
+  }
 }
 
 }  // namespace rlx

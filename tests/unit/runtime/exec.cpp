@@ -217,4 +217,30 @@ TEST(model, plans_grow_with_what_is_asked) {
   EXPECT_EQ(model->run("nonesuch,reference", {}, Encoder::inputs(1, 4), {}, 2)->device->info().name, "reference");
 }
 
+// The sizes of the plan are no one's word.
+TEST(exec, dims_that_decide_too_little_are_named) {
+  Graph graph;
+  Builder b(graph);
+  Dim n = Dim::symbol("n"), m = Dim::symbol("m");
+  output(b, "y", input(b, "sum", {n + m}) * 2.0);
+  output(b, "z", input(b, "more", {n + Dim(5)}) * 2.0);
+  auto program =
+      *Program::compile(env_with(1), graph, nullptr, nullptr, {{"dims.n", int64_t{100}}, {"dims.m", int64_t{100}}});
+  auto message = [&](int64_t sum, int64_t more) {
+    return std::string(program->run({}, std::array{noise({sum}), noise({more})}, {}, 2).status().message());
+  };
+  EXPECT_EQ(message(10, 3), "'more', axis 0: no size is found that makes n + 5 equal to 3");
+  EXPECT_EQ(message(10, 9), "");
+}
+
+TEST(exec, of_one_dim_two_sizes_stay_open) {
+  Graph graph;
+  Builder b(graph);
+  output(b, "y", input(b, "sum", {Dim::symbol("n") + Dim::symbol("m")}) * 2.0);
+  auto program =
+      *Program::compile(env_with(1), graph, nullptr, nullptr, {{"dims.n", int64_t{100}}, {"dims.m", int64_t{100}}});
+  EXPECT_EQ(program->run({}, std::array{noise({10})}, {}, 1).status().message(),
+            "'sum', axis 0: m + n = 10 does not decide m and n: another input or call must");
+}
+
 }  // namespace rlx
