@@ -78,7 +78,8 @@ class Turns {
  private:
   static bool is_mine(const Making& it) { return it.by == std::this_thread::get_id(); }
 
-  static constexpr std::chrono::milliseconds kPatience{20};
+  // Far longer than a callback that only takes note: else every waiting thread would make the thing as well.
+  static constexpr std::chrono::milliseconds kPatience{300};
 
   std::mutex& mutex_;
   std::condition_variable made_;
