@@ -64,12 +64,14 @@ class Verifier {
     return {};
   }
 
-  Status check_attrs(uint32_t index) const {
+  // A body that several nodes share is verified once.
+  Status check_attrs(uint32_t index) {
     const Attrs& attrs = graph_.node(index).attrs;
     if (attrs.values().size() != attrs.info()->attrs.size()) return wrong("does not have the attributes of its row");
     for (size_t i = 0; i < attrs.values().size(); i++) RLX_TRY(check_attr(attrs.info()->attrs[i], attrs.values()[i]));
     for (const AttrValue& value : attrs.values())
-      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value)) RLX_TRY(verify(**body));
+      if (auto* body = std::get_if<std::shared_ptr<const Graph>>(&value); body && bodies_.insert(body->get()).second)
+        RLX_TRY(verify(**body));
     return {};
   }
 
@@ -155,6 +157,7 @@ class Verifier {
   const Graph& graph_;
   Graph scope_;
   size_t known_guards_ = 0;
+  std::unordered_set<const Graph*> bodies_;  // verified
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 #include "ir/facts.h"
 #include "ir/normal.h"
-#include "passes/graph_copy.h"
 #include "passes/pass.h"
+#include "passes/region_bodies.h"
 
 namespace rlx {
 
@@ -17,16 +17,16 @@ namespace {
 constexpr size_t kMaxNodes = 40, kMaxInputs = 24;
 
 struct Region {
-  std::vector<uint32_t> members;  // from the last to the first, which makes the output
+  std::vector<uint32_t> members;  // from the last, which makes the output, to the first
   size_t reads = 0;               // an upper bound of its inputs
-  std::vector<Value> inputs = {};
   uint32_t made = UINT32_MAX;  // the node that stands for it, if the device has a kernel
   uint32_t root() const { return members[0]; }
 };
 
 class Grouping {
  public:
-  Grouping(Graph graph, PassContext& context) : graph_(std::move(graph)), facts_(graph_), context_(context) {}
+  Grouping(Graph graph, PassContext& context)
+      : graph_(std::move(graph)), facts_(graph_), bodies_(graph_), context_(context) {}
 
   Result<Graph> run() {
     assign();
@@ -96,16 +96,16 @@ class Grouping {
     return node.op == Op::kConstant && std::all_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.is(1); });
   }
 
-  // In the order in which the members read them.
-  std::vector<Value> external_inputs(uint32_t region) const {
-    std::vector<Value> list;
-    const std::vector<uint32_t>& members = regions_[region].members;
-    for (auto member = members.rbegin(); member != members.rend(); ++member)
-      for (Value value : graph_.node(*member).in)
+  // The inputs stand in the order in which the members read them.
+  RegionParts parts_of(uint32_t region) const {
+    RegionParts parts;
+    parts.members.assign(regions_[region].members.rbegin(), regions_[region].members.rend());
+    for (uint32_t member : parts.members)
+      for (Value value : graph_.node(member).in)
         if (present(value) && region_[value.node] != region && !is_scalar(value) &&
-            std::find(list.begin(), list.end(), value) == list.end())
-          list.push_back(value);
-    return list;
+            std::find(parts.inputs.begin(), parts.inputs.end(), value) == parts.inputs.end())
+          parts.inputs.push_back(value);
+    return parts;
   }
 
   // Makes a node for the region, at the end of the graph for now, and asks the device for a kernel. Returns whether
@@ -113,15 +113,16 @@ class Grouping {
   bool is_taken(uint32_t index) {
     Region& region = regions_[index];
     if (region.members.size() < 2) return false;
-    region.inputs = external_inputs(index);
-    if (region.inputs.size() > kMaxInputs) return false;
-    auto body = body_of(region);
+    RegionParts parts = parts_of(index);
+    if (parts.inputs.size() > kMaxInputs) return false;
+    std::vector<Value> inputs = parts.inputs;
+    auto body = bodies_.body_of(std::move(parts));
     if (!body.ok()) return false;
     Graph::Mark mark = graph_.mark();
     const Node& root = graph_.node(region.root());
     const OpInfo& info = graph_.info(Op::kElementwiseRegion);
-    Node node{info.op(), region.inputs, Attrs(&info, {std::move(*body)}), {}, root.name};
-    bool fits = infer_node(graph_, info, input_types(graph_, info, region.inputs), node).ok();
+    Node node{info.op(), inputs, Attrs(&info, {std::move(*body)}), {}, root.name};
+    bool fits = infer_node(graph_, info, input_types(graph_, info, inputs), node).ok();
     if (fits && graph_.guards().size() == mark.guards) {
       node.out = root.out;
       Value made = graph_.append(std::move(node));
@@ -134,50 +135,6 @@ class Grouping {
     graph_.roll_back(mark);
     facts_.shorten(mark.nodes);
     return false;
-  }
-
-  // Declares the symbols that the region names, with their ranges.
-  Status declare_symbols(const Region& region, Graph& graph) const {
-    Status status;
-    if (graph_.symbols().empty() && !graph_.around()) return status;
-    auto declare = [&](const std::string& symbol) {
-      if (status.ok()) status = graph.declare_symbol(symbol, graph_.symbol_range(symbol));
-    };
-    for (auto member = region.members.rbegin(); member != region.members.rend(); ++member)
-      visit_symbols(graph_.node(*member), declare);
-    for (Value value : region.inputs)
-      for (const Dim& dim : graph_.type(value).dims) visit_symbols(dim, declare);
-    return status;
-  }
-
-  // The dims that follow from the guards: the body has no guards of its own.
-  std::vector<Dim> resolved_dims(Value value) const {
-    std::vector<Dim> dims = graph_.type(value).dims;
-    for (Dim& dim : dims) dim = graph_.resolved(dim);
-    return dims;
-  }
-
-  // Scalar constants are copied with the members that read them. Types are inferred again only if guards have a say in
-  // them.
-  Result<std::shared_ptr<const Graph>> body_of(const Region& region) const {
-    auto body = std::make_shared<Graph>("", &graph_.table());
-    GraphCopy copy(graph_, *body);
-    RLX_TRY(declare_symbols(region, *body));
-    for (size_t i = 0; i < region.inputs.size(); i++) {
-      Value value = region.inputs[i];
-      copy.set(value,
-               RLX_TRY(body->add_input("x" + std::to_string(i), graph_.type(value).dtype, resolved_dims(value))));
-    }
-    bool types_are_known = graph_.guards().empty() && !graph_.around();
-    for (auto member = region.members.rbegin(); member != region.members.rend(); ++member) {
-      for (Value value : graph_.node(*member).in) RLX_TRY(copy.copy_cone(value));
-      if (types_are_known)
-        copy.copy(*member);
-      else
-        RLX_TRY(copy.infer_again(*member));
-    }
-    RLX_TRY(body->add_output("y", copy.mapped({region.root(), 0})));
-    return std::shared_ptr<const Graph>(std::move(body));
   }
 
   // The order of nodes: leaves first, each region in the place of its root, and no members of regions.
@@ -212,6 +169,7 @@ class Grouping {
 
   Graph graph_;
   Facts facts_;
+  RegionBodies bodies_;
   PassContext& context_;
   std::vector<Region> regions_;
   std::vector<uint32_t> region_;  // by node
