@@ -108,6 +108,15 @@ void Frame::set_room(size_t output, Room* room) {
     if (plan_.rooms[i].base == plan_.output_base(output)) rooms_[i] = room;
 }
 
+Status Frame::trim_rooms() {
+  for (size_t i = 0; i < rooms_.size(); i++) {
+    if (!rooms_[i]) continue;
+    RLX_TRY(rooms_[i]->trim(device()));
+    place(plan_.rooms[i].base, rooms_[i]->place());
+  }
+  return {};
+}
+
 Status Frame::make_rooms(uint32_t known) {
   for (size_t i = 0; i < rooms_.size(); i++) {
     const PlanRoom& room = plan_.rooms[i];
@@ -140,7 +149,10 @@ Status Frame::run(const RunScope& scope) {
     return learn(plan_.symbols[symbol].made_by);
   };
   SetSize set_size(set);
-  if (!rooms_.empty()) RLX_TRY(make_rooms(PlanSymbol::kGiven));
+  if (!rooms_.empty()) {
+    RLX_TRY(trim_rooms());
+    RLX_TRY(make_rooms(PlanSymbol::kGiven));
+  }
   RunArgs args{
       {bases_, changed_, &bases_version_}, sizes_.table(), sizes_.symbols(), &set_size, scope.cancel, scope.threads};
   uint64_t sizes_now = sizes_.version(), regions_now = regions_version_;

@@ -77,6 +77,7 @@ class Frame {
   explicit Frame(const CompiledPlan& compiled);
   Status run_segment(size_t segment, const RunArgs& args, const RunScope& scope);
   Status check_outputs(uint32_t known) const;
+  Status trim_rooms();
   Status make_rooms(uint32_t known);
 
   const CompiledPlan& compiled_;

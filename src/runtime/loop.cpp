@@ -53,7 +53,9 @@ Status Loop::begin() {
     rooms_[i] = nullptr;
     if (!is_open(i)) continue;
     rooms_[i] = around_.room_of(step_.out[i].base);
-    if (!rooms_[i]) rooms_[i] = &staging_[i];  // bounded memory: check the size before copying it there
+    if (rooms_[i]) continue;
+    rooms_[i] = &staging_[i];  // bounded memory: check the size before copying it there
+    RLX_TRY(staging_[i].trim(around_.device()));
   }
   for (size_t i = 0; i < bodies_.size(); i++) RLX_TRY(bodies_[i]->enter(around_, step_, control_.bodies[i]));
   return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room: device memory that is allocated when its size is known, and kept. Invariant: a holder of a share keeps the old
-// bytes when the room grows.
+// Room: device memory that is allocated when its size is known, and kept. Invariants: a holder of a share keeps the old
+// bytes when the room gets other memory; only `trim` makes a room smaller.
 #pragma once
 
 #include "device/device.h"
@@ -10,8 +10,11 @@ namespace rlx {
 class Room {
  public:
   // Makes it at least `bytes` large and keeps the first `kept` bytes. It grows by at least half its size, so n steps
-  // cost O(n). A large one shrinks when a quarter of it was enough kPatience times in a row.
+  // cost O(n).
   Status reserve(Device& device, int64_t bytes, int64_t kept = 0);
+  // Before the first write of a run, when nobody needs its bytes: a large room for which a quarter was enough in
+  // kPatience runs gets memory of the size that the last one needed.
+  Status trim(Device& device);
   Place place() const { return buffer_ ? Place(*buffer_, 0) : Place(); }
   const std::shared_ptr<Buffer>& share() const { return buffer_; }  // null before the first reserve
   int64_t capacity() const { return buffer_ ? static_cast<int64_t>(buffer_->size()) : 0; }
@@ -20,10 +23,9 @@ class Room {
   static constexpr int kPatience = 64;
 
  private:
-  bool is_far_too_large(int64_t bytes);
-
   std::shared_ptr<Buffer> buffer_;
-  int in_vain_ = 0;  // how often in a row most of it was not needed
+  int64_t needed_ = 0;  // bytes, since the last trim
+  int in_vain_ = 0;     // how many runs in a row did not need most of it
 };
 
 }  // namespace rlx

@@ -336,10 +336,22 @@ TEST(host_memory, of_a_room_that_is_far_too_large_goes_back) {
   Device& device = **env->find_device("cpu");
   Room room;
   ASSERT_TRUE(room.reserve(device, 8 * Room::kLarge).ok());
-  for (int i = 0; i < Room::kPatience; i++) ASSERT_TRUE(room.reserve(device, 100).ok());
-  EXPECT_GE(room.capacity(), 8 * Room::kLarge);
-  ASSERT_TRUE(room.reserve(device, 100).ok());
+  for (int i = 0; i <= Room::kPatience; i++) {
+    EXPECT_GE(room.capacity(), 8 * Room::kLarge);
+    ASSERT_TRUE(room.trim(device).ok());
+    ASSERT_TRUE(room.reserve(device, 100).ok());
+  }
   EXPECT_LT(room.capacity(), Room::kLarge);
+}
+
+TEST(host_memory, of_a_room_stays_while_it_holds_a_result) {
+  auto env = env_with(1);
+  Device& device = **env->find_device("cpu");
+  Room room;
+  ASSERT_TRUE(room.reserve(device, 8 * Room::kLarge).ok());
+  auto held = room.share();
+  for (int i = 0; i < 4 * Room::kPatience; i++) ASSERT_TRUE(room.reserve(device, 100).ok());
+  EXPECT_EQ(room.share(), held);
 }
 
 }  // namespace rlx
