@@ -203,6 +203,7 @@ Result<Device*> Model::resolve(std::string_view device) {
 
 // The compiled graph and params on a device.
 Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
+  std::shared_ptr<OnDevice> made;  // before the lock: a failed one is released without it
   Turn turn(turns_, device);
   std::unique_lock lock(mutex_);
   do {
@@ -216,7 +217,7 @@ Result<std::shared_ptr<Model::OnDevice>> Model::on_device(Device* device) {
   std::shared_ptr<const CompiledGraph> source =
       RLX_TRY(compile(graph_, *device, std::move(options), env_->host().get(), fallback));
   auto params = RLX_TRY(ParamStore::make(env_, std::move(source), weights_, Progress::kTold, taken_.get()));
-  auto made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
+  made = std::make_shared<OnDevice>(OnDevice{device, std::move(params)});
   lock.lock();
   if (policy_ != policy) {  // it serves this call alone
     lock.unlock();

@@ -179,7 +179,8 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
       if (it->second.key == key) return &it->second.tensors;
     return nullptr;
   };
-  std::vector<std::shared_ptr<Storage>> gone;  // released without the lock
+  std::vector<std::shared_ptr<Storage>> gone;  // like `made`, released without the lock
+  Tensors made;
   {
     std::lock_guard lock(mutex_);
     if (const Tensors* known = find()) return *known;
@@ -200,7 +201,7 @@ Result<Weights::Tensors> Weights::form(const FormKey& key, const std::function<R
     return std::find(replaced_.begin(), replaced_.end(), source.lock()) != replaced_.end();
   });
   if (--makers_ == 0) gone.swap(replaced_);
-  Tensors made = RLX_TRY(std::move(result));
+  made = RLX_TRY(std::move(result));
   if (const Tensors* known = find()) return *known;  // another thread was faster: all share its form
   if (!is_current) return made;
   forms_.emplace(hash, Form{key, made});

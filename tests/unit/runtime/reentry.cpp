@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's callbacks may call the library again: no lock is held while they run.
 #include <atomic>
+#include <climits>
 #include <thread>
 
 #include "runtime/model.h"
@@ -74,6 +75,42 @@ TEST(reentry, models_run_and_change_inside_the_callbacks_of_models) {
   ASSERT_TRUE(model->set_policy(nullptr).ok());
   EXPECT_GT(host.calls, 3);
   host.model = nullptr;
+}
+
+TEST(reentry, what_a_failed_run_made_goes_back_without_a_lock) {
+  struct Host : Caller {
+    std::atomic<int> left{INT_MAX};  // the allocation of this number fails
+  };
+  bool ran_out = true;
+  for (int nth = 1; ran_out; nth++) {
+    Host host;
+    HostServices services;
+    services.user = &host;
+    services.alloc = [](void* user, size_t size, size_t align, uint32_t) -> void* {
+      if (--static_cast<Host*>(user)->left == 0) return nullptr;
+      return ::operator new (size ? size : 1, std::align_val_t{align});
+    };
+    services.dealloc = [](void* user, void* data, size_t, size_t align, uint32_t) {
+      auto* host = static_cast<Host*>(user);
+      if (host->model && !host->is_inside.exchange(true)) {
+        EXPECT_TRUE(host->model->set_param("w", noise({1}, 9)).ok());  // takes the lock of the model
+        host->is_inside = false;
+      }
+      ::operator delete (data, std::align_val_t{align});
+    };
+    auto model = *Model::create(*Env::create({.threads = 1, .kept_memory = 0}, services), scaled(), nullptr, {});
+    ASSERT_TRUE(model->set_param("w", noise({1})).ok());
+    host.model = model;
+    host.left = nth;
+    Tensor x = noise({3});
+    auto ran = model->run("", {}, {&x, 1}, {}, 1);
+    ran_out = host.left <= 0;
+    EXPECT_TRUE(ran.ok() || ran.status().code() == Code::kNoMemory) << ran.status().message();
+    EXPECT_TRUE(ran_out || ran.ok());
+    host.left = INT_MAX;
+    EXPECT_TRUE(model->run("", {}, {&x, 1}, {}, 1).ok());
+    host.model = nullptr;
+  }
 }
 
 TEST(reentry, bytes_that_are_replaced_go_back_without_a_lock) {
