@@ -101,7 +101,7 @@ void put_cast(Call& call, Expr x, DType to, int bits, bool saturate) {
     call.out(0, is_e2m1(x.dtype(), call.bits(0)) ? x : to_e2m1(call, x));
     return call.set_bits(0, bits);
   }
-  if (bits == 0 || bits == call.bits(0)) {
+  if (bits == 0 || (bits == call.bits(0) && x.dtype() == to)) {
     if (x.dtype() != to) x = call.op("cast", {x}, {{"to", to}, {"saturate", int64_t{saturate}}});
   } else {
     Expr unused = call.builder().scalar(DType::kI8, 8 - bits);

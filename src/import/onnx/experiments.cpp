@@ -45,8 +45,8 @@ void build_crop(Call& call) {
   if (!x.valid() || x.rank() != 4) return call.fail(Code::kShape, "its input must have rank 4");
   if (border.size() != 4 || (!scale.empty() && scale.size() != 2))
     return call.fail(Code::kData, "'border' must hold 4 numbers, 'scale' 2");
-  Dim bottom = scale.empty() ? x.dim(2) - Dim(border[3]) : Dim(border[1] + scale[0]);
-  Dim right = scale.empty() ? x.dim(3) - Dim(border[2]) : Dim(border[0] + scale[1]);
+  Dim bottom = scale.empty() ? x.dim(2) - Dim(border[3]) : Dim(border[1]) + Dim(scale[0]);
+  Dim right = scale.empty() ? x.dim(3) - Dim(border[2]) : Dim(border[0]) + Dim(scale[1]);
   call.out(0, slice(slice(x, 2, border[1], bottom), 3, border[0], right));
 }
 

@@ -164,6 +164,18 @@ TEST(onnx_numbers, float4_is_read_and_rounded) {
   EXPECT_EQ(Opened(maker).run({floats({6}, {-100, -2.4f, -0.6f, 1.25f, 1.3f, 100})}), "f32[6] -6 -4 -1 2 3 6");
 }
 
+TEST(onnx_numbers, few_bits_change_their_sign) {
+  for (auto [from, to] : {std::pair(22, 21), {21, 22}, {26, 25}, {25, 26}}) {  // uint4 and int4, uint2 and int2
+    Maker maker(25);
+    maker.input("x", 7, {"n"}).node("Cast", {"x"}, {"few"}, {Maker::attr("to", from)});
+    maker.node("Cast", {"few"}, {"other"}, {Maker::attr("to", to)}).node("Cast", {"other"}, {"y"}, {Maker::attr("to", 7)});
+    maker.output("y");
+    bool is_signed = to == 22 || to == 26;
+    int64_t top = from < 25 ? 15 : 3;
+    EXPECT_EQ(Opened(maker).run({list({1, top})}), format("i64[2] 1 {}", is_signed ? -1 : top)) << from << " to " << to;
+  }
+}
+
 // ---- ai.onnx.ml ----
 
 TEST(onnx_numbers, labels_are_found_in_a_table) {
