@@ -228,7 +228,7 @@ Result<Value> Graph::add_input(std::string_view name, DType dtype, std::vector<D
     std::vector<std::string> symbols;
     visit_symbols(dim, [&](const std::string& symbol) { symbols.push_back(symbol); });
     for (const std::string& symbol : symbols) RLX_TRY(declare_symbol(symbol, {}));
-    if (range(dim).lo < 0) RLX_TRY(add_guard({Guard::kLessEqual, 0, dim, std::string(name)}));
+    if (range(dim).lo < 0) RLX_TRY(add_guard({Guard::kLessEqual, 0, dim, std::string(name), true}));
   }
   Value value = RLX_TRY(add(info(Op::kInput), {}, leaf_attrs(info(Op::kInput), name, dtype, std::move(dims))));
   inputs_.push_back(value.node);

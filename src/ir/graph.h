@@ -68,7 +68,8 @@ struct GraphOutput {
 struct Guard {
   enum Relation : uint8_t { kEqual, kLessEqual } relation;
   Dim a, b;
-  std::string where;  // the node, for the message
+  std::string where;         // the node, for the message
+  bool is_inferred = false;  // a node's inference asks for it, and would do so again at other sizes
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
 std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
@@ -113,7 +114,8 @@ class Graph {
   Interval range(const Dim& dim) const;               // an open symbol is at most kLargestSymbol
   Interval declared_range(const Dim& dim) const;      // an open end stays open
   Dim not_negative(const Dim& dim) const;             // max(0, dim), or the dim where ranges prove it
-  Status add_guard(Guard guard);      // dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it
+  // Dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it.
+  Status add_guard(Guard guard);
   Status declare_guard(Guard guard);  // the same, but kept even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
@@ -149,8 +151,9 @@ class Graph {
   bool decides_sizes() const { return naming_sizes_ > 0; }  // as decided_sizes says
   std::string describe(uint32_t node) const;                // "layer_norm 'encoder.0.norm' (%17)", for messages
 
-  // ---- for code that rewrites graphs ---- Appends a node whose types are known, such as a copy. The verifier infers
-  // them again.
+  // ---- for code that rewrites graphs ----
+
+  // Appends a node whose types are known, such as a copy. The verifier infers them again.
   Value append(Node node);
   // Appends a copy of a node of another graph (a leaf or any other), on inputs of this graph.
   Value append_copy(const Graph& from, uint32_t index, std::vector<Value> in);
@@ -174,6 +177,7 @@ class Graph {
 
  private:
   const std::pair<std::string, Interval>* find_symbol(std::string_view name) const;
+  std::optional<uint32_t> find_guard(Guard::Relation relation, const Dim& difference) const;  // of this graph
   bool has_guard(Guard::Relation relation, const Dim& difference) const;
   bool has_relation(Guard::Relation relation, const Dim& a, const Dim& b) const;
   bool is_at_most(const Dim& a, const Dim& b, int depth) const;
@@ -264,6 +268,7 @@ struct InferArgs {
   size_t rank(size_t i = 0) const { return in[i]->rank(); }
   const std::vector<Dim>& dims(size_t i = 0) const { return in[i]->dims; }
   Status fail(Code code, std::string message) const;
+  Status require(Guard::Relation relation, const Dim& a, const Dim& b);    // or a guard
   Result<Dim> same(const Dim& a, const Dim& b, std::string_view what);     // equal, or a guard
   Status require_le(const Dim& a, const Dim& b, std::string_view what);    // a <= b, or a guard
   Result<Dim> divided(const Dim& a, const Dim& b, std::string_view what);  // a / b exactly, or with a guard

@@ -13,9 +13,13 @@ std::string InferArgs::where() const {
   return std::string(info.name) + (name.empty() ? "" : " '" + std::string(name) + "'");
 }
 
+Status InferArgs::require(Guard::Relation relation, const Dim& a, const Dim& b) {
+  return graph.add_guard({relation, a, b, where(), true});
+}
+
 Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return a;
-  Status status = graph.add_guard({Guard::kEqual, a, b, where()});
+  Status status = require(Guard::kEqual, a, b);
   if (status.code() == Code::kUnsupported) return std::move(status).prefixed(format("{}: ", what));
   if (!status.ok())
     return Status(Code::kShape, format("{}: {} is not {}", what, shortened(b.text()), shortened(a.text())))
@@ -25,7 +29,7 @@ Result<Dim> InferArgs::same(const Dim& a, const Dim& b, std::string_view what) {
 }
 
 Status InferArgs::require_le(const Dim& a, const Dim& b, std::string_view what) {
-  Status status = graph.add_guard({Guard::kLessEqual, a, b, where()});
+  Status status = require(Guard::kLessEqual, a, b);
   if (status.ok()) return status;
   if (status.code() == Code::kUnsupported) return std::move(status).prefixed(format("{}: ", what));
   return Status(Code::kShape, format("{}: {} is above {}", what, shortened(a.text()), shortened(b.text())))

@@ -98,15 +98,20 @@ static size_t guard_hash(Guard::Relation relation, const Dim& difference) {
   return relation == Guard::kLessEqual ? difference.hash() : hash_of_either_sign(difference);
 }
 
-bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
-  if (guards_.empty() && !around_) return false;
+std::optional<uint32_t> Graph::find_guard(Guard::Relation relation, const Dim& difference) const {
+  if (guards_.empty()) return std::nullopt;
   auto [first, last] = guard_index_.equal_range(guard_hash(relation, difference));
   for (auto at = first; at != last; ++at) {
     const Guard& guard = guards_[at->second];
     if (guard.relation != relation) continue;
-    if (guard.b - guard.a == difference || (relation == Guard::kEqual && guard.a - guard.b == difference)) return true;
+    bool is_it = guard.b - guard.a == difference || (relation == Guard::kEqual && guard.a - guard.b == difference);
+    if (is_it) return at->second;
   }
-  return around_ && around_->has_guard(relation, difference);
+  return std::nullopt;
+}
+
+bool Graph::has_guard(Guard::Relation relation, const Dim& difference) const {
+  return find_guard(relation, difference) || (around_ && around_->has_guard(relation, difference));
 }
 
 // For a term k * min(a, b) or k * max(a, b) of a dim: whether "the dim is >= 0" requires it with a as well as with b in
@@ -303,14 +308,14 @@ static Guard in_normal_form(Guard guard) {
     if (!(equal == atom.a) && !(equal == atom.b)) continue;
     const Dim& other = equal == atom.a ? atom.b : atom.a;
     bool is_less = atom.kind == Atom::kMin;
-    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where)};
+    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where), guard.is_inferred};
   }
   return guard;
 }
 
 // The guard in terms of what is known by now.
 Guard Graph::resolved(const Guard& guard) const {
-  return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where});
+  return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where, guard.is_inferred});
 }
 
 // In its normal form; or why no sizes satisfy it.
@@ -323,7 +328,12 @@ Result<Guard> Graph::checked(Guard guard) const {
 
 Status Graph::add_guard(Guard guard) {
   guard = RLX_TRY(checked(std::move(guard)));
-  return implies(guard.relation, guard.a, guard.b) ? Status() : record(std::move(guard));
+  if (!implies(guard.relation, guard.a, guard.b)) return record(std::move(guard));
+  // Read from text, the guard of a node is known before the node.
+  auto known = find_guard(guard.relation, guard.b - guard.a);
+  if (known && (!guard.is_inferred || guards_[*known].where == guard.where))
+    guards_[*known].is_inferred = guard.is_inferred;
+  return {};
 }
 
 Status Graph::declare_guard(Guard guard) {

@@ -225,8 +225,7 @@ Status infer_custom_fn(InferArgs& args) {
   std::vector<ValueType> from = differentiable(inputs), to = differentiable(outputs);
   RLX_TRY(check_derivative(args, "vjp", known, to, from));
   RLX_TRY(check_derivative(args, "jvp", known, from, to));
-  for (const Guard& guard : fwd.guards())
-    RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where()}));
+  for (const Guard& guard : fwd.guards()) RLX_TRY(args.require(guard.relation, guard.a, guard.b));
   args.out = outputs;  // not inferred again: functions nested n deep would take 2^n times as long
   return {};
 }

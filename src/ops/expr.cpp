@@ -174,8 +174,7 @@ Status infer_composite(InferArgs& args) {
       args.attrs = args.attrs.with("symbol", symbol);
     RLX_TRY(args.graph.declare_symbol(symbol, range));
   }
-  for (const Guard& guard : aside.guards())
-    RLX_TRY(args.graph.add_guard({guard.relation, guard.a, guard.b, args.where()}));
+  for (const Guard& guard : aside.guards()) RLX_TRY(args.require(guard.relation, guard.a, guard.b));
   return {};
 }
 

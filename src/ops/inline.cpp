@@ -17,7 +17,8 @@ Status check_inlinable(const Graph& body) {
 
 static Status add_guards(Graph& graph, const Graph& body) {
   for (const Guard& guard : body.guards())
-    if (guard.where.empty()) RLX_TRY(graph.add_guard({guard.relation, guard.a, guard.b, "body"}));
+    if (!guard.is_inferred)
+      RLX_TRY(graph.add_guard({guard.relation, guard.a, guard.b, guard.where.empty() ? "body" : guard.where}));
   return {};
 }
 

@@ -57,6 +57,18 @@ TEST(special, a_size_that_is_one_in_the_run_broadcasts) {
   EXPECT_EQ(run(*model, floats({1, 2}), floats({10, 20})), "11 22 ");
 }
 
+// No node asks for the guard, so no node would ask for it again.
+TEST(special, a_guard_that_was_declared_holds_at_every_size) {
+  Graph graph = sum_of_two();
+  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, Dim::symbol("m"), Dim(4), "the table"}).ok());
+  for (const Graph& it : {graph, *parse(print(graph))}) {
+    auto model = *Model::create(env_with(1), it, nullptr, {});
+    ASSERT_TRUE(model->set_param("w", floats({1})).ok());
+    EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
+    EXPECT_NE(run(*model, floats({1}), floats({1, 2, 3, 4, 5})).find("the table"), std::string::npos);
+  }
+}
+
 // A text holds one graph, of which others are made as of one that was built.
 TEST(special, a_model_of_a_text_does_what_one_of_its_graph_does) {
   std::string text = print(sum_of_two());
