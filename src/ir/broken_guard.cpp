@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/broken_guard.h"
+#include "ir/broken_guard.h"
 
 #include <set>
 

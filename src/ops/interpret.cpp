@@ -3,6 +3,7 @@
 
 #include "base/check_size.h"
 #include "base/size_failure.h"
+#include "ir/broken_guard.h"
 #include "ops/control.h"
 #include "ops/expr.h"
 #include "ops/index.h"
@@ -65,11 +66,7 @@ class Interpreter {
     for (const Guard& guard : graph_.guards()) {
       auto a = evaluate(guard.a, lookup()), b = evaluate(guard.b, lookup());
       if (!a.ok() || !b.ok() || (guard.relation == Guard::kEqual ? *a == *b : *a <= *b)) continue;
-      return Status(Code::kShape, format("{}: {} is {}, which is not {} {} = {}", guard.where, guard.a, *a,
-                                         guard.relation == Guard::kEqual ? "equal to" : "at most", guard.b, *b))
-          .with("expected", std::to_string(*b))
-          .with("got", std::to_string(*a))
-          .with(kDependsOnSizes, "1");
+      return broken_guard(graph_, guard, lookup()).with(kDependsOnSizes, "1");
     }
     return {};
   }

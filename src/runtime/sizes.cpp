@@ -9,7 +9,7 @@
 
 #include "base/nearest.h"
 #include "import/source.h"
-#include "runtime/broken_guard.h"
+#include "ir/broken_guard.h"
 
 namespace rlx {
 
