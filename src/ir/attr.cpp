@@ -275,7 +275,8 @@ bool is_of_kind(AttrKind kind, const AttrValue& value) {
 }
 
 bool in_range(const AttrDef& def, const AttrValue& value) {
-  auto legal = [&](double number) { return !(number < def.lo || number > def.hi); };
+  bool is_bounded = std::isfinite(def.lo) || std::isfinite(def.hi);  // then NaN is not legal
+  auto legal = [&](double number) { return !is_bounded || (number >= def.lo && number <= def.hi); };
   if (auto* number = std::get_if<int64_t>(&value)) return legal(static_cast<double>(*number));
   if (auto* number = std::get_if<double>(&value)) return legal(*number);
   if (auto* list = std::get_if<std::vector<int64_t>>(&value))

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <ctime>
+#include <limits>
 #include <numeric>
 
 #include "ir/text.h"
@@ -38,6 +39,17 @@ TEST(graph, an_unproved_equality_becomes_a_guard_and_a_refuted_one_an_error) {
   EXPECT_EQ(failed.status().code(), Code::kShape);
   EXPECT_EQ(failed.status().message(),
             "add 'sum': [3] and [4] do not broadcast: 4 is not 3; a is input 'c' f32[3], b is input 'd' f32[4]");
+}
+
+TEST(graph, nan_is_in_no_range) {
+  Graph graph;
+  Value x = *graph.add_input("x", DType::kF32, {Dim(2), Dim(3)}), labels = *graph.add_input("i", DType::kI64, {Dim(2)});
+  auto loss = [&](double smoothing) {
+    return graph.add(Op::kSoftmaxCrossEntropy, std::array{x, labels}, {{"smoothing", smoothing}}).status().code();
+  };
+  EXPECT_EQ(loss(0.5), Code::kOk);
+  EXPECT_EQ(loss(std::numeric_limits<double>::quiet_NaN()), Code::kOption);
+  EXPECT_TRUE(graph.add(Op::kLeakyRelu, std::array{x}, {{"alpha", std::numeric_limits<double>::quiet_NaN()}}).ok());
 }
 
 // Once n <= m is known, max(n, m) is m; what was said of it before still holds.
