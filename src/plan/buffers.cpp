@@ -92,7 +92,7 @@ Status Buffers::add_all() {
 
 bool Buffers::is_left_out(Value value) const {
   const Kernel* kernel = lowered_.kernels[value.node];
-  return uses_[value.node][value.output] == 0 && kernel && (kernel->optional_outputs >> value.output & 1);
+  return uses_[value.node][value.output] == 0 && kernel && kernel->may_omit(value.output);
 }
 
 Access Buffers::access(const ValueType& type, const Layout& layout) {

@@ -85,6 +85,7 @@ struct Kernel {
   bool takes_strided(size_t input) const { return input < 32 && (strided >> input & 1); }
   bool takes_unaligned(size_t input) const { return input < 32 && (unaligned >> input & 1); }
   bool wants_unit_last(size_t input) const { return input < 32 && (unit_last >> input & 1); }
+  bool may_omit(size_t output) const { return output < 32 && (optional_outputs >> output & 1); }
   // For a dense input with the dtype and dims of the output; the other inputs must lie elsewhere.
   bool writes_over(size_t output, size_t input) const {
     return output < 2 && input < 32 && (in_place[output] >> input & 1);

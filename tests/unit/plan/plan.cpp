@@ -49,6 +49,12 @@ TEST(plan, twenty_thousand_steps_are_planned_in_linear_time) {
   EXPECT_LT(seconds([&] { EXPECT_FALSE(memory_json(*made).empty()); }), 1);
 }
 
+TEST(plan, only_the_first_outputs_of_a_kernel_may_be_omitted) {
+  Kernel kernel{.op = Op::kNone, .name = "any", .optional_outputs = 0b10};
+  EXPECT_TRUE(kernel.may_omit(1));
+  for (size_t output : {0, 2, 32, 33, 65}) EXPECT_FALSE(kernel.may_omit(output)) << output;
+}
+
 TEST(plan, residents_are_found_by_hash) {
   auto lowered = chain(10000, 10000);
   EXPECT_EQ(lowered->residents.size(), 10000u);
