@@ -94,6 +94,30 @@ def leaves_early(text):
             yield text.count("\n", 0, found.end()) + 1
 
 
+# The types of a source file at the top of a named namespace. A second one of the same name breaks the one-definition
+# rule: the linker takes either for both.
+SCOPE = re.compile(r"^namespace ?([\w:]*) ?\{|^\}  // namespace|^(?:struct|class|union) (\w[\w:]*)[^;(]*\{", re.MULTILINE)
+
+
+def types_of(text):
+    scopes = []
+    for found in SCOPE.finditer(text):
+        if found[0].startswith("namespace"):
+            scopes.append(found[1])
+        elif found[0].startswith("}"):
+            del scopes[-1:]
+        elif "" not in scopes:
+            yield "::".join(scopes + [found[2]])
+
+
+def doubles(files):
+    home = {}
+    for path, text in files:
+        for name in types_of(text) if path.startswith(("src/", "backends/")) and path.endswith((".h", ".cpp")) else []:
+            if home.setdefault(name, path) != path:
+                yield f"{path}: {home[name]} has a type {name} as well: put one in an unnamed namespace"
+
+
 def faults(path, text):
     yield from include_faults(path, text)
     for line in leaves_early(text) if CODE.search(path) and not path.endswith(".py") else []:
@@ -132,15 +156,21 @@ def self_test():
             sys.exit(f"self-test: expected {expected} faults, found {found}")
 
 
+    twins = [("src/ir/a.h", "namespace rlx {\nstruct A {\n};\n}  // namespace rlx\n"),
+             ("src/ir/b.cpp", "namespace rlx {\nstruct A {\n};\n}  // namespace rlx\n"),
+             ("src/ir/c.cpp", "namespace rlx {\nnamespace {\nstruct A {\n};\n}  // namespace\n}  // namespace rlx\n")]
+    if len(list(doubles(twins))) != 1:
+        sys.exit("self-test: two types of one name were not told apart")
+
+
 def main():
     if sys.argv[1:] == ["self-test"]:
         return self_test()
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    found = []
-    for path in filter(None, listed.split("\0")):
-        if (ROOT / path).is_file() and CODE.search(path):
-            found += faults(path, (ROOT / path).read_text(encoding="utf-8"))
+    paths = [path for path in listed.split("\0") if (ROOT / path).is_file() and CODE.search(path)]
+    files = [(path, (ROOT / path).read_text(encoding="utf-8")) for path in paths]
+    found = [fault for path, text in files for fault in faults(path, text)] + list(doubles(files))
     for fault in found:
         print(fault)
     return 1 if found else 0

@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-struct Affine {
+struct Quantization {
   Expr scale, zp;  // f32, broadcasting against x; zp may be absent
   bool ok = false;
 };
@@ -39,13 +39,13 @@ static Expr aligned(Expr x, Expr p, const char* what, const Attrs& attrs) {
   return reshape(p, dims);
 }
 
-static Affine affine_of(Expr x, Expr scale, Expr zp, const Attrs& attrs) {
+static Quantization affine_of(Expr x, Expr scale, Expr zp, const Attrs& attrs) {
   Builder& b = x.builder();
   if (scale.dtype() == DType::kF64) {
     b.fail(Status(Code::kDtype, "scale may be f32, f16 or bf16, not f64").with("input", "scale"));
     return {};
   }
-  Affine affine{aligned(x, cast(scale, DType::kF32), "scale", attrs), {}, true};
+  Quantization affine{aligned(x, cast(scale, DType::kF32), "scale", attrs), {}, true};
   if (zp && require_shape(zp, "zp", scale.dims())) affine.zp = aligned(x, cast(zp, DType::kF32), "zp", attrs);
   affine.ok = affine.scale.valid() && (!zp || affine.zp.valid());
   return affine;
@@ -69,7 +69,7 @@ Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
   auto range = small_range(to);
   if (!range && !dtypes::E.has(to))
     return {b.fail(Status(Code::kDtype, "no quantisation to " + std::string(name(to))))};
-  Affine affine = affine_of(x, in[1], zp, attrs);
+  Quantization affine = affine_of(x, in[1], zp, attrs);
   if (!affine.ok) return {};
   Expr y = cast(x, DType::kF32) / affine.scale;
   if (!range) return {b.op(Op::kCast, {y}, {{"to", to}, {"saturate", int64_t{attrs.flag("saturate")}}})};
@@ -79,7 +79,7 @@ Outputs decompose_quantize_linear(const Inputs& in, const Attrs& attrs) {
 }
 
 Outputs decompose_dequantize_linear(const Inputs& in, const Attrs& attrs) {
-  Affine affine = affine_of(in[0], in[1], in[2], attrs);
+  Quantization affine = affine_of(in[0], in[1], in[2], attrs);
   if (!affine.ok) return {};
   Expr q = cast(in[0], DType::kF32);
   if (in[2]) q = q - affine.zp;

@@ -51,7 +51,7 @@ Outputs scan(std::span<const Expr> carries, std::span<const Expr> xs, std::span<
 // ---- cells ----
 
 // The values of one step of one direction, in the body of its scan.
-struct Step {
+struct CellStep {
   const Recurrence& all;
   std::span<const Activate> acts;
   std::span<const Expr> state;  // h, and c of an LSTM
@@ -70,11 +70,11 @@ struct Step {
   }
 };
 
-static std::vector<Expr> step_rnn(const Step& s) {
+static std::vector<Expr> step_rnn(const CellStep& s) {
   return {s.act(0, s.given + matmul(s.state[0], s.recurrent, {.b = true}) + s.bias)};
 }
 
-static std::vector<Expr> step_gru(const Step& s) {
+static std::vector<Expr> step_gru(const CellStep& s) {
   Expr h = s.state[0];
   auto gate = [&](int64_t i, Expr from) {
     int64_t rows = 0;
@@ -88,7 +88,7 @@ static std::vector<Expr> step_gru(const Step& s) {
   return {(1.0 - z) * n + z * h};
 }
 
-static std::vector<Expr> step_lstm(const Step& s) {
+static std::vector<Expr> step_lstm(const CellStep& s) {
   Expr h = s.state[0], c = s.state[1];
   Expr factor = s.all.state_to_product ? s.all.state_to_product(h) : h;
   Expr z = s.given + matmul(factor, s.recurrent, {.b = true}) + s.bias;
@@ -103,7 +103,7 @@ static std::vector<Expr> step_lstm(const Step& s) {
 struct CellRow {
   int64_t gates;
   size_t states, acts;
-  std::vector<Expr> (*step)(const Step&);
+  std::vector<Expr> (*step)(const CellStep&);
 };
 static constexpr CellRow kCells[] = {{1, 1, 1, step_rnn}, {3, 1, 2, step_gru}, {4, 2, 3, step_lstm}};
 
