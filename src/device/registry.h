@@ -2,7 +2,6 @@
 // The backends of this build. Each has one entry: a function that opens the devices it finds.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,8 @@ Result<Devices> open_null(const DeviceContext&);
 
 struct BackendEntry {
   std::string_view name;
-  std::function<Result<Devices>(const DeviceContext&)> open;
+  Result<Devices> (*open)(const DeviceContext&);
 };
-inline const BackendEntry kBackends[] = {{"cpu", open_cpu}, {"reference", open_reference}, {"null", open_null}};
+inline constexpr BackendEntry kBackends[] = {{"cpu", open_cpu}, {"reference", open_reference}, {"null", open_null}};
 
 }  // namespace rlx

@@ -150,7 +150,10 @@ Phase Facts::phase_of(const Node& node) const {
 
 // ---- the table ----
 
-static const ValueFacts kNothing;
+static const ValueFacts& nothing() {
+  static const ValueFacts facts;
+  return facts;
+}
 
 static bool is_something(const ValueFacts& facts) {
   return facts.splat || facts.affine || facts.range;
@@ -200,7 +203,7 @@ bool Facts::find_again(uint32_t index) {
 
 // Visits inputs first, without recursion. A value that is known already is not visited again.
 const ValueFacts& Facts::of(Value value) {
-  if (!present(value) || value.output != 0) return kNothing;
+  if (!present(value) || value.output != 0) return nothing();
   if (const ValueFacts* facts = known(value.node)) return *facts;
   InlinedVector<uint32_t, 8> waiting{value.node};
   while (!waiting.empty()) {
@@ -218,12 +221,12 @@ const ValueFacts& Facts::of(Value value) {
 
 void Facts::find(uint32_t index) {
   const Node& node = graph_.node(index);
-  known(index) = &kNothing;
+  known(index) = &nothing();
   FactFn facts = graph_.info(node).facts;
   if (!facts) return;
   InlinedVector<const ValueFacts*, 4> in;
   for (Value value : node.in)
-    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node) : &kNothing);
+    in.push_back(!present(value) ? nullptr : value.output == 0 ? known(value.node) : &nothing());
   ValueFacts found;
   FactArgs args{graph_, node, in, found};
   facts(args);

@@ -10,20 +10,22 @@ namespace {
 struct Activation {
   std::string_view name;
   Op op;
-  std::string_view attr = {};  // the attribute that differs from its default
-  AttrValue value = {};
+  std::string_view attr = {};  // the attribute that differs from its default: a word or a number
+  std::string_view word = {};
+  double number = 0;
   bool is_squared = false;
 
-  NamedAttrs attrs() const { return attr.empty() ? NamedAttrs() : NamedAttrs{{std::string(attr), value}}; }
+  AttrValue value() const { return word.empty() ? AttrValue(number) : AttrValue(std::string(word)); }
+  NamedAttrs attrs() const { return attr.empty() ? NamedAttrs() : NamedAttrs{{std::string(attr), value()}}; }
 };
 
 // In the order of the choices; "none" comes before them.
-const Activation kActivations[] = {
+constexpr Activation kActivations[] = {
     {"relu", Op::kRelu},
-    {"relu2", Op::kRelu, {}, {}, true},
+    {.name = "relu2", .op = Op::kRelu, .is_squared = true},
     {"gelu", Op::kGelu},
-    {"gelu_tanh", Op::kGelu, "approx", std::string("tanh")},
-    {"quick_gelu", Op::kSilu, "beta", 1.702},
+    {"gelu_tanh", Op::kGelu, "approx", "tanh"},
+    {"quick_gelu", Op::kSilu, "beta", {}, 1.702},
     {"silu", Op::kSilu},
     {"sigmoid", Op::kSigmoid},
     {"tanh", Op::kTanh},
@@ -49,7 +51,7 @@ bool is_at_node(const Activation& act, const Node& node) {
   if (act.op != node.op || act.is_squared) return false;
   NamedAttrs attrs = node.attrs.named();
   if (act.attr.empty()) return attrs.empty();
-  return attrs.size() == 1 && attrs[0].first == act.attr && is_same(attrs[0].second, act.value, node.out[0].dtype);
+  return attrs.size() == 1 && attrs[0].first == act.attr && is_same(attrs[0].second, act.value(), node.out[0].dtype);
 }
 
 }  // namespace

@@ -7,10 +7,13 @@ namespace rlx {
 
 using namespace patterns;
 
-static const Axes kSwapHeads{0, 2, 1, 3};  // between [B, H, S, D] and [B, S, H, D]
+// The permutation between [B, H, S, D] and [B, S, H, D].
+static Axes swap_heads() {
+  return {0, 2, 1, 3};
+}
 
 static Pattern swapped(const Pattern& x) {
-  return op(Op::kTranspose, {x}).with("perm", kSwapHeads);
+  return op(Op::kTranspose, {x}).with("perm", swap_heads());
 }
 
 // [B, S, H*D] as [B, S, H, D]
@@ -31,7 +34,7 @@ void add_attention_layout_rules(RuleSet& rules) {
   Pattern x = any(), q = any(), k = any(), v = any();
   // rope(swapped(x)) -> swapped(rope(x; bshd)), where attention finds it
   rules.add(exact, "rope_bshd", op(Op::kRope, {swapped(x)}).with("layout", bhsd), [=](const Match& m) {
-    return transpose(m.rebuilt(m.anchor(), {{0, m[x]}}, with_layout(m, m.anchor(), "bshd"))[0], kSwapHeads);
+    return transpose(m.rebuilt(m.anchor(), {{0, m[x]}}, with_layout(m, m.anchor(), "bshd"))[0], swap_heads());
   });
   // rope(split(x); bshd) -> split(rope(x; bsx))
   Pattern heads = split(x);
