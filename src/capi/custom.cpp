@@ -62,7 +62,7 @@ struct rlx_opcall {
 
 namespace rlx::capi {
 
-static constexpr size_t kFirstDefSize = sizeof(rlx_op_def_t);
+static constexpr size_t kFirstDefSize = offsetof(rlx_op_def_t, body) + sizeof(rlx_op_def_t::body);
 static constexpr size_t kMaxOutputs = 64;
 
 using Callback = int32_t (*)(void* user, rlx_opcall_t* call);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/environment.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 
@@ -23,10 +24,9 @@ Environment::Environment(std::string_view prefix) {
 }
 
 const Variable& Environment::find(std::string_view suffix) const {
-  size_t i = 0;
-  while (variables_[i].suffix != suffix) i++;
-  assert(i < variables_.size());
-  return variables_[i];
+  auto found = std::ranges::find(variables_, suffix, &Variable::suffix);
+  assert(found != variables_.end());
+  return *found;
 }
 
 const std::optional<std::string>& Environment::operator[](std::string_view suffix) const {
