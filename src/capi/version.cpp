@@ -14,7 +14,7 @@ using namespace rlx::capi;
 
 static bool has_backend(std::string_view name) {
   return std::any_of(std::begin(kBackends), std::end(kBackends),
-                     [&](const BackendEntry& backend) { return backend.name == name; });
+                     [&](const BuiltInBackend& backend) { return backend.name == name; });
 }
 
 static bool has_op(std::string_view name) {

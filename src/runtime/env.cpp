@@ -18,7 +18,8 @@ Env::Env(std::shared_ptr<Host> host, const EnvOptions& options)
 Result<std::shared_ptr<Env>> Env::create(const EnvOptions& options, const HostServices& services) {
   auto env = std::make_shared<Env>(RLX_TRY(Host::make(services)), options);
   DeviceContext context{env->host_, env->kept_, env->pool_.get()};
-  std::vector<BackendEntry> backends(std::begin(kBackends), std::end(kBackends));
+  std::vector<BackendEntry> backends;
+  for (const BuiltInBackend& it : kBackends) backends.push_back({it.name, it.open});
   backends.insert(backends.end(), options.backends.begin(), options.backends.end());
   for (const BackendEntry& backend : backends) {
     Devices devices = RLX_TRY(backend.open(context));
