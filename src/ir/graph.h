@@ -68,8 +68,8 @@ struct GraphOutput {
 struct Guard {
   enum Relation : uint8_t { kEqual, kLessEqual } relation;
   Dim a, b;
-  std::string where;         // the node, for the message
-  bool is_inferred = false;  // a node's inference asks for it, and would do so again at other sizes
+  std::string where;        // the node, for the message
+  bool is_derived = false;  // it follows from nodes and other guards, and would follow again at other sizes
   bool operator==(const Guard& other) const { return relation == other.relation && a == other.a && b == other.b; }
 };
 std::string text_of(const Guard& guard);  // "batch = n" or "n <= 512"
@@ -116,7 +116,7 @@ class Graph {
   Dim not_negative(const Dim& dim) const;             // max(0, dim), or the dim where ranges prove it
   // Dropped where ranges or guards prove it, RLX_E_SHAPE where ranges refute it.
   Status add_guard(Guard guard);
-  Status declare_guard(Guard guard);  // the same, but kept even where other guards prove it
+  Status declare_guard(Guard guard);  // the same, but kept as it is even where other guards prove it
   const std::vector<Guard>& guards() const { return guards_; }
   bool implies(Guard::Relation relation, const Dim& a, const Dim& b) const;  // by the ranges or by a guard
   // The dim, simplified by all ranges and guards: min and max of sizes whose order is known become one of the two.
@@ -188,7 +188,7 @@ class Graph {
   Interval range_of_reduced(const Dim& dim) const;
   Guard resolved(const Guard& guard) const;
   Result<Guard> checked(Guard guard) const;
-  Status record(Guard guard);
+  Status record(const Guard& guard, Guard normal);
   Status record_alone(Guard guard);
   bool is_refuted(const Guard& guard) const;
   bool is_equation(const Guard& guard) const;

@@ -308,14 +308,14 @@ static Guard in_normal_form(Guard guard) {
     if (!(equal == atom.a) && !(equal == atom.b)) continue;
     const Dim& other = equal == atom.a ? atom.b : atom.a;
     bool is_less = atom.kind == Atom::kMin;
-    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where), guard.is_inferred};
+    return {Guard::kLessEqual, is_less ? equal : other, is_less ? other : equal, std::move(guard.where), guard.is_derived};
   }
   return guard;
 }
 
 // The guard in terms of what is known by now.
 Guard Graph::resolved(const Guard& guard) const {
-  return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where, guard.is_inferred});
+  return in_normal_form({guard.relation, resolved(guard.a), resolved(guard.b), guard.where, guard.is_derived});
 }
 
 // In its normal form; or why no sizes satisfy it.
@@ -327,24 +327,25 @@ Result<Guard> Graph::checked(Guard guard) const {
 }
 
 Status Graph::add_guard(Guard guard) {
-  guard = RLX_TRY(checked(std::move(guard)));
-  if (!implies(guard.relation, guard.a, guard.b)) return record(std::move(guard));
+  Guard normal = RLX_TRY(checked(guard));
+  if (!implies(normal.relation, normal.a, normal.b)) return record(guard, std::move(normal));
   // Read from text, the guard of a node is known before the node.
-  auto known = find_guard(guard.relation, guard.b - guard.a);
-  if (known && (!guard.is_inferred || guards_[*known].where == guard.where))
-    guards_[*known].is_inferred = guard.is_inferred;
+  auto known = find_guard(normal.relation, normal.b - normal.a);
+  if (known && (!guard.is_derived || guards_[*known].where == guard.where)) guards_[*known].is_derived = guard.is_derived;
   return {};
 }
 
 Status Graph::declare_guard(Guard guard) {
-  return record(RLX_TRY(checked(std::move(guard))));
+  return record(guard, RLX_TRY(checked(guard)));
 }
 
-// The guard, and what follows from it for earlier ones: where it decides a min or max of one of those, that guard is
-// recorded again without it.
-Status Graph::record(Guard guard) {
+// The guard, and what follows from it: its normal form, which rests on the guards that are known by now; and where it
+// decides a min or max of an earlier guard, that guard without it.
+Status Graph::record(const Guard& guard, Guard normal) {
   Mark before = mark();
-  Status status = record_alone(std::move(guard));
+  Status status = guard.is_derived ? Status() : record_alone(in_normal_form(guard));
+  normal.is_derived = true;
+  if (status.ok()) status = record_alone(std::move(normal));
   for (size_t i = before.guards; status.ok() && i < guards_.size(); i++) {
     auto [first, last] = undecided_.equal_range(hash_of_either_sign(guards_[i].b - guards_[i].a));
     std::vector<uint32_t> decided;
@@ -352,8 +353,9 @@ Status Graph::record(Guard guard) {
     for (size_t k = 0; status.ok() && k < decided.size(); k++) {
       Result<Guard> shorter = checked(guards_[decided[k]]);
       status = shorter.status();
-      if (shorter.ok() && !implies(shorter->relation, shorter->a, shorter->b))
-        status = record_alone(std::move(*shorter));
+      if (!shorter.ok() || implies(shorter->relation, shorter->a, shorter->b)) continue;
+      shorter->is_derived = true;
+      status = record_alone(std::move(*shorter));
     }
   }
   if (!status.ok()) roll_back(before);
@@ -364,7 +366,10 @@ Status Graph::record(Guard guard) {
 Status Graph::record_alone(Guard guard) {
   Dim difference = guard.b - guard.a;
   RLX_TRY(check_parts(std::array{guard.a, guard.b}));
-  if (difference.is(0) || has_guard(guard.relation, difference)) return {};
+  if (difference.is(0)) return {};
+  if (auto known = find_guard(guard.relation, difference); known && !guard.is_derived)
+    guards_[*known].is_derived = false;
+  if (has_guard(guard.relation, difference)) return {};
   auto index = static_cast<uint32_t>(guards_.size());
   guard_index_.emplace(guard_hash(guard.relation, difference), index);
   visit_symbols(difference, [&](const std::string& symbol) {

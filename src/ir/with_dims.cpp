@@ -71,7 +71,7 @@ static Result<Graph> copied(const Graph& graph, const SymbolDims& dims, Graph ma
   for (const auto& [name, range] : graph.symbols())
     if (!dims.contains(name)) RLX_TRY(made.declare_symbol(name, range));
   for (const Guard& guard : graph.guards())
-    if (!guard.is_inferred)  // the others are inferred again
+    if (!guard.is_derived)  // the others are inferred again
       RLX_TRY(made.declare_guard({guard.relation, with_dims(guard.a, dims), with_dims(guard.b, dims), guard.where}));
   for (uint32_t node = 0; node < graph.nodes().size(); node++) RLX_TRY(add(graph, node, dims, made));
   for (const GraphOutput& output : graph.outputs()) RLX_TRY(made.add_output(output.name, output.value));

@@ -17,7 +17,7 @@ Status check_inlinable(const Graph& body) {
 
 static Status add_guards(Graph& graph, const Graph& body) {
   for (const Guard& guard : body.guards())
-    if (!guard.is_inferred)
+    if (!guard.is_derived)
       RLX_TRY(graph.add_guard({guard.relation, guard.a, guard.b, guard.where.empty() ? "body" : guard.where}));
   return {};
 }

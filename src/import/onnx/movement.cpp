@@ -96,7 +96,7 @@ std::vector<Dim> given_pieces(Call& call, const Dim& total) {
     if (call.range(size).lo < 0) size = max(Dim(0), size);
     sum += size;
   }
-  if (Status status = call.builder().graph().add_guard({Guard::kEqual, sum, total, "split"}); !status.ok())
+  if (Status status = call.builder().graph().declare_guard({Guard::kEqual, sum, total, "split"}); !status.ok())
     call.fail(status);
   return sizes;
 }

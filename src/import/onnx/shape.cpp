@@ -39,7 +39,7 @@ std::vector<Dim> squeezed(Call& call, const std::vector<Dim>& dims, std::vector<
     // An open size is assumed not to be 1, and kept; for sizes of 1 the graph is built again.
     call.importer().assume_sizes();
     Guard is_not_one{Guard::kEqual, is_equal(dims[i], Dim(1)), Dim(0), "squeeze"};
-    if (Status status = call.builder().graph().add_guard(is_not_one); !status.ok()) call.fail(status);
+    if (Status status = call.builder().graph().declare_guard(is_not_one); !status.ok()) call.fail(status);
   }
   return result;
 }

@@ -9,7 +9,7 @@ Dim common_size(Builder& builder, const Dim& a, const Dim& b, std::string_view w
   if (a == b || b.is(1) || (a.is_literal() && b.is_literal())) return a.is(1) ? b : a;
   if (a.is(1)) return b;
   Guard fits{Guard::kLessEqual, 1, is_equal(a, 1) + is_equal(b, 1) + is_equal(a, b), std::string(where)};
-  if (Status status = builder.graph().add_guard(fits); !status.ok()) builder.fail(std::move(status));
+  if (Status status = builder.graph().declare_guard(fits); !status.ok()) builder.fail(std::move(status));
   if (a.is_literal()) return a;
   if (b.is_literal()) return b;
   return max(a, b) * min(1, a) * min(1, b);  // they are equal, or one is 1; 0 stays 0

@@ -59,13 +59,16 @@ TEST(special, a_size_that_is_one_in_the_run_broadcasts) {
 
 // No node asks for the guard, so no node would ask for it again.
 TEST(special, a_guard_that_was_declared_holds_at_every_size) {
-  Graph graph = sum_of_two();
-  ASSERT_TRUE(graph.add_guard({Guard::kLessEqual, Dim::symbol("m"), Dim(4), "the table"}).ok());
+  Graph graph("sum");
+  Builder b(graph);
+  Expr x = input(b, "x", {Dim::symbol("n")}), y = input(b, "y", {Dim::symbol("m")});
+  output(b, "sum", x + y);
+  ASSERT_TRUE(graph.declare_guard({Guard::kLessEqual, Dim::symbol("m"), Dim(4), "the table"}).ok());
   for (const Graph& it : {graph, *parse(print(graph))}) {
     auto model = *Model::create(env_with(1), it, nullptr, {});
-    ASSERT_TRUE(model->set_param("w", floats({1})).ok());
     EXPECT_EQ(run(*model, floats({1}), floats({10, 20, 30})), "11 21 31 ");
     EXPECT_NE(run(*model, floats({1}), floats({1, 2, 3, 4, 5})).find("the table"), std::string::npos);
+    EXPECT_EQ(run(*model, floats({1, 2, 3, 4, 5}), floats({1})), "2 3 4 5 6 ");
   }
 }
 
