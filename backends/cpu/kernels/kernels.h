@@ -25,7 +25,7 @@ struct KernelFns {
   WholeFns whole;
   AttentionFns attention;
   RopeFns rope;
-  RowFns rows;
+  NormFns norm;
   RegionFns region;
   WindowFns window;
   QuantizeFns quantize;
@@ -36,7 +36,7 @@ struct KernelFns {
 
 inline KernelFns kernel_fns(Isa isa) {
   return {gemm_fns(isa),  conv_fns(isa),   nbits_fns(isa),     whole_fns(isa),  attention_fns(isa),
-          rope_fns(isa),  row_fns(isa),    region_fns(isa),    window_fns(isa), quantize_fns(isa),
+          rope_fns(isa),  norm_fns(isa),   region_fns(isa),    window_fns(isa), quantize_fns(isa),
           typed_fns(isa), reduce_fns(isa), gather_sum_fns(isa)};
 }
 

@@ -421,7 +421,7 @@ void norm_write_run(const NormArgs& p, int64_t begin, int64_t end) {
   });
 }
 
-inline constexpr RowFns kRows = {{softmax_parts, softmax_run},
+inline constexpr NormFns kNorms = {{softmax_parts, softmax_run},
                                  {piece_parts, largest_run},
                                  {piece_parts, exp_run},
                                  {piece_parts, scale_run},
