@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cpu/gemm/conv.h"
-#include "backends/cpu/gemm/integer.h"
+#include "backends/cpu/gemm/int8.h"
 #include "backends/cpu/gemm/nbits.h"
 #include "backends/cpu/gemm/whole.h"
 #include "backends/cpu/kernels/attention.h"

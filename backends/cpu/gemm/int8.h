@@ -7,15 +7,15 @@
 
 namespace rlx::cpu {
 
-// The packed form of a [k, n] matrix: panels of kIntegerWidth columns, one after another. A panel is the sum of each
+// The packed form of a [k, n] matrix: panels of kInt8Width columns, one after another. A panel is the sum of each
 // column in i32, then for every four terms the four numbers of each column; numbers beyond k and n are zero. Packed
 // numbers are signed: 128 is subtracted from unsigned ones. It is the same for every instruction set.
-inline constexpr int64_t kIntegerWidth = 64;
-constexpr int64_t integer_panel_bytes(int64_t k) {
-  return kIntegerWidth * (4 + (k + 3) / 4 * 4);
+inline constexpr int64_t kInt8Width = 64;
+constexpr int64_t int8_panel_bytes(int64_t k) {
+  return kInt8Width * (4 + (k + 3) / 4 * 4);
 }
-constexpr int64_t integer_packed_bytes(int64_t k, int64_t n) {
-  return ceil_div(n, kIntegerWidth) * integer_panel_bytes(k);
+constexpr int64_t int8_packed_bytes(int64_t k, int64_t n) {
+  return ceil_div(n, kInt8Width) * int8_panel_bytes(k);
 }
 
 struct EightBit {  // numbers of one sign
@@ -23,15 +23,15 @@ struct EightBit {  // numbers of one sign
   bool is_signed = false;
 };
 
-struct IntegerPackArgs {
+struct Int8PackArgs {
   EightBit b;
   int64_t k = 0, n = 0, k_stride = 0, n_stride = 0;
   std::byte* packed = nullptr;
 };
-extern const Loop<IntegerPackArgs> kPackIntegers;  // one part is one panel
+extern const Loop<Int8PackArgs> kPackInt8;  // one part is one panel
 
 // total = (a - a_zero) * (b - b_zero); y = total, or with a scale y = float(total) * scale + bias.
-struct IntegerProductArgs : MatmulSides<uint8_t> {  // y is stored as bytes; its strides count elements of 4 bytes
+struct Int8ProductArgs : MatmulSides<uint8_t> {  // y is stored as bytes; its strides count elements of 4 bytes
   bool a_signed = false, b_signed = false;
   const std::byte* packed = nullptr;  // b in its packed form, a single matrix; null: read b in place
   const int32_t* a_zero = nullptr;    // one; null: 0
@@ -43,6 +43,6 @@ struct IntegerProductArgs : MatmulSides<uint8_t> {  // y is stored as bytes; its
 };
 
 // Only AVX-512 has more than pairs.
-Loop<IntegerProductArgs> integer_product(Isa isa, ByteProducts bytes);
+Loop<Int8ProductArgs> int8_product(Isa isa, ByteProducts bytes);
 
 }  // namespace rlx::cpu

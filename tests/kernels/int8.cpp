@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit numbers against plain loops: every bit, on every instruction set.
-#include "backends/cpu/gemm/integer.h"
+#include "backends/cpu/gemm/int8.h"
 
 #include "guarded.h"
 
@@ -22,9 +22,9 @@ int64_t value(uint8_t byte, bool is_signed) {
   return is_signed ? static_cast<int8_t>(byte) : byte;
 }
 
-void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937& rng) {
+void check(const Product& it, const Loop<Int8ProductArgs>& loop, std::mt19937& rng) {
   std::vector<uint8_t> a = noise(it.m * it.k, rng), b = noise(it.k * it.n, rng);
-  std::vector<std::byte> packed(static_cast<size_t>(integer_packed_bytes(it.k, it.n)));
+  std::vector<std::byte> packed(static_cast<size_t>(int8_packed_bytes(it.k, it.n)));
   int32_t a_zero = 77;
   std::vector<int32_t> b_zero(static_cast<size_t>(it.n));
   std::vector<float> scale(static_cast<size_t>(it.n)), bias(static_cast<size_t>(it.n));
@@ -34,7 +34,7 @@ void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937
     bias[c] = static_cast<float>(rng() % 100);
   }
   Guarded y(it.m * it.n);
-  IntegerProductArgs args;
+  Int8ProductArgs args;
   args.a = a.data();
   args.a_row = it.k;
   args.b = b.data();
@@ -47,8 +47,8 @@ void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937
   args.a_signed = it.a_signed;
   args.b_signed = it.b_signed;
   if (it.packed) {
-    IntegerPackArgs pack{{b.data(), it.b_signed}, it.k, it.n, it.n, 1, packed.data()};
-    kPackIntegers.run(pack, 0, kPackIntegers.parts(pack));
+    Int8PackArgs pack{{b.data(), it.b_signed}, it.k, it.n, it.n, 1, packed.data()};
+    kPackInt8.run(pack, 0, kPackInt8.parts(pack));
     args.packed = packed.data();
     args.b = nullptr;
   }
@@ -71,13 +71,13 @@ void check(const Product& it, const Loop<IntegerProductArgs>& loop, std::mt19937
     }
 }
 
-TEST(integer_product, every_sign_size_and_form) {
+TEST(int8_product, every_sign_size_and_form) {
   std::mt19937 rng(5);
-  std::vector<std::pair<std::string, Loop<IntegerProductArgs>>> loops;
-  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), integer_product(isa, ByteProducts::kPairs));
+  std::vector<std::pair<std::string, Loop<Int8ProductArgs>>> loops;
+  for (Isa isa : available_isas()) loops.emplace_back(isa_name(isa), int8_product(isa, ByteProducts::kPairs));
   for (ByteProducts bytes : {ByteProducts::kFours, ByteProducts::kTiles})
     if (bytes <= detect_cpu().bytes)
-      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", integer_product(Isa::kAvx512, bytes));
+      loops.emplace_back(bytes == ByteProducts::kFours ? "vnni" : "amx", int8_product(Isa::kAvx512, bytes));
   const int64_t kSizes[][3] = {{1, 1, 1},   {1, 64, 4},    {1, 200, 513}, {2, 65, 3}, {5, 3, 1030}, {7, 130, 64},
                                {49, 64, 7}, {97, 70, 515}, {3, 10, 0},    {0, 5, 5},  {4, 0, 5},    {31, 66, 640}};
   for (const auto& [name, loop] : loops) {
@@ -91,15 +91,15 @@ TEST(integer_product, every_sign_size_and_form) {
 }
 
 // Sums of the largest products of more terms than 32 bits hold wrap.
-TEST(integer_product, wraps) {
+TEST(int8_product, wraps) {
   int64_t k = 70000;
   std::vector<uint8_t> a(static_cast<size_t>(k), 255), b(static_cast<size_t>(k), 255);
   int32_t y = 0;
-  IntegerProductArgs args;
+  Int8ProductArgs args;
   args.a = a.data(), args.b = b.data(), args.y = reinterpret_cast<uint8_t*>(&y);
   args.a_row = k, args.b_row = 1, args.y_row = 1, args.m = args.n = 1, args.k = k;
   for (Isa isa : available_isas()) {
-    run_whole(integer_product(isa, ByteProducts::kPairs), args);
+    run_whole(int8_product(isa, ByteProducts::kPairs), args);
     EXPECT_EQ(static_cast<uint32_t>(y), static_cast<uint32_t>(int64_t{255} * 255 * k));
   }
 }

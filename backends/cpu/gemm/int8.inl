@@ -8,20 +8,20 @@
 
 using Quarter [[gnu::vector_size(2 * kLanes)]] = int8_t;  // as many lanes as Half
 
-inline constexpr int64_t kIntegerRows = 64;    // of a block
-inline constexpr int64_t kIntegerTerms = 512;  // of a chunk
+inline constexpr int64_t kInt8Rows = 64;    // of a block
+inline constexpr int64_t kInt8Terms = 512;  // of a chunk
 inline constexpr int kMaddRows = RLX_ISA == 2 ? 4 : 2;
 inline constexpr int kMaddVecs = 4;  // of kLanes / 2 columns
 
 // Both sides of a chunk, and the place of its sums.
-struct IntegerChunk {
+struct Int8Chunk {
   const uint8_t* a;
   int64_t a_row;
   const int8_t* b;  // for every four terms: four numbers of each column
   int64_t fours;
-  int32_t* sums;  // rows of kIntegerWidth
+  int32_t* sums;  // rows of kInt8Width
 };
-using IntegerTileFn = void (*)(const IntegerChunk&);
+using Int8TileFn = void (*)(const Int8Chunk&);
 
 // Four numbers of a, repeated over the vector.
 inline Half repeated(const uint8_t* four) {
@@ -38,12 +38,12 @@ inline Half widened(const int8_t* p) {
 
 // Each number is widened to 16 bits, so that two sums of a column stand side by side.
 template <int Rows>
-void add_by_pairs(const IntegerChunk& chunk) {
+void add_by_pairs(const Int8Chunk& chunk) {
   constexpr int64_t kColumns = kMaddVecs * kLanes / 2;
-  for (int64_t column = 0; column < kIntegerWidth; column += kColumns) {
+  for (int64_t column = 0; column < kInt8Width; column += kColumns) {
     Int acc[Rows][kMaddVecs] = {};
     const int8_t* b = chunk.b + 4 * column;
-    for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
+    for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kInt8Width) {
       Half right[kMaddVecs];
       RLX_UNROLL for (int v = 0; v < kMaddVecs; ++v) right[v] = widened(b + 2 * kLanes * v);
       RLX_UNROLL for (int r = 0; r < Rows; ++r) {
@@ -55,27 +55,27 @@ void add_by_pairs(const IntegerChunk& chunk) {
       int32_t pairs[kMaddVecs * kLanes];
       __builtin_memcpy(pairs, acc[r], sizeof pairs);
       for (int64_t c = 0; c < kColumns; ++c)
-        chunk.sums[r * kIntegerWidth + column + c] += pairs[2 * c] + pairs[2 * c + 1];
+        chunk.sums[r * kInt8Width + column + c] += pairs[2 * c] + pairs[2 * c + 1];
     }
   }
 }
 
 // Adds rows of a chunk by tiles of a few rows.
 template <class Tiles>
-void add_rows(IntegerChunk chunk, int64_t rows) {
+void add_rows(Int8Chunk chunk, int64_t rows) {
   for (int64_t now; rows > 0; rows -= now) {
     now = rows < Tiles::kRows ? rows : Tiles::kRows;
     Tiles::fn(now)(chunk);
     chunk.a += now * chunk.a_row;
-    chunk.sums += now * kIntegerWidth;
+    chunk.sums += now * kInt8Width;
   }
 }
 
 struct PairTiles {
   static constexpr int kRows = kMaddRows;
-  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<PairTiles>(chunk, rows); }
-  static constexpr IntegerTileFn fn(int64_t rows) {
-    constexpr IntegerTileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
+  static void add(const Int8Chunk& chunk, int64_t rows) { add_rows<PairTiles>(chunk, rows); }
+  static constexpr Int8TileFn fn(int64_t rows) {
+    constexpr Int8TileFn kFns[] = {add_by_pairs<1>, add_by_pairs<2>, add_by_pairs < kMaddRows == 4 ? 3 : 1 >,
                                       add_by_pairs < kMaddRows == 4 ? 4 : 1 > };
     return kFns[rows - 1];
   }
@@ -85,15 +85,15 @@ struct PairTiles {
 #define RLX_VNNI [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c,bmi,bmi2")]]
 
 template <int Rows>
-RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
-  constexpr int kVecs = kIntegerWidth / kLanes;
+RLX_VNNI void add_by_fours(const Int8Chunk& chunk) {
+  constexpr int kVecs = kInt8Width / kLanes;
   __m512i acc[Rows][kVecs];
   RLX_UNROLL for (int r = 0; r < Rows; ++r) {
     RLX_UNROLL for (int v = 0; v < kVecs; ++v) acc[r][v] =
-        _mm512_loadu_si512(chunk.sums + r * kIntegerWidth + v * kLanes);
+        _mm512_loadu_si512(chunk.sums + r * kInt8Width + v * kLanes);
   }
   const int8_t* b = chunk.b;
-  for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kIntegerWidth) {
+  for (int64_t four = 0; four < chunk.fours; ++four, b += 4 * kInt8Width) {
     __m512i right[kVecs];
     RLX_UNROLL for (int v = 0; v < kVecs; ++v) {
       right[v] = _mm512_loadu_si512(b + 64 * v);
@@ -108,26 +108,26 @@ RLX_VNNI void add_by_fours(const IntegerChunk& chunk) {
   }
   RLX_UNROLL for (int r = 0; r < Rows; ++r) {
     RLX_UNROLL for (int v = 0; v < kVecs; ++v)
-        _mm512_storeu_si512(chunk.sums + r * kIntegerWidth + v * kLanes, acc[r][v]);
+        _mm512_storeu_si512(chunk.sums + r * kInt8Width + v * kLanes, acc[r][v]);
   }
 }
 
 struct FourTiles {
   static constexpr int kRows = 6;
-  static void add(const IntegerChunk& chunk, int64_t rows) { add_rows<FourTiles>(chunk, rows); }
-  static constexpr IntegerTileFn fn(int64_t rows) {
-    constexpr IntegerTileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
+  static void add(const Int8Chunk& chunk, int64_t rows) { add_rows<FourTiles>(chunk, rows); }
+  static constexpr Int8TileFn fn(int64_t rows) {
+    constexpr Int8TileFn kFns[] = {add_by_fours<1>, add_by_fours<2>, add_by_fours<3>,
                                       add_by_fours<4>, add_by_fours<5>, add_by_fours<6>};
     return kFns[rows - 1];
   }
 };
 #undef RLX_VNNI
-#include "backends/cpu/gemm/integer_amx.inl"
+#include "backends/cpu/gemm/int8_amx.inl"
 #endif
 
 // ---- a block ----
 
-struct IntegerBlock {
+struct Int8Block {
   const uint8_t *a, *b;
   const std::byte* panel;  // null: read b in place
   int64_t rows, row, columns, column;
@@ -135,11 +135,11 @@ struct IntegerBlock {
 };
 
 // Copies terms [from, from + terms) of the rows as unsigned numbers, with zeros up to a multiple of four.
-inline void copy_left(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms,
+inline void copy_left(const Int8ProductArgs& p, const Int8Block& block, int64_t from, int64_t terms,
                       uint8_t* to) {
   const uint8_t flip = p.a_signed ? 0x80 : 0;
   const Bytes flips = flip - Bytes{};
-  for (int64_t r = 0; r < block.rows; ++r, to += kIntegerTerms) {
+  for (int64_t r = 0; r < block.rows; ++r, to += kInt8Terms) {
     const uint8_t* row = block.a + r * p.a_row + from * p.a_col;
     int64_t t = 0;
     if (p.a_col == 1)
@@ -193,14 +193,14 @@ inline V some_bytes(const uint8_t* from, int64_t n) {
 }
 
 // Columns beyond those of the block get any numbers; nothing stores their sums.
-inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, int64_t from, int64_t terms, int8_t* to,
+inline void copy_right(const Int8ProductArgs& p, const Int8Block& block, int64_t from, int64_t terms, int8_t* to,
                        int32_t* column_sums) {
   const uint32_t flip = p.b_signed ? 0 : 0x80808080;
   for (int64_t c = 0; c < block.columns; c += kLanes) {
     const uint8_t* corner = block.b + from * p.b_row + c * p.b_col;
     int64_t wide = block.columns - c < kLanes ? block.columns - c : kLanes;
     auto put = [&](int64_t t, Word fours) {
-      put_fours(fours, flip, terms - t, to + t * kIntegerWidth + 4 * c, column_sums + c);
+      put_fours(fours, flip, terms - t, to + t * kInt8Width + 4 * c, column_sums + c);
     };
     if (p.b_row == 1) {  // words of four terms are transposed in squares
       for (int64_t t = 0; t < terms; t += 4 * kLanes) {
@@ -229,15 +229,15 @@ inline void copy_right(const IntegerProductArgs& p, const IntegerBlock& block, i
 
 // What each column of a block needs to finish its sums. The sums are of unsigned a and signed b; the zero points are
 // adjusted to that, all modulo 2^32.
-struct IntegerColumns {
-  alignas(64) int32_t sums[kIntegerWidth] = {};
-  alignas(64) uint32_t b_zero[kIntegerWidth], take[kIntegerWidth];
-  alignas(64) float scale[kIntegerWidth], bias[kIntegerWidth];
+struct Int8Columns {
+  alignas(64) int32_t sums[kInt8Width] = {};
+  alignas(64) uint32_t b_zero[kInt8Width], take[kInt8Width];
+  alignas(64) float scale[kInt8Width], bias[kInt8Width];
   bool needs_row_sums = false;
 };
 
-inline void set_zero_points(const IntegerProductArgs& p, const IntegerBlock& block, IntegerColumns& columns) {
-  for (int64_t c = 0; c < kIntegerWidth; ++c) {
+inline void set_zero_points(const Int8ProductArgs& p, const Int8Block& block, Int8Columns& columns) {
+  for (int64_t c = 0; c < kInt8Width; ++c) {
     int64_t at = c < block.columns ? block.column + c : block.column;
     uint32_t zero = static_cast<uint32_t>(p.b_zero ? p.b_zero[p.b_zero_by_column ? at : 0] : 0);
     columns.b_zero[c] = zero - (p.b_signed ? 0 : 128);
@@ -247,10 +247,10 @@ inline void set_zero_points(const IntegerProductArgs& p, const IntegerBlock& blo
   }
 }
 
-inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& block, const int32_t* sums,
-                            const int32_t* row_sums, IntegerColumns& columns) {
+inline void finish_int8(const Int8ProductArgs& p, const Int8Block& block, const int32_t* sums,
+                            const int32_t* row_sums, Int8Columns& columns) {
   uint32_t a_zero = static_cast<uint32_t>(p.a_zero ? *p.a_zero : 0) + (p.a_signed ? 128 : 0);
-  for (int64_t c = 0; c < kIntegerWidth; ++c)
+  for (int64_t c = 0; c < kInt8Width; ++c)
     columns.take[c] =
         a_zero * (static_cast<uint32_t>(columns.sums[c]) - static_cast<uint32_t>(p.k) * columns.b_zero[c]);
   auto words = [](const auto* from) {
@@ -258,10 +258,10 @@ inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& blo
     __builtin_memcpy(&word, from, sizeof word);
     return word;
   };
-  for (int64_t r = 0; r < block.rows; ++r, sums += kIntegerWidth) {
-    alignas(64) float y[kIntegerWidth];
+  for (int64_t r = 0; r < block.rows; ++r, sums += kInt8Width) {
+    alignas(64) float y[kInt8Width];
     Word row_sum = static_cast<uint32_t>(row_sums[r]) - Word{};
-    for (int64_t c = 0; c < kIntegerWidth; c += kLanes) {
+    for (int64_t c = 0; c < kInt8Width; c += kLanes) {
       Word total = words(sums + c) - words(columns.take + c) - words(columns.b_zero + c) * row_sum;
       Vec real = to_float((Int)total) * load(columns.scale + c);
       if (p.bias) real = real + load(columns.bias + c);  // adding a zero for a missing bias would turn -0 into +0
@@ -272,60 +272,60 @@ inline void finish_integers(const IntegerProductArgs& p, const IntegerBlock& blo
 }
 
 template <class Tiles>
-void integer_block(const IntegerProductArgs& p, const IntegerBlock& block) {
-  alignas(64) uint8_t left[kIntegerRows * kIntegerTerms];
-  alignas(64) int8_t right[kIntegerTerms * kIntegerWidth];
-  alignas(64) int32_t sums[kIntegerRows * kIntegerWidth];
-  int32_t row_sums[kIntegerRows] = {};
-  IntegerColumns columns;
+void int8_block(const Int8ProductArgs& p, const Int8Block& block) {
+  alignas(64) uint8_t left[kInt8Rows * kInt8Terms];
+  alignas(64) int8_t right[kInt8Terms * kInt8Width];
+  alignas(64) int32_t sums[kInt8Rows * kInt8Width];
+  int32_t row_sums[kInt8Rows] = {};
+  Int8Columns columns;
   set_zero_points(p, block, columns);
-  __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kIntegerWidth * sizeof(int32_t));
+  __builtin_memset(sums, 0, static_cast<size_t>(block.rows) * kInt8Width * sizeof(int32_t));
   if (block.panel) __builtin_memcpy(columns.sums, block.panel, sizeof columns.sums);
-  for (int64_t from = 0; from < p.k; from += kIntegerTerms) {
-    int64_t terms = p.k - from < kIntegerTerms ? p.k - from : kIntegerTerms;
+  for (int64_t from = 0; from < p.k; from += kInt8Terms) {
+    int64_t terms = p.k - from < kInt8Terms ? p.k - from : kInt8Terms;
     bool is_in_place = !p.a_signed && p.a_col == 1 && terms % 4 == 0;
     const uint8_t* a = is_in_place ? block.a + from : left;
-    int64_t a_row = is_in_place ? p.a_row : kIntegerTerms;
+    int64_t a_row = is_in_place ? p.a_row : kInt8Terms;
     if (!is_in_place) copy_left(p, block, from, terms, left);
     for (int64_t r = 0; r < block.rows && columns.needs_row_sums; ++r) row_sums[r] += sum_of(a + r * a_row, terms);
     if (!block.panel) copy_right(p, block, from, terms, right, columns.sums);
-    const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kIntegerWidth : right;
+    const int8_t* b = block.panel ? reinterpret_cast<const int8_t*>(block.panel) + (4 + from) * kInt8Width : right;
     Tiles::add({a, a_row, b, (terms + 3) / 4, sums}, block.rows);
   }
-  finish_integers(p, block, sums, row_sums, columns);
+  finish_int8(p, block, sums, row_sums, columns);
 }
 
-inline int64_t integer_row_blocks(int64_t m) {
-  return ceil_div(m, kIntegerRows);
+inline int64_t int8_row_blocks(int64_t m) {
+  return ceil_div(m, kInt8Rows);
 }
 
-inline int64_t integer_parts(const IntegerProductArgs& p) {
-  return integer_row_blocks(p.m) * ceil_div(p.n, kIntegerWidth) * p.batches();
+inline int64_t int8_parts(const Int8ProductArgs& p) {
+  return int8_row_blocks(p.m) * ceil_div(p.n, kInt8Width) * p.batches();
 }
 
 template <class Tiles>
-void integer_run(const IntegerProductArgs& p, int64_t begin, int64_t end) {
-  int64_t panels = ceil_div(p.n, kIntegerWidth), blocks = integer_row_blocks(p.m);
+void int8_run(const Int8ProductArgs& p, int64_t begin, int64_t end) {
+  int64_t panels = ceil_div(p.n, kInt8Width), blocks = int8_row_blocks(p.m);
   for (int64_t part = begin; part < end; ++part) {
-    int64_t panel = part % panels, row = part / panels % blocks * kIntegerRows, column = panel * kIntegerWidth;
+    int64_t panel = part % panels, row = part / panels % blocks * kInt8Rows, column = panel * kInt8Width;
     BatchOffsets at = batch_offsets(p, part / panels / blocks);
-    IntegerBlock block;
+    Int8Block block;
     block.a = p.a + at.a + row * p.a_row;
     block.b = p.packed ? nullptr : p.b + at.b + column * p.b_col;
-    block.panel = p.packed ? p.packed + panel * integer_panel_bytes(p.k) : nullptr;
+    block.panel = p.packed ? p.packed + panel * int8_panel_bytes(p.k) : nullptr;
     block.row = row;
-    block.rows = p.m - row < kIntegerRows ? p.m - row : kIntegerRows;
+    block.rows = p.m - row < kInt8Rows ? p.m - row : kInt8Rows;
     block.column = column;
-    block.columns = p.n - column < kIntegerWidth ? p.n - column : kIntegerWidth;
+    block.columns = p.n - column < kInt8Width ? p.n - column : kInt8Width;
     block.y = reinterpret_cast<std::byte*>(p.y) + 4 * (at.y + row * p.y_row + column);
-    integer_block<Tiles>(p, block);
+    int8_block<Tiles>(p, block);
   }
 }
 
-inline constexpr Loop<IntegerProductArgs> kIntegerByPairs = {integer_parts, integer_run<PairTiles>};
+inline constexpr Loop<Int8ProductArgs> kInt8ByPairs = {int8_parts, int8_run<PairTiles>};
 #if RLX_ISA == 2
-inline constexpr Loop<IntegerProductArgs> kIntegerProducts[] = {  // in the order of ByteProducts
-    kIntegerByPairs,
-    {integer_parts, integer_run<FourTiles>},
-    {integer_parts, integer_run<AmxTiles>}};
+inline constexpr Loop<Int8ProductArgs> kInt8Products[] = {  // in the order of ByteProducts
+    kInt8ByPairs,
+    {int8_parts, int8_run<FourTiles>},
+    {int8_parts, int8_run<AmxTiles>}};
 #endif
