@@ -6,10 +6,10 @@
 
 namespace rlx::cpu {
 
-struct WholeFns {
+struct IntegerFns {
   Loop<MatmulSides<uint32_t>> product32;
   Loop<MatmulSides<uint64_t>> product64;
 };
-const WholeFns& whole_fns(Isa isa);
+const IntegerFns& integer_fns(Isa isa);
 
 }  // namespace rlx::cpu

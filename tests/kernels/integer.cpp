@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of integers against plain loops: every bit, at any strides, on every instruction set.
-#include "backends/cpu/gemm/whole.h"
+#include "backends/cpu/gemm/integer.h"
 
 #include "guarded.h"
 
@@ -41,14 +41,14 @@ void check(const Loop<MatmulSides<T>>& loop, int64_t m, int64_t n, int64_t k, bo
       }
 }
 
-TEST(whole, products_are_sums_that_wrap) {
+TEST(integer_product, products_are_sums_that_wrap) {
   const int64_t kSizes[][3] = {{1, 1, 1}, {5, 70, 3}, {33, 17, 130}, {4, 64, 64}, {67, 5, 65}, {3, 9, 0}, {0, 4, 4}};
   for (Isa isa : available_isas())
     for (const auto& [m, n, k] : kSizes)
       for (int flips = 0; flips < 4; flips++) {
         SCOPED_TRACE(isa_name(isa));
-        ASSERT_NO_FATAL_FAILURE(check(whole_fns(isa).product32, m, n, k, flips & 1, flips & 2));
-        ASSERT_NO_FATAL_FAILURE(check(whole_fns(isa).product64, m, n, k, flips & 1, flips & 2));
+        ASSERT_NO_FATAL_FAILURE(check(integer_fns(isa).product32, m, n, k, flips & 1, flips & 2));
+        ASSERT_NO_FATAL_FAILURE(check(integer_fns(isa).product64, m, n, k, flips & 1, flips & 2));
       }
 }
 

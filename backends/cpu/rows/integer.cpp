@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The row for products of integers of 32 and 64 bits.
-#include "backends/cpu/gemm/whole.h"
+#include "backends/cpu/gemm/integer.h"
 
 #include "backends/cpu/rows/sides.h"
 
@@ -14,7 +14,7 @@ int64_t bytes_of(DType dtype) {
   return dtype == DType::kI64 || dtype == DType::kU64 ? 8 : 0;
 }
 
-std::string_view refuse_whole(const KernelQuery& query) {
+std::string_view refuse_integers(const KernelQuery& query) {
   if (bytes_of(query.type(0).dtype) == 0) return "takes integers of 32 or 64 bits";
   if (query.node.out[0].rank() > kMaxBatchRank + 2) return "too many batch axes";
   return {};
@@ -28,17 +28,18 @@ void load_sides(const StepView& view, const Caps& caps, const Loop<MatmulSides<T
   load(block, loop, sides, slower * product_nanoseconds(caps, sides), launch);
 }
 
-void encode_whole(const StepView& view, const Caps& caps, void* block, Launch& launch) {
-  const WholeFns& fns = caps.fns.whole;
+void encode_integers(const StepView& view, const Caps& caps, void* block, Launch& launch) {
+  const IntegerFns& fns = caps.fns.integer;
   if (bytes_of(view.in[0].dtype) == 4) return load_sides(view, caps, fns.product32, 3, block, launch);
   load_sides(view, caps, fns.product64, 8, block, launch);
 }
 
 }  // namespace
 
-void add_whole_rows(RowsByOp& by_op) {
+void add_integer_rows(RowsByOp& by_op) {
   static_assert(sizeof(Loaded<MatmulSides<uint32_t>>) == sizeof(Loaded<MatmulSides<uint64_t>>));
-  add(by_op, loops<MatmulSides<uint64_t>>(Op::kMatmul, "matmul_integers", refuse_whole, encode_whole).strided(0b11));
+  add(by_op,
+      loops<MatmulSides<uint64_t>>(Op::kMatmul, "matmul_integers", refuse_integers, encode_integers).strided(0b11));
 }
 
 }  // namespace rlx::cpu
