@@ -53,7 +53,7 @@ std::string_view refuse_conv(const KernelQuery& query) {
                                             .taps = w[i].literal(),
                                             .stride = attrs.i64s("strides")[i - 2],
                                             .dilation = attrs.i64s("rhs_dilation")[i - 2],
-                                            .spread = attrs.i64s("lhs_dilation")[i - 2]};
+                                            .lhs_dilation = attrs.i64s("lhs_dilation")[i - 2]};
   return fits_int8_conv(shape) ? "" : "windows reach too far";
 }
 
