@@ -29,7 +29,7 @@ Status read_inputs(const rlx_env* env, const char* const* in_names, rlx_tensor_t
   inputs.in.reserve(n_in);
   for (size_t i = 0; i < n_in; i++) {
     if (!in[i]) return null_element("in", i);
-    inputs.in.push_back(*RLX_TRY(kept(*in[i], env, "in")));
+    inputs.in.push_back(*RLX_TRY(contents_to_retain(*in[i], env, "in")));
   }
   return {};
 }
@@ -83,17 +83,17 @@ void rlx_compiled_release(rlx_compiled_t* compiled) {
 }
 
 const rlx_device_t* rlx_compiled_device(const rlx_compiled_t* compiled) {
-  return value_or(nullptr, {handle(compiled, "compiled")},
-                  [&] { return compiled->env->handle_of(&compiled->compiled->device()); });
+  return guard_value(nullptr, {handle(compiled, "compiled")},
+                     [&] { return compiled->env->handle_of(&compiled->compiled->device()); });
 }
 
 size_t rlx_compiled_count(const rlx_compiled_t* compiled, int32_t kind) {
-  return value_or(0, {handle(compiled, "compiled")},
-                  [&] { return slots(*compiled, kind).size() + symbols(*compiled, kind).size(); });
+  return guard_value(0, {handle(compiled, "compiled")},
+                     [&] { return slots(*compiled, kind).size() + symbols(*compiled, kind).size(); });
 }
 
 const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
-  return value_or(nullptr, {handle(compiled, "compiled")}, [&]() -> const char* {
+  return guard_value(nullptr, {handle(compiled, "compiled")}, [&]() -> const char* {
     auto all = slots(*compiled, kind);
     auto sizes = symbols(*compiled, kind);
     return slot < all.size() ? all[slot].name.c_str() : slot < sizes.size() ? sizes[slot].name.c_str() : nullptr;
@@ -101,7 +101,7 @@ const char* rlx_compiled_name(const rlx_compiled_t* compiled, int32_t kind, size
 }
 
 int64_t rlx_compiled_find(const rlx_compiled_t* compiled, int32_t kind, const char* name) {
-  return value_or(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
+  return guard_value(-1, {handle(compiled, "compiled"), {name, "name"}}, [&]() -> int64_t {
     if (is_slot_kind(kind)) return compiled->compiled->find(static_cast<SlotKind>(kind), name);
     uint32_t symbol = kind == RLX_SYMBOL ? compiled->compiled->plan().symbol(name) : Plan::kNoSymbol;
     return symbol == Plan::kNoSymbol ? -1 : int64_t{symbol};
@@ -109,14 +109,14 @@ int64_t rlx_compiled_find(const rlx_compiled_t* compiled, int32_t kind, const ch
 }
 
 rlx_dtype_t rlx_compiled_dtype(const rlx_compiled_t* compiled, int32_t kind, size_t slot) {
-  return value_or(0, {handle(compiled, "compiled")}, [&] {
+  return guard_value(0, {handle(compiled, "compiled")}, [&] {
     auto all = slots(*compiled, kind);
     return slot < all.size() ? static_cast<rlx_dtype_t>(all[slot].type.dtype) : 0;
   });
 }
 
 size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t slot, int64_t* dims, size_t capacity) {
-  return value_or(0, {handle(compiled, "compiled")}, [&]() -> size_t {
+  return guard_value(0, {handle(compiled, "compiled")}, [&]() -> size_t {
     auto all = slots(*compiled, kind);
     auto sizes = symbols(*compiled, kind);
     Dims upper;
@@ -132,7 +132,7 @@ size_t rlx_compiled_shape(const rlx_compiled_t* compiled, int32_t kind, size_t s
 rlx_status_t* rlx_compiled_set_param(rlx_compiled_t* compiled, const char* name, rlx_tensor_t* tensor) {
   return guard({handle(compiled, "compiled"), {name, "name"}, handle(tensor, "tensor")}, [&]() -> Status {
     RLX_TRY(not_of_a_model(*compiled));
-    Tensor contents = *RLX_TRY(kept(*tensor, compiled->env.get(), "tensor"));
+    Tensor contents = *RLX_TRY(contents_to_retain(*tensor, compiled->env.get(), "tensor"));
     return compiled->compiled->set_param(name, RLX_TRY(contents.frozen()));
   });
 }

@@ -145,7 +145,7 @@ static constexpr Stat kStats[] = {
     {"memory.scratch.now", memory<MemoryKind::kScratch, &MemoryCounts::bytes>},
     {"memory.scratch.peak", memory<MemoryKind::kScratch, &MemoryCounts::peak>},
     {"memory.scratch.allocations", memory<MemoryKind::kScratch, &MemoryCounts::allocations>},
-    {"memory.kept", [](const rlx_env& env) { return env.env->kept().bytes(); }},
+    {"memory.kept", [](const rlx_env& env) { return env.env->kept_memory().bytes(); }},
     {"threads", [](const rlx_env& env) { return int64_t{env.env->pool().workers()}; }},
 };
 
@@ -193,7 +193,7 @@ void rlx_env_release(rlx_env_t* env) {
 }
 
 void rlx_env_trim(rlx_env_t* env) {
-  value_or(0, {handle(env, "env")}, [&] {
+  guard_value(0, {handle(env, "env")}, [&] {
     env->env->trim();
     return 0;
   });

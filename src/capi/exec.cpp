@@ -41,7 +41,7 @@ rlx_status_t* rlx_exec_bind(rlx_exec_t* exec, int32_t kind, size_t slot, rlx_ten
   return guard({handle(exec, "exec")}, [&]() -> Status {
     SlotKind port = RLX_TRY(slot_kind(kind));
     if (!tensor) return exec->exec->bind(port, slot, Tensor());
-    return exec->exec->bind(port, slot, *RLX_TRY(kept(*tensor, exec->env.get(), "tensor")));
+    return exec->exec->bind(port, slot, *RLX_TRY(contents_to_retain(*tensor, exec->env.get(), "tensor")));
   });
 }
 
