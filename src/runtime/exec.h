@@ -61,7 +61,7 @@ class Exec {
   struct SlotMemory {
     Tensor bound;                    // by bind
     std::shared_ptr<Storage> lent;   // by bind_ptr: it has no dims
-    std::shared_ptr<Storage> use;    // of `bound` or `lent`; as a writer if runs write it
+    std::shared_ptr<Storage> claim;  // to the bytes of `bound` or `lent`; as a writer if runs write it
     std::shared_ptr<Storage> own;    // made when first needed
     std::shared_ptr<Storage> stage;  // device memory of the slot's dtype and alignment, if the bound memory differs
     size_t capacity = 0;             // of `own` and `stage`
@@ -140,7 +140,7 @@ class Exec {
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
   Status cannot_write(SlotKind kind, size_t slot) const;
   Status replace(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
-  void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> use);
+  void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> claim);
   Status settle(SlotKind kind, Link& link);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
   UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
