@@ -145,8 +145,8 @@ Status build_loop_op(Call& call, const GraphProto& proto) {
   return {};
 }
 
-// ---- loops with sequences: a sequence to which every trip appends one value becomes the rows that the trips stack
-// ----
+// ---- loops with sequences ----
+// A sequence to which every trip appends one value becomes the rows that the trips stack.
 
 // Whether a node other than `besides` reads the value, at any level.
 bool reads(const GraphProto& graph, std::string_view name, const NodeProto* besides) {
