@@ -122,7 +122,8 @@ static void add_sizes_by_axis(Model::Sizes& sizes, const std::string& name, std:
       sizes.emplace_back(name + "." + std::to_string(axis), given.dims()[axis]);
 }
 
-// In files a name in two places is a remark: writers repeat it by mistake, and other runtimes do not compare the sizes.
+// Every size of an input under a name of its own, for calls that give one name two sizes. In files a name does not say
+// that sizes agree: writers repeat names by mistake, and other runtimes do not compare the sizes.
 static Model::Sizes sizes_by_axis(const Model& model, const NamedTensors& in) {
   Model::Sizes sizes;
   for (const auto& [name, given] : in)
