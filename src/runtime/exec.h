@@ -135,6 +135,14 @@ class Exec {
   uint32_t base_of(SlotKind kind, size_t slot) const {
     return kind == SlotKind::kInput ? program_->plan().input_base(slot) : program_->plan().output_base(slot);
   }
+  UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
+    return is_written(kind, slot) ? UsedBytes::kWritten : UsedBytes::kRead;
+  }
+  bool is_read_back(size_t output) const {
+    return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
+  }
+
+  // ---- exec_slots.cpp: questions about slots, bindings, links ----
   Status check_slot(SlotKind kind, size_t slot) const;
   Status check_type(SlotKind kind, size_t slot, const Tensor& tensor, bool is_written) const;
   bool needs_stage(const Slot& slot, const Tensor& bound, const Storage& given) const;
@@ -143,22 +151,15 @@ class Exec {
   void put(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent, std::shared_ptr<Storage> claim);
   Status settle(SlotKind kind, Link& link);
   Status rebind(SlotKind kind, size_t slot, Tensor bound, std::shared_ptr<Storage> lent);
-  UsedBytes::Use use_of(SlotKind kind, size_t slot) const {
-    return is_written(kind, slot) ? UsedBytes::kWritten : UsedBytes::kRead;
-  }
   bool may_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_overlap(SlotKind kind, size_t slot, const Storage& storage);
   Status check_link(size_t output, size_t input) const;
   void set_link(size_t output, size_t input, size_t link);
   Status share_memory(SlotKind kind, size_t slot, SlotKind other_kind, size_t other) const;
-  Status check_overlaps();
-  bool is_read_back(size_t output) const {
-    return wanted_[output] || outputs_[output].is_linked() || is_aliased(SlotKind::kOutput, output);
-  }
-  Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
   void forget_bindings();
+  void put_back(Linked& before);
 
-  // Notes the results of earlier runs, and chooses the next one.
+  // ---- exec.cpp: the results of earlier runs, and which run is next ----
   Status catch_up();
   Status await_runs();
   Status finish_first();
@@ -171,13 +172,14 @@ class Exec {
   Result<Run*> next_run();
   Result<Run*> sized_run();
 
+  // ---- exec.cpp: before a run ----
   Result<Run*> prepare(LinkChange& links);
   Status adopt_params(Run& run);
   Status exchange(Link& link);
-  void put_back(Linked& before);
   Status resolve_sizes(Run& run);
   Status place_slots(Run& run);
   Status place_slot(Run& run, SlotKind kind, size_t slot);
+  Status check_overlaps();
   Status check_upper_memory(SlotKind kind, size_t slot) const;
   Status check_memory(const Run& run, SlotKind kind, size_t slot) const;
   Status make_memory(std::shared_ptr<Storage>& storage, size_t capacity);
@@ -185,6 +187,7 @@ class Exec {
   Status renew_frozen_memory();
   bool has_room(SlotKind kind, size_t slot) const;
   Status adopt_room(const Run& run, size_t output);
+  Result<Tensor> converted_copy(size_t input, const Tensor& tensor) const;
 
   std::shared_ptr<Program> program_;
   std::vector<SlotMemory> inputs_, outputs_;
