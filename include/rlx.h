@@ -295,7 +295,8 @@ RLX_API size_t rlx_env_device_count(const rlx_env_t *env);
 RLX_API const rlx_device_t *rlx_env_device(const rlx_env_t *env, size_t index);
 
 /* A device by its spec: its name (rlx_device_name), with or without ":0" at the end, so "cpu" or "cpu:0". If spec is
- * NULL: the default device. Errors: RLX_E_UNAVAILABLE for an unknown name, "" included; the message lists the devices. */
+ * NULL: the default device. Errors: RLX_E_UNAVAILABLE for an unknown name, "" included; the message lists the
+ * devices. */
 RLX_MUST rlx_status_t *rlx_env_find_device(const rlx_env_t *env, const char *spec, const rlx_device_t **out);
 
 /* A report as JSON: "devices" (each with its capabilities), "threads" (how many a run may use, and their owner),
